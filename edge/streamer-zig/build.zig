@@ -371,6 +371,7 @@ pub fn build(b: *std.Build) void {
     addSimulations(plan);
     addStoreBench(plan);
     addStreamBench(plan);
+    addMutation(plan);
 }
 
 fn addBootMedia(b: *std.Build, edge: *std.Build.Module) void {
@@ -463,4 +464,26 @@ fn addStreamBench(plan: Plan) void {
     plan.addTests("stream-bench", module(b, tests_path, plan.native, plan.test_optimize, &.{}));
     const install = b.step("install-stream-bench", "write the program that measures the stream");
     install.dependOn(&b.addInstallArtifact(exe, .{}).step);
+}
+
+/// `scripts/mutation` builds the tests in a mutated copy of this folder, where the runner's symbols
+/// are.
+fn addMutation(plan: Plan) void {
+    const b = plan.b;
+    plan.addTool(.{
+        .name = "mutate",
+        .path = "src/mutation/mutate.zig",
+        .help = "write mutants into a copy of the sources; `npm run mutation` runs the tests on it",
+    }, &.{});
+    const sites_path = "src/mutation/sites.zig";
+    plan.addTests("mutation", module(b, sites_path, plan.native, plan.test_optimize, &.{}));
+    const step = b.step("mutation-programs", "the tests, of a mutated copy of the sources");
+    inline for (.{ "core", "store", "agent", "host", "sim" }) |name| {
+        const tests = b.addTest(.{
+            .name = "mutation-" ++ name,
+            .root_module = @field(plan.test_modules, name),
+            .test_runner = .{ .path = b.path("src/mutation/runner.zig"), .mode = .simple },
+        });
+        step.dependOn(&b.addInstallArtifact(tests, .{}).step);
+    }
 }

@@ -4,11 +4,10 @@ import path from 'node:path'
 import { trackedFiles } from './tracked-files.mjs'
 
 /**
- * The floors of apps/api/src: a part imports only itself and the parts in its list. Every folder that is not listed is
- * a noun: its schema, router, rows, services and their tests. Nouns stand side by side: a noun imports only the schemas
- * and the `public.ts` of another, and never in a circle. `public.ts` names what the noun offers; nothing else
- * re-exports. Nouns that only react to changes (audit, webhook) have no `public.ts`: listeners.ts connects them to
- * events/event-bus.ts.
+ * The levels of apps/api/src: a part imports only itself and the parts in its list. Every folder that is not listed is
+ * a noun: its schema, router, rows, services and their tests. Nouns are peers: a noun imports only the schemas and the
+ * `public.ts` of another, and never in a cycle. `public.ts` names what the noun offers; nothing else re-exports. Nouns
+ * that only react to changes (audit, webhook) have no `public.ts`: listeners.ts connects them to events/event-bus.ts.
  */
 const groundFloors = ['rules', 'errors', 'context', 'events', 'access']
 const apiFloors = {
@@ -64,7 +63,7 @@ const workspaceOf = (file) =>
     .slice(0, file.startsWith('e2e') || file.startsWith('scripts') ? 1 : 2)
     .join('/')
 
-/** Tests share with `npm start` and the benchmarks how networks and machines are made, and which ports are whose. */
+/** Tests share these with `npm start` and the benchmarks: networks, machines and port numbers. */
 function checkReach(file, target, fail) {
   const reached = path.join(path.dirname(file), target)
   const shared = ['scripts/lib/lab/', 'scripts/lib/machines/', 'scripts/lib/free-ports.mjs', 'scripts/start/relay.mjs']
@@ -82,7 +81,9 @@ function checkWeb(file, target, statement, fail) {
     fail('lib stands below features and components')
 }
 
-/** Which part of apps/api/src a file belongs to: one of `apiFloors`, or null for programs and what they are made of. */
+/**
+ * Returns the part of apps/api/src that a file belongs to: one of `apiFloors`, or null for programs and their parts.
+ */
 function apiPartOf(file) {
   const [folder, inner, ...rest] = file.split('/').slice(3)
   if (inner === undefined || inner === 'cli.ts') return null

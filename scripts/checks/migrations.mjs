@@ -1,13 +1,13 @@
-// A migration runs while the API of the release before goes on: it may add, and must neither take away nor rename nor
-// lock what is in use.
+// A migration runs while the API of the previous release is still running: it may add, but must not remove, rename or
+// lock anything in use.
 import { readFileSync } from 'node:fs'
 import { trackedFiles } from './tracked-files.mjs'
 
-/** The whole schema of the first release: no release before it is at work. */
+/** The whole schema of the first release: no earlier release is running. */
 const checkedAfter = '20261123040000_init'
 const name = '"?([\\w]+)"?'
 
-/** The first group, where there is one, is the table: what the same file has made is nobody's yet. */
+/** The first group, if any, is the table: a table that the same file creates is not in use yet. */
 const rules = [
   {
     pattern: /\bdrop\s+(?:table|view|materialized view|type|schema)\b/,
@@ -61,7 +61,7 @@ const rules = [
     why: 'changes rows of the release before, and may lock many of them',
   },
 ]
-/** On a line of its own above the statement: why it does no harm. */
+/** On a separate line above the statement: the reason why it does no harm. */
 const waiver = /--\s*not expand-only:\s*\S.{9,}/i
 
 export function checkMigrations() {
@@ -98,7 +98,7 @@ export function problemsOf(sql) {
   return problems
 }
 
-/** Cut at semicolons outside of quotes and dollar quotes; comments stay with what follows. */
+/** Splits at semicolons outside of quotes and dollar quotes; comments stay with the next statement. */
 function statementsOf(sql) {
   const token = /--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$[\s\S]*?\$\1\$|;|[^;'$-]+|[\s\S]/g
   const statements = ['']

@@ -1,6 +1,6 @@
-// How the tree is written: widths, lengths, folders, names, imports, leftovers, and documents that tell the truth.
-// `node scripts/checks/tidy.mjs` checks; `--all RULE` lists what the baseline has, too; `--shrink` takes out of the
-// baseline what has been put right.
+// Checks how the tree is written: widths, lengths, folders, names, imports, leftovers, and paths in documents.
+// `node scripts/checks/tidy.mjs` checks; `--all RULE` also lists what the baseline has; `--shrink` removes from the
+// baseline what is fixed.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { inRoot } from '../lib/paths.mjs'
@@ -40,7 +40,7 @@ const rules = [
   documentPaths,
   consoleLines,
 ]
-/** Of one rule. */
+/** Per rule. */
 const shownMax = 20
 const baselineFile = inRoot('scripts/checks/tidy-baseline.json')
 
@@ -81,7 +81,7 @@ function readBaseline() {
   return existsSync(baselineFile) ? JSON.parse(readFileSync(baselineFile, 'utf8')) : {}
 }
 
-/** Writes the baseline again with what there is now, unless that is more. */
+/** Writes the baseline again with the current state, unless that has more. */
 function shrink() {
   const sources = new Sources()
   const baseline = {}

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { root } from '../lib/paths.mjs'
 
-/** Files that git knows or would take, as paths from the project's root, generated ones left out. */
+/** Returns files that git tracks or would add, as paths from the project's root, without generated ones. */
 export function trackedFiles(pattern) {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
     cwd: root,

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
 
-/** docs/decisions/0010-edge-installation.md says what is signed and who checks it. */
+/** docs/decisions/0010-edge-installation.md describes what is signed and who verifies it. */
 const head = 'bootfarm-edge-release-v1'
 /** In the program's bytes: `release_mark` in edge/streamer-zig/src/base/base.zig. */
 const mark = /bootfarm release mark: (\d+\.\d+\.\d+[0-9A-Za-z.+-]*) (x86_64|aarch64)\n/
@@ -56,7 +56,7 @@ function isProgram(folder, sha256) {
   return existsSync(file) && createHash('sha256').update(readFileSync(file)).digest('hex') === sha256
 }
 
-/** Whoever reads it meanwhile gets the old one or the new one. */
+/** A concurrent reader gets the old file or the new one. */
 function writeWhole(file, content, mode) {
   writeFileSync(`${file}.new`, content, { mode })
   renameSync(`${file}.new`, file)

@@ -6,7 +6,7 @@ import { zigJobs } from '../lib/toolchain.mjs'
 
 const shared = { '--seed': '1', '--jobs': '1', '--progress': '60' }
 
-/** What `npm run soak -- NAME` runs: a step of the build, and its options with their defaults. */
+/** The runs of `npm run soak -- NAME`: a step of the build, and its options with their defaults. */
 const simulations = {
   store: { step: 'store-sim', defaults: { '--operations': '1000000000', ...shared } },
   stream: { step: 'stream-sim', defaults: { '--packets': '1000000000', ...shared } },

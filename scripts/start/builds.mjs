@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { edgePrograms, quickPrograms } from '../lib/paths.mjs'
 import { buildDemo, ensurePackages, ensureZig, startEdgeBuild, turbo, warmZig } from '../lib/toolchain.mjs'
 
-/** As long as it takes to find out that nothing changed. */
+/** The time to find out that nothing changed. */
 const unchangedMs = 3_000
 
-/** What a start needs built, all of it side by side; each part can be waited for by itself. */
+/** Builds what a start needs, all of it side by side; each part can be awaited separately. */
 export class Builds {
   isStopped = false
   #releaseBuild
@@ -14,7 +14,7 @@ export class Builds {
    * @param {{ isOptimised: boolean }} options true: waits for the optimised programs, which take minutes the first time
    */
   constructor({ isOptimised }) {
-    // Where it cannot be had, that is said before anything long begins. It was fetched beside Node, mostly.
+    // If Zig cannot be downloaded, this reports it before anything long starts. Mostly it was downloaded beside Node.
     const zig = ensureZig()
     this.packages = zig.then(() => ensurePackages())
     this.database = this.packages.then(() => turbo(['generate'], 'Making the database client'))
@@ -24,8 +24,8 @@ export class Builds {
   }
 
   /**
-   * The optimised programs where they are there or wanted. Otherwise the demo begins with programs that are built in
-   * seconds, and the others are built in the background for the next start.
+   * Uses the optimised programs if they exist or are required. Otherwise the demo starts with programs that are built
+   * in seconds, and the others are built in the background for the next start.
    */
   async #buildPrograms(zig, isOptimised) {
     await warmZig(zig)
@@ -40,12 +40,12 @@ export class Builds {
     return quickPrograms
   }
 
-  /** Settles when the optimised programs are there. */
+  /** Settles when the optimised programs are built. */
   get release() {
     return this.#releaseBuild.done
   }
 
-  /** Ends what is still being built in the background. */
+  /** Ends a build that still runs in the background. */
   stop() {
     this.isStopped = true
     this.#releaseBuild?.stop()

@@ -13,7 +13,7 @@ export async function debianVdisk(kind) {
     disk: root.image,
     kernel: root.vmlinuz,
     initrd: root.initrd,
-    // What systemd starts is seen on the console; the kernel's own messages would slow a serial one down.
+    // systemd's starts are shown on the console; the kernel's own messages would slow a serial console down.
     commandLine: 'quiet systemd.show_status=1',
   }
 }

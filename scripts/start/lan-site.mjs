@@ -14,7 +14,7 @@ import { stockBootPrograms, stockStore } from './vdisk-files.mjs'
 const siteName = 'LAN'
 const httpPort = 6980
 const dhcpPort = 67
-/** The edge's own ports, as it has them unless told otherwise (docs/guides/operations.md). */
+/** The edge's own default ports (docs/guides/operations.md). */
 const edgePorts = [
   { what: 'proxyDHCP', port: dhcpPort, protocol: 'udp' },
   { what: 'proxyDHCP', port: 4011, protocol: 'udp' },
@@ -23,7 +23,7 @@ const edgePorts = [
   { what: 'HTTP boot', port: httpPort, protocol: 'tcp' },
 ]
 
-/** `--lan IP`: an edge of its own serves real machines at an address of this one, beside the LAN's DHCP server. */
+/** `--lan IP`: a separate edge serves real machines at an address of this machine, beside the LAN's DHCP server. */
 export class LanSite {
   static processNames = ['lan-edge']
   #data
@@ -39,7 +39,7 @@ export class LanSite {
     this.#own = lan.disk ? lan : null
   }
 
-  /** Before anything was started or built. */
+  /** Runs before anything is started or built. */
   async check() {
     const device = deviceOf(this.#ip)
     for (const [option, file] of Object.entries(this.#own ?? {}))
@@ -53,7 +53,7 @@ export class LanSite {
     await requirePackages('--lan', this.#own ? lanPackages : [...lanPackages, ...imagePackages])
   }
 
-  /** What the demo's set-up makes in the database; the vDisk's files are in the store afterwards. */
+  /** Returns the rows that the demo's set-up creates in the database; the vDisk's files are in the store afterwards. */
   async describe() {
     const { name, commandLine, ...files } = this.#own ? ownVdisk(this.#own) : await debianVdisk('full')
     this.#vdiskName = name
@@ -114,7 +114,7 @@ export class LanSite {
   }
 }
 
-/** The interface that has the address. Throws a UserError that says which addresses there are. */
+/** Returns the interface that has the address. Throws a UserError that lists the existing addresses. */
 function deviceOf(ip) {
   if (!net.isIPv4(ip)) throw new UserError(`--lan needs an IPv4 address of this machine, not "${ip}".`)
   const addresses = Object.entries(os.networkInterfaces()).flatMap(([device, list]) =>

@@ -3,8 +3,8 @@ import net from 'node:net'
 import { UserError } from '../lib/fail.mjs'
 
 /**
- * One `npm start` per data directory. The lock is a socket in Linux's abstract namespace: the kernel frees it with the
- * process, so that kill -9 leaves nothing stale.
+ * Allows one `npm start` per data directory. The lock is a socket in Linux's abstract namespace: the kernel frees it
+ * with the process, so kill -9 leaves nothing stale.
  */
 export function lockDataDirectory(data) {
   const name = `\0bootfarm-start-${createHash('sha256').update(data).digest('hex').slice(0, 32)}`

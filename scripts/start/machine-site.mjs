@@ -15,17 +15,17 @@ const siteName = 'Machines'
 const device = { name: 'machine-1', mac: '52:54:00:78:00:00' }
 const memoryMib = 768
 /**
- * An emulated processor that gets no time fails Linux's check of its timer. The variable reaches systemd: its colours
- * cut in two by its own shortening of lines would be rubbish in a record.
+ * An emulated processor that gets no time fails Linux's check of its timer. The variable reaches systemd: it shortens
+ * lines in the middle of a colour sequence, which would be garbage in a record.
  */
 const serialConsole = 'console=ttyS0 no_timer_check SYSTEMD_COLORS=0'
 const edgePort = 6980
-/** A socket file's path: sun_path of unix(7), its final zero counted. */
+/** Maximum length of a socket file's path: sun_path of unix(7), including its final zero. */
 const socketPathMax = 107
 
 /**
- * `--machine`: a real machine, emulated, that boots from an edge of its own in network namespaces. It sees the edge at
- * its real ports beside another DHCP server; the edge reaches the API through a socket file.
+ * `--machine`: an emulated machine that boots from a separate edge in network namespaces. It sees the edge at its real
+ * ports beside another DHCP server; the edge reaches the API through a socket file.
  */
 export class MachineSite {
   static processNames = ['machines-dhcp', 'machines-uplink', 'machines-edge', 'machines']
@@ -41,7 +41,7 @@ export class MachineSite {
     this.#firmware = machine
   }
 
-  /** Before anything was started or built. */
+  /** Runs before anything is started or built. */
   async check() {
     if (process.arch !== 'x64') throw new UserError('--machine emulates an x86-64 machine and needs such a one.')
     if (process.getuid() !== 0)
@@ -53,7 +53,7 @@ export class MachineSite {
     await requirePackages('--machine', machinePackages)
   }
 
-  /** What the demo's set-up makes in the database; the vDisk's files are in the store afterwards. */
+  /** Returns the rows that the demo's set-up creates in the database; the vDisk's files are in the store afterwards. */
   async describe() {
     const { name, commandLine, ...files } = await debianVdisk('virtual')
     const stocked = await stockStore(path.join(this.#directory, 'store'), files)
@@ -151,5 +151,5 @@ export class MachineSite {
   }
 }
 
-/** Where machines' consoles are recorded; the API shows them. */
+/** The directory of machines' recorded consoles; the API shows them. */
 export const consolesIn = (data) => path.join(data, 'consoles')

@@ -24,7 +24,7 @@ function udpTrouble(port) {
   })
 }
 
-/** True when the address answers with a status below 500. */
+/** Returns true if the address answers with a status below 500. */
 export function answers(url) {
   return new Promise((resolve) => {
     const request = http.get(url, { timeout: 2000 }, (response) => {
@@ -36,7 +36,7 @@ export function answers(url) {
   })
 }
 
-/** Arguments of ss (iproute2) that list who listens at a port. */
+/** Arguments of ss (iproute2) that list the listeners of a port. */
 export const listenersOf = (protocol, port) => ['-Hnp', protocol === 'tcp' ? '-tl' : '-ul', `sport = :${port}`]
 
 /**

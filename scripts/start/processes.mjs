@@ -17,13 +17,13 @@ import { quietEnv } from '../lib/run.mjs'
 
 const restartDelayMs = 200
 const restartDelayMaxMs = 5_000
-/** A process that ran this long starts again at once with the short delay. */
+/** A process that ran this long restarts at once with the short delay. */
 const settledAfterMs = 10_000
 const stopLimitMs = 10_000
 const logSizeMax = 20 * 1024 * 1024
 
 /**
- * Starts processes in an order, starts each again when it dies, stops them in the opposite order. Each has its own
+ * Starts processes in an order, restarts each when it dies, and stops them in the opposite order. Each has a separate
  * process group, so that Ctrl-C in the terminal reaches only this supervisor.
  */
 export class Processes {
@@ -105,7 +105,10 @@ export class Processes {
     }
   }
 
-  /** Ends what an earlier supervisor left behind when it was killed; only processes that are surely the same ones. */
+  /**
+   * Ends processes that an earlier supervisor left behind when it was killed; only those that are certainly the same
+   * ones.
+   */
   async stopLeftovers(names) {
     for (const name of names) {
       const file = this.#pidFile(name)

@@ -24,7 +24,7 @@ const processNames = [
 
 /** Sets up, builds and starts everything; returns when a signal has stopped it in order. */
 export async function startProduct(options) {
-  // Given to `migrate` alone; what else is started must not inherit it.
+  // Only `migrate` gets it; other processes must not inherit it.
   delete process.env.DATABASE_OWNER_URL
   mkdirSync(options.data, { recursive: true, mode: 0o700 })
   await lockDataDirectory(options.data)
@@ -57,11 +57,11 @@ export async function startProduct(options) {
     for (const site of sites) site.remove()
     say('Stopped')
   }
-  // A set-up step may still be under way when Ctrl-C comes early; nothing of it may keep this process alive.
+  // A set-up step may still be running when Ctrl-C comes early; it must not keep this process alive.
   process.exit(process.exitCode ?? 0)
 }
 
-/** Sites of the demo beside the one with simulated devices, each with an edge of its own. */
+/** Sites of the demo beside the one with simulated devices, each with a separate edge. */
 function furtherSites(options) {
   return [...(options.machine ? [new MachineSite(options)] : []), ...(options.lan ? [new LanSite(options)] : [])]
 }
@@ -92,7 +92,7 @@ function wantedPorts({ webPort, apiPort, pgPort, edgePorts, database }) {
   ]
 }
 
-/** Starts each part as soon as what it needs is built and runs. */
+/** Starts each part as soon as its requirements are built and running. */
 async function startEverything(options, processes, sites, builds) {
   const { data, apiPort, webPort } = options
   await builds.database
@@ -159,7 +159,7 @@ function startDashboard({ webPort, apiPort, webUrl }, processes) {
   )
 }
 
-/** What the demo has in the database; `sites` are the further ones in their order. */
+/** Returns the demo's rows in the database; `sites` are the further ones in their order. */
 async function setUpDemo(data, env, sites) {
   const file = path.join(data, 'run/sites.json')
   const described = []
@@ -172,9 +172,7 @@ async function setUpDemo(data, env, sites) {
   })
 }
 
-/**
- * A database server outlives its supervisor when that was killed; only then does its pid file name a running process.
- */
+/** A database server outlives its supervisor if that was killed; only then does its pid file name a running process. */
 async function stopLeftoverPostgres(data) {
   const directory = path.join(data, 'postgres')
   for (const file of ['postgres.url', 'postgres.api-url']) rmSync(path.join(data, file), { force: true })
@@ -208,7 +206,7 @@ function secretIn(data) {
   return readFileSync(file, 'utf8')
 }
 
-/** What site servers install is signed once it is there; without it the demo goes on. */
+/** Signs the program for new edges once it is built; without it the demo continues. */
 async function tellOfRelease({ data }, builds) {
   say('This edge is not optimised. One that is gets built in the background, for the next start and for site servers.')
   try {

@@ -1,4 +1,4 @@
-// `node relay-main.mjs FROM TO`: passes what comes to FROM on to TO, each a port of this namespace's loopback or a
+// `node relay-main.mjs FROM TO`: forwards connections from FROM to TO, each a port of this namespace's loopback or a
 // socket file.
 import { runMain } from '../lib/fail.mjs'
 import { relay } from './relay.mjs'

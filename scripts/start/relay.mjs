@@ -14,7 +14,7 @@ const connectionsMax = 64
 export function relay(from, to) {
   const server = net.createServer({ allowHalfOpen: true }, (incoming) => {
     const outgoing = net.connect({ ...to, allowHalfOpen: true })
-    // An end that breaks ends the other; whoever asked sees a closed connection and asks again.
+    // A connection that breaks at one end is closed at the other; the client sees a closed connection and retries.
     pipeline(incoming, outgoing, () => {})
     pipeline(outgoing, incoming, () => {})
   })

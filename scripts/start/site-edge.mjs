@@ -4,10 +4,10 @@ import { edgeProgram } from '../lib/paths.mjs'
 import { step } from '../lib/progress.mjs'
 import { capture, must } from '../lib/run.mjs'
 
-/** Whether the edge of this data directory has an identity. */
+/** Returns whether the edge of this data directory has an identity. */
 export const isEnrolled = (directory) => existsSync(path.join(directory, 'identity.json'))
 
-/** Enrols the edge of one more site unless it is. */
+/** Enrols the edge of one more site unless it is enrolled. */
 export async function enrolEdge({ directory, apiPort, title }, joinToken) {
   if (isEnrolled(directory)) return
   await step(`Enrolling the edge of ${title}`, () =>
@@ -23,7 +23,7 @@ export async function enrolEdge({ directory, apiPort, title }, joinToken) {
   )
 }
 
-/** Whether something listens at the port, asked inside of a namespace. */
+/** Returns whether something listens at the port, inside a namespace. */
 export async function listens({ command, args }) {
   const { code, output } = await capture(command, args)
   return code === 0 && output.trim() !== ''

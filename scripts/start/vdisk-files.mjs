@@ -60,7 +60,7 @@ async function linkOrCopy(from, to) {
   }
 }
 
-/** The system's iPXE programs in a folder of their own, since an edge publishes all of its folder. */
+/** Puts the system's iPXE programs into a separate folder, since an edge publishes the whole folder. */
 export function stockBootPrograms(directory) {
   mkdirSync(directory, { recursive: true })
   for (const name of bootProgramNames) copyFileSync(path.join(debianBootPrograms, name), path.join(directory, name))

@@ -10,8 +10,8 @@ const zigSource = 'edge/streamer-zig/src/'
 const nothing = { output: '', passed: 0, failed: 0, skipped: 0 }
 
 /**
- * Files that differ from where this branch left main, committed or not. On main itself those that are not committed, or
- * the last commit's.
+ * Returns the files that differ from the point where this branch left main, committed or not. On main itself those that
+ * are not committed, or the last commit's.
  */
 export function changedFiles() {
   const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
@@ -25,7 +25,7 @@ export function changedFiles() {
   return [...lines(git('diff', '--name-only', base)), ...untracked]
 }
 
-/** Unit tests of the folders in which something changed; a package's tests are one folder. */
+/** Returns the unit tests of the folders in which something changed; a package's tests are one folder. */
 export async function testChangedUnits(scratch, changed) {
   const folderOf = (file) => file.match(/^packages\/[^/]+\//)?.[0] ?? `${path.dirname(file)}/`
   const folders = new Set(changed.filter((file) => /\.(ts|tsx|prisma|sql|json)$/.test(file)).map(folderOf))
@@ -34,7 +34,9 @@ export async function testChangedUnits(scratch, changed) {
   return chosen.length > 0 ? vitest(scratch, '.', chosen, {}) : nothing
 }
 
-/** Unit tests of the Zig modules in which something changed, after everything in Zig was compiled, not optimised. */
+/**
+ * Runs the unit tests of the Zig modules in which something changed, after all Zig code was compiled, not optimised.
+ */
 export async function testChangedZig(zig, changed) {
   const zigFiles = changed.filter((file) => file.startsWith('edge/'))
   if (zigFiles.length === 0) return nothing
@@ -48,7 +50,7 @@ export async function testChangedZig(zig, changed) {
   return { output, ...zigCounts(output, failed) }
 }
 
-/** `core/boot/boot.zig` is tested by `test-core`; what has no step of its own was compiled. */
+/** `core/boot/boot.zig` is tested by `test-core`; code without a test step was compiled. */
 function stepsOf(files, { output }) {
   const modules = files.filter((file) => file.startsWith(zigSource)).map((file) => file.slice(zigSource.length))
   const names = new Set(modules.map((file) => `test-${file.split('/')[0]}`))

@@ -23,8 +23,8 @@ import { oneCheck, Tally } from './tally.mjs'
 import { zigTrack } from './zig-track.mjs'
 
 /**
- * Runs every layer, quick ones first; returns the exit code. `only` are layer names, all when empty; those that take
- * long are run when they are named or `withLong` is true.
+ * Runs every layer, quick ones first; returns the exit code. `only` are layer names, or empty for all; long layers run
+ * if they are named or `withLong` is true.
  */
 export async function testEverything(only, { withLong }) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-test-'))
@@ -48,7 +48,7 @@ export async function testEverything(only, { withLong }) {
   return tally.failed > 0 || tally.passed === 0 || skipIsFailure ? 1 : 0
 }
 
-/** `npm test -- quick`: what is written, types, and the units of what changed. */
+/** `npm test -- quick`: static checks, types, and the unit tests of what changed. */
 async function testQuickly(layer, { zig, scratch }) {
   const changed = changedFiles()
   await testStatic(layer, zig)
@@ -61,13 +61,13 @@ async function testQuickly(layer, { zig, scratch }) {
   ])
 }
 
-/** Everything that is named, or everything. */
+/** Runs the named layers, or all. */
 async function testProduct(layer, { zig, scratch, tally, record, isLong }) {
-  // It needs nothing else, and most begins when it is done; whoever fetches packages waits for the network.
+  // It needs nothing else, and most layers start when it is done; fetching packages waits for the network.
   const edgeBuilt = buildEdge(layer, zig)
   await ensurePackages()
   const system = await ensureTestPackages(isLong)
-  // Mostly waits for the network and the disk. Where it fails, the tests that need it say why.
+  // Mostly waits for the network and the disk. If it fails, the tests that need it report why.
   const debian = layer.wanted('machines') ? ensureSystemTree().catch(() => undefined) : undefined
   const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
   await testStatic(layer, zig)
@@ -97,10 +97,11 @@ async function testProduct(layer, { zig, scratch, tally, record, isLong }) {
   await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
 }
 
-/** Those that take too long for every change. */
+/** Layers that take too long for every change. */
 const longLayers = [
   'zig-test-safe',
   'simulation-reports',
+  'mutation',
   'machines-long',
   'machine-power',
   'store-browser',
@@ -108,16 +109,16 @@ const longLayers = [
   'lan',
 ]
 
-/** Those of `testStatic`: they look at what is written, and need nothing made of it. */
+/** Layers of `testStatic`: they examine the source, and need nothing built. */
 const staticLayers = ['format', 'zig-format', 'boundaries', 'tidy', 'migrations']
 
-/** What the word `quick` stands for. */
+/** The layers that `quick` stands for. */
 const quickLayers = [...staticLayers, 'typecheck', 'changed-units', 'changed-zig']
 
-/** Those that run the edge's programs by themselves: who names one alone in a fresh clone has them built. */
+/** Layers that run the edge's programs themselves: naming one in a fresh clone builds these programs. */
 const programLayers = ['set-up', 'sockets', 'machines', 'faults', 'install', 'reports', ...longLayers]
 
-/** A layer prints its output when it is over, as a whole, since two may run side by side. */
+/** A layer prints its whole output when it is over, because two may run side by side. */
 function layerRunner(tally, named, withLong) {
   const only = named.flatMap((name) => (name === 'quick' ? quickLayers : [name]))
   if (only.some((name) => programLayers.includes(name))) only.push('zig-build')
@@ -144,7 +145,7 @@ function layerRunner(tally, named, withLong) {
   return layer
 }
 
-/** What takes too long for every change: `npm run test:all`. */
+/** Layers that take too long for every change: `npm run test:all`. */
 async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
   await layer.long('machines-long', 2000, async () => {
     const env = { ...(await machineEnv()), BOOTFARM_NO_ARM64: (await ensureArm64(zig)) ?? '' }
@@ -158,7 +159,7 @@ async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
   await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))
 }
 
-/** An emulated server reaches the control plane at an address of its own, which the product is told. */
+/** An emulated server reaches the control plane at a separate address, which the product gets as a setting. */
 async function testInstallOnMachine(scratch, machineEnv) {
   const [port] = await freePorts(1)
   const env = { ...(await machineEnv()), EDGE_URL: `http://10.0.2.2:${port}` }
@@ -172,7 +173,7 @@ async function testInstallOnMachine(scratch, machineEnv) {
   }
 }
 
-/** A browser before `npm start -- --machine`; skipped where no machine can be emulated. */
+/** Runs a browser against `npm start -- --machine`; skipped if no machine can be emulated. */
 async function testMachineProduct(scratch, missingPackages, project) {
   const skipped = (why) => ({
     output: '',
@@ -188,7 +189,7 @@ async function testMachineProduct(scratch, missingPackages, project) {
   return withProduct(scratch, (env) => playwright(scratch, env, project), ['--machine'])
 }
 
-/** What tells at once that a change is not whole. */
+/** Checks that fail at once if a change is incomplete. */
 async function testStatic(layer, zig) {
   await ensurePackages()
   await layer('format', 10, () =>
@@ -200,14 +201,13 @@ async function testStatic(layer, zig) {
   await layer('migrations', 5, () => problems(checkMigrations()))
 }
 
-/** The programs that all other layers run. */
+/** Builds the programs that all other layers run. */
 function buildEdge(layer, zig) {
   return layer('zig-build', 150, () => command(zig, ['build', zigJobs], edgeSource))
 }
 
 /**
- * First, since products start with it. What the services import is made before: turbo writes again nothing that it made
- * itself.
+ * First, since products start with it. The imports of services are built before: turbo does not rewrite its own output.
  */
 async function buildWeb(layer, generated) {
   await generated
@@ -215,8 +215,8 @@ async function buildWeb(layer, generated) {
 }
 
 /**
- * Their tests import the database client, which is made from its schema. They stand back behind layers that have
- * clocks.
+ * Their tests import the database client, which is generated from its schema. They run at lower priority than layers
+ * with clocks.
  */
 function testServices(layer, scratch, generated) {
   return layer('services', 400, async () => {
@@ -226,31 +226,31 @@ function testServices(layer, scratch, generated) {
 }
 
 /**
- * What has clocks: nothing of it runs beside another of it. Machines beside sockets, faults and install would take 4
- * minutes less, and each of three runs failed once, at another clock each time.
+ * Layers with clocks: no two of them run at the same time. Machines beside sockets, faults and install would take 4
+ * minutes less, but each of three runs failed once, at another clock each time.
  */
 async function timed(layer, { scratch, env, machineEnv, machineProduct, tally }) {
   await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
-  // Two files side by side disturb neither: they wait for the network's clocks most of the time.
+  // Two files side by side do not disturb each other: they wait for the network's clocks most of the time.
   const sideBySide = ['--fileParallelism', '--maxWorkers=2']
   await layer('sockets', 180, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
   await layer('machines', 300, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
   await layer('machine-boot', 120, () => machineProduct('machine-boot'))
-  // Programs are killed here, so no browser looks at this product.
+  // Programs are killed here, so no browser uses this product.
   await onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
     await layer('faults', 400, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
     await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
   })
 }
 
-/** Beside what has clocks, which leaves half of two processors idle; what it runs has limits, but no clocks. */
+/** Runs beside layers with clocks, which leave half of two processors idle; these have limits, but no clocks. */
 function browser(layer, { scratch, tally }) {
   return onProduct(layer, { scratch, tally, names: ['browser'] }, (productEnv) =>
     layer('browser', 520, () => playwright(scratch, productEnv, 'dashboard', yielding)),
   )
 }
 
-/** The API asked what nobody would ask, and programs that were killed and come back: mostly waits. */
+/** Sends the API unlikely requests, and restarts killed programs: mostly waits. */
 async function load(layer, { scratch, env }) {
   await layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 }, yielding))
   await layer('reports', 200, async () => {
@@ -259,7 +259,7 @@ async function load(layer, { scratch, env }) {
   })
 }
 
-/** Layers of one product, which is started if one of them is wanted; a start that fails is a failure. */
+/** Layers of one product, which is started if one of them is wanted; a failed start is a failure. */
 async function onProduct(layer, { scratch, tally, names }, work) {
   if (!names.some((name) => layer.wanted(name))) return
   const { processorSeconds } = await withProcessorTime(() =>
@@ -271,7 +271,7 @@ async function onProduct(layer, { scratch, tally, names }, work) {
   say(`  the product of ${names.join(', ')}: processor ${processorSeconds.toFixed(0)} s`)
 }
 
-/** Asks each operation of the API's own description what nobody would think of asking. */
+/** Sends each operation of the API's own description unlikely requests. */
 async function schemathesis(scratch, { examples, seconds }, run) {
   const env = {
     BOOTFARM_SCHEMATHESIS: await ensureSchemathesis(),

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 /** Option 93 of the firmware's DHCP (RFC 4578, 2.1; 16 is RFC 8415's registry for HTTP boot). */
 const firmwareNames = { 0: 'BIOS', 7: 'UEFI PXE', 9: 'UEFI PXE', 16: 'UEFI HTTP boot' }
 
-/** What the tests' machines did: each boot's phases, and where a failed one's consoles and packets are kept. */
+/** Records the tests' machines: each boot's phases, and where the consoles and packets of a failed boot are kept. */
 export class MachineRecord {
   #file
 

@@ -3,7 +3,7 @@ import { inRoot, root } from '../lib/paths.mjs'
 import { capture } from '../lib/run.mjs'
 import { oneCheck, playwrightCounts, vitestCounts } from './tally.mjs'
 
-// Programs that test: each gives what it printed and what it counted.
+// Programs that run tests: each returns its output and its counts.
 
 export async function turboCheck(task, run) {
   const { code, output } = await turbo(task, run)
@@ -19,12 +19,12 @@ export function patient(program, args, options) {
   return capture('nice', ['-n', '19', program, ...args], options)
 }
 
-/** For layers of whole machines that take long: beside other work they may take three times as long as alone. */
+/** For long layers of whole machines: beside other work they may take three times as long as alone. */
 export function unhurried(program, args, options) {
   return capture(program, args, { ...options, timeoutMs: 5_400_000 })
 }
 
-/** Gets a third of a processor that others want: enough for tests with time limits. */
+/** Gets a third of a contended processor: enough for tests with time limits. */
 export function yielding(program, args, options) {
   return capture('nice', ['-n', '3', program, ...args], options)
 }

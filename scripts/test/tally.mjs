@@ -4,7 +4,7 @@ import { root } from '../lib/paths.mjs'
 
 const slowestShown = 8
 
-/** Sums of all layers; `npm test` ends with them in one line. */
+/** Sums of all layers; `npm test` prints them in its last line. */
 export class Tally {
   passed = 0
   failed = 0
@@ -27,7 +27,7 @@ export class Tally {
 /** A layer that is one check: it passed, or it failed. */
 export const oneCheck = (ok) => ({ passed: ok ? 1 : 0, failed: ok ? 0 : 1, skipped: 0 })
 
-/** Counts from vitest's JSON reporter; a file that could not be read at all counts as one failure. */
+/** Returns the counts from vitest's JSON reporter; an unreadable file counts as one failure. */
 export function vitestCounts(file, exitCode) {
   const report = readJson(file)
   if (!report) return oneCheck(false)
@@ -51,12 +51,12 @@ export function vitestCounts(file, exitCode) {
   }
 }
 
-/** What a layer that takes too long should be looked at for first. */
+/** The first things to examine in a layer that takes too long. */
 const longest = (files) => files.toSorted((a, b) => b.seconds - a.seconds).slice(0, slowestShown)
 
 const isFailed = ({ status }) => status === 'failed'
 
-/** Counts from Playwright's JSON reporter. */
+/** Returns the counts from Playwright's JSON reporter. */
 export function playwrightCounts(file, exitCode) {
   const report = readJson(file)
   if (!report) return oneCheck(false)
@@ -69,13 +69,13 @@ export function playwrightCounts(file, exitCode) {
   }
 }
 
-/** Of all tests in a suite, those of the suites in it with them. */
+/** Returns all tests in a suite, including those of its inner suites. */
 function durationMs({ specs, suites = [] }) {
   const results = specs.flatMap(({ tests }) => tests.flatMap((test) => test.results))
   return [...results.map(({ duration }) => duration), ...suites.map(durationMs)].reduce((sum, ms) => sum + ms, 0)
 }
 
-/** Counts from the summary of `zig build test --summary all`. */
+/** Returns the counts from the summary of `zig build test --summary all`. */
 export function zigCounts(output, exitCode) {
   const total = output.match(/(\d+)\/(\d+) tests passed(?: \((\d+) skipped\))?/)
   if (!total) return oneCheck(false)

@@ -1,17 +1,17 @@
-import { edgeSource } from '../lib/paths.mjs'
+import { edgeSource, inRoot } from '../lib/paths.mjs'
 import { zigJobs } from '../lib/toolchain.mjs'
 import { patient } from './runners.mjs'
 import { oneCheck, zigCounts } from './tally.mjs'
 
-/** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
+/** Cases for each parser, and simulated boots: enough to find faults of a change, few enough for every run. */
 const fuzzCases = 20_000
 const simulatedSeeds = 6
 const storeOptions = (sequences, operations) =>
   `-- --seed 1 --jobs 2 --flips --mutants --sequences ${sequences} --operations ${operations}`.split(' ')
 const streamOptions = (packets) => `-- --seed 1 --jobs 2 --mutants --packets ${packets}`.split(' ')
 /**
- * Each run looks for every mutant, and has to find it. The slowest of the store's is found after 110,607 operations;
- * beside them the store without a mutant runs 18 times as many.
+ * Each run must find every mutant. The slowest of the store's is found after 110,607 operations; in addition, the store
+ * without a mutant runs 18 times as many.
  */
 const storeOperations = 2_000_000
 const streamPackets = 3_000_000
@@ -21,9 +21,17 @@ const streamPacketsLong = 10_000_000
 const fuzzCasesLong = 1_000_000
 const simulatedSeedsLong = 200
 
+/** A sample of mistakes; most of them must be found. The score that is quoted is of a larger sample. */
+const mutation = ['--seed', '1', '--count', '60', '--floor', '70']
+
+async function checkMutation() {
+  const { code, output } = await patient(process.execPath, [inRoot('scripts/mutation.mjs'), ...mutation])
+  return { output, ...oneCheck(code === 0) }
+}
+
 /**
- * Only computes, at the lowest priority: it never keeps a test that has a clock from its processor, and may take as
- * long as those go on.
+ * Only computes, at the lowest priority: it never takes the processor from a test that has a clock, and may run as long
+ * as those do.
  */
 export async function zigTrack(layer, zig) {
   const build = (step, mode, ...args) =>
@@ -34,8 +42,8 @@ export async function zigTrack(layer, zig) {
       const { code, output } = await build(...args)
       return { output, ...oneCheck(code === 0) }
     }
-  // Unoptimized programs have the same checks and are built in a tenth of the time, which they do not lose again in so
-  // few cases.
+  // Unoptimized programs have the same checks and are built in a tenth of the time; with so few cases they do not lose
+  // that time again.
   const quick = 'debug'
   const long = 'safe'
   const zigTests = async (mode) => {
@@ -54,7 +62,7 @@ export async function zigTrack(layer, zig) {
   )
   await layer.long('simulation-reports', 120, checked('sim', long, ...seed, '--reports'))
   await layer('simulation-mutants', 90, checked('sim', quick, ...seed, '--self-test'))
-  /** What must fail, with these words. */
+  /** The command that must fail, with this message. */
   const caught =
     (words, ...args) =>
     async () => {
@@ -72,5 +80,6 @@ export async function zigTrack(layer, zig) {
   await layer('stream-sim-canary', 30, caught('FAILED: canary', 'stream-sim', quick, ...seed, '--canary'))
   await layer('fuzz', 60, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
   await layer.long('fuzz-long', 900, checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)))
+  await layer.long('mutation', 400, checkMutation)
   await layer('fuzz-canary', 60, caught('violated:', 'fuzz', quick, ...seed, '--cases', '2000', '--canary'))
 }

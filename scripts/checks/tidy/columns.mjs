@@ -2,7 +2,7 @@ import { scriptSources, zigSources } from './sources.mjs'
 
 const zigMax = 100
 const otherMax = 120
-/** What is wider for a reason: an address cannot be broken. */
+/** Addresses may be wider, because they cannot be broken. */
 const address = /https?:\/\/\S+/g
 /** Texts of a program stay whole, so that a search finds them. */
 const literals = /'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`|\/(?:\\.|[^/\\\s])(?:\\.|[^/\\])*\/[a-z]*/g

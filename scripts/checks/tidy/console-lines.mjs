@@ -1,8 +1,8 @@
-// The lines that docs/guides/real-machines.md says a machine's console shows are those that the programs print.
+// Checks that the console lines in docs/guides/real-machines.md are printed by the programs.
 
 const document = 'docs/guides/real-machines.md'
 const heading = '## When it does not boot'
-/** Where such lines come from. */
+/** The sources of such lines. */
 const sources =
   /^edge\/streamer-zig\/src\/(initramfs\/init\.sh|(target|core|wire|store|host)\/(?!.*_test\.zig).+\.zig)$/
 
@@ -26,10 +26,10 @@ function documentedLines(text) {
   return lines.length > 0 ? lines : [`a table below ${heading}`]
 }
 
-/** Strings that a program writes in two parts, as one. */
+/** Joins strings that a program writes in two parts. */
 const joined = (text) => text.replaceAll(/"\s*\+\+\s*"/g, '')
 
-/** All that stands between the dots is in the text. */
+/** Returns whether everything between the dots is in the text. */
 const hasParts = (text, line) =>
   line
     .split('...')

@@ -2,7 +2,7 @@ import { scriptSources, zigSources } from './sources.mjs'
 
 const zigMax = 70
 const scriptMax = 60
-/** One that makes a type is as long as the type. */
+/** A function that makes a type is as long as the type. */
 const zigHeader = /^(\s*)(?:pub |export |inline |noinline )*fn (\w+)(?!.*\) type \{)/
 const scriptHeaders = [
   /^(\s*)(?:export )?(?:default )?(?:async )?function\*? ?(\w*)/,

@@ -45,7 +45,7 @@ export const leftovers = {
   find: (sources) => kinds.flatMap(({ files, pattern, what }) => matches(sources, files, pattern, () => what)),
 }
 
-/** The checks themselves name what they look for. */
+/** The checks themselves name the patterns that they look for. */
 function matches(sources, files, pattern, what) {
   const found = []
   for (const file of sources.files(files)) {

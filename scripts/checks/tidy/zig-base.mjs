@@ -1,4 +1,4 @@
-// What the edge's programs take from `base` and not from Zig's standard library, which has the same.
+// Names that the edge's programs take from `base` instead of Zig's standard library, which has the same.
 
 const optimised = 'it is not optimised in debug builds'
 const ways = [

@@ -81,6 +81,6 @@ export const zigUnused = {
   },
 }
 
-/** A type that stands in a public signature or field is used by whoever calls or reads that, without its name. */
+/** A type in a public signature or field is used by callers and readers without its name. */
 const isTypeOfItsFile = (name, text) => /^[A-Z]/.test(name) && withoutComments(text).split(name).length > 2
 const withoutComments = (text) => text.replace(/^\s*\/\/.*$/gm, '')

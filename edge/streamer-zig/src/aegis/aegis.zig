@@ -6,9 +6,8 @@ const std = @import("std");
 const Aegis = std.crypto.aead.aegis.Aegis128L;
 
 comptime {
-    if (!std.crypto.core.aes.has_hardware_support) @compileError(
-        "this part is built for processors with AES instructions",
-    );
+    if (!std.crypto.core.aes.has_hardware_support)
+        @compileError("this part is built for processors with AES instructions");
 }
 
 const Key = [Aegis.key_length]u8;

@@ -30,7 +30,14 @@ pub fn Agent(comptime Io: type) type {
 }
 
 test {
+    _ = @import("admission_test.zig");
+    _ = @import("boots_test.zig");
+    _ = @import("dhcp_test.zig");
+    _ = @import("failover_test.zig");
+    _ = @import("http_paths_test.zig");
+    _ = @import("loader_texts_test.zig");
     _ = @import("session_boots.zig");
+    _ = @import("stream_test.zig");
     _ = @import("write_caches_test.zig");
     std.testing.refAllDecls(@This());
 }

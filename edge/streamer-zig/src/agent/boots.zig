@@ -14,7 +14,7 @@ const assert = std.debug.assert;
 
 const Boot = core.boot.Boot;
 const BootBlocker = core.loader.kernel_fit.BootBlocker;
-const describedVersion = core.boot.policy.describedVersion;
+const describedVersion = core.boot.assignment.describedVersion;
 
 pub fn Boots(comptime Io: type) type {
     return struct {
@@ -334,6 +334,17 @@ pub fn Boots(comptime Io: type) type {
             return null;
         }
 
+        /// Mutant: returns a boot in progress for a peer that has none.
+        pub fn anyReadyToEnd(boots: *Self) ?Ref {
+            if (!mutants.has(.outcome_of_any_address)) return null;
+            var iterator = boots.table.iterate();
+            while (iterator.next()) |boot| if (!boot.isOver() and boot.stream_was_open) {
+                assert(!boot.identity.id.eql(.zero));
+                return boots.table.findById(boot.identity.id);
+            };
+            return null;
+        }
+
         /// Applies the status of a boot's write cache.
         pub fn noteWriteCache(
             boots: *Self,
@@ -445,7 +456,7 @@ pub fn Boots(comptime Io: type) type {
                 .nothing, .standalone => return assignment,
             };
             const version = describedVersion(state, assignment.version_id) orelse return assignment;
-            assignment.loader_files = core.boot.policy.loaderFilesOf(version);
+            assignment.loader_files = core.boot.assignment.loaderFilesOf(version);
             return assignment;
         }
 

@@ -5,13 +5,13 @@
 
 const std = @import("std");
 const core = @import("core");
+const text_size_max = @import("loader_texts.zig").text_size_max;
 const assert = std.debug.assert;
 const TftpCatalogue = core.tftp.Server.Catalogue;
 const File = core.tftp.Server.File;
 
 pub const FileQuery = core.tftp.Server.FileQuery;
 
-pub const text_size_max = 8192;
 /// Texts that can be in flight at once.
 const texts_max = 128;
 

@@ -116,7 +116,7 @@ pub fn HttpPaths(comptime Io: type) type {
                 boots.table.findByHandle(known.value) orelse
                     return .saying(404, "This edge has no boot with that handle.", text)
             else
-                boots.table.onlyActiveByIp(peer) catch |err| return .saying(409, switch (err) {
+                paths.onlyActiveByIp(peer) catch |err| return .saying(409, switch (err) {
                     error.None => "No boot of this address is in progress.",
                     error.Several => "Several boots of this address are in progress; name one by its handle.",
                 }, text);
@@ -135,6 +135,10 @@ pub fn HttpPaths(comptime Io: type) type {
             });
             boots.apply(ref, paths.boots.io.now(), event);
             return no_content;
+        }
+
+        fn onlyActiveByIp(paths: *const Self, peer: base.Ip4) error{ None, Several }!Boots.Ref {
+            return paths.boots.anyReadyToEnd() orelse try paths.boots.table.onlyActiveByIp(peer);
         }
 
         /// Answers a device that reports on a boot that is over.

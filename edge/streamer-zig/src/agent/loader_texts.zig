@@ -6,8 +6,9 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
-const catalogue = @import("catalogue.zig");
 const assert = std.debug.assert;
+
+pub const text_size_max = 8192;
 
 pub fn LoaderTexts(comptime Io: type) type {
     return struct {
@@ -21,14 +22,14 @@ pub fn LoaderTexts(comptime Io: type) type {
         /// it changes nothing.
         is_confirmed: bool = true,
 
-        pub const size_max = catalogue.text_size_max;
+        pub const size_max = text_size_max;
         const Buffer = [size_max]u8;
         const Loader = enum { grub, pxelinux };
 
         comptime {
-            assert(core.loader.grub_config.size_max <= catalogue.text_size_max);
-            assert(core.loader.config_menu.size_max == catalogue.text_size_max);
-            assert(core.loader.pxelinux_config.size_max <= catalogue.text_size_max);
+            assert(core.loader.grub_config.size_max <= size_max);
+            assert(core.loader.config_menu.size_max == size_max);
+            assert(core.loader.pxelinux_config.size_max <= size_max);
         }
 
         /// Writes the text into `buffer` from its start and returns it; null: there is none of this

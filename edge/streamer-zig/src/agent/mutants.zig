@@ -21,6 +21,10 @@ pub const Mutant = enum {
     deaf_to_the_running,
     /// An order is given to whatever boot its device is in.
     order_follows_device,
+    /// A HELLO with a wrong proof ends the session of the boot that it names.
+    wrong_proof_ends_session,
+    /// An outcome by HTTP counts for a boot whose device has another address.
+    outcome_of_any_address,
     /// PROBE is not answered while a disk keeps the edge waiting.
     probe_behind_disk,
     /// A retransmitted WELCOME resets the counter of the session's packets.

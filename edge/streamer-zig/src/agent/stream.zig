@@ -156,6 +156,7 @@ pub fn Stream(comptime Io: type) type {
             datagram: *const Datagram,
             now_us: u64,
         ) void {
+            assert(datagram.at_us <= now_us);
             const io = port.boots.io;
             const from, const at_us = .{ datagram.from, datagram.at_us };
             const sender: ?Boots.Ref = switch (step.*) {
@@ -253,6 +254,8 @@ pub fn Stream(comptime Io: type) type {
                 claim.boot_id,
             );
             const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
+            if (mutants.has(.wrong_proof_ends_session) and admission.outcome == .token_refused)
+                port.server.forget(claim.boot_id);
             // The shard must have the session before the device's first READ.
             port.boots.io.onSessions(&port.server);
             // A fail-over is reported only once it is confirmed.

@@ -440,3 +440,282 @@ test "a layer that is sealed or discarded is taken from nobody who is there, and
     try testing.expectEqual(.cache_lost, refusalTo(&site, &boot, .resumption).code);
     _ = site.grant(&boot, .token).cache;
 }
+
+fn refOf(layer: *const write_caches.Layer, request_id: u32) core.stream.Server.WriteRef {
+    return .{ .boot_id = layer.boot_id, .session_id = 1, .request_id = request_id };
+}
+
+fn carry(
+    site: *Site,
+    layer: *write_caches.Layer,
+    request_id: u32,
+    order: write_caches.Order,
+) write_caches.Carried {
+    return site.layers.carryOut(layer, refOf(layer, request_id), order);
+}
+
+fn writeAt(offset: u64, bytes: []const u8) write_caches.Order {
+    return .{ .write = .{ .offset = offset, .bytes = bytes } };
+}
+
+const sector: [512]u8 = @splat('x');
+
+test "a write that came during a sync is acknowledged by the next one" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    try testing.expectEqual(.waits, carry(&site, layer, 1, writeAt(0, &sector)));
+    site.layers.beginSyncs();
+    try testing.expectEqual(1, layer.syncing_count);
+    // Two more arrive, and begin no sync of their own.
+    for ([_]u32{ 2, 3 }) |id|
+        try testing.expectEqual(
+            .waits,
+            carry(&site, layer, id, writeAt(4096, &sector)),
+        );
+    site.io.ended = null;
+    site.layers.beginSyncs();
+    try testing.expectEqual(null, site.io.ended);
+    try testing.expectEqual(1, layer.syncing_count);
+    try testing.expectEqual(.done, site.layers.endSync(layer));
+    site.layers.release(layer);
+    try testing.expectEqual(2, layer.waiting_count);
+    try testing.expectEqual(0, layer.syncing_count);
+    try testing.expectEqual(2, layer.waiting[0].request_id);
+    try testing.expectEqual(3, layer.waiting[1].request_id);
+    site.layers.beginSyncs();
+    try testing.expectEqual(2, layer.syncing_count);
+    try testing.expectEqual(.done, site.layers.endSync(layer));
+    site.layers.release(layer);
+    try testing.expectEqual(0, layer.waiting_count);
+    // A flush with nothing to sync waits as well, and is ended at once.
+    try testing.expectEqual(.waits, carry(&site, layer, 4, .flush));
+    site.io.ended = null;
+    site.layers.beginSyncs();
+    try testing.expectEqual(layer, site.io.ended.?);
+    try testing.expectEqual(.done, site.layers.endSync(layer));
+    site.layers.release(layer);
+}
+
+test "no more writes wait for a sync than a session may have, and later ones come again" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    for (0..layer.waiting.len) |id|
+        try testing.expectEqual(
+            .waits,
+            carry(&site, layer, @intCast(id), writeAt(0, &sector)),
+        );
+    try testing.expectEqual(.later, carry(&site, layer, 99, writeAt(0, &sector)));
+    layer.waiting_count = 0;
+}
+
+test "a failed sync acknowledges nothing, and its layer serves nothing from then on" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    try testing.expectEqual(.waits, carry(&site, layer, 1, writeAt(0, &sector)));
+    site.layers.beginSyncs();
+    layer.result = error.DiskFailed;
+    try testing.expectEqual(.cache_lost, site.layers.endSync(layer));
+    site.layers.release(layer);
+    try testing.expectEqual(.lost, layer.held().state);
+    for ([_]write_caches.Order{ writeAt(0, &sector), .flush }) |order|
+        try testing.expectEqual(.cache_lost, carry(&site, layer, 2, order).ended);
+    var read: [512]u8 = undefined;
+    try testing.expectError(error.Lost, layer.inner.read(&read, 0));
+    // The device's next boot gets what is on the disk, not this layer.
+    const next = bootOf(2, 1);
+    _ = site.grant(&next, .token);
+    const opened = site.layers.find(next.identity.id) orelse return;
+    try testing.expect(!opened.inner.is_lost);
+}
+
+test "a layer that ends with its boot acknowledges at once, and a write beyond the disk never" {
+    var site: Site = try .init(.{ .class = .edge });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    const cache = site.grant(&boot, .token).cache;
+    try testing.expectEqual(.edge, cache.class);
+    try testing.expect(cache.id & 1 == 1);
+    const layer = site.layers.find(boot.identity.id).?;
+    try testing.expectEqual(
+        .done,
+        carry(&site, layer, 1, writeAt(0, &sector)).ended,
+    );
+    try testing.expectEqual(
+        .beyond_the_end,
+        carry(&site, layer, 2, writeAt(disk_size, &sector)).ended,
+    );
+    try testing.expectEqual(0, layer.waiting_count);
+    try testing.expectEqual(.ok, layer.held().state);
+    site.layers.beginSyncs();
+    try testing.expectEqual(null, site.io.ended);
+}
+
+test "a layer is closed when its boot is gone or superseded, but not while a thread uses it" {
+    for ([_]write_caches.Wanted{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+        var site: Site = try .init(wanted);
+        defer site.deinit();
+        var table: core.boot.Table = try .init(testing.allocator, 4);
+        defer table.deinit(testing.allocator);
+        const boot = bootOf(1, 1);
+        _ = site.grant(&boot, .token).cache;
+        const layer = site.layers.find(boot.identity.id).?;
+        const ref = try table.insert(boot, 0);
+        site.layers.tick(0, &table);
+        try testing.expectEqual(layer, site.layers.find(boot.identity.id).?);
+        try testing.expectEqual(1, site.layers.levels()[0]);
+        site.layers.beginRead(layer);
+        // What stays on the disk waits for the device's next boot.
+        table.supersede(ref, 1);
+        site.layers.tick(1, &table);
+        try testing.expectEqual(
+            wanted.class == .edge_persistent,
+            site.layers.find(boot.identity.id) != null,
+        );
+        table.remove(ref);
+        site.layers.tick(2, &table);
+        try testing.expectEqual(null, site.layers.find(boot.identity.id));
+        try testing.expectEqual(1, site.layers.top);
+        site.layers.endRead(layer);
+        try testing.expectEqual(0, site.layers.top);
+    }
+}
+
+test "a layer in a sync is closed when the sync has ended" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    _ = carry(&site, layer, 1, writeAt(0, &sector));
+    site.layers.beginSyncs();
+    layer.is_over = true;
+    // Meanwhile the device's next boot has to wait.
+    const next = bootOf(2, 1);
+    try testing.expectEqual(.busy, site.grant(&next, .token).refused.code);
+    try testing.expectEqual(.done, site.layers.endSync(layer));
+    site.layers.release(layer);
+    try testing.expectEqual(0, site.layers.top);
+    _ = site.grant(&next, .token).cache;
+}
+
+test "the fill level of a layer follows its use, and a closed one is full" {
+    var site: Site = try .init(.{ .class = .edge, .limit_bytes = 20 * 4096 });
+    defer site.deinit();
+    var table: core.boot.Table = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    _ = try table.insert(boot, 0);
+    const layer = site.layers.find(boot.identity.id).?;
+    layer.inner.head.limit_bytes = 20 * 4096;
+    const block: [4096]u8 = @splat('x');
+    const Level = write_caches.FillLevel;
+    for ([_]u8{ 15, 16 }, [_]Level{ .ok, .warning }) |blocks, level| {
+        for (0..blocks) |number|
+            _ = carry(&site, layer, 1, writeAt(4096 * number, &block));
+        site.layers.tick(0, &table);
+        try testing.expectEqual(level, layer.level);
+    }
+    layer.inner.head.limit_bytes = 16 * 4096 + 1;
+    site.layers.tick(0, &table);
+    try testing.expectEqual(.critical, layer.level);
+    layer.inner.head.limit_bytes = 16 * 4096;
+    site.layers.tick(0, &table);
+    try testing.expectEqual(.full, layer.level);
+    layer.inner.head.limit_bytes = 20 * 4096;
+    layer.is_closed = true;
+    site.layers.tick(0, &table);
+    try testing.expectEqual(.full, layer.level);
+    try testing.expectEqual([4]u64{ 0, 0, 0, 1 }, site.layers.levels());
+}
+
+test "an edge has as many layers as it has slots for, and frees them again" {
+    var site: Site = try .init(.{ .class = .edge });
+    defer site.deinit();
+    for (1..6) |number| {
+        var boot = bootOf(@intCast(number), 1);
+        boot.assignment.device_id = .fromBytes(@splat(@intCast(number)));
+        const granted = site.grant(&boot, .token);
+        if (number == 5) {
+            try testing.expectEqual(.cache_failed, granted.refused.code);
+        } else try testing.expect(granted == .cache);
+    }
+    try testing.expectEqual(4, site.layers.top);
+    const first = site.layers.find(.fromBytes(@splat(1))).?;
+    const second = site.layers.find(.fromBytes(@splat(2))).?;
+    try testing.expect(first.cache().id != second.cache().id);
+    try testing.expect(site.layers.isAvailable());
+    // The device's next boot makes a new layer of this class.
+    var next = bootOf(9, 1);
+    next.assignment.device_id = .fromBytes(@splat(4));
+    _ = site.grant(&next, .token).cache;
+    try testing.expectEqual(4, site.layers.top);
+    try testing.expectEqual(null, site.layers.find(.fromBytes(@splat(4))));
+}
+
+test "an edge without a store keeps nobody's writes and has no private images" {
+    var io: SyncingIo = .{};
+    var layers: WriteCaches = .none(testing.allocator, &io);
+    defer layers.deinit(testing.allocator);
+    const boot = bootOf(1, 1);
+    try testing.expect(!layers.isAvailable());
+    try testing.expectEqual(null, layers.privateVersionOf(&boot.assignment, boot.identity.mac));
+    try testing.expectEqual(null, layers.find(boot.identity.id));
+}
+
+test "a silent device's layer is closed if it stays on the disk and nothing uses it" {
+    for ([_]write_caches.Wanted{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+        var site: Site = try .init(wanted);
+        defer site.deinit();
+        var server: core.stream.Server = try .init(testing.allocator, .{
+            .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+            .sessions_max = 1,
+        });
+        defer server.deinit(testing.allocator);
+        const boot = bootOf(1, 1);
+        _ = site.grant(&boot, .token).cache;
+        const layer = site.layers.find(boot.identity.id).?;
+        site.layers.beginRead(layer);
+        site.layers.closeSilent(&server, 1 << 40);
+        try testing.expectEqual(layer, site.layers.find(boot.identity.id).?);
+        site.layers.endRead(layer);
+        layer.waiting_count = 1;
+        site.layers.closeSilent(&server, 1 << 40);
+        try testing.expectEqual(layer, site.layers.find(boot.identity.id).?);
+        layer.waiting_count = 0;
+        site.layers.closeSilent(&server, 1 << 40);
+        try testing.expectEqual(wanted.class == .edge, site.layers.find(boot.identity.id) != null);
+    }
+}
+
+test "a layer held for a store job is given back when a thread has left it" {
+    var site: Site = try .init(.{});
+    defer site.deinit();
+    var server: core.stream.Server = try .init(testing.allocator, .{
+        .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+        .sessions_max = 1,
+    });
+    defer server.deinit(testing.allocator);
+    const boot = maintained;
+    _ = site.grant(&boot, .token).cache;
+    const version_id = boot.assignment.version_id;
+    const layer = site.layers.find(boot.identity.id).?;
+    site.layers.beginRead(layer);
+    try testing.expectEqual(.waiting, site.layers.holdVersion(version_id, &server, 1 << 40));
+    try testing.expectEqual(0, site.layers.writtenVersions(&server, 1 << 40).count);
+    site.layers.endRead(layer);
+    try testing.expectEqual(0, site.layers.top);
+    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, 1 << 40));
+    // Another version's device is not concerned.
+    const other = bootOfWriter(8, 6, 2);
+    try testing.expect(site.grant(&other, .token) == .cache);
+}

@@ -217,8 +217,7 @@ test "text that is not an IPv4 address is refused" {
     const wrong = [_][]const u8{
         "", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1.2.3.04", "1.2.3.x", "1..2.3", "+1.2.3.4",
     };
-    for (wrong) |text|
-        try testing.expectError(error.InvalidIp, Ip4.parse(text));
+    for (wrong) |text| try testing.expectError(error.InvalidIp, Ip4.parse(text));
 }
 
 test "an endpoint survives its text form and wrong ones are refused" {
@@ -229,6 +228,5 @@ test "an endpoint survives its text form and wrong ones are refused" {
     const wrong = [_][]const u8{
         "", "1.2.3.4", "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:+1", "1.2.3.4:1_0",
     };
-    for (wrong) |text|
-        try testing.expectError(error.InvalidEndpoint, Endpoint.parse(text));
+    for (wrong) |text| try testing.expectError(error.InvalidEndpoint, Endpoint.parse(text));
 }

@@ -4,20 +4,20 @@
 
 const std = @import("std");
 
-pub const Cursor = @import("cursor.zig").Cursor;
-pub const ByteWriter = @import("byte_writer.zig").ByteWriter;
+pub const Cursor = @import("cursor.zig");
+pub const ByteWriter = @import("byte_writer.zig");
 pub const BoundedArray = @import("bounded_array.zig").BoundedArray;
 pub const Mac = @import("addresses.zig").Mac;
 pub const Ip4 = @import("addresses.zig").Ip4;
 pub const Endpoint = @import("addresses.zig").Endpoint;
-pub const Ip4Prefix = @import("prefix.zig").Ip4Prefix;
-pub const EndpointIndex = @import("endpoint_index.zig").EndpointIndex;
+pub const Ip4Prefix = @import("prefix.zig");
+pub const EndpointIndex = @import("endpoint_index.zig");
 pub const mix = @import("endpoint_index.zig").mix;
 pub const prefetch = @import("prefetch.zig").prefetch;
-pub const Uuid = @import("uuid.zig").Uuid;
-pub const UntrustedText = @import("untrusted_text.zig").UntrustedText;
-pub const Prng = @import("prng.zig").Prng;
-pub const DurationHistogram = @import("duration_histogram.zig").DurationHistogram;
+pub const Uuid = @import("uuid.zig");
+pub const UntrustedText = @import("untrusted_text.zig");
+pub const Prng = @import("prng.zig");
+pub const DurationHistogram = @import("duration_histogram.zig");
 pub const Sha256 = @import("sha256.zig");
 pub const HmacSha256 = std.crypto.auth.hmac.Hmac(Sha256);
 pub const HkdfSha256 = std.crypto.kdf.hkdf.Hkdf(HmacSha256);
@@ -33,9 +33,8 @@ pub const version: []const u8 = @import("config").version;
 
 /// Stored in the program's bytes, so that a release can be built from it on a machine where it does
 /// not run.
-pub const release_mark: []const u8 = "bootfarm release mark: " ++ @import("config").version ++
-    " " ++
-    @tagName(@import("builtin").cpu.arch) ++ "\n";
+pub const release_mark: []const u8 = "bootfarm release mark: " ++
+    @import("config").version ++ " " ++ @tagName(@import("builtin").cpu.arch) ++ "\n";
 
 test {
     _ = @import("cursor.zig");

@@ -4,64 +4,64 @@ const std = @import("std");
 const assert = std.debug.assert;
 
 /// Appends to a caller's buffer; a write that does not fit changes nothing and fails.
-pub const ByteWriter = struct {
-    buffer: []u8,
-    position: usize = 0,
+pub const ByteWriter = @This();
 
-    pub const Error = error{NoSpace};
+buffer: []u8,
+position: usize = 0,
 
-    pub fn init(buffer: []u8) ByteWriter {
-        return .{ .buffer = buffer };
-    }
+pub const Error = error{NoSpace};
 
-    pub fn remaining(writer: *const ByteWriter) usize {
-        assert(writer.position <= writer.buffer.len);
-        return writer.buffer.len - writer.position;
-    }
+pub fn init(buffer: []u8) ByteWriter {
+    return .{ .buffer = buffer };
+}
 
-    /// Returns the bytes written so far.
-    pub fn written(writer: *const ByteWriter) []u8 {
-        return writer.buffer[0..writer.position];
-    }
+pub fn remaining(writer: *const ByteWriter) usize {
+    assert(writer.position <= writer.buffer.len);
+    return writer.buffer.len - writer.position;
+}
 
-    /// Appends an integer, big endian (network order).
-    pub fn int(writer: *ByteWriter, comptime T: type, value: T) Error!void {
-        const size = @divExact(@bitSizeOf(T), 8);
-        const room = try writer.reserve(size);
-        std.mem.writeInt(T, room[0..size], value, .big);
-    }
+/// Returns the bytes written so far.
+pub fn written(writer: *const ByteWriter) []u8 {
+    return writer.buffer[0..writer.position];
+}
 
-    pub fn bytes(writer: *ByteWriter, source: []const u8) Error!void {
-        const room = try writer.reserve(source.len);
-        @memcpy(room, source);
-    }
+/// Appends an integer, big endian (network order).
+pub fn int(writer: *ByteWriter, comptime T: type, value: T) Error!void {
+    const size = @divExact(@bitSizeOf(T), 8);
+    const room = try writer.reserve(size);
+    std.mem.writeInt(T, room[0..size], value, .big);
+}
 
-    pub fn fill(writer: *ByteWriter, value: u8, size: usize) Error!void {
-        const room = try writer.reserve(size);
-        @memset(room, value);
-    }
+pub fn bytes(writer: *ByteWriter, source: []const u8) Error!void {
+    const room = try writer.reserve(source.len);
+    @memcpy(room, source);
+}
 
-    /// Appends text and a zero byte; the caller ensures that the text contains none.
-    pub fn zeroTerminated(writer: *ByteWriter, text: []const u8) Error!void {
-        assert(std.mem.findScalar(u8, text, 0) == null);
-        if (text.len >= writer.remaining()) return error.NoSpace;
-        try writer.bytes(text);
-        try writer.int(u8, 0);
-    }
+pub fn fill(writer: *ByteWriter, value: u8, size: usize) Error!void {
+    const room = try writer.reserve(size);
+    @memset(room, value);
+}
 
-    /// Appends formatted text; text that does not fit changes nothing.
-    pub fn print(writer: *ByteWriter, comptime format: []const u8, arguments: anytype) Error!void {
-        const room = writer.buffer[writer.position..];
-        const text = std.mem.print(room, format, arguments) catch return error.NoSpace;
-        writer.position += text.len;
-    }
+/// Appends text and a zero byte; the caller ensures that the text contains none.
+pub fn zeroTerminated(writer: *ByteWriter, text: []const u8) Error!void {
+    assert(std.mem.findScalar(u8, text, 0) == null);
+    if (text.len >= writer.remaining()) return error.NoSpace;
+    try writer.bytes(text);
+    try writer.int(u8, 0);
+}
 
-    fn reserve(writer: *ByteWriter, size: usize) Error![]u8 {
-        if (size > writer.remaining()) return error.NoSpace;
-        defer writer.position += size;
-        return writer.buffer[writer.position..][0..size];
-    }
-};
+/// Appends formatted text; text that does not fit changes nothing.
+pub fn print(writer: *ByteWriter, comptime format: []const u8, arguments: anytype) Error!void {
+    const room = writer.buffer[writer.position..];
+    const text = std.mem.print(room, format, arguments) catch return error.NoSpace;
+    writer.position += text.len;
+}
+
+fn reserve(writer: *ByteWriter, size: usize) Error![]u8 {
+    if (size > writer.remaining()) return error.NoSpace;
+    defer writer.position += size;
+    return writer.buffer[writer.position..][0..size];
+}
 
 const testing = std.testing;
 

@@ -6,59 +6,59 @@ const assert = std.debug.assert;
 
 /// Reads from the front of a slice; every read either succeeds whole or leaves the position
 /// unchanged.
-pub const Cursor = struct {
-    buffer: []const u8,
-    position: usize = 0,
+pub const Cursor = @This();
 
-    pub const Error = error{Truncated};
+buffer: []const u8,
+position: usize = 0,
 
-    pub fn init(buffer: []const u8) Cursor {
-        return .{ .buffer = buffer };
-    }
+pub const Error = error{Truncated};
 
-    pub fn remaining(cursor: *const Cursor) usize {
-        assert(cursor.position <= cursor.buffer.len);
-        return cursor.buffer.len - cursor.position;
-    }
+pub fn init(buffer: []const u8) Cursor {
+    return .{ .buffer = buffer };
+}
 
-    /// Reads an integer, big endian (network order). T has whole bytes, u24 included.
-    pub fn int(cursor: *Cursor, comptime T: type) Error!T {
-        const size = @divExact(@bitSizeOf(T), 8);
-        const raw = try cursor.array(size);
-        return std.mem.readInt(T, raw, .big);
-    }
+pub fn remaining(cursor: *const Cursor) usize {
+    assert(cursor.position <= cursor.buffer.len);
+    return cursor.buffer.len - cursor.position;
+}
 
-    /// Reads `size` bytes, as a slice of the buffer.
-    pub fn bytes(cursor: *Cursor, size: usize) Error![]const u8 {
-        // Compared by subtraction: position + size could overflow.
-        if (size > cursor.remaining()) return error.Truncated;
-        defer cursor.position += size;
-        return cursor.buffer[cursor.position..][0..size];
-    }
+/// Reads an integer, big endian (network order). T has whole bytes, u24 included.
+pub fn int(cursor: *Cursor, comptime T: type) Error!T {
+    const size = @divExact(@bitSizeOf(T), 8);
+    const raw = try cursor.array(size);
+    return std.mem.readInt(T, raw, .big);
+}
 
-    /// Reads `size` bytes, with the size known at compile time.
-    pub fn array(cursor: *Cursor, comptime size: usize) Error!*const [size]u8 {
-        return (try cursor.bytes(size))[0..size];
-    }
+/// Reads `size` bytes, as a slice of the buffer.
+pub fn bytes(cursor: *Cursor, size: usize) Error![]const u8 {
+    // Compared by subtraction: position + size could overflow.
+    if (size > cursor.remaining()) return error.Truncated;
+    defer cursor.position += size;
+    return cursor.buffer[cursor.position..][0..size];
+}
 
-    pub fn skip(cursor: *Cursor, size: usize) Error!void {
-        _ = try cursor.bytes(size);
-    }
+/// Reads `size` bytes, with the size known at compile time.
+pub fn array(cursor: *Cursor, comptime size: usize) Error!*const [size]u8 {
+    return (try cursor.bytes(size))[0..size];
+}
 
-    /// Returns the remaining bytes; may be empty.
-    pub fn rest(cursor: *Cursor) []const u8 {
-        defer cursor.position = cursor.buffer.len;
-        return cursor.buffer[cursor.position..];
-    }
+pub fn skip(cursor: *Cursor, size: usize) Error!void {
+    _ = try cursor.bytes(size);
+}
 
-    /// Reads up to the next zero byte, which is consumed and not returned.
-    pub fn untilZero(cursor: *Cursor) Error![]const u8 {
-        const left = cursor.buffer[cursor.position..];
-        const size = std.mem.findScalar(u8, left, 0) orelse return error.Truncated;
-        cursor.position += size + 1;
-        return left[0..size];
-    }
-};
+/// Returns the remaining bytes; may be empty.
+pub fn rest(cursor: *Cursor) []const u8 {
+    defer cursor.position = cursor.buffer.len;
+    return cursor.buffer[cursor.position..];
+}
+
+/// Reads up to the next zero byte, which is consumed and not returned.
+pub fn untilZero(cursor: *Cursor) Error![]const u8 {
+    const left = cursor.buffer[cursor.position..];
+    const size = std.mem.findScalar(u8, left, 0) orelse return error.Truncated;
+    cursor.position += size + 1;
+    return left[0..size];
+}
 
 const testing = std.testing;
 

@@ -4,68 +4,67 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
-pub const DurationHistogram = struct {
-    /// Bucket 0: less than 1 µs; bucket i: from 2^(i-1) to less than 2^i µs; the last one: all
-    /// longer ones too.
-    counts: [buckets]u32 = @splat(0),
-    /// The longest, in µs, saturating.
-    max_us: u32 = 0,
-    /// Sum of all durations, in µs.
-    sum_us: u64 = 0,
+pub const DurationHistogram = @This();
 
-    /// The last bucket starts at 4.2 s.
-    pub const buckets = 24;
+/// Bucket 0: less than 1 µs; bucket i: from 2^(i-1) to less than 2^i µs; the last one: all
+/// longer ones too.
+counts: [buckets]u32 = @splat(0),
+/// The longest, in µs, saturating.
+max_us: u32 = 0,
+/// Sum of all durations, in µs.
+sum_us: u64 = 0,
 
-    pub fn note(histogram: *DurationHistogram, duration_us: u64) void {
-        const bucket = @min(64 - @clz(duration_us), buckets - 1);
-        histogram.counts[bucket] +|= 1;
-        histogram.sum_us +|= duration_us;
-        histogram.max_us = @max(histogram.max_us, std.math.lossyCast(u32, duration_us));
+/// The last bucket starts at 4.2 s.
+pub const buckets = 24;
+
+pub fn note(histogram: *DurationHistogram, duration_us: u64) void {
+    const bucket = @min(64 - @clz(duration_us), buckets - 1);
+    histogram.counts[bucket] +|= 1;
+    histogram.sum_us +|= duration_us;
+    histogram.max_us = @max(histogram.max_us, std.math.lossyCast(u32, duration_us));
+}
+
+/// Returns the sum of both histograms.
+pub fn plus(
+    histogram: *const DurationHistogram,
+    other: *const DurationHistogram,
+) DurationHistogram {
+    var sum = histogram.*;
+    for (&sum.counts, other.counts) |*each, more| each.* +|= more;
+    sum.max_us = @max(sum.max_us, other.max_us);
+    sum.sum_us +|= other.sum_us;
+    return sum;
+}
+
+pub fn count(histogram: *const DurationHistogram) u64 {
+    var total: u64 = 0;
+    for (histogram.counts) |each| total += each;
+    return total;
+}
+
+/// Returns the buckets from the first used one to the last; null: there are no samples.
+pub fn used(histogram: *const DurationHistogram) ?struct { first: u8, counts: []const u32 } {
+    const first = for (histogram.counts, 0..) |each, bucket| {
+        if (each > 0) break bucket;
+    } else return null;
+    var end: usize = buckets;
+    while (histogram.counts[end - 1] == 0) end -= 1;
+    return .{ .first = @intCast(first), .counts = histogram.counts[first..end] };
+}
+
+/// Returns a power of two in µs below which `per_mille` of all durations lie; 0 without
+/// samples.
+pub fn quantileUs(histogram: *const DurationHistogram, per_mille: u16) u64 {
+    assert(per_mille <= 1000);
+    const total = histogram.count();
+    if (total == 0) return 0;
+    var seen: u64 = 0;
+    for (histogram.counts, 0..) |each, bucket| {
+        seen += each;
+        if (seen * 1000 >= total * per_mille and seen > 0) return @as(u64, 1) << @intCast(bucket);
     }
-
-    /// Returns the sum of both histograms.
-    pub fn plus(
-        histogram: *const DurationHistogram,
-        other: *const DurationHistogram,
-    ) DurationHistogram {
-        var sum = histogram.*;
-        for (&sum.counts, other.counts) |*each, more| each.* +|= more;
-        sum.max_us = @max(sum.max_us, other.max_us);
-        sum.sum_us +|= other.sum_us;
-        return sum;
-    }
-
-    pub fn count(histogram: *const DurationHistogram) u64 {
-        var total: u64 = 0;
-        for (histogram.counts) |each| total += each;
-        return total;
-    }
-
-    /// Returns the buckets from the first used one to the last; null: there are no samples.
-    pub fn used(histogram: *const DurationHistogram) ?struct { first: u8, counts: []const u32 } {
-        const first = for (histogram.counts, 0..) |each, bucket| {
-            if (each > 0) break bucket;
-        } else return null;
-        var end: usize = buckets;
-        while (histogram.counts[end - 1] == 0) end -= 1;
-        return .{ .first = @intCast(first), .counts = histogram.counts[first..end] };
-    }
-
-    /// Returns a power of two in µs below which `per_mille` of all durations lie; 0 without
-    /// samples.
-    pub fn quantileUs(histogram: *const DurationHistogram, per_mille: u16) u64 {
-        assert(per_mille <= 1000);
-        const total = histogram.count();
-        if (total == 0) return 0;
-        var seen: u64 = 0;
-        for (histogram.counts, 0..) |each, bucket| {
-            seen += each;
-            if (seen * 1000 >= total * per_mille and seen > 0)
-                return @as(u64, 1) << @intCast(bucket);
-        }
-        unreachable; // All have been counted.
-    }
-};
+    unreachable; // All have been counted.
+}
 
 const testing = std.testing;
 

@@ -6,89 +6,84 @@ const std = @import("std");
 const Endpoint = @import("addresses.zig").Endpoint;
 const assert = std.debug.assert;
 
-pub const EndpointIndex = struct {
-    /// `free_key` where a slot is free; no endpoint has address 0.0.0.0 and port 0.
-    keys: []u48,
-    values: []u16,
-    seed: u64,
-    count: u32 = 0,
+pub const EndpointIndex = @This();
 
-    const free_key: u48 = 0;
+/// `free_key` where a slot is free; no endpoint has address 0.0.0.0 and port 0.
+keys: []u48,
+values: []u16,
+seed: u64,
+count: u32 = 0,
 
-    /// For at most `entries_max` endpoints.
-    pub fn init(
-        gpa: std.mem.Allocator,
-        entries_max: u32,
-        seed: u64,
-    ) error{OutOfMemory}!EndpointIndex {
-        assert(entries_max > 0 and entries_max <= std.math.maxInt(u16));
-        const size = std.math.ceilPowerOfTwoAssert(u32, 2 * entries_max);
-        const keys = try gpa.alloc(u48, size);
-        errdefer gpa.free(keys);
-        const values = try gpa.alloc(u16, size);
-        @memset(keys, free_key);
-        return .{ .keys = keys, .values = values, .seed = seed };
+const free_key: u48 = 0;
+
+/// For at most `entries_max` endpoints.
+pub fn init(gpa: std.mem.Allocator, entries_max: u32, seed: u64) error{OutOfMemory}!EndpointIndex {
+    assert(entries_max > 0 and entries_max <= std.math.maxInt(u16));
+    const size = std.math.ceilPowerOfTwoAssert(u32, 2 * entries_max);
+    const keys = try gpa.alloc(u48, size);
+    errdefer gpa.free(keys);
+    const values = try gpa.alloc(u16, size);
+    @memset(keys, free_key);
+    return .{ .keys = keys, .values = values, .seed = seed };
+}
+
+pub fn deinit(index: *EndpointIndex, gpa: std.mem.Allocator) void {
+    gpa.free(index.keys);
+    gpa.free(index.values);
+    index.* = undefined;
+}
+
+pub fn get(index: *const EndpointIndex, endpoint: Endpoint) ?u16 {
+    const key = endpoint.toInt();
+    if (key == free_key) return null;
+    const place = index.placeOf(key);
+    return if (index.keys[place] == key) index.values[place] else null;
+}
+
+/// The endpoint must not have an entry.
+pub fn put(index: *EndpointIndex, endpoint: Endpoint, value: u16) void {
+    const key = endpoint.toInt();
+    assert(key != free_key);
+    assert(2 * (index.count + 1) <= index.keys.len);
+    const place = index.placeOf(key);
+    assert(index.keys[place] == free_key);
+    index.keys[place] = key;
+    index.values[place] = value;
+    index.count += 1;
+}
+
+/// The endpoint must have an entry.
+pub fn remove(index: *EndpointIndex, endpoint: Endpoint) void {
+    var hole = index.placeOf(endpoint.toInt());
+    assert(index.keys[hole] == endpoint.toInt());
+    index.count -= 1;
+    // Displaced entries behind the hole move up, so that no search ends too early.
+    var place = index.after(hole);
+    while (index.keys[place] != free_key) : (place = index.after(place)) {
+        const home = index.homeOf(index.keys[place]);
+        const mask = index.keys.len - 1;
+        if (((place -% home) & mask) < ((place -% hole) & mask)) continue;
+        index.keys[hole] = index.keys[place];
+        index.values[hole] = index.values[place];
+        hole = place;
     }
+    index.keys[hole] = free_key;
+}
 
-    pub fn deinit(index: *EndpointIndex, gpa: std.mem.Allocator) void {
-        gpa.free(index.keys);
-        gpa.free(index.values);
-        index.* = undefined;
-    }
+/// Returns where the key is, or would be put.
+fn placeOf(index: *const EndpointIndex, key: u48) usize {
+    var place = index.homeOf(key);
+    while (index.keys[place] != free_key and index.keys[place] != key) place = index.after(place);
+    return place;
+}
 
-    pub fn get(index: *const EndpointIndex, endpoint: Endpoint) ?u16 {
-        const key = endpoint.toInt();
-        if (key == free_key) return null;
-        const place = index.placeOf(key);
-        return if (index.keys[place] == key) index.values[place] else null;
-    }
+fn homeOf(index: *const EndpointIndex, key: u48) usize {
+    return @intCast(mix(key, index.seed) & (index.keys.len - 1));
+}
 
-    /// The endpoint must not have an entry.
-    pub fn put(index: *EndpointIndex, endpoint: Endpoint, value: u16) void {
-        const key = endpoint.toInt();
-        assert(key != free_key);
-        assert(2 * (index.count + 1) <= index.keys.len);
-        const place = index.placeOf(key);
-        assert(index.keys[place] == free_key);
-        index.keys[place] = key;
-        index.values[place] = value;
-        index.count += 1;
-    }
-
-    /// The endpoint must have an entry.
-    pub fn remove(index: *EndpointIndex, endpoint: Endpoint) void {
-        var hole = index.placeOf(endpoint.toInt());
-        assert(index.keys[hole] == endpoint.toInt());
-        index.count -= 1;
-        // Displaced entries behind the hole move up, so that no search ends too early.
-        var place = index.after(hole);
-        while (index.keys[place] != free_key) : (place = index.after(place)) {
-            const home = index.homeOf(index.keys[place]);
-            const mask = index.keys.len - 1;
-            if (((place -% home) & mask) < ((place -% hole) & mask)) continue;
-            index.keys[hole] = index.keys[place];
-            index.values[hole] = index.values[place];
-            hole = place;
-        }
-        index.keys[hole] = free_key;
-    }
-
-    /// Returns where the key is, or would be put.
-    fn placeOf(index: *const EndpointIndex, key: u48) usize {
-        var place = index.homeOf(key);
-        while (index.keys[place] != free_key and index.keys[place] != key)
-            place = index.after(place);
-        return place;
-    }
-
-    fn homeOf(index: *const EndpointIndex, key: u48) usize {
-        return @intCast(mix(key, index.seed) & (index.keys.len - 1));
-    }
-
-    fn after(index: *const EndpointIndex, place: usize) usize {
-        return (place + 1) & (index.keys.len - 1);
-    }
-};
+fn after(index: *const EndpointIndex, place: usize) usize {
+    return (place + 1) & (index.keys.len - 1);
+}
 
 /// Every bit of the result depends on every bit of both (the finalizer of SplitMix64 between two
 /// keys).
@@ -102,7 +97,7 @@ pub fn mix(key: u64, seed: u64) u64 {
 const testing = std.testing;
 
 test "inserted entries are found and removed ones are not, however they collide" {
-    const Prng = @import("prng.zig").Prng;
+    const Prng = @import("prng.zig");
     var prng: Prng = .init(7);
     var index: EndpointIndex = try .init(testing.allocator, 64, 3);
     defer index.deinit(testing.allocator);
@@ -118,10 +113,8 @@ test "inserted entries are found and removed ones are not, however they collide"
             }
             continue;
         }
-        const endpoint: Endpoint = .{
-            .ip = .fromInt(@intCast(1 + prng.below(40))),
-            .port = @intCast(prng.below(8)),
-        };
+        const endpoint: Endpoint =
+            .{ .ip = .fromInt(@intCast(1 + prng.below(40))), .port = @intCast(prng.below(8)) };
         if (index.get(endpoint)) |other| {
             try testing.expect(model[other].?.eql(endpoint));
             continue;

@@ -5,48 +5,48 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
-pub const Prng = struct {
-    state: std.Random.Xoshiro256,
+pub const Prng = @This();
 
-    pub fn init(seed: u64) Prng {
-        return .{ .state = .init(seed) };
-    }
+state: std.Random.Xoshiro256,
 
-    pub fn nextU64(prng: *Prng) u64 {
-        return prng.state.next();
-    }
+pub fn init(seed: u64) Prng {
+    return .{ .state = .init(seed) };
+}
 
-    pub fn nextU32(prng: *Prng) u32 {
-        return @truncate(prng.state.next() >> 32);
-    }
+pub fn nextU64(prng: *Prng) u64 {
+    return prng.state.next();
+}
 
-    /// A number in [0, limit); limit is not 0.
-    pub fn below(prng: *Prng, limit: u64) u64 {
-        assert(limit > 0);
-        return prng.state.random().uintLessThan(u64, limit);
-    }
+pub fn nextU32(prng: *Prng) u32 {
+    return @truncate(prng.state.next() >> 32);
+}
 
-    /// A number in [first, last].
-    pub fn between(prng: *Prng, first: u64, last: u64) u64 {
-        assert(first <= last);
-        return prng.state.random().intRangeAtMost(u64, first, last);
-    }
+/// A number in [0, limit); limit is not 0.
+pub fn below(prng: *Prng, limit: u64) u64 {
+    assert(limit > 0);
+    return prng.state.random().uintLessThan(u64, limit);
+}
 
-    /// True `numerator` times out of `denominator`.
-    pub fn chance(prng: *Prng, numerator: u64, denominator: u64) bool {
-        assert(numerator <= denominator);
-        return prng.below(denominator) < numerator;
-    }
+/// A number in [first, last].
+pub fn between(prng: *Prng, first: u64, last: u64) u64 {
+    assert(first <= last);
+    return prng.state.random().intRangeAtMost(u64, first, last);
+}
 
-    pub fn fill(prng: *Prng, buffer: []u8) void {
-        prng.state.random().bytes(buffer);
-    }
+/// True `numerator` times out of `denominator`.
+pub fn chance(prng: *Prng, numerator: u64, denominator: u64) bool {
+    assert(numerator <= denominator);
+    return prng.below(denominator) < numerator;
+}
 
-    /// Picks an item of a slice that is not empty.
-    pub fn pick(prng: *Prng, comptime T: type, items: []const T) T {
-        return items[@intCast(prng.below(items.len))];
-    }
-};
+pub fn fill(prng: *Prng, buffer: []u8) void {
+    prng.state.random().bytes(buffer);
+}
+
+/// Picks an item of a slice that is not empty.
+pub fn pick(prng: *Prng, comptime T: type, items: []const T) T {
+    return items[@intCast(prng.below(items.len))];
+}
 
 const testing = std.testing;
 

@@ -176,7 +176,7 @@ fn cpuid(leaf: u32) [4]u32 {
 
 const testing = std.testing;
 const Software = std.crypto.hash.sha2.Sha256;
-const Prng = @import("prng.zig").Prng;
+const Prng = @import("prng.zig");
 
 /// Checks both implementations if this processor has both; otherwise the one in software.
 fn expectSame(bytes: []const u8) !void {

@@ -90,7 +90,7 @@ fn Before(
 }
 
 const testing = std.testing;
-const Prng = @import("prng.zig").Prng;
+const Prng = @import("prng.zig");
 
 const Item = struct {
     key: u32,

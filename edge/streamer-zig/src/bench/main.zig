@@ -13,6 +13,7 @@ const store_module = @import("store");
 const linux = std.os.linux;
 
 const NbdDevice = @import("nbd_device.zig").NbdDevice;
+const nowUs = @import("nbd_device.zig").nowUs;
 const writes = @import("writes.zig");
 const Appender = store_module.Appender;
 const block = store_module.block;
@@ -184,19 +185,16 @@ fn measureReads(
         } else for (0..count / 100) |step| try draft.putRandom(&prng, step * 100 + prng.below(100));
         try draft.commit(idOf(number), if (number == 1) .zero else idOf(number - 1), disk_size);
     }
-    if (files.open("raw", .read)) |handle| files.close(handle) else |_| try writeRaw(
-        &store,
-        idOf(numbers.versions),
-        files,
-        disk_size,
-    );
+    if (files.open("raw", .read)) |handle|
+        files.close(handle)
+    else |_|
+        try writeRaw(&store, idOf(numbers.versions), files, disk_size);
     var path: [4096]u8 = undefined;
     var raw = try StoreFile.open(try std.mem.print(&path, "{s}/raw", .{dir}), .disk);
     defer raw.close();
-    try out.print(
-        "{{\"mib\":{d},\"versions\":{d},\"reads\":{d},\"rounds\":[",
-        .{ numbers.mib, numbers.versions, numbers.reads },
-    );
+    try out.print("{{\"mib\":{d},\"versions\":{d},\"reads\":{d},\"rounds\":[", .{
+        numbers.mib, numbers.versions, numbers.reads,
+    });
     for (0..numbers.rounds) |round| {
         if (round > 0) try out.writeAll(",");
         try out.writeAll("{");
@@ -303,10 +301,9 @@ fn measureDifference(
         );
     }
     const merge_us = nowUs() - begin_us;
-    try out.print(
-        "{{\"bytes\":{d},\"mergeUs\":{d},\"copiedBytes\":{d}}}\n",
-        .{ numbers.mib << 20, merge_us, try sizeOf(&store) - before },
-    );
+    try out.print("{{\"bytes\":{d},\"mergeUs\":{d},\"copiedBytes\":{d}}}\n", .{
+        numbers.mib << 20, merge_us, try sizeOf(&store) - before,
+    });
 }
 
 /// Bytes of all extents and nodes.
@@ -378,13 +375,6 @@ fn measureLarge(
             counted.data.memorySize() + counted.nodes.memorySize(), peakKib(),
         },
     );
-}
-
-pub fn nowUs() u64 {
-    var ts: linux.timespec = undefined;
-    _ = linux.clock_gettime(.MONOTONIC, &ts);
-    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s +
-        @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
 }
 
 fn peakKib() u64 {

@@ -38,9 +38,8 @@ pub const NbdDevice = struct {
         if (linux.errno(rc) != .SUCCESS) return error.Refused;
         var device: NbdDevice = .{ .fd = @intCast(rc), .size = 0 };
         errdefer _ = linux.close(device.fd);
-        if (linux.errno(
-            linux.connect(device.fd, &address, @sizeOf(linux.sockaddr.un)),
-        ) != .SUCCESS) return error.Refused;
+        if (linux.errno(linux.connect(device.fd, &address, @sizeOf(linux.sockaddr.un))) != .SUCCESS)
+            return error.Refused;
         try device.negotiate();
         return device;
     }
@@ -71,9 +70,8 @@ pub const NbdDevice = struct {
     fn makePair(_: u64, _: bool) attach.DeviceError!i32 {
         var pair: [2]i32 = undefined;
         const kind = linux.SOCK.STREAM | linux.SOCK.CLOEXEC;
-        if (linux.errno(
-            linux.socketpair(linux.AF.UNIX, kind, 0, &pair),
-        ) != .SUCCESS) return error.Failed;
+        if (linux.errno(linux.socketpair(linux.AF.UNIX, kind, 0, &pair)) != .SUCCESS)
+            return error.Failed;
         own_end = pair[1];
         return pair[0];
     }
@@ -170,3 +168,10 @@ pub const NbdDevice = struct {
         }
     }
 };
+
+pub fn nowUs() u64 {
+    var ts: linux.timespec = undefined;
+    _ = linux.clock_gettime(.MONOTONIC, &ts);
+    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s +
+        @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
+}

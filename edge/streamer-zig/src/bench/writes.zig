@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const NbdDevice = @import("nbd_device.zig").NbdDevice;
-const main = @import("main.zig");
+const nowUs = @import("nbd_device.zig").nowUs;
 const Prng = base.Prng;
 
 /// Like a file system with write-back: flushes after this many bytes.
@@ -43,10 +43,9 @@ pub fn measure(device: *NbdDevice, bytes: u64, out: *std.Io.Writer) !void {
         const count = bytes / case.share / case.piece;
         const us, const flushes = try run(device, &case, number, count);
         if (number > 0) try out.writeAll(",");
-        try out.print(
-            "{{\"name\":\"{s}\",\"bytes\":{d},\"us\":{d},\"flushes\":{d}}}",
-            .{ case.name, count * case.piece, us, flushes },
-        );
+        try out.print("{{\"name\":\"{s}\",\"bytes\":{d},\"us\":{d},\"flushes\":{d}}}", .{
+            case.name, count * case.piece, us, flushes,
+        });
     }
     try out.writeAll("]}\n");
 }
@@ -59,7 +58,7 @@ fn run(device: *NbdDevice, case: *const Case, number: usize, count: u64) !struct
     prng.fill(piece);
     var flushes: u64 = 0;
     var unflushed: u64 = 0;
-    const begin_us = main.nowUs();
+    const begin_us = nowUs();
     for (0..count) |index| {
         const place = placeOf(case, number, index, places);
         stamp(piece, place, number);
@@ -71,7 +70,7 @@ fn run(device: *NbdDevice, case: *const Case, number: usize, count: u64) !struct
         unflushed = 0;
     }
     try device.flush();
-    const us = main.nowUs() - begin_us;
+    const us = nowUs() - begin_us;
     var found: [64 << 10]u8 = undefined;
     for (0..@min(count, compared_max)) |step| {
         const place = placeOf(case, number, step * count / @min(count, compared_max), places);

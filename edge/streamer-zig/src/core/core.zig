@@ -20,25 +20,26 @@ pub const boot = struct {
     pub const Program = machine.Program;
     pub const client = @import("boot/client.zig");
     pub const Client = @import("boot/client.zig").BootClient;
-    pub const Handle = @import("boot/handle.zig").BootHandle;
+    pub const Handle = @import("boot/handle.zig");
     pub const Path = @import("boot/handle.zig").BootPath;
     pub const phase = @import("boot/phase.zig");
-    pub const ReadAheadTally = @import("boot/read_ahead_tally.zig");
     pub const ReadTimes = @import("boot/read_times.zig");
     pub const packets = @import("boot/packets.zig");
     pub const Guest = @import("boot/guest.zig");
     pub const cause = @import("boot/cause.zig");
     pub const report = @import("boot/report.zig");
+    pub const assignment = @import("boot/assignment.zig");
     pub const policy = @import("boot/policy.zig");
     pub const Policy = @import("boot/policy.zig").BootPolicy;
     pub const release = @import("boot/release.zig");
     pub const CaptureStore = @import("boot/capture_store.zig");
-    pub const Table = @import("boot/table.zig").BootTable;
+    pub const Table = @import("boot/table.zig");
     pub const failover = @import("boot/failover.zig");
 };
 /// A simulated device, from power-on to ready.
 pub const device = struct {
     pub const Device = @import("device/device.zig");
+    pub const DhcpExchange = @import("device/dhcp_exchange.zig");
     pub const read_trace = @import("device/read_trace.zig");
 };
 /// DHCP and proxyDHCP: networks, leases, the answer to a packet (RFC 2131, PXE).
@@ -52,7 +53,7 @@ pub const dhcp = struct {
 /// line.
 pub const loader = struct {
     pub const menu = @import("loader/menu.zig");
-    pub const Menu = @import("loader/menu.zig").BootMenu;
+    pub const Menu = @import("loader/menu.zig");
     pub const ipxe_menu = @import("loader/ipxe_menu.zig");
     pub const grub_config = @import("loader/grub_config.zig");
     pub const config_menu = @import("loader/config_menu.zig");
@@ -95,7 +96,7 @@ pub const stream = struct {
 /// What `bootfarm-target` decides on a device.
 pub const target = struct {
     pub const nbd_queue = @import("target/nbd_queue.zig");
-    pub const NbdQueue = @import("target/nbd_queue.zig").NbdQueue;
+    pub const NbdQueue = @import("target/nbd_queue.zig");
     pub const local_disk_order = @import("target/local_disk_order.zig");
     pub const options = @import("target/options.zig");
 };
@@ -116,6 +117,7 @@ pub const uplink = struct {
     pub const report_log = @import("uplink/report_log.zig");
     pub const sender = @import("uplink/sender.zig");
     pub const batch_gzip = @import("uplink/batch_gzip.zig");
+    pub const key_text = @import("uplink/key_text.zig");
     pub const message = @import("uplink/message.zig");
 };
 

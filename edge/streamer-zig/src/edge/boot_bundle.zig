@@ -49,149 +49,144 @@ pub const Answer = union(enum) { ready, reason: []const u8 };
 
 pub const WriteError = image.disk.Error || Io.Writer.Error || error{OutOfMemory};
 
-pub const BootBundle = struct {
-    tools: Tools,
-    disk: Disk,
-    files: image.BootFiles,
-    /// Null if the image's own initramfs is used.
-    built: ?initramfs_build.Prepared,
-    command_line: []const u8,
+pub const BootBundle = @This();
 
-    /// `source` must live as long as the bundle.
-    pub fn open(
-        bundle: *BootBundle,
-        tools: *const Tools,
-        source: *const store.BlockSource,
-    ) error{OutOfMemory}!Answer {
-        bundle.tools = tools.*;
-        bundle.built = null;
-        const arena = tools.arena;
-        bundle.disk.open(source) catch |problem| return explained(
+tools: Tools,
+disk: Disk,
+files: image.BootFiles,
+/// Null if the image's own initramfs is used.
+built: ?initramfs_build.Prepared,
+command_line: []const u8,
+
+/// `source` must live as long as the bundle.
+pub fn open(
+    bundle: *BootBundle,
+    tools: *const Tools,
+    source: *const store.BlockSource,
+) error{OutOfMemory}!Answer {
+    bundle.tools = tools.*;
+    bundle.built = null;
+    const arena = tools.arena;
+    bundle.disk.open(source) catch |problem|
+        return explained(arena, "the disk {s}", .{image.sentence(problem)});
+    bundle.disk.renewWork();
+    const answer = image.find(arena, &bundle.disk) catch |problem| switch (problem) {
+        error.OutOfMemory => return error.OutOfMemory,
+        else => |other| return explained(arena, "the disk {s}", .{image.sentence(other)}),
+    };
+    switch (answer) {
+        .found => |files| bundle.files = files,
+        .reason => |reason| return explained(arena, "{f}", .{reason}),
+    }
+    bundle.command_line = tools.command_line orelse
+        try commandLine(arena, &bundle.disk, bundle.files.command_line);
+    if (!core.boot.assignment.isCommandLine(bundle.command_line)) return explained(
+        arena,
+        "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one (--cmdline)",
+        .{bundle.command_line},
+    );
+    if (bundle.files.is_prepared or tools.has_initramfs) return .ready;
+    return bundle.buildInitramfs();
+}
+
+pub fn writeKernel(bundle: *BootBundle, writer: *Io.Writer) WriteError!void {
+    return image.copy(
+        &bundle.disk,
+        &bundle.files.kernel,
+        writer,
+        try bundle.tools.arena.alloc(u8, part_size),
+    );
+}
+
+/// Writes several initramfs files of the image one behind the other, each at a multiple of
+/// four, as the kernel expects them.
+pub fn writeInitramfs(bundle: *BootBundle, writer: *Io.Writer) WriteError!void {
+    if (bundle.built) |*built| {
+        const build = bundle.builder(null);
+        _ = try build.write(built, writer);
+        return;
+    }
+    const buffer = try bundle.tools.arena.alloc(u8, part_size);
+    for (bundle.files.initrds, 0..) |*initrd, index| {
+        try image.copy(&bundle.disk, initrd, writer, buffer);
+        const is_last = index + 1 == bundle.files.initrds.len;
+        const rest: usize = @intCast(initrd.size() % 4);
+        if (!is_last and rest != 0) try writer.splatByteAll(0, 4 - rest);
+    }
+}
+
+fn builder(bundle: *BootBundle, complaint: ?*Io.Writer.Allocating) Build {
+    return .{
+        .io = bundle.tools.io,
+        .arena = bundle.tools.arena,
+        .terminal = bundle.tools.terminal,
+        .source = .{
+            .context = bundle,
+            .readFn = readModule,
+            .existsFn = hasModule,
+            .listFn = listModules,
+        },
+        .complaint = complaint,
+    };
+}
+
+fn buildInitramfs(bundle: *BootBundle) error{OutOfMemory}!Answer {
+    const arena = bundle.tools.arena;
+    const kernel = bundle.files.kernel.path;
+    const given = "the initramfs has to be given (--initrd)";
+    const release = bundle.files.release orelse
+        return explained(
             arena,
-            "the disk {s}",
-            .{image.sentence(problem)},
-        );
-        bundle.disk.renewWork();
-        const answer = image.find(arena, &bundle.disk) catch |problem| switch (problem) {
-            error.OutOfMemory => return error.OutOfMemory,
-            else => |other| return explained(arena, "the disk {s}", .{image.sentence(other)}),
-        };
-        switch (answer) {
-            .found => |files| bundle.files = files,
-            .reason => |reason| return explained(arena, "{f}", .{reason}),
-        }
-        bundle.command_line = tools.command_line orelse
-            try commandLine(arena, &bundle.disk, bundle.files.command_line);
-        if (!core.boot.policy.isCommandLine(bundle.command_line)) return explained(
-            arena,
-            "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one (--cmdline)",
-            .{bundle.command_line},
-        );
-        if (bundle.files.is_prepared or tools.has_initramfs) return .ready;
-        return bundle.buildInitramfs();
-    }
-
-    pub fn writeKernel(bundle: *BootBundle, writer: *Io.Writer) WriteError!void {
-        return image.copy(
-            &bundle.disk,
-            &bundle.files.kernel,
-            writer,
-            try bundle.tools.arena.alloc(u8, part_size),
-        );
-    }
-
-    /// Writes several initramfs files of the image one behind the other, each at a multiple of
-    /// four, as the kernel expects them.
-    pub fn writeInitramfs(bundle: *BootBundle, writer: *Io.Writer) WriteError!void {
-        if (bundle.built) |*built| {
-            const build = bundle.builder(null);
-            _ = try build.write(built, writer);
-            return;
-        }
-        const buffer = try bundle.tools.arena.alloc(u8, part_size);
-        for (bundle.files.initrds, 0..) |*initrd, index| {
-            try image.copy(&bundle.disk, initrd, writer, buffer);
-            const is_last = index + 1 == bundle.files.initrds.len;
-            const rest: usize = @intCast(initrd.size() % 4);
-            if (!is_last and rest != 0) try writer.splatByteAll(0, 4 - rest);
-        }
-    }
-
-    fn builder(bundle: *BootBundle, complaint: ?*Io.Writer.Allocating) Build {
-        return .{
-            .io = bundle.tools.io,
-            .arena = bundle.tools.arena,
-            .terminal = bundle.tools.terminal,
-            .source = .{
-                .context = bundle,
-                .readFn = readModule,
-                .existsFn = hasModule,
-                .listFn = listModules,
-            },
-            .complaint = complaint,
-        };
-    }
-
-    fn buildInitramfs(bundle: *BootBundle) error{OutOfMemory}!Answer {
-        const arena = bundle.tools.arena;
-        const kernel = bundle.files.kernel.path;
-        const given = "the initramfs has to be given (--initrd)";
-        const release = bundle.files.release orelse
-            return explained(
-                arena,
-                "{s} does not name its release, which is needed to find its modules; {s}",
-                .{ kernel, given },
-            );
-        if (!initramfs_build.isRelease(release)) return explained(
-            arena,
-            "{s} has a release that is not a valid name; {s}",
+            "{s} does not name its release, which is needed to find its modules; {s}",
             .{ kernel, given },
         );
-        if (bundle.disk.root == null) return explained(
-            arena,
-            "{s} was found, but no file system with its modules can be read ({s}); {s}",
-            .{ kernel, whyNoRoot(&bundle.disk), given },
-        );
-        var complaint: Io.Writer.Allocating = .init(arena);
-        const build = bundle.builder(&complaint);
-        bundle.built = build.prepare(.{
-            .release = release,
-            .busybox = bundle.tools.busybox,
-            .target = bundle.tools.target,
-            .added = bundle.tools.added,
-        }) catch |reason| switch (reason) {
-            error.OutOfMemory => return error.OutOfMemory,
-            error.Explained => return explained(arena, "no initramfs can be made for {s}: {s}", .{
-                kernel,
-                complaint.written(),
-            }),
-        };
-        return .ready;
-    }
+    if (!initramfs_build.isRelease(release))
+        return explained(arena, "{s} has a release that is not a valid name; {s}", .{
+            kernel, given,
+        });
+    if (bundle.disk.root == null) return explained(
+        arena,
+        "{s} was found, but no file system with its modules can be read ({s}); {s}",
+        .{ kernel, whyNoRoot(&bundle.disk), given },
+    );
+    var complaint: Io.Writer.Allocating = .init(arena);
+    const build = bundle.builder(&complaint);
+    bundle.built = build.prepare(.{
+        .release = release,
+        .busybox = bundle.tools.busybox,
+        .target = bundle.tools.target,
+        .added = bundle.tools.added,
+    }) catch |reason| switch (reason) {
+        error.OutOfMemory => return error.OutOfMemory,
+        error.Explained => return explained(arena, "no initramfs can be made for {s}: {s}", .{
+            kernel, complaint.written(),
+        }),
+    };
+    return .ready;
+}
 
-    fn of(context: *anyopaque) *BootBundle {
-        return @ptrCast(@alignCast(context));
-    }
+fn of(context: *anyopaque) *BootBundle {
+    return @ptrCast(@alignCast(context));
+}
 
-    fn readModule(context: *anyopaque, arena: Allocator, path: []const u8) ?[]const u8 {
-        const disk = &of(context).disk;
-        disk.renewWork();
-        return disk.readTextAt(arena, disk.root.?, path, initramfs_build.file_size_max) catch null;
-    }
+fn readModule(context: *anyopaque, arena: Allocator, path: []const u8) ?[]const u8 {
+    const disk = &of(context).disk;
+    disk.renewWork();
+    return disk.readTextAt(arena, disk.root.?, path, initramfs_build.file_size_max) catch null;
+}
 
-    fn hasModule(context: *anyopaque, path: []const u8) bool {
-        const disk = &of(context).disk;
-        disk.renewWork();
-        const found = disk.find(disk.root.?, path) catch return false;
-        return found != null;
-    }
+fn hasModule(context: *anyopaque, path: []const u8) bool {
+    const disk = &of(context).disk;
+    disk.renewWork();
+    const found = disk.find(disk.root.?, path) catch return false;
+    return found != null;
+}
 
-    fn listModules(context: *anyopaque, arena: Allocator, path: []const u8) []const []const u8 {
-        const disk = &of(context).disk;
-        disk.renewWork();
-        return disk.list(arena, disk.root.?, path, isAny) catch &.{};
-    }
-};
+fn listModules(context: *anyopaque, arena: Allocator, path: []const u8) []const []const u8 {
+    const disk = &of(context).disk;
+    disk.renewWork();
+    return disk.list(arena, disk.root.?, path, isAny) catch &.{};
+}
 
 fn isAny(_: []const u8) bool {
     return true;

@@ -302,10 +302,9 @@ fn list(command: *const Command) Failure!void {
             .{path},
         ),
     };
-    for (files.left_out) |*set| _ = command.sources.terminal.fail(
-        "{s}/{s} {s}.",
-        .{ path, set.name, host.program_set.sentence(set.why) },
-    );
+    for (files.left_out) |*set| _ = command.sources.terminal.fail("{s}/{s} {s}.", .{
+        path, set.name, host.program_set.sentence(set.why),
+    });
     if (command.options.json) return listJson(command, &files);
     if (files.sets.len == 0) return command.print("There are no boot programs in {s}.", .{path});
     for (files.sets) |*set| {

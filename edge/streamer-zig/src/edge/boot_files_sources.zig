@@ -77,9 +77,7 @@ pub const Sources = struct {
             const names = try std.mem.join(sources.arena, " ", missing.items);
             _ = sources.terminal.fail(
                 "{s} is not imported because a package is not installed: apt install {s}",
-                .{
-                    recipe.name, names,
-                },
+                .{ recipe.name, names },
             );
             return null;
         }
@@ -183,10 +181,9 @@ pub const Sources = struct {
             return sources.fail("{s} has no program that a firmware could load first.", .{folder});
         for (set.files, 0..) |*file, index| {
             for (set.files[0..index]) |*other| if (std.mem.eql(u8, file.name, other.name))
-                return sources.fail(
-                    "{s} has two files that devices would know as {s}.",
-                    .{ folder, file.name },
-                );
+                return sources.fail("{s} has two files that devices would know as {s}.", .{
+                    folder, file.name,
+                });
             const next: []const u8 = switch (file.kind) {
                 // shim's default loader (Make.defaults of shim).
                 .shim => if (file.arch == .arm64_uefi) "grubaa64.efi" else "grubx64.efi",
@@ -275,11 +272,7 @@ fn ipxeUefi(comptime name: []const u8) []const Part {
     return &.{
         .{ .is_needed = true, .ingredients = &.{ undionly, .{
             .name = name,
-            .paths = &.{
-                "boot/" ++ name,
-                "usr/lib/ipxe/" ++ name,
-                "usr/share/ipxe/" ++ name,
-            },
+            .paths = &.{ "boot/" ++ name, "usr/lib/ipxe/" ++ name, "usr/share/ipxe/" ++ name },
             .package = "ipxe",
             .kind = .ipxe,
             .arch = .x64_uefi,

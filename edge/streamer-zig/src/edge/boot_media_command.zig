@@ -160,10 +160,9 @@ fn readFile(
         const limit: Io.Limit = .limited(file_size_max);
         const bytes = Io.Dir.cwd().readFileAlloc(command.io, path, command.arena, limit) catch
             continue;
-        if (!wanted.is_it(bytes))
-            return command.fail("{s} is not {s}; see the package {s}", .{
-                path, wanted.description, wanted.package,
-            });
+        if (!wanted.is_it(bytes)) return command.fail("{s} is not {s}; see the package {s}", .{
+            path, wanted.description, wanted.package,
+        });
         command.print("  {s}, {d} KiB", .{ path, bytes.len >> 10 });
         return bytes;
     }

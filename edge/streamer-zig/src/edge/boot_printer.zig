@@ -69,9 +69,7 @@ fn writeWhatWasHeard(writer: *Writer, boot: *const Boot) Writer.Error!void {
     }
     for (&boot.offers.slots) |*place| if (place.*) |*offer| {
         try writer.print("  offer of {f}{s} after {d:.1} ms:", .{
-            offer.server,
-            if (offer.ours) " (this edge)" else "",
-            ms(offer.at_us),
+            offer.server, if (offer.ours) " (this edge)" else "", ms(offer.at_us),
         });
         if (offer.your_ip) |ip| try writer.print(" address {f}", .{ip});
         if (offer.boots()) try writer.print(" boot file {f}", .{offer.file});
@@ -96,10 +94,9 @@ fn writeLast(
     noted: ?core.boot.packets.PacketRecord,
 ) Writer.Error!void {
     const last = noted orelse return writer.print("  last packet {s}: none\n", .{whence});
-    try writer.print(
-        "  last packet {s}: {f} after {d:.1} ms\n",
-        .{ whence, last.packet, ms(last.at_us) },
-    );
+    try writer.print("  last packet {s}: {f} after {d:.1} ms\n", .{
+        whence, last.packet, ms(last.at_us),
+    });
 }
 
 /// Writes what the device measured itself. Start times are on the boot's clock, like those of the

@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const host = @import("host");
-const store = @import("store");
+const store_module = @import("store");
 const options_module = @import("options.zig");
 const boot_printer = @import("boot_printer.zig");
 const Terminal = @import("terminal.zig").Terminal;
@@ -15,283 +15,269 @@ const linux = std.os.linux;
 /// How long before the instant of a schedule the boot profiles are loaded.
 const look_ahead_ms = 120 * std.time.ms_per_s;
 
-pub const Edge = struct {
-    init: std.process.Init,
-    terminal: *Terminal,
-    options: options_module.Serve,
-    /// Fast and thread-safe; the packet loop allocates nothing after the start.
-    gpa: std.mem.Allocator = std.heap.smp_allocator,
-    started_us: u64 = 0,
-    data: ?host.DataDir = null,
-    epoch: u64 = 0,
-    log: ?host.ReportLog = null,
-    journal: ?host.BootJournal = null,
-    files: host.BootFiles = .none,
-    io: host.EdgeIo = undefined,
-    peers: core.site.PeerTable = undefined,
-    boots: host.Boots = undefined,
-    /// Null if the store's directory holds only plain files.
-    store: ?store.Store = null,
-    store_files: store.LinuxFiles = undefined,
-    loop: host.EdgeLoop = undefined,
-    link: ?*host.UplinkLink = null,
-    worker: ?*host.UplinkWorker = null,
-    /// Null without a control plane.
-    store_worker: ?*host.StoreWorker = null,
-    captures: ?host.BootCaptures = null,
-    /// The same files through another directory descriptor: two threads cannot iterate over one.
-    waiting_captures: ?host.CaptureFiles = null,
-    state: ?*host.StateBox = null,
-    power_ons: core.uplink.sender.PowerOnLog = .{},
-    power_on_file: ?host.PowerOnFile = null,
-    power_order_file: ?host.PowerOrderFile = null,
-    schedules: ?*host.Schedules = null,
-    power_hook: ?*host.PowerHook = null,
-    lease_file: ?host.lease_file.LeaseFile = null,
-    /// The service manager that started this program and watches it, if there is one.
-    manager: ?host.ServiceManager = null,
-    boot_counters: host.metrics_page.BootCounters = .{},
-    /// Null without `--metrics`.
-    metrics: ?*host.MetricsServer = null,
+pub const Edge = @This();
 
-    /// Runs a prepared edge until TERM or INT; returns the exit code.
-    pub fn run(edge: *Edge) u8 {
-        if (edge.worker) |worker| worker.start() catch
-            return edge.terminal.fail(
-                "The uplink's threads cannot be started on this system.",
-                .{},
-            );
-        edge.loop.stream.start() catch
-            return edge.terminal.fail(
-                "The threads that read disks cannot be started on this system.",
-                .{},
-            );
-        if (edge.store_worker) |worker| worker.start() catch
-            return edge.terminal.fail(
-                "The thread for store jobs cannot be started on this system.",
-                .{},
-            );
-        if (edge.power_hook) |hook| hook.start() catch
-            return edge.terminal.fail(
-                "The threads of --power-hook cannot be started on this system.",
-                .{},
-            );
-        if (edge.metrics) |metrics| metrics.start() catch
-            return edge.terminal.fail(
-                "The thread of --metrics cannot be started on this system.",
-                .{},
-            );
-        edge.announce();
-        edge.notifyManager("READY=1");
-        edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
-            edge.finish();
-            return edge.terminal.fail(
-                "The system refused to wait for packets; the edge stops.",
-                .{},
-            );
-        };
+init: std.process.Init,
+terminal: *Terminal,
+options: options_module.Serve,
+/// Fast and thread-safe; the packet loop allocates nothing after the start.
+gpa: std.mem.Allocator = std.heap.smp_allocator,
+started_us: u64 = 0,
+data: ?host.DataDir = null,
+epoch: u64 = 0,
+log: ?host.ReportLog = null,
+journal: ?host.BootJournal = null,
+files: host.BootFiles = .none,
+io: host.EdgeIo = undefined,
+peers: core.site.PeerTable = undefined,
+boots: host.Boots = undefined,
+/// Null if the store's directory holds only plain files.
+store: ?store_module.Store = null,
+store_files: store_module.LinuxFiles = undefined,
+loop: host.EdgeLoop = undefined,
+link: ?*host.UplinkLink = null,
+worker: ?*host.UplinkWorker = null,
+/// Null without a control plane.
+store_worker: ?*host.StoreWorker = null,
+captures: ?host.BootCaptures = null,
+/// The same files through another directory descriptor: two threads cannot iterate over one.
+waiting_captures: ?host.CaptureFiles = null,
+state: ?*host.StateBox = null,
+power_ons: core.uplink.sender.PowerOnLog = .{},
+power_on_file: ?host.PowerOnFile = null,
+power_order_file: ?host.PowerOrderFile = null,
+schedules: ?*host.Schedules = null,
+power_hook: ?*host.PowerHook = null,
+lease_file: ?host.lease_file.LeaseFile = null,
+/// The service manager that started this program and watches it, if there is one.
+manager: ?host.ServiceManager = null,
+boot_counters: host.metrics_page.BootCounters = .{},
+/// Null without `--metrics`.
+metrics: ?*host.MetricsServer = null,
+
+/// Runs a prepared edge until TERM or INT; returns the exit code.
+pub fn run(edge: *Edge) u8 {
+    if (edge.worker) |worker| worker.start() catch
+        return edge.terminal.fail("The uplink's threads cannot be started on this system.", .{});
+    edge.loop.stream.start() catch
+        return edge.terminal.fail(
+            "The threads that read disks cannot be started on this system.",
+            .{},
+        );
+    if (edge.store_worker) |worker| worker.start() catch
+        return edge.terminal.fail(
+            "The thread for store jobs cannot be started on this system.",
+            .{},
+        );
+    if (edge.power_hook) |hook| hook.start() catch
+        return edge.terminal.fail(
+            "The threads of --power-hook cannot be started on this system.",
+            .{},
+        );
+    if (edge.metrics) |metrics| metrics.start() catch
+        return edge.terminal.fail("The thread of --metrics cannot be started on this system.", .{});
+    edge.announce();
+    edge.notifyManager("READY=1");
+    edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
         edge.finish();
-        return 0;
-    }
+        return edge.terminal.fail("The system refused to wait for packets; the edge stops.", .{});
+    };
+    edge.finish();
+    return 0;
+}
 
-    pub fn listener(edge: *Edge) host.EdgeIo.Listener {
-        return .{
-            .context = edge,
-            .begins = begins,
-            .reported = reported,
-            .written = written,
-            .version_problem = versionProblem,
-        };
-    }
+pub fn listener(edge: *Edge) host.EdgeIo.Listener {
+    return .{
+        .context = edge,
+        .begins = begins,
+        .reported = reported,
+        .written = written,
+        .version_problem = versionProblem,
+    };
+}
 
-    /// Applies a verified state. Boots in progress keep what they have.
-    pub fn applyState(edge: *Edge, box: *host.StateBox) void {
-        edge.boots.policy = box.policy;
-        if (edge.captures) |*captures| captures.wanted = box.state.capture;
-        if (edge.schedules) |schedules| schedules.setState(&box.state);
-        if (edge.store_worker) |worker| worker.setOrders(box.state.storeJobs);
-        if (edge.state) |earlier| earlier.destroy(edge.gpa);
-        edge.state = box;
-        edge.io.versions.closeUnused(&edge.boots.table, &box.state);
-        edge.wantProfiles(host.sys.monotonicUs());
-        if (edge.loop.peers) |*peers| peers.setSite(
-            host.sys.monotonicUs(),
-            if (box.state.siteEdges) |*site| .init(site, box.state.edgeId) else null,
-        );
-    }
+/// Applies a verified state. Boots in progress keep what they have.
+pub fn applyState(edge: *Edge, box: *host.StateBox) void {
+    edge.boots.policy = box.policy;
+    if (edge.captures) |*captures| captures.wanted = box.state.capture;
+    if (edge.schedules) |schedules| schedules.setState(&box.state);
+    if (edge.store_worker) |worker| worker.setOrders(box.state.storeJobs);
+    if (edge.state) |earlier| earlier.destroy(edge.gpa);
+    edge.state = box;
+    edge.io.versions.closeUnused(&edge.boots.table, &box.state);
+    edge.wantProfiles(host.sys.monotonicUs());
+    if (edge.loop.peers) |*peers| peers.setSite(
+        host.sys.monotonicUs(),
+        if (box.state.siteEdges) |*site| .init(site, box.state.edgeId) else null,
+    );
+}
 
-    /// Loads the boot profiles before a schedule wakes machines, so that the edge's memory is warm.
-    fn lookAhead(edge: *Edge, now_us: u64) void {
-        const box = edge.state orelse return;
-        const unix_ms = host.sys.unixMs();
-        for (box.state.schedules) |*schedule|
-            if (schedule.isNear(unix_ms, look_ahead_ms)) return edge.wantProfiles(now_us);
-    }
+/// Loads the boot profiles before a schedule wakes machines, so that the edge's memory is warm.
+fn lookAhead(edge: *Edge, now_us: u64) void {
+    const box = edge.state orelse return;
+    const unix_ms = host.sys.unixMs();
+    for (box.state.schedules) |*schedule|
+        if (schedule.isNear(unix_ms, look_ahead_ms)) return edge.wantProfiles(now_us);
+}
 
-    /// Loads the boot profile of every version that may be booted.
-    pub fn wantProfiles(edge: *Edge, now_us: u64) void {
-        const profiles = edge.io.profiles orelse return;
-        if (edge.options.version) |id| profiles.want(id, now_us);
-        const box = edge.state orelse return;
-        for (box.state.vdisks) |*vdisk| {
-            for (vdisk.versions) |*version| profiles.want(version.id, now_us);
-        }
+/// Loads the boot profile of every version that may be booted.
+pub fn wantProfiles(edge: *Edge, now_us: u64) void {
+    const profiles = edge.io.profiles orelse return;
+    if (edge.options.version) |id| profiles.want(id, now_us);
+    const box = edge.state orelse return;
+    for (box.state.vdisks) |*vdisk| {
+        for (vdisk.versions) |*version| profiles.want(version.id, now_us);
     }
+}
 
-    /// Runs once the boots are known: an order belongs to the boot that its device is in.
-    pub fn applyOrders(edge: *Edge) void {
-        const box = edge.state orelse return;
-        edge.boots.orders.update(box.state.powerOrders, &edge.boots.table, edge, keepOrder);
-    }
+/// Runs once the boots are known: an order belongs to the boot that its device is in.
+pub fn applyOrders(edge: *Edge) void {
+    const box = edge.state orelse return;
+    edge.boots.orders.update(box.state.powerOrders, &edge.boots.table, edge, keepOrder);
+}
 
-    fn keepOrder(edge: *Edge, bound: core.site.PowerOrders.BoundOrder) void {
-        if (edge.power_order_file) |*file| file.append(&edge.boots.orders, bound);
-    }
+fn keepOrder(edge: *Edge, bound: core.site.PowerOrders.BoundOrder) void {
+    if (edge.power_order_file) |*file| file.append(&edge.boots.orders, bound);
+}
 
-    fn announce(edge: *const Edge) void {
-        const options = &edge.options;
-        const ports = &options.ports;
-        // At most sixteen addresses, each with a comma and a space.
-        var buffer: [core.dhcp.network.links_max * (base.Ip4.text_size_max + 2)]u8 = undefined;
-        var listens: std.Io.Writer = .fixed(&buffer);
-        for (options.listens.items, 0..) |ip, index|
-            listens.print("{s}{f}", .{ if (index > 0) ", " else "", ip }) catch unreachable;
-        host.log.info(
-            "serving on {s}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs",
-            .{
-                listens.buffered(),
-                options.dhcp,
-                ports.tftp,
-                ports.http,
-                ports.stream,
-                edge.files.fileCount(),
-            },
-        );
-    }
+fn announce(edge: *const Edge) void {
+    const options = &edge.options;
+    const ports = &options.ports;
+    // At most sixteen addresses, each with a comma and a space.
+    var buffer: [core.dhcp.network.links_max * (base.Ip4.text_size_max + 2)]u8 = undefined;
+    var listens: std.Io.Writer = .fixed(&buffer);
+    for (options.listens.items, 0..) |ip, index|
+        listens.print("{s}{f}", .{ if (index > 0) ", " else "", ip }) catch unreachable;
+    host.log.info(
+        "serving on {s}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs",
+        .{
+            listens.buffered(),
+            options.dhcp,
+            ports.tftp,
+            ports.http,
+            ports.stream,
+            edge.files.fileCount(),
+        },
+    );
+}
 
-    /// Runs once a second.
-    pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
-        const edge: *Edge = @ptrCast(@alignCast(context));
-        if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
-        if (edge.link) |link| link.setPeers(now_us, edge.boots.peers);
-        if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
-        edge.saveLeases(now_us);
-        edge.lookAhead(now_us);
-        // Sent only from here: a loop that hangs falls silent, and the manager restarts the edge.
-        edge.notifyManager("WATCHDOG=1");
-    }
+/// Runs once a second.
+pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
+    const edge: *Edge = @ptrCast(@alignCast(context));
+    if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
+    if (edge.link) |link| link.setPeers(now_us, edge.boots.peers);
+    if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
+    edge.saveLeases(now_us);
+    edge.lookAhead(now_us);
+    // Sent only from here: a loop that hangs falls silent, and the manager restarts the edge.
+    edge.notifyManager("WATCHDOG=1");
+}
 
-    fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.LoopFigures {
-        var figures_: host.metrics_page.LoopFigures = .{
-            .boots = edge.boot_counters,
-            .ignored = loop.ignored(),
-            .devices_booting = edge.boots.table.active_count,
-            .streams_open = loop.stream.policy.server.session_count,
-            .write_caches = edge.boots.caches.levels(),
-            .tftp_bytes = loop.tftp.policy.sent_bytes,
-            .http_bytes = loop.http.sent_bytes,
-            .stream_bytes = loop.stream.sent_bytes,
-            .stream_reads = loop.stream.reads_count,
-            .stream_cold_reads = loop.stream.reads.figures.cold,
-            .stream_unanswered = loop.stream.reads.unanswered(),
-        };
-        addShards(&figures_, loop);
-        return figures_;
-    }
+fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.LoopFigures {
+    var figures_: host.metrics_page.LoopFigures = .{
+        .boots = edge.boot_counters,
+        .ignored = loop.ignored(),
+        .devices_booting = edge.boots.table.active_count,
+        .streams_open = loop.stream.policy.server.session_count,
+        .write_caches = edge.boots.caches.levels(),
+        .tftp_bytes = loop.tftp.policy.sent_bytes,
+        .http_bytes = loop.http.sent_bytes,
+        .stream_bytes = loop.stream.sent_bytes,
+        .stream_reads = loop.stream.reads_count,
+        .stream_cold_reads = loop.stream.reads.figures.cold,
+        .stream_unanswered = loop.stream.reads.unanswered(),
+    };
+    addShards(&figures_, loop);
+    return figures_;
+}
 
-    fn addShards(sum: *host.metrics_page.LoopFigures, loop: *const host.EdgeLoop) void {
-        var first: host.metrics_page.Shard =
-            .{ .reads = sum.stream_reads, .sessions = sum.streams_open };
-        sum.shards.appendAssumeCapacity(first);
-        const shards = loop.stream.shards orelse return;
-        for (shards.shards) |shard| {
-            const counted = shard.published.read();
-            first.sessions -|= counted.sessions;
-            sum.stream_bytes += counted.sent_bytes;
-            sum.stream_reads += counted.reads;
-            sum.stream_cold_reads += counted.cold;
-            for (&sum.stream_unanswered, counted.unanswered) |*total, count| total.* += count;
-            sum.shards.appendAssumeCapacity(.{
-                .reads = counted.reads,
-                .sessions = counted.sessions,
-                .forwarded = counted.forwarded,
-                .packets_lost = counted.forwarded_lost,
-                .events_lost = counted.events_lost,
-            });
-        }
-        sum.shards.slice()[0] = first;
+fn addShards(sum: *host.metrics_page.LoopFigures, loop: *const host.EdgeLoop) void {
+    var first: host.metrics_page.Shard =
+        .{ .reads = sum.stream_reads, .sessions = sum.streams_open };
+    sum.shards.appendAssumeCapacity(first);
+    const shards = loop.stream.shards orelse return;
+    for (shards.shards) |shard| {
+        const counted = shard.published.read();
+        first.sessions -|= counted.sessions;
+        sum.stream_bytes += counted.sent_bytes;
+        sum.stream_reads += counted.reads;
+        sum.stream_cold_reads += counted.cold;
+        for (&sum.stream_unanswered, counted.unanswered) |*total, count| total.* += count;
+        sum.shards.appendAssumeCapacity(.{
+            .reads = counted.reads,
+            .sessions = counted.sessions,
+            .forwarded = counted.forwarded,
+            .packets_lost = counted.forwarded_lost,
+            .events_lost = counted.events_lost,
+        });
     }
+    sum.shards.slice()[0] = first;
+}
 
-    fn notifyManager(edge: *const Edge, text: []const u8) void {
-        if (edge.manager) |*manager| manager.notify(text);
-    }
+fn notifyManager(edge: *const Edge, text: []const u8) void {
+    if (edge.manager) |*manager| manager.notify(text);
+}
 
-    fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
-        const edge: *Edge = @ptrCast(@alignCast(context));
-        // A power command may have ended.
-        if (edge.schedules) |schedules| schedules.next_turn_us = 0;
-        const box = edge.link.?.takeState() orelse return;
-        edge.applyState(box);
-        edge.link.?.noteInForce(box.state.pair());
-        edge.applyOrders();
-        for (box.state.powerOns) |power_on| {
-            if (!edge.power_ons.add(power_on.id)) continue;
-            if (edge.power_on_file) |*file| file.append(&edge.power_ons, power_on.id);
-            loop.powerOn(power_on.mac, now_us);
-        }
+fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
+    const edge: *Edge = @ptrCast(@alignCast(context));
+    // A power command may have ended.
+    if (edge.schedules) |schedules| schedules.next_turn_us = 0;
+    const box = edge.link.?.takeState() orelse return;
+    edge.applyState(box);
+    edge.link.?.noteInForce(box.state.pair());
+    edge.applyOrders();
+    for (box.state.powerOns) |power_on| {
+        if (!edge.power_ons.add(power_on.id)) continue;
+        if (edge.power_on_file) |*file| file.append(&edge.power_ons, power_on.id);
+        host.EdgeIo.powerOn(loop.boots, power_on.mac, now_us);
     }
+}
 
-    fn begins(context: *anyopaque) void {
-        const edge: *Edge = @ptrCast(@alignCast(context));
-        edge.loop.watch.noteBegin();
-    }
+fn begins(context: *anyopaque) void {
+    const edge: *Edge = @ptrCast(@alignCast(context));
+    edge.loop.watch.noteBegin();
+}
 
-    fn reported(context: *anyopaque, boot: *const core.boot.Boot) void {
-        const edge: *Edge = @ptrCast(@alignCast(context));
-        if (edge.link) |link| link.noteReport();
-        if (boot.isOver() and boot.live_changes.outcome) edge.boot_counters.count(boot);
-        if (boot.isOver() and (boot.live_changes.outcome or boot.live_changes.steps))
-            edge.print(boot);
-    }
+fn reported(context: *anyopaque, boot: *const core.boot.Boot) void {
+    const edge: *Edge = @ptrCast(@alignCast(context));
+    if (edge.link) |link| link.noteReport();
+    if (boot.isOver() and boot.live_changes.outcome) edge.boot_counters.count(boot);
+    if (boot.isOver() and (boot.live_changes.outcome or boot.live_changes.steps)) edge.print(boot);
+}
 
-    /// There is something to send.
-    pub fn written(context: *anyopaque) void {
-        const edge: *Edge = @ptrCast(@alignCast(context));
-        if (edge.link) |link| link.noteReport();
-    }
+/// There is something to send.
+pub fn written(context: *anyopaque) void {
+    const edge: *Edge = @ptrCast(@alignCast(context));
+    if (edge.link) |link| link.noteReport();
+}
 
-    fn print(edge: *Edge, boot: *const core.boot.Boot) void {
-        var buffer: [boot_printer.size_max]u8 = undefined;
-        var writer: std.Io.Writer = .fixed(&buffer);
-        const result = if (edge.options.json)
-            boot_printer.writeJson(&writer, boot)
-        else
-            boot_printer.writeTable(
-                &writer,
-                boot,
-                if (boot.live_changes.outcome) .whole else .steps,
-            );
-        result catch return;
-        edge.terminal.out(writer.buffered());
-    }
+fn print(edge: *Edge, boot: *const core.boot.Boot) void {
+    var buffer: [boot_printer.size_max]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    const result = if (edge.options.json)
+        boot_printer.writeJson(&writer, boot)
+    else
+        boot_printer.writeTable(&writer, boot, if (boot.live_changes.outcome) .whole else .steps);
+    result catch return;
+    edge.terminal.out(writer.buffered());
+}
 
-    fn versionProblem(_: *anyopaque, problem: host.version_table.Problem) void {
-        host.log.info("A version cannot be served from the store: {f}.", .{problem});
-    }
+fn versionProblem(_: *anyopaque, problem: host.version_table.Problem) void {
+    host.log.info("A version cannot be served from the store: {f}.", .{problem});
+}
 
-    fn saveLeases(edge: *Edge, now_us: u64) void {
-        const file = if (edge.lease_file) |*file| file else return;
-        file.tick(&edge.loop.dhcp.?.policy.service, now_us);
-    }
+fn saveLeases(edge: *Edge, now_us: u64) void {
+    const file = if (edge.lease_file) |*file| file else return;
+    file.tick(&edge.loop.dhcp.?.policy.service, now_us);
+}
 
-    /// Stops in this order: nothing more is accepted, what was counted is synced, and the lock goes
-    /// with the process.
-    fn finish(edge: *Edge) void {
-        edge.notifyManager("STOPPING=1");
-        const now_us = host.sys.monotonicUs();
-        edge.boots.tick(now_us);
-        edge.saveLeases(now_us);
-        if (edge.log) |*log| log.sync();
-        if (edge.journal) |*journal| journal.sync();
-    }
-};
+/// Stops in this order: nothing more is accepted, what was counted is synced, and the lock goes
+/// with the process.
+fn finish(edge: *Edge) void {
+    edge.notifyManager("STOPPING=1");
+    const now_us = host.sys.monotonicUs();
+    edge.boots.tick(now_us);
+    edge.saveLeases(now_us);
+    if (edge.log) |*log| log.sync();
+    if (edge.journal) |*journal| journal.sync();
+}

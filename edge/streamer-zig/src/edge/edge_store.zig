@@ -4,11 +4,10 @@
 const std = @import("std");
 const host = @import("host");
 const store = @import("store");
-const complaint_module = @import("complaint.zig");
+const Complaint = @import("complaint.zig");
 const vdisk_open_store = @import("vdisk/open_store.zig");
-const Complaint = complaint_module.Complaint;
-const Edge = @import("edge.zig").Edge;
-const Error = complaint_module.Error || error{OutOfMemory};
+const Edge = @import("edge.zig");
+const Error = Complaint.Error || error{OutOfMemory};
 
 /// Finishes what a crash interrupted in the store, unless another process changes the store now:
 /// that process has already done it.

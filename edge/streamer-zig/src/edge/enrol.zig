@@ -32,10 +32,9 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
     const word = if (joined.is_known) "is already" else "enrolled as";
-    host.log.info(
-        "{s} edge {f} of site {s}",
-        .{ word, joined.identity.edgeId, joined.identity.siteName },
-    );
+    host.log.info("{s} edge {f} of site {s}", .{
+        word, joined.identity.edgeId, joined.identity.siteName,
+    });
     return 0;
 }
 
@@ -108,10 +107,8 @@ fn ownKey(
     options: *const enrol_options.Enrol,
     complaint: *Complaint,
 ) Error!KeyPair {
-    const seed = data.secret("edge.key") catch return complaint.set(
-        "{s}/edge.key cannot be read or written.",
-        .{options.data},
-    );
+    const seed = data.secret("edge.key") catch
+        return complaint.set("{s}/edge.key cannot be read or written.", .{options.data});
     return KeyPair.generateDeterministic(seed) catch
         complaint.set("{s}/edge.key is not a key; remove it.", .{options.data});
 }
@@ -200,19 +197,14 @@ fn ask(
     const body = try arena.create([uplink_message.body_size_max]u8);
     const text = uplink_message.encode(uplink_message.EnrolRequest{
         .joinToken = token,
-        .publicKey = uplink_message.keyText(key.public_key.toBytes()),
+        .publicKey = core.uplink.key_text.write(key.public_key.toBytes()),
         .agentVersion = base.version,
         .arch = comptime uplink_message.archName(builtin.cpu.arch).?,
         .hostname = hostName(),
     }, body);
     const buffer = try arena.alloc(u8, uplink_message.body_size_max);
-    const result = client.request(
-        .POST,
-        "/edge/v1/enrol",
-        text,
-        host.UplinkWorker.request_timeout_ms,
-        buffer,
-    );
+    const result =
+        client.request(.POST, "/edge/v1/enrol", text, host.UplinkWorker.request_timeout_ms, buffer);
     switch (host.uplink_client.meaning(arena, result)) {
         .ok => {},
         .nothing, .later => return complainOfSilence(result, options.url, complaint),
@@ -227,7 +219,7 @@ fn ask(
             "The server at {s} is not a Bootfarm control plane.",
             .{options.url},
         );
-    _ = uplink_message.parseKey(answer.signingKey.publicKey) catch
+    _ = core.uplink.key_text.parse(answer.signingKey.publicKey) catch
         return complaint.set(
             "The control plane at {s} sent an invalid signing key.",
             .{options.url},
@@ -267,10 +259,9 @@ fn fail(
             .{},
         ),
         .join_token_expired => complaint.set("The join token has expired; create a new one.", .{}),
-        else => complaint.set(
-            "The control plane at {s} refused the enrolment: {t} ({d}).",
-            .{ url, code, status },
-        ),
+        else => complaint.set("The control plane at {s} refused the enrolment: {t} ({d}).", .{
+            url, code, status,
+        }),
     };
 }
 

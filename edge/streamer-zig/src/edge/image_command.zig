@@ -4,12 +4,11 @@
 const std = @import("std");
 const Io = std.Io;
 const Allocator = std.mem.Allocator;
-const boot_bundle = @import("boot_bundle.zig");
+const BootBundle = @import("boot_bundle.zig");
 const image = @import("image");
 const image_report = @import("image_report.zig");
 const store = @import("store");
 const Terminal = @import("terminal.zig").Terminal;
-const BootBundle = boot_bundle.BootBundle;
 const StoreFile = store.StoreFile;
 
 const added_max = 64;
@@ -130,10 +129,8 @@ fn inspect(command: *const Command, options: *const Options) Failure!void {
     defer file.close();
     const source = file.source();
     const disk = try command.arena.create(image.Disk);
-    disk.open(&source) catch |problem| return command.fail(
-        "{s} {s}",
-        .{ options.file, image.sentence(problem) },
-    );
+    disk.open(&source) catch |problem|
+        return command.fail("{s} {s}", .{ options.file, image.sentence(problem) });
     disk.renewWork();
     const answer = image.find(command.arena, disk) catch |problem| switch (problem) {
         error.OutOfMemory => return error.OutOfMemory,
@@ -165,8 +162,8 @@ fn extract(command: *const Command, options: *const Options) Failure!void {
     }
     if (options.kernel_to) |path| try write(command, bundle, path, BootBundle.writeKernel);
     if (options.initrd_to) |path| try write(command, bundle, path, BootBundle.writeInitramfs);
-    const kernel = try boot_bundle.printable(command.arena, bundle.files.kernel.path);
-    const origin = try boot_bundle.printable(command.arena, bundle.files.origin);
+    const kernel = try BootBundle.printable(command.arena, bundle.files.kernel.path);
+    const origin = try BootBundle.printable(command.arena, bundle.files.origin);
     try command.print("kernel: {s}, by {s} ({s})", .{ kernel, bundle.files.by.text(), origin });
     try command.print("initramfs: {s}", .{
         if (bundle.built == null) "the image's own" else "built from the image's modules",
@@ -174,7 +171,7 @@ fn extract(command: *const Command, options: *const Options) Failure!void {
     try command.print("command line: {s}", .{bundle.command_line});
 }
 
-const Writing = fn (*BootBundle, *Io.Writer) boot_bundle.WriteError!void;
+const Writing = fn (*BootBundle, *Io.Writer) BootBundle.WriteError!void;
 
 /// Writes the whole file or nothing.
 fn write(

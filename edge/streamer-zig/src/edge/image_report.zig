@@ -114,7 +114,7 @@ fn bootOf(
 fn fileOf(
     arena: Allocator,
     disk: *const image.Disk,
-    found: *const image.Found,
+    found: *const image.BootFile,
 ) Allocator.Error!File {
     return .{
         .path = try printable(arena, found.path),

@@ -239,10 +239,9 @@ fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!voi
         from.print("  warning: no file system for a root disk", .{});
     for (options.added) |name| {
         if (table.availability(name) == .absent)
-            return from.fail(
-                "kernel {s} has no module {s} (--add-module)",
-                .{ options.release, name },
-            );
+            return from.fail("kernel {s} has no module {s} (--add-module)", .{
+                options.release, name,
+            });
     }
     if (options.added.len > 0) _ = try chooseGroup(from, table, "added", options.added);
 }
@@ -286,16 +285,14 @@ fn readModules(
             .of(module.path),
             packed_content,
         ) catch |reason| switch (reason) {
-            error.CannotUnpack => return from.fail(
-                "{s}/{s} cannot be unpacked",
-                .{ folder, module.path },
-            ),
+            error.CannotUnpack => return from.fail("{s}/{s} cannot be unpacked", .{
+                folder, module.path,
+            }),
             error.OutOfMemory => return error.OutOfMemory,
         };
-        if (content.len > left) return from.fail(
-            "the modules in {s} have more than {d} bytes",
-            .{ folder, unpacked_size_max },
-        );
+        if (content.len > left) return from.fail("the modules in {s} have more than {d} bytes", .{
+            folder, unpacked_size_max,
+        });
         left -= content.len;
         try files.append(
             from.arena,
@@ -356,9 +353,7 @@ fn checkMachines(
     if (busybox_machine != machine)
         return from.fail(
             "bootfarm-target is for {t}, but busybox for {t}; name a matching one with --busybox",
-            .{
-                machine, busybox_machine,
-            },
+            .{ machine, busybox_machine },
         );
     for (files) |file| {
         const facts = initramfs.elf.facts(file.content) catch
@@ -367,16 +362,12 @@ fn checkMachines(
         if (made_for) |release| if (!std.mem.eql(u8, release, options.release))
             return from.fail(
                 "{s} is for kernel {s}, not {s}; name the modules of that one with --modules",
-                .{
-                    file.path, release, options.release,
-                },
+                .{ file.path, release, options.release },
             );
         if (facts.machine == machine) continue;
         return from.fail(
             "kernel {s} is for {t}, but bootfarm-target for {t}; name a matching one with --target",
-            .{
-                options.release, facts.machine, machine,
-            },
+            .{ options.release, facts.machine, machine },
         );
     }
 }

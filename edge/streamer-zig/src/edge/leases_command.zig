@@ -68,10 +68,9 @@ fn write(
 ) (std.Io.Writer.Error || error{OutOfMemory})!void {
     const sorted = try arena.dupe(Row, rows);
     std.sort.pdq(Row, sorted, {}, isBefore);
-    if (!json) try writer.print(
-        "{s:<16}{s:<12}{s:<19}{s:<22}{s}\n",
-        .{ "address", "state", "MAC", "until", "client id" },
-    );
+    if (!json) try writer.print("{s:<16}{s:<12}{s:<19}{s:<22}{s}\n", .{
+        "address", "state", "MAC", "until", "client id",
+    });
     for (sorted) |*row| {
         const state: State = .of(row, now_unix_ms);
         if (state == .free) continue;

@@ -20,11 +20,8 @@ const release_command = @import("release_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
 /// `arguments` are those after the command's name. Returns the exit code.
-const Run = *const fn (
-    init: std.process.Init,
-    arguments: []const [:0]const u8,
-    terminal: *Terminal,
-) u8;
+const Run =
+    *const fn (init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8;
 
 const commands = [_]struct { name: []const u8, run: Run }{
     .{ .name = "serve", .run = serve.run },
@@ -51,8 +48,7 @@ pub fn main(init: std.process.Init) !u8 {
         terminal.out(text);
         return 0;
     }
-    if (arguments.len == 0)
-        return terminal.fail("Name a command; see bootfarm-edge --help.", .{});
+    if (arguments.len == 0) return terminal.fail("Name a command; see bootfarm-edge --help.", .{});
     const name = arguments[0];
     for (commands) |command|
         if (std.mem.eql(u8, command.name, name))

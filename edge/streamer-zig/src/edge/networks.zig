@@ -131,10 +131,8 @@ fn findInterface(ip: base.Ip4, complaint: *Complaint) Error!?host.sockets.Interf
     if (host.sockets.isLoopback(ip)) return null;
     const found = host.sockets.interfaceOf(ip) catch
         return complaint.set("The addresses of this machine cannot be read.", .{});
-    return found orelse complaint.set(
-        "{f} is not an address of this machine; --listen needs one that is.",
-        .{ip},
-    );
+    return found orelse
+        complaint.set("{f} is not an address of this machine; --listen needs one that is.", .{ip});
 }
 
 fn check(networks: []const Network, link_count: usize, complaint: *Complaint) Error!void {

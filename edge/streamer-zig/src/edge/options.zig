@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const agent = @import("agent");
 const host = @import("host");
-const complaint_module = @import("complaint.zig");
+pub const Complaint = @import("complaint.zig");
 const subnet_settings = @import("subnet_settings.zig");
 
 pub const Serve = struct {
@@ -57,8 +57,7 @@ pub const Serve = struct {
     }
 };
 
-pub const Complaint = complaint_module.Complaint;
-pub const Error = complaint_module.Error;
+pub const Error = Complaint.Error;
 
 pub const Arguments = struct {
     /// The command that takes the options; error messages name its help.
@@ -67,17 +66,15 @@ pub const Arguments = struct {
     complaint: *Complaint,
 
     pub fn noOption(arguments: *const Arguments, name: []const u8) Error {
-        return arguments.complaint.set(
-            "There is no option {s}; see bootfarm-edge {s} --help.",
-            .{ name, arguments.command },
-        );
+        return arguments.complaint.set("There is no option {s}; see bootfarm-edge {s} --help.", .{
+            name, arguments.command,
+        });
     }
 
     pub fn notAnOption(arguments: *const Arguments, text: []const u8) Error {
-        return arguments.complaint.set(
-            "'{s}' is not an option; see bootfarm-edge {s} --help.",
-            .{ text, arguments.command },
-        );
+        return arguments.complaint.set("'{s}' is not an option; see bootfarm-edge {s} --help.", .{
+            text, arguments.command,
+        });
     }
 
     /// Returns the next option's name and, if it was written with `=`, its value.
@@ -85,8 +82,7 @@ pub const Arguments = struct {
         if (arguments.rest.len == 0) return null;
         const argument = arguments.rest[0];
         arguments.rest = arguments.rest[1..];
-        if (!std.mem.startsWith(u8, argument, "--"))
-            return arguments.notAnOption(argument);
+        if (!std.mem.startsWith(u8, argument, "--")) return arguments.notAnOption(argument);
         if (std.mem.findScalar(u8, argument, '=')) |at|
             return .{ .name = argument[0..at], .value = argument[at + 1 ..] };
         return .{ .name = argument, .value = null };
@@ -273,11 +269,7 @@ fn setWriteCache(
                 "--write-cache is device_ram, device_ram_overflow, device_ram_local_disk, edge, edge_persistent or private, not '{s}'.",
                 .{text},
             ),
-        .@"--write-cache-size" => cache.limit_bytes = try parseSize(
-            name,
-            text,
-            complaint,
-        ),
+        .@"--write-cache-size" => cache.limit_bytes = try parseSize(name, text, complaint),
         .@"--write-cache-full" => cache.full = std.meta.stringToEnum(
             @TypeOf(cache.full),
             text,
@@ -297,10 +289,8 @@ fn setWriteCache(
 fn parseMetrics(text: []const u8, complaint: *Complaint) Error!base.Endpoint {
     if (std.mem.findScalar(u8, text, ':') == null)
         return .{ .ip = .init(127, 0, 0, 1), .port = try parsePort("--metrics", text, complaint) };
-    return base.Endpoint.parse(text) catch complaint.set(
-        "--metrics is PORT, for this machine alone, or IP:PORT, not '{s}'.",
-        .{text},
-    );
+    return base.Endpoint.parse(text) catch
+        complaint.set("--metrics is PORT, for this machine alone, or IP:PORT, not '{s}'.", .{text});
 }
 
 fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
@@ -338,7 +328,7 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         );
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
-    if (!core.boot.policy.isCommandLine(serve.cmdline))
+    if (!core.boot.assignment.isCommandLine(serve.cmdline))
         return complaint.set(
             "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
             .{"{"},
@@ -358,10 +348,7 @@ fn checkListens(listens: []const base.Ip4, complaint: *Complaint) Error!void {
         );
     for (listens, 0..) |listen, index| {
         if (!listen.isUnicast())
-            return complaint.set(
-                "--listen needs one address of this machine, not {f}.",
-                .{listen},
-            );
+            return complaint.set("--listen needs one address of this machine, not {f}.", .{listen});
         for (listens[0..index]) |earlier| if (earlier.eql(listen))
             return complaint.set("--listen {f} is given twice.", .{listen});
     }
@@ -401,14 +388,10 @@ fn parsePool(text: []const u8, complaint: *Complaint) Error!Serve.Pool {
             .{text},
         );
     return .{
-        .first = base.Ip4.parse(first) catch return complaint.set(
-            "--dhcp-pool: '{s}' is not an IPv4 address.",
-            .{first},
-        ),
-        .last = base.Ip4.parse(last) catch return complaint.set(
-            "--dhcp-pool: '{s}' is not an IPv4 address.",
-            .{last},
-        ),
+        .first = base.Ip4.parse(first) catch
+            return complaint.set("--dhcp-pool: '{s}' is not an IPv4 address.", .{first}),
+        .last = base.Ip4.parse(last) catch
+            return complaint.set("--dhcp-pool: '{s}' is not an IPv4 address.", .{last}),
     };
 }
 
@@ -424,10 +407,8 @@ fn parseShards(text: []const u8, complaint: *Complaint) Error!u16 {
 
 fn parsePort(name: []const u8, text: []const u8, complaint: *Complaint) Error!u16 {
     const port = std.fmt.parseInt(u16, text, 10) catch 0;
-    if (port == 0) return complaint.set(
-        "{s} is a port from 1 to 65535, not '{s}'.",
-        .{ name, text },
-    );
+    if (port == 0)
+        return complaint.set("{s} is a port from 1 to 65535, not '{s}'.", .{ name, text });
     return port;
 }
 
@@ -470,10 +451,8 @@ pub fn parseLeases(rest: []const [:0]const u8, complaint: *Complaint) Error!Leas
         }
     }
     return .{
-        .data = data orelse return complaint.set(
-            "leases needs --data DIR, where an edge keeps its state.",
-            .{},
-        ),
+        .data = data orelse
+            return complaint.set("leases needs --data DIR, where an edge keeps its state.", .{}),
         .json = json,
     };
 }

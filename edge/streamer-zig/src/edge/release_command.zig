@@ -51,7 +51,7 @@ fn verifyFiles(
     const options = try parse(rest, complaint);
     const text = try read(init, options.release, text_size_max, complaint);
     const signature = try read(init, options.signature, text_size_max, complaint);
-    const key = core.uplink.message.parseKey(options.key) catch
+    const key = core.uplink.key_text.parse(options.key) catch
         return complaint.set("--key is not a release key.", .{});
     const release = verify(
         text,
@@ -68,10 +68,9 @@ fn verifyFiles(
         ),
     };
     if (!std.mem.eql(u8, release.arch, @tagName(builtin.cpu.arch)))
-        return complaint.set(
-            "The release is for {s}, and this machine is {t}.",
-            .{ release.arch, builtin.cpu.arch },
-        );
+        return complaint.set("The release is for {s}, and this machine is {t}.", .{
+            release.arch, builtin.cpu.arch,
+        });
     if (!options.allow_older and isOlder(release.version, base.version)) return complaint.set(
         "The release is {s}, which is older than this program ({s}); add --allow-older to accept it.",
         .{ release.version, base.version },

@@ -29,8 +29,7 @@ fn parse(
         .{ .command = "rotate-key", .rest = rest, .complaint = complaint };
     var data: ?[]const u8 = null;
     while (try arguments.next()) |argument| {
-        if (!std.mem.eql(u8, argument.name, "--data"))
-            return arguments.noOption(argument.name);
+        if (!std.mem.eql(u8, argument.name, "--data")) return arguments.noOption(argument.name);
         data = try arguments.value(argument.name, argument.value);
     }
     return data orelse complaint.set("rotate-key needs --data DIR of an enrolled edge.", .{});

@@ -8,7 +8,7 @@ const store = @import("store");
 const host = @import("host");
 const options_module = @import("options.zig");
 const start = @import("start.zig");
-const Edge = @import("edge.zig").Edge;
+const Edge = @import("edge.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {

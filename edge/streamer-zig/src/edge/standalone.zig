@@ -8,7 +8,7 @@ const host = @import("host");
 const options_module = @import("options.zig");
 const complaint_module = @import("complaint.zig");
 const edge_store = @import("edge_store.zig");
-const Edge = @import("edge.zig").Edge;
+const Edge = @import("edge.zig");
 
 const Complaint = options_module.Complaint;
 const Error = complaint_module.Error || error{OutOfMemory};

@@ -10,7 +10,7 @@ const networks = @import("networks.zig");
 const edge_store = @import("edge_store.zig");
 const standalone = @import("standalone.zig");
 const write_caches = @import("write_caches.zig");
-const Edge = @import("edge.zig").Edge;
+const Edge = @import("edge.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
@@ -121,12 +121,11 @@ fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
         ),
         error.OutOfMemory => error.OutOfMemory,
     };
-    for (edge.files.left_out) |*set| if (set.why != error.NoManifest) host.log.info(
-        "The boot program set {s}/{s} is left out: it {s}.",
-        .{
-            path, set.name, host.program_set.sentence(set.why),
-        },
-    );
+    for (edge.files.left_out) |*set|
+        if (set.why != error.NoManifest)
+            host.log.info("The boot program set {s}/{s} is left out: it {s}.", .{
+                path, set.name, host.program_set.sentence(set.why),
+            });
 }
 
 /// Opens the data directory, if there is one; returns the key with which devices resume.
@@ -193,29 +192,19 @@ fn explainSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Error
     return switch (problem.why) {
         error.PortInUse => complaint.set(
             "Port {d} ({t}) of {f} is in use by another program; stop it or choose another port with {s}.",
-            .{
-                problem.port,
-                problem.what,
-                listen,
-                option,
-            },
+            .{ problem.port, problem.what, listen, option },
         ),
         error.PermissionDenied => complaint.set(
             "Port {d} ({t}) needs root or CAP_NET_BIND_SERVICE and CAP_NET_RAW; or choose one above 1023 with {s}.",
-            .{
-                problem.port,
-                problem.what,
-                option,
-            },
+            .{ problem.port, problem.what, option },
         ),
         error.AddressNotHere => complaint.set(
             "{f} is not an address of this machine; --listen needs one that is.",
             .{listen},
         ),
-        error.SystemCallFailed => complaint.set(
-            "Port {d} ({t}) of {f} cannot be opened.",
-            .{ problem.port, problem.what, listen },
-        ),
+        error.SystemCallFailed => complaint.set("Port {d} ({t}) of {f} cannot be opened.", .{
+            problem.port, problem.what, listen,
+        }),
     };
 }
 
@@ -227,11 +216,8 @@ fn prepareLoop(
     complaint: *Complaint,
 ) Error!void {
     const options = &edge.options;
-    var keys: core.stream.Server.Keys = .{
-        .cookie = undefined,
-        .session = undefined,
-        .resumption = stream_key,
-    };
+    var keys: core.stream.Server.Keys =
+        .{ .cookie = undefined, .session = undefined, .resumption = stream_key };
     host.sys.random(&keys.cookie);
     host.sys.random(&keys.session);
     edge.loop = host.EdgeLoop.init(edge.gpa, open, &edge.boots, .{
@@ -412,7 +398,7 @@ fn readIdentity(
             .{path},
         ),
     };
-    const signing_key = core.uplink.message.parseKey(identity.signingKey) catch
+    const signing_key = core.uplink.key_text.parse(identity.signingKey) catch
         return complaint.set(
             "{s}/identity.json has no signing key; enrol this edge again into another data directory.",
             .{path},
@@ -478,7 +464,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
     worker.* = .{
         .gpa = edge.gpa,
         .link = link,
-        .log = &edge.log.?,
+        .report_log = &edge.log.?,
         .data = data,
         .captures = if (edge.waiting_captures) |*files| files else null,
         .client_options = .{
@@ -591,7 +577,7 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.TrustAnchor) Error
     // Its key was not pinned yet if the last process ended between the two steps.
     edge.worker.?.pin(box.reached);
     edge.worker.?.rotation.order(
-        if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null,
+        if (box.state.rotateKey) |text| core.uplink.key_text.parse(text) catch null else null,
     );
     // Power commands from before the restart are not carried out now: the API repeats those that
     // still count.

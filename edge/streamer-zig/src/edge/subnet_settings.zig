@@ -4,14 +4,13 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const complaint_module = @import("complaint.zig");
+const Complaint = @import("complaint.zig");
 const dhcp_network = core.dhcp.network;
 
-const Complaint = complaint_module.Complaint;
 const Ip4 = base.Ip4;
 const Network = dhcp_network.Network;
 
-pub const Error = complaint_module.Error || error{OutOfMemory};
+pub const Error = Complaint.Error || error{OutOfMemory};
 
 pub const SubnetSettings = struct {
     network: Network,
@@ -275,10 +274,9 @@ pub fn parse(
         const name, const value = std.mem.cutScalar(u8, part, '=') orelse
             return complaint.set("{s}: '{s}' is not KEY=VALUE.", .{ place, part });
         const key = std.meta.stringToEnum(Key, name) orelse
-            return complaint.set(
-                "{s}: there is no key '{s}'; see bootfarm-edge serve --help.",
-                .{ place, name },
-            );
+            return complaint.set("{s}: there is no key '{s}'; see bootfarm-edge serve --help.", .{
+                place, name,
+            });
         try builder.set(key, value);
     }
     return builder.finish();

@@ -23,8 +23,7 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
         return terminal.fail("{s} cannot be written by this user.", .{given.path});
     terminal.out(
         "The edge accepts the next desired state that this key signs, " ++
-            "and from then on only this key " ++
-            "and its successors.\n",
+            "and from then on only this key " ++ "and its successors.\n",
     );
     return 0;
 }
@@ -52,7 +51,7 @@ fn parse(
                 "the public key that the organization's page shows.",
             .{},
         );
-    const key = core.uplink.message.parseKey(text.?) catch
+    const key = core.uplink.key_text.parse(text.?) catch
         return complaint.set(
             "--key {s} is not a key: 44 characters, as the organization's page shows its public key.",
             .{text.?},

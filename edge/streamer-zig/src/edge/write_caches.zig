@@ -5,7 +5,7 @@ const core = @import("core");
 const host = @import("host");
 const store = @import("store");
 const options_module = @import("options.zig");
-const Edge = @import("edge.zig").Edge;
+const Edge = @import("edge.zig");
 
 /// Opens the directory of write caches that are kept at the edge.
 pub fn prepare(

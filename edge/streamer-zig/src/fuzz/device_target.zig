@@ -47,10 +47,8 @@ pub fn optionsParser(case: *Case) Violation!bool {
         "bootfarm.token=000102030405060708090a0b0c0d0e0f root=/dev/nbd0";
     var buffer: [400]u8 = undefined;
     @memcpy(buffer[0..good.len], good);
-    const words = if (case.prng.chance(1, 8))
-        buffer[0..good.len]
-    else
-        case.mutate(&buffer, good.len);
+    const words =
+        if (case.prng.chance(1, 8)) buffer[0..good.len] else case.mutate(&buffer, good.len);
     const options = core.target.options.TargetOptions.parse(words) catch |reason| {
         try expect(
             core.target.options.TargetOptions.explain(reason).len > 0,
@@ -168,9 +166,7 @@ pub fn queue(case: *Case) Violation!bool {
         2 => try model.send(),
         else => unreachable,
     };
-    for (model.answered[0..model.asked]) |answered| try expect(
-        answered,
-        "every request is answered",
-    );
+    for (model.answered[0..model.asked]) |answered|
+        try expect(answered, "every request is answered");
     return model.asked > 0;
 }

@@ -56,10 +56,8 @@ fn checkTarget(target: []const u8) Violation!void {
     for (decoded, 0..) |byte, index| {
         if (byte != '%') continue;
         try expect(decoded.len - index >= 3, "an escape that stays is whole");
-        for (decoded[index + 1 ..][0..2]) |digit| try expect(
-            std.ascii.isHex(digit),
-            "an escape that stays is whole",
-        );
+        for (decoded[index + 1 ..][0..2]) |digit|
+            try expect(std.ascii.isHex(digit), "an escape that stays is whole");
     }
 }
 

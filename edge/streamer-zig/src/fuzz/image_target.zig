@@ -146,10 +146,8 @@ pub fn loaderTexts(case: *Case) Violation!bool {
     const sample = prng.pick([]const u8, &.{ grub, extlinux, entry });
     var buffer: [1024]u8 = undefined;
     @memcpy(buffer[0..sample.len], sample);
-    const text = if (prng.chance(1, 16))
-        case.garbage(&buffer)
-    else
-        case.mutate(&buffer, sample.len);
+    const text =
+        if (prng.chance(1, 16)) case.garbage(&buffer) else case.mutate(&buffer, sample.len);
     const menu = image.grub_menu.read(case.gpa, text, null) catch
         return fuzz_case.violated("a small menu takes little memory");
     const bls = image.loader_texts.readBls(case.gpa, text) catch

@@ -12,27 +12,8 @@ const expect = fuzz_case.expect;
 
 /// Damages lengths and magic words more often than the zeros between them.
 const x86_fields = [_]usize{ 0x1f1, 0x1f4, 0x1f5, 0x1f6, 0x202, 0x206, 0x207, 0x20e, 0x20f, 0x300 };
-const pe_fields = [_]usize{
-    0,
-    4,
-    8,
-    11,
-    12,
-    15,
-    56,
-    60,
-    61,
-    62,
-    63,
-    64,
-    68,
-    70,
-    71,
-    84,
-    104,
-    108,
-    111,
-};
+const pe_fields =
+    [_]usize{ 0, 4, 8, 11, 12, 15, 56, 60, 61, 62, 63, 64, 68, 70, 71, 84, 104, 108, 111 };
 
 pub fn kernel(case: *Case) Violation!bool {
     var buffer: [kernel_image.head_size_max]u8 = undefined;

@@ -58,10 +58,8 @@ const LossyLink = struct {
             .read_failed => |failed| _ = try link.endOf(failed.tag),
             else => {},
         };
-        if (link.client.deadline()) |at_us| try expect(
-            at_us > link.now_us,
-            "what is due now was sent now",
-        );
+        if (link.client.deadline()) |at_us|
+            try expect(at_us > link.now_us, "what is due now was sent now");
         try expect(
             link.client.inFlightBytes() <= reads_max * read_size_max,
             "no more is outstanding than was asked for",
@@ -104,10 +102,8 @@ const LossyLink = struct {
             )) |outgoing| link.deliver(outgoing.packet),
             .ready => |ready| link.deliver(ready.reply),
             .report => |*report| {
-                const ack: stream.ReportAck = .{
-                    .order = .restart,
-                    .order_id = @splat(@intCast(1 + link.tags % 200)),
-                };
+                const ack: stream.ReportAck =
+                    .{ .order = .restart, .order_id = @splat(@intCast(1 + link.tags % 200)) };
                 if (link.server.acknowledgeReport(report, ack, &reply)) |bytes| link.deliver(bytes);
             },
             .ignored, .used, .taken => {},
@@ -134,10 +130,8 @@ const LossyLink = struct {
         if (prng.chance(1, 16)) return;
         var copy: [stream.packet_size_max + 64]u8 = undefined;
         @memcpy(copy[0..packet.len], packet);
-        if (prng.chance(1, 12)) link.client.receive(
-            link.now_us,
-            link.case.mutate(&copy, packet.len),
-        );
+        if (prng.chance(1, 12))
+            link.client.receive(link.now_us, link.case.mutate(&copy, packet.len));
         if (prng.chance(15, 16)) link.client.receive(link.now_us, packet);
         if (prng.chance(1, 16)) link.client.receive(link.now_us, packet);
     }
@@ -148,11 +142,8 @@ const LossyLink = struct {
         var room: stream_target.PacketMemory = .{};
         var buffer: [stream.packet_size_max]u8 = undefined;
         var packet = stream_target.makePacket(link.case, &room);
-        if (packet.session_id != 0 and
-            prng.chance(7, 8)) packet.session_id = if (link.client.session) |*session|
-            session.id
-        else
-            1;
+        if (packet.session_id != 0 and prng.chance(7, 8))
+            packet.session_id = if (link.client.session) |*session| session.id else 1;
         if (packet.request_id != 0)
             packet.request_id = 1 +% packet.request_id % (link.client.request_id_next + 1);
         switch (packet.body) {
@@ -202,10 +193,9 @@ pub fn client(case: *Case) Violation!bool {
         .client = StreamClient.init(case.gpa, .{
             .reads_max = reads_max,
             .writes_max = writes_max,
-            .packet_size_max = prng.pick(
-                u16,
-                &.{ stream.packet_size_ethernet, stream.packet_size_max },
-            ),
+            .packet_size_max = prng.pick(u16, &.{
+                stream.packet_size_ethernet, stream.packet_size_max,
+            }),
             .ciphers = clear_text,
         }) catch return fuzz_case.violated("a client of this size can be made"),
         .server = StreamServer.init(case.gpa, .{

@@ -72,11 +72,8 @@ fn cacheOf(device: *const Device) StreamServer.WriteCache {
 /// Some devices have another edge for a fail-over.
 fn failoverOf(device: *const Device) ?stream.ticket.Failover {
     if (device.from.port % 3 == 0) return null;
-    var failover: stream.ticket.Failover = .{
-        .lifetime_s = 100,
-        .edges = .empty,
-        .ticket = @splat(5),
-    };
+    var failover: stream.ticket.Failover =
+        .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(5) };
     failover.edges.appendAssumeCapacity(.{ .ip = .init(10, 0, 0, 2), .port = 6910 });
     return failover;
 }
@@ -183,23 +180,17 @@ fn makeHello(case: *Case, device: *const Device) stream.Hello {
     var hello: stream.Hello = .{
         .client_nonce = @splat(@intCast(prng.below(2))),
         .cookie = device.cookie,
-        .kind = prng.pick(
-            stream.HelloKind,
-            &.{ .token, .token, .token, .token, .resumption, .ticket },
-        ),
+        .kind = prng.pick(stream.HelloKind, &.{
+            .token, .token, .token, .token, .resumption, .ticket,
+        }),
         .ciphers = .{ .clear = prng.chance(3, 4), .chacha20_poly1305 = true },
         .boot_id = device.boot_id.bytes,
         .client_public = @splat(@intCast(prng.below(3))),
         .proof = @splat(case.byte()),
-        .packet_size_max = @intCast(prng.between(
-            stream.packet_size_min,
-            stream.packet_size_max,
-        )),
+        .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
     };
-    if (hello.kind == .ticket) hello.shown = .{
-        .age_us = prng.nextU64(),
-        .ticket = @splat(case.byte()),
-    };
+    if (hello.kind == .ticket)
+        hello.shown = .{ .age_us = prng.nextU64(), .ticket = @splat(case.byte()) };
     if (prng.chance(3, 4)) hello.proof = stream_seal.helloProof(&device.token, &hello);
     return hello;
 }
@@ -212,10 +203,8 @@ fn makeRanges(prng: *base.Prng, list: *stream.RangeList) void {
         const first = next + prng.below(10);
         const count = prng.between(1, 10);
         next = first + count + 1;
-        list.append(.{
-            .first_fragment = @intCast(first),
-            .fragment_count = @intCast(count),
-        }) catch unreachable;
+        list.append(.{ .first_fragment = @intCast(first), .fragment_count = @intCast(count) }) catch
+            unreachable;
     }
 }
 
@@ -232,10 +221,8 @@ fn exchange(
         .ignored => return false,
         .reply => |bytes| {
             const is_of_write = datagram.len > 1 and datagram[1] == @backingInt(stream.Type.write);
-            if (!is_of_write) try expect(
-                bytes.len <= datagram.len,
-                "an answer is not longer than its request",
-            );
+            if (!is_of_write)
+                try expect(bytes.len <= datagram.len, "an answer is not longer than its request");
             const packet = stream.parse(bytes) catch
                 return fuzz_case.violated("an answer can be parsed");
             if (packet.body == .cookie) device.cookie = packet.body.cookie.cookie;
@@ -314,7 +301,10 @@ fn checkAdmission(
         // Its address has shown a cookie: a WELCOME with a ticket for another edge may be longer
         // than HELLO.
         const size_max = if (ownerOf(model, claim.boot_id)) |owner|
-            if (failoverOf(owner) != null) @max(request_size, welcome_size_max) else request_size
+            if (failoverOf(owner) != null)
+                @max(request_size, welcome_size_max)
+            else
+                request_size
         else
             request_size;
         try expect(

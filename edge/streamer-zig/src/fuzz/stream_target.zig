@@ -42,10 +42,8 @@ pub fn parser(case: *Case) Violation!bool {
         .used => |used| {
             try expect(used.units.count() > 0, "a USED has a unit");
             try fuzz_case.expectWithin(used.units.bytes, payload);
-            for (0..used.units.count()) |index| try expect(
-                used.units.at(@intCast(index)).blocks != 0,
-                "a unit has blocks",
-            );
+            for (0..used.units.count()) |index|
+                try expect(used.units.at(@intCast(index)).blocks != 0, "a unit has blocks");
         },
         .write_ack => |ack| try fuzz_case.expectWithin(ack.missing, payload),
         .hello => |hello| try expect(
@@ -125,10 +123,9 @@ fn makeTicket(prng: *base.Prng) stream.ticket.Ticket {
         .edge_id = undefined,
         .resume_secret = undefined,
         .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, @truncate(prng.nextU32()) } },
-        .write_cache = prng.pick(
-            stream.WriteCacheClass,
-            &.{ .device_ram, .edge, .edge_persistent, .device_ram_overflow },
-        ),
+        .write_cache = prng.pick(stream.WriteCacheClass, &.{
+            .device_ram, .edge, .edge_persistent, .device_ram_overflow,
+        }),
         .flags = .{
             .managed = prng.chance(1, 2),
             .simulated = prng.chance(1, 2),
@@ -161,11 +158,8 @@ fn makeTicket(prng: *base.Prng) stream.ticket.Ticket {
 
 /// Unreadable bytes in place of a ticket.
 pub fn makeFailover(prng: *base.Prng) stream.ticket.Failover {
-    var failover: stream.ticket.Failover = .{
-        .lifetime_s = prng.nextU32() | 1,
-        .edges = .empty,
-        .ticket = undefined,
-    };
+    var failover: stream.ticket.Failover =
+        .{ .lifetime_s = prng.nextU32() | 1, .edges = .empty, .ticket = undefined };
     prng.fill(&failover.ticket);
     for (0..@intCast(prng.between(
         1,
@@ -179,11 +173,7 @@ pub fn makeFailover(prng: *base.Prng) stream.ticket.Failover {
 
 /// Any type, with any values.
 pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
-    var draw: Draw = .{
-        .session_id = undefined,
-        .request_id = undefined,
-        .size = undefined,
-    };
+    var draw: Draw = .{ .session_id = undefined, .request_id = undefined, .size = undefined };
     case.prng.fill(&draw.bytes);
     draw.session_id = case.prng.nextU64() | 1;
     draw.request_id = case.prng.nextU32();
@@ -412,22 +402,17 @@ comptime {
 
 fn makeReport(prng: *base.Prng, room: *PacketMemory) stream.Report {
     const has_times = prng.chance(1, 2);
-    const phases: []const stream.ReadPhase = if (prng.chance(1, 3))
-        &.{.whole}
-    else
-        &.{ .initramfs, .system };
+    const phases: []const stream.ReadPhase =
+        if (prng.chance(1, 3)) &.{.whole} else &.{ .initramfs, .system };
     // Steps are dropped if they leave no space for them.
     if (has_times) for (phases) |phase| for (std.enums.values(stream.ReadTimeKind)) |kind| {
         var histogram: base.DurationHistogram = .{};
-        for (0..@intCast(prng.below(20))) |_| histogram.note(
-            prng.nextU64() >> @intCast(prng.below(64)),
-        );
+        for (0..@intCast(prng.below(20))) |_|
+            histogram.note(prng.nextU64() >> @intCast(prng.below(64)));
         room.times.append(phase, kind, &histogram);
     };
-    const steps_most = if (has_times)
-        (stream.steps_size_max - room.times.size) / 50
-    else
-        stream.steps_max;
+    const steps_most =
+        if (has_times) (stream.steps_size_max - room.times.size) / 50 else stream.steps_max;
     for (0..@intCast(prng.below(steps_most + 1))) |_| room.steps.append(.{
         .group = @fromBackingInt(@as(u8, @intCast(prng.below(5)))),
         .name = sentence[0..@intCast(prng.between(1, 32))],

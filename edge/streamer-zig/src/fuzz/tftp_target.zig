@@ -168,11 +168,11 @@ pub fn server(case: *Case) Violation!bool {
             const datagram = try makeRequest(case, model.of(peer), &buffer);
             has_finished = try exchange(&machine, &model, now_us, peer, datagram) or has_finished;
         }
-        const waiting = machine.requestCount();
+        const waiting = machine.requests.count;
         try expectEqual(model.waiting, waiting, "each request waits once and is settled once");
         try expect(waiting <= requests_max, "the table of requests is bounded");
-        try expectEqual(model.open, machine.sessionCount(), "only transfers hold a file");
-        const live = machine.sessionCount();
+        try expectEqual(model.open, machine.session_count, "only transfers hold a file");
+        const live = machine.session_count;
         try expectEqual(model.live, live, "each transfer begins once and ends once");
         try expect(model.live <= sessions_max, "the table of transfers is bounded");
     }
@@ -181,9 +181,8 @@ pub fn server(case: *Case) Violation!bool {
 
 fn makeRequest(case: *Case, peer: *const Peer, buffer: []u8) Violation![]u8 {
     const prng = &case.prng;
-    const names = [_][]const u8{
-        "a", "/undionly.kpxe", "b/0123456789abcdef/large", "../a", "nothing",
-    };
+    const names =
+        [_][]const u8{ "a", "/undionly.kpxe", "b/0123456789abcdef/large", "../a", "nothing" };
     const codes = [_]tftp.ErrorCode{ .option_refused, .disk_full };
     const near: u16 = peer.last_block -% @as(u16, @intCast(prng.below(6)));
     const packet: tftp.Packet = switch (prng.below(8)) {

@@ -9,18 +9,18 @@ const core = @import("core");
 const store = @import("store");
 const sys = @import("sys.zig");
 const log_lines = @import("log.zig");
-const BootFiles = @import("files/boot_files.zig").BootFiles;
-const BootJournal = @import("files/boot_journal.zig").BootJournal;
-const BootProfiles = @import("boots/profiles.zig").BootProfiles;
-const EdgeSockets = @import("net/edge_sockets.zig").EdgeSockets;
-const LayerHold = @import("stream/layer_hold.zig").LayerHold;
-const LayerSyncs = @import("stream/layer_syncs.zig").LayerSyncs;
-const LeaseFile = @import("files/lease_file.zig").LeaseFile;
+const BootFiles = @import("files/boot_files.zig");
+const BootJournal = @import("files/boot_journal.zig");
+const BootProfiles = @import("boots/profiles.zig");
+const EdgeSockets = @import("net/edge_sockets.zig");
+const LayerHold = @import("stream/layer_hold.zig");
+const LayerSyncs = @import("stream/layer_syncs.zig");
+const LeaseFile = @import("files/lease_file.zig");
+const StreamReads = @import("stream/reads.zig");
 const ReportLog = @import("files/report_log.zig").ReportLog;
-const StreamPort = @import("stream/port.zig").StreamPort;
-const TftpPort = @import("net/tftp_port.zig").TftpPort;
-const UdpSocket = @import("net/udp_socket.zig").UdpSocket;
+const UdpSocket = @import("net/udp_socket.zig");
 const version_table = @import("files/version_table.zig");
+const wire = @import("wire");
 const linux = std.os.linux;
 
 const write_caches = agent.write_caches;
@@ -29,236 +29,279 @@ const ReadRequest = core.stream.Server.ReadRequest;
 
 pub const Agent = agent.Agent(EdgeIo);
 
-pub const EdgeIo = struct {
-    versions: version_table.VersionTable,
-    files: *const BootFiles,
-    /// Where paths of the desired state begin; null in standalone use.
-    store_fd: ?i32 = null,
-    /// Null without a control plane.
-    report_log: ?*ReportLog = null,
-    /// Null without a data directory.
-    boot_journal: ?*BootJournal = null,
-    lease_file: ?*LeaseFile = null,
-    /// Null where nothing is learned from boots.
-    profiles: ?*BootProfiles = null,
-    /// Null where no device's writes can be kept.
-    syncs: ?*LayerSyncs = null,
-    /// Null where nobody works for the store.
-    hold: ?*LayerHold = null,
-    listener: Listener,
-    /// The loop's, once it is there.
-    links: *@FieldType(EdgeSockets, "links") = undefined,
-    tftp_socket: *UdpSocket = undefined,
-    stream_socket: *UdpSocket = undefined,
-    tftp: *TftpPort = undefined,
-    stream: *StreamPort = undefined,
+pub const EdgeIo = @This();
 
-    pub const Version = version_table.Version;
-    pub const Problem = version_table.Problem;
-    /// A descriptor of its own.
-    pub const File = i32;
+versions: version_table.VersionTable,
+files: *const BootFiles,
+/// The directory to which paths of the desired state are relative; null in standalone use.
+store_fd: ?i32 = null,
+/// Null without a control plane.
+report_log: ?*ReportLog = null,
+/// Null without a data directory.
+boot_journal: ?*BootJournal = null,
+lease_file: ?*LeaseFile = null,
+/// Null where nothing is learned from boots.
+profiles: ?*BootProfiles = null,
+/// Null where no device's writes can be kept.
+syncs: ?*LayerSyncs = null,
+/// Null where nobody works for the store.
+hold: ?*LayerHold = null,
+listener: Listener,
+/// The loop's, once it is there.
+links: *@FieldType(EdgeSockets, "links") = undefined,
+tftp_socket: *UdpSocket = undefined,
+stream_socket: *UdpSocket = undefined,
+/// Where magic packets go.
+wol_target: base.Endpoint = undefined,
+tftp: TftpCalls = undefined,
+stream: StreamCalls = undefined,
 
-    /// Who wants to know.
-    pub const Listener = struct {
+/// The calls of the agent to the TFTP port. The ports hold the agent, so this file cannot name
+/// their types.
+pub const TftpCalls = struct {
+    context: *anyopaque,
+    busy_poll: *core.tftp.BusyPoll,
+    sendBlocks: *const fn (
         context: *anyopaque,
-        /// A boot begins: nothing has been sent to its device yet.
-        begins: ?*const fn (context: *anyopaque) void = null,
-        /// A boot changed; `boot.news` says how.
-        reported: *const fn (context: *anyopaque, boot: *const core.boot.Boot) void,
-        /// Another report was written.
-        written: *const fn (context: *anyopaque) void,
-        /// A boot cannot begin since its version cannot be opened.
-        version_problem: *const fn (context: *anyopaque, problem: Problem) void,
-    };
-
-    pub fn deinit(io: *EdgeIo, gpa: std.mem.Allocator) void {
-        io.versions.deinit(gpa);
-        io.* = undefined;
-    }
-
-    pub fn now(_: *const EdgeIo) u64 {
-        return sys.monotonicUs();
-    }
-
-    pub fn unixMs(_: *const EdgeIo) u64 {
-        return sys.unixMs();
-    }
-
-    pub fn random(_: *EdgeIo, buffer: []u8) void {
-        sys.random(buffer);
-    }
-
-    pub fn log(_: *EdgeIo, comptime format: []const u8, arguments: anytype) void {
-        log_lines.info(format, arguments);
-    }
-
-    pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8) void {
-        switch (port) {
-            .dhcp => |link| io.links.slice()[link].dhcp.?.send(to, bytes),
-            .pxe => |link| io.links.slice()[link].pxe.?.send(to, bytes),
-            .tftp => io.tftp_socket.send(to, bytes),
-            .stream => io.stream_socket.send(to, bytes),
-        }
-    }
-
-    pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
-        return io.versions.find(id);
-    }
-
-    pub fn openVersion(
-        io: *EdgeIo,
-        described: *const DesiredVersion,
-        below: ?*const DesiredVersion,
-    ) ?Problem {
-        return io.versions.open(io.store_fd orelse return .not_described, described, below);
-    }
-
-    pub fn duplicateFile(_: *EdgeIo, file: *const store.StoreFile) sys.Error!File {
-        return @intCast(try sys.check(linux.fcntl(file.fd, linux.F.DUPFD_CLOEXEC, 0)));
-    }
-
-    pub fn readFile(_: *EdgeIo, file: File, buffer: []u8, offset: u64) error{ReadFailed}!void {
-        const count = sys.readAt(file, buffer, offset) catch return error.ReadFailed;
-        if (count < buffer.len) return error.ReadFailed;
-    }
-
-    pub fn closeFile(_: *EdgeIo, file: File) void {
-        sys.close(file);
-    }
-
-    pub fn bootFiles(io: *const EdgeIo) *const BootFiles {
-        return io.files;
-    }
-
-    pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) void {
-        if (io.boot_journal) |file| file.write(boot);
-    }
-
-    pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {
-        if (io.boot_journal) |file| file.writeWithdrawn(boot);
-    }
-
-    pub fn compactJournal(io: *EdgeIo, table: *core.boot.Table) void {
-        if (io.boot_journal) |file| file.compact(table);
-    }
-
-    pub fn keepLease(io: *EdgeIo, record: *const core.dhcp.Leases.Record) void {
-        if (io.lease_file) |file| file.append(record);
-    }
-
-    pub fn keepsReports(io: *const EdgeIo) bool {
-        return io.report_log != null;
-    }
-
-    pub fn report(io: *EdgeIo, what: agent.Report) void {
-        const file = io.report_log orelse return;
-        switch (what) {
-            // Its listener hears of a boot by `onReport`.
-            .boot => |json| {
-                _ = file.appendBoot(json);
-                return;
-            },
-            .withdrawn => |boot| _ = file.appendWithdrawn(boot.boot_id, boot.to),
-            .waiting => |waiting| _ = file.appendWaiting(waiting),
-            .discovered => |json| _ = file.appendDiscovered(json),
-        }
-        io.listener.written(io.listener.context);
-    }
-
-    pub fn isReportLogBehind(io: *const EdgeIo) bool {
-        return if (io.report_log) |file| file.isBehind() else false;
-    }
-
-    /// Without a log there is nothing to report to: it is full.
-    pub fn reportBacklog(io: *const EdgeIo) u64 {
-        return if (io.report_log) |file| file.backlog() else std.math.maxInt(u64);
-    }
-
-    pub fn onBegin(io: *EdgeIo, _: *const core.boot.Boot) void {
-        if (io.listener.begins) |begins| begins(io.listener.context);
-    }
-
-    pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
-        io.listener.reported(io.listener.context, boot);
-    }
-
-    pub fn onVersionProblem(io: *EdgeIo, problem: Problem) void {
-        io.listener.version_problem(io.listener.context, problem);
-    }
-
-    pub fn onSessions(io: *EdgeIo, _: *core.stream.Server) void {
-        io.stream.syncShards();
-    }
-
-    pub fn onTftpAck(io: *EdgeIo, at_us: u64) void {
-        io.tftp.busy_poll.onAnswer(at_us);
-    }
-
-    pub fn sendBlocks(io: *EdgeIo, blocks: *const core.tftp.Server.Blocks, now_us: u64) void {
-        io.tftp.sendBlocks(io.tftp_socket, blocks, now_us);
-    }
-
-    pub fn isReading(io: *EdgeIo, request: *const ReadRequest) bool {
-        return io.stream.reads.isWaiting(request);
-    }
-
-    pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arrival) void {
-        io.stream.reads.take(io.stream, io.stream_socket, request, arrival);
-    }
-
-    pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, ref: core.boot.Table.Ref) void {
-        io.stream.sendProfile(io.stream_socket, request, ref);
-    }
-
-    pub fn profileSize(io: *EdgeIo, boot: *const core.boot.Boot) u32 {
-        return if (io.profiles) |profiles| profiles.sizeFor(boot) else 0;
-    }
-
-    pub fn beginProfile(
-        io: *EdgeIo,
-        boot: *const core.boot.Boot,
-        class: core.boot.Guest.CacheClass,
-    ) void {
-        if (io.profiles) |profiles| profiles.begin(boot, class);
-    }
-
-    pub fn wantProfile(io: *EdgeIo, version_id: base.Uuid, now_us: u64) void {
-        if (io.profiles) |profiles| profiles.want(version_id, now_us);
-    }
-
-    pub fn noteProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
-        if (io.profiles) |profiles| profiles.noteRead(request);
-    }
-
-    pub fn noteProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
-        if (io.profiles) |profiles| profiles.noteUsed(used);
-    }
-
-    pub fn finishProfile(io: *EdgeIo, boot_id: base.Uuid) void {
-        if (io.profiles) |profiles| profiles.finish(boot_id);
-    }
-
-    pub fn startSync(io: *EdgeIo, layer: *write_caches.Layer) void {
-        io.syncs.?.start(layer);
-    }
-
-    pub fn endSyncSoon(io: *EdgeIo, layer: *write_caches.Layer) void {
-        io.syncs.?.endSoon(layer);
-    }
-
-    pub fn heldSubject(io: *EdgeIo) ?write_caches.HoldSubject {
-        return if (io.hold) |hold| hold.request() else null;
-    }
-
-    pub fn answerHold(
-        io: *EdgeIo,
-        subject: write_caches.HoldSubject,
-        answer: write_caches.HoldAnswer,
-    ) void {
-        if (io.hold) |hold| hold.setAnswer(subject, answer);
-    }
-
-    pub fn setWritten(io: *EdgeIo, written: *const core.uplink.store_inventory.Written) void {
-        if (io.hold) |hold| hold.setWritten(written);
-    }
+        socket: *UdpSocket,
+        blocks: *const core.tftp.Server.Blocks,
+        now_us: u64,
+    ) void,
 };
+
+/// The calls of the agent to the stream's port.
+pub const StreamCalls = struct {
+    context: *anyopaque,
+    reads: *StreamReads,
+    syncShards: *const fn (context: *anyopaque) void,
+    read: *const fn (
+        context: *anyopaque,
+        socket: *UdpSocket,
+        request: *const ReadRequest,
+        arrival: agent.stream.Arrival,
+    ) void,
+    sendProfile: *const fn (
+        context: *anyopaque,
+        socket: *UdpSocket,
+        request: *const ReadRequest,
+        ref: core.boot.Table.Ref,
+    ) void,
+};
+
+pub const Version = version_table.Version;
+pub const Problem = version_table.Problem;
+/// A descriptor of its own.
+pub const File = i32;
+
+/// Whom the edge tells what its boots do.
+pub const Listener = struct {
+    context: *anyopaque,
+    /// A boot begins: nothing has been sent to its device yet.
+    begins: ?*const fn (context: *anyopaque) void = null,
+    /// A boot changed; `boot.news` says how.
+    reported: *const fn (context: *anyopaque, boot: *const core.boot.Boot) void,
+    /// Another report was written.
+    written: *const fn (context: *anyopaque) void,
+    /// A boot cannot begin since its version cannot be opened.
+    version_problem: *const fn (context: *anyopaque, problem: Problem) void,
+};
+
+pub fn deinit(io: *EdgeIo, gpa: std.mem.Allocator) void {
+    io.versions.deinit(gpa);
+    io.* = undefined;
+}
+
+pub fn now(_: *const EdgeIo) u64 {
+    return sys.monotonicUs();
+}
+
+pub fn unixMs(_: *const EdgeIo) u64 {
+    return sys.unixMs();
+}
+
+pub fn random(_: *EdgeIo, buffer: []u8) void {
+    sys.random(buffer);
+}
+
+pub fn log(_: *EdgeIo, comptime format: []const u8, arguments: anytype) void {
+    log_lines.info(format, arguments);
+}
+
+pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8) void {
+    switch (port) {
+        .dhcp => |link| io.links.slice()[link].dhcp.?.send(to, bytes),
+        .pxe => |link| io.links.slice()[link].pxe.?.send(to, bytes),
+        .tftp => io.tftp_socket.send(to, bytes),
+        .stream => io.stream_socket.send(to, bytes),
+    }
+}
+
+/// Sends a magic packet and begins the boot.
+pub fn powerOn(boots: *Agent.Boots, mac: base.Mac, now_us: u64) void {
+    if (!mac.isDevice()) return;
+    const io = boots.io;
+    // The device's network is not known yet.
+    for (io.links.slice()) |*link| link.wol.send(io.wol_target, &wire.wake_on_lan.emit(mac));
+    boots.powerOn(now_us, mac);
+}
+
+pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
+    return io.versions.find(id);
+}
+
+pub fn openVersion(
+    io: *EdgeIo,
+    described: *const DesiredVersion,
+    below: ?*const DesiredVersion,
+) ?Problem {
+    return io.versions.open(io.store_fd orelse return .not_described, described, below);
+}
+
+pub fn duplicateFile(_: *EdgeIo, file: *const store.StoreFile) sys.Error!File {
+    return @intCast(try sys.check(linux.fcntl(file.fd, linux.F.DUPFD_CLOEXEC, 0)));
+}
+
+pub fn readFile(_: *EdgeIo, file: File, buffer: []u8, offset: u64) error{ReadFailed}!void {
+    const count = sys.readAt(file, buffer, offset) catch return error.ReadFailed;
+    if (count < buffer.len) return error.ReadFailed;
+}
+
+pub fn closeFile(_: *EdgeIo, file: File) void {
+    sys.close(file);
+}
+
+pub fn bootFiles(io: *const EdgeIo) *const BootFiles {
+    return io.files;
+}
+
+pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) void {
+    if (io.boot_journal) |file| file.write(boot);
+}
+
+pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    if (io.boot_journal) |file| file.writeWithdrawn(boot);
+}
+
+pub fn compactJournal(io: *EdgeIo, table: *core.boot.Table) void {
+    if (io.boot_journal) |file| file.compact(table);
+}
+
+pub fn keepLease(io: *EdgeIo, record: *const core.dhcp.Leases.Record) void {
+    if (io.lease_file) |file| file.append(record);
+}
+
+pub fn keepsReports(io: *const EdgeIo) bool {
+    return io.report_log != null;
+}
+
+pub fn report(io: *EdgeIo, what: agent.Report) void {
+    const file = io.report_log orelse return;
+    switch (what) {
+        // Its listener hears of a boot by `onReport`.
+        .boot => |json| {
+            _ = file.appendBoot(json);
+            return;
+        },
+        .withdrawn => |boot| _ = file.appendWithdrawn(boot.boot_id, boot.to),
+        .waiting => |waiting| _ = file.appendWaiting(waiting),
+        .discovered => |json| _ = file.appendDiscovered(json),
+    }
+    io.listener.written(io.listener.context);
+}
+
+pub fn isReportLogBehind(io: *const EdgeIo) bool {
+    return if (io.report_log) |file| file.isBehind() else false;
+}
+
+/// Without a log there is nothing to report to: it is full.
+pub fn reportBacklog(io: *const EdgeIo) u64 {
+    return if (io.report_log) |file| file.backlog() else std.math.maxInt(u64);
+}
+
+pub fn onBegin(io: *EdgeIo, _: *const core.boot.Boot) void {
+    if (io.listener.begins) |begins| begins(io.listener.context);
+}
+
+pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    io.listener.reported(io.listener.context, boot);
+}
+
+pub fn onVersionProblem(io: *EdgeIo, problem: Problem) void {
+    io.listener.version_problem(io.listener.context, problem);
+}
+
+pub fn onSessions(io: *EdgeIo, _: *core.stream.Server) void {
+    io.stream.syncShards(io.stream.context);
+}
+
+pub fn onTftpAck(io: *EdgeIo, at_us: u64) void {
+    io.tftp.busy_poll.onAnswer(at_us);
+}
+
+pub fn sendBlocks(io: *EdgeIo, blocks: *const core.tftp.Server.Blocks, now_us: u64) void {
+    io.tftp.sendBlocks(io.tftp.context, io.tftp_socket, blocks, now_us);
+}
+
+pub fn isReading(io: *EdgeIo, request: *const ReadRequest) bool {
+    return io.stream.reads.isWaiting(request);
+}
+
+pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arrival) void {
+    io.stream.read(io.stream.context, io.stream_socket, request, arrival);
+}
+
+pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, ref: core.boot.Table.Ref) void {
+    io.stream.sendProfile(io.stream.context, io.stream_socket, request, ref);
+}
+
+pub fn profileSize(io: *EdgeIo, boot: *const core.boot.Boot) u32 {
+    return if (io.profiles) |profiles| profiles.sizeFor(boot) else 0;
+}
+
+pub fn beginProfile(
+    io: *EdgeIo,
+    boot: *const core.boot.Boot,
+    class: core.boot.Guest.CacheClass,
+) void {
+    if (io.profiles) |profiles| profiles.begin(boot, class);
+}
+
+pub fn wantProfile(io: *EdgeIo, version_id: base.Uuid, now_us: u64) void {
+    if (io.profiles) |profiles| profiles.want(version_id, now_us);
+}
+
+pub fn noteProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
+    if (io.profiles) |profiles| profiles.noteRead(request);
+}
+
+pub fn noteProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
+    if (io.profiles) |profiles| profiles.noteUsed(used);
+}
+
+pub fn finishProfile(io: *EdgeIo, boot_id: base.Uuid) void {
+    if (io.profiles) |profiles| profiles.finish(boot_id);
+}
+
+pub fn startSync(io: *EdgeIo, layer: *write_caches.Layer) void {
+    io.syncs.?.start(layer);
+}
+
+pub fn endSyncSoon(io: *EdgeIo, layer: *write_caches.Layer) void {
+    io.syncs.?.endSoon(layer);
+}
+
+pub fn heldSubject(io: *EdgeIo) ?write_caches.HoldSubject {
+    return if (io.hold) |hold| hold.request() else null;
+}
+
+pub fn answerHold(
+    io: *EdgeIo,
+    subject: write_caches.HoldSubject,
+    answer: write_caches.HoldAnswer,
+) void {
+    if (io.hold) |hold| hold.setAnswer(subject, answer);
+}
+
+pub fn setWritten(io: *EdgeIo, written: *const core.uplink.store_inventory.Written) void {
+    if (io.hold) |hold| hold.setWritten(written);
+}

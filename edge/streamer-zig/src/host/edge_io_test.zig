@@ -3,10 +3,10 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const EdgeIo = @import("edge_io.zig").EdgeIo;
+const EdgeIo = @import("edge_io.zig");
 const Boots = @import("edge_io.zig").Agent.Boots;
-const BootFiles = @import("files/boot_files.zig").BootFiles;
-const BootJournal = @import("files/boot_journal.zig").BootJournal;
+const BootFiles = @import("files/boot_files.zig");
+const BootJournal = @import("files/boot_journal.zig");
 const ReportLog = @import("files/report_log.zig").ReportLog;
 const report_log = core.uplink.report_log;
 const testing = std.testing;
@@ -109,13 +109,13 @@ const Site = struct {
         });
     }
 
-    /// What the control plane is told from now on.
+    /// Acknowledges all reports, so that only later ones remain.
     fn forgetReports(site: *Site) !void {
         while (try site.log.nextBatch(site.buffer)) |batch|
             site.log.ack(batch.epoch, batch.until_seq);
     }
 
-    /// Of the only report since; null: there is none.
+    /// Returns `silentSinceUs` of the only report since; null if it has none.
     fn silentSince(site: *Site) !?i64 {
         const batch = try site.log.nextBatch(site.buffer) orelse return null;
         try testing.expectEqual(batch.from_seq, batch.until_seq);
@@ -147,7 +147,7 @@ test "a device that is switched off by hand is told as not heard since its last 
     try testing.expectEqual(7 * second, try site.silentSince());
     site.boots.tick(silent_us + second);
     try testing.expectEqual(null, try site.silentSince());
-    // What is known of it does not become younger with a start of the edge.
+    // A restart of the edge does not make the last sign of the device more recent.
     try site.restart(silent_us + 10 * second);
     site.boots.tick(silent_us + 10 * second);
     site.boots.tick(silent_us + 11 * second + silence_us);

@@ -6,326 +6,310 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
 const sys = @import("sys.zig");
-const sockets = @import("net/sockets.zig");
-const Epoll = @import("net/epoll.zig").Epoll;
-const RouterAdvertiser = @import("net/router_advertiser.zig").RouterAdvertiser;
-const UdpSocket = @import("net/udp_socket.zig").UdpSocket;
+const Epoll = @import("net/epoll.zig");
+const RouterAdvertiser = @import("net/router_advertiser.zig");
+const UdpSocket = @import("net/udp_socket.zig");
 const Agent = @import("edge_io.zig").Agent;
 const Boots = Agent.Boots;
-const DhcpPort = @import("net/dhcp_port.zig").DhcpPort;
+const DhcpPort = @import("net/dhcp_port.zig");
 const http_handler = @import("http/handler.zig");
-const TftpPort = @import("net/tftp_port.zig").TftpPort;
-const StreamShards = @import("stream/shards.zig").StreamShards;
-const StreamPort = @import("stream/port.zig").StreamPort;
-const PeerPort = @import("net/peer_port.zig").PeerPort;
-const HttpServer = @import("http/server.zig").HttpServer;
-const EdgeSockets = @import("net/edge_sockets.zig").EdgeSockets;
-const Schedules = @import("boots/schedules.zig").Schedules;
-const SegmentListener = @import("net/segment_listener.zig").SegmentListener;
-const SegmentWatch = @import("net/segment_watch.zig").SegmentWatch;
+const TftpPort = @import("net/tftp_port.zig");
+const StreamShards = @import("stream/shards.zig");
+const StreamPort = @import("stream/port.zig");
+const PeerPort = @import("net/peer_port.zig");
+const HttpServer = @import("http/server.zig");
+const EdgeSockets = @import("net/edge_sockets.zig");
+const Schedules = @import("boots/schedules.zig");
+const SegmentListener = @import("net/segment_listener.zig");
+const SegmentWatch = @import("net/segment_watch.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
-pub const EdgeLoop = struct {
-    epoll: Epoll,
-    sockets: EdgeSockets,
-    dhcp: ?DhcpPort,
-    tftp: TftpPort,
-    stream: StreamPort,
-    paths: *Agent.HttpPaths,
-    http: HttpServer,
-    boots: *Boots,
-    /// What is heard on the segment.
-    watch: *SegmentWatch,
-    /// Null without a control plane.
-    peers: ?PeerPort = null,
-    /// Null without a control plane.
-    schedules: ?*Schedules = null,
-    /// Empty without `--router-advertisement`.
-    advertisers: []RouterAdvertiser,
-    /// Where magic packets go.
+pub const EdgeLoop = @This();
+
+epoll: Epoll,
+sockets: EdgeSockets,
+dhcp: ?DhcpPort,
+tftp: TftpPort,
+stream: StreamPort,
+paths: *Agent.HttpPaths,
+http: HttpServer,
+boots: *Boots,
+/// Listens to the segment.
+watch: *SegmentWatch,
+/// Null without a control plane.
+peers: ?PeerPort = null,
+/// Null without a control plane.
+schedules: ?*Schedules = null,
+/// Empty without `--router-advertisement`.
+advertisers: []RouterAdvertiser,
+/// The destination of magic packets.
+wol_target: base.Endpoint,
+signal_fd: i32,
+/// Another thread writes to it to wake the loop.
+wake_fd: i32,
+next_tick_us: u64 = 0,
+/// The stream's socket.
+busy: Epoll.Busy,
+
+pub const Options = struct {
+    ports: EdgeSockets.Ports,
+    /// Also decides which of the edge's addresses a device uses.
+    dhcp: core.dhcp.Service.Options,
+    stream_keys: core.stream.Server.Keys,
+    /// Null: the ciphers that this program supports.
+    stream_ciphers: ?wire.stream.Ciphers = null,
     wol_target: base.Endpoint,
-    signal_fd: i32,
-    /// Another thread writes to it to wake the loop.
-    wake_fd: i32,
-    next_tick_us: u64 = 0,
-    /// The stream's socket.
-    busy: Epoll.Busy,
-
-    pub const Options = struct {
-        ports: EdgeSockets.Ports,
-        /// Also decides which of the edge's addresses a device uses.
-        dhcp: core.dhcp.Service.Options,
-        stream_keys: core.stream.Server.Keys,
-        /// Null: the ciphers that this program supports.
-        stream_ciphers: ?wire.stream.Ciphers = null,
-        wol_target: base.Endpoint,
-        /// Empty if the system does not let this process listen.
-        listeners: []SegmentListener = &.{},
-        advertisers: []RouterAdvertiser,
-    };
-
-    /// Callbacks of the loop's owner between turns.
-    pub const Owner = struct {
-        context: *anyopaque,
-        /// Runs once a second.
-        tick: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
-        /// Runs after `wake`.
-        woken: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
-    };
-
-    const Token = struct {
-        const signal = 0;
-        const wake = 1;
-        const tftp = 4;
-        const stream = 5;
-        const listener = 6;
-        const segment = 7;
-        const peer = 8;
-        const solicitation = 9;
-        const sync = 10;
-        const disk_reads = 11;
-        const shards = 12;
-        /// One token of each kind for every link.
-        const dhcp = 16;
-        const pxe = dhcp + links_max;
-        const connections = pxe + links_max;
-
-        const links_max = core.dhcp.network.links_max;
-    };
-
-    const tick_interval_us = std.time.us_per_s;
-    const events_max = 64;
-
-    pub const InitError = error{ OutOfMemory, SystemCallFailed };
-
-    /// Takes the sockets; `boots` stays the caller's and must outlive the loop. Signals
-    /// TERM and INT must be blocked already, in every thread.
-    pub fn init(
-        gpa: std.mem.Allocator,
-        open: EdgeSockets,
-        boots: *Boots,
-        options: Options,
-    ) InitError!EdgeLoop {
-        const epoll = Epoll.init() catch return error.SystemCallFailed;
-        const own: core.dhcp.network.Addresses = .{
-            .links = options.dhcp.links,
-            .networks = options.dhcp.networks,
-            .http_port = options.ports.http,
-            .stream_port = options.ports.stream,
-        };
-        var all = open;
-        if (own.links.len > 1) for ([_]*UdpSocket{ &all.tftp, &all.stream }) |socket| {
-            socket.own = own;
-        };
-        if (own.links.len > 1) for (all.stream_shards) |*socket| {
-            socket.own = own;
-        };
-        const watch = try gpa.create(SegmentWatch);
-        watch.* = .{ .boots = boots, .own = own, .listeners = options.listeners };
-        const paths = try gpa.create(Agent.HttpPaths);
-        paths.* = .{ .boots = boots, .own = own };
-        var tftp_options: core.tftp.Server.Options = .{};
-        sys.random(std.mem.asBytes(&tftp_options.hash_seed));
-        const catalogue = try gpa.create(Agent.Catalogue);
-        catalogue.* = try .init(gpa, boots, own, tftp_options.sessions_max);
-        const tftp: core.tftp.Server = try .init(gpa, catalogue.tftpCatalogue(), tftp_options);
-        const stream_options: core.stream.Server.Options = .{
-            .keys = options.stream_keys,
-            .ciphers = options.stream_ciphers,
-            .packet_size_max = wire.stream.packet_size_max,
-        };
-        var stream: StreamPort =
-            try .init(gpa, try .init(gpa, try .init(gpa, stream_options), boots), .{});
-        if (all.stream_shards.len > 0) {
-            stream.shards = try gpa.create(StreamShards);
-            stream.shards.?.* = try .init(gpa, all.stream_shards, stream_options, .{});
-        }
-        return .{
-            .epoll = epoll,
-            .busy = .{ .fd = all.stream.fd, .token = Token.stream },
-            .sockets = all,
-            .dhcp = if (!open.hasDhcp()) null else .{
-                .policy = .{ .service = try .init(gpa, options.dhcp), .boots = boots },
-            },
-            .tftp = try .init(gpa, try .init(gpa, tftp, boots, catalogue)),
-            .stream = stream,
-            .paths = paths,
-            .http = try .init(
-                gpa,
-                open.listener,
-                epoll,
-                Token.connections,
-                http_handler.of(paths),
-                connectionsFor(sys.raiseFileLimit()),
-            ),
-            .boots = boots,
-            .watch = watch,
-            .advertisers = options.advertisers,
-            .wol_target = options.wol_target,
-            .signal_fd = openSignals() catch return error.SystemCallFailed,
-            .wake_fd = openWake() catch return error.SystemCallFailed,
-        };
-    }
-
-    /// Gives the agent's `Io` what the loop has for it. The loop must not move afterwards.
-    pub fn attach(loop: *EdgeLoop) void {
-        const io = loop.boots.io;
-        io.links = &loop.sockets.links;
-        io.tftp_socket = &loop.sockets.tftp;
-        io.stream_socket = &loop.sockets.stream;
-        io.tftp = &loop.tftp;
-        io.stream = &loop.stream;
-    }
-
-    /// Runs until TERM or INT.
-    pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
-        loop.attach();
-        try loop.addAll();
-        defer loop.stream.stopShards();
-        while (true) {
-            var buffer: [events_max]u64 = undefined;
-            const tokens = try loop.waitFor(&buffer);
-            const now_us = sys.monotonicUs();
-            var is_heard = false;
-            for (tokens) |token| {
-                if (token == Token.signal) return;
-                if (token == Token.segment) is_heard = true else loop.handle(token, owner, now_us);
-            }
-            // After the sockets, which begin the boots that frames belong to.
-            if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
-            loop.serveReads();
-            if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
-            loop.tftp.policy.tick(now_us);
-            if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
-            if (loop.schedules) |schedules|
-                if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);
-            if (now_us < loop.next_tick_us) continue;
-            loop.next_tick_us = now_us + tick_interval_us;
-            loop.watch.tick(loop.epoll, Token.segment, now_us);
-            loop.boots.tick(now_us);
-            if (loop.peers) |*peers| peers.tick(now_us);
-            for (loop.advertisers) |*advertiser| advertiser.tick();
-            loop.http.tick(now_us);
-            loop.stream.policy.tick(now_us);
-            if (loop.boots.io.profiles) |profiles| profiles.tick(&loop.boots.table);
-            owner.tick(owner.context, loop, now_us);
-        }
-    }
-
-    /// May be called from any thread.
-    pub fn wake(wake_fd: i32) void {
-        const one: u64 = 1;
-        _ = linux.write(wake_fd, std.mem.asBytes(&one), 8);
-    }
-
-    /// Sends a magic packet and begins the boot.
-    pub fn powerOn(loop: *EdgeLoop, mac: base.Mac, now_us: u64) void {
-        if (!mac.isDevice()) return;
-        // The device's network is not known yet.
-        for (loop.sockets.links.slice()) |*link|
-            link.wol.send(loop.wol_target, &wire.wake_on_lan.emit(mac));
-        loop.boots.powerOn(now_us, mac);
-    }
-
-    /// Sums up everything that was ignored since the start.
-    pub fn ignored(loop: *const EdgeLoop) base.IgnoredCounters {
-        var total = loop.boots.ignored;
-        if (loop.dhcp) |*dhcp| total.merge(&dhcp.policy.service.ignored);
-        total.merge(&loop.tftp.policy.server.ignored);
-        total.merge(&loop.stream.policy.server.ignored);
-        if (loop.stream.shards) |shards|
-            for (shards.shards) |shard| total.merge(&.{ .values = shard.published.read().ignored });
-        total.merge(&loop.http.ignored);
-        total.merge(&loop.watch.ignored);
-        if (loop.peers) |*peers| total.merge(&peers.table.ignored);
-        return total;
-    }
-
-    fn addAll(loop: *EdgeLoop) sys.Error!void {
-        try loop.epoll.add(loop.signal_fd, .read, Token.signal);
-        try loop.epoll.add(loop.wake_fd, .read, Token.wake);
-        for (loop.sockets.links.slice(), 0..) |*link, index| {
-            if (link.dhcp) |*socket| try loop.epoll.add(socket.fd, .read, Token.dhcp + index);
-            if (link.pxe) |*socket| try loop.epoll.add(socket.fd, .read, Token.pxe + index);
-        }
-        try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
-        if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
-        try loop.epoll.add(loop.stream.reads.workers.endedFd(), .read, Token.disk_reads);
-        if (loop.stream.shards) |shards| try loop.epoll.add(shards.wake_fd, .read, Token.shards);
-        if (loop.stream.syncs) |syncs| try loop.epoll.add(syncs.endedFd(), .read, Token.sync);
-        for (loop.advertisers) |*advertiser|
-            try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
-        try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
-        try loop.watch.addTo(loop.epoll, Token.segment);
-    }
-
-    fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
-        switch (token) {
-            Token.wake => {
-                var count: u64 = undefined;
-                _ = linux.read(loop.wake_fd, @ptrCast(&count), 8);
-                owner.woken(owner.context, loop, now_us);
-            },
-            Token.solicitation => for (loop.advertisers) |*advertiser| advertiser.receive(),
-            Token.dhcp...Token.pxe - 1 => {
-                const link = &loop.sockets.links.slice()[@intCast(token - Token.dhcp)];
-                const index: u8 = @intCast(token - Token.dhcp);
-                loop.dhcp.?.receive(&link.dhcp.?, index, .dhcp, now_us);
-            },
-            Token.pxe...Token.connections - 1 => {
-                const link = &loop.sockets.links.slice()[@intCast(token - Token.pxe)];
-                const index: u8 = @intCast(token - Token.pxe);
-                loop.dhcp.?.receive(&link.pxe.?, index, .pxe, now_us);
-            },
-            Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
-            Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
-            Token.disk_reads => loop.stream.reads.takeEnded(),
-            Token.shards => loop.stream.drainShards(now_us),
-            Token.sync => loop.stream.endSyncs(),
-            Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
-            Token.listener => loop.http.accept(now_us),
-            else => loop.http.handle(token, now_us),
-        }
-    }
-
-    /// Sends the disk bytes that devices wait for, in turns.
-    fn serveReads(loop: *EdgeLoop) void {
-        const reads = &loop.stream.reads;
-        reads.serve(&loop.stream, &loop.sockets.stream);
-        loop.busy.interest = if (reads.awaits_room) .read_and_write else .read;
-    }
-
-    /// Returns what is ready, and waits awake (busy polling) where that is worthwhile. Each poll
-    /// asks for all sockets, so that none has to wait.
-    fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
-        if (loop.stream.reads.hasWork()) return loop.epoll.waitBeside(&loop.busy, buffer, 0);
-        const busy_poll = &loop.tftp.busy_poll;
-        if (!busy_poll.shouldStart(sys.monotonicUs()))
-            return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
-        while (true) {
-            const tokens = try loop.epoll.waitBeside(&loop.busy, buffer, 0);
-            const goes_on = busy_poll.shouldContinue(sys.monotonicUs(), tokens.len > 0);
-            if (tokens.len > 0) return tokens;
-            if (!goes_on) break;
-            std.atomic.spinLoopHint();
-        }
-        return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
-    }
-
-    fn timeoutMs(loop: *const EdgeLoop) i32 {
-        const now_us = sys.monotonicUs();
-        var deadline_us = loop.next_tick_us;
-        if (loop.tftp.policy.server.nextDeadline()) |tftp_us|
-            deadline_us = @min(deadline_us, tftp_us);
-        if (loop.peers) |*peers| if (peers.table.nextDeadline()) |peer_us| {
-            deadline_us = @min(deadline_us, peer_us);
-        };
-        if (loop.schedules) |schedules| deadline_us = @min(deadline_us, schedules.next_turn_us);
-        if (deadline_us <= now_us) return 0;
-        return @intCast(@min((deadline_us - now_us) / std.time.us_per_ms + 1, 1000));
-    }
+    /// Empty if the system does not let this process listen.
+    listeners: []SegmentListener = &.{},
+    advertisers: []RouterAdvertiser,
 };
+
+/// Callbacks of the loop's owner between turns.
+pub const Owner = struct {
+    context: *anyopaque,
+    /// Runs once a second.
+    tick: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
+    /// Runs after `wake`.
+    woken: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
+};
+
+const Token = struct {
+    const signal = 0;
+    const wake = 1;
+    const tftp = 4;
+    const stream = 5;
+    const listener = 6;
+    const segment = 7;
+    const peer = 8;
+    const solicitation = 9;
+    const sync = 10;
+    const disk_reads = 11;
+    const shards = 12;
+    /// One token of each kind for every link.
+    const dhcp = 16;
+    const pxe = dhcp + links_max;
+    const connections = pxe + links_max;
+
+    const links_max = core.dhcp.network.links_max;
+};
+
+const tick_interval_us = std.time.us_per_s;
+const events_max = 64;
+
+pub const InitError = error{ OutOfMemory, SystemCallFailed };
+
+/// Takes the sockets; `boots` stays the caller's and must outlive the loop. Signals
+/// TERM and INT must be blocked already, in every thread.
+pub fn init(
+    gpa: std.mem.Allocator,
+    open: EdgeSockets,
+    boots: *Boots,
+    options: Options,
+) InitError!EdgeLoop {
+    const epoll = Epoll.init() catch return error.SystemCallFailed;
+    const own: core.dhcp.network.Addresses = .{
+        .links = options.dhcp.links,
+        .networks = options.dhcp.networks,
+        .http_port = options.ports.http,
+        .stream_port = options.ports.stream,
+    };
+    var all = open;
+    if (own.links.len > 1) for ([_]*UdpSocket{ &all.tftp, &all.stream }) |socket| {
+        socket.own = own;
+    };
+    if (own.links.len > 1) for (all.stream_shards) |*socket| {
+        socket.own = own;
+    };
+    const watch = try gpa.create(SegmentWatch);
+    watch.* = .{ .boots = boots, .own = own, .listeners = options.listeners };
+    const paths = try gpa.create(Agent.HttpPaths);
+    paths.* = .{ .boots = boots, .own = own };
+    var tftp_options: core.tftp.Server.Options = .{};
+    sys.random(std.mem.asBytes(&tftp_options.hash_seed));
+    const catalogue = try gpa.create(Agent.Catalogue);
+    catalogue.* = try .init(gpa, boots, own, tftp_options.sessions_max);
+    const tftp: core.tftp.Server = try .init(gpa, catalogue.tftpCatalogue(), tftp_options);
+    const stream_options: core.stream.Server.Options = .{
+        .keys = options.stream_keys,
+        .ciphers = options.stream_ciphers,
+        .packet_size_max = wire.stream.packet_size_max,
+    };
+    var stream: StreamPort =
+        try .init(gpa, try .init(gpa, try .init(gpa, stream_options), boots), .{});
+    if (all.stream_shards.len > 0) {
+        stream.shards = try gpa.create(StreamShards);
+        stream.shards.?.* = try .init(gpa, all.stream_shards, stream_options, .{});
+    }
+    return .{
+        .epoll = epoll,
+        .busy = .{ .fd = all.stream.fd, .token = Token.stream },
+        .sockets = all,
+        .dhcp = if (!open.hasDhcp()) null else .{
+            .policy = .{ .service = try .init(gpa, options.dhcp), .boots = boots },
+        },
+        .tftp = try .init(gpa, try .init(gpa, tftp, boots, catalogue)),
+        .stream = stream,
+        .paths = paths,
+        .http = try .init(
+            gpa,
+            open.listener,
+            epoll,
+            Token.connections,
+            http_handler.of(paths),
+            connectionsFor(sys.raiseFileLimit()),
+        ),
+        .boots = boots,
+        .watch = watch,
+        .advertisers = options.advertisers,
+        .wol_target = options.wol_target,
+        .signal_fd = openSignals() catch return error.SystemCallFailed,
+        .wake_fd = openWake() catch return error.SystemCallFailed,
+    };
+}
+
+/// Gives the agent's `Io` what the loop has for it. The loop must not move afterwards.
+pub fn attach(loop: *EdgeLoop) void {
+    const io = loop.boots.io;
+    io.links = &loop.sockets.links;
+    io.tftp_socket = &loop.sockets.tftp;
+    io.stream_socket = &loop.sockets.stream;
+    io.wol_target = loop.wol_target;
+    io.tftp = loop.tftp.calls();
+    io.stream = loop.stream.calls();
+}
+
+/// Runs until TERM or INT.
+pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
+    loop.attach();
+    try loop.addAll();
+    defer loop.stream.stopShards();
+    while (true) {
+        var buffer: [events_max]u64 = undefined;
+        const tokens = try loop.waitFor(&buffer);
+        const now_us = sys.monotonicUs();
+        var is_heard = false;
+        for (tokens) |token| {
+            if (token == Token.signal) return;
+            if (token == Token.segment) is_heard = true else loop.handle(token, owner, now_us);
+        }
+        // After the sockets, which begin the boots that frames belong to.
+        if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
+        loop.serveReads();
+        if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
+        loop.tftp.policy.tick(now_us);
+        if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
+        if (loop.schedules) |schedules|
+            if (now_us >= schedules.next_turn_us) schedules.turn(now_us);
+        if (now_us < loop.next_tick_us) continue;
+        loop.next_tick_us = now_us + tick_interval_us;
+        loop.watch.tick(loop.epoll, Token.segment, now_us);
+        loop.boots.tick(now_us);
+        if (loop.peers) |*peers| peers.tick(now_us);
+        for (loop.advertisers) |*advertiser| advertiser.tick();
+        loop.http.tick(now_us);
+        loop.stream.policy.tick(now_us);
+        if (loop.boots.io.profiles) |profiles| profiles.tick(&loop.boots.table);
+        owner.tick(owner.context, loop, now_us);
+    }
+}
+
+/// Sums up everything that was ignored since the start.
+pub fn ignored(loop: *const EdgeLoop) base.IgnoredCounters {
+    var total = loop.boots.ignored;
+    if (loop.dhcp) |*dhcp| total.merge(&dhcp.policy.service.ignored);
+    total.merge(&loop.tftp.policy.server.ignored);
+    total.merge(&loop.stream.policy.server.ignored);
+    if (loop.stream.shards) |shards|
+        for (shards.shards) |shard| total.merge(&.{ .values = shard.published.read().ignored });
+    total.merge(&loop.http.ignored);
+    total.merge(&loop.watch.ignored);
+    if (loop.peers) |*peers| total.merge(&peers.table.ignored);
+    return total;
+}
+
+fn addAll(loop: *EdgeLoop) sys.Error!void {
+    try loop.epoll.add(loop.signal_fd, .read, Token.signal);
+    try loop.epoll.add(loop.wake_fd, .read, Token.wake);
+    for (loop.sockets.links.slice(), 0..) |*link, index| {
+        if (link.dhcp) |*socket| try loop.epoll.add(socket.fd, .read, Token.dhcp + index);
+        if (link.pxe) |*socket| try loop.epoll.add(socket.fd, .read, Token.pxe + index);
+    }
+    try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
+    if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
+    try loop.epoll.add(loop.stream.reads.workers.endedFd(), .read, Token.disk_reads);
+    if (loop.stream.shards) |shards| try loop.epoll.add(shards.wake_fd, .read, Token.shards);
+    if (loop.stream.syncs) |syncs| try loop.epoll.add(syncs.endedFd(), .read, Token.sync);
+    for (loop.advertisers) |*advertiser|
+        try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
+    try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
+    try loop.watch.addTo(loop.epoll, Token.segment);
+}
+
+fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
+    switch (token) {
+        Token.wake => {
+            var count: u64 = undefined;
+            _ = linux.read(loop.wake_fd, @ptrCast(&count), 8);
+            owner.woken(owner.context, loop, now_us);
+        },
+        Token.solicitation => for (loop.advertisers) |*advertiser| advertiser.receive(),
+        Token.dhcp...Token.pxe - 1 => {
+            const link = &loop.sockets.links.slice()[@intCast(token - Token.dhcp)];
+            const index: u8 = @intCast(token - Token.dhcp);
+            loop.dhcp.?.receive(&link.dhcp.?, index, .dhcp, now_us);
+        },
+        Token.pxe...Token.connections - 1 => {
+            const link = &loop.sockets.links.slice()[@intCast(token - Token.pxe)];
+            const index: u8 = @intCast(token - Token.pxe);
+            loop.dhcp.?.receive(&link.pxe.?, index, .pxe, now_us);
+        },
+        Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
+        Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
+        Token.disk_reads => loop.stream.reads.takeEnded(),
+        Token.shards => loop.stream.drainShards(now_us),
+        Token.sync => loop.stream.endSyncs(),
+        Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
+        Token.listener => loop.http.accept(now_us),
+        else => loop.http.handle(token, now_us),
+    }
+}
+
+/// Sends the disk bytes that devices wait for, in turns.
+fn serveReads(loop: *EdgeLoop) void {
+    const reads = &loop.stream.reads;
+    reads.serve(&loop.stream, &loop.sockets.stream);
+    loop.busy.interest = if (reads.awaits_room) .read_and_write else .read;
+}
+
+/// Returns what is ready, and waits awake (busy polling) where that is worthwhile. Each poll
+/// asks for all sockets, so that none has to wait.
+fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
+    if (loop.stream.reads.hasWork()) return loop.epoll.waitBeside(&loop.busy, buffer, 0);
+    const busy_poll = &loop.tftp.busy_poll;
+    if (!busy_poll.shouldStart(sys.monotonicUs()))
+        return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
+    while (true) {
+        const tokens = try loop.epoll.waitBeside(&loop.busy, buffer, 0);
+        const goes_on = busy_poll.shouldContinue(sys.monotonicUs(), tokens.len > 0);
+        if (tokens.len > 0) return tokens;
+        if (!goes_on) break;
+        std.atomic.spinLoopHint();
+    }
+    return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
+}
+
+fn timeoutMs(loop: *const EdgeLoop) i32 {
+    const now_us = sys.monotonicUs();
+    var deadline_us = loop.next_tick_us;
+    if (loop.tftp.policy.server.nextDeadline()) |tftp_us| deadline_us = @min(deadline_us, tftp_us);
+    if (loop.peers) |*peers| if (peers.table.nextDeadline()) |peer_us| {
+        deadline_us = @min(deadline_us, peer_us);
+    };
+    if (loop.schedules) |schedules| deadline_us = @min(deadline_us, schedules.next_turn_us);
+    if (deadline_us <= now_us) return 0;
+    return @intCast(@min((deadline_us - now_us) / std.time.us_per_ms + 1, 1000));
+}
 
 /// Each connection has its own descriptor and one for what it downloads; the rest of the program
 /// needs some, too.

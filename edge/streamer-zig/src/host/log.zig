@@ -8,10 +8,7 @@ const line_size_max = 4096;
 /// A line that is too long is left out. Each line is one write, from any thread.
 pub fn info(comptime format: []const u8, arguments: anytype) void {
     var buffer: [line_size_max]u8 = undefined;
-    const text = std.mem.print(
-        &buffer,
-        "bootfarm-edge: " ++ format ++ "\n",
-        arguments,
-    ) catch return;
+    const text =
+        std.mem.print(&buffer, "bootfarm-edge: " ++ format ++ "\n", arguments) catch return;
     sys.writeAll(2, text) catch {};
 }

@@ -6,7 +6,6 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("sys.zig");
-const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 const Io = std.Io;
@@ -79,7 +78,7 @@ pub const PowerHook = struct {
             hook.mutex.lockUncancelable(hook.io);
             hook.results.appendAssumeCapacity(done);
             hook.mutex.unlock(hook.io);
-            EdgeLoop.wake(hook.wake_fd);
+            sys.wake(hook.wake_fd);
         }
     }
 
@@ -118,8 +117,7 @@ fn textOf(outcome: *const Outcome) base.UntrustedText {
             said[0..@min(said.len, 64)],
         }) catch unreachable,
         .exited => |code| if (code == 0) said else std.mem.print(&buffer, "exit {d}: {s}", .{
-            code,
-            said[0..@min(said.len, 64)],
+            code, said[0..@min(said.len, 64)],
         }) catch unreachable,
     };
     return .init(text);
@@ -184,7 +182,7 @@ fn readUntilOver(pid: i32, fd: i32, buffer: []u8, deadline_us: u64) struct {
         };
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
         if (polled[1].revents != 0) {
-            // What does not fit is read and dropped: a program must not block on its output.
+            // Output beyond the buffer is read and dropped: a program must not block on its output.
             var dropped: [512]u8 = undefined;
             const rest = if (filled < buffer.len) buffer[filled..] else &dropped;
             const size = sys.check(linux.read(fd, rest.ptr, rest.len)) catch 0;

@@ -6,48 +6,48 @@ const std = @import("std");
 const sys = @import("sys.zig");
 const linux = std.os.linux;
 
-pub const ServiceManager = struct {
-    fd: i32,
-    address: linux.sockaddr.un,
-    address_size: u32,
+pub const ServiceManager = @This();
 
-    const path_offset = @offsetOf(linux.sockaddr.un, "path");
+fd: i32,
+address: linux.sockaddr.un,
+address_size: u32,
 
-    /// `name` is a path, or `@` and an abstract name. Returns null without a service manager.
-    pub fn open(name: ?[]const u8) ?ServiceManager {
-        const given = name orelse return null;
-        var address: linux.sockaddr.un = .{ .path = @splat(0) };
-        if (given.len < 2 or given.len > address.path.len) return null;
-        if (given[0] != '/' and given[0] != '@') return null;
-        @memcpy(address.path[0..given.len], given);
-        if (given[0] == '@') address.path[0] = 0;
-        const flags = linux.SOCK.DGRAM | linux.SOCK.CLOEXEC | linux.SOCK.NONBLOCK;
-        const rc = linux.socket(linux.AF.UNIX, flags, 0);
-        return .{
-            .fd = @intCast(sys.check(rc) catch return null),
-            .address = address,
-            .address_size = @intCast(path_offset + given.len),
-        };
-    }
+const path_offset = @offsetOf(linux.sockaddr.un, "path");
 
-    pub fn close(manager: *ServiceManager) void {
-        sys.close(manager.fd);
-        manager.* = undefined;
-    }
+/// `name` is a path, or `@` and an abstract name. Returns null without a service manager.
+pub fn open(name: ?[]const u8) ?ServiceManager {
+    const given = name orelse return null;
+    var address: linux.sockaddr.un = .{ .path = @splat(0) };
+    if (given.len < 2 or given.len > address.path.len) return null;
+    if (given[0] != '/' and given[0] != '@') return null;
+    @memcpy(address.path[0..given.len], given);
+    if (given[0] == '@') address.path[0] = 0;
+    const flags = linux.SOCK.DGRAM | linux.SOCK.CLOEXEC | linux.SOCK.NONBLOCK;
+    const rc = linux.socket(linux.AF.UNIX, flags, 0);
+    return .{
+        .fd = @intCast(sys.check(rc) catch return null),
+        .address = address,
+        .address_size = @intCast(path_offset + given.len),
+    };
+}
 
-    /// Sends one or more lines `NAME=value`. If the service manager does not receive it, the next
-    /// report follows.
-    pub fn notify(manager: *const ServiceManager, text: []const u8) void {
-        _ = linux.sendto(
-            manager.fd,
-            text.ptr,
-            text.len,
-            linux.MSG.NOSIGNAL,
-            @ptrCast(&manager.address),
-            manager.address_size,
-        );
-    }
-};
+pub fn close(manager: *ServiceManager) void {
+    sys.close(manager.fd);
+    manager.* = undefined;
+}
+
+/// Sends one or more lines `NAME=value`. If the service manager does not receive it, the next
+/// report follows.
+pub fn notify(manager: *const ServiceManager, text: []const u8) void {
+    _ = linux.sendto(
+        manager.fd,
+        text.ptr,
+        text.len,
+        linux.MSG.NOSIGNAL,
+        @ptrCast(&manager.address),
+        manager.address_size,
+    );
+}
 
 const testing = std.testing;
 

@@ -106,3 +106,9 @@ pub fn random(buffer: []u8) void {
         };
     }
 }
+
+/// Wakes the thread that polls this eventfd. May be called from any thread.
+pub fn wake(wake_fd: i32) void {
+    const one: u64 = 1;
+    _ = linux.write(wake_fd, std.mem.asBytes(&one), 8);
+}

@@ -1,27 +1,29 @@
 //! Finds what a disk would boot: kernel, initramfs and command line, as distributions install them.
 //! Search order: entries of the Boot Loader Specification, grub.cfg, extlinux or syslinux, names of
-//! kernels; each in the root's /boot, a boot partition and an EFI system partition. Unusable finds
+//! kernels; each in the root's /boot, a boot partition and an EFI system partition. A path may
+//! start at the root of the loader's file system or of the system's: both are tried. Unusable finds
 //! give a reason, as a sentence for people.
 
 const std = @import("std");
 const wire = @import("wire");
 const command_line = @import("command_line.zig");
-const disk_module = @import("disk.zig");
+const Disk = @import("disk.zig");
 const file_system = @import("file_system.zig");
+const grub_menu = @import("grub_menu.zig");
 const kernel_names = @import("kernel_names.zig");
-const loader_entries = @import("loader_entries.zig");
+const loader_texts = @import("loader_texts.zig");
+const version_order = @import("version_order.zig");
 const Allocator = std.mem.Allocator;
-const Disk = disk_module.Disk;
-const FileRef = disk_module.FileRef;
+const FileRef = Disk.FileRef;
 
 /// Largest file that is accepted; real kernels and initramfs are smaller.
 pub const kernel_size_max = 512 << 20;
 const initrd_size_max = 1 << 30;
 /// Covers the configurations and names of one place at a time, and the result.
 pub const memory_max = 8 << 20;
-pub const initrds_max = @import("loader_texts.zig").initrds_max;
+pub const initrds_max = loader_texts.initrds_max;
 
-pub const Error = disk_module.Error || Allocator.Error;
+pub const Error = Disk.Error || Allocator.Error;
 
 /// How the files were found.
 pub const Source = enum {
@@ -41,11 +43,11 @@ pub const Source = enum {
 };
 
 /// A file of the image.
-pub const Found = struct {
+pub const BootFile = struct {
     path: []const u8,
     place: FileRef,
 
-    pub fn size(found: *const Found) u64 {
+    pub fn size(found: *const BootFile) u64 {
         return found.place.node.size();
     }
 };
@@ -55,9 +57,9 @@ pub const BootFiles = struct {
     by: Source,
     /// The configuration that names it, or the directory of the names.
     origin: []const u8,
-    kernel: Found,
+    kernel: BootFile,
     /// In this order; may be empty.
-    initrds: []const Found,
+    initrds: []const BootFile,
     /// As `uname -r` prints it; null if neither the kernel nor its name tells.
     release: ?[]const u8,
     /// Free of options for a boot from the disk itself.
@@ -95,15 +97,12 @@ pub const Reason = union(enum) {
                 "{s} is a unified kernel image, which cannot be used yet; {s}",
                 .{ path, given },
             ),
-            .kernel => |it| try writer.print(
-                "{s} {s}; {s}",
-                .{ it.path, wire.kernel_image.sentence(it.problem), given },
-            ),
+            .kernel => |it| try writer.print("{s} {s}; {s}", .{
+                it.path, wire.kernel_image.sentence(it.problem), given,
+            }),
             .too_large => |it| try writer.print(
                 "{s} has {d} bytes, more than the {d} that a boot file may have",
-                .{
-                    it.path, it.size, it.size_max,
-                },
+                .{ it.path, it.size, it.size_max },
             ),
             .command_line_too_long => try writer.print(
                 "the command line is longer than the {d} characters that a version may have; " ++
@@ -141,7 +140,7 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     defer scratch.deinit();
     var unified: ?[]const u8 = null;
     var problem: ?Reason = null;
-    const bases = try loader_entries.bases(gpa, disk);
+    const bases = try basesOf(gpa, disk);
     for (std.enums.values(Source)) |by| for (bases) |base| {
         _ = scratch.reset(.retain_capacity);
         const answer = answerOf(
@@ -178,13 +177,8 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     return .{ .reason = whatRefused(disk) };
 }
 
-fn answerOf(
-    scratch: Allocator,
-    disk: *Disk,
-    base: *const loader_entries.Base,
-    by: Source,
-) Error!?Answer {
-    const candidate = try loader_entries.candidate(scratch, disk, base, by) orelse return null;
+fn answerOf(scratch: Allocator, disk: *Disk, base: *const Base, by: Source) Error!?Answer {
+    const candidate = try candidateOf(scratch, disk, base, by) orelse return null;
     return try judge(scratch, disk, &candidate, by);
 }
 
@@ -193,7 +187,7 @@ fn kept(gpa: Allocator, found: *const BootFiles) Allocator.Error!BootFiles {
     var copy = found.*;
     copy.origin = try gpa.dupe(u8, found.origin);
     copy.kernel.path = try gpa.dupe(u8, found.kernel.path);
-    const initrds = try gpa.dupe(Found, found.initrds);
+    const initrds = try gpa.dupe(BootFile, found.initrds);
     for (initrds) |*initrd| initrd.path = try gpa.dupe(u8, initrd.path);
     copy.initrds = initrds;
     copy.release = if (found.release) |release| try gpa.dupe(u8, release) else null;
@@ -232,12 +226,7 @@ fn whatRefused(disk: *const Disk) Reason {
     return .{ .refused = .{ .part = 0, .refusal = .unknown } };
 }
 
-fn judge(
-    gpa: Allocator,
-    disk: *Disk,
-    candidate: *const loader_entries.Candidate,
-    by: Source,
-) Error!Answer {
+fn judge(gpa: Allocator, disk: *Disk, candidate: *const Candidate, by: Source) Error!Answer {
     const kernel = &candidate.kernel;
     if (kernel.size() > kernel_size_max) return tooLarge(kernel, kernel_size_max);
     const image = inspectKernel(gpa, disk, kernel) catch |reason| switch (reason) {
@@ -267,7 +256,7 @@ fn judge(
     } };
 }
 
-fn tooLarge(found: *const Found, size_max: u64) Answer {
+fn tooLarge(found: *const BootFile, size_max: u64) Answer {
     return .{
         .reason = .{
             .too_large = .{ .path = found.path, .size = found.size(), .size_max = size_max },
@@ -278,7 +267,7 @@ fn tooLarge(found: *const Found, size_max: u64) Answer {
 fn inspectKernel(
     gpa: Allocator,
     disk: *const Disk,
-    kernel: *const Found,
+    kernel: *const BootFile,
 ) (Error || wire.kernel_image.Problem)!wire.kernel_image.KernelImage {
     const head = try gpa.alloc(u8, @intCast(@min(kernel.size(), wire.kernel_image.head_size_max)));
     var content: file_system.Content = .open(disk.system(kernel.place.part).?, &kernel.place.node);
@@ -288,7 +277,7 @@ fn inspectKernel(
 
 /// Recognizes our mark at the start of an initramfs, or the hook that adds it to each one that the
 /// system builds.
-fn isPrepared(gpa: Allocator, disk: *const Disk, initrds: []const Found) Error!bool {
+fn isPrepared(gpa: Allocator, disk: *const Disk, initrds: []const BootFile) Error!bool {
     if (initrds.len == 0) return false;
     const first = &initrds[0];
     const head = try gpa.alloc(u8, @intCast(@min(first.size(), wire.initramfs_mark.head_size_max)));
@@ -298,4 +287,213 @@ fn isPrepared(gpa: Allocator, disk: *const Disk, initrds: []const Found) Error!b
     const root = disk.root orelse return false;
     return try disk.has(root, "/etc/initramfs-tools/hooks/bootfarm", .file) and
         try disk.has(root, "/usr/lib/bootfarm/init.sh", .file);
+}
+
+const entry_size_max = 8 << 10;
+const entries_max = 64;
+const menu_size_max = 1 << 20;
+
+/// A place that may hold boot files: a directory of a part, "" or "/boot".
+const Base = struct { part: u8, directory: []const u8 };
+
+const Candidate = struct {
+    kernel: BootFile,
+    initrds: []const BootFile,
+    options: []const u8,
+    origin: []const u8,
+};
+
+/// The root's /boot first, then the boot part, then all others, including EFI system partitions.
+fn basesOf(gpa: Allocator, disk: *const Disk) Allocator.Error![]const Base {
+    var found: std.ArrayList(Base) = .empty;
+    if (disk.root) |root| {
+        try found.append(gpa, .{ .part = root, .directory = "/boot" });
+        try found.append(gpa, .{ .part = root, .directory = "" });
+    }
+    if (disk.boot) |boot| try found.append(gpa, .{ .part = boot, .directory = "" });
+    for (0..disk.parts.count) |index| {
+        const part: u8 = @intCast(index);
+        if (disk.system(part) == null or part == disk.root or part == disk.boot) continue;
+        try found.append(gpa, .{ .part = part, .directory = "" });
+        try found.append(gpa, .{ .part = part, .directory = "/boot" });
+    }
+    return found.items;
+}
+
+/// Returns what would start from here; null if nothing is configured or the files are missing.
+fn candidateOf(gpa: Allocator, disk: *const Disk, base: *const Base, by: Source) Error!?Candidate {
+    return switch (by) {
+        .boot_loader_specification => fromBls(gpa, disk, base),
+        .grub => fromGrub(gpa, disk, base),
+        .extlinux => fromExtlinux(gpa, disk, base),
+        .names => fromNames(gpa, disk, base),
+    };
+}
+
+fn isConf(name: []const u8) bool {
+    return std.mem.endsWith(u8, name, ".conf");
+}
+
+fn fromBls(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candidate {
+    const directory = try std.mem.concat(gpa, u8, &.{ base.directory, "/loader/entries/" });
+    var best: ?Candidate = null;
+    var best_version: []const u8 = "";
+    const names = try disk.list(gpa, base.part, directory, isConf);
+    for (names[0..@min(names.len, entries_max)]) |name| {
+        const path = try std.mem.concat(gpa, u8, &.{ directory, name });
+        const text = try disk.readTextAt(gpa, base.part, path, entry_size_max) orelse continue;
+        const entry = try loader_texts.readBls(gpa, text) orelse continue;
+        const version =
+            if (entry.version.len > 0) entry.version else name[0 .. name.len - ".conf".len];
+        if (best != null and !isNewer(version, best_version)) continue;
+        best = try ofEntry(gpa, disk, base, "/", path, &entry) orelse continue;
+        best_version = version;
+    }
+    if (best) |*found| if (std.mem.find(u8, found.options, "$kernelopts") != null) {
+        found.options = try replaceOptions(gpa, disk, base, found.options);
+    };
+    return best;
+}
+
+fn isNewer(a: []const u8, b: []const u8) bool {
+    const is_rescue = std.mem.find(u8, a, "rescue") != null;
+    if (is_rescue != (std.mem.find(u8, b, "rescue") != null)) return !is_rescue;
+    return version_order.compare(a, b) == .gt;
+}
+
+const menu_directories = [_][]const u8{ "/grub", "/grub2" };
+
+/// The environment block beside a grub.cfg.
+fn environment(
+    gpa: Allocator,
+    disk: *const Disk,
+    base: *const Base,
+    name: []const u8,
+) Error!?[]const u8 {
+    for (menu_directories) |directory| {
+        const path = try std.mem.concat(gpa, u8, &.{ base.directory, directory, "/grubenv" });
+        const text = try disk.readTextAt(gpa, base.part, path, entry_size_max) orelse continue;
+        if (loader_texts.readGrubEnvironment(text, name)) |value| return value;
+    }
+    return null;
+}
+
+/// Entries of some Fedora and Enterprise Linux releases keep their options in GRUB's environment.
+fn replaceOptions(
+    gpa: Allocator,
+    disk: *const Disk,
+    base: *const Base,
+    options: []const u8,
+) Error![]const u8 {
+    const value = try environment(gpa, disk, base, "kernelopts") orelse return options;
+    const name = "$kernelopts";
+    const at = std.mem.find(u8, options, name).?;
+    return std.mem.concat(gpa, u8, &.{ options[0..at], value, options[at + name.len ..] });
+}
+
+fn fromGrub(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candidate {
+    for (menu_directories) |directory| {
+        const path = try std.mem.concat(gpa, u8, &.{ base.directory, directory, "/grub.cfg" });
+        const text = try disk.readTextAt(gpa, base.part, path, menu_size_max) orelse continue;
+        const menu = try grub_menu.read(gpa, text, try environment(gpa, disk, base, "saved_entry"));
+        const entry = menu.chosen orelse continue;
+        if (try ofEntry(gpa, disk, base, "/", path, &entry)) |found| return found;
+    }
+    return null;
+}
+
+const extlinux_paths = [_][]const u8{
+    "/extlinux/extlinux.conf", "/syslinux/syslinux.cfg", "/extlinux.conf", "/syslinux.cfg", "/EFI/syslinux/syslinux.cfg",
+};
+
+fn fromExtlinux(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candidate {
+    for (extlinux_paths) |name| {
+        const path = try std.mem.concat(gpa, u8, &.{ base.directory, name });
+        const text = try disk.readTextAt(gpa, base.part, path, entry_size_max) orelse continue;
+        const entry = loader_texts.readExtlinux(text) orelse continue;
+        const directory = path[0 .. std.mem.findScalarLast(u8, path, '/').? + 1];
+        if (try ofEntry(gpa, disk, base, directory, path, &entry)) |found| return found;
+    }
+    return null;
+}
+
+fn fromNames(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candidate {
+    const directory = try std.mem.concat(gpa, u8, &.{ base.directory, "/" });
+    const pair = try kernel_names.newest(gpa, disk, base.part, directory) orelse return null;
+    const entry: loader_texts.Entry = .{
+        .kernel = pair.kernel,
+        .initrds = if (pair.initrd) |path| loader_texts.Initrds.fromSlice(&.{path}) catch
+            unreachable else .empty,
+        .options = try optionsOfSystem(gpa, disk),
+    };
+    return ofEntry(gpa, disk, base, "/", directory, &entry);
+}
+
+/// What a system's own tools would put into the configuration of its boot loader.
+fn optionsOfSystem(gpa: Allocator, disk: *const Disk) Error![]const u8 {
+    const root = disk.root orelse return "";
+    for ([_][]const u8{ "/etc/kernel/cmdline", "/usr/lib/kernel/cmdline" }) |path|
+        if (try disk.readTextAt(gpa, root, path, entry_size_max)) |text| return text;
+    const text = try disk.readTextAt(gpa, root, "/etc/default/grub", entry_size_max) orelse
+        return "";
+    var all: []const u8 = "";
+    for ([_][]const u8{ "GRUB_CMDLINE_LINUX=", "GRUB_CMDLINE_LINUX_DEFAULT=" }) |name| {
+        var lines = std.mem.tokenizeAny(u8, text, "\r\n");
+        while (lines.next()) |line| if (std.mem.startsWith(u8, line, name)) {
+            all = try std.mem.concat(gpa, u8, &.{
+                all, " ", std.mem.trim(u8, line[name.len..], "\"' \t"),
+            });
+        };
+    }
+    return all;
+}
+
+/// Returns null if the kernel is missing; a missing initramfs is left out.
+fn ofEntry(
+    gpa: Allocator,
+    disk: *const Disk,
+    base: *const Base,
+    directory: []const u8,
+    origin: []const u8,
+    entry: *const loader_texts.Entry,
+) Error!?Candidate {
+    const kernel = try locate(gpa, disk, base, directory, entry.kernel) orelse return null;
+    const initrds = try gpa.alloc(BootFile, entry.initrds.count);
+    var count: usize = 0;
+    for (entry.initrds.constSlice()) |path| {
+        initrds[count] = try locate(gpa, disk, base, directory, path) orelse continue;
+        count += 1;
+    }
+    return .{
+        .kernel = kernel,
+        .initrds = initrds[0..count],
+        .options = entry.options,
+        .origin = origin,
+    };
+}
+
+fn locate(
+    gpa: Allocator,
+    disk: *const Disk,
+    base: *const Base,
+    directory: []const u8,
+    said: []const u8,
+) Error!?BootFile {
+    if (said.len == 0 or said.len > Disk.path_size_max / 2) return null;
+    const path = if (said[0] == '/') said else try std.mem.concat(gpa, u8, &.{ directory, said });
+    const in_boot = try std.mem.concat(gpa, u8, &.{ "/boot", path });
+    const tries = [_]struct { ?u8, []const u8 }{
+        .{ base.part, path },
+        .{ base.part, in_boot },
+        .{ disk.root, path },
+        .{ disk.root, in_boot },
+        .{ disk.boot, path },
+    };
+    for (tries) |one| {
+        const part = one[0] orelse continue;
+        const place = try disk.find(part, one[1]) orelse continue;
+        if (place.node.kind() != .file or place.node.size() == 0) continue;
+        return .{ .path = one[1], .place = place };
+    }
+    return null;
 }

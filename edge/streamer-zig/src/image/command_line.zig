@@ -15,14 +15,8 @@ const of_root = [_][]const u8{
 /// Hibernation to a disk that is missing.
 const of_sleep = [_][]const u8{ "resume", "resume_offset", "resumeflags", "noresume", "hibernate" };
 /// Added by boot loaders.
-const of_loaders = [_][]const u8{
-    "BOOT_IMAGE",
-    "initrd",
-    "BOOTIF",
-    "boot_part",
-    "boot_root",
-    "kernel",
-};
+const of_loaders =
+    [_][]const u8{ "BOOT_IMAGE", "initrd", "BOOTIF", "boot_part", "boot_root", "kernel" };
 /// Other kinds of root, and a network that another initramfs set up.
 const of_initramfs = [_][]const u8{
     "cryptdevice", "cryptkey",     "cryptopts", "zfs", "lvmroot", "luksroot",

@@ -43,179 +43,172 @@ pub const Parts = base.BoundedArray(Part, partitions_module.partitions_max);
 pub const FileRef = struct { part: u8, node: Node };
 
 /// Large, and must not move once it is open: its parts point into it.
-pub const Disk = struct {
-    read_budget: ReadBudget,
-    table: partitions_module.Table,
-    is_backup_table: bool,
-    parts: Parts,
-    /// Indices of `parts`. The boot part is mounted at /boot of the root.
-    root: ?u8,
-    boot: ?u8,
+pub const Disk = @This();
 
-    /// Scans the whole disk. `source` must outlive the disk.
-    pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
-        disk.* = .{
-            .read_budget = .{ .reads_left = reads_max },
-            .table = .none,
-            .is_backup_table = false,
-            .parts = .empty,
-            .root = null,
-            .boot = null,
-        };
-        const whole: Volume = .whole(source, &disk.read_budget);
-        const layout = try partitions_module.read(&whole);
-        disk.table = layout.table;
-        disk.is_backup_table = layout.is_backup;
-        if (layout.table == .none) {
-            try disk.append(null, whole);
-        } else for (layout.partitions.constSlice()) |partition| {
-            const volume = whole.part(partition.first, partition.size) orelse Volume{
-                .source = source,
-                .first = 0,
-                .size = 0,
-                .read_budget = &disk.read_budget,
-            };
-            try disk.append(partition, volume);
-        }
-        try disk.findRoles();
-    }
+read_budget: ReadBudget,
+table: partitions_module.Table,
+is_backup_table: bool,
+parts: Parts,
+/// Indices of `parts`. The boot part is mounted at /boot of the root.
+root: ?u8,
+boot: ?u8,
 
-    fn append(disk: *Disk, partition: ?partitions_module.Partition, volume: Volume) OpenError!void {
-        const content: file_system.OpenResult = if (volume.size ==
-            0) .{ .refused = .unknown } else try FileSystem.open(volume);
-        const needs = switch (content) {
-            .readable => |*readable| readable.size(),
-            .refused => 0,
-        };
-        const said = if (partition) |known| known.size else volume.size;
-        disk.parts.appendAssumeCapacity(.{
-            .partition = partition,
-            .volume = volume,
-            .content = content,
-            .is_cut = said > volume.size or needs > volume.size,
-        });
+/// Scans the whole disk. `source` must outlive the disk.
+pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
+    disk.* = .{
+        .read_budget = .{ .reads_left = reads_max },
+        .table = .none,
+        .is_backup_table = false,
+        .parts = .empty,
+        .root = null,
+        .boot = null,
+    };
+    const whole: Volume = .whole(source, &disk.read_budget);
+    const layout = try partitions_module.read(&whole);
+    disk.table = layout.table;
+    disk.is_backup_table = layout.is_backup;
+    if (layout.table == .none) {
+        try disk.append(null, whole);
+    } else for (layout.partitions.constSlice()) |partition| {
+        const volume = whole.part(partition.first, partition.size) orelse
+            Volume{ .source = source, .first = 0, .size = 0, .read_budget = &disk.read_budget };
+        try disk.append(partition, volume);
     }
+    try disk.findRoles();
+}
 
-    /// Restarts the read budget for another query of an open disk.
-    pub fn renewWork(disk: *Disk) void {
-        disk.read_budget.reads_left = reads_max;
-    }
+fn append(disk: *Disk, partition: ?partitions_module.Partition, volume: Volume) OpenError!void {
+    const content: file_system.OpenResult = if (volume.size ==
+        0) .{ .refused = .unknown } else try FileSystem.open(volume);
+    const needs = switch (content) {
+        .readable => |*readable| readable.size(),
+        .refused => 0,
+    };
+    const said = if (partition) |known| known.size else volume.size;
+    disk.parts.appendAssumeCapacity(.{
+        .partition = partition,
+        .volume = volume,
+        .content = content,
+        .is_cut = said > volume.size or needs > volume.size,
+    });
+}
 
-    pub fn system(disk: *const Disk, part: u8) ?*const FileSystem {
-        return switch (disk.parts.buffer[part].content) {
-            .readable => |*readable| readable,
-            .refused => null,
-        };
-    }
+/// Restarts the read budget for another query of an open disk.
+pub fn renewWork(disk: *Disk) void {
+    disk.read_budget.reads_left = reads_max;
+}
 
-    fn findRoles(disk: *Disk) volume_module.ReadError!void {
-        for (0..disk.parts.count) |index| {
-            const part: u8 = @intCast(index);
-            if (disk.root == null and try disk.isRoot(part)) disk.root = part;
-        }
-        const root = disk.root orelse return;
-        if (try disk.hasKernel(root, "/boot")) return;
-        for (0..disk.parts.count) |index| {
-            const part: u8 = @intCast(index);
-            if (part == root or disk.boot != null) continue;
-            if (try disk.hasKernel(part, "/")) disk.boot = part;
-        }
-    }
+pub fn system(disk: *const Disk, part: u8) ?*const FileSystem {
+    return switch (disk.parts.buffer[part].content) {
+        .readable => |*readable| readable,
+        .refused => null,
+    };
+}
 
-    fn isRoot(disk: *const Disk, part: u8) volume_module.ReadError!bool {
-        if (!try disk.has(part, "/etc", .directory)) return false;
-        for ([_][]const u8{
-            "/usr/bin",
-            "/sbin",
-            "/bin",
-        }) |path| if (try disk.has(part, path, .directory)) return true;
-        return false;
+fn findRoles(disk: *Disk) volume_module.ReadError!void {
+    for (0..disk.parts.count) |index| {
+        const part: u8 = @intCast(index);
+        if (disk.root == null and try disk.isRoot(part)) disk.root = part;
     }
+    const root = disk.root orelse return;
+    if (try disk.hasKernel(root, "/boot")) return;
+    for (0..disk.parts.count) |index| {
+        const part: u8 = @intCast(index);
+        if (part == root or disk.boot != null) continue;
+        if (try disk.hasKernel(part, "/")) disk.boot = part;
+    }
+}
 
-    /// Damaged parts count as missing; only an unreadable disk is an error.
-    pub fn has(
-        disk: *const Disk,
-        part: u8,
-        path: []const u8,
-        kind: file_system.Kind,
-    ) volume_module.ReadError!bool {
-        const found = disk.find(part, path) catch |reason| switch (reason) {
-            error.Corrupt, error.Encrypted => return false,
-            else => |other| return other,
-        } orelse return false;
-        return found.node.kind() == kind;
-    }
+fn isRoot(disk: *const Disk, part: u8) volume_module.ReadError!bool {
+    if (!try disk.has(part, "/etc", .directory)) return false;
+    for ([_][]const u8{ "/usr/bin", "/sbin", "/bin" }) |path|
+        if (try disk.has(part, path, .directory)) return true;
+    return false;
+}
 
-    fn hasKernel(disk: *const Disk, part: u8, path: []const u8) volume_module.ReadError!bool {
-        return disk.hasKernelOrError(part, path) catch |reason| switch (reason) {
-            error.Corrupt, error.Encrypted => false,
-            else => |other| other,
-        };
-    }
+/// Damaged parts count as missing; only an unreadable disk is an error.
+pub fn has(
+    disk: *const Disk,
+    part: u8,
+    path: []const u8,
+    kind: file_system.Kind,
+) volume_module.ReadError!bool {
+    const found = disk.find(part, path) catch |reason| switch (reason) {
+        error.Corrupt, error.Encrypted => return false,
+        else => |other| return other,
+    } orelse return false;
+    return found.node.kind() == kind;
+}
 
-    fn hasKernelOrError(disk: *const Disk, part: u8, path: []const u8) Error!bool {
-        const found = try disk.find(part, path) orelse return false;
-        if (found.node.kind() != .directory) return false;
-        var names: file_system.Names = try .open(disk.system(found.part).?, &found.node);
-        while (try names.next()) |name| if (std.mem.startsWith(u8, name, "vmlinuz")) return true;
-        return false;
-    }
+fn hasKernel(disk: *const Disk, part: u8, path: []const u8) volume_module.ReadError!bool {
+    return disk.hasKernelOrError(part, path) catch |reason| switch (reason) {
+        error.Corrupt, error.Encrypted => false,
+        else => |other| other,
+    };
+}
 
-    /// Finds the file of a path in a part, following symbolic links; null if missing. From the
-    /// root's file system, /boot is the boot part.
-    pub fn find(disk: *const Disk, part: u8, path: []const u8) Error!?FileRef {
-        if (disk.system(part) == null or path.len > path_size_max) return null;
-        var walk: PathResolver = .{ .disk = disk, .origin = part };
-        return walk.run(path);
-    }
+fn hasKernelOrError(disk: *const Disk, part: u8, path: []const u8) Error!bool {
+    const found = try disk.find(part, path) orelse return false;
+    if (found.node.kind() != .directory) return false;
+    var names: file_system.Names = try .open(disk.system(found.part).?, &found.node);
+    while (try names.next()) |name| if (std.mem.startsWith(u8, name, "vmlinuz")) return true;
+    return false;
+}
 
-    /// Reads a small file; null if it is missing, larger, or not a file.
-    fn readText(
-        disk: *const Disk,
-        gpa: Allocator,
-        place: *const FileRef,
-        size_max: usize,
-    ) (Error || Allocator.Error)!?[]u8 {
-        const size = place.node.size();
-        if (place.node.kind() != .file or size > size_max) return null;
-        const text = try gpa.alloc(u8, @intCast(size));
-        errdefer gpa.free(text);
-        var content: file_system.Content = .open(disk.system(place.part).?, &place.node);
-        try content.read(text, 0);
-        return text;
-    }
+/// Finds the file of a path in a part, following symbolic links; null if missing. From the
+/// root's file system, /boot is the boot part.
+pub fn find(disk: *const Disk, part: u8, path: []const u8) Error!?FileRef {
+    if (disk.system(part) == null or path.len > path_size_max) return null;
+    var walk: PathResolver = .{ .disk = disk, .origin = part };
+    return walk.run(path);
+}
 
-    pub fn readTextAt(
-        disk: *const Disk,
-        gpa: Allocator,
-        part: u8,
-        path: []const u8,
-        size_max: usize,
-    ) (Error || Allocator.Error)!?[]u8 {
-        const place = try disk.find(part, path) orelse return null;
-        return disk.readText(gpa, &place, size_max);
-    }
+/// Reads a small file; null if it is missing, larger, or not a file.
+fn readText(
+    disk: *const Disk,
+    gpa: Allocator,
+    place: *const FileRef,
+    size_max: usize,
+) (Error || Allocator.Error)!?[]u8 {
+    const size = place.node.size();
+    if (place.node.kind() != .file or size > size_max) return null;
+    const text = try gpa.alloc(u8, @intCast(size));
+    errdefer gpa.free(text);
+    var content: file_system.Content = .open(disk.system(place.part).?, &place.node);
+    try content.read(text, 0);
+    return text;
+}
 
-    /// Returns at most `names_max` names of a directory for which `isWanted` holds; none if the
-    /// directory is missing.
-    pub fn list(
-        disk: *const Disk,
-        gpa: Allocator,
-        part: u8,
-        path: []const u8,
-        isWanted: *const fn (name: []const u8) bool,
-    ) (Error || Allocator.Error)![]const []const u8 {
-        var found: std.ArrayList([]const u8) = .empty;
-        const place = try disk.find(part, path) orelse return found.items;
-        if (place.node.kind() != .directory) return found.items;
-        var names: file_system.Names = try .open(disk.system(place.part).?, &place.node);
-        while (try names.next()) |name| {
-            if (found.items.len == names_max) break;
-            if (isWanted(name)) try found.append(gpa, try gpa.dupe(u8, name));
-        }
-        return found.items;
+pub fn readTextAt(
+    disk: *const Disk,
+    gpa: Allocator,
+    part: u8,
+    path: []const u8,
+    size_max: usize,
+) (Error || Allocator.Error)!?[]u8 {
+    const place = try disk.find(part, path) orelse return null;
+    return disk.readText(gpa, &place, size_max);
+}
+
+/// Returns at most `names_max` names of a directory for which `isWanted` holds; none if the
+/// directory is missing.
+pub fn list(
+    disk: *const Disk,
+    gpa: Allocator,
+    part: u8,
+    path: []const u8,
+    isWanted: *const fn (name: []const u8) bool,
+) (Error || Allocator.Error)![]const []const u8 {
+    var found: std.ArrayList([]const u8) = .empty;
+    const place = try disk.find(part, path) orelse return found.items;
+    if (place.node.kind() != .directory) return found.items;
+    var names: file_system.Names = try .open(disk.system(place.part).?, &place.node);
+    while (try names.next()) |name| {
+        if (found.items.len == names_max) break;
+        if (isWanted(name)) try found.append(gpa, try gpa.dupe(u8, name));
     }
-};
+    return found.items;
+}
 
 pub const names_max = 256;
 
@@ -260,10 +253,8 @@ const PathResolver = struct {
     }
 
     fn begin(walk: *PathResolver) Error!void {
-        walk.stack[0] = .{
-            .part = walk.origin,
-            .node = try walk.disk.system(walk.origin).?.root(),
-        };
+        walk.stack[0] =
+            .{ .part = walk.origin, .node = try walk.disk.system(walk.origin).?.root() };
         walk.depth = 1;
     }
 

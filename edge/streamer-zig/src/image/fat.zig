@@ -56,9 +56,8 @@ pub const Fat = struct {
         const before: u64 = reserved + @as(u64, table_count) * table_sectors + root_sectors;
         if (table_sectors == 0 or before >= total) return error.NotFat;
         const clusters: u32 = @intCast((total - before) / sectors_per_cluster);
-        const width: Width = if (clusters < 4085)
-            .fat12
-        else if (clusters < 65525) .fat16 else .fat32;
+        const width: Width =
+            if (clusters < 4085) .fat12 else if (clusters < 65525) .fat16 else .fat32;
         const table_at = @as(u64, reserved) * sector_size;
         const root_at = table_at + @as(u64, table_count) * table_sectors * sector_size;
         const fat: Fat = .{
@@ -176,10 +175,8 @@ pub const File = struct {
                 return error.Corrupt;
             }
             const within = at % fat.cluster_size;
-            const part = buffer[filled..][0..@intCast(@min(
-                buffer.len - filled,
-                fat.cluster_size - within,
-            ))];
+            const part =
+                buffer[filled..][0..@intCast(@min(buffer.len - filled, fat.cluster_size - within))];
             try fat.read(
                 part,
                 fat.data_at + @as(u64, file.cluster.? - 2) * fat.cluster_size + within,

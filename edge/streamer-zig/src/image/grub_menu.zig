@@ -109,11 +109,8 @@ const Reader = struct {
         var copy = words.*;
         if (copy.next()) |title| if (std.mem.eql(u8, unquoted(title), name)) return true;
         while (copy.next()) |word| {
-            if (!std.mem.eql(u8, word, "--id") and !std.mem.eql(
-                u8,
-                word,
-                "$menuentry_id_option",
-            )) continue;
+            if (!std.mem.eql(u8, word, "--id") and !std.mem.eql(u8, word, "$menuentry_id_option"))
+                continue;
             const id = copy.next() orelse return false;
             return std.mem.eql(u8, unquoted(id), name);
         }

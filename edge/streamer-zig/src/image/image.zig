@@ -18,7 +18,7 @@
 
 pub const boot_files = @import("boot_files.zig");
 pub const BootFiles = boot_files.BootFiles;
-pub const Found = boot_files.Found;
+pub const BootFile = boot_files.BootFile;
 pub const Reason = boot_files.Reason;
 pub const find = boot_files.find;
 pub const command_line = @import("command_line.zig");
@@ -72,7 +72,6 @@ test {
     _ = grub_menu;
     _ = kernel_names;
     _ = loader_texts;
-    _ = @import("loader_entries.zig");
     _ = partitions;
     _ = stream;
     _ = version_order;

@@ -2,11 +2,10 @@
 //! them.
 
 const std = @import("std");
-const disk_module = @import("disk.zig");
+const Disk = @import("disk.zig");
 const version_order = @import("version_order.zig");
 const Allocator = std.mem.Allocator;
-const Disk = disk_module.Disk;
-const Error = disk_module.Error || Allocator.Error;
+const Error = Disk.Error || Allocator.Error;
 
 /// Followed by a version, or alone.
 const kernels = [_][]const u8{ "vmlinuz", "vmlinux", "Image" };

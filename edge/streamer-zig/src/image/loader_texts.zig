@@ -37,12 +37,10 @@ pub fn readBls(gpa: std.mem.Allocator, text: []const u8) error{OutOfMemory}!?Ent
             var paths = std.mem.tokenizeAny(u8, value, " \t");
             while (paths.next()) |path| if (path[0] != '$') entry.addInitrd(path);
         }
-        if (std.mem.eql(u8, key, "options")) entry.options =
-            if (entry.options.len == 0) value else try std.mem.concat(
-                gpa,
-                u8,
-                &.{ entry.options, " ", value },
-            );
+        if (std.mem.eql(u8, key, "options"))
+            entry.options = if (entry.options.len == 0) value else try std.mem.concat(gpa, u8, &.{
+                entry.options, " ", value,
+            });
     }
     return if (entry.kernel.len > 0) entry else null;
 }
@@ -86,10 +84,8 @@ pub fn readExtlinux(text: []const u8) ?Entry {
         } else if (is(key, "append")) {
             entry.options = value;
             var words: command_line.Words = .{ .text = value };
-            while (words.next()) |word| if (std.mem.startsWith(u8, word, "initrd=")) addList(
-                &entry,
-                word["initrd=".len..],
-            );
+            while (words.next()) |word|
+                if (std.mem.startsWith(u8, word, "initrd=")) addList(&entry, word["initrd=".len..]);
         } else if (is(key, "initrd")) addList(&entry, value);
     }
 }

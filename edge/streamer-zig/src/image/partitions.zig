@@ -123,12 +123,8 @@ fn readLogical(disk: *const Volume, layout: *Layout, extended: u64) Error!void {
             else => return reason,
         };
         const entries = partition_table.mbrEntries(&sector) orelse return;
-        if (!entries[0].isEmpty() and !entries[0].isExtended()) try append(
-            layout,
-            &entries[0],
-            at,
-            @intCast(5 + index),
-        );
+        if (!entries[0].isEmpty() and !entries[0].isExtended())
+            try append(layout, &entries[0], at, @intCast(5 + index));
         if (entries[1].isEmpty() or !entries[1].isExtended()) return;
         at = extended + entries[1].first;
     }
@@ -289,12 +285,8 @@ fn writeTestHeader(
 
 test "a GPT is read from its copy at the end of the disk if the first is damaged" {
     var disk = testGpt();
-    const wanted: Partition = .{
-        .number = 2,
-        .first = 34 * 512,
-        .size = 64 * 512,
-        .purpose = .linux,
-    };
+    const wanted: Partition =
+        .{ .number = 2, .first = 34 * 512, .size = 64 * 512, .purpose = .linux };
     const whole = try readBytes(&disk);
     try testing.expectEqual(Table.gpt, whole.table);
     try testing.expectEqualSlices(Partition, &.{wanted}, whole.partitions.constSlice());

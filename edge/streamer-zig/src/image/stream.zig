@@ -2,42 +2,41 @@
 
 const std = @import("std");
 const boot_files = @import("boot_files.zig");
-const disk_module = @import("disk.zig");
+const Disk = @import("disk.zig");
 const file_system = @import("file_system.zig");
-const Disk = disk_module.Disk;
 
-pub const Error = disk_module.Error;
+pub const Error = Disk.Error;
 
 /// `disk` and `found` must not move.
-pub const Stream = struct {
-    disk: *Disk,
-    content: file_system.Content,
-    size: u64,
-    at: u64 = 0,
+pub const Stream = @This();
 
-    pub fn open(disk: *Disk, found: *const boot_files.Found) Stream {
-        return .{
-            .disk = disk,
-            .content = .open(disk.system(found.place.part).?, &found.place.node),
-            .size = found.size(),
-        };
-    }
+disk: *Disk,
+content: file_system.Content,
+size: u64,
+at: u64 = 0,
 
-    /// Returns how much of `buffer` was filled; 0 only at the end.
-    pub fn read(stream: *Stream, buffer: []u8) Error!usize {
-        const size: usize = @intCast(@min(buffer.len, stream.size - stream.at));
-        if (size == 0) return 0;
-        stream.disk.renewWork();
-        try stream.content.read(buffer[0..size], stream.at);
-        stream.at += size;
-        return size;
-    }
-};
+pub fn open(disk: *Disk, found: *const boot_files.BootFile) Stream {
+    return .{
+        .disk = disk,
+        .content = .open(disk.system(found.place.part).?, &found.place.node),
+        .size = found.size(),
+    };
+}
+
+/// Returns how much of `buffer` was filled; 0 only at the end.
+pub fn read(stream: *Stream, buffer: []u8) Error!usize {
+    const size: usize = @intCast(@min(buffer.len, stream.size - stream.at));
+    if (size == 0) return 0;
+    stream.disk.renewWork();
+    try stream.content.read(buffer[0..size], stream.at);
+    stream.at += size;
+    return size;
+}
 
 /// Writes the whole file; `buffer` limits each read.
 pub fn copy(
     disk: *Disk,
-    found: *const boot_files.Found,
+    found: *const boot_files.BootFile,
     writer: *std.Io.Writer,
     buffer: []u8,
 ) (Error || std.Io.Writer.Error)!void {

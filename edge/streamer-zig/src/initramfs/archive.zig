@@ -4,7 +4,7 @@ const std = @import("std");
 const assert = std.debug.assert;
 const Writer = std.Io.Writer;
 const wire = @import("wire");
-const CpioWriter = @import("cpio.zig").CpioWriter;
+const CpioWriter = @import("cpio.zig");
 
 /// The boot scripts, here and in the initramfs that a prepared system builds for itself.
 pub const init_script = @embedFile("init.sh");
@@ -148,10 +148,8 @@ test "a module's folders come before it, each once" {
 test "an edge can read the mark" {
     var buffer: [1024]u8 = undefined;
     var writer: Writer = .fixed(&buffer);
-    const size = try writeMark(
-        &writer,
-        &.{ .release = .init("6.1.0-53-amd64"), .architecture = .aarch64 },
-    );
+    const size =
+        try writeMark(&writer, &.{ .release = .init("6.1.0-53-amd64"), .architecture = .aarch64 });
     try testing.expectEqual(writer.end, size);
     // The kernel looks for the next archive at a multiple of four.
     try testing.expectEqual(0, size % 4);

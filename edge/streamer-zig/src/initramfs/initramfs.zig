@@ -4,7 +4,7 @@
 pub const archive = @import("archive.zig");
 pub const elf = @import("elf.zig");
 pub const module_choice = @import("module_choice.zig");
-pub const ModuleTable = @import("module_table.zig").ModuleTable;
+pub const ModuleTable = @import("module_table.zig");
 pub const unpack = @import("unpack.zig").unpack;
 pub const module_table = @import("module_table.zig");
 

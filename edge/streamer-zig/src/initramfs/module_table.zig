@@ -29,100 +29,97 @@ pub const Module = struct {
 
 pub const Availability = enum { module, built_in, absent };
 
-pub const ModuleTable = struct {
-    modules: std.array_hash_map.String(Module) = .empty,
-    built_in: std.array_hash_map.String(void) = .empty,
-    /// Soft dependencies: modules that should be loaded first; name to names.
-    wanted_before: std.array_hash_map.String([]const u8) = .empty,
-    alias: []const u8,
+pub const ModuleTable = @This();
 
-    pub const Error = Allocator.Error || error{BadModuleList};
+modules: std.array_hash_map.String(Module) = .empty,
+built_in: std.array_hash_map.String(void) = .empty,
+/// Soft dependencies: modules that should be loaded first; name to names.
+wanted_before: std.array_hash_map.String([]const u8) = .empty,
+alias: []const u8,
 
-    /// Everything is in `arena` and in the sources.
-    pub fn parse(arena: Allocator, sources: Sources) Error!ModuleTable {
-        var table: ModuleTable = .{ .alias = sources.alias };
-        var dep_lines = std.mem.tokenizeScalar(u8, sources.dep, '\n');
-        while (dep_lines.next()) |line| {
-            const colon = std.mem.findScalar(u8, line, ':') orelse return error.BadModuleList;
-            const path = line[0..colon];
-            const name = try nameOf(arena, path);
-            try table.modules.put(
-                arena,
-                name,
-                .{ .name = name, .path = path, .needs = line[colon + 1 ..] },
-            );
-        }
-        var builtin_lines = std.mem.tokenizeScalar(u8, sources.builtin, '\n');
-        while (builtin_lines.next()) |path| try table.built_in.put(
+pub const Error = Allocator.Error || error{BadModuleList};
+
+/// Everything is in `arena` and in the sources.
+pub fn parse(arena: Allocator, sources: Sources) Error!ModuleTable {
+    var table: ModuleTable = .{ .alias = sources.alias };
+    var dep_lines = std.mem.tokenizeScalar(u8, sources.dep, '\n');
+    while (dep_lines.next()) |line| {
+        const colon = std.mem.findScalar(u8, line, ':') orelse return error.BadModuleList;
+        const path = line[0..colon];
+        const name = try nameOf(arena, path);
+        try table.modules.put(
             arena,
-            try nameOf(arena, path),
-            {},
+            name,
+            .{ .name = name, .path = path, .needs = line[colon + 1 ..] },
         );
-        var softdep_lines = std.mem.tokenizeScalar(u8, sources.softdep, '\n');
-        while (softdep_lines.next()) |line| {
-            const rest = std.mem.cutPrefix(u8, line, "softdep ") orelse continue;
-            const space = std.mem.findScalar(u8, rest, ' ') orelse continue;
-            const before = std.mem.cutPrefix(u8, rest[space + 1 ..], "pre: ") orelse continue;
-            const end = std.mem.find(u8, before, "post:") orelse before.len;
-            try table.wanted_before.put(arena, rest[0..space], before[0..end]);
-        }
-        return table;
     }
-
-    pub fn availability(table: *const ModuleTable, name: []const u8) Availability {
-        if (table.modules.contains(name)) return .module;
-        return if (table.built_in.contains(name)) .built_in else .absent;
+    var builtin_lines = std.mem.tokenizeScalar(u8, sources.builtin, '\n');
+    while (builtin_lines.next()) |path| try table.built_in.put(
+        arena,
+        try nameOf(arena, path),
+        {},
+    );
+    var softdep_lines = std.mem.tokenizeScalar(u8, sources.softdep, '\n');
+    while (softdep_lines.next()) |line| {
+        const rest = std.mem.cutPrefix(u8, line, "softdep ") orelse continue;
+        const space = std.mem.findScalar(u8, rest, ' ') orelse continue;
+        const before = std.mem.cutPrefix(u8, rest[space + 1 ..], "pre: ") orelse continue;
+        const end = std.mem.find(u8, before, "post:") orelse before.len;
+        try table.wanted_before.put(arena, rest[0..space], before[0..end]);
     }
+    return table;
+}
 
-    /// Selects a module and its dependencies; returns false if it is not a module (built in, or
-    /// missing).
-    pub fn choose(table: *ModuleTable, arena: Allocator, name: []const u8) Error!bool {
-        const module = table.modules.getPtr(name) orelse return false;
-        if (module.is_chosen) return true;
-        module.is_chosen = true;
+pub fn availability(table: *const ModuleTable, name: []const u8) Availability {
+    if (table.modules.contains(name)) return .module;
+    return if (table.built_in.contains(name)) .built_in else .absent;
+}
+
+/// Selects a module and its dependencies; returns false if it is not a module (built in, or
+/// missing).
+pub fn choose(table: *ModuleTable, arena: Allocator, name: []const u8) Error!bool {
+    const module = table.modules.getPtr(name) orelse return false;
+    if (module.is_chosen) return true;
+    module.is_chosen = true;
+    var needs = std.mem.tokenizeScalar(u8, module.needs, ' ');
+    while (needs.next()) |path| _ = try table.choose(arena, try nameOf(arena, path));
+    var before = std.mem.tokenizeScalar(u8, table.wanted_before.get(name) orelse "", ' ');
+    while (before.next()) |wanted| _ = try table.choose(arena, try normalised(arena, wanted));
+    return true;
+}
+
+/// Writes modules.dep of the selected modules, with paths as in the archive (never compressed).
+/// Soft dependencies become dependencies, since busybox's modprobe knows no soft ones.
+pub fn writeDep(
+    table: *const ModuleTable,
+    arena: Allocator,
+    writer: *std.Io.Writer,
+) (Error || std.Io.Writer.Error)!void {
+    for (table.modules.values()) |module| {
+        if (!module.is_chosen) continue;
+        try writer.print("{s}:", .{plainPath(module.path)});
         var needs = std.mem.tokenizeScalar(u8, module.needs, ' ');
-        while (needs.next()) |path| _ = try table.choose(arena, try nameOf(arena, path));
-        var before = std.mem.tokenizeScalar(u8, table.wanted_before.get(name) orelse "", ' ');
-        while (before.next()) |wanted| _ = try table.choose(arena, try normalised(arena, wanted));
-        return true;
-    }
-
-    /// Writes modules.dep of the selected modules, with paths as in the archive (never compressed).
-    /// Soft dependencies become dependencies, since busybox's modprobe knows no soft ones.
-    pub fn writeDep(
-        table: *const ModuleTable,
-        arena: Allocator,
-        writer: *std.Io.Writer,
-    ) (Error || std.Io.Writer.Error)!void {
-        for (table.modules.values()) |module| {
-            if (!module.is_chosen) continue;
-            try writer.print("{s}:", .{plainPath(module.path)});
-            var needs = std.mem.tokenizeScalar(u8, module.needs, ' ');
-            while (needs.next()) |path| try writer.print(" {s}", .{plainPath(path)});
-            var before = std.mem.tokenizeScalar(
-                u8,
-                table.wanted_before.get(module.name) orelse "",
-                ' ',
-            );
-            while (before.next()) |wanted| {
-                const first = table.modules.get(try normalised(arena, wanted)) orelse continue;
-                try writer.print(" {s}", .{plainPath(first.path)});
-            }
-            try writer.writeByte('\n');
+        while (needs.next()) |path| try writer.print(" {s}", .{plainPath(path)});
+        var before =
+            std.mem.tokenizeScalar(u8, table.wanted_before.get(module.name) orelse "", ' ');
+        while (before.next()) |wanted| {
+            const first = table.modules.get(try normalised(arena, wanted)) orelse continue;
+            try writer.print(" {s}", .{plainPath(first.path)});
         }
+        try writer.writeByte('\n');
     }
+}
 
-    /// Writes the lines of modules.alias that lead to selected modules.
-    pub fn writeAlias(table: *const ModuleTable, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        var lines = std.mem.tokenizeScalar(u8, table.alias, '\n');
-        while (lines.next()) |line| {
-            if (!std.mem.startsWith(u8, line, "alias ")) continue;
-            const space = std.mem.findScalarLast(u8, line, ' ').?;
-            const module = table.modules.get(line[space + 1 ..]) orelse continue;
-            if (module.is_chosen) try writer.print("{s}\n", .{line});
-        }
+/// Writes the lines of modules.alias that lead to selected modules.
+pub fn writeAlias(table: *const ModuleTable, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    var lines = std.mem.tokenizeScalar(u8, table.alias, '\n');
+    while (lines.next()) |line| {
+        if (!std.mem.startsWith(u8, line, "alias ")) continue;
+        const space = std.mem.findScalarLast(u8, line, ' ').?;
+        const module = table.modules.get(line[space + 1 ..]) orelse continue;
+        if (module.is_chosen) try writer.print("{s}\n", .{line});
     }
-};
+}
 
 /// Compression of a module's file, by its name.
 pub const Packing = enum {

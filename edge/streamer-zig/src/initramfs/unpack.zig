@@ -35,10 +35,8 @@ fn unpackAny(arena: Allocator, packing: Packing, content: []const u8) ![]const u
         },
         .zstd => {
             const options: std.compress.zstd.Decompress.Options = .{};
-            const window = try arena.alloc(
-                u8,
-                options.window_len + std.compress.zstd.block_size_max,
-            );
+            const window =
+                try arena.alloc(u8, options.window_len + std.compress.zstd.block_size_max);
             var unpacker: std.compress.zstd.Decompress = .init(&in, window, options);
             return unpacker.reader.allocRemaining(arena, limit);
         },

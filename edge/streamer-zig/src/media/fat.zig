@@ -107,9 +107,8 @@ const VolumeWriter = struct {
             .folder => |children| {
                 const chain = writer.allocate(folderClusters(children));
                 directory.add(.{ .name = node.name, .kind = .folder, .cluster = chain.first });
-                var inner: fat_directory.Writer = .{
-                    .bytes = writer.bytesOf(chain, @as(usize, chain.count) * sector_size),
-                };
+                var inner: fat_directory.Writer =
+                    .{ .bytes = writer.bytesOf(chain, @as(usize, chain.count) * sector_size) };
                 // Cluster 0 means the root.
                 inner.dots(chain.first, own_cluster orelse 0);
                 writer.addAll(&inner, children, chain.first);

@@ -44,11 +44,8 @@ pub fn build(arena: Allocator, content: Content) Error![]u8 {
         .{ .name = "UEFI.IMG", .content = efi },
     };
     const catalog_file, const program_file, const efi_file = .{ &files[0], &files[3], &files[6] };
-    const volume: iso9660.Volume = .{
-        .label = "BOOTFARM",
-        .folder_name = "ISOLINUX",
-        .files = &files,
-    };
+    const volume: iso9660.Volume =
+        .{ .label = "BOOTFARM", .folder_name = "ISOLINUX", .files = &files };
     volume.place();
     const others_end = @as(usize, efi_file.sector) * iso9660.sector_size;
     const efi_begin = std.mem.alignForward(usize, others_end, mib);

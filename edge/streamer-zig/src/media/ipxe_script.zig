@@ -100,9 +100,7 @@ fn writeAddress(writer: *Writer, fixed: ?FixedAddress) Writer.Error!void {
     try writer.print("set net${{card}}/gateway {f}\n", .{address.gateway});
     try writer.writeAll("set bootfarm_words BOOTIF=01-${net${card}/mac:hexhyp}");
     try writer.print(" bootfarm.address={f}/{d},{f}\n", .{
-        address.ip,
-        address.prefix,
-        address.gateway,
+        address.ip, address.prefix, address.gateway,
     });
 }
 
@@ -186,8 +184,7 @@ test "a fixed address is set on the card and passed to the kernel" {
         .prefix = 22,
         .gateway = .init(192, 168, 0, 1),
     } }, &buffer);
-    const wanted = "set net${card}/ip 192.168.1.20\n" ++
-        "set net${card}/netmask 255.255.252.0\n" ++
+    const wanted = "set net${card}/ip 192.168.1.20\n" ++ "set net${card}/netmask 255.255.252.0\n" ++
         "set net${card}/gateway 192.168.0.1\n" ++
         "set bootfarm_words BOOTIF=01-${net${card}/mac:hexhyp} " ++
         "bootfarm.address=192.168.1.20/22,192.168.0.1\n";

@@ -19,11 +19,8 @@ const keys = "\x02chain file:/EFI/BOOT/autoexec.ipxe\r";
 var typed_count: usize = 0;
 var own_input: ?*Input = null;
 var own_handle: ?uefi.Handle = null;
-var typing: Input = .{
-    ._reset = reset,
-    ._read_key_stroke = readKeyStroke,
-    .wait_for_key = undefined,
-};
+var typing: Input =
+    .{ ._reset = reset, ._read_key_stroke = readKeyStroke, .wait_for_key = undefined };
 
 /// Nobody is there to read a stack trace.
 pub const panic = std.debug.no_panic;

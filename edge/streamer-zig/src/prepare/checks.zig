@@ -4,8 +4,7 @@
 const std = @import("std");
 const builtin = @import("builtin");
 const initramfs = @import("initramfs");
-const root_directory = @import("root_directory.zig");
-const RootDirectory = root_directory.RootDirectory;
+const RootDirectory = @import("root_directory.zig");
 const Allocator = std.mem.Allocator;
 
 const releases_max = 16;
@@ -60,8 +59,7 @@ fn lookOrFail(root: RootDirectory, arena: Allocator) error{OutOfMemory}!Result {
     // Every Debian has it, and it is never a script.
     const dpkg = try read(root, arena, "usr/bin/dpkg", program_size_max) orelse
         return refuse(.{ .unreadable = "/usr/bin/dpkg" });
-    const facts = initramfs.elf.facts(dpkg) catch
-        return refuse(.{ .unreadable = "/usr/bin/dpkg" });
+    const facts = initramfs.elf.facts(dpkg) catch return refuse(.{ .unreadable = "/usr/bin/dpkg" });
     if (facts.machine != machine) return refuse(.{ .other_machine = facts.machine });
     if (!root.exists("usr/sbin/update-initramfs")) return refuse(.no_initramfs_tools);
     const busybox = try read(root, arena, "usr/bin/busybox", program_size_max) orelse
@@ -198,7 +196,7 @@ test "a module is found as a file, compressed and built in, but not by the end o
 
 /// A root that passes every check.
 const TestSystem = struct {
-    t: root_directory.TestRoot,
+    t: RootDirectory.TestRoot,
     arena: std.heap.ArenaAllocator,
 
     fn init() !TestSystem {
@@ -207,16 +205,10 @@ const TestSystem = struct {
         try root.write("etc/os-release", 0o644, "PRETTY_NAME=\"Debian 12\"\nID=debian\n");
         try root.write("usr/bin/dpkg", 0o755, &programOf(machine));
         try root.write("usr/sbin/update-initramfs", 0o755, "");
-        const applets = try std.mem.join(
-            system.arena.allocator(),
-            "\x00",
-            &initramfs.archive.applets,
-        );
-        const busybox = try std.mem.concat(
-            system.arena.allocator(),
-            u8,
-            &.{ "\x00", applets, "\x00" },
-        );
+        const applets =
+            try std.mem.join(system.arena.allocator(), "\x00", &initramfs.archive.applets);
+        const busybox =
+            try std.mem.concat(system.arena.allocator(), u8, &.{ "\x00", applets, "\x00" });
         try root.write("usr/bin/busybox", 0o755, busybox);
         try root.write("boot/vmlinuz-6.1.0", 0o644, "");
         try root.write(

@@ -149,9 +149,8 @@ const hook = hook: {
 const testing = std.testing;
 
 test "the hook asks for every driver and every program of busybox but modprobe" {
-    for (module_choice.required) |required| try testing.expect(
-        std.mem.find(u8, hook, required.name) != null,
-    );
+    for (module_choice.required) |required|
+        try testing.expect(std.mem.find(u8, hook, required.name) != null);
     try testing.expect(std.mem.find(u8, hook, " r8169 ") != null);
     try testing.expect(std.mem.find(u8, hook, " udhcpc ") != null);
     try testing.expect(std.mem.find(u8, hook, " modprobe") == null);

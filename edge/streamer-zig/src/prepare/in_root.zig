@@ -3,7 +3,7 @@
 
 const std = @import("std");
 const linux = std.os.linux;
-const RootDirectory = @import("root_directory.zig").RootDirectory;
+const RootDirectory = @import("root_directory.zig");
 
 pub const Error = error{
     /// It could not be started.

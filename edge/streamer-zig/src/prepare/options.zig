@@ -2,62 +2,61 @@
 
 const std = @import("std");
 
-pub const Options = struct {
-    /// The root to prepare; `/` is the running system.
-    root: [:0]const u8 = "/",
-    /// `ram=SIZE` or `ram=PERCENT%`; null keeps the root's choice, or uses `write_cache_default`.
-    write_cache: ?[]const u8 = null,
-    is_dry_run: bool = false,
-    is_undo: bool = false,
-    makes_initramfs: bool = true,
+pub const Options = @This();
 
-    pub const write_cache_default = "ram=50%";
-    /// Leaves space for a path inside the root.
-    const root_size_max = 1024;
+/// The root to prepare; `/` is the running system.
+root: [:0]const u8 = "/",
+/// `ram=SIZE` or `ram=PERCENT%`; null keeps the root's choice, or uses `write_cache_default`.
+write_cache: ?[]const u8 = null,
+is_dry_run: bool = false,
+is_undo: bool = false,
+makes_initramfs: bool = true,
 
-    pub const Error = error{
-        UnknownOption,
-        ValueMissing,
-        RootInvalid,
-        WriteCacheInvalid,
-        Contradiction,
-    };
+pub const write_cache_default = "ram=50%";
+/// Leaves space for a path inside the root.
+const root_size_max = 1024;
 
-    /// Sets `last_word` to the wrong word, for the message.
-    pub fn parse(words: []const [*:0]const u8, last_word: *[]const u8) Error!Options {
-        var options: Options = .{};
-        var index: usize = 0;
-        while (index < words.len) : (index += 1) {
-            const word = std.mem.span(words[index]);
-            last_word.* = word;
-            if (std.mem.eql(u8, word, "--dry-run")) options.is_dry_run = true //
-            else if (std.mem.eql(u8, word, "--undo")) options.is_undo = true //
-            else if (std.mem.eql(u8, word, "--no-initramfs")) options.makes_initramfs = false //
-            else if (std.mem.eql(u8, word, "--root")) {
-                options.root = try valueAfter(words, &index);
-                if (options.root.len == 0 or options.root.len > root_size_max)
-                    return error.RootInvalid;
-            } else if (std.mem.eql(u8, word, "--write-cache")) {
-                options.write_cache = try valueAfter(words, &index);
-                last_word.* = options.write_cache.?;
-                if (!isWriteCache(options.write_cache.?)) return error.WriteCacheInvalid;
-            } else return error.UnknownOption;
-        }
-        if (options.is_undo and options.write_cache != null) return error.Contradiction;
-        return options;
-    }
-
-    pub fn explain(reason: Error) []const u8 {
-        return switch (reason) {
-            error.UnknownOption => "prepare has no such option; see bootfarm-target prepare --help",
-            error.ValueMissing => "this option needs a value",
-            error.RootInvalid => "--root is the directory of a root file system",
-            error.WriteCacheInvalid => "--write-cache is ram=SIZE with k, m or g behind the " ++
-                "number, such as ram=2g, or ram=1% to ram=95% of the machine's memory",
-            error.Contradiction => "--undo removes the write cache too; leave one of them out",
-        };
-    }
+pub const Error = error{
+    UnknownOption,
+    ValueMissing,
+    RootInvalid,
+    WriteCacheInvalid,
+    Contradiction,
 };
+
+/// Sets `last_word` to the wrong word, for the message.
+pub fn parse(words: []const [*:0]const u8, last_word: *[]const u8) Error!Options {
+    var options: Options = .{};
+    var index: usize = 0;
+    while (index < words.len) : (index += 1) {
+        const word = std.mem.span(words[index]);
+        last_word.* = word;
+        if (std.mem.eql(u8, word, "--dry-run")) options.is_dry_run = true //
+        else if (std.mem.eql(u8, word, "--undo")) options.is_undo = true //
+        else if (std.mem.eql(u8, word, "--no-initramfs")) options.makes_initramfs = false //
+        else if (std.mem.eql(u8, word, "--root")) {
+            options.root = try valueAfter(words, &index);
+            if (options.root.len == 0 or options.root.len > root_size_max) return error.RootInvalid;
+        } else if (std.mem.eql(u8, word, "--write-cache")) {
+            options.write_cache = try valueAfter(words, &index);
+            last_word.* = options.write_cache.?;
+            if (!isWriteCache(options.write_cache.?)) return error.WriteCacheInvalid;
+        } else return error.UnknownOption;
+    }
+    if (options.is_undo and options.write_cache != null) return error.Contradiction;
+    return options;
+}
+
+pub fn explain(reason: Error) []const u8 {
+    return switch (reason) {
+        error.UnknownOption => "prepare has no such option; see bootfarm-target prepare --help",
+        error.ValueMissing => "this option needs a value",
+        error.RootInvalid => "--root is the directory of a root file system",
+        error.WriteCacheInvalid => "--write-cache is ram=SIZE with k, m or g behind the " ++
+            "number, such as ram=2g, or ram=1% to ram=95% of the machine's memory",
+        error.Contradiction => "--undo removes the write cache too; leave one of them out",
+    };
+}
 
 fn valueAfter(words: []const [*:0]const u8, index: *usize) Options.Error![:0]const u8 {
     if (index.* + 1 == words.len) return error.ValueMissing;

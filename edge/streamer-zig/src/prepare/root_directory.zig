@@ -31,154 +31,154 @@ const OpenHow = extern struct {
     const resolve_in_root = 0x10;
 };
 
-pub const RootDirectory = struct {
-    fd: i32,
+pub const RootDirectory = @This();
 
-    /// `path` is a directory of the running system.
-    pub fn open(path: [*:0]const u8) Error!RootDirectory {
-        const flags: linux.O = .{ .DIRECTORY = true, .CLOEXEC = true };
-        return .{ .fd = @intCast(try check(linux.open(path, flags, 0))) };
-    }
+fd: i32,
 
-    pub fn close(root: RootDirectory) void {
-        sys.close(root.fd);
-    }
+/// `path` is a directory of the running system.
+pub fn open(path: [*:0]const u8) Error!RootDirectory {
+    const flags: linux.O = .{ .DIRECTORY = true, .CLOEXEC = true };
+    return .{ .fd = @intCast(try check(linux.open(path, flags, 0))) };
+}
 
-    pub fn openFile(root: RootDirectory, path: []const u8, flags: linux.O) Error!i32 {
-        var buffer: PathBuffer = undefined;
-        var with_cloexec = flags;
-        with_cloexec.CLOEXEC = true;
-        const how: OpenHow = .{ .flags = @as(u32, @bitCast(with_cloexec)) };
-        return @intCast(try check(linux.syscall4(
-            .openat2,
-            @as(u32, @bitCast(root.fd)),
-            @intFromPtr(try terminated(&buffer, path)),
-            @intFromPtr(&how),
-            @sizeOf(OpenHow),
-        )));
-    }
+pub fn close(root: RootDirectory) void {
+    sys.close(root.fd);
+}
 
-    pub fn exists(root: RootDirectory, path: []const u8) bool {
-        const fd = root.openFile(path, .{ .PATH = true }) catch return false;
-        sys.close(fd);
-        return true;
-    }
+pub fn openFile(root: RootDirectory, path: []const u8, flags: linux.O) Error!i32 {
+    var buffer: PathBuffer = undefined;
+    var with_cloexec = flags;
+    with_cloexec.CLOEXEC = true;
+    const how: OpenHow = .{ .flags = @as(u32, @bitCast(with_cloexec)) };
+    return @intCast(try check(linux.syscall4(
+        .openat2,
+        @as(u32, @bitCast(root.fd)),
+        @intFromPtr(try terminated(&buffer, path)),
+        @intFromPtr(&how),
+        @sizeOf(OpenHow),
+    )));
+}
 
-    /// Reads the whole file, up to `size_max` bytes.
-    pub fn read(
-        root: RootDirectory,
-        gpa: std.mem.Allocator,
-        path: []const u8,
-        size_max: usize,
-    ) (Error || error{OutOfMemory})![]u8 {
-        const fd = try root.openFile(path, .{});
+pub fn exists(root: RootDirectory, path: []const u8) bool {
+    const fd = root.openFile(path, .{ .PATH = true }) catch return false;
+    sys.close(fd);
+    return true;
+}
+
+/// Reads the whole file, up to `size_max` bytes.
+pub fn read(
+    root: RootDirectory,
+    gpa: std.mem.Allocator,
+    path: []const u8,
+    size_max: usize,
+) (Error || error{OutOfMemory})![]u8 {
+    const fd = try root.openFile(path, .{});
+    defer sys.close(fd);
+    var stat: linux.Statx = undefined;
+    _ = try check(linux.statx(fd, "", linux.AT.EMPTY_PATH, .{ .SIZE = true }, &stat));
+    // Files of /proc and /sys have no size; nothing here reads them.
+    if (stat.size > size_max) return error.Failed;
+    const content = try gpa.alloc(u8, @intCast(stat.size));
+    const size = sys.readAt(fd, content, 0) catch return error.Failed;
+    return content[0..size];
+}
+
+/// Makes missing directories, and writes the file completely or not at all.
+pub fn write(root: RootDirectory, path: []const u8, mode: u32, content: []const u8) Error!void {
+    const parent = try root.makeDirectories(std.fs.path.dirnamePosix(path) orelse "");
+    defer sys.close(parent);
+    const part = ".bootfarm-part";
+    const flags: linux.O = .{
+        .ACCMODE = .WRONLY,
+        .CREAT = true,
+        .TRUNC = true,
+        .NOFOLLOW = true,
+        .CLOEXEC = true,
+    };
+    const fd: i32 = @intCast(try check(linux.openat(parent, part, flags, 0o600)));
+    errdefer _ = linux.unlinkat(parent, part, 0);
+    {
         defer sys.close(fd);
-        var stat: linux.Statx = undefined;
-        _ = try check(linux.statx(fd, "", linux.AT.EMPTY_PATH, .{ .SIZE = true }, &stat));
-        // Files of /proc and /sys have no size; nothing here reads them.
-        if (stat.size > size_max) return error.Failed;
-        const content = try gpa.alloc(u8, @intCast(stat.size));
-        const size = sys.readAt(fd, content, 0) catch return error.Failed;
-        return content[0..size];
+        sys.writeAll(fd, content) catch return error.Failed;
+        _ = try check(linux.fchmod(fd, mode));
+        _ = try check(linux.fsync(fd));
     }
+    var buffer: PathBuffer = undefined;
+    const name = try terminated(&buffer, std.fs.path.basenamePosix(path));
+    _ = try check(linux.renameat(parent, part, parent, name));
+}
 
-    /// Makes missing directories, and writes the file completely or not at all.
-    pub fn write(root: RootDirectory, path: []const u8, mode: u32, content: []const u8) Error!void {
-        const parent = try root.makeDirectories(std.fs.path.dirnamePosix(path) orelse "");
-        defer sys.close(parent);
-        const part = ".bootfarm-part";
-        const flags: linux.O = .{
-            .ACCMODE = .WRONLY,
-            .CREAT = true,
-            .TRUNC = true,
-            .NOFOLLOW = true,
-            .CLOEXEC = true,
+/// Removes a file, and its directory if that is empty then.
+pub fn remove(root: RootDirectory, path: []const u8) Error!void {
+    const folder = std.fs.path.dirnamePosix(path) orelse "";
+    try root.unlink(folder, std.fs.path.basenamePosix(path), 0);
+}
+
+/// Removes a directory if it is empty.
+pub fn removeEmpty(root: RootDirectory, path: []const u8) void {
+    const folder = std.fs.path.dirnamePosix(path) orelse "";
+    const flag_directory = linux.AT.REMOVEDIR;
+    root.unlink(folder, std.fs.path.basenamePosix(path), flag_directory) catch {};
+}
+
+fn unlink(root: RootDirectory, folder: []const u8, name: []const u8, flags: u32) Error!void {
+    const parent = try root.openFolder(folder);
+    defer sys.close(parent);
+    var buffer: PathBuffer = undefined;
+    _ = try check(linux.unlinkat(parent, try terminated(&buffer, name), flags));
+}
+
+fn openFolder(root: RootDirectory, path: []const u8) Error!i32 {
+    return root.openFile(if (path.len == 0) "." else path, .{ .DIRECTORY = true });
+}
+
+/// Opens the last directory of the path.
+fn makeDirectories(root: RootDirectory, path: []const u8) Error!i32 {
+    var made = try root.openFolder("");
+    var names = std.mem.tokenizeScalar(u8, path, '/');
+    while (names.next()) |name| {
+        errdefer sys.close(made);
+        const so_far = path[0..names.index];
+        const next = root.openFolder(so_far) catch |reason| switch (reason) {
+            error.NotThere => next: {
+                var buffer: PathBuffer = undefined;
+                _ = try check(linux.mkdirat(made, try terminated(&buffer, name), 0o755));
+                break :next try root.openFolder(so_far);
+            },
+            else => return reason,
         };
-        const fd: i32 = @intCast(try check(linux.openat(parent, part, flags, 0o600)));
-        errdefer _ = linux.unlinkat(parent, part, 0);
-        {
-            defer sys.close(fd);
-            sys.writeAll(fd, content) catch return error.Failed;
-            _ = try check(linux.fchmod(fd, mode));
-            _ = try check(linux.fsync(fd));
+        sys.close(made);
+        made = next;
+    }
+    return made;
+}
+
+/// Returns at most `names_max` names of a directory in any order, without `.` and `..`.
+pub fn list(
+    root: RootDirectory,
+    arena: std.mem.Allocator,
+    path: []const u8,
+) (Error || error{OutOfMemory})![]const []const u8 {
+    const names_max = 4096;
+    const fd = try root.openFolder(path);
+    defer sys.close(fd);
+    var names: std.ArrayList([]const u8) = .empty;
+    var buffer: [8192]u8 align(@alignOf(linux.dirent64)) = undefined;
+    while (names.items.len < names_max) {
+        const size = try check(linux.getdents64(fd, &buffer, buffer.len));
+        if (size == 0) break;
+        var at: usize = 0;
+        while (at < size) {
+            const entry: *align(1) const linux.dirent64 = @ptrCast(buffer[at..]);
+            const name_at = at + @offsetOf(linux.dirent64, "name");
+            const name = std.mem.sliceTo(buffer[name_at .. at + entry.reclen], 0);
+            at += entry.reclen;
+            if (std.mem.eql(u8, name, ".") or std.mem.eql(u8, name, "..")) continue;
+            try names.append(arena, try arena.dupe(u8, name));
         }
-        var buffer: PathBuffer = undefined;
-        const name = try terminated(&buffer, std.fs.path.basenamePosix(path));
-        _ = try check(linux.renameat(parent, part, parent, name));
     }
-
-    /// Removes a file, and its directory if that is empty then.
-    pub fn remove(root: RootDirectory, path: []const u8) Error!void {
-        const folder = std.fs.path.dirnamePosix(path) orelse "";
-        try root.unlink(folder, std.fs.path.basenamePosix(path), 0);
-    }
-
-    /// Removes a directory if it is empty.
-    pub fn removeEmpty(root: RootDirectory, path: []const u8) void {
-        const folder = std.fs.path.dirnamePosix(path) orelse "";
-        const flag_directory = linux.AT.REMOVEDIR;
-        root.unlink(folder, std.fs.path.basenamePosix(path), flag_directory) catch {};
-    }
-
-    fn unlink(root: RootDirectory, folder: []const u8, name: []const u8, flags: u32) Error!void {
-        const parent = try root.openFolder(folder);
-        defer sys.close(parent);
-        var buffer: PathBuffer = undefined;
-        _ = try check(linux.unlinkat(parent, try terminated(&buffer, name), flags));
-    }
-
-    fn openFolder(root: RootDirectory, path: []const u8) Error!i32 {
-        return root.openFile(if (path.len == 0) "." else path, .{ .DIRECTORY = true });
-    }
-
-    /// Opens the last directory of the path.
-    fn makeDirectories(root: RootDirectory, path: []const u8) Error!i32 {
-        var made = try root.openFolder("");
-        var names = std.mem.tokenizeScalar(u8, path, '/');
-        while (names.next()) |name| {
-            errdefer sys.close(made);
-            const so_far = path[0..names.index];
-            const next = root.openFolder(so_far) catch |reason| switch (reason) {
-                error.NotThere => next: {
-                    var buffer: PathBuffer = undefined;
-                    _ = try check(linux.mkdirat(made, try terminated(&buffer, name), 0o755));
-                    break :next try root.openFolder(so_far);
-                },
-                else => return reason,
-            };
-            sys.close(made);
-            made = next;
-        }
-        return made;
-    }
-
-    /// Returns at most `names_max` names of a directory in any order, without `.` and `..`.
-    pub fn list(
-        root: RootDirectory,
-        arena: std.mem.Allocator,
-        path: []const u8,
-    ) (Error || error{OutOfMemory})![]const []const u8 {
-        const names_max = 4096;
-        const fd = try root.openFolder(path);
-        defer sys.close(fd);
-        var names: std.ArrayList([]const u8) = .empty;
-        var buffer: [8192]u8 align(@alignOf(linux.dirent64)) = undefined;
-        while (names.items.len < names_max) {
-            const size = try check(linux.getdents64(fd, &buffer, buffer.len));
-            if (size == 0) break;
-            var at: usize = 0;
-            while (at < size) {
-                const entry: *align(1) const linux.dirent64 = @ptrCast(buffer[at..]);
-                const name_at = at + @offsetOf(linux.dirent64, "name");
-                const name = std.mem.sliceTo(buffer[name_at .. at + entry.reclen], 0);
-                at += entry.reclen;
-                if (std.mem.eql(u8, name, ".") or std.mem.eql(u8, name, "..")) continue;
-                try names.append(arena, try arena.dupe(u8, name));
-            }
-        }
-        return names.items;
-    }
-};
+    return names.items;
+}
 
 fn terminated(buffer: *PathBuffer, path: []const u8) Error![*:0]const u8 {
     if (path.len >= buffer.len) return error.Failed;

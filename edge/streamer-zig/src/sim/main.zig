@@ -8,11 +8,12 @@ const World = sim.World;
 const Plant = sim.Plant;
 
 const usage =
-    \\usage: sim [--seed N] [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace] [--reports]
+    \\usage: sim [--seed N] [--seeds N] [--devices N] [--plant NAME] [--attack NAME] [--self-test] [--canary] [--trace] [--reports]
     \\  --seed N      the first seed (1); the same seed gives the same run
     \\  --seeds N     how many seeds, one after the other (1)
     \\  --devices N   1 to 60; the seed decides otherwise
     \\  --plant NAME  with this bug in it: ends with exit code 1 when a check finds it
+    \\  --attack NAME attackers do only this, also where the agent does not withstand it yet
     \\  --self-test   plants every bug in turn; each must be found
     \\  --canary      a check that must fail: ends with exit code 1
     \\  --trace       prints everything that happens
@@ -31,6 +32,7 @@ const Options = struct {
     seeds: u64 = 1,
     devices: ?u8 = null,
     plant: Plant = .none,
+    attack: ?sim.Attack = null,
     is_self_test: bool = false,
     is_canary: bool = false,
     is_traced: bool = false,
@@ -41,6 +43,7 @@ const Options = struct {
             .seed = seed,
             .devices = options.devices,
             .plant = options.plant,
+            .attack = options.attack,
             .is_traced = options.is_traced,
             .is_canary = options.is_canary,
         };
@@ -94,6 +97,8 @@ fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
         const value = arguments[index];
         if (std.mem.eql(u8, name, "--plant")) {
             options.plant = Plant.parse(value) orelse return usagePlants(value);
+        } else if (std.mem.eql(u8, name, "--attack")) {
+            options.attack = sim.Attack.parse(value) orelse return error.Usage;
         } else if (std.mem.eql(u8, name, "--devices")) {
             options.devices = std.fmt.parseInt(u8, value, 10) catch return error.Usage;
             if (options.devices.? == 0 or options.devices.? > World.devices_max) return error.Usage;
@@ -197,6 +202,7 @@ fn printReplay(options: *const Options) void {
     std.debug.print("again: zig build sim -- --seed {d}", .{options.seed});
     if (options.devices) |devices| std.debug.print(" --devices {d}", .{devices});
     if (options.plant != .none) std.debug.print(" --plant {f}", .{options.plant});
+    if (options.attack) |attack| std.debug.print(" --attack {t}", .{attack});
     if (options.is_canary) std.debug.print(" --canary", .{});
     if (options.is_reports) std.debug.print(" --reports", .{});
     std.debug.print(" --trace\n", .{});

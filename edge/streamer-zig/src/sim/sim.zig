@@ -1,6 +1,7 @@
 //! The fake world: the real machines of `core` over a simulated network, clock and disk. One thread, one seed; the same
 //! seed gives the same run. It must never import `host`.
 
+pub const Attack = @import("site/attacker.zig").Attack;
 pub const World = @import("site/world.zig");
 pub const Ledger = @import("site/ledger.zig");
 pub const Reports = @import("site/reports.zig");
@@ -9,6 +10,7 @@ pub const Plant = @import("site/plant.zig").Plant;
 
 test {
     _ = @import("kit/cookie_account.zig");
+    _ = @import("site/attacker.zig");
     _ = @import("site/disk.zig");
     _ = @import("site/fabric.zig");
     _ = @import("kit/faults.zig");

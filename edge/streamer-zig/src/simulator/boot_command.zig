@@ -52,10 +52,9 @@ pub fn run(
             return 0;
         },
         .problem => |problem| {
-            try errors.print(
-                "bootfarm-sim: boot: {s} {s}; see bootfarm-sim boot --help\n",
-                .{ problem.argument, problem.why },
-            );
+            try errors.print("bootfarm-sim: boot: {s} {s}; see bootfarm-sim boot --help\n", .{
+                problem.argument, problem.why,
+            });
             return 1;
         },
     };
@@ -100,11 +99,8 @@ fn boot(
             .breather_us = @as(u64, options.breather_ms) * std.time.us_per_ms,
             .misbehaviour = options.misbehaviour,
         };
-        device_host.* = .{
-            .device = try .init(gpa, profile),
-            .index = @intCast(index),
-            .address = null,
-        };
+        device_host.* =
+            .{ .device = try .init(gpa, profile), .index = @intCast(index), .address = null };
     }
     defer for (hosts) |*device_host| {
         device_host.closeAll();
@@ -328,11 +324,8 @@ fn settle(fleet: *Fleet, index: u16, outcome: ?Device.Outcome) !void {
     const device_host = &fleet.hosts[index];
     if (device_host.carried_out == .restart) {
         // It was ready before, and starts a boot now.
-        const at_once = device_host.powerOn(
-            &fleet.world,
-            sys.monotonicUs(),
-            fleet.options.ownAddress(),
-        );
+        const at_once =
+            device_host.powerOn(&fleet.world, sys.monotonicUs(), fleet.options.ownAddress());
         assert(outcome == null and at_once == null);
     }
     fleet.deadlines_us[index] = device_host.device.deadline() orelse std.math.maxInt(u64);

@@ -102,19 +102,15 @@ pub fn parse(args: []const [:0]const u8) Result {
         if (index + 1 == args.len) return problem(name, "is unknown or needs a value");
         index += 1;
         has_server = has_server or std.mem.eql(u8, name, "--server");
-        if (!setValue(&options, name, args[index])) return problem(
-            name,
-            "is unknown or its value does not fit",
-        );
+        if (!setValue(&options, name, args[index]))
+            return problem(name, "is unknown or its value does not fit");
     }
     if (!has_server) return problem("--server", "is missing");
     if (options.asleep and options.wol_port == null) return problem("--asleep", "needs --wol-port");
     if (options.asleep and options.waves) return problem("--asleep", "does not go with --waves");
     const last = @as(u64, options.first_mac.toInt()) + options.devices - 1;
-    if (last > std.math.maxInt(u48)) return problem(
-        "--first-mac",
-        "leaves too few addresses for --devices",
-    );
+    if (last > std.math.maxInt(u48))
+        return problem("--first-mac", "leaves too few addresses for --devices");
     if (options.ownAddress() == null and options.interface == null)
         return problem("--bind", "or --interface is needed for a server that is not on loopback");
     return .{ .options = options };

@@ -34,10 +34,7 @@ pub fn writeRow(
     }
     const statistics = &device.client.statistics;
     try writer.print("       {d:>7} {d:>10} {d:>7} {d:>7}", .{
-        statistics.reads,
-        statistics.read_bytes,
-        statistics.retransmits,
-        statistics.resumptions,
+        statistics.reads, statistics.read_bytes, statistics.retransmits, statistics.resumptions,
     });
     switch (outcome) {
         .ready => {},

@@ -186,12 +186,8 @@ fn happened(prng: *Prng, options: Options, each: Plan) Boot {
         .user_class = .init(Boot.simulator_user_class),
         .ip = .init(127, 77, 0, 10 + each.device),
     };
-    var teller: ReportWriter = .{
-        .boot = &boot,
-        .prng = prng,
-        .slowness = each.slowness,
-        .now_us = began_us,
-    };
+    var teller: ReportWriter =
+        .{ .boot = &boot, .prng = prng, .slowness = each.slowness, .now_us = began_us };
     tellLoading(&teller, each.fate);
     if (!boot.isOver()) tellSystem(&teller, each.fate);
     assert(boot.isOver());

@@ -74,10 +74,9 @@ pub fn run(
         try errors.print("bootfarm-sim: history: data directory {s}: {s}\n", .{ path, why });
         return 1;
     };
-    try errors.print(
-        "wrote {d} generated boots of {d} days into {s}\n",
-        .{ count, parsed.options.days, path },
-    );
+    try errors.print("wrote {d} generated boots of {d} days into {s}\n", .{
+        count, parsed.options.days, path,
+    });
     return 0;
 }
 

@@ -111,12 +111,7 @@ pub fn run(
     return report(readers, took_us, out, errors);
 }
 
-fn report(
-    readers: []const Reader,
-    took_us: u64,
-    out: *std.Io.Writer,
-    errors: *std.Io.Writer,
-) !u8 {
+fn report(readers: []const Reader, took_us: u64, out: *std.Io.Writer, errors: *std.Io.Writer) !u8 {
     var size: u64 = 0;
     var retries: u64 = 0;
     var code: u8 = 0;
@@ -228,12 +223,8 @@ fn receive(gpa: std.mem.Allocator, reader: *Reader, batch: *Batch) !void {
         var at: usize = 0;
         while (true) {
             const end = @min(at + segment, size);
-            const step = reader.client.receive(
-                now_us,
-                from,
-                batch.buffers[index][at..end],
-                &buffer,
-            );
+            const step =
+                reader.client.receive(now_us, from, batch.buffers[index][at..end], &buffer);
             try act(gpa, reader, &step);
             at = end;
             if (at >= size) break;

@@ -104,10 +104,8 @@ fn flood(socket: *host.UdpSocket, options: *const Options) !Totals {
     while (true) {
         const now_us = sys.monotonicUs();
         if (now_us >= end_us) break;
-        const due = if (options.rate == 0)
-            totals.requests + batch_max
-        else
-            (now_us - begun_at_us) * options.rate / std.time.us_per_s;
+        const due = if (options.rate == 0) totals.requests +
+            batch_max else (now_us - begun_at_us) * options.rate / std.time.us_per_s;
         const count = @min(batch_max, due -| totals.requests);
         for (0..count) |_| {
             const offset: u32 = @intCast(totals.requests % options.count);

@@ -5,12 +5,11 @@
 const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
-const files_module = @import("files/files.zig");
+const Files = @import("files/files.zig");
 const manifest_module = @import("tree/manifest.zig");
 const Sha256 = base.Sha256;
 
 const BootFile = manifest_module.BootFile;
-const Files = files_module.Files;
 
 const dir = "boot-bundles";
 const new_name = dir ++ "/new";
@@ -19,9 +18,9 @@ const piece_size = 64 << 10;
 /// Larger than any kernel or initramfs.
 pub const size_max: u64 = 4 << 30;
 
-pub const TakeError = files_module.Error || error{ TooLarge, Empty, SourceFailed };
+pub const TakeError = Files.Error || error{ TooLarge, Empty, SourceFailed };
 /// `OtherSize`, `Damaged`: the bytes differ from those that the manifest names.
-pub const CheckError = files_module.Error || error{ OtherSize, Damaged };
+pub const CheckError = Files.Error || error{ OtherSize, Damaged };
 
 /// Source of the bytes; reads are short only at the end.
 pub const Bytes = struct {
@@ -45,19 +44,16 @@ pub fn take(files: Files, bytes: Bytes) TakeError!BootFile {
 /// A file that arrives in pieces; it is invisible before `finish`.
 pub const FileWriter = struct {
     files: Files,
-    handle: files_module.Handle,
+    handle: Files.Handle,
     sha: Sha256 = .init(.{}),
     size: u64 = 0,
 
-    pub fn begin(files: Files) files_module.Error!FileWriter {
+    pub fn begin(files: Files) Files.Error!FileWriter {
         files.remove(new_name) catch |err| if (err != error.NotFound) return err;
         return .{ .files = files, .handle = try files.create(new_name) };
     }
 
-    pub fn append(
-        writer: *FileWriter,
-        bytes: []const u8,
-    ) (files_module.Error || error{TooLarge})!void {
+    pub fn append(writer: *FileWriter, bytes: []const u8) (Files.Error || error{TooLarge})!void {
         if (writer.size + bytes.len > size_max) return error.TooLarge;
         writer.sha.update(bytes);
         try writer.files.write(writer.handle, bytes, writer.size);
@@ -65,10 +61,10 @@ pub const FileWriter = struct {
     }
 
     /// Makes the file durable.
-    pub fn finish(writer: *FileWriter) (files_module.Error || error{Empty})!BootFile {
+    pub fn finish(writer: *FileWriter) (Files.Error || error{Empty})!BootFile {
         if (writer.size == 0) return error.Empty;
         const file: BootFile = .{ .hash = writer.sha.finalResult(), .size = writer.size };
-        var name: files_module.Name = undefined;
+        var name: Files.Name = undefined;
         try writer.files.sync(writer.handle);
         try writer.files.rename(new_name, nameOf(&file, &name));
         try writer.files.syncDir(dir);
@@ -86,7 +82,7 @@ pub const FileWriter = struct {
 /// Reads the file once and checks it. A later open by the returned name is correct as long as
 /// nobody writes to the store's files.
 pub fn check(files: Files, file: *const BootFile) CheckError!void {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const handle = try files.open(nameOf(file, &name), .read);
     defer files.close(handle);
     if (try files.size(handle) != file.size) return error.OtherSize;
@@ -103,7 +99,7 @@ pub fn check(files: Files, file: *const BootFile) CheckError!void {
 }
 
 /// Path below the store's directory.
-pub fn nameOf(file: *const BootFile, into: *files_module.Name) []const u8 {
+pub fn nameOf(file: *const BootFile, into: *Files.Name) []const u8 {
     return std.mem.print(into, dir ++ "/{x}", .{&file.hash}) catch unreachable;
 }
 
@@ -139,7 +135,7 @@ test "a boot file is stored once per hash, and every change of it is found" {
     try testing.expectEqual(content.len, file.size);
     try testing.expectEqual(file, try take(files, kernel.bytes()));
     try check(files, &file);
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const path = nameOf(&file, &name);
     const handle = try files.open(path, .write);
     defer files.close(handle);

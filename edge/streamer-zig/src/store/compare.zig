@@ -3,13 +3,12 @@
 
 const std = @import("std");
 const block = @import("block.zig");
-const file_set = @import("files/file_set.zig");
+const FileSet = @import("files/file_set.zig");
 const node_module = @import("tree/node.zig");
 const tree_walk = @import("tree/walk.zig");
 const assert = std.debug.assert;
 
 const Entry = block.Entry;
-const FileSet = file_set.FileSet;
 const Node = node_module.Node;
 
 pub const Error = tree_walk.Error;
@@ -46,11 +45,8 @@ pub fn Comparison(comptime Context: type) type {
             try comparison.load(b, level, &b_node);
             for (0..node_module.fanout) |child| {
                 if (level == 0) {
-                    if (!std.mem.eql(
-                        u8,
-                        &a_node.hashes[child],
-                        &b_node.hashes[child],
-                    )) comparison.add(first + child);
+                    if (!std.mem.eql(u8, &a_node.hashes[child], &b_node.hashes[child]))
+                        comparison.add(first + child);
                     continue;
                 }
                 const below = node_module.blocksBelow(level - 1);

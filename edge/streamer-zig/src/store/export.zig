@@ -4,17 +4,15 @@
 const std = @import("std");
 const block = @import("block.zig");
 const next_block = @import("next_block.zig");
-const version_reader = @import("version_reader.zig");
+const VersionReader = @import("version_reader.zig");
 const linux = std.os.linux;
-
-const VersionReader = version_reader.VersionReader;
 
 const piece_size = 1 << 20;
 
 pub const TargetError = error{ NoSpace, ReadOnly, Denied, WriteFailed, Closed };
 /// `Damaged` and `ReadFailed` are about the version, at `Export.failed_at`; the others are about
 /// the target.
-pub const Error = version_reader.Error || TargetError || error{ Canceled, OutOfMemory };
+pub const Error = VersionReader.Error || TargetError || error{ Canceled, OutOfMemory };
 
 pub const Progress = struct {
     position: u64 = 0,
@@ -38,150 +36,144 @@ pub const Target = enum {
     stream,
 };
 
-pub const Export = struct {
-    reader: *VersionReader,
-    fd: i32,
-    target: Target,
-    is_canceled: *const std.atomic.Value(bool),
-    watch: Observer,
-    done: Progress,
-    /// Bytes from the start of the disk.
-    failed_at: u64 = 0,
+pub const Export = @This();
 
-    pub fn run(on: *Export, gpa: std.mem.Allocator) Error!void {
-        const size = on.reader.disk_size;
-        if (on.target == .file or
-            on.target == .begun_file) try check(linux.ftruncate(on.fd, @intCast(size)));
-        const buffer = try gpa.alloc(u8, piece_size);
-        defer gpa.free(buffer);
-        const there = try gpa.alloc(u8, if (on.target == .begun_file) piece_size else 0);
-        defer gpa.free(there);
-        while (on.done.position < size) {
-            if (on.is_canceled.load(.monotonic)) return error.Canceled;
-            const at = on.done.position;
-            on.failed_at = at;
-            const next = try on.nextData(at);
-            if (next > at) {
-                try on.writeZeros(at, next, buffer);
-            } else {
-                const bytes = buffer[0..@intCast(@min(piece_size - at % piece_size, size - at))];
-                on.reader.source().read(bytes, at) catch |err| return on.locate(bytes, at, err);
-                if (on.target == .begun_file) try on.writeChanged(
-                    bytes,
-                    there[0..bytes.len],
-                    at,
-                ) else try on.write(bytes, at);
-                on.done.position = at + bytes.len;
-            }
-            on.watch.progress(on.watch.context, &on.done);
-        }
-        if (on.target != .stream) try check(linux.fsync(on.fd));
-    }
+reader: *VersionReader,
+fd: i32,
+target: Target,
+is_canceled: *const std.atomic.Value(bool),
+watch: Observer,
+done: Progress,
+/// Bytes from the start of the disk.
+failed_at: u64 = 0,
 
-    /// Index within the piece of the block that cannot be read.
-    fn locate(on: *Export, bytes: []u8, at: u64, problem: version_reader.Error) Error {
-        var from: usize = 0;
-        while (from < bytes.len) : (from += block.block_size) {
-            on.failed_at = at + from;
-            const size = @min(block.block_size, bytes.len - from);
-            on.reader.source().read(bytes[from..][0..size], at + from) catch |err| return err;
-        }
-        return problem;
-    }
-
-    /// Finds the next bytes that are not in a block of zeros.
-    fn nextData(on: *Export, at: u64) Error!u64 {
-        const size = on.reader.disk_size;
-        const found = try next_block.nextBlock(
-            on.reader,
-            at / block.block_size,
-            block.blockCount(size),
-        ) orelse return size;
-        return @max(at, found * block.block_size);
-    }
-
-    fn writeZeros(on: *Export, from: u64, to: u64, buffer: []u8) Error!void {
-        switch (on.target) {
-            .file => {},
-            .begun_file, .block_device => try on.clear(from, to, buffer),
-            .stream => {
-                @memset(buffer, 0);
-                const end = @min(to, from + buffer.len);
-                try on.write(buffer[0..@intCast(end - from)], from);
-                on.done.position = end;
-                return;
-            },
-        }
-        on.done.position = to;
-    }
-
-    const punch_hole = 0x02;
-    const keep_size = 0x01;
-
-    /// Frees the range on a device that supports it; the range reads as zeros either way.
-    fn clear(on: *Export, from: u64, to: u64, buffer: []u8) Error!void {
-        const rc = linux.fallocate(
-            on.fd,
-            punch_hole | keep_size,
-            @intCast(from),
-            @intCast(to - from),
-        );
-        switch (linux.errno(rc)) {
-            .SUCCESS => return,
-            .OPNOTSUPP, .NOSYS, .INVAL => {},
-            else => return check(rc),
-        }
-        @memset(buffer, 0);
-        var at = from;
-        while (at < to) {
-            if (on.is_canceled.load(.monotonic)) return error.Canceled;
-            const part = buffer[0..@intCast(@min(buffer.len, to - at))];
-            try on.write(part, at);
-            at += part.len;
-        }
-    }
-
-    fn writeChanged(on: *Export, bytes: []const u8, there: []u8, at: u64) Error!void {
-        var filled: usize = 0;
-        while (filled < there.len) {
-            const rest = there[filled..];
-            const rc = linux.pread(on.fd, rest.ptr, rest.len, @intCast(at + filled));
-            if (linux.errno(rc) == .INTR) continue;
-            try check(rc);
-            // The file was just set to the size of the disk.
-            if (rc == 0) return error.WriteFailed;
-            filled += rc;
-        }
-        var from: usize = 0;
-        while (from < bytes.len) {
-            const size = @min(block.block_size, bytes.len - from);
-            const is_same = std.mem.eql(u8, bytes[from..][0..size], there[from..][0..size]);
-            if (is_same) on.done.kept_bytes += size else try on.write(
-                bytes[from..][0..size],
-                at + from,
-            );
-            from += size;
-        }
-    }
-
-    fn write(on: *Export, bytes: []const u8, at: u64) Error!void {
-        var written: usize = 0;
-        while (written < bytes.len) {
-            const rest = bytes[written..];
-            const rc = if (on.target == .stream)
-                linux.write(on.fd, rest.ptr, rest.len)
+pub fn run(on: *Export, gpa: std.mem.Allocator) Error!void {
+    const size = on.reader.disk_size;
+    if (on.target == .file or
+        on.target == .begun_file) try check(linux.ftruncate(on.fd, @intCast(size)));
+    const buffer = try gpa.alloc(u8, piece_size);
+    defer gpa.free(buffer);
+    const there = try gpa.alloc(u8, if (on.target == .begun_file) piece_size else 0);
+    defer gpa.free(there);
+    while (on.done.position < size) {
+        if (on.is_canceled.load(.monotonic)) return error.Canceled;
+        const at = on.done.position;
+        on.failed_at = at;
+        const next = try on.nextData(at);
+        if (next > at) {
+            try on.writeZeros(at, next, buffer);
+        } else {
+            const bytes = buffer[0..@intCast(@min(piece_size - at % piece_size, size - at))];
+            on.reader.source().read(bytes, at) catch |err| return on.locate(bytes, at, err);
+            if (on.target == .begun_file)
+                try on.writeChanged(bytes, there[0..bytes.len], at)
             else
-                linux.pwrite(on.fd, rest.ptr, rest.len, @intCast(at + written));
-            if (linux.errno(rc) == .INTR) {
-                if (on.is_canceled.load(.monotonic)) return error.Canceled;
-                continue;
-            }
-            try check(rc);
-            written += rc;
+                try on.write(bytes, at);
+            on.done.position = at + bytes.len;
         }
-        on.done.written_bytes += bytes.len;
+        on.watch.progress(on.watch.context, &on.done);
     }
-};
+    if (on.target != .stream) try check(linux.fsync(on.fd));
+}
+
+/// Index within the piece of the block that cannot be read.
+fn locate(on: *Export, bytes: []u8, at: u64, problem: VersionReader.Error) Error {
+    var from: usize = 0;
+    while (from < bytes.len) : (from += block.block_size) {
+        on.failed_at = at + from;
+        const size = @min(block.block_size, bytes.len - from);
+        on.reader.source().read(bytes[from..][0..size], at + from) catch |err| return err;
+    }
+    return problem;
+}
+
+/// Finds the next bytes that are not in a block of zeros.
+fn nextData(on: *Export, at: u64) Error!u64 {
+    const size = on.reader.disk_size;
+    const found = try next_block.nextBlock(
+        on.reader,
+        at / block.block_size,
+        block.blockCount(size),
+    ) orelse return size;
+    return @max(at, found * block.block_size);
+}
+
+fn writeZeros(on: *Export, from: u64, to: u64, buffer: []u8) Error!void {
+    switch (on.target) {
+        .file => {},
+        .begun_file, .block_device => try on.clear(from, to, buffer),
+        .stream => {
+            @memset(buffer, 0);
+            const end = @min(to, from + buffer.len);
+            try on.write(buffer[0..@intCast(end - from)], from);
+            on.done.position = end;
+            return;
+        },
+    }
+    on.done.position = to;
+}
+
+const punch_hole = 0x02;
+const keep_size = 0x01;
+
+/// Frees the range on a device that supports it; the range reads as zeros either way.
+fn clear(on: *Export, from: u64, to: u64, buffer: []u8) Error!void {
+    const rc = linux.fallocate(on.fd, punch_hole | keep_size, @intCast(from), @intCast(to - from));
+    switch (linux.errno(rc)) {
+        .SUCCESS => return,
+        .OPNOTSUPP, .NOSYS, .INVAL => {},
+        else => return check(rc),
+    }
+    @memset(buffer, 0);
+    var at = from;
+    while (at < to) {
+        if (on.is_canceled.load(.monotonic)) return error.Canceled;
+        const part = buffer[0..@intCast(@min(buffer.len, to - at))];
+        try on.write(part, at);
+        at += part.len;
+    }
+}
+
+fn writeChanged(on: *Export, bytes: []const u8, there: []u8, at: u64) Error!void {
+    var filled: usize = 0;
+    while (filled < there.len) {
+        const rest = there[filled..];
+        const rc = linux.pread(on.fd, rest.ptr, rest.len, @intCast(at + filled));
+        if (linux.errno(rc) == .INTR) continue;
+        try check(rc);
+        // The file was just set to the size of the disk.
+        if (rc == 0) return error.WriteFailed;
+        filled += rc;
+    }
+    var from: usize = 0;
+    while (from < bytes.len) {
+        const size = @min(block.block_size, bytes.len - from);
+        const is_same = std.mem.eql(u8, bytes[from..][0..size], there[from..][0..size]);
+        if (is_same)
+            on.done.kept_bytes += size
+        else
+            try on.write(bytes[from..][0..size], at + from);
+        from += size;
+    }
+}
+
+fn write(on: *Export, bytes: []const u8, at: u64) Error!void {
+    var written: usize = 0;
+    while (written < bytes.len) {
+        const rest = bytes[written..];
+        const rc = if (on.target == .stream)
+            linux.write(on.fd, rest.ptr, rest.len)
+        else
+            linux.pwrite(on.fd, rest.ptr, rest.len, @intCast(at + written));
+        if (linux.errno(rc) == .INTR) {
+            if (on.is_canceled.load(.monotonic)) return error.Canceled;
+            continue;
+        }
+        try check(rc);
+        written += rc;
+    }
+    on.done.written_bytes += bytes.len;
+}
 
 fn check(rc: usize) TargetError!void {
     return switch (linux.errno(rc)) {

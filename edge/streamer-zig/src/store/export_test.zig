@@ -27,12 +27,8 @@ const Fixture = struct {
     is_canceled: std.atomic.Value(bool) = .init(false),
 
     fn init(fixture: *Fixture) !void {
-        fixture.* = .{
-            .tmp = testing.tmpDir(.{}),
-            .dir = undefined,
-            .on = undefined,
-            .store = undefined,
-        };
+        fixture.* =
+            .{ .tmp = testing.tmpDir(.{}), .dir = undefined, .on = undefined, .store = undefined };
         fixture.dir = try fixture.tmp.dir.createDirPathOpen(
             io,
             "store",

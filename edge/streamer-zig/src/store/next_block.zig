@@ -3,9 +3,7 @@
 const std = @import("std");
 const node_cache = @import("tree/node_cache.zig");
 const node_module = @import("tree/node.zig");
-const version_reader = @import("version_reader.zig");
-
-const VersionReader = version_reader.VersionReader;
+const VersionReader = @import("version_reader.zig");
 
 /// Returns the first block at or after `from` that is not zeros, or null.
 pub fn nextBlock(reader: *VersionReader, from: u64, block_count: u64) node_cache.Error!?u64 {

@@ -6,35 +6,32 @@
 //! more; write nodes; write a record of the pending change to the store; move the file among the
 //! extents; write the manifest; remove the rest of the layer; remove the record. If interrupted
 //! before the record, sealing again resumes. If interrupted after it, the next change of the store
-//! finishes the job (`recover`).
+//! finishes the job (pending_seal.zig).
 
 const std = @import("std");
 const base = @import("base");
-const appender_module = @import("files/appender.zig");
+const Appender = @import("files/appender.zig");
 const block = @import("block.zig");
-const block_source = @import("block_source.zig");
-const file_set = @import("files/file_set.zig");
-const files_module = @import("files/files.zig");
+const BlockSource = @import("block_source.zig");
+const FileSet = @import("files/file_set.zig");
+const Files = @import("files/files.zig");
 const layer_head = @import("layers/head.zig");
 const LayerMap = @import("layers/map.zig");
 const manifest_module = @import("tree/manifest.zig");
 const node_cache = @import("tree/node_cache.zig");
+const pending_seal = @import("pending_seal.zig");
 const simulated = @import("simulated.zig");
 const store_dir = @import("files/store_dir.zig");
-const tree_builder = @import("tree/builder.zig");
+const TreeBuilder = @import("tree/builder.zig");
 const WriteLayer = @import("layers/write_layer.zig");
 const assert = std.debug.assert;
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
-const Appender = appender_module.Appender;
-const BlockSource = block_source.BlockSource;
 const Change = store_dir.Change;
-const Files = files_module.Files;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 const Manifest = manifest_module.Manifest;
 const Store = store_dir.Store;
-const TreeBuilder = tree_builder.TreeBuilder;
 
 /// `NotSealable`: a write cache, neither a maintenance version nor a private image. `InUse`: its
 /// device is writing. `OtherParent`: it is above another version. `Lost`, `DamagedLayer`: the layer
@@ -86,16 +83,11 @@ pub const Progress = struct {
     tell: *const fn (context: *anyopaque, done: u64, total: u64) bool,
 };
 
-const sealed_name = "sealed";
-const record_name = "sealing";
 /// Blocks that are read and hashed at once.
 const piece_blocks = 64;
 
 /// Seals the layer. On failure the layer is unchanged, and its device can keep writing.
-///
-///
-///
-/// @param parent the version below the layer; open, so that it cannot be deleted
+/// `parent` is the version below the layer; open, so that it cannot be deleted.
 pub fn seal(
     gpa: std.mem.Allocator,
     change: *Change,
@@ -105,8 +97,8 @@ pub fn seal(
 ) Error!Manifest {
     const store = change.store;
     const files = store.files;
-    var dir_buffer: files_module.Name = undefined;
-    const dir = layerDir(wanted.version, &dir_buffer);
+    var dir_buffer: Files.Name = undefined;
+    const dir = pending_seal.layerDir(wanted.version, &dir_buffer);
     const head = WriteLayer.readHead(files, dir) catch |err| return layerError(err);
     try checkBinding(&head, parent, wanted);
     const data = try takeData(files, dir);
@@ -142,20 +134,20 @@ pub fn seal(
     made.initrd = boot.initrd;
     made.command_line = @TypeOf(made.command_line).fromSlice(boot.command_line) catch
         return error.Malformed;
-    const record: Record = .{
+    const record: pending_seal.Record = .{
         .file = file,
         .version = wanted.version,
         .manifest = manifest_module.encode(&made, try change.key()),
     };
     // From here on the record may be on the disk, even if this call fails.
     is_recorded = true;
-    try store_dir.replaceFile(files, record_name, &record.encode());
-    try finish(files, &record);
+    try files.replace(pending_seal.record_name, &record.encode());
+    try pending_seal.finish(files, &record);
     return made;
 }
 
-fn giveFileBack(set: *file_set.FileSet, file: u24) void {
-    var name: files_module.Name = undefined;
+fn giveFileBack(set: *FileSet, file: u24) void {
+    var name: Files.Name = undefined;
     // Empty and unreferenced: if left behind, the next appender uses it.
     set.files.remove(set.nameOf(file, &name)) catch {};
 }
@@ -188,11 +180,11 @@ fn findBoot(
 
 /// Returns the data file of an interrupted attempt to its layer. Requires the store's lock and no
 /// record.
-pub fn giveBack(files: Files, version: Uuid) files_module.Error!void {
-    var dir_buffer: files_module.Name = undefined;
-    var names: [2]files_module.Name = undefined;
-    const dir = layerDir(version, &dir_buffer);
-    const sealed = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
+pub fn giveBack(files: Files, version: Uuid) Files.Error!void {
+    var dir_buffer: Files.Name = undefined;
+    var names: [2]Files.Name = undefined;
+    const dir = pending_seal.layerDir(version, &dir_buffer);
+    const sealed = std.mem.print(&names[0], "{s}/" ++ pending_seal.sealed_name, .{dir}) catch unreachable;
     const data = std.mem.print(&names[1], "{s}/data", .{dir}) catch unreachable;
     if (files.open(data, .read)) |handle|
         return files.close(handle)
@@ -202,17 +194,17 @@ pub fn giveBack(files: Files, version: Uuid) files_module.Error!void {
 }
 
 /// Removes the layer of a version that is not sealed. Requires the store's lock. Throws `InUse`.
-pub fn removeLayer(files: Files, version: Uuid) (files_module.Error || error{InUse})!void {
-    var name: files_module.Name = undefined;
+pub fn removeLayer(files: Files, version: Uuid) (Files.Error || error{InUse})!void {
+    var name: Files.Name = undefined;
     try giveBack(files, version);
-    try WriteLayer.remove(files, layerDir(version, &name));
+    try WriteLayer.remove(files, pending_seal.layerDir(version, &name));
 }
 
 /// Returns the layer with the least id above `above`: of a version in maintenance or a write cache
 /// (`layerBytes` tells them apart).
-pub fn nextLayer(files: Files, above: ?Uuid) files_module.Error!?Uuid {
-    var name: files_module.Name = undefined;
-    var at_buffer: files_module.Name = undefined;
+pub fn nextLayer(files: Files, above: ?Uuid) Files.Error!?Uuid {
+    var name: Files.Name = undefined;
+    var at_buffer: Files.Name = undefined;
     var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch
         unreachable else "";
     while (try files.nextName("layers", at, &name)) |found| {
@@ -225,12 +217,12 @@ pub fn nextLayer(files: Files, above: ?Uuid) files_module.Error!?Uuid {
 
 /// Returns the bytes of the layer of a version in maintenance; null if there is none or it cannot
 /// be read.
-pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
-    var names: [2]files_module.Name = undefined;
-    const dir = layerDir(version, &names[0]);
+pub fn layerBytes(files: Files, version: Uuid) Files.Error!?u64 {
+    var names: [2]Files.Name = undefined;
+    const dir = pending_seal.layerDir(version, &names[0]);
     const head = WriteLayer.readHead(files, dir) catch return null;
     if (head.binding.class != .maintenance or !head.binding.version_id.eql(version)) return null;
-    for ([_][]const u8{ "data", sealed_name }) |part| {
+    for ([_][]const u8{ "data", pending_seal.sealed_name }) |part| {
         const path = std.mem.print(&names[1], "{s}/{s}", .{ dir, part }) catch unreachable;
         const handle = files.open(path, .read) catch |err|
             if (err == error.NotFound) continue else return err;
@@ -238,47 +230,6 @@ pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
         return try files.allocated(handle);
     }
     return null;
-}
-
-/// Finishes what a crash interrupted. Every change of the store begins with this.
-pub fn recover(files: Files) (files_module.Error || error{RecordDamaged})!void {
-    const handle = files.open(record_name, .read) catch |err|
-        return if (err == error.NotFound) {} else err;
-    var bytes: [Record.size]u8 = undefined;
-    {
-        defer files.close(handle);
-        if (!try files.readWhole(handle, &bytes, 0)) return error.RecordDamaged;
-    }
-    try finish(files, &(Record.decode(&bytes) orelse return error.RecordDamaged));
-}
-
-/// Each step may have been done already.
-fn finish(files: Files, record: *const Record) files_module.Error!void {
-    var dir_buffer: files_module.Name = undefined;
-    var names: [2]files_module.Name = undefined;
-    const dir = layerDir(record.version, &dir_buffer);
-    const set: file_set.FileSet = .init(files, .extents);
-    const from = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
-    files.rename(from, set.nameOf(record.file, &names[1])) catch |err|
-        if (err != error.NotFound) return err;
-    try files.syncDir(file_set.Kind.extents.dir());
-    const manifest_name = store_dir.manifestName(record.version, &names[0]);
-    if (files.open(manifest_name, .read)) |there| files.close(there) else |err| {
-        if (err != error.NotFound) return err;
-        if (!simulated.has(.recovery_without_manifest)) try store_dir.replaceFile(
-            files,
-            manifest_name,
-            &record.manifest,
-        );
-    }
-    for ([_][]const u8{ "head", "head.new", "map", "removed" }) |part| {
-        const name = std.mem.print(&names[0], "{s}/{s}", .{ dir, part }) catch unreachable;
-        files.remove(name) catch |err| if (err != error.NotFound) return err;
-    }
-    files.remove(dir) catch |err| if (err != error.NotFound) return err;
-    try files.syncDir("layers");
-    files.remove(record_name) catch |err| if (err != error.NotFound) return err;
-    try files.syncDir("");
 }
 
 fn checkBinding(
@@ -291,19 +242,16 @@ fn checkBinding(
         .edge, .edge_persistent => return error.NotSealable,
     }
     if (!head.binding.version_id.eql(wanted.version)) return error.OtherParent;
-    if (!std.mem.eql(
-        u8,
-        &head.binding.version_root,
-        &parent.manifest.root.hash,
-    )) return error.OtherParent;
+    if (!std.mem.eql(u8, &head.binding.version_root, &parent.manifest.root.hash))
+        return error.OtherParent;
     if (head.binding.disk_size != parent.manifest.disk_size) return error.OtherParent;
 }
 
 /// Renames the data file, so that no device can write to it.
 fn takeData(files: Files, dir: []const u8) Error!Handle {
-    var names: [2]files_module.Name = undefined;
+    var names: [2]Files.Name = undefined;
     const data = std.mem.print(&names[0], "{s}/data", .{dir}) catch unreachable;
-    const sealed = std.mem.print(&names[1], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
+    const sealed = std.mem.print(&names[1], "{s}/" ++ pending_seal.sealed_name, .{dir}) catch unreachable;
     const handle = files.open(data, .write) catch |err| {
         if (err != error.NotFound) return err;
         // An earlier attempt renamed it and may have been killed before that was durable.
@@ -326,7 +274,7 @@ fn loadMap(
     dir: []const u8,
     head: *const layer_head.Head,
 ) Error!LayerMap {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const path = std.mem.print(&name, "{s}/map", .{dir}) catch unreachable;
     const handle = files.open(path, .read) catch |err|
         return if (err == error.NotFound) error.Lost else err;
@@ -372,55 +320,10 @@ fn addBlocks(
     }
 }
 
-fn layerError(err: (files_module.Error || layer_head.Problem)) Error {
+fn layerError(err: (Files.Error || layer_head.Problem)) Error {
     return switch (err) {
         error.Damaged => error.DamagedLayer,
         error.NewerFormat => error.NewerLayer,
         else => |other| @errorCast(other),
     };
 }
-
-/// Path below the store's directory.
-pub fn layerDir(version: Uuid, into: *files_module.Name) []const u8 {
-    return std.mem.print(into, "layers/{f}", .{version}) catch unreachable;
-}
-
-/// The pending change: enough to finish it.
-const Record = struct {
-    file: u24,
-    version: Uuid,
-    manifest: manifest_module.Bytes,
-
-    const magic = "BFSEAL\x00\x01".*;
-    const size = magic.len + 4 + 16 + manifest_module.file_size + Sha256.digest_length;
-
-    fn encode(record: *const Record) [size]u8 {
-        var bytes: [size]u8 = undefined;
-        var writer: base.ByteWriter = .init(&bytes);
-        writer.bytes(&magic) catch unreachable;
-        writer.int(u32, record.file) catch unreachable;
-        writer.bytes(&record.version.bytes) catch unreachable;
-        writer.bytes(&record.manifest) catch unreachable;
-        Sha256.hash(writer.written(), bytes[writer.position..][0..Sha256.digest_length], .{});
-        return bytes;
-    }
-
-    fn decode(bytes: *const [size]u8) ?Record {
-        const end = size - Sha256.digest_length;
-        var digest: [Sha256.digest_length]u8 = undefined;
-        Sha256.hash(bytes[0..end], &digest, .{});
-        if (!std.mem.eql(
-            u8,
-            &digest,
-            bytes[end..],
-        ) or !std.mem.startsWith(u8, bytes, &magic)) return null;
-        var cursor: base.Cursor = .init(bytes[magic.len..]);
-        const file = std.math.cast(u24, cursor.int(u32) catch unreachable) orelse return null;
-        const version: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
-        return .{
-            .file = file,
-            .version = version,
-            .manifest = (cursor.array(manifest_module.file_size) catch unreachable).*,
-        };
-    }
-};

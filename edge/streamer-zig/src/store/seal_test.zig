@@ -54,13 +54,8 @@ const Fixture = struct {
         }
         var below = try fixture.store.openVersion(base_id);
         defer below.close();
-        var layer = try WriteLayer.create(
-            gpa,
-            files,
-            layerName(),
-            fixture.head(),
-            below.reader.source(),
-        );
+        var layer =
+            try WriteLayer.create(gpa, files, layerName(), fixture.head(), below.reader.source());
         defer layer.close(gpa);
         try layer.write(&@as(block.Block, @splat('w')), block.block_size);
         const batch = try gpa.create(WriteLayer.Batch);
@@ -115,7 +110,7 @@ fn layerName() []const u8 {
     const Text = struct {
         var buffer: store_module.files.Name = undefined;
     };
-    return seal.layerDir(written_id, &Text.buffer);
+    return store_module.pending_seal.layerDir(written_id, &Text.buffer);
 }
 
 const Boot = struct {

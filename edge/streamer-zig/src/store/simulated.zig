@@ -86,12 +86,8 @@ pub fn sign(message: []const u8, key: *const Ed25519.KeyPair) [64]u8 {
 
 /// Returns whether the key signed the message.
 pub fn isSigned(message: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool {
-    if (is_compiled_in) if (memory) |known| return known.isRight(
-        known.context,
-        message,
-        signature,
-        key,
-    );
+    if (is_compiled_in)
+        if (memory) |known| return known.isRight(known.context, message, signature, key);
     return isRight(message, signature, key);
 }
 

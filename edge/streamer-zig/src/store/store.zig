@@ -32,6 +32,7 @@ pub const node = @import("tree/node.zig");
 pub const node_cache = @import("tree/node_cache.zig");
 pub const location_map = @import("tree/location_map.zig");
 pub const read_now = @import("read_now.zig");
+pub const pending_seal = @import("pending_seal.zig");
 pub const seal = @import("seal.zig");
 pub const simulated = @import("simulated.zig");
 pub const store_dir = @import("files/store_dir.zig");
@@ -78,6 +79,7 @@ test {
     _ = node;
     _ = node_cache;
     _ = location_map;
+    _ = pending_seal;
     _ = seal;
     _ = store_dir;
     _ = store_file;

@@ -138,18 +138,12 @@ test "each version keeps its blocks and shares those that did not change" {
             .{ .index = 1_000_000, .byte = 3 },
         },
     );
-    try fixture.seal(
-        idOf(1),
-        idOf(2),
-        size,
-        &.{ .{ .index = 1, .byte = 0 }, .{ .index = 500_000, .byte = 4 } },
-    );
-    try fixture.seal(
-        idOf(2),
-        idOf(3),
-        size,
-        &.{ .{ .index = 0, .byte = 7 }, .{ .index = 500_000, .byte = 0 } },
-    );
+    try fixture.seal(idOf(1), idOf(2), size, &.{
+        .{ .index = 1, .byte = 0 }, .{ .index = 500_000, .byte = 4 },
+    });
+    try fixture.seal(idOf(2), idOf(3), size, &.{
+        .{ .index = 0, .byte = 7 }, .{ .index = 500_000, .byte = 0 },
+    });
     fixture.store.close(testing.allocator);
     try fixture.open();
     for ([_]struct { u8, u64, u8 }{
@@ -159,12 +153,9 @@ test "each version keeps its blocks and shares those that did not change" {
         .{ 3, 999_999, 0 },
     }) |case| try fixture.expect(idOf(case[0]), case[1], case[2]);
     // Blocks that became zeros again leave no trace in the root.
-    try fixture.seal(
-        idOf(3),
-        idOf(4),
-        size,
-        &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 } },
-    );
+    try fixture.seal(idOf(3), idOf(4), size, &.{
+        .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 },
+    });
     const first = try fixture.store.manifestOf(idOf(1));
     const last = try fixture.store.manifestOf(idOf(4));
     try testing.expectEqual(first.root.hash, last.root.hash);
@@ -268,10 +259,8 @@ test "blocks that updates changed in the middle of others are read in their plac
         var count: usize = 0;
         for (&disk, 0..) |*byte, index| {
             // In runs of a few blocks, some of them zeros.
-            if (!prng.chance(
-                1,
-                if (count > 0 and changes[count - 1].index + 1 == index) 2 else 12,
-            )) continue;
+            if (!prng.chance(1, if (count > 0 and changes[count - 1].index + 1 == index) 2 else 12))
+                continue;
             byte.* = if (prng.chance(1, 8)) 0 else @intCast(200 + number);
             changes[count] = .{ .index = index, .byte = byte.* };
             count += 1;
@@ -337,10 +326,7 @@ test "a damaged manifest does not prevent new versions, and no counter is used t
     const counter = (try store.manifestOf(idOf(2))).counter;
     {
         var name: store_module.files.Name = undefined;
-        const handle = try store.files.open(
-            store_module.store_dir.manifestName(idOf(2), &name),
-            .write,
-        );
+        const handle = try store.files.open(store_module.manifest.fileName(idOf(2), &name), .write);
         defer store.files.close(handle);
         try store.files.write(handle, "x", 100);
     }
@@ -363,12 +349,9 @@ test "a flipped bit of an extent or a node is found before a byte is delivered" 
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    try fixture.seal(
-        null,
-        idOf(1),
-        2 * block.block_size,
-        &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 } },
-    );
+    try fixture.seal(null, idOf(1), 2 * block.block_size, &.{
+        .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 },
+    });
     const files = fixture.on.files();
     var version = try fixture.store.openVersion(idOf(1));
     defer version.close();
@@ -386,10 +369,8 @@ test "a flipped bit of an extent or a node is found before a byte is delivered" 
             try files.write(handle, &byte, bit / 8);
             fixture.store.cache.clear();
             var buffer: [2 * block.block_size]u8 = undefined;
-            const index = if (std.mem.startsWith(u8, name, "extents"))
-                bit / 8 / block.block_size
-            else
-                0;
+            const index =
+                if (std.mem.startsWith(u8, name, "extents")) bit / 8 / block.block_size else 0;
             const part = buffer[0..512];
             try testing.expectError(
                 error.Damaged,
@@ -575,12 +556,9 @@ test "reading every block finds a damaged one and reports where it is" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    try fixture.seal(
-        null,
-        idOf(1),
-        300 * block.block_size,
-        &.{ .{ .index = 1, .byte = 1 }, .{ .index = 250, .byte = 2 } },
-    );
+    try fixture.seal(null, idOf(1), 300 * block.block_size, &.{
+        .{ .index = 1, .byte = 1 }, .{ .index = 250, .byte = 2 },
+    });
     try fixture.seal(idOf(1), idOf(2), 300 * block.block_size, &.{.{ .index = 2, .byte = 3 }});
     const files = fixture.on.files();
     const handle = try files.open("extents/000001", .write);

@@ -5,16 +5,14 @@ const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
 const manifest_module = @import("tree/manifest.zig");
-const location_map = @import("tree/location_map.zig");
+const LocationMap = @import("tree/location_map.zig");
 const store_dir = @import("files/store_dir.zig");
-const tree_walk = @import("tree/walk.zig");
+const TreeWalker = @import("tree/walk.zig");
 
-const LocationMap = location_map.LocationMap;
 const Store = store_dir.Store;
-const TreeWalker = tree_walk.TreeWalker;
 const Uuid = base.Uuid;
 
-pub const Error = tree_walk.Error || store_dir.VersionError || error{OutOfMemory};
+pub const Error = TreeWalker.Error || store_dir.VersionError || error{OutOfMemory};
 
 /// Bytes on the disk, in whole blocks; data and nodes.
 pub const Sizes = struct {
@@ -34,70 +32,70 @@ pub const RateLimit = struct {
     pub const step_size = 256 * block.block_size;
 };
 
-pub const Usage = struct {
-    data: LocationMap,
-    nodes: LocationMap,
-    rate_limit: ?RateLimit = null,
-    /// Bytes of nodes read.
-    read: u64 = 0,
+pub const Usage = @This();
 
-    pub fn deinit(usage: *Usage) void {
-        usage.data.deinit();
-        usage.nodes.deinit();
-        usage.* = undefined;
+data: LocationMap,
+nodes: LocationMap,
+rate_limit: ?RateLimit = null,
+/// Bytes of nodes read.
+read: u64 = 0,
+
+pub fn deinit(usage: *Usage) void {
+    usage.data.deinit();
+    usage.nodes.deinit();
+    usage.* = undefined;
+}
+
+/// Counts all versions and reads a shared node at most twice. A damaged node or manifest is an
+/// error, since nothing below it is known.
+pub fn of(gpa: std.mem.Allocator, store: *Store) Error!Usage {
+    return ofAtRate(gpa, store, null);
+}
+
+pub fn ofAtRate(gpa: std.mem.Allocator, store: *Store, rate_limit: ?RateLimit) Error!Usage {
+    var usage: Usage = .{ .data = .init(gpa), .nodes = .init(gpa), .rate_limit = rate_limit };
+    errdefer usage.deinit();
+    var id: ?Uuid = null;
+    while (try store.nextVersion(id)) |found| {
+        id = found;
+        const manifest = try store.manifestOf(found);
+        try usage.count(store, manifest.root, manifest.rootLevel());
     }
+    return usage;
+}
 
-    /// Counts all versions and reads a shared node at most twice. A damaged node or manifest is an
-    /// error, since nothing below it is known.
-    pub fn of(gpa: std.mem.Allocator, store: *Store) Error!Usage {
-        return ofAtRate(gpa, store, null);
-    }
-
-    pub fn ofAtRate(gpa: std.mem.Allocator, store: *Store, rate_limit: ?RateLimit) Error!Usage {
-        var usage: Usage = .{ .data = .init(gpa), .nodes = .init(gpa), .rate_limit = rate_limit };
-        errdefer usage.deinit();
-        var id: ?Uuid = null;
-        while (try store.nextVersion(id)) |found| {
-            id = found;
-            const manifest = try store.manifestOf(found);
-            try usage.count(store, manifest.root, manifest.rootLevel());
+/// Adds a tree to the counts.
+pub fn count(usage: *Usage, store: *Store, root: block.Entry, level: u8) Error!void {
+    var walker: TreeWalker = .init(&store.nodes, root, level);
+    while (walker.next()) |step| {
+        if (step.level == null) {
+            _ = try usage.data.add(step.entry.location);
+            continue;
         }
-        return usage;
+        // Everything below a shared node was counted twice when the node was found to be
+        // shared.
+        if (try usage.nodes.add(step.entry.location) == .more) continue;
+        try walker.enter(&step);
+        usage.read += block.block_size;
+        if (usage.rate_limit) |rate_limit| if (usage.read % RateLimit.step_size ==
+            0) rate_limit.wait(rate_limit.context, usage.read);
     }
+}
 
-    /// Adds a tree to the counts.
-    pub fn count(usage: *Usage, store: *Store, root: block.Entry, level: u8) Error!void {
-        var walker: TreeWalker = .init(&store.nodes, root, level);
-        while (walker.next()) |step| {
-            if (step.level == null) {
-                _ = try usage.data.add(step.entry.location);
-                continue;
-            }
-            // Everything below a shared node was counted twice when the node was found to be
-            // shared.
-            if (try usage.nodes.add(step.entry.location) == .more) continue;
-            try walker.enter(&step);
-            usage.read += block.block_size;
-            if (usage.rate_limit) |rate_limit| if (usage.read % RateLimit.step_size ==
-                0) rate_limit.wait(rate_limit.context, usage.read);
+pub fn sizesOf(
+    usage: *const Usage,
+    store: *Store,
+    manifest: *const manifest_module.Manifest,
+) Error!Sizes {
+    var sizes: Sizes = .{};
+    var walker: TreeWalker = .init(&store.nodes, manifest.root, manifest.rootLevel());
+    while (walker.next()) |step| {
+        const map = if (step.level == null) &usage.data else &usage.nodes;
+        switch (map.useOf(step.entry.location)) {
+            .none, .once => sizes.own += block.block_size,
+            .more => sizes.shared += block.block_size,
         }
+        if (step.level != null) try walker.enter(&step);
     }
-
-    pub fn sizesOf(
-        usage: *const Usage,
-        store: *Store,
-        manifest: *const manifest_module.Manifest,
-    ) Error!Sizes {
-        var sizes: Sizes = .{};
-        var walker: TreeWalker = .init(&store.nodes, manifest.root, manifest.rootLevel());
-        while (walker.next()) |step| {
-            const map = if (step.level == null) &usage.data else &usage.nodes;
-            switch (map.useOf(step.entry.location)) {
-                .none, .once => sizes.own += block.block_size,
-                .more => sizes.shared += block.block_size,
-            }
-            if (step.level != null) try walker.enter(&step);
-        }
-        return sizes;
-    }
-};
+    return sizes;
+}

@@ -4,21 +4,18 @@
 
 const std = @import("std");
 const block = @import("block.zig");
-const block_source = @import("block_source.zig");
-const file_set = @import("files/file_set.zig");
+const BlockSource = @import("block_source.zig");
+const FileSet = @import("files/file_set.zig");
 const node_module = @import("tree/node.zig");
 const simulated = @import("simulated.zig");
-const node_cache = @import("tree/node_cache.zig");
+const NodeCache = @import("tree/node_cache.zig");
 const assert = std.debug.assert;
 
 const Block = block.Block;
-const BlockSource = block_source.BlockSource;
-const CachedNode = node_cache.CachedNode;
+const CachedNode = NodeCache.CachedNode;
 const Entry = block.Entry;
-const FileSet = file_set.FileSet;
-const NodeCache = node_cache.NodeCache;
 
-pub const Error = block_source.ReadError;
+pub const Error = BlockSource.ReadError;
 
 /// Shared by all readers of one store, and used by one thread.
 pub const ReadContext = struct {
@@ -27,258 +24,247 @@ pub const ReadContext = struct {
     cache: *NodeCache,
 };
 
-pub const VersionReader = struct {
-    reading: ReadContext,
-    root: Entry,
-    root_level: u8,
-    /// Bytes.
-    disk_size: u64,
+pub const VersionReader = @This();
 
-    pub fn source(reader: *VersionReader) BlockSource {
-        return .{
-            .context = reader,
-            .vtable = &.{ .read = readFrom, .readNow = readFromNow },
-            .size = reader.disk_size,
+reading: ReadContext,
+root: Entry,
+root_level: u8,
+/// Bytes.
+disk_size: u64,
+
+pub fn source(reader: *VersionReader) BlockSource {
+    return .{
+        .context = reader,
+        .vtable = &.{ .read = readFrom, .readNow = readFromNow },
+        .size = reader.disk_size,
+    };
+}
+
+fn readFromNow(context: *anyopaque, buffer: []u8, offset: u64) Error!bool {
+    const reader: *VersionReader = @ptrCast(@alignCast(context));
+    return reader.readNow(buffer, offset);
+}
+
+fn readFrom(context: *anyopaque, buffer: []u8, offset: u64) Error!void {
+    const reader: *VersionReader = @ptrCast(@alignCast(context));
+    return reader.read(buffer, offset);
+}
+
+/// Reads any range of bytes within the disk.
+pub fn read(reader: *VersionReader, buffer: []u8, offset: u64) Error!void {
+    assert(buffer.len <= reader.disk_size and offset <= reader.disk_size - buffer.len);
+    var done: usize = 0;
+    while (done < buffer.len) {
+        const at = offset + done;
+        const index = at / block.block_size;
+        const cached = try reader.leafOf(index) orelse {
+            // Everything below a missing node reads as zeros.
+            const size: usize = @intCast(@min(buffer.len - done, endOfLeaf(at) - at));
+            @memset(buffer[done..][0..size], 0);
+            done += size;
+            continue;
         };
+        done += try reader.readBelow(cached, buffer[done..], at);
     }
+}
 
-    fn readFromNow(context: *anyopaque, buffer: []u8, offset: u64) Error!bool {
-        const reader: *VersionReader = @ptrCast(@alignCast(context));
-        return reader.readNow(buffer, offset);
-    }
-
-    fn readFrom(context: *anyopaque, buffer: []u8, offset: u64) Error!void {
-        const reader: *VersionReader = @ptrCast(@alignCast(context));
-        return reader.read(buffer, offset);
-    }
-
-    /// Reads any range of bytes within the disk.
-    pub fn read(reader: *VersionReader, buffer: []u8, offset: u64) Error!void {
-        assert(buffer.len <= reader.disk_size and offset <= reader.disk_size - buffer.len);
-        var done: usize = 0;
-        while (done < buffer.len) {
-            const at = offset + done;
-            const index = at / block.block_size;
-            const cached = try reader.leafOf(index) orelse {
-                // Everything below a missing node reads as zeros.
+/// Reads blocks that are in memory and already checked; returns false if a block must be read
+/// or checked.
+pub fn readNow(reader: *VersionReader, buffer: []u8, offset: u64) Error!bool {
+    assert(buffer.len <= reader.disk_size and offset <= reader.disk_size - buffer.len);
+    var done: usize = 0;
+    while (done < buffer.len) {
+        const at = offset + done;
+        const cached = switch (try reader.leafNow(at / block.block_size, .open_files)) {
+            .waits => return false,
+            .zeros => {
                 const size: usize = @intCast(@min(buffer.len - done, endOfLeaf(at) - at));
                 @memset(buffer[done..][0..size], 0);
                 done += size;
                 continue;
-            };
-            done += try reader.readBelow(cached, buffer[done..], at);
+            },
+            .node => |cached| cached,
+        };
+        done += try reader.readBelowNow(cached, buffer[done..], at) orelse return false;
+    }
+    return true;
+}
+
+/// Marks a range as checked: a reader of the same version in another thread has just read it.
+pub fn noteChecked(reader: *VersionReader, offset: u64, size: u64) void {
+    if (size == 0) return;
+    var index = offset / block.block_size;
+    const end = (offset + size - 1) / block.block_size + 1;
+    while (index < end) {
+        const leaf_end = @min(end, (index / node_module.fanout + 1) * node_module.fanout);
+        const found = reader.leafNow(index, .all_files) catch return;
+        if (found == .node) for (index..@intCast(leaf_end)) |each| {
+            const child = each % node_module.fanout;
+            const location = found.node.node.location(child);
+            if (location.isNone()) continue;
+            // The other reader has waited for the directory entry.
+            _ = reader.reading.data.handleOf(location.file) catch return;
+            found.node.checked.set(child);
+        };
+        index = leaf_end;
+    }
+}
+
+/// Returns the block's hash and location, to compare versions.
+pub fn entryOf(reader: *VersionReader, index: u64) NodeCache.Error!Entry {
+    const cached = try reader.leafOf(index) orelse return .zeros;
+    return cached.node.entry(@intCast(index % node_module.fanout));
+}
+
+/// Returns the node of level 0 above a block, or null for zeros.
+fn leafOf(reader: *VersionReader, index: u64) NodeCache.Error!?*CachedNode {
+    var entry = reader.root;
+    var level = reader.root_level;
+    while (true) : (level -= 1) {
+        if (entry.isZeros()) return null;
+        const cached = try reader.reading.cache.get(reader.reading.nodes, &entry, level);
+        if (level == 0) return cached;
+        const child = index / node_module.blocksBelow(level - 1) % node_module.fanout;
+        entry = cached.node.entry(@intCast(child));
+    }
+}
+
+const Leaf = union(enum) { zeros, node: *CachedNode, waits };
+
+fn leafNow(
+    reader: *VersionReader,
+    index: u64,
+    which: enum { open_files, all_files },
+) NodeCache.Error!Leaf {
+    var entry = reader.root;
+    var level = reader.root_level;
+    const nodes = reader.reading.nodes;
+    while (true) : (level -= 1) {
+        if (entry.isZeros()) return .zeros;
+        if (which == .all_files) _ = nodes.handleOf(entry.location.file) catch return .waits;
+        const cached = try reader.reading.cache.getNow(nodes, &entry, level) orelse return .waits;
+        if (level == 0) return .{ .node = cached };
+        const child = index / node_module.blocksBelow(level - 1) % node_module.fanout;
+        entry = cached.node.entry(@intCast(child));
+    }
+}
+
+/// Like `readBelow`; returns null if a block must be read or checked.
+fn readBelowNow(
+    reader: *VersionReader,
+    cached: *CachedNode,
+    buffer: []u8,
+    offset: u64,
+) Error!?usize {
+    var done: usize = 0;
+    var child: usize = @intCast(offset / block.block_size % node_module.fanout);
+    var skip: usize = @intCast(offset % block.block_size);
+    while (done < buffer.len and child < node_module.fanout) {
+        const rest = buffer[done..];
+        const location = cached.node.location(child);
+        const blocks = if (location.isNone()) 1 else if (cached.checked.isSet(child)) runOf(
+            cached,
+            child,
+            rest.len + skip,
+            true,
+        ) else return null;
+        const size = @min(rest.len, blocks * block.block_size - skip);
+        if (location.isNone()) {
+            @memset(rest[0..size], 0);
+        } else {
+            const is_read = reader.reading.data.readNow(location, skip, rest[0..size]) catch
+                return null;
+            if (!is_read) return null;
         }
+        done += size;
+        child += blocks;
+        skip = 0;
     }
+    return done;
+}
 
-    /// Reads blocks that are in memory and already checked; returns false if a block must be read
-    /// or checked.
-    pub fn readNow(reader: *VersionReader, buffer: []u8, offset: u64) Error!bool {
-        assert(buffer.len <= reader.disk_size and offset <= reader.disk_size - buffer.len);
-        var done: usize = 0;
-        while (done < buffer.len) {
-            const at = offset + done;
-            const cached = switch (try reader.leafNow(at / block.block_size, .open_files)) {
-                .waits => return false,
-                .zeros => {
-                    const size: usize = @intCast(@min(buffer.len - done, endOfLeaf(at) - at));
-                    @memset(buffer[done..][0..size], 0);
-                    done += size;
-                    continue;
-                },
-                .node => |cached| cached,
-            };
-            done += try reader.readBelowNow(cached, buffer[done..], at) orelse return false;
-        }
-        return true;
-    }
-
-    /// Marks a range as checked: a reader of the same version in another thread has just read it.
-    pub fn noteChecked(reader: *VersionReader, offset: u64, size: u64) void {
-        if (size == 0) return;
-        var index = offset / block.block_size;
-        const end = (offset + size - 1) / block.block_size + 1;
-        while (index < end) {
-            const leaf_end = @min(end, (index / node_module.fanout + 1) * node_module.fanout);
-            const found = reader.leafNow(index, .all_files) catch return;
-            if (found == .node) for (index..@intCast(leaf_end)) |each| {
-                const child = each % node_module.fanout;
-                const location = found.node.node.location(child);
-                if (location.isNone()) continue;
-                // The other reader has waited for the directory entry.
-                _ = reader.reading.data.handleOf(location.file) catch return;
-                found.node.checked.set(child);
-            };
-            index = leaf_end;
-        }
-    }
-
-    /// Returns the block's hash and location, to compare versions.
-    pub fn entryOf(reader: *VersionReader, index: u64) node_cache.Error!Entry {
-        const cached = try reader.leafOf(index) orelse return .zeros;
-        return cached.node.entry(@intCast(index % node_module.fanout));
-    }
-
-    /// Returns the node of level 0 above a block, or null for zeros.
-    fn leafOf(reader: *VersionReader, index: u64) node_cache.Error!?*CachedNode {
-        var entry = reader.root;
-        var level = reader.root_level;
-        while (true) : (level -= 1) {
-            if (entry.isZeros()) return null;
-            const cached = try reader.reading.cache.get(reader.reading.nodes, &entry, level);
-            if (level == 0) return cached;
-            const child = index / node_module.blocksBelow(level - 1) % node_module.fanout;
-            entry = cached.node.entry(@intCast(child));
-        }
-    }
-
-    const Leaf = union(enum) { zeros, node: *CachedNode, waits };
-
-    fn leafNow(
-        reader: *VersionReader,
-        index: u64,
-        which: enum { open_files, all_files },
-    ) node_cache.Error!Leaf {
-        var entry = reader.root;
-        var level = reader.root_level;
-        const nodes = reader.reading.nodes;
-        while (true) : (level -= 1) {
-            if (entry.isZeros()) return .zeros;
-            if (which == .all_files) _ = nodes.handleOf(entry.location.file) catch return .waits;
-            const cached = try reader.reading.cache.getNow(nodes, &entry, level) orelse
-                return .waits;
-            if (level == 0) return .{ .node = cached };
-            const child = index / node_module.blocksBelow(level - 1) % node_module.fanout;
-            entry = cached.node.entry(@intCast(child));
-        }
-    }
-
-    /// Like `readBelow`; returns null if a block must be read or checked.
-    fn readBelowNow(
-        reader: *VersionReader,
-        cached: *CachedNode,
-        buffer: []u8,
-        offset: u64,
-    ) Error!?usize {
-        var done: usize = 0;
-        var child: usize = @intCast(offset / block.block_size % node_module.fanout);
-        var skip: usize = @intCast(offset % block.block_size);
-        while (done < buffer.len and child < node_module.fanout) {
-            const rest = buffer[done..];
-            const location = cached.node.location(child);
-            const blocks = if (location.isNone()) 1 else if (cached.checked.isSet(child)) runOf(
+/// Reads consecutive blocks of one node; returns the number of bytes read.
+fn readBelow(reader: *VersionReader, cached: *CachedNode, buffer: []u8, offset: u64) Error!usize {
+    var pieces: [pieces_max]Piece = undefined;
+    var count: usize = 0;
+    var done: usize = 0;
+    var child: usize = @intCast(offset / block.block_size % node_module.fanout);
+    var skip: usize = @intCast(offset % block.block_size);
+    while (done < buffer.len and child < node_module.fanout and count < pieces_max) {
+        const rest = buffer[done..];
+        const in_block = @min(rest.len, block.block_size - skip);
+        const location = cached.node.location(child);
+        if (location.isNone()) {
+            @memset(rest[0..in_block], 0);
+            done += in_block;
+            child += 1;
+        } else if (cached.checked.isSet(child) or in_block == block.block_size) {
+            const is_checked = cached.checked.isSet(child);
+            const blocks = runOf(
                 cached,
                 child,
-                rest.len + skip,
-                true,
-            ) else return null;
+                if (is_checked) rest.len + skip else @min(rest.len, unchecked_size_max),
+                is_checked,
+            );
             const size = @min(rest.len, blocks * block.block_size - skip);
-            if (location.isNone()) {
-                @memset(rest[0..size], 0);
-            } else {
-                const is_read = reader.reading.data.readNow(location, skip, rest[0..size]) catch
-                    return null;
-                if (!is_read) return null;
-            }
+            pieces[count] = .{
+                .location = location,
+                .child = child,
+                .skip = skip,
+                .bytes = rest[0..size],
+                .is_checked = is_checked,
+            };
+            count += 1;
             done += size;
             child += blocks;
-            skip = 0;
+        } else {
+            try reader.readPart(cached, child, rest[0..in_block], skip);
+            done += in_block;
+            child += 1;
         }
-        return done;
+        skip = 0;
     }
+    try reader.readPieces(cached, pieces[0..count]);
+    return done;
+}
 
-    /// Reads consecutive blocks of one node; returns the number of bytes read.
-    fn readBelow(
-        reader: *VersionReader,
-        cached: *CachedNode,
-        buffer: []u8,
-        offset: u64,
-    ) Error!usize {
-        var pieces: [pieces_max]Piece = undefined;
-        var count: usize = 0;
-        var done: usize = 0;
-        var child: usize = @intCast(offset / block.block_size % node_module.fanout);
-        var skip: usize = @intCast(offset % block.block_size);
-        while (done < buffer.len and child < node_module.fanout and count < pieces_max) {
-            const rest = buffer[done..];
-            const in_block = @min(rest.len, block.block_size - skip);
-            const location = cached.node.location(child);
-            if (location.isNone()) {
-                @memset(rest[0..in_block], 0);
-                done += in_block;
-                child += 1;
-            } else if (cached.checked.isSet(child) or in_block == block.block_size) {
-                const is_checked = cached.checked.isSet(child);
-                const blocks = runOf(
-                    cached,
-                    child,
-                    if (is_checked) rest.len + skip else @min(rest.len, unchecked_size_max),
-                    is_checked,
-                );
-                const size = @min(rest.len, blocks * block.block_size - skip);
-                pieces[count] = .{
-                    .location = location,
-                    .child = child,
-                    .skip = skip,
-                    .bytes = rest[0..size],
-                    .is_checked = is_checked,
-                };
-                count += 1;
-                done += size;
-                child += blocks;
-            } else {
-                try reader.readPart(cached, child, rest[0..in_block], skip);
-                done += in_block;
-                child += 1;
-            }
-            skip = 0;
-        }
-        try reader.readPieces(cached, pieces[0..count]);
-        return done;
-    }
+/// Reads part of a block that must be checked as a whole.
+fn readPart(
+    reader: *VersionReader,
+    cached: *CachedNode,
+    child: usize,
+    wanted: []u8,
+    skip: usize,
+) Error!void {
+    var whole: Block = undefined;
+    try reader.readData(cached.node.location(child), 0, &whole);
+    try check(cached, child, &whole);
+    @memcpy(wanted, whole[skip..][0..wanted.len]);
+}
 
-    /// Reads part of a block that must be checked as a whole.
-    fn readPart(
-        reader: *VersionReader,
-        cached: *CachedNode,
-        child: usize,
-        wanted: []u8,
-        skip: usize,
-    ) Error!void {
-        var whole: Block = undefined;
-        try reader.readData(cached.node.location(child), 0, &whole);
-        try check(cached, child, &whole);
-        @memcpy(wanted, whole[skip..][0..wanted.len]);
+/// Reads what is in memory first. At the first miss, it prefetches all later pieces before it
+/// waits, so that the disk works while the blocks that have arrived are checked.
+fn readPieces(reader: *VersionReader, cached: *CachedNode, pieces: []const Piece) Error!void {
+    const data = reader.reading.data;
+    const in_memory: usize = for (pieces, 0..) |*piece, index| {
+        if (pieces.len == 1) break 0;
+        if (!(data.readNow(piece.location, piece.skip, piece.bytes) catch false)) break index;
+    } else pieces.len;
+    if (pieces.len - in_memory > 1) prefetch(data, pieces[in_memory..]);
+    for (pieces, 0..) |*piece, index| {
+        if (index >= in_memory) try reader.readData(piece.location, piece.skip, piece.bytes);
+        if (!piece.is_checked) try check(cached, piece.child, piece.bytes);
     }
+}
 
-    /// Reads what is in memory first. At the first miss, it prefetches all later pieces before it
-    /// waits, so that the disk works while the blocks that have arrived are checked.
-    fn readPieces(reader: *VersionReader, cached: *CachedNode, pieces: []const Piece) Error!void {
-        const data = reader.reading.data;
-        const in_memory: usize = for (pieces, 0..) |*piece, index| {
-            if (pieces.len == 1) break 0;
-            if (!(data.readNow(piece.location, piece.skip, piece.bytes) catch false)) break index;
-        } else pieces.len;
-        if (pieces.len - in_memory > 1) prefetch(data, pieces[in_memory..]);
-        for (pieces, 0..) |*piece, index| {
-            if (index >= in_memory) try reader.readData(piece.location, piece.skip, piece.bytes);
-            if (!piece.is_checked) try check(cached, piece.child, piece.bytes);
-        }
-    }
-
-    fn readData(
-        reader: *VersionReader,
-        location: block.Location,
-        skip: u64,
-        buffer: []u8,
-    ) Error!void {
-        const is_whole = reader.reading.data.read(location, skip, buffer) catch |err|
-            return switch (err) {
-                error.NotFound => error.Damaged,
-                else => error.ReadFailed,
-            };
-        if (!is_whole) return error.Damaged;
-    }
-};
+fn readData(reader: *VersionReader, location: block.Location, skip: u64, buffer: []u8) Error!void {
+    const is_whole = reader.reading.data.read(location, skip, buffer) catch |err|
+        return switch (err) {
+            error.NotFound => error.Damaged,
+            else => error.ReadFailed,
+        };
+    if (!is_whole) return error.Damaged;
+}
 
 /// Byte offset of the disk after the last block below the same node of level 0.
 fn endOfLeaf(offset: u64) u64 {
@@ -326,10 +312,8 @@ fn prefetch(data: *FileSet, pieces: []const Piece) void {
 /// Counts the consecutive blocks from `child` on that are contiguous in one file and all checked,
 /// or all unchecked (then whole blocks only). At least 1.
 fn runOf(cached: *const CachedNode, child: usize, size: usize, is_checked: bool) usize {
-    const wanted = if (is_checked)
-        std.math.divCeil(usize, size, block.block_size) catch unreachable
-    else
-        size / block.block_size;
+    const wanted = if (is_checked) std.math.divCeil(usize, size, block.block_size) catch
+        unreachable else size / block.block_size;
     const most = @min(wanted, node_module.fanout - child);
     assert(most > 0);
     const first = cached.node.location(child);

@@ -14,16 +14,15 @@ const control = @import("control_socket.zig");
 const kernel_device = @import("kernel_device.zig");
 const protection = @import("protection.zig");
 const sys_time = @import("sys_time.zig");
-const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
-const DiskKeeper = @import("disk_keeper.zig").DiskKeeper;
-const ram_cache = @import("ram_cache.zig");
-const RamCache = ram_cache.RamCache;
-const LocalCache = @import("local_disk/local_cache.zig").LocalCache;
+const EdgeSocket = @import("edge_socket.zig");
+const DiskKeeper = @import("disk_keeper.zig");
+const RamCache = @import("ram_cache.zig");
+const LocalCache = @import("local_disk/local_cache.zig");
 const local_setup = @import("local_disk/local_setup.zig");
-const LocalWorker = @import("local_disk/local_worker.zig").LocalWorker;
+const LocalWorker = @import("local_disk/local_worker.zig");
 const SharedMemory = @import("shared_memory.zig").SharedMemory;
-const ServedDisk = @import("served_disk.zig").ServedDisk;
-const Silence = @import("silence.zig").Silence;
+const ServedDisk = @import("served_disk.zig");
+const Silence = @import("silence.zig");
 const ahead_cache = @import("ahead_cache.zig");
 const http_report = @import("http_report.zig");
 const system_end = @import("system_end.zig");
@@ -38,8 +37,7 @@ const no_stream_us = 20 * std.time.us_per_s;
 /// `words` as on the kernel's command line. Returns the exit code; the disk is there if it is 0.
 pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     const served = serve(words, first_argument, kernel_device.start) orelse return 1;
-    kernel_device.readFirstBlock() catch |reason|
-        return failDevice(words, reason);
+    kernel_device.readFirstBlock() catch |reason| return failDevice(words, reason);
     say("{s} is the disk of boot {f}, {d} MiB from {f}", .{
         kernel_device.path, served.boot_id, served.disk_size >> 20, served.edge,
     });
@@ -82,7 +80,7 @@ pub fn serve(
     const takes_writes = client.session.?.write_cache != .device_ram or order != null;
     var ram: ?RamCache = null;
     if (client.session.?.write_cache == .device_ram_overflow or order != null)
-        ram = RamCache.init(disk_size, ram_cache.limitOf(words, ram_cache.memoryBytes())) catch {
+        ram = RamCache.init(disk_size, RamCache.limitOf(words, RamCache.memoryBytes())) catch {
             _ = fail(words, "no_disk", "no memory for the writes of this machine", .{});
             return null;
         };
@@ -233,7 +231,7 @@ pub fn tell(words: []const u8, body: []const u8) void {
     if (!http_report.post(address, .failed, body)) say("the report did not reach the edge", .{});
 }
 
-/// What the process of the kernel's disk passes to each process of the stream.
+/// The data that the process of the kernel's disk passes to each process of the stream.
 const StreamSetup = struct {
     client: *core.stream.Client,
     edge: *EdgeSocket,
@@ -251,10 +249,8 @@ const StreamSetup = struct {
 
 /// The process that stays. It ends only with the device or the machine.
 fn keep(handover: *StreamSetup, kernel_fd: i32) noreturn {
-    if (!protection.protect()) say(
-        "memory could not be locked; the disk may hang when memory is short",
-        .{},
-    );
+    if (!protection.protect())
+        say("memory could not be locked; the disk may hang when memory is short", .{});
     protection.awaitChildren();
     const session = handover.identity.session.?;
     var keeper: DiskKeeper = .{
@@ -291,10 +287,8 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         handover.edge.open();
     }
     const server = control.Server.init();
-    if (server == null) say(
-        "no control socket: `bootfarm-target ready` will not reach this process",
-        .{},
-    );
+    if (server == null)
+        say("no control socket: `bootfarm-target ready` will not reach this process", .{});
     var worker: LocalWorker = undefined;
     if (handover.local) |local| worker.start(local, &handover.memory.buffers) catch {
         say("no thread could be started for the local disk", .{});
@@ -312,7 +306,7 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .server = server,
         .proc = handover.proc,
         .words = handover.words,
-        // What an earlier process had read ahead is gone, and most of the boot is over.
+        // The read-ahead of an earlier process is lost, and most of the boot is over.
         .ahead = if (serial == 0) ahead_cache.take(
             handover.read_ahead,
             handover.client.session.?.profile_size,
@@ -335,10 +329,9 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
             tell(words, "no_token the token was used before, or has expired");
         },
         .version_missing => {
-            say(
-                "the edge {f} does not have the disk of boot {f}",
-                .{ options.edge, options.boot_id },
-            );
+            say("the edge {f} does not have the disk of boot {f}", .{
+                options.edge, options.boot_id,
+            });
             tell(words, "no_version the edge does not have the disk of this boot");
         },
         .no_cipher => {
@@ -371,8 +364,7 @@ fn failDevice(words: []const u8, reason: kernel_device.Error) u8 {
         error.NoDriver => fail(
             words,
             "no_nbd",
-            "this kernel has no nbd driver, or it is not loaded " ++
-                "(modprobe nbd)",
+            "this kernel has no nbd driver, or it is not loaded " ++ "(modprobe nbd)",
             .{},
         ),
         error.InUse => fail(words, "no_disk", "{s} is in use already", .{path}),

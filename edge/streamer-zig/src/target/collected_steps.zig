@@ -11,7 +11,7 @@ const readFile = @import("small_file.zig").read;
 const firmware_table = @import("timings/firmware_table.zig");
 const initramfs_steps = @import("timings/initramfs_steps.zig");
 const systemd_times = @import("timings/systemd_times.zig");
-const StepList = @import("timings/step_list.zig").StepList;
+const StepList = @import("timings/step_list.zig");
 const outputOf = @import("program_output.zig").outputOf;
 
 const written_by_init = "/run/bootfarm/steps";
@@ -36,9 +36,8 @@ const output_size_max = 256 << 10;
 pub fn collectUntilReady(list: *StepList) void {
     const hand_over_us = collectBeforeSystem(list);
     const now_us = sys_time.uptimeUs();
-    if (hand_over_us != 0) list.add(
-        .init(.system, "until ready", @intCast(hand_over_us), now_us -| hand_over_us),
-    );
+    if (hand_over_us != 0)
+        list.add(.init(.system, "until ready", @intCast(hand_over_us), now_us -| hand_over_us));
     list.sort();
 }
 
@@ -61,12 +60,8 @@ pub fn collectWithSystemd(list: *StepList) bool {
 
 /// Retries while systemd is too busy to answer.
 fn waitForFinish(output: []u8) ?systemd_times.ManagerTimes {
-    const arguments = [_:null]?[*:0]const u8{
-        "systemctl",
-        "show",
-        "-p",
-        systemd_times.manager_properties,
-    };
+    const arguments =
+        [_:null]?[*:0]const u8{ "systemctl", "show", "-p", systemd_times.manager_properties };
     const deadline_us = sys.monotonicUs() + finish_limit_us;
     while (true) {
         const left_us = deadline_us -| sys.monotonicUs();
@@ -118,13 +113,11 @@ fn firmwareTimes() ?firmware_table.BootTimes {
     };
     if (shown.exit_end_ns != 0) return shown;
     var fpdt: [512]u8 = undefined;
-    const address = firmware_table.performanceTableAddress(
-        readFile(fpdt_table, &fpdt),
-    ) orelse return null;
+    const address =
+        firmware_table.performanceTableAddress(readFile(fpdt_table, &fpdt)) orelse return null;
     if (address > std.math.maxInt(i64)) return null;
-    const fd: i32 = @intCast(
-        sys.check(linux.open("/dev/mem", .{ .CLOEXEC = true }, 0)) catch return null,
-    );
+    const fd: i32 =
+        @intCast(sys.check(linux.open("/dev/mem", .{ .CLOEXEC = true }, 0)) catch return null);
     defer sys.close(fd);
     var table: [firmware_table.performance_table_size_max]u8 = undefined;
     const size = sys.readAt(fd, &table, address) catch return null;
@@ -144,12 +137,8 @@ test "the times of units are complete or missing, and a systemctl that fails is 
     var folder = testing.tmpDir(.{});
     defer folder.cleanup();
     var buffer: [256]u8 = undefined;
-    const path = try std.mem.printSentinel(
-        &buffer,
-        ".zig-cache/tmp/{s}/systemctl",
-        .{folder.sub_path},
-        0,
-    );
+    const path =
+        try std.mem.printSentinel(&buffer, ".zig-cache/tmp/{s}/systemctl", .{folder.sub_path}, 0);
     var output: [64]u8 = undefined;
     const second = std.time.us_per_s;
     const programs = [_]struct { text: []const u8, limit_us: u64, says: ?[]const u8 }{

@@ -47,9 +47,8 @@ pub const Server = struct {
     pub fn accept(server: *Server) void {
         const index = std.mem.findScalar(i32, &server.clients, -1) orelse return;
         const flags = linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
-        const client: i32 = @intCast(
-            sys.check(linux.accept4(server.fd, null, null, flags)) catch return,
-        );
+        const client: i32 =
+            @intCast(sys.check(linux.accept4(server.fd, null, null, flags)) catch return);
         var credentials: Credentials = undefined;
         var size: linux.socklen_t = @sizeOf(Credentials);
         const rc = linux.getsockopt(
@@ -117,9 +116,8 @@ pub const AskError = error{
 /// Sends a request to the running target and waits for its answer.
 pub fn ask(request: []const u8, timeout_s: u32, buffer: *[message_size_max]u8) AskError![]const u8 {
     const kind = linux.SOCK.SEQPACKET | linux.SOCK.CLOEXEC;
-    const fd: i32 = @intCast(
-        sys.check(linux.socket(linux.AF.UNIX, kind, 0)) catch return error.NotRunning,
-    );
+    const fd: i32 =
+        @intCast(sys.check(linux.socket(linux.AF.UNIX, kind, 0)) catch return error.NotRunning);
     defer sys.close(fd);
     const timeout: linux.timeval = .{ .sec = timeout_s, .usec = 0 };
     _ = linux.setsockopt(
@@ -130,15 +128,12 @@ pub fn ask(request: []const u8, timeout_s: u32, buffer: *[message_size_max]u8) A
         @sizeOf(linux.timeval),
     );
     const address = addressOf();
-    _ = sys.check(
-        linux.connect(fd, @ptrCast(&address.un), address.size),
-    ) catch return error.NotRunning;
-    _ = sys.check(
-        linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0),
-    ) catch return error.Refused;
-    const size = sys.check(
-        linux.recvfrom(fd, buffer, buffer.len, 0, null, null),
-    ) catch return error.NoAnswer;
+    _ = sys.check(linux.connect(fd, @ptrCast(&address.un), address.size)) catch
+        return error.NotRunning;
+    _ = sys.check(linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0)) catch
+        return error.Refused;
+    const size = sys.check(linux.recvfrom(fd, buffer, buffer.len, 0, null, null)) catch
+        return error.NoAnswer;
     if (size > 0) return buffer[0..size];
     // A client that is not root is rejected. Otherwise the process ended, and has kept the request.
     return if (linux.geteuid() == 0) error.NoAnswer else error.Refused;
@@ -147,10 +142,8 @@ pub fn ask(request: []const u8, timeout_s: u32, buffer: *[message_size_max]u8) A
 const Address = struct { un: linux.sockaddr.un, size: linux.socklen_t };
 
 fn addressOf() Address {
-    var address: Address = .{
-        .un = .{ .path = @splat(0) },
-        .size = @offsetOf(linux.sockaddr.un, "path") + name.len,
-    };
+    var address: Address =
+        .{ .un = .{ .path = @splat(0) }, .size = @offsetOf(linux.sockaddr.un, "path") + name.len };
     @memcpy(address.un.path[0..name.len], name);
     return address;
 }

@@ -67,12 +67,8 @@ test "every slot's message fits, and a closed end is noticed" {
     defer sys.close(fds[0]);
     try testing.expectEqual(null, try receive(Request, fds[0]));
     for (0..core.target.nbd_queue.slots_max) |slot| {
-        const request: Request = .{
-            .offset = slot << 20,
-            .length = 512,
-            .slot = @intCast(slot),
-            .kind = .read,
-        };
+        const request: Request =
+            .{ .offset = slot << 20, .length = 512, .slot = @intCast(slot), .kind = .read };
         try send(fds[0], request);
     }
     for (0..core.target.nbd_queue.slots_max) |slot| {

@@ -24,11 +24,8 @@ pub const Address = struct {
     pub fn find(words: []const u8) ?Address {
         var found: ?[]const u8 = null;
         var rest = std.mem.tokenizeAny(u8, words, " \t\r\n");
-        while (rest.next()) |word| found = std.mem.cutPrefix(
-            u8,
-            word,
-            "bootfarm.report=http://",
-        ) orelse found;
+        while (rest.next()) |word|
+            found = std.mem.cutPrefix(u8, word, "bootfarm.report=http://") orelse found;
         const slash = std.mem.findScalar(u8, found orelse return null, '/') orelse return null;
         const path = found.?[slash..];
         if (path.len > path_size_max) return null;
@@ -58,18 +55,16 @@ pub fn post(address: Address, outcome: Outcome, body: []const u8) bool {
         .port = std.mem.nativeToBig(u16, address.edge.port),
         .addr = @bitCast(address.edge.ip.bytes),
     };
-    _ = sys.check(
-        linux.connect(fd, &socket_address, @sizeOf(linux.sockaddr.in)),
-    ) catch return false;
+    _ = sys.check(linux.connect(fd, &socket_address, @sizeOf(linux.sockaddr.in))) catch
+        return false;
     // It fits into the send buffer of a new connection, so it is sent completely or not at all.
     const sent = sys.check(
         linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0),
     ) catch return false;
     if (sent != request.len) return false;
     var answer: [512]u8 = undefined;
-    const size = sys.check(
-        linux.recvfrom(fd, &answer, answer.len, 0, null, null),
-    ) catch return false;
+    const size =
+        sys.check(linux.recvfrom(fd, &answer, answer.len, 0, null, null)) catch return false;
     return isSuccess(answer[0..size]);
 }
 
@@ -78,13 +73,7 @@ fn writeRequest(buffer: []u8, address: Address, outcome: Outcome, body: []const 
         buffer,
         "POST {s}/{t} HTTP/1.1\r\nHost: {f}\r\nContent-Type: text/plain\r\n" ++
             "Content-Length: {d}\r\nConnection: close\r\n\r\n{s}",
-        .{
-            address.path,
-            outcome,
-            address.edge,
-            body.len,
-            body,
-        },
+        .{ address.path, outcome, address.edge, body.len, body },
     ) catch
         unreachable; // The buffer has room for the longest path and body.
 }

@@ -53,10 +53,8 @@ pub fn start(disk_size: u64, takes_writes: bool) Error!i32 {
         .index = index,
         .size_bytes = disk_size,
         .block_size_bytes = block_size_bytes,
-        .server_flags = nbd.flag_has_flags | if (takes_writes)
-            nbd.flag_send_flush | nbd.flag_send_trim | nbd.flag_send_write_zeroes
-        else
-            nbd.flag_read_only,
+        .server_flags = nbd.flag_has_flags | if (takes_writes) nbd.flag_send_flush |
+            nbd.flag_send_trim | nbd.flag_send_write_zeroes else nbd.flag_read_only,
         .socket = pair[1],
     }));
     switch (answer) {

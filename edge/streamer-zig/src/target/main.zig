@@ -10,7 +10,7 @@ const console = @import("console.zig");
 const control = @import("control_socket.zig");
 const collected_steps = @import("collected_steps.zig");
 const http_report = @import("http_report.zig");
-const StepList = @import("timings/step_list.zig").StepList;
+const StepList = @import("timings/step_list.zig");
 const attach = @import("attach.zig").attach;
 const prepare = @import("prepare");
 const usage = @import("usage.zig");
@@ -148,11 +148,8 @@ fn watchCache(folder: [*:0]const u8) u8 {
 /// Sends a request that only a running target can carry out.
 fn tell(request: []const u8) u8 {
     var buffer: [control.message_size_max]u8 = undefined;
-    const answer = control.ask(
-        request,
-        answer_timeout_s,
-        &buffer,
-    ) catch |reason| return explain(reason);
+    const answer =
+        control.ask(request, answer_timeout_s, &buffer) catch |reason| return explain(reason);
     if (std.mem.eql(u8, answer, control.done)) return 0;
     console.say("{s}", .{answer});
     return 1;
@@ -160,11 +157,8 @@ fn tell(request: []const u8) u8 {
 
 fn status() u8 {
     var buffer: [control.message_size_max]u8 = undefined;
-    const text = control.ask(
-        "status",
-        answer_timeout_s,
-        &buffer,
-    ) catch |reason| return explain(reason);
+    const text =
+        control.ask("status", answer_timeout_s, &buffer) catch |reason| return explain(reason);
     console.print("{s}", .{text});
     return 0;
 }

@@ -8,96 +8,89 @@ const linux = std.os.linux;
 const assert = std.debug.assert;
 const room_size = @import("wire").stream.sealed_request_size_max;
 
-pub const PacketBurst = struct {
-    bytes: [bytes_max + room_size]u8 = undefined,
-    size: usize = 0,
-    count: usize = 0,
-    /// Size of all but the last, which may be shorter.
-    packet_size: usize = 0,
-    /// False once the kernel or the interface has refused to segment.
-    is_cut: bool = true,
-    /// The network reported that nobody listens there: the kernel tells the next call, and only
-    /// once. The caller that handles it clears it.
-    is_refused: bool = false,
+pub const PacketBurst = @This();
 
-    /// The kernel's limit of segments, and the most bytes of a UDP packet.
-    const packets_max = 64;
-    const bytes_max = 65_507;
+bytes: [bytes_max + room_size]u8 = undefined,
+size: usize = 0,
+count: usize = 0,
+/// Size of all but the last, which may be shorter.
+packet_size: usize = 0,
+/// False once the kernel or the interface has refused to segment.
+is_cut: bool = true,
+/// The network reported that nobody listens there: the kernel tells the next call, and only
+/// once. The caller that handles it clears it.
+is_refused: bool = false,
 
-    /// Where the next packet is written.
-    pub fn room(burst: *PacketBurst) *[room_size]u8 {
-        return burst.bytes[burst.size..][0..room_size];
+/// The kernel's limit of segments, and the most bytes of a UDP packet.
+const packets_max = 64;
+const bytes_max = 65_507;
+
+/// Where the next packet is written.
+pub fn room(burst: *PacketBurst) *[room_size]u8 {
+    return burst.bytes[burst.size..][0..room_size];
+}
+
+/// `size` bytes have been written to `room`. They may stay here until `flush`.
+pub fn add(burst: *PacketBurst, fd: i32, size: usize) void {
+    assert(size > 0 and size <= room_size);
+    if (burst.count > 0 and (size > burst.packet_size or burst.size + size > bytes_max)) {
+        const begin = burst.size;
+        burst.flush(fd);
+        std.mem.copyForwards(u8, burst.bytes[0..size], burst.bytes[begin..][0..size]);
     }
+    if (burst.count == 0) burst.packet_size = size;
+    burst.count += 1;
+    burst.size += size;
+    if (size < burst.packet_size or burst.count == packets_max) burst.flush(fd);
+}
 
-    /// `size` bytes have been written to `room`. They may stay here until `flush`.
-    pub fn add(burst: *PacketBurst, fd: i32, size: usize) void {
-        assert(size > 0 and size <= room_size);
-        if (burst.count > 0 and (size > burst.packet_size or burst.size + size > bytes_max)) {
-            const begin = burst.size;
-            burst.flush(fd);
-            std.mem.copyForwards(u8, burst.bytes[0..size], burst.bytes[begin..][0..size]);
+/// A packet that the kernel refuses counts as lost: the stream retransmits it.
+pub fn flush(burst: *PacketBurst, fd: i32) void {
+    if (burst.count > 1 and burst.is_cut)
+        burst.is_cut = burst.sendCut(fd, burst.bytes[0..burst.size], @intCast(burst.packet_size));
+    if (burst.count == 1 or !burst.is_cut) {
+        var rest: []const u8 = burst.bytes[0..burst.size];
+        while (rest.len > 0) {
+            const packet = rest[0..@min(rest.len, burst.packet_size)];
+            if (linux.errno(
+                linux.sendto(fd, packet.ptr, packet.len, flags, null, 0),
+            ) == .CONNREFUSED) burst.is_refused = true;
+            rest = rest[packet.len..];
         }
-        if (burst.count == 0) burst.packet_size = size;
-        burst.count += 1;
-        burst.size += size;
-        if (size < burst.packet_size or burst.count == packets_max) burst.flush(fd);
     }
+    burst.size = 0;
+    burst.count = 0;
+}
 
-    /// A packet that the kernel refuses counts as lost: the stream retransmits it.
-    pub fn flush(burst: *PacketBurst, fd: i32) void {
-        if (burst.count > 1 and burst.is_cut)
-            burst.is_cut = burst.sendCut(
-                fd,
-                burst.bytes[0..burst.size],
-                @intCast(burst.packet_size),
-            );
-        if (burst.count == 1 or !burst.is_cut) {
-            var rest: []const u8 = burst.bytes[0..burst.size];
-            while (rest.len > 0) {
-                const packet = rest[0..@min(rest.len, burst.packet_size)];
-                if (linux.errno(
-                    linux.sendto(fd, packet.ptr, packet.len, flags, null, 0),
-                ) == .CONNREFUSED) burst.is_refused = true;
-                rest = rest[packet.len..];
-            }
-        }
-        burst.size = 0;
-        burst.count = 0;
-    }
+const flags = linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL;
 
-    const flags = linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL;
-
-    /// Returns false if nothing was sent, and segmentation will never work.
-    fn sendCut(burst: *PacketBurst, fd: i32, bytes: []const u8, packet_size: u16) bool {
-        const header_size = @sizeOf(linux.cmsghdr);
-        var control: [std.mem.alignForward(usize, header_size + 2, 8)]u8 align(8) = @splat(0);
-        const header: linux.cmsghdr = .{
-            .len = header_size + 2,
-            .level = linux.IPPROTO.UDP,
-            .type = linux.UDP.SEGMENT,
-        };
-        @memcpy(control[0..header_size], std.mem.asBytes(&header));
-        @memcpy(control[header_size..][0..2], std.mem.asBytes(&packet_size));
-        const vector: [1]std.posix.iovec_const = .{.{ .base = bytes.ptr, .len = bytes.len }};
-        const message: linux.msghdr_const = .{
-            .name = null,
-            .namelen = 0,
-            .iov = &vector,
-            .iovlen = 1,
-            .control = &control,
-            .controllen = control.len,
-            .flags = 0,
-        };
-        return switch (linux.errno(linux.sendmsg(fd, &message, flags))) {
-            .IO, .INVAL, .OPNOTSUPP, .MSGSIZE => false,
-            .CONNREFUSED => blk: {
-                burst.is_refused = true;
-                break :blk true;
-            },
-            else => true,
-        };
-    }
-};
+/// Returns false if nothing was sent, and segmentation will never work.
+fn sendCut(burst: *PacketBurst, fd: i32, bytes: []const u8, packet_size: u16) bool {
+    const header_size = @sizeOf(linux.cmsghdr);
+    var control: [std.mem.alignForward(usize, header_size + 2, 8)]u8 align(8) = @splat(0);
+    const header: linux.cmsghdr =
+        .{ .len = header_size + 2, .level = linux.IPPROTO.UDP, .type = linux.UDP.SEGMENT };
+    @memcpy(control[0..header_size], std.mem.asBytes(&header));
+    @memcpy(control[header_size..][0..2], std.mem.asBytes(&packet_size));
+    const vector: [1]std.posix.iovec_const = .{.{ .base = bytes.ptr, .len = bytes.len }};
+    const message: linux.msghdr_const = .{
+        .name = null,
+        .namelen = 0,
+        .iov = &vector,
+        .iovlen = 1,
+        .control = &control,
+        .controllen = control.len,
+        .flags = 0,
+    };
+    return switch (linux.errno(linux.sendmsg(fd, &message, flags))) {
+        .IO, .INVAL, .OPNOTSUPP, .MSGSIZE => false,
+        .CONNREFUSED => blk: {
+            burst.is_refused = true;
+            break :blk true;
+        },
+        else => true,
+    };
+}
 
 const testing = std.testing;
 const sys = host.sys;

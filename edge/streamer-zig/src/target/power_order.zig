@@ -22,68 +22,68 @@ pub const Action = union(enum) {
     ask_kernel: Kind,
 };
 
-pub const PowerOrder = struct {
-    state: State = .none,
+pub const PowerOrder = @This();
 
-    const State = union(enum) {
-        none,
-        /// The edge is being told.
-        taken: Stage,
-        /// The system was asked to stop.
-        asked: Stage,
-        /// Disks write their caches.
-        syncing: Stage,
-        /// Nothing is left to do.
-        done,
-    };
+state: State = .none,
 
-    const Stage = struct { kind: Kind, until_us: u64 };
-
-    /// Returns false for a second order, which changes nothing.
-    pub fn take(order: *PowerOrder, kind: Kind, now_us: u64) bool {
-        if (order.state != .none) return false;
-        order.state = .{ .taken = .{ .kind = kind, .until_us = now_us + acknowledgement_us_max } };
-        return true;
-    }
-
-    /// The edge acknowledged the order.
-    pub fn acknowledged(order: *PowerOrder) void {
-        if (order.state == .taken) order.state.taken.until_us = 0;
-    }
-
-    /// When `next` is due; null for never.
-    pub fn deadline(order: *const PowerOrder) ?u64 {
-        return switch (order.state) {
-            .none, .done => null,
-            .taken, .asked, .syncing => |stage| stage.until_us,
-        };
-    }
-
-    /// Returns the step that is due, once.
-    pub fn next(order: *PowerOrder, now_us: u64) ?Action {
-        if (now_us < order.deadline() orelse return null) return null;
-        switch (order.state) {
-            .none, .done => unreachable, // They have no deadline.
-            .taken => |taken| {
-                order.state = .{ .asked = .{ .kind = taken.kind, .until_us = now_us + grace_us } };
-                return .{ .ask_system = taken.kind };
-            },
-            .asked => |asked| {
-                order.state = .{ .syncing = .{ .kind = asked.kind, .until_us = now_us + sync_us } };
-                return .{ .sync = asked.kind };
-            },
-            .syncing => |syncing| {
-                order.state = .done;
-                return .{ .ask_kernel = syncing.kind };
-            },
-        }
-    }
-
-    /// There is no system to wait for.
-    pub fn systemCannotEnd(order: *PowerOrder) void {
-        order.state.asked.until_us = 0;
-    }
+const State = union(enum) {
+    none,
+    /// The edge is being told.
+    taken: Stage,
+    /// The system was asked to stop.
+    asked: Stage,
+    /// Disks write their caches.
+    syncing: Stage,
+    /// Nothing is left to do.
+    done,
 };
+
+const Stage = struct { kind: Kind, until_us: u64 };
+
+/// Returns false for a second order, which changes nothing.
+pub fn take(order: *PowerOrder, kind: Kind, now_us: u64) bool {
+    if (order.state != .none) return false;
+    order.state = .{ .taken = .{ .kind = kind, .until_us = now_us + acknowledgement_us_max } };
+    return true;
+}
+
+/// The edge acknowledged the order.
+pub fn acknowledged(order: *PowerOrder) void {
+    if (order.state == .taken) order.state.taken.until_us = 0;
+}
+
+/// When `next` is due; null for never.
+pub fn deadline(order: *const PowerOrder) ?u64 {
+    return switch (order.state) {
+        .none, .done => null,
+        .taken, .asked, .syncing => |stage| stage.until_us,
+    };
+}
+
+/// Returns the step that is due, once.
+pub fn next(order: *PowerOrder, now_us: u64) ?Action {
+    if (now_us < order.deadline() orelse return null) return null;
+    switch (order.state) {
+        .none, .done => unreachable, // They have no deadline.
+        .taken => |taken| {
+            order.state = .{ .asked = .{ .kind = taken.kind, .until_us = now_us + grace_us } };
+            return .{ .ask_system = taken.kind };
+        },
+        .asked => |asked| {
+            order.state = .{ .syncing = .{ .kind = asked.kind, .until_us = now_us + sync_us } };
+            return .{ .sync = asked.kind };
+        },
+        .syncing => |syncing| {
+            order.state = .done;
+            return .{ .ask_kernel = syncing.kind };
+        },
+    }
+}
+
+/// There is no system to wait for.
+pub fn systemCannotEnd(order: *PowerOrder) void {
+    order.state.asked.until_us = 0;
+}
 
 const testing = std.testing;
 

@@ -10,26 +10,15 @@ const sys = @import("host").sys;
 pub const PR_SET_IO_FLUSHER = 57;
 
 /// Includes SIGCHLD: the kernel then discards children without a wait.
-pub const ignored_signals = [_]std.posix.SIG{
-    .TERM,
-    .INT,
-    .HUP,
-    .QUIT,
-    .PIPE,
-    .USR1,
-    .USR2,
-    .CHLD,
-};
+pub const ignored_signals =
+    [_]std.posix.SIG{ .TERM, .INT, .HUP, .QUIT, .PIPE, .USR1, .USR2, .CHLD };
 
 /// Leaves the caller's session and terminal, ignores the signals that end other programs, and locks
 /// all memory. Returns false if the memory could not be locked.
 pub fn protect() bool {
     _ = linux.setsid();
-    const ignore: std.posix.Sigaction = .{
-        .handler = .{ .handler = linux.SIG.IGN },
-        .mask = std.posix.sigemptyset(),
-        .flags = 0,
-    };
+    const ignore: std.posix.Sigaction =
+        .{ .handler = .{ .handler = linux.SIG.IGN }, .mask = std.posix.sigemptyset(), .flags = 0 };
     for (ignored_signals) |signal| std.posix.sigaction(signal, &ignore, null);
     _ = linux.prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
     surviveShortMemory();
@@ -38,11 +27,8 @@ pub fn protect() bool {
 
 /// Undoes `protect` for one signal: the kernel keeps how a child ended until it is asked.
 pub fn awaitChildren() void {
-    const default: std.posix.Sigaction = .{
-        .handler = .{ .handler = linux.SIG.DFL },
-        .mask = std.posix.sigemptyset(),
-        .flags = 0,
-    };
+    const default: std.posix.Sigaction =
+        .{ .handler = .{ .handler = linux.SIG.DFL }, .mask = std.posix.sigemptyset(), .flags = 0 };
     std.posix.sigaction(.CHLD, &default, null);
 }
 

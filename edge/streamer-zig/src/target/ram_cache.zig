@@ -20,168 +20,161 @@ const size_min = 1 << 20;
 const keep_size = 1;
 const punch_hole = 2;
 
-pub const RamCache = struct {
-    fd: i32,
-    disk_size: u64,
-    limit_pages: u64,
-    shared: *Shared,
-    /// A byte for each page, with a bit for each of its sectors that was written here; a page
-    /// without any takes no memory.
-    map: []u8,
+pub const RamCache = @This();
 
-    /// Beside the map, for later processes.
-    const Shared = extern struct {
-        used_pages: u64 align(page_size) = 0,
-        rest: [page_size - 8]u8 = undefined,
-    };
+fd: i32,
+disk_size: u64,
+limit_pages: u64,
+shared: *Shared,
+/// A byte for each page, with a bit for each of its sectors that was written here; a page
+/// without any takes no memory.
+map: []u8,
 
-    pub const Error = sys.Error;
-
-    /// For this process and all that it will fork. Memory is taken as it is written.
-    pub fn init(disk_size: u64, limit_bytes: u64) Error!RamCache {
-        const fd: i32 = @intCast(try sys.check(
-            linux.memfd_create("bootfarm-write-cache", linux.MFD.CLOEXEC),
-        ));
-        errdefer sys.close(fd);
-        _ = try sys.check(linux.ftruncate(fd, @intCast(disk_size)));
-        const pages: usize = @intCast(std.mem.alignForward(u64, disk_size, page_size) / page_size);
-        const size = @sizeOf(Shared) + std.mem.alignForward(usize, pages, page_size);
-        const flags: linux.MAP = .{ .TYPE = .SHARED, .ANONYMOUS = true, .NORESERVE = true };
-        const address = try sys.check(
-            linux.mmap(null, size, .{ .READ = true, .WRITE = true }, flags, -1, 0),
-        );
-        const bytes: [*]align(page_size) u8 = @ptrFromInt(address);
-        return .{
-            .fd = fd,
-            .disk_size = disk_size,
-            .limit_pages = limit_bytes / page_size,
-            .shared = @ptrCast(bytes),
-            .map = bytes[@sizeOf(Shared)..][0..pages],
-        };
-    }
-
-    pub fn deinit(cache: *RamCache) void {
-        const bytes: [*]align(page_size) u8 = @ptrCast(cache.shared);
-        _ = linux.munmap(
-            bytes,
-            @sizeOf(Shared) + std.mem.alignForward(usize, cache.map.len, page_size),
-        );
-        sys.close(cache.fd);
-        cache.* = undefined;
-    }
-
-    pub const Range = struct { offset: u64, length: u32 };
-
-    /// Writes what fits into memory; returns the range that the edge must take, whole pages except
-    /// at the ends. It may overlap what was taken, which is harmless. Multiples of 512.
-    pub fn write(cache: *RamCache, bytes: []const u8, offset: u64) Error!?Range {
-        var rest: ?Range = null;
-        var at = offset;
-        const end = offset + bytes.len;
-        while (at < end) {
-            const page: usize = @intCast(at / page_size);
-            const page_end = @min(end, (page + 1) * @as(u64, page_size));
-            const part = bytes[@intCast(at - offset)..@intCast(page_end - offset)];
-            if (try cache.takePage(page)) {
-                try cache.put(part, at);
-                cache.map[page] |= sectorsOf(at, page_end);
-            } else {
-                const begin = if (rest) |known| known.offset else at;
-                rest = .{ .offset = begin, .length = @intCast(page_end - begin) };
-            }
-            at = page_end;
-        }
-        return rest;
-    }
-
-    /// Makes the range read as zeros here and frees its memory; the edge does the same with the
-    /// rest.
-    pub fn discard(cache: *RamCache, offset: u64, length: u64) Error!void {
-        const zeros: [page_size]u8 = @splat(0);
-        var at = offset;
-        const end = offset + length;
-        while (at < end) {
-            const page: usize = @intCast(at / page_size);
-            const page_end = @min(end, (page + 1) * @as(u64, page_size));
-            defer at = page_end;
-            if (cache.map[page] == 0) continue;
-            if (page_end - at == page_size) {
-                _ = try sys.check(
-                    linux.fallocate(cache.fd, punch_hole | keep_size, @intCast(at), page_size),
-                );
-            } else try cache.put(zeros[0..@intCast(page_end - at)], at);
-            cache.map[page] |= sectorsOf(at, page_end);
-        }
-    }
-
-    /// Returns whether the whole range is here: the edge need not be asked.
-    pub fn hasAll(cache: *const RamCache, offset: u64, length: u64) bool {
-        var at = offset;
-        while (at < offset + length) : (at += sector_size) if (!cache.has(at)) return false;
-        return true;
-    }
-
-    /// Returns whether a part of the range is here; later writes to it go here.
-    pub fn ownsPage(cache: *const RamCache, page: usize) bool {
-        return cache.map[page] != 0;
-    }
-
-    /// Copies what is here over what the edge returned.
-    pub fn lay(cache: *const RamCache, bytes: []u8, offset: u64) Error!void {
-        var at: usize = 0;
-        while (at < bytes.len) {
-            var until = at;
-            while (until < bytes.len and cache.has(offset + until)) until += sector_size;
-            if (until > at) try cache.get(bytes[at..until], offset + at);
-            at = if (until > at) until else at + sector_size;
-        }
-    }
-
-    pub fn usedBytes(cache: *const RamCache) u64 {
-        return @min(cache.shared.used_pages, cache.limit_pages) * page_size;
-    }
-
-    pub fn sizeBytes(cache: *const RamCache) u64 {
-        return cache.limit_pages * page_size;
-    }
-
-    fn has(cache: *const RamCache, at: u64) bool {
-        return cache.map[@intCast(at / page_size)] & sectorsOf(at, at + sector_size) != 0;
-    }
-
-    /// Returns false if there is no memory for it. A process that ends in between has counted the
-    /// page without using it.
-    fn takePage(cache: *RamCache, page: usize) Error!bool {
-        if (cache.map[page] != 0) return true;
-        if (cache.shared.used_pages >= cache.limit_pages) return false;
-        cache.shared.used_pages += 1;
-        return true;
-    }
-
-    fn put(cache: *RamCache, bytes: []const u8, offset: u64) Error!void {
-        var done: usize = 0;
-        while (done < bytes.len)
-            done += try sys.check(
-                linux.pwrite(
-                    cache.fd,
-                    bytes[done..].ptr,
-                    bytes.len - done,
-                    @intCast(offset + done),
-                ),
-            );
-    }
-
-    fn get(cache: *const RamCache, bytes: []u8, offset: u64) Error!void {
-        var done: usize = 0;
-        while (done < bytes.len) {
-            const count = try sys.check(
-                linux.pread(cache.fd, bytes[done..].ptr, bytes.len - done, @intCast(offset + done)),
-            );
-            assert(count > 0); // Within the file.
-            done += count;
-        }
-    }
+/// Beside the map, for later processes.
+const Shared = extern struct {
+    used_pages: u64 align(page_size) = 0,
+    rest: [page_size - 8]u8 = undefined,
 };
+
+pub const Error = sys.Error;
+
+/// For this process and all that it will fork. Memory is taken as it is written.
+pub fn init(disk_size: u64, limit_bytes: u64) Error!RamCache {
+    const fd: i32 =
+        @intCast(try sys.check(linux.memfd_create("bootfarm-write-cache", linux.MFD.CLOEXEC)));
+    errdefer sys.close(fd);
+    _ = try sys.check(linux.ftruncate(fd, @intCast(disk_size)));
+    const pages: usize = @intCast(std.mem.alignForward(u64, disk_size, page_size) / page_size);
+    const size = @sizeOf(Shared) + std.mem.alignForward(usize, pages, page_size);
+    const flags: linux.MAP = .{ .TYPE = .SHARED, .ANONYMOUS = true, .NORESERVE = true };
+    const address =
+        try sys.check(linux.mmap(null, size, .{ .READ = true, .WRITE = true }, flags, -1, 0));
+    const bytes: [*]align(page_size) u8 = @ptrFromInt(address);
+    return .{
+        .fd = fd,
+        .disk_size = disk_size,
+        .limit_pages = limit_bytes / page_size,
+        .shared = @ptrCast(bytes),
+        .map = bytes[@sizeOf(Shared)..][0..pages],
+    };
+}
+
+pub fn deinit(cache: *RamCache) void {
+    const bytes: [*]align(page_size) u8 = @ptrCast(cache.shared);
+    _ = linux.munmap(
+        bytes,
+        @sizeOf(Shared) + std.mem.alignForward(usize, cache.map.len, page_size),
+    );
+    sys.close(cache.fd);
+    cache.* = undefined;
+}
+
+pub const Range = struct { offset: u64, length: u32 };
+
+/// Writes what fits into memory; returns the range that the edge must take, whole pages except
+/// at the ends. It may overlap what was taken, which is harmless. Multiples of 512.
+pub fn write(cache: *RamCache, bytes: []const u8, offset: u64) Error!?Range {
+    var rest: ?Range = null;
+    var at = offset;
+    const end = offset + bytes.len;
+    while (at < end) {
+        const page: usize = @intCast(at / page_size);
+        const page_end = @min(end, (page + 1) * @as(u64, page_size));
+        const part = bytes[@intCast(at - offset)..@intCast(page_end - offset)];
+        if (try cache.takePage(page)) {
+            try cache.put(part, at);
+            cache.map[page] |= sectorsOf(at, page_end);
+        } else {
+            const begin = if (rest) |known| known.offset else at;
+            rest = .{ .offset = begin, .length = @intCast(page_end - begin) };
+        }
+        at = page_end;
+    }
+    return rest;
+}
+
+/// Makes the range read as zeros here and frees its memory; the edge does the same with the
+/// rest.
+pub fn discard(cache: *RamCache, offset: u64, length: u64) Error!void {
+    const zeros: [page_size]u8 = @splat(0);
+    var at = offset;
+    const end = offset + length;
+    while (at < end) {
+        const page: usize = @intCast(at / page_size);
+        const page_end = @min(end, (page + 1) * @as(u64, page_size));
+        defer at = page_end;
+        if (cache.map[page] == 0) continue;
+        if (page_end - at == page_size) {
+            _ = try sys.check(
+                linux.fallocate(cache.fd, punch_hole | keep_size, @intCast(at), page_size),
+            );
+        } else try cache.put(zeros[0..@intCast(page_end - at)], at);
+        cache.map[page] |= sectorsOf(at, page_end);
+    }
+}
+
+/// Returns whether the whole range is here: the edge need not be asked.
+pub fn hasAll(cache: *const RamCache, offset: u64, length: u64) bool {
+    var at = offset;
+    while (at < offset + length) : (at += sector_size) if (!cache.has(at)) return false;
+    return true;
+}
+
+/// Returns whether a part of the range is here; later writes to it go here.
+pub fn ownsPage(cache: *const RamCache, page: usize) bool {
+    return cache.map[page] != 0;
+}
+
+/// Copies what is here over what the edge returned.
+pub fn lay(cache: *const RamCache, bytes: []u8, offset: u64) Error!void {
+    var at: usize = 0;
+    while (at < bytes.len) {
+        var until = at;
+        while (until < bytes.len and cache.has(offset + until)) until += sector_size;
+        if (until > at) try cache.get(bytes[at..until], offset + at);
+        at = if (until > at) until else at + sector_size;
+    }
+}
+
+pub fn usedBytes(cache: *const RamCache) u64 {
+    return @min(cache.shared.used_pages, cache.limit_pages) * page_size;
+}
+
+pub fn sizeBytes(cache: *const RamCache) u64 {
+    return cache.limit_pages * page_size;
+}
+
+fn has(cache: *const RamCache, at: u64) bool {
+    return cache.map[@intCast(at / page_size)] & sectorsOf(at, at + sector_size) != 0;
+}
+
+/// Returns false if there is no memory for it. A process that ends in between has counted the
+/// page without using it.
+fn takePage(cache: *RamCache, page: usize) Error!bool {
+    if (cache.map[page] != 0) return true;
+    if (cache.shared.used_pages >= cache.limit_pages) return false;
+    cache.shared.used_pages += 1;
+    return true;
+}
+
+fn put(cache: *RamCache, bytes: []const u8, offset: u64) Error!void {
+    var done: usize = 0;
+    while (done < bytes.len)
+        done += try sys.check(
+            linux.pwrite(cache.fd, bytes[done..].ptr, bytes.len - done, @intCast(offset + done)),
+        );
+}
+
+fn get(cache: *const RamCache, bytes: []u8, offset: u64) Error!void {
+    var done: usize = 0;
+    while (done < bytes.len) {
+        const count = try sys.check(
+            linux.pread(cache.fd, bytes[done..].ptr, bytes.len - done, @intCast(offset + done)),
+        );
+        assert(count > 0); // Within the file.
+        done += count;
+    }
+}
 
 /// Bits of the sectors from `begin` to `end`, within one page.
 fn sectorsOf(begin: u64, end: u64) u8 {
@@ -267,10 +260,10 @@ test "reads return the last write, wherever it is stored, for any order of write
                     var buffer: [40 * sector_size]u8 = undefined;
                     const bytes = buffer[0..length];
                     // The edge is not asked if all of it is here.
-                    if (cache.hasAll(offset, length)) @memset(bytes, 'x') else @memcpy(
-                        bytes,
-                        edge[offset..][0..length],
-                    );
+                    if (cache.hasAll(offset, length))
+                        @memset(bytes, 'x')
+                    else
+                        @memcpy(bytes, edge[offset..][0..length]);
                     try cache.lay(bytes, offset);
                     try testing.expectEqualSlices(u8, expected[offset..][0..length], bytes);
                 },

@@ -7,27 +7,27 @@ const stream = @import("wire").stream;
 const Endpoint = base.Endpoint;
 const RefuseCode = stream.RefuseCode;
 
-pub const Refusals = struct {
-    told: base.BoundedArray(ReportedRefusal, stream.ticket.edges_max) = .empty,
+pub const Refusals = @This();
 
-    const ReportedRefusal = struct { edge: Endpoint, code: RefuseCode };
+told: base.BoundedArray(ReportedRefusal, stream.ticket.edges_max) = .empty,
 
-    /// Returns true if it is new. With more edges than a WELCOME names, the last ones are reported
-    /// each time.
-    pub fn isNew(refusals: *Refusals, edge: Endpoint, code: RefuseCode) bool {
-        for (refusals.told.slice()) |*known| if (known.edge.eql(edge)) {
-            defer known.code = code;
-            return known.code != code;
-        };
-        refusals.told.append(.{ .edge = edge, .code = code }) catch {};
-        return true;
-    }
+const ReportedRefusal = struct { edge: Endpoint, code: RefuseCode };
 
-    /// The boot continues on an edge.
-    pub fn clear(refusals: *Refusals) void {
-        refusals.told.clear();
-    }
-};
+/// Returns true if it is new. With more edges than a WELCOME names, the last ones are reported
+/// each time.
+pub fn isNew(refusals: *Refusals, edge: Endpoint, code: RefuseCode) bool {
+    for (refusals.told.slice()) |*known| if (known.edge.eql(edge)) {
+        defer known.code = code;
+        return known.code != code;
+    };
+    refusals.told.append(.{ .edge = edge, .code = code }) catch {};
+    return true;
+}
+
+/// The boot continues on an edge.
+pub fn clear(refusals: *Refusals) void {
+    refusals.told.clear();
+}
 
 /// Refusal of another edge that was shown this machine's ticket.
 pub fn reasonOf(code: RefuseCode) []const u8 {

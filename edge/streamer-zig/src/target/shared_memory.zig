@@ -7,7 +7,7 @@ const core = @import("core");
 const stream = @import("wire").stream;
 const Session = core.stream.Client.Session;
 const sys = @import("host").sys;
-const PowerOrder = @import("power_order.zig").PowerOrder;
+const PowerOrder = @import("power_order.zig");
 
 pub const Buffers = [core.target.nbd_queue.slots_max][core.target.nbd_queue.part_size_max]u8;
 

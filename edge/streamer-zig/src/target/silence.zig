@@ -4,7 +4,7 @@
 const std = @import("std");
 const core = @import("core");
 const say = @import("console.zig").say;
-const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
+const EdgeSocket = @import("edge_socket.zig");
 
 /// Silence before the first message. One HELLO and its retransmissions may be lost before.
 const first_line_us = 3 * std.time.us_per_s;
@@ -14,47 +14,44 @@ const reopen_interval_us = 10 * std.time.us_per_s;
 /// Longest wait between two calls.
 pub const look_interval_us = 1 * std.time.us_per_s;
 
-pub const Silence = struct {
-    /// When the serving edge was last heard; 0 before the first call.
-    since_us: u64 = 0,
-    line_at_us: u64 = 0,
-    reopen_at_us: u64 = 0,
+pub const Silence = @This();
 
-    pub fn heard(silence: *Silence, now_us: u64) void {
-        silence.* = .{
-            .since_us = now_us,
-            .line_at_us = now_us + first_line_us,
-            .reopen_at_us = now_us + reopen_interval_us,
-        };
-    }
+/// When the serving edge was last heard; 0 before the first call.
+since_us: u64 = 0,
+line_at_us: u64 = 0,
+reopen_at_us: u64 = 0,
 
-    /// An established client sends HELLO again by itself after a long silence; an idle one receives
-    /// nothing.
-    pub fn watch(
-        silence: *Silence,
-        client: *const core.stream.Client,
-        edge: *EdgeSocket,
-        now_us: u64,
-    ) void {
-        if (silence.since_us == 0) silence.heard(now_us);
-        if (client.state != .greeting) return;
-        if (now_us >= silence.line_at_us) {
-            silence.line_at_us = now_us + line_interval_us;
-            const silent_s = (now_us - silence.since_us) / std.time.us_per_s;
-            if (client.failover.hasOthers())
-                say(
-                    "no edge has served the disk for {d} s; {f} and the others are tried in turn",
-                    .{ silent_s, client.failover.own },
-                )
-            else
-                say(
-                    "the edge {f} has not answered for {d} s; still trying",
-                    .{ edge.edge, silent_s },
-                );
-        }
-        if (now_us >= silence.reopen_at_us) {
-            silence.reopen_at_us = now_us + reopen_interval_us;
-            edge.open();
-        }
+pub fn heard(silence: *Silence, now_us: u64) void {
+    silence.* = .{
+        .since_us = now_us,
+        .line_at_us = now_us + first_line_us,
+        .reopen_at_us = now_us + reopen_interval_us,
+    };
+}
+
+/// An established client sends HELLO again by itself after a long silence; an idle one receives
+/// nothing.
+pub fn watch(
+    silence: *Silence,
+    client: *const core.stream.Client,
+    edge: *EdgeSocket,
+    now_us: u64,
+) void {
+    if (silence.since_us == 0) silence.heard(now_us);
+    if (client.state != .greeting) return;
+    if (now_us >= silence.line_at_us) {
+        silence.line_at_us = now_us + line_interval_us;
+        const silent_s = (now_us - silence.since_us) / std.time.us_per_s;
+        if (client.failover.hasOthers())
+            say(
+                "no edge has served the disk for {d} s; {f} and the others are tried in turn",
+                .{ silent_s, client.failover.own },
+            )
+        else
+            say("the edge {f} has not answered for {d} s; still trying", .{ edge.edge, silent_s });
     }
-};
+    if (now_us >= silence.reopen_at_us) {
+        silence.reopen_at_us = now_us + reopen_interval_us;
+        edge.open();
+    }
+}

@@ -106,11 +106,8 @@ fn inChild(work: StopTask, proc: ProcFolder) bool {
 /// Undoes what `protection.protect` did and a program would inherit, and limits the child's
 /// resources.
 fn becomeOrdinary(proc: ProcFolder) void {
-    const default: std.posix.Sigaction = .{
-        .handler = .{ .handler = linux.SIG.DFL },
-        .mask = std.posix.sigemptyset(),
-        .flags = 0,
-    };
+    const default: std.posix.Sigaction =
+        .{ .handler = .{ .handler = linux.SIG.DFL }, .mask = std.posix.sigemptyset(), .flags = 0 };
     for (protection.ignored_signals) |signal| std.posix.sigaction(signal, &default, null);
     _ = linux.prctl(protection.PR_SET_IO_FLUSHER, 0, 0, 0, 0);
     _ = linux.setsid();

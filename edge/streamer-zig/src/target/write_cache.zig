@@ -73,10 +73,7 @@ fn levelOf(percent: u64) Level {
 test "each mark is reported once, and again only after the fill has fallen well below it" {
     var warnings: Warnings = .{};
     const course = [_]struct { u64, ?u8 }{
-        .{
-            79,
-            null,
-        },
+        .{ 79, null },
         .{ 80, 80 },
         .{ 81, null },
         .{ 79, null },
@@ -84,10 +81,7 @@ test "each mark is reported once, and again only after the fill has fallen well 
         .{ 95, 95 },
         .{ 100, 100 },
         .{ 96, null },
-        .{
-            100,
-            null,
-        },
+        .{ 100, null },
         .{ 90, null },
         .{ 100, 100 },
         .{ 85, null },

@@ -171,8 +171,7 @@ fn inspectPlain(bytes: []const u8) Problem!Program {
         if (between(bytes, "\r\nPXELINUX ", " ")) |version|
             return .{ .kind = .pxelinux, .arch = .bios, .version = .init(version) };
         // What of iPXE is not compressed: the code that takes it apart and speaks with the ROM.
-        if (has(bytes, "PXE->EB:") and has(bytes, "!PXE"))
-            return .{ .kind = .ipxe, .arch = .bios };
+        if (has(bytes, "PXE->EB:") and has(bytes, "!PXE")) return .{ .kind = .ipxe, .arch = .bios };
     }
     // com32 modules of Syslinux 5 and later are shared objects for i386 (System V ABI, chapter 4).
     const is_module = std.mem.startsWith(u8, bytes, "\x7fELF\x01\x01") and bytes.len > 52 and

@@ -4,7 +4,7 @@ import type { AuthenticatedEdge, PlatformContext } from '../../context/service-c
 import { AppError } from '../../errors/app-error.ts'
 import { type AcceptedVersions, requireVersion } from './require-version.ts'
 
-/** A signed request's facts, as sent. */
+/** The fields of a signed request, as sent. */
 export interface SignedRequest {
   method: string
   /** Path and query, byte for byte. */
@@ -13,7 +13,7 @@ export interface SignedRequest {
   bootEpoch: number
   counter: number
   signature: string
-  /** What it speaks: `bootfarm-uplink`. */
+  /** The version that it speaks: `bootfarm-uplink`. */
   uplinkVersion: number
   body: Uint8Array
 }
@@ -29,7 +29,7 @@ interface IdentityRow {
 /**
  * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `edge_too_old`, `edge_too_new`, and `stale_epoch` unless
  * `anyEpoch`.
- * @param anyEpoch reports carry the epoch they are of in their body
+ * @param anyEpoch the epoch of reports is in their body
  */
 export async function authenticateEdge(
   { db, clock }: PlatformContext,

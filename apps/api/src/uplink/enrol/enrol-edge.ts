@@ -18,8 +18,8 @@ interface LockedToken {
 
 /**
  * Uses up the join token for this public key. The same token with the same key gets the same answer again. The caller
- * has checked the signature by the key inside. Throws `join_token_*`, `edge_revoked`, `invalid_body`, `quota_exceeded`,
- * `organization_suspended`.
+ * has checked the signature by the key in the request. Throws `join_token_*`, `edge_revoked`, `invalid_body`,
+ * `quota_exceeded`, `organization_suspended`.
  */
 export async function enrolEdge(
   { db, clock }: PlatformContext,
@@ -103,7 +103,7 @@ async function createEdge(
     })
     return edge.id
   } catch (error) {
-    // Another organization's edge is not to be seen from here; that keys are unique is.
+    // Another organization's edge is invisible here, but keys are unique across organizations.
     if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002') throw enrolledElsewhere()
     throw error
   }
@@ -125,7 +125,7 @@ async function requireRoom(
   })
 }
 
-/** An edge that lost its identity but kept its key comes back as what it was, at the site it was enrolled at. */
+/** An edge that lost its identity but kept its key regains that identity, at the site where it was enrolled. */
 async function edgeOfKnownKey(
   transaction: DbTransaction,
   token: LockedToken,

@@ -5,7 +5,7 @@ import type { Place } from '../../rules/place.ts'
 
 type DoingEdge = Pick<AuthenticatedEdge, 'organizationId' | 'edgeId'> & { address?: string | null }
 
-/** Writes to the audit log what an edge has done; `doings` are told its site, and looked at before the edge is. */
+/** Writes the actions of an edge to the audit log. `doings` gets the edge's place; each may name another. */
 export async function recordOfEdge(
   { db, now }: { db: DbOrTransaction; now: Date },
   { organizationId, edgeId, address = null }: DoingEdge,

@@ -2,13 +2,13 @@ import { inOrganization } from '@bootfarm/db'
 import type { PlatformContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 
-/** Versions of the uplink that this API takes. */
+/** Versions of the uplink that this API accepts. */
 export interface AcceptedVersions {
   oldest: number
   newest: number
 }
 
-/** What is wrong with a version; null where nothing is. */
+/** Returns the error for an unsupported version; null if the version is accepted. */
 export function versionRefusal(version: number, { oldest, newest }: AcceptedVersions): AppError | null {
   const extra = { uplinkVersion: version, oldestVersion: oldest, newestVersion: newest }
   if (version < oldest)
@@ -24,7 +24,7 @@ export function versionRefusal(version: number, { oldest, newest }: AcceptedVers
   return null
 }
 
-/** Throws `edge_too_old` or `edge_too_new`, and keeps that for the edge's page. */
+/** Throws `edge_too_old` or `edge_too_new`, and records it for the edge's page. */
 export async function requireVersion(
   { db, clock }: PlatformContext,
   { organizationId, edgeId }: { organizationId: string; edgeId: string },

@@ -21,9 +21,9 @@ interface LockedEdge {
 }
 
 /**
- * Takes an edge's newest key, by statements that lead to it from the one that is known here. The same statements get
- * the same answer again, also where their first answer was lost, and where this control plane was restored to before
- * them. Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `invalid_body`.
+ * Accepts an edge's newest key, by statements that lead to it from the key that is known here. The same statements get
+ * the same answer again, even if the first answer was lost or this control plane was restored to a state before them.
+ * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `invalid_body`.
  */
 export async function rotateEdgeKey(
   { db, clock }: PlatformContext,
@@ -35,7 +35,7 @@ export async function rotateEdgeKey(
     select organization_id::text, site_id::text, public_key, revoked_at from edge_identity(${edgeId}::uuid)`
   if (!edge) throw new AppError('edge_unknown')
   const newest = requireChain(edgeId, statements)
-  // Who sends it has the newest key.
+  // The sender proves that it has the newest key.
   if (!verifyText(uplinkSignedText(request), request.signature, newest)) throw new AppError('signature_invalid')
   if (edge.revoked_at) throw new AppError('edge_revoked')
   const { organization_id: organizationId } = edge
@@ -104,7 +104,7 @@ async function takeKey(
   }
 }
 
-/** The key that the statements end at. Throws `signature_invalid`. */
+/** Returns the key at which the statements end. Throws `signature_invalid`. */
 function requireChain(edgeId: string, statements: EdgeKeyStatement[]): string {
   let last: string | undefined
   for (const statement of statements) {

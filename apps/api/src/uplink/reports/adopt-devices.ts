@@ -9,9 +9,9 @@ import { roomFor } from '../../organization/room-for.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
 
 /**
- * Registers devices that booted at a site where unknown ones may boot, under their address as name and in the site's
- * oldest collection with a vDisk, so that they have a page and can be switched. Beyond the limit, of the site or of the
- * organization, their boots stay without a device.
+ * Registers devices that booted at a site where unknown ones may boot, with their address as name and in the site's
+ * oldest collection with a vDisk, so that they have a page and can be switched. Beyond the limit of the site or of the
+ * organization, their boots have no device.
  */
 export async function adoptDevices(
   transaction: DbTransaction,

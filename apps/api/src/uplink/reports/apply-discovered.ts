@@ -9,8 +9,8 @@ import { discoveredWaitingMax } from '../../discovery/schema.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
 
 /**
- * Keeps what an edge says of devices that nobody has registered at its site, then does to those that wait what the
- * site's rules say. Of those that wait a site keeps a bounded number, the ones seen last.
+ * Stores an edge's reports about devices that are not registered at its site, then applies the site's rules to those
+ * that wait. A site keeps a bounded number of waiting devices, those seen last.
  */
 export async function applyDiscovered(
   transaction: DbTransaction,

@@ -21,8 +21,8 @@ interface AppliedBatch extends AppliedReports {
 
 /**
  * Applies each report once: the cursor of (edge, epoch) is locked, and advanced in the transaction that writes the
- * boots. What is applied already is skipped; what cannot be read counts as lost. Throws `invalid_body` for seqs that
- * are not consecutive, `report_gap` with `expectedSeq`.
+ * boots. Reports that are already applied are skipped; unreadable ones count as lost. Throws `invalid_body` for seqs
+ * that are not consecutive, `report_gap` with `expectedSeq`.
  */
 export async function applyReports(
   { db, clock }: SystemContext,
@@ -31,7 +31,7 @@ export async function applyReports(
 ): Promise<AppliedBatch> {
   requireConsecutive(batch)
   const now = clock()
-  // Apart, before anything is locked: a partition that is missing is made under locks of its own.
+  // Separately, before anything is locked: a missing partition is created under separate locks.
   await ensureBootPartitions(db, now)
   return db.$transaction(async (transaction) => {
     const acked = await lockCursor(transaction, edge, { bootEpoch: batch.bootEpoch, now })

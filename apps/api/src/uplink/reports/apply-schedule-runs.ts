@@ -6,12 +6,12 @@ import { type DeviceResult, giveUp, noteResults } from '../../schedule/move-run-
 import { prepareRun } from '../../schedule/prepare-run.ts'
 import { tieBootsOfRun } from './tie-boots.ts'
 
-/** A run that is longer ago is not made anew for what an edge says of it. */
+/** A run that is older is not created from an edge's report. */
 const missedRunsMax = 100
 
 /**
- * Keeps what an edge says of the runs of its site's schedules; of a schedule that is not there any more nothing is
- * kept.
+ * Stores an edge's reports about the runs of its site's schedules; nothing is stored for a schedule that no longer
+ * exists.
  */
 export async function applyScheduleRuns(
   transaction: DbTransaction,
@@ -64,7 +64,7 @@ async function applyProgress(
     await transaction.$executeRaw`update schedule_run set state = 'stopped', ended_at = coalesce(ended_at, ${now})
       where organization_id = ${organizationId}::uuid and id = ${runId}::uuid and state = 'running'`
   }
-  // Several edges and sites may share a run: it is done when each device has been started or passed over.
+  // Several edges and sites may share a run: it is done when each device has been started or skipped.
   await transaction.$executeRaw`update schedule_run set state = 'done', ended_at = ${now}
     where organization_id = ${organizationId}::uuid and id = ${runId}::uuid and state = 'running' and waiting_count = 0`
 }
@@ -76,7 +76,7 @@ function resultOf(device: ScheduleRunReport['devices'][number], at: Date): Devic
   return { deviceId, at, state: 'skipped', reason: result, text }
 }
 
-/** The edge was off, or its clock was: what it had to start stays off, unless another edge started it. */
+/** The edge was off, or its clock was wrong: its devices stay off, unless another edge started them. */
 async function applyMissed(
   transaction: DbTransaction,
   { organizationId, siteId }: AuthenticatedEdge,
@@ -93,7 +93,7 @@ async function applyMissed(
     select: { id: true },
   })
   for (const { id: runId } of runs) {
-    // Where the site has another edge, that one may have started them, or may yet report it.
+    // If the site has another edge, that one may have started them, or may yet report it.
     await giveUp(transaction, organizationId, { runId, siteId, from: ['waiting'], state: 'not_seen', reason })
     await transaction.$executeRaw`
       update schedule_run set reason = ${reason}, state = case when started_at is null then 'missed' else state end,

@@ -6,12 +6,12 @@ import { advanceFeed } from './write-boots.ts'
 
 type WaitingReport = Extract<Report, { type: 'waiting' }>
 
-/** A device that is heard of no more for so long is told of no more. */
+/** A waiting device that is not heard for so long is no longer shown as waiting. */
 const rememberedMs = 90 * 86_400_000
 
 /**
- * Keeps that devices wait for another edge of this one's site. What comes late, after word that the device is back or
- * has begun another boot, is nothing any more. Boots come first: they may be of the same batch.
+ * Records that devices wait for another edge of this edge's site. A report that is late, after the device is back or
+ * has started another boot, has no effect. Boots come first: they may be in the same batch.
  */
 export async function applyWaiting(
   transaction: DbTransaction,
@@ -69,7 +69,8 @@ export async function applyWaiting(
 }
 
 /**
- * Forgets the waits of devices that go on, by what was just reported of them. The caller holds the organization's feed.
+ * Removes the waits of devices that continue, according to the reports just applied. The caller holds the
+ * organization's feed.
  */
 export async function endWaits(
   transaction: DbTransaction,

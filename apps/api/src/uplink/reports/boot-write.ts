@@ -5,12 +5,12 @@ import { dayText } from '../../rules/utc-day.ts'
 import { bootColumns } from './boot-summary.ts'
 import type { KnownBoot } from './known-boots.ts'
 
-/** A report that replaces what is known of its boot. */
+/** A report that replaces the known state of its boot. */
 export interface BootWrite {
   boot: BootReport
-  /** Null for one that is new. */
+  /** Null for a new boot. */
   before: KnownBoot | null
-  /** Who reports it. */
+  /** The edge that reports it. */
   edgeId: string
   change: number
   receivedOn: Date
@@ -18,8 +18,8 @@ export interface BootWrite {
 }
 
 /**
- * Summary and detail as `writeBoots` hands them to PostgreSQL.
- * @param detailDays whose partitions of details are there
+ * Returns summary and detail as `writeBoots` passes them to PostgreSQL.
+ * @param detailDays the days that have partitions of details
  */
 export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
   const { before, edgeId, change, receivedOn, now } = write
@@ -60,8 +60,8 @@ export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
 }
 
 /**
- * A boot that has come from another edge: what had ended there stays as that edge has seen it, what went on there has
- * begun there.
+ * Joins a boot that came from another edge: phases that ended there keep that edge's values, and phases that continued
+ * here started there.
  */
 function joinedBoot({ boot, before }: BootWrite): BootReport {
   if (!boot.handOver || !before) return boot
@@ -79,7 +79,7 @@ function joinedBoot({ boot, before }: BootWrite): BootReport {
   return { ...boot, phases }
 }
 
-/** A report without the device's own words leaves them as they were. */
+/** A report without the device's own values leaves them unchanged. */
 function writeCacheColumns({ guest }: BootReport, before: KnownBoot | null) {
   if (!guest)
     return {

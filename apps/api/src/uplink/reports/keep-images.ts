@@ -8,12 +8,12 @@ export interface InventoryPage {
   now: Date
 }
 
-/** Of one edge: as many as its inventory names. */
+/** For one edge: as many as its inventory names. */
 const imagesMax = 2048
 
 /**
- * What an edge's store holds that is no version of any vDisk here. One that is being adopted stays until it is a
- * version: an adoption may come to nothing. The caller sees what lies in the trash.
+ * Keeps the images in an edge's store that are no version of any vDisk here. An image stays while it is being adopted,
+ * until it is a version: an adoption may fail. The caller can see the trash.
  */
 export async function keepImages(
   db: DbOrTransaction,
@@ -59,7 +59,7 @@ export async function keepImages(
       reclaimable_bytes = excluded.reclaimable_bytes, reported_at = excluded.reported_at, scan = excluded.scan`
 }
 
-/** All of an inventory was named: what it did not name is gone. */
+/** Deletes the images that a complete inventory did not name. */
 export async function dropOldImages(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,

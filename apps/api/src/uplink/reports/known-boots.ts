@@ -3,7 +3,7 @@ import type { BootPhaseReport } from '@bootfarm/proto/uplink'
 import { daysOf } from '../../boot/read-boots.ts'
 import type { RollupBoot } from '../../rules/boot-rollup.ts'
 
-/** A boot as it stands before a report of it is applied. */
+/** A boot before a report of it is applied. */
 export interface KnownBoot extends RollupBoot {
   id: string
   receivedOn: Date
@@ -16,8 +16,8 @@ export interface KnownBoot extends RollupBoot {
 }
 
 /**
- * By id: `null` for one whose summary is past its retention. The caller holds the organization's feed, so that they
- * stay as they are.
+ * Returns the boots by id: `null` for one whose summary is past its retention. The caller holds the organization's
+ * feed, so that they do not change.
  */
 export async function readKnownBoots(
   transaction: DbTransaction,

@@ -2,7 +2,7 @@ import type { Heartbeat } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
 
 /**
- * Keeps the heartbeat unless one of a later (epoch, counter) is known, so a replayed one changes nothing.
+ * Stores the heartbeat unless one with a later (epoch, counter) is known, so that a replay changes nothing.
  * @returns the pair of the last desired state made for this edge; 0.0 before the first
  */
 export async function takeHeartbeat(

@@ -5,7 +5,7 @@ import { bootWindowMs } from '../../schedule/schedule-horizon.ts'
 /** An edge's clock may be set between a power-on and the boot that follows. */
 const bootBeforeMs = 60_000
 
-/** Which boots to look at, and the days of the partitions where they and those that are tied already lie. */
+/** The boots to examine, and the days of the partitions that hold them and the boots that are already tied. */
 interface Candidates {
   /** A condition over `boot` and `device`. */
   which: Prisma.Sql
@@ -18,8 +18,8 @@ const followsPowerOn = Prisma.sql`device.organization_id = boot.organization_id 
   and device.sent_at < boot.started_at + make_interval(secs => ${bootBeforeMs / 1000})`
 
 /**
- * Boots belong to the run whose power-on came before them, within 15 minutes. The first boot counts, and one that took
- * its place; never one that began before its run.
+ * Ties boots to the run whose power-on preceded them within 15 minutes. The first boot counts, or one that replaced it;
+ * never one that started before its run.
  */
 async function tieBoots(
   transaction: DbTransaction,

@@ -12,12 +12,12 @@ import { writeRollups } from './write-rollups.ts'
 
 type Withdrawal = Extract<Report, { type: 'withdrawn' }>
 
-/** Longer than an edge's reports of one boot lie apart once they arrive. */
+/** Longer than the time between an edge's reports of one boot when they arrive. */
 const rememberedMs = 7 * 86_400_000
 
 /**
- * Boots of these reports that their edge has not withdrawn, in this batch or before: what comes after a withdrawal
- * counts no more.
+ * Returns the boots of these reports that their edge has not withdrawn, in this batch or before: reports after a
+ * withdrawal do not count.
  */
 export async function readBoots(
   transaction: DbTransaction,
@@ -40,8 +40,8 @@ export async function readBoots(
 }
 
 /**
- * Forgets boots that went on at another edge, unless they got ready here; only those of the edge that says so. The
- * device's last boot is the newest one that is left.
+ * Deletes boots that failed over to another edge, unless they became ready here; only those of the reporting edge. The
+ * newest remaining boot becomes the device's last boot.
  */
 export async function withdrawBoots(
   transaction: DbTransaction,
@@ -91,7 +91,7 @@ export async function withdrawBoots(
   await resetLastBoots(transaction, organizationId, bootIds)
 }
 
-/** The device's newest boot of those that are left. */
+/** Returns the device's newest remaining boot. */
 async function resetLastBoots(transaction: DbTransaction, organizationId: string, bootIds: string[]): Promise<void> {
   const devices = await transaction.device.findMany({
     where: { organizationId, lastBootId: { in: bootIds } },

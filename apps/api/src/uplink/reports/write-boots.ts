@@ -11,10 +11,10 @@ import { type KnownBoot, readKnownBoots } from './known-boots.ts'
 import { writeRollups } from './write-rollups.ts'
 
 /**
- * Writes boots and the sums over them: a row is replaced only by a higher revision from the edge that made it, and the
- * device's last boot follows. Begin, arrival and day stay those of the first report. Days' partitions are there
+ * Writes boots and the sums over them. A row is replaced only by a higher revision from the edge that made it, and the
+ * device's last boot follows. Start, arrival and day stay those of the first report. The partitions of the days exist
  * already.
- * @returns those that ended by it
+ * @returns the boots that ended by it
  */
 export async function writeBoots(
   transaction: DbTransaction,
@@ -51,7 +51,7 @@ export async function writeBoots(
   return writes.flatMap((write) => endedBoot(write, edge))
 }
 
-/** Once for each boot: when its outcome is first known. */
+/** Returns the boot if this report is the first with its outcome: once for each boot. */
 function endedBoot({ boot, before, now }: BootWrite, edge: AuthenticatedEdge): EndedBoot[] {
   if (!boot.outcome || (before && before.outcome !== null)) return []
   const startedAt = before?.startedAt ?? bootColumns(boot, now).startedAt
@@ -63,7 +63,7 @@ function endedBoot({ boot, before, now }: BootWrite, edge: AuthenticatedEdge): E
 function isNews(boot: BootReport, known: KnownBoot | null | undefined, edge: AuthenticatedEdge): boolean {
   if (known === undefined) return true
   if (known === null || known.revision >= boot.revision) return false
-  // Its device went on at another edge of the site: revisions grow from edge to edge.
+  // Its device failed over to another edge of the site: revisions grow from edge to edge.
   return known.edgeId === edge.edgeId || (boot.handOver !== undefined && known.siteId === edge.siteId)
 }
 
@@ -88,8 +88,8 @@ async function keptDetailDays(transaction: DbTransaction, writes: BootWrite[], t
 }
 
 /**
- * One statement cannot write a row twice: of each boot the highest revision, with the newest that its device said of
- * itself.
+ * Keeps the highest revision of each boot, with the newest report of its device, because one statement cannot write a
+ * row twice.
  */
 function newestRevisions(boots: BootReport[]): BootReport[] {
   const byId = new Map<string, BootReport>()

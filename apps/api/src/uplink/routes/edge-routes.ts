@@ -35,10 +35,10 @@ import { takeStoreMessage } from '../store/take-store-message.ts'
 import { inFlightLimit } from './in-flight-limit.ts'
 import { bytesOf, parseBody, parseBytes, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 
-/** Of 512 KiB each at most; the database has fewer connections than this. */
+/** At most 512 KiB each; the database has fewer connections than this. */
 const reportBatchesAtOnceMax = 32
 const smallBodySizeMax = 16 * 1024
-/** A heartbeat names up to 32 boot programs, each with what it is and who signed it. */
+/** A heartbeat names up to 32 boot programs, each with its kind and signer. */
 const heartbeatSizeMax = 64 * 1024
 
 const captureParameters = z.object({ bootId: z.uuid() })
@@ -50,7 +50,10 @@ interface EdgeRoutesOptions {
   telemetry: Telemetry
 }
 
-/** /edge/v1, as packages/proto/UPLINK.md says. Bodies are taken as bytes, for the signature is over them. */
+/**
+ * Serves /edge/v1, as specified in packages/proto/UPLINK.md. Bodies are read as bytes, because the signature covers
+ * them.
+ */
 export async function edgeRoutes(
   app: FastifyInstance,
   { context, notifications, accepted, telemetry }: EdgeRoutesOptions,

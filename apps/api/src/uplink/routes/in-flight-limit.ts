@@ -4,8 +4,8 @@ import { AppError } from '../../errors/app-error.ts'
 const retryAfterSeconds = 2
 
 /**
- * At most `max` requests at once in this process; the next one is answered 503 before its body is read, so that what
- * lies in memory is bounded by `max` bodies. Edges keep what they wanted to send and back off.
+ * Limits concurrent requests in this process to `max`. The next one is answered 503 before its body is read, so that
+ * the memory for bodies is bounded. Edges keep what they wanted to send and back off.
  * @returns a hook for `onRequest`
  */
 export function inFlightLimit(max: number): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {

@@ -13,7 +13,7 @@ const signatureHeaders = z.object({
   'bootfarm-epoch': decimal,
   'bootfarm-counter': decimal,
   'bootfarm-signature': z.string().max(128),
-  /** Absent where the edge is of the first version. */
+  /** Absent if the edge has the first version. */
   'bootfarm-uplink': z
     .string()
     .regex(/^\d{1,4}$/)
@@ -22,8 +22,8 @@ const signatureHeaders = z.object({
 })
 
 /**
- * The facts of a signed request, from its headers and its bytes. Throws `signature_invalid` where the headers are not
- * right.
+ * Returns the fields of a signed request, from its headers and its bytes. Throws `signature_invalid` for missing or
+ * malformed headers.
  */
 export function signedRequestOf(request: FastifyRequest): SignedRequest {
   const headers = signatureHeaders.safeParse(request.headers)

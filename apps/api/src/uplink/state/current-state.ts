@@ -33,9 +33,9 @@ interface StoredState {
 }
 
 /**
- * The edge's desired state, signed: the stored one while its content is what it was, else a new one with the next
- * counter.
- * @param isExpected somebody has said that it changed: what it is now is read once, under the lock that a new one needs
+ * Returns the edge's desired state, signed: the stored one if its content is unchanged, otherwise a new one with the
+ * next counter.
+ * @param isExpected a change was announced: the content is read once, under the lock that a new state needs
  */
 export async function currentState(
   context: SystemContext,
@@ -54,7 +54,7 @@ export async function currentState(
 }
 
 /**
- * Decides again under a lock on the edge's row, for two requests of an edge may come to two API processes. Throws
+ * Decides again under a lock on the edge's row, because two requests of an edge may reach two API processes. Throws
  * `edge_revoked`.
  */
 async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, now: Date): Promise<SignedState> {
@@ -65,7 +65,7 @@ async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, n
     strength: 'no key update',
     columns: Prisma.sql`revoked_at`,
   })
-  // Revoked while it waited: the site's new key is not for it.
+  // Revoked while it waited: it must not get the site's new key.
   if (!row || row.revoked_at) throw new AppError('edge_revoked')
   const stored = await transaction.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
   const content = await readStateContent(transaction, edge, now)
@@ -96,7 +96,7 @@ function hashOf(content: StateContent): string {
   return createHash('sha256').update(canonicalJson(content)).digest('hex')
 }
 
-/** A long poll that was open when its edge was revoked ends here. Throws `edge_revoked`. */
+/** Ends a long poll that was open when its edge was revoked. Throws `edge_revoked`. */
 async function requireAccepted(db: DbTransaction, edge: AuthenticatedEdge): Promise<void> {
   const { organizationId, edgeId } = edge
   const row = await db.edge.findUnique({

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type DesiredState, edgeOnlineWithinMs, homeEdgesMax } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 
-/** A device whose writes outlive its boots, and what they may lie above. */
+/** A device whose writes outlive its boots, and the versions on which they may be based. */
 export interface WritingDevice {
   id: string
   homeEdgeId: string | null
@@ -13,13 +13,13 @@ export interface WritingDevice {
 
 interface DeviceHomes {
   edges: NonNullable<DesiredState['homeEdges']>
-  /** Index into `edges`; null: an edge that this state has no room to name. */
+  /** Index into `edges`; null: an edge beyond the number that this state can name. */
   indexOf: (deviceId: string) => number | null
 }
 
 /**
- * The one edge that keeps what each device writes. Chosen here, once, when a state first needs it; edges that are told
- * at the same time are told the same.
+ * Returns the write owner of each device. It is chosen here, once, when a state first needs it; edges that ask at the
+ * same time get the same answer.
  */
 export async function readDeviceHomes(
   db: DbOrTransaction,
@@ -31,7 +31,7 @@ export async function readDeviceHomes(
   const toldOf = new Map<string, string>()
   for (const { id, homeEdgeId, nextHomeEdgeId } of devices) {
     const home = homeEdgeId ?? chosen.get(id)
-    // One that is to let go may not begin anything meanwhile.
+    // A write owner that is to release the device must not start anything meanwhile.
     const told = home === edge.edgeId ? (nextHomeEdgeId ?? home) : home
     if (told) toldOf.set(id, told)
   }
@@ -48,7 +48,7 @@ export async function readDeviceHomes(
   }
 }
 
-/** Of two edges whose states are made at the same time the first one chooses, for both. */
+/** If the states of two edges are made at the same time, the first one chooses for both. */
 async function chooseHomes(
   db: DbOrTransaction,
   edge: AuthenticatedEdge,
@@ -71,8 +71,8 @@ async function chooseHomes(
 }
 
 /**
- * Where something that the device wrote lies already, that edge. Else one of the site: first those that hold a version
- * that it boots, then those that are there, then those that take new boots; and of those alike each gets its share.
+ * Returns the edge that already has writes of the device. Otherwise one of the site: first those that have a version
+ * that it boots, then those that are online, then those that accept new boots; among equals, each gets its share.
  */
 async function readJudge(
   db: DbOrTransaction,
@@ -108,9 +108,7 @@ async function readJudge(
   }
 }
 
-/**
- * Smaller as often as the edge's share of the weights: rendezvous hashing, as edges do it among themselves (PEERS.md).
- */
+/** Lower in proportion to the edge's share of the weights: rendezvous hashing, as among edges (PEERS.md). */
 function distance({ id, weight }: { id: string; weight: number }, deviceId: string): number {
   const digest = createHash('sha256').update(`${id} ${deviceId}`).digest()
   const part = (digest.readUInt32BE(0) + 1) / 2 ** 32

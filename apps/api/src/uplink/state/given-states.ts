@@ -12,10 +12,10 @@ interface Given {
 }
 
 /**
- * States that this process has just given to edges, for as long as nobody has said that they changed. The edge's next
- * request need not read all of the state again at once to find that: where a change concerns hundreds of sites, that
- * would hold up those that have not got theirs. Only a short cut: a request that comes to another process, or later,
- * looks for itself.
+ * Remembers states that this process has just given to edges, until a notification says that they changed. The edge's
+ * next request then need not read the whole state again: after a change of hundreds of sites, that would delay edges
+ * that do not have their state yet. This is only a shortcut: a request to another process, or a later one, reads the
+ * state.
  */
 export class GivenStates {
   readonly #notifications: Notifications
@@ -25,7 +25,7 @@ export class GivenStates {
     this.#notifications = notifications
   }
 
-  /** The caller has listened to the edge's site since before it read the state, and has heard nothing. */
+  /** The caller must have listened to the edge's site since before it read the state, without a notification. */
   watch({ edgeId, siteId }: AuthenticatedEdge, pair: StatePair): void {
     this.#forget(edgeId)
     const forget = () => this.#forget(edgeId)
@@ -36,7 +36,7 @@ export class GivenStates {
     })
   }
 
-  /** Once: whether this is the state that the edge was given, and nothing was heard of its site since. */
+  /** Returns, once, whether this is the state that the edge was given and no notification of its site came since. */
   isUnchanged({ edgeId }: AuthenticatedEdge, { incarnation, counter }: StatePair): boolean {
     const given = this.#byEdge.get(edgeId)
     this.#forget(edgeId)

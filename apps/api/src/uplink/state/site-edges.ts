@@ -6,8 +6,8 @@ import { newEdgeKey } from '../../edge/edge-key.ts'
 import { heartbeatOf } from '../../edge/rows.ts'
 
 /**
- * What each edge of the site has to know of the others; undefined where there is only one. Of heartbeats only address
- * and port go in, which stay as they are from one to the next, so that a state is not made anew for each.
+ * Returns what each edge of the site must know about the others; undefined if there is only one. From heartbeats it
+ * takes only address and port, which stay the same from one to the next, so that a heartbeat does not make a new state.
  */
 export async function readSiteEdges(db: DbOrTransaction, place: SitePlace, now: Date): Promise<SiteEdges | undefined> {
   const edges = await db.edge.findMany({
@@ -31,8 +31,8 @@ export async function readSiteEdges(db: DbOrTransaction, place: SitePlace, now: 
 const ticketKeyPeriodMs = 30 * 86_400_000
 
 /**
- * The key of this period seals tickets. Beside it stands, in the period's first half, the one before, in its second
- * half, the one to come: edges whose states are two weeks apart open each other's tickets, which are good for one.
+ * The key of this period seals tickets. The second key is the previous one in the period's first half, and the next one
+ * in its second half: edges whose states are two weeks apart open each other's tickets, which are valid for one.
  */
 function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
   const half = Math.floor((now.getTime() * 2) / ticketKeyPeriodMs)
@@ -42,7 +42,7 @@ function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
   )
 }
 
-/** The site's key; the first one is made when it is first needed. Two programs that need it at once get the same. */
+/** Returns the site's key, created when it is first needed. Two programs that need it at once get the same key. */
 async function ensureEdgeKey(db: DbOrTransaction, { organizationId, siteId }: SitePlace): Promise<Uint8Array> {
   const where = ownRow({ organizationId }, siteId)
   const { edgeKey } = await db.site.findUniqueOrThrow({ where, select: { edgeKey: true } })

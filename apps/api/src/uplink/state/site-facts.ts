@@ -9,7 +9,7 @@ interface SiteFacts {
   unknownDevices: DesiredState['unknownDevices']
   bootProgramSet: string | null
   capture: NonNullable<DesiredState['capture']>
-  /** The edge's own key where somebody ordered another in its place, and it has not said that it has one. */
+  /** The edge's current key, if its replacement was ordered and the edge has not reported a new one. */
   rotateKey: string | null
   hasMenus: boolean
   /** Devices that boot another vDisk than their collection's. */
@@ -19,13 +19,14 @@ interface SiteFacts {
   hasPowerOns: boolean
   hasPowerOrders: boolean
   hasSchedules: boolean
-  /** Of this edge alone. */
+  /** Of this edge only. */
   hasStoreJobs: boolean
 }
 
 /**
- * What a desired state says of the site itself, and which of its other parts there are at all: most sites have few of
- * them, and a change may make states of hundreds of sites at once. Throws `edge_unknown` where edge or site have gone.
+ * Reads the desired state's facts about the site, and which of its other parts exist at all: most sites have few of
+ * them, and one change may create the states of hundreds of sites. Throws `edge_unknown` if edge or site no longer
+ * exist.
  */
 export async function readSiteFacts(
   db: DbOrTransaction,

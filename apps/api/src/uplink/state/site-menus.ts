@@ -9,7 +9,8 @@ interface MenuRow {
 }
 
 /**
- * The menus that the site's collections and devices show, the oldest of them where there are more than an edge takes.
+ * Returns the menus that the site's collections and devices show, the oldest ones if there are more than an edge
+ * accepts.
  */
 export function readSiteMenus(
   db: DbOrTransaction,
@@ -33,9 +34,9 @@ export function readSiteMenus(
 }
 
 /**
- * As a desired state says it: each version by its id. An entry whose vDisk has no version yet is left out, and where
- * that is the default, the first one that is left stands for it. Null where none is left.
- * @param bootedVersionOf what production devices boot, by vDisk
+ * Returns the menu in the form of a desired state: each version by its id. An entry whose vDisk has no version yet is
+ * left out; if that is the default, the first remaining entry replaces it. Null if none remains.
+ * @param bootedVersionOf the version that production devices boot, by vDisk
  */
 export function stateMenuOf(
   { id, timeoutMs, defaultPosition, entries }: MenuRow,
@@ -61,12 +62,15 @@ export function stateMenuOf(
   }
 }
 
-/** All that its entries start. */
+/** Returns the versions that its entries start. */
 export function versionsOfMenu(menu: BootMenu | undefined): string[] {
   return menu?.entries.flatMap((entry) => (entry.kind === 'version' ? entry.versionId : [])) ?? []
 }
 
-/** What a device boots that has a menu and no vDisk of its collection's: the menu's default, else its first version. */
+/**
+ * Returns the version for a device with a menu and without a vDisk of its collection: the menu's default, otherwise its
+ * first version.
+ */
 export function versionOfMenu(menu: BootMenu | undefined): string | undefined {
   const chosen = menu?.entries[menu.defaultEntry]
   const version = chosen?.kind === 'version' ? chosen : menu?.entries.find((entry) => entry.kind === 'version')

@@ -15,9 +15,9 @@ interface ListedDevice {
 }
 
 /**
- * What the site's edges do by themselves: schedules with instants to come or runs under way. Nothing here depends on
- * the time, so that a state stays as it is until somebody or the job that renews instants changes it. Where there is
- * more than an edge takes, the oldest schedules come first and the instants of each are fewer.
+ * Returns what the site's edges start by themselves: schedules with future instants or active runs. Nothing here
+ * depends on the time, so that a state stays unchanged until somebody, or the job that renews instants, changes it. If
+ * there is more than an edge accepts, the oldest schedules come first and each has fewer instants.
  */
 export async function readSiteSchedules(
   db: DbOrTransaction,
@@ -60,7 +60,7 @@ interface Target {
   tag: string | null
 }
 
-/** Finds the indexes of those that targets name, ascending. */
+/** Returns the indexes of the devices that targets name, ascending. */
 function indexDevices(devices: ListedDevice[]): (targets: Target[]) => number[] {
   const byKey = new Map<string, number[]>()
   const add = (key: string, index: number) => {

@@ -35,12 +35,12 @@ type VersionRow = VdiskRow['versions'][number]
 interface SiteVdisk {
   id: string
   resolved: ResolvedVersions<VersionRow>
-  /** What its devices write outlives their boots. */
+  /** Its devices' writes outlive their boots. */
   keepsWrites: boolean
   stated: StateVdisk
 }
 
-/** Those of collections come first: a device that is not registered gets the first one where the site lets it boot. */
+/** vDisks of collections come first: an unregistered device gets the first one if the site lets it boot. */
 export async function readSiteVdisks(
   db: DbOrTransaction,
   { organizationId, siteId, now }: { organizationId: string; siteId: string; now: Date },
@@ -100,7 +100,7 @@ function siteVdiskOf(row: VdiskRow, now: Date): SiteVdisk {
 
 function writeCacheOf(row: VdiskRow): Pick<StateVdisk, 'writeCache'> {
   const { writeCache, writeCacheLimitBytes, writeCacheFull } = row
-  // What devices do without being told, also those of before there were others.
+  // The default of every device, including those from before there were other write caches.
   if (writeCache === 'device_ram' && writeCacheLimitBytes === null && writeCacheFull === 'stop') return {}
   return {
     writeCache: {

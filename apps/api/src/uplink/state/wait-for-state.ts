@@ -7,7 +7,7 @@ import { currentState } from './current-state.ts'
 import type { GivenStates } from './given-states.ts'
 import { isLater, type StatePair } from './site-facts.ts'
 
-/** Only where nothing was heard of the site since it was looked at: what time alone changes may wait so long. */
+/** Applies only if nothing was heard of the site since the last look: a change by time alone may wait so long. */
 const lookPutOffMs = 2_000
 
 interface WaitOptions {
@@ -15,16 +15,16 @@ interface WaitOptions {
   given: GivenStates
   after: StatePair
   waitMs: number
-  /** Aborts when the edge is gone. */
+  /** Aborts when the edge disconnects. */
   signal: AbortSignal
-  /** Hears how long after its signing `after` was taken, once for each state. */
+  /** Called once for each state with the time from its signing until the edge had it. */
   onAcknowledged: (afterMs: number) => void
 }
 
 /**
- * The first desired state later than `after`, at once or within `waitMs`; else null. A notification of the site wakes
- * it. Each look is a transaction of its own: none is held while it waits. What only time changes (a power-on that
- * expires) is seen by the next request.
+ * Returns the first desired state later than `after`, at once or within `waitMs`; otherwise null. A notification of the
+ * site wakes it. Each look is a separate transaction: none is held while it waits. A change by time alone (a power-on
+ * that expires) is seen by the next request.
  */
 export async function waitForState(
   { db, clock }: PlatformContext,
@@ -35,13 +35,13 @@ export async function waitForState(
   const askedAt = clock()
   const waker = new EventTarget()
   let isWoken = false
-  // Listening begins before the first look, so that no change falls between.
+  // Subscribe before the first look, so that no change is missed in between.
   const unsubscribe = notifications.subscribe(topicText({ state: { siteId: edge.siteId } }), () => {
     isWoken = true
     waker.dispatchEvent(new Event('wake'))
   })
   try {
-    // What hundreds of edges were given together is noted and looked at again when all of them have it.
+    // A state given to hundreds of edges at once is recorded, and read again when all of them have it.
     if (waitMs > lookPutOffMs && given.isUnchanged(edge, after))
       await once(waker, 'wake', {
         signal: AbortSignal.any([deadline, AbortSignal.timeout(lookPutOffMs)]),
@@ -69,8 +69,8 @@ export async function waitForState(
 }
 
 /**
- * Notes that an edge has the state that it asks to follow.
- * @returns ms since that was signed; null where it is noted already, or the pair is not the last one
+ * Records that an edge has the state after which it asks.
+ * @returns ms since that state was signed; null if that is already recorded, or the pair is not the last one
  */
 async function acknowledgeState(
   db: DbOrTransaction,

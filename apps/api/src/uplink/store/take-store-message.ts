@@ -9,9 +9,9 @@ import { dropOldImages, type InventoryPage, keepImages } from '../reports/keep-i
 import { applyStoreJobs, settledJobs } from './apply-store-jobs.ts'
 
 /**
- * Keeps what an edge says of its store, unless a message of a later (epoch, counter) is known: a replayed one changes
+ * Stores an edge's message about its store, unless a message with a later (epoch, counter) is known: a replay changes
  * nothing.
- * @returns the jobs whose end is kept, or that nobody knows
+ * @returns the jobs whose result is stored, or that are unknown
  */
 export async function takeStoreMessage(
   context: SystemContext,
@@ -32,7 +32,7 @@ export async function takeStoreMessage(
   return { settledJobs: await settledJobs(db, edge, jobs) }
 }
 
-/** Before the edge's row, as whoever asks a store for something does: nobody waits for somebody who waits for him. */
+/** Locks vDisks before the edge's row, in the same order as requests to a store, so that no deadlock can occur. */
 async function lockVdisks(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
@@ -46,8 +46,8 @@ async function lockVdisks(
 }
 
 /**
- * One row for each version that is known here, one in the trash too, and one for each image that is no version of any
- * vDisk.
+ * Keeps one row for each version that is known here, including those in the trash, and one for each image that is no
+ * version of any vDisk.
  */
 async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page: InventoryPage): Promise<void> {
   const { organizationId, edgeId } = edge
@@ -65,7 +65,7 @@ async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page:
     checked_at: version.checkedUnixMs === undefined ? null : new Date(version.checkedUnixMs).toISOString(),
   }))
   await withTrash(db, async () => {
-    // Another root than the version's is other bytes under its name.
+    // A root other than the version's means other bytes under its name.
     await db.$executeRaw`
       insert into edge_version (organization_id, edge_id, version_id, state, root, is_layer, is_written, own_bytes, shared_bytes,
         reclaimable_bytes, boot_profiles, checked_at, reported_at, scan)

@@ -20,9 +20,7 @@ pub fn fetch(http: base.Endpoint, mac: base.Mac) Error!core.target.options.Targe
         std.mem.print(
             &request_buffer,
             "GET /m/{x:0>2}-{x:0>2}-{x:0>2}-{x:0>2}-{x:0>2}-{x:0>2}/boot.ipxe HTTP/1.0\r\n\r\n",
-            .{
-                mac.bytes[0], mac.bytes[1], mac.bytes[2], mac.bytes[3], mac.bytes[4], mac.bytes[5],
-            },
+            .{ mac.bytes[0], mac.bytes[1], mac.bytes[2], mac.bytes[3], mac.bytes[4], mac.bytes[5] },
         ) catch unreachable;
     const answer = exchange(http, request, &buffer) catch return error.EdgeNotReached;
     return core.target.options.TargetOptions.parse(try wordsOf(answer, &request_buffer)) catch

@@ -29,9 +29,8 @@ pub fn quantileUs(latencies: *const Latencies, per_mille: u64) f64 {
     var seen: u64 = 0;
     for (latencies.counts, 0..) |count, class| {
         seen += count;
-        if (seen >= rank) return @as(f64, @floatFromInt(
-            @min(highestOf(class), latencies.max_ns),
-        )) / 1000;
+        if (seen >= rank)
+            return @as(f64, @floatFromInt(@min(highestOf(class), latencies.max_ns))) / 1000;
     }
     unreachable;
 }

@@ -125,11 +125,8 @@ const Load = struct {
         for (load.slots, 0..) |*slot, index| slot.* = .{
             .buffer = load.memory[index * options.read_size ..][0..options.read_size],
         };
-        for (load.streams) |*device| device.* = try .init(
-            gpa,
-            options.depth,
-            options.packet_size_max,
-        );
+        for (load.streams) |*device|
+            device.* = try .init(gpa, options.depth, options.packet_size_max);
         for (load.connections) |*connection| connection.* = .{};
         return load;
     }

@@ -51,22 +51,16 @@ pub fn main(init: std.process.Init) !u8 {
         },
         .load => {
             var options: load.Options = .{ .way = .stream, .server = nowhere };
-            if (!parse(
-                load.Options,
-                rest,
-                &options,
-            ) or options.server.port == 0) return usageError();
+            if (!parse(load.Options, rest, &options) or options.server.port == 0)
+                return usageError();
             if (options.devices == 0 or options.depth == 0 or
                 options.depth > 64) return usageError();
             return print(load.run(gpa, &options), &out.interface);
         },
         .replay => {
             var options: replay.Options = .{ .way = .stream, .server = nowhere };
-            if (!parse(
-                replay.Options,
-                rest,
-                &options,
-            ) or options.server.port == 0) return usageError();
+            if (!parse(replay.Options, rest, &options) or options.server.port == 0)
+                return usageError();
             if (options.depth == 0 or options.depth > 64 or options.piece == 0) return usageError();
             const text = try std.Io.Dir.cwd().readFileAlloc(
                 init.io,
@@ -82,11 +76,8 @@ pub fn main(init: std.process.Init) !u8 {
         },
         .relay => {
             var options: relay.Options = .{ .server_namespace = "", .client_namespace = "" };
-            if (!parse(
-                relay.Options,
-                rest,
-                &options,
-            ) or options.client_namespace.len == 0) return usageError();
+            if (!parse(relay.Options, rest, &options) or options.client_namespace.len == 0)
+                return usageError();
             try relay.run(gpa, &options, &out.interface);
             return 0;
         },

@@ -114,10 +114,8 @@ pub const NbdConnection = struct {
                     1) @as(u8, @intCast(connection.under_way.findFirstSet().?)) else null;
             const header_rest: []u8 = if (connection.current ==
                 null) connection.header[connection.header_filled..] else &.{};
-            const body_rest: []u8 = if (expected) |slot|
-                connection.reads[slot][connection.filled..]
-            else
-                &.{};
+            const body_rest: []u8 =
+                if (expected) |slot| connection.reads[slot][connection.filled..] else &.{};
             var vectors = [_]std.posix.iovec{
                 .{ .base = header_rest.ptr, .len = header_rest.len },
                 .{ .base = body_rest.ptr, .len = body_rest.len },
@@ -142,9 +140,8 @@ pub const NbdConnection = struct {
         done: *SlotList,
     ) Error!void {
         connection.header_filled += header_count;
-        if (connection.current == null and
-            connection.header_filled ==
-                nbd.reply_size) connection.current = try connection.replySlot();
+        if (connection.current == null and connection.header_filled == nbd.reply_size)
+            connection.current = try connection.replySlot();
         const slot = connection.current orelse return;
         connection.filled += body_count;
         if (connection.filled < connection.reads[slot].len) return;

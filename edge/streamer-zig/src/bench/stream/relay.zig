@@ -71,10 +71,8 @@ const Direction = struct {
         const waiting = (direction.free_ns -| now_ns) * direction.rate / std.time.ns_per_s;
         if (waiting + size > direction.queue_bytes) return null;
         const on_the_wire = size + ethernet_size;
-        direction.free_ns = @max(
-            direction.free_ns,
-            now_ns,
-        ) + on_the_wire * std.time.ns_per_s / direction.rate;
+        direction.free_ns =
+            @max(direction.free_ns, now_ns) + on_the_wire * std.time.ns_per_s / direction.rate;
         return direction.free_ns;
     }
 

@@ -169,11 +169,8 @@ const Replay = struct {
         const options = replay.options;
         const receiver: *Receiver = try .create(gpa);
         defer gpa.destroy(receiver);
-        var device: StreamDevice = try .init(
-            gpa,
-            options.depth + ReadAhead.client_places,
-            options.packet_size_max,
-        );
+        var device: StreamDevice =
+            try .init(gpa, options.depth + ReadAhead.client_places, options.packet_size_max);
         defer device.deinit(gpa);
         const cache = try gpa.alloc(
             u8,

@@ -1,7 +1,9 @@
-//! What a device was assigned to boot.
+//! What a device is assigned to boot, as the desired state describes it. Pure.
 
+const std = @import("std");
 const base = @import("base");
-const LocalDisk = @import("../target/local_disk_order.zig").LocalDisk;
+const desired_state = @import("../uplink/desired_state.zig");
+const LocalDisk = @import("../target/local_disk_order.zig");
 
 /// The assignment of a boot, made at its start or chosen in its menu; it stays for this boot,
 /// whatever the policy says later.
@@ -47,3 +49,112 @@ pub const LoaderFiles = packed struct(u8) {
         return @bitCast(files);
     }
 };
+
+/// Returns null where the state does not describe the version, or describes it in an unusable form.
+pub fn ofVersion(
+    state: *const desired_state.DesiredState,
+    version_id: base.Uuid,
+    device: *const desired_state.Device,
+) ?Assignment {
+    for (state.vdisks) |*vdisk| {
+        for (vdisk.versions) |*version| {
+            if (!version.id.eql(version_id)) continue;
+            var assignment = of(vdisk, version, device.id, programSetOf(state, device)) orelse
+                return null;
+            assignment.writes = writes(device, version_id);
+            return assignment;
+        }
+    }
+    return null;
+}
+
+/// Returns the assignment of a version that cannot be started; the device learns why when it
+/// requests it.
+pub fn ofMissing(
+    state: *const desired_state.DesiredState,
+    version_id: base.Uuid,
+    device: *const desired_state.Device,
+) Assignment {
+    return .{
+        .version_id = version_id,
+        .device_id = device.id,
+        .managed = true,
+        .writes = writes(device, version_id),
+        .program_set = .init(programSetOf(state, device) orelse ""),
+    };
+}
+
+/// A device writes at most the version that it is assigned to, never another one that its menu
+/// offers.
+fn writes(device: *const desired_state.Device, version_id: base.Uuid) bool {
+    return device.writes and device.versionId.eql(version_id);
+}
+
+fn programSetOf(state: *const desired_state.DesiredState, device: *const desired_state.Device) ?[]const u8 {
+    return device.bootProgramSet orelse state.bootProgramSet;
+}
+
+/// Returns null if the command line cannot stand in a boot script.
+pub fn of(
+    vdisk: *const desired_state.Vdisk,
+    version: *const desired_state.Version,
+    device_id: ?base.Uuid,
+    program_set: ?[]const u8,
+) ?Assignment {
+    if (!isCommandLine(version.commandLine)) return null;
+    return .{
+        .version_id = version.id,
+        .vdisk_id = vdisk.id,
+        .device_id = device_id,
+        .managed = true,
+        .program_set = .init(program_set orelse ""),
+        .loader_files = loaderFilesOf(version),
+    };
+}
+
+/// Returns the state's description of a version; null if it has none.
+pub fn describedVersion(
+    state: *const desired_state.DesiredState,
+    id: base.Uuid,
+) ?*const desired_state.Version {
+    for (state.vdisks) |*vdisk| {
+        for (vdisk.versions) |*version| if (version.id.eql(id)) return version;
+    }
+    return null;
+}
+
+pub fn loaderFilesOf(version: *const desired_state.Version) LoaderFiles {
+    return .{
+        .kernel = version.kernelPath != null,
+        .initrd = version.kernelPath != null and version.initrdPath != null,
+    };
+}
+
+/// Tells whether a command line can stand in a boot script: it must not be able to end its line or,
+/// in iPXE's script, its command. iPXE expands `${...}` in the whole line, then splits it into
+/// words, of which `||`, `&&` and `;` end a command and one that begins with `#` starts a comment
+/// (src/core/exec.c of iPXE). It has no quoting for them.
+pub fn isCommandLine(text: []const u8) bool {
+    if (text.len > desired_state.command_line_size_max) return false;
+    for (text) |byte| if (!std.ascii.isPrint(byte)) return false;
+    if (std.mem.find(u8, text, "${") != null) return false;
+    var words = std.mem.tokenizeScalar(u8, text, ' ');
+    while (words.next()) |word| {
+        if (word[0] == '#') return false;
+        for ([_][]const u8{ "||", "&&", ";" }) |end| if (std.mem.eql(u8, word, end)) return false;
+    }
+    return true;
+}
+
+const testing = std.testing;
+
+test "a command line cannot end the line or the command of the script that contains it" {
+    for ([_][]const u8{
+        "quiet",              "",              "root=/dev/nbd0p1 rw", "dyndbg=\"file a +p;file b +p\"",
+        "a=$x b={y} c=d||e&", "x=#1 y=;z &&&",
+    }) |text| try testing.expect(isCommandLine(text));
+    for ([_][]const u8{
+        "quiet\nshell",  "quiet\rshell", "quiet\tx", "quiet || shell", "|| shell", "quiet &&",
+        "quiet ; shell", "quiet #",      "#c quiet", "a=${net0/mac}",  "$${x",     "caf\xc3\xa9",
+    }) |text| try testing.expect(!isCommandLine(text));
+}

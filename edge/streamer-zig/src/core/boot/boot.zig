@@ -61,587 +61,607 @@ pub const Facts = struct {
 
 pub const LiveChanges = packed struct(u8) { outcome: bool = false, steps: bool = false, _: u6 = 0 };
 
-pub const Boot = struct {
-    identity: Identity,
-    assignment: Assignment,
-    facts: Facts = .{},
-    /// The only wall-clock anchor; everything else is on the monotonic clock.
-    started_unix_ms: u64,
-    started_us: u64,
-    /// Revision of the last report of this boot; 0 before the first.
-    revision: u64 = 0,
-    /// A phase began or ended since the last report.
-    changed: bool = true,
-    /// What changed since the last report for somebody who watches live.
-    live_changes: LiveChanges = .{},
-    /// Something was counted since the boot was last written to the journal.
-    touched: bool = true,
-    phases: [Phase.count]?PhaseRecord = @splat(null),
-    outcome: ?boot_phase.Outcome = null,
-    suspicion: ?boot_phase.Failure = null,
-    store_errors: u32 = 0,
-    /// Consecutive READs, since the last new one, of which every fragment was missing.
-    whole_retransmits_in_row: u32 = 0,
-    loader_done: LoaderFiles = .{},
-    /// The kernel or initramfs was requested: the device can no longer choose what it boots.
-    files_begun: bool = false,
-    /// A boot menu is shown: extends the silence limit by this.
-    menu_wait_us: u64 = 0,
-    /// Title of the menu entry that was chosen.
-    menu_entry: base.UntrustedText = .empty,
-    /// The loader was active after the boot program; until then, parts of the program may still
-    /// follow.
-    loader_seen: bool = false,
-    rom_xid: ?u32 = null,
-    ipxe_xid: ?u32 = null,
-    last_dhcp_answer_us: ?u64 = null,
-    last_us: u64 = 0,
-    reconnects: u64 = 0,
-    stream_was_open: bool = false,
-    /// The device addressed this edge by name, before any download.
-    is_taken: bool = false,
-    guest: ?Guest = null,
-    read_ahead: BootReadAhead = .{},
-    read_times: BootReadTimes = .{},
-    /// DHCP offers observed for the device up to its first download.
-    offers: boot_packets.Offers = .{},
-    /// The last packet in each direction before the boot ended.
-    last_packets: boot_packets.LastPackets = .{},
-    /// Nonce of the first valid HELLO with this boot's token; the token is worthless to anyone
-    /// else.
-    token_nonce: ?[16]u8 = null,
-    /// Null if the boot began at this edge.
-    failover: ?BootFailover = null,
-    /// When a device whose writes this edge keeps last came back, since the boot's start.
-    resumed_us: ?u64 = null,
+pub const Boot = @This();
 
-    /// The device retries after an occasional store error; a store that keeps failing will not boot
-    /// it.
-    pub const store_errors_max = 16;
-    /// Four reads in flight, each retransmitted three times.
-    pub const whole_retransmits_max = 12;
+identity: Identity,
+assignment: Assignment,
+facts: Facts = .{},
+/// The only wall-clock anchor; everything else is on the monotonic clock.
+started_unix_ms: u64,
+started_us: u64,
+/// Revision of the last report of this boot; 0 before the first.
+revision: u64 = 0,
+/// A phase began or ended since the last report.
+changed: bool = true,
+/// What changed since the last report for somebody who watches live.
+live_changes: LiveChanges = .{},
+/// Something was counted since the boot was last written to the journal.
+touched: bool = true,
+phases: [Phase.count]?PhaseRecord = @splat(null),
+outcome: ?boot_phase.Outcome = null,
+suspicion: ?boot_phase.Failure = null,
+store_errors: u32 = 0,
+/// Consecutive READs, since the last new one, of which every fragment was missing.
+whole_retransmits_in_row: u32 = 0,
+loader_done: LoaderFiles = .{},
+/// The kernel or initramfs was requested: the device can no longer choose what it boots.
+files_begun: bool = false,
+/// A boot menu is shown: extends the silence limit by this.
+menu_wait_us: u64 = 0,
+/// Title of the menu entry that was chosen.
+menu_entry: base.UntrustedText = .empty,
+/// The loader was active after the boot program; until then, parts of the program may still
+/// follow.
+loader_seen: bool = false,
+rom_xid: ?u32 = null,
+ipxe_xid: ?u32 = null,
+last_dhcp_answer_us: ?u64 = null,
+last_us: u64 = 0,
+reconnects: u64 = 0,
+stream_was_open: bool = false,
+/// The device addressed this edge by name, before any download.
+is_taken: bool = false,
+guest: ?Guest = null,
+read_ahead: BootReadAhead = .{},
+read_times: BootReadTimes = .{},
+/// DHCP offers observed for the device up to its first download.
+offers: boot_packets.Offers = .{},
+/// The last packet in each direction before the boot ended.
+last_packets: boot_packets.LastPackets = .{},
+/// Nonce of the first valid HELLO with this boot's token; the token is worthless to anyone
+/// else.
+token_nonce: ?[16]u8 = null,
+/// Null if the boot began at this edge.
+failover: ?BootFailover = null,
+/// When a device whose writes this edge keeps last came back, since the boot's start.
+resumed_us: ?u64 = null,
 
-    pub const simulator_user_class = "bootfarm-sim";
+/// The device retries after an occasional store error; a store that keeps failing will not boot
+/// it.
+pub const store_errors_max = 16;
+/// Four reads in flight, each retransmitted three times.
+pub const whole_retransmits_max = 12;
 
-    pub fn init(identity: Identity, assignment: Assignment, now_us: u64, now_unix_ms: u64) Boot {
-        return .{
-            .identity = identity,
-            .assignment = assignment,
-            .started_us = now_us,
-            .started_unix_ms = now_unix_ms,
-        };
+pub const simulator_user_class = "bootfarm-sim";
+
+pub fn init(identity: Identity, assignment: Assignment, now_us: u64, now_unix_ms: u64) Boot {
+    return .{
+        .identity = identity,
+        .assignment = assignment,
+        .started_us = now_us,
+        .started_unix_ms = now_unix_ms,
+    };
+}
+
+pub fn isOver(boot: *const Boot) bool {
+    return boot.outcome != null;
+}
+
+pub fn isSimulated(boot: *const Boot) bool {
+    return std.mem.eql(u8, boot.facts.user_class.slice(), simulator_user_class);
+}
+
+/// The device itself was seen in this boot; before that, only a power command was sent.
+pub fn deviceHasBegun(boot: *const Boot) bool {
+    const phase = boot.current() orelse return false;
+    return phase != .firmware;
+}
+
+/// Returns the latest phase that has begun.
+pub fn current(boot: *const Boot) ?Phase {
+    var index: u8 = Phase.count;
+    while (index > 0) {
+        index -= 1;
+        if (boot.phases[index] != null) return @fromBackingInt(index);
     }
+    return null;
+}
 
-    pub fn isOver(boot: *const Boot) bool {
-        return boot.outcome != null;
+pub fn record(boot: *const Boot, phase: Phase) ?*const PhaseRecord {
+    return if (boot.phases[@backingInt(phase)]) |*found| found else null;
+}
+
+/// Tells whether the firmware or iPXE used this DHCP transaction id.
+pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
+    return boot.rom_xid == xid or boot.ipxe_xid == xid;
+}
+
+/// No message announces that a device starts again; its DHCP requests reveal it. The second
+/// DHCP exchange of a boot (iPXE after the firmware's ROM) and retransmitted requests belong to
+/// the same boot. Rules, in this order:
+/// - A transaction id that this boot knows: same boot. For a boot that is over this holds only
+///   briefly (a late duplicate), since some firmware derives the id from its MAC address and
+///   uses the same one after each reset.
+/// - The boot is over: new boot.
+/// - A REQUEST: same boot; only a DISCOVER starts one.
+/// - ROM: new boot once a download has begun or iPXE was seen, since a ROM does not come back
+///   by itself.
+/// - iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and already
+///   had its script.
+pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMeaning {
+    const is_known = boot.knowsTransaction(request.xid);
+    const since_end_us = if (boot.isOver()) at_us -| (boot.started_us + boot.last_us) else 0;
+    if (is_known and since_end_us <= duplicate_us_max) return .same_boot;
+    if (boot.isOver()) return .new_boot;
+    if (request.message == .request) return .same_boot;
+    const phase = boot.current() orelse return .same_boot;
+    const reached = @backingInt(phase);
+    const again = switch (request.client) {
+        .rom => boot.ipxe_xid != null or reached > @backingInt(Phase.dhcp),
+        .ipxe => reached > @backingInt(Phase.loader) or
+            (boot.rom_xid == null and reached >= @backingInt(Phase.loader)),
+    };
+    return if (again) .new_boot else .same_boot;
+}
+
+/// The only function that changes a boot by an event. Late events of a boot that is over are
+/// ignored.
+pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
+    if (event == .guest) boot.onGuestReport(at_us, event.guest);
+    if (boot.isOver()) return;
+    const event_us = at_us -| boot.started_us;
+    // The clock may have restarted under a boot taken from the journal; time never runs
+    // backwards within a boot.
+    const now_us = @max(event_us, boot.last_us);
+    boot.last_us = now_us;
+    boot.touched = true;
+    switch (event) {
+        // A download's events may be reported late but carry their own time: only that phase
+        // may use it.
+        .nbp_traffic => |traffic| boot.load(.nbp, event_us, traffic),
+        .nbp_end => boot.nbpEnd(event_us),
+        .loader_traffic => |traffic| boot.load(.loader, event_us, traffic),
+        .loader_end => |file| boot.loaderEnd(event_us, file),
+        .stage1_traffic => |traffic| boot.load(.stage1, event_us, traffic),
+        .power_command => boot.begin(.firmware, now_us, .observed),
+        .dhcp_request => |request| boot.dhcpRequest(now_us, request),
+        .dhcp_answer => |answer| boot.dhcpAnswer(now_us, answer.size),
+        .nbp_begin => boot.nbpBegin(now_us),
+        .loader_begin => |file| boot.loaderBegin(now_us, file),
+        .stage1_read => |read| boot.stage1Read(now_us, read.size),
+        .stream_open => |open| boot.streamOpen(now_us, &open),
+        .stream_read => |read| {
+            boot.facts.mtu = read.mtu orelse boot.facts.mtu;
+            boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments);
+        },
+        .stream_traffic => |traffic| boot.count(
+            if (boot.has(.stage2)) .stage2 else .breather,
+            now_us,
+            traffic,
+        ),
+        .ready => |by| boot.becomeReady(now_us, by == .http),
+        .guest => boot.touchCurrent(now_us),
+        .failed => |failed| boot.finish(now_us, .{ .failed = .{
+            .phase = boot.current() orelse .dhcp,
+            .cause = failed.cause,
+            .text = failed.text,
+        } }),
+        .store_error => boot.storeError(now_us),
+        .suspected => |suspected| boot.suspicion = .{
+            .phase = boot.current() orelse .dhcp,
+            .cause = suspected.cause,
+            .text = suspected.text,
+        },
+        .menu_shown => |shown| if (boot.mayChoose()) {
+            boot.menu_wait_us = @as(u64, shown.timeout_ms) * std.time.us_per_ms;
+        },
+        .menu_choice => |choice| if (boot.mayChoose()) boot.choose(choice.title, choice.assignment),
+        .left_to_local_disk => boot.finish(now_us, .local_disk),
     }
+}
 
-    pub fn isSimulated(boot: *const Boot) bool {
-        return std.mem.eql(u8, boot.facts.user_class.slice(), simulator_user_class);
+/// The device can still choose what it boots.
+pub fn mayChoose(boot: *const Boot) bool {
+    return !boot.isOver() and !boot.files_begun and !boot.has(.stage1) and !boot.stream_was_open;
+}
+
+fn choose(boot: *Boot, title: base.UntrustedText, assignment: ?Assignment) void {
+    assert(boot.mayChoose());
+    boot.menu_entry = title;
+    boot.menu_wait_us = 0;
+    if (assignment) |chosen| boot.assignment = chosen;
+    // The suspicion was about another version.
+    if (boot.suspicion) |failure| if (failure.cause == .version_missing) {
+        boot.suspicion = null;
+    };
+    boot.changed = true;
+}
+
+/// After a device has started again, its reports no longer concern an earlier boot.
+fn onGuestReport(boot: *Boot, at_us: u64, report: stream.Report) void {
+    if (boot.outcome) |outcome| if (outcome == .superseded) return;
+    const trigger = Guest.onReport(&boot.guest, at_us -| boot.started_us, report);
+    assert(boot.guest != null);
+    // The final read times come with the first report after the boot: report them once.
+    const has_last_times =
+        boot.read_times.onReport(report.read_times, boot.failover != null) and boot.isOver();
+    if (trigger == .nothing and !has_last_times) return;
+    if (trigger == .steps) boot.live_changes.steps = true;
+    boot.changed = true;
+    boot.touched = true;
+}
+
+/// Records a packet of this boot. It is no event: it only changes what the report says.
+pub fn onPacket(
+    boot: *Boot,
+    at_us: u64,
+    direction: boot_packets.Direction,
+    packet: boot_packets.Packet,
+) void {
+    if (boot.isOver()) return;
+    assert(boot.outcome == null);
+    boot.last_packets.record(direction, at_us -| boot.started_us, packet);
+    boot.touched = true;
+}
+
+/// Records an offer seen for this boot's device. Another server's packets are no sign of the
+/// device.
+pub fn onOffer(boot: *Boot, at_us: u64, offer: boot_packets.Offer) void {
+    if (boot.isOver() or boot.has(.nbp) or boot.has(.loader)) return;
+    var heard = offer;
+    heard.at_us = at_us -| boot.started_us;
+    if (boot.offers.add(heard)) boot.touched = true;
+}
+
+fn storeError(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
+    boot.store_errors += 1;
+    const failure: boot_phase.Failure =
+        .{ .phase = boot.current() orelse .dhcp, .cause = .store_read_error };
+    boot.suspicion = failure;
+    if (boot.store_errors >= store_errors_max) boot.finish(now_us, .{ .failed = failure });
+}
+
+/// The device started again. A suspected failure says more than that it did.
+pub fn supersede(boot: *Boot, at_us: u64) void {
+    if (boot.isOver()) return;
+    const now_us = @max(at_us -| boot.started_us, boot.last_us);
+    if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
+    if (boot.programsLoadedOnly())
+        return boot.finish(now_us, .{ .failed = boot.notStartedFailure() });
+    boot.finish(now_us, .superseded);
+    assert(boot.isOver());
+}
+
+/// Boot programs were loaded completely, and nothing followed yet.
+fn programsLoadedOnly(boot: *const Boot) bool {
+    return !boot.loader_seen and boot.has(.nbp) and boot.current() == .loader;
+}
+
+/// Firmware that refuses a program reports it to nobody and restarts its boot.
+fn notStartedFailure(boot: *Boot) boot_phase.Failure {
+    assert(boot.has(.nbp));
+    // No loader ran, so the loader has no phase.
+    boot.phases[@backingInt(Phase.loader)] = null;
+    const program = if (boot.facts.program) |*found| &found.file else &base.UntrustedText.empty;
+    return .{ .phase = .nbp, .cause = .nbp_not_started, .text = program.* };
+}
+
+/// Ends a boot that was silent for its phase's limit, or for `limit_us_max` if that is shorter.
+pub fn tick(boot: *Boot, at_us: u64, limit_us_max: ?u64) void {
+    if (boot.isOver()) return;
+    const phase = boot.current() orelse .dhcp;
+    const phase_limit_us = phase.silenceLimitUs() orelse return;
+    const limit_us = @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
+    if (at_us < boot.started_us + boot.last_us + limit_us) return;
+    boot.finish(at_us - boot.started_us, boot.outcomeOfSilence(phase));
+    assert(boot.isOver());
+}
+
+/// Returns the suspected failure, or else what the phase and the observed offers imply.
+fn outcomeOfSilence(boot: *const Boot, phase: Phase) boot_phase.Outcome {
+    if (boot.suspicion) |failure| return .{ .failed = failure };
+    switch (phase) {
+        .dhcp => if (boot.offerThatWon()) |offer| {
+            var buffer: [base.UntrustedText.size_max]u8 = undefined;
+            var writer: std.Io.Writer = .fixed(&buffer);
+            // A file name that is too long is truncated.
+            writer.print("{f} {s}", .{ offer.server, offer.file.slice() }) catch {};
+            const text: base.UntrustedText = .init(std.mem.trimEnd(u8, writer.buffered(), " "));
+            return .{ .failed = .{ .phase = phase, .cause = .other_offer_won, .text = text } };
+        },
+        .stage2 => return .{ .failed = .{ .phase = phase, .cause = .guest_stopped_reading } },
+        else => {},
     }
+    return .{ .silent = phase };
+}
 
-    /// The device itself was seen in this boot; before that, only a power command was sent.
-    pub fn deviceHasBegun(boot: *const Boot) bool {
-        const phase = boot.current() orelse return false;
-        return phase != .firmware;
+/// Returns another server's offer after which the device, which also had ours, sent no more
+/// DISCOVER: a device that keeps sending DISCOVER has taken none.
+fn offerThatWon(boot: *const Boot) ?*const boot_packets.Offer {
+    if (!boot.offers.hasOurs()) return null;
+    const other = boot.offers.otherBootOffer() orelse return null;
+    const last = boot.last_packets.from_device orelse return other;
+    const still_discovers = last.packet.name == .dhcp_discover and last.at_us > other.at_us;
+    return if (still_discovers) null else other;
+}
+
+/// Moves the boot to the clock of a restarted machine: the monotonic clock starts over, and the
+/// wall clock bridges the gap as well as it can.
+pub fn rebase(boot: *Boot, now_us: u64, now_unix_ms: u64) void {
+    const age_us = (now_unix_ms -| boot.started_unix_ms) * std.time.us_per_ms;
+    boot.started_us = now_us -| @max(age_us, boot.last_us);
+    assert(boot.started_us <= now_us);
+}
+
+fn has(boot: *const Boot, phase: Phase) bool {
+    return boot.phases[@backingInt(phase)] != null;
+}
+
+fn mutable(boot: *Boot, phase: Phase) ?*PhaseRecord {
+    return if (boot.phases[@backingInt(phase)]) |*found| found else null;
+}
+
+fn begin(boot: *Boot, phase: Phase, start_us: u64, source: boot_phase.Source) void {
+    if (boot.has(phase)) return;
+    boot.phases[@backingInt(phase)] = .init(start_us, source);
+    assert(boot.outcome == null);
+    assert(boot.current() != null);
+    boot.changed = true;
+    if (boot.suspicion) |failure| {
+        // Progress beyond the phase in trouble proves that the device overcame it.
+        if (@backingInt(failure.phase) < @backingInt(phase)) boot.suspicion = null;
     }
+}
 
-    /// Returns the latest phase that has begun.
-    pub fn current(boot: *const Boot) ?Phase {
-        var index: u8 = Phase.count;
-        while (index > 0) {
-            index -= 1;
-            if (boot.phases[index] != null) return @fromBackingInt(index);
-        }
-        return null;
-    }
+fn end(boot: *Boot, phase: Phase, end_us: u64) void {
+    const found = boot.mutable(phase) orelse return;
+    if (found.end_us != null) return;
+    found.end_us = @max(end_us, found.start_us);
+    assert(found.durationUs() != null);
+    boot.changed = true;
+}
 
-    pub fn record(boot: *const Boot, phase: Phase) ?*const PhaseRecord {
-        return if (boot.phases[@backingInt(phase)]) |*found| found else null;
-    }
+/// Ends a phase whose end was not observed at the device's last progress in it.
+fn endAtLastAdvance(boot: *Boot, phase: Phase) void {
+    assert(phase != .stage2);
+    const found = boot.record(phase) orelse return;
+    boot.end(phase, found.lastAdvanceUs());
+}
 
-    /// Tells whether the firmware or iPXE used this DHCP transaction id.
-    pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
-        return boot.rom_xid == xid or boot.ipxe_xid == xid;
-    }
+fn count(boot: *Boot, phase: Phase, now_us: u64, traffic: Traffic) void {
+    const found = boot.mutable(phase) orelse return;
+    if (found.end_us == null) found.touch(now_us);
+    found.count(traffic);
+}
 
-    /// No message announces that a device starts again; its DHCP requests reveal it. The second
-    /// DHCP exchange of a boot (iPXE after the firmware's ROM) and retransmitted requests belong to
-    /// the same boot. Rules, in this order:
-    /// - A transaction id that this boot knows: same boot. For a boot that is over this holds only
-    ///   briefly (a late duplicate), since some firmware derives the id from its MAC address and
-    ///   uses the same one after each reset.
-    /// - The boot is over: new boot.
-    /// - A REQUEST: same boot; only a DISCOVER starts one.
-    /// - ROM: new boot once a download has begun or iPXE was seen, since a ROM does not come back
-    ///   by itself.
-    /// - iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and already
-    ///   had its script.
-    pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMeaning {
-        const is_known = boot.knowsTransaction(request.xid);
-        const since_end_us = if (boot.isOver()) at_us -| (boot.started_us + boot.last_us) else 0;
-        if (is_known and since_end_us <= duplicate_us_max) return .same_boot;
-        if (boot.isOver()) return .new_boot;
-        if (request.message == .request) return .same_boot;
-        const phase = boot.current() orelse return .same_boot;
-        const reached = @backingInt(phase);
-        const again = switch (request.client) {
-            .rom => boot.ipxe_xid != null or reached > @backingInt(Phase.dhcp),
-            .ipxe => reached > @backingInt(Phase.loader) or
-                (boot.rom_xid == null and reached >= @backingInt(Phase.loader)),
-        };
-        return if (again) .new_boot else .same_boot;
-    }
+fn load(boot: *Boot, phase: Phase, event_us: u64, traffic: Traffic) void {
+    assert(phase != .stage2);
+    if (traffic.packets_in > 0) boot.advance(phase, event_us);
+    boot.count(phase, event_us, traffic);
+}
 
-    /// The only function that changes a boot by an event. Late events of a boot that is over are
-    /// ignored.
-    pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
-        if (event == .guest) boot.onGuestReport(at_us, event.guest);
-        if (boot.isOver()) return;
-        const event_us = at_us -| boot.started_us;
-        // The clock may have restarted under a boot taken from the journal; time never runs
-        // backwards within a boot.
-        const now_us = @max(event_us, boot.last_us);
-        boot.last_us = now_us;
-        boot.touched = true;
-        switch (event) {
-            // A download's events may be reported late but carry their own time: only that phase
-            // may use it.
-            .nbp_traffic => |traffic| boot.load(.nbp, event_us, traffic),
-            .nbp_end => boot.nbpEnd(event_us),
-            .loader_traffic => |traffic| boot.load(.loader, event_us, traffic),
-            .loader_end => |file| boot.loaderEnd(event_us, file),
-            .stage1_traffic => |traffic| boot.load(.stage1, event_us, traffic),
-            .power_command => boot.begin(.firmware, now_us, .observed),
-            .dhcp_request => |request| boot.dhcpRequest(now_us, request),
-            .dhcp_answer => |answer| boot.dhcpAnswer(now_us, answer.size),
-            .nbp_begin => boot.nbpBegin(now_us),
-            .loader_begin => |file| boot.loaderBegin(now_us, file),
-            .stage1_read => |read| boot.stage1Read(now_us, read.size),
-            .stream_open => |open| boot.streamOpen(now_us, &open),
-            .stream_read => |read| {
-                boot.facts.mtu = read.mtu orelse boot.facts.mtu;
-                boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments);
-            },
-            .stream_traffic => |traffic| boot.count(
-                if (boot.has(.stage2)) .stage2 else .breather,
-                now_us,
-                traffic,
-            ),
-            .ready => |by| boot.becomeReady(now_us, by == .http),
-            .guest => boot.touchCurrent(now_us),
-            .failed => |failed| boot.finish(now_us, .{ .failed = .{
-                .phase = boot.current() orelse .dhcp,
-                .cause = failed.cause,
-                .text = failed.text,
-            } }),
-            .store_error => boot.storeError(now_us),
-            .suspected => |suspected| boot.suspicion = .{
-                .phase = boot.current() orelse .dhcp,
-                .cause = suspected.cause,
-                .text = suspected.text,
-            },
-            .menu_shown => |shown| if (boot.mayChoose()) {
-                boot.menu_wait_us = @as(u64, shown.timeout_ms) * std.time.us_per_ms;
-            },
-            .menu_choice => |choice| if (boot.mayChoose())
-                boot.choose(choice.title, choice.assignment),
-            .left_to_local_disk => boot.finish(now_us, .local_disk),
-        }
-    }
+fn advance(boot: *Boot, phase: Phase, event_us: u64) void {
+    const found = boot.mutable(phase) orelse return;
+    if (found.end_us == null) found.advance(event_us);
+}
 
-    /// The device can still choose what it boots.
-    pub fn mayChoose(boot: *const Boot) bool {
-        return !boot.isOver() and !boot.files_begun and !boot.has(.stage1) and
-            !boot.stream_was_open;
-    }
+fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
+    assert(!boot.isOver());
+    boot.end(.firmware, now_us);
+    // iPXE is running, so the firmware's ROM loaded it, even if nobody saw that download end.
+    const was_loaded = boot.has(.loader) or (boot.has(.nbp) and boot.rom_xid != null);
+    if (request.client == .ipxe and was_loaded) boot.onLoaderActivity(now_us);
+    const phase = boot.dhcpPhase(now_us);
+    const known = switch (request.client) {
+        .rom => &boot.rom_xid,
+        .ipxe => &boot.ipxe_xid,
+    };
+    const repeated = request.message == .discover and known.* != null;
+    known.* = request.xid;
+    boot.count(phase, now_us, .{
+        .bytes_in = request.size,
+        .packets_in = 1,
+        .retries = @intFromBool(repeated),
+    });
+}
 
-    fn choose(boot: *Boot, title: base.UntrustedText, assignment: ?Assignment) void {
-        boot.menu_entry = title;
-        boot.menu_wait_us = 0;
-        if (assignment) |chosen| boot.assignment = chosen;
-        // The suspicion was about another version.
-        if (boot.suspicion) |failure| if (failure.cause == .version_missing) {
-            boot.suspicion = null;
-        };
-        boot.changed = true;
-    }
+fn dhcpAnswer(boot: *Boot, now_us: u64, size: u32) void {
+    assert(!boot.isOver());
+    const phase = boot.dhcpPhase(now_us);
+    if (phase == .dhcp) boot.last_dhcp_answer_us = now_us;
+    boot.count(phase, now_us, .{ .bytes_out = size, .packets_out = 1 });
+}
 
-    /// After a device has started again, its reports no longer concern an earlier boot.
-    fn onGuestReport(boot: *Boot, at_us: u64, report: stream.Report) void {
-        if (boot.outcome) |outcome| if (outcome == .superseded) return;
-        const trigger = Guest.onReport(&boot.guest, at_us -| boot.started_us, report);
-        // The final read times come with the first report after the boot: report them once.
-        const has_last_times =
-            boot.read_times.onReport(report.read_times, boot.failover != null) and boot.isOver();
-        if (trigger == .nothing and !has_last_times) return;
-        if (trigger == .steps) boot.live_changes.steps = true;
-        boot.changed = true;
-        boot.touched = true;
-    }
+/// DHCP after the first download is the loader's: iPXE runs its own exchange.
+fn dhcpPhase(boot: *Boot, now_us: u64) Phase {
+    if (boot.has(.loader)) return .loader;
+    if (boot.has(.nbp)) return .nbp;
+    boot.begin(.dhcp, now_us, .observed);
+    assert(boot.has(.dhcp));
+    return .dhcp;
+}
 
-    /// Records a packet of this boot. It is no event: it only changes what the report says.
-    pub fn onPacket(
-        boot: *Boot,
-        at_us: u64,
-        direction: boot_packets.Direction,
-        packet: boot_packets.Packet,
-    ) void {
-        if (boot.isOver()) return;
-        boot.last_packets.record(direction, at_us -| boot.started_us, packet);
-        boot.touched = true;
-    }
+fn endDhcp(boot: *Boot) void {
+    const found = boot.record(.dhcp) orelse return;
+    boot.end(.dhcp, boot.last_dhcp_answer_us orelse found.last_us);
+}
 
-    /// Records an offer seen for this boot's device. Another server's packets are no sign of the
-    /// device.
-    pub fn onOffer(boot: *Boot, at_us: u64, offer: boot_packets.Offer) void {
-        if (boot.isOver() or boot.has(.nbp) or boot.has(.loader)) return;
-        var heard = offer;
-        heard.at_us = at_us -| boot.started_us;
-        if (boot.offers.add(heard)) boot.touched = true;
-    }
-
-    fn storeError(boot: *Boot, now_us: u64) void {
-        boot.store_errors += 1;
-        const failure: boot_phase.Failure =
-            .{ .phase = boot.current() orelse .dhcp, .cause = .store_read_error };
-        boot.suspicion = failure;
-        if (boot.store_errors >= store_errors_max) boot.finish(now_us, .{ .failed = failure });
-    }
-
-    /// The device started again. A suspected failure says more than that it did.
-    pub fn supersede(boot: *Boot, at_us: u64) void {
-        if (boot.isOver()) return;
-        const now_us = @max(at_us -| boot.started_us, boot.last_us);
-        if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
-        if (boot.programsLoadedOnly())
-            return boot.finish(now_us, .{ .failed = boot.notStartedFailure() });
-        boot.finish(now_us, .superseded);
-    }
-
-    /// Boot programs were loaded completely, and nothing followed yet.
-    fn programsLoadedOnly(boot: *const Boot) bool {
-        return !boot.loader_seen and boot.has(.nbp) and boot.current() == .loader;
-    }
-
-    /// Firmware that refuses a program reports it to nobody and restarts its boot.
-    fn notStartedFailure(boot: *Boot) boot_phase.Failure {
-        // No loader ran, so the loader has no phase.
+fn nbpBegin(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
+    if (boot.has(.loader) and !boot.has(.nbp)) return;
+    // A device that requests the file again has overcome the refusal.
+    if (boot.suspicion) |failure| if (failure.cause == .tftp_option_refused) {
+        boot.suspicion = null;
+    };
+    boot.end(.firmware, now_us);
+    boot.endDhcp();
+    boot.begin(.nbp, now_us, .observed);
+    if (boot.programsLoadedOnly()) {
+        // One program loads another: shim loads GRUB, PXELINUX its modules.
         boot.phases[@backingInt(Phase.loader)] = null;
-        const program = if (boot.facts.program) |*found| &found.file else &base.UntrustedText.empty;
-        return .{ .phase = .nbp, .cause = .nbp_not_started, .text = program.* };
-    }
-
-    /// Ends a boot that was silent for its phase's limit, or for `limit_us_max` if that is shorter.
-    pub fn tick(boot: *Boot, at_us: u64, limit_us_max: ?u64) void {
-        if (boot.isOver()) return;
-        const phase = boot.current() orelse .dhcp;
-        const phase_limit_us = phase.silenceLimitUs() orelse return;
-        const limit_us =
-            @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
-        if (at_us < boot.started_us + boot.last_us + limit_us) return;
-        boot.finish(at_us - boot.started_us, boot.outcomeOfSilence(phase));
-    }
-
-    /// Returns the suspected failure, or else what the phase and the observed offers imply.
-    fn outcomeOfSilence(boot: *const Boot, phase: Phase) boot_phase.Outcome {
-        if (boot.suspicion) |failure| return .{ .failed = failure };
-        switch (phase) {
-            .dhcp => if (boot.offerThatWon()) |offer| {
-                var buffer: [base.UntrustedText.size_max]u8 = undefined;
-                var writer: std.Io.Writer = .fixed(&buffer);
-                // A file name that is too long is truncated.
-                writer.print("{f} {s}", .{ offer.server, offer.file.slice() }) catch {};
-                const text: base.UntrustedText = .init(std.mem.trimEnd(u8, writer.buffered(), " "));
-                return .{ .failed = .{ .phase = phase, .cause = .other_offer_won, .text = text } };
-            },
-            .stage2 => return .{ .failed = .{ .phase = phase, .cause = .guest_stopped_reading } },
-            else => {},
-        }
-        return .{ .silent = phase };
-    }
-
-    /// Returns another server's offer after which the device, which also had ours, sent no more
-    /// DISCOVER: a device that keeps sending DISCOVER has taken none.
-    fn offerThatWon(boot: *const Boot) ?*const boot_packets.Offer {
-        if (!boot.offers.hasOurs()) return null;
-        const other = boot.offers.otherBootOffer() orelse return null;
-        const last = boot.last_packets.from_device orelse return other;
-        const still_discovers = last.packet.name == .dhcp_discover and last.at_us > other.at_us;
-        return if (still_discovers) null else other;
-    }
-
-    /// Moves the boot to the clock of a restarted machine: the monotonic clock starts over, and the
-    /// wall clock bridges the gap as well as it can.
-    pub fn rebase(boot: *Boot, now_us: u64, now_unix_ms: u64) void {
-        const age_us = (now_unix_ms -| boot.started_unix_ms) * std.time.us_per_ms;
-        boot.started_us = now_us -| @max(age_us, boot.last_us);
-    }
-
-    fn has(boot: *const Boot, phase: Phase) bool {
-        return boot.phases[@backingInt(phase)] != null;
-    }
-
-    fn mutable(boot: *Boot, phase: Phase) ?*PhaseRecord {
-        return if (boot.phases[@backingInt(phase)]) |*found| found else null;
-    }
-
-    fn begin(boot: *Boot, phase: Phase, start_us: u64, source: boot_phase.Source) void {
-        if (boot.has(phase)) return;
-        boot.phases[@backingInt(phase)] = .init(start_us, source);
-        assert(boot.outcome == null);
-        assert(boot.current() != null);
-        boot.changed = true;
-        if (boot.suspicion) |failure| {
-            // Progress beyond the phase in trouble proves that the device overcame it.
-            if (@backingInt(failure.phase) < @backingInt(phase)) boot.suspicion = null;
-        }
-    }
-
-    fn end(boot: *Boot, phase: Phase, end_us: u64) void {
-        const found = boot.mutable(phase) orelse return;
-        if (found.end_us != null) return;
-        found.end_us = @max(end_us, found.start_us);
-        assert(found.durationUs() != null);
         boot.changed = true;
     }
+    // A second download of a boot program prolongs the phase: OVMF asks for the size first.
+    const found = boot.mutable(.nbp).?;
+    if (boot.current() == .nbp) found.end_us = null;
+}
 
-    /// Ends a phase whose end was not observed at the device's last progress in it.
-    fn endAtLastAdvance(boot: *Boot, phase: Phase) void {
-        const found = boot.record(phase) orelse return;
-        boot.end(phase, found.lastAdvanceUs());
+fn nbpEnd(boot: *Boot, event_us: u64) void {
+    boot.advance(.nbp, event_us);
+    boot.beginLoader(event_us);
+    assert(boot.has(.loader));
+}
+
+fn beginLoader(boot: *Boot, now_us: u64) void {
+    boot.endAtLastAdvance(.nbp);
+    boot.begin(.loader, if (boot.record(.nbp)) |nbp| nbp.end_us.? else now_us, .observed);
+    assert(boot.has(.loader));
+}
+
+/// The boot program is done, whether or not its end was observed.
+fn onLoaderActivity(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
+    boot.beginLoader(now_us);
+    boot.advance(.loader, now_us);
+    boot.loader_seen = true;
+}
+
+fn loaderBegin(boot: *Boot, now_us: u64, file: LoaderFile) void {
+    assert(!boot.isOver());
+    if (boot.stream_was_open) return;
+    boot.end(.firmware, now_us);
+    boot.endDhcp();
+    boot.onLoaderActivity(now_us);
+    assert(boot.has(.loader));
+    if (file == .kernel or file == .initrd) {
+        boot.files_begun = true;
+        boot.menu_wait_us = 0;
     }
-
-    fn count(boot: *Boot, phase: Phase, now_us: u64, traffic: Traffic) void {
-        const found = boot.mutable(phase) orelse return;
-        if (found.end_us == null) found.touch(now_us);
-        found.count(traffic);
+    if (boot.has(.breather) and file != .script) {
+        // The loader had not finished after all: the breather was inferred too early.
+        boot.phases[@backingInt(Phase.breather)] = null;
+        boot.mutable(.loader).?.end_us = null;
+        boot.changed = true;
+        boot.advance(.loader, now_us);
     }
+}
 
-    fn load(boot: *Boot, phase: Phase, event_us: u64, traffic: Traffic) void {
-        if (traffic.packets_in > 0) boot.advance(phase, event_us);
-        boot.count(phase, event_us, traffic);
+fn loaderEnd(boot: *Boot, event_us: u64, file: LoaderFile) void {
+    assert(!boot.isOver());
+    if (boot.stream_was_open) return;
+    boot.advance(.loader, event_us);
+    boot.loader_done = boot.loader_done.with(file);
+    const wanted = boot.assignment.loader_files;
+    if (wanted.toInt() == 0 or !boot.loader_done.contains(wanted)) return;
+    boot.endAtLastAdvance(.loader);
+    boot.begin(.breather, boot.loadedUs() orelse event_us, .inferred);
+    assert(boot.has(.breather));
+}
+
+fn stage1Read(boot: *Boot, now_us: u64, size: u64) void {
+    assert(!boot.isOver());
+    if (boot.stream_was_open) return;
+    boot.endDhcp();
+    boot.endAtLastAdvance(.nbp);
+    boot.endAtLastAdvance(.loader);
+    boot.begin(.stage1, now_us, .observed);
+    boot.mutable(.stage1).?.countRead(size);
+    boot.advance(.stage1, now_us);
+}
+
+fn streamOpen(boot: *Boot, now_us: u64, open: *const boot_event.StreamOpen) void {
+    boot.facts.mtu = open.mtu;
+    boot.facts.cipher = open.cipher;
+    if (boot.stream_was_open) {
+        if (open.resumed) boot.reconnects += 1;
+        boot.touchCurrent(now_us);
+        return;
     }
+    boot.stream_was_open = true;
+    boot.endBreather(now_us);
+    assert(boot.has(.breather));
+}
 
-    fn advance(boot: *Boot, phase: Phase, event_us: u64) void {
-        const found = boot.mutable(phase) orelse return;
-        if (found.end_us == null) found.advance(event_us);
+/// The operating system is seen for the first time.
+fn endBreather(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
+    boot.end(.firmware, now_us);
+    boot.endDhcp();
+    boot.endAtLastAdvance(.nbp);
+    boot.endAtLastAdvance(.loader);
+    boot.endAtLastAdvance(.stage1);
+    boot.begin(.breather, boot.loadedUs() orelse now_us, .inferred);
+    boot.end(.breather, now_us);
+}
+
+/// Time of the last byte for the loader, or of the last read of stage 1.
+fn loadedUs(boot: *const Boot) ?u64 {
+    for ([_]Phase{ .stage1, .loader, .nbp, .dhcp }) |phase| {
+        if (boot.record(phase)) |found| return found.end_us;
     }
+    return null;
+}
 
-    fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
-        boot.end(.firmware, now_us);
-        // iPXE is running, so the firmware's ROM loaded it, even if nobody saw that download end.
-        const was_loaded = boot.has(.loader) or (boot.has(.nbp) and boot.rom_xid != null);
-        if (request.client == .ipxe and was_loaded) boot.onLoaderActivity(now_us);
-        const phase = boot.dhcpPhase(now_us);
-        const known = switch (request.client) {
-            .rom => &boot.rom_xid,
-            .ipxe => &boot.ipxe_xid,
-        };
-        const repeated = request.message == .discover and known.* != null;
-        known.* = request.xid;
-        boot.count(phase, now_us, .{
-            .bytes_in = request.size,
-            .packets_in = 1,
-            .retries = @intFromBool(repeated),
-        });
-    }
-
-    fn dhcpAnswer(boot: *Boot, now_us: u64, size: u32) void {
-        const phase = boot.dhcpPhase(now_us);
-        if (phase == .dhcp) boot.last_dhcp_answer_us = now_us;
-        boot.count(phase, now_us, .{ .bytes_out = size, .packets_out = 1 });
-    }
-
-    /// DHCP after the first download is the loader's: iPXE runs its own exchange.
-    fn dhcpPhase(boot: *Boot, now_us: u64) Phase {
-        if (boot.has(.loader)) return .loader;
-        if (boot.has(.nbp)) return .nbp;
-        boot.begin(.dhcp, now_us, .observed);
-        return .dhcp;
-    }
-
-    fn endDhcp(boot: *Boot) void {
-        const found = boot.record(.dhcp) orelse return;
-        boot.end(.dhcp, boot.last_dhcp_answer_us orelse found.last_us);
-    }
-
-    fn nbpBegin(boot: *Boot, now_us: u64) void {
-        if (boot.has(.loader) and !boot.has(.nbp)) return;
-        // A device that requests the file again has overcome the refusal.
-        if (boot.suspicion) |failure| if (failure.cause == .tftp_option_refused) {
+fn streamRead(boot: *Boot, now_us: u64, size: u64, attempt: u16, missing_fragments: u32) void {
+    assert(!boot.isOver());
+    if (!boot.stream_was_open) return;
+    boot.begin(.stage2, now_us, .observed);
+    const stage2 = boot.mutable(.stage2).?;
+    if (attempt == 0) {
+        boot.whole_retransmits_in_row = 0;
+        if (boot.suspicion) |failure| if (failure.cause == .path_mtu_black_hole) {
             boot.suspicion = null;
         };
-        boot.end(.firmware, now_us);
-        boot.endDhcp();
-        boot.begin(.nbp, now_us, .observed);
-        if (boot.programsLoadedOnly()) {
-            // One program loads another: shim loads GRUB, PXELINUX its modules.
-            boot.phases[@backingInt(Phase.loader)] = null;
-            boot.changed = true;
-        }
-        // A second download of a boot program prolongs the phase: OVMF asks for the size first.
-        const found = boot.mutable(.nbp).?;
-        if (boot.current() == .nbp) found.end_us = null;
+        return stage2.countRead(size);
     }
+    boot.onRetransmit(size, missing_fragments);
+    stage2.count(.{ .retries = 1, .missing_fragments = missing_fragments });
+}
 
-    fn nbpEnd(boot: *Boot, event_us: u64) void {
-        boot.advance(.nbp, event_us);
-        boot.beginLoader(event_us);
-    }
+/// Suspects a path MTU black hole: the device retransmits whole reads and reads nothing new, so
+/// it receives the edge's small packets but not its large ones.
+fn onRetransmit(boot: *Boot, size: u64, missing_fragments: u32) void {
+    assert(boot.has(.stage2));
+    const mtu = boot.facts.mtu orelse return;
+    const is_whole = @as(u64, missing_fragments) * mtu >= size;
+    boot.whole_retransmits_in_row = if (is_whole) boot.whole_retransmits_in_row +| 1 else 0;
+    if (boot.whole_retransmits_in_row < whole_retransmits_max or boot.suspicion != null) return;
+    var buffer: [base.UntrustedText.size_max]u8 = undefined;
+    const text = std.mem.print(&buffer, "stream packets of {d} bytes do not arrive", .{mtu}) catch
+        unreachable;
+    boot.suspicion = .{ .phase = .stage2, .cause = .path_mtu_black_hole, .text = .init(text) };
+}
 
-    fn beginLoader(boot: *Boot, now_us: u64) void {
-        boot.endAtLastAdvance(.nbp);
-        boot.begin(.loader, if (boot.record(.nbp)) |nbp| nbp.end_us.? else now_us, .observed);
-    }
+fn touchCurrent(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
+    const phase = boot.current() orelse return;
+    boot.count(phase, now_us, .{});
+}
 
-    /// The boot program is done, whether or not its end was observed.
-    fn onLoaderActivity(boot: *Boot, now_us: u64) void {
-        boot.beginLoader(now_us);
-        boot.advance(.loader, now_us);
-        boot.loader_seen = true;
-    }
+fn becomeReady(boot: *Boot, now_us: u64, by_http: bool) void {
+    assert(!boot.isOver());
+    if (!boot.stream_was_open and !by_http) return;
+    if (boot.stream_was_open) boot.begin(.stage2, now_us, .observed) else boot.endBreather(now_us);
+    boot.begin(.ready, now_us, .reported);
+    assert(boot.has(.ready));
+    boot.finish(now_us, .ready);
+}
 
-    fn loaderBegin(boot: *Boot, now_us: u64, file: LoaderFile) void {
-        if (boot.stream_was_open) return;
-        boot.end(.firmware, now_us);
-        boot.endDhcp();
-        boot.onLoaderActivity(now_us);
-        if (file == .kernel or file == .initrd) {
-            boot.files_begun = true;
-            boot.menu_wait_us = 0;
-        }
-        if (boot.has(.breather) and file != .script) {
-            // The loader had not finished after all: the breather was inferred too early.
-            boot.phases[@backingInt(Phase.breather)] = null;
-            boot.mutable(.loader).?.end_us = null;
-            boot.changed = true;
-            boot.advance(.loader, now_us);
-        }
+fn finish(boot: *Boot, now_us: u64, outcome: boot_phase.Outcome) void {
+    assert(boot.outcome == null);
+    for (&boot.phases, 0..) |*slot, index| {
+        const found = if (slot.*) |*value| value else continue;
+        if (found.end_us != null) continue;
+        // Silence does not belong to the phase in which it began, except to the last phase of a
+        // boot that became ready.
+        const is_last = boot.current() == @as(Phase, @fromBackingInt(@as(u8, @intCast(index))));
+        const ended_us = switch (outcome) {
+            .ready, .failed, .local_disk => now_us,
+            .silent, .superseded => if (is_last and found.source != .inferred)
+                found.last_us
+            else
+                now_us,
+        };
+        found.end_us = @max(ended_us, found.start_us);
     }
-
-    fn loaderEnd(boot: *Boot, event_us: u64, file: LoaderFile) void {
-        if (boot.stream_was_open) return;
-        boot.advance(.loader, event_us);
-        boot.loader_done = boot.loader_done.with(file);
-        const wanted = boot.assignment.loader_files;
-        if (wanted.toInt() == 0 or !boot.loader_done.contains(wanted)) return;
-        boot.endAtLastAdvance(.loader);
-        boot.begin(.breather, boot.loadedUs() orelse event_us, .inferred);
-    }
-
-    fn stage1Read(boot: *Boot, now_us: u64, size: u64) void {
-        if (boot.stream_was_open) return;
-        boot.endDhcp();
-        boot.endAtLastAdvance(.nbp);
-        boot.endAtLastAdvance(.loader);
-        boot.begin(.stage1, now_us, .observed);
-        boot.mutable(.stage1).?.countRead(size);
-        boot.advance(.stage1, now_us);
-    }
-
-    fn streamOpen(boot: *Boot, now_us: u64, open: *const boot_event.StreamOpen) void {
-        boot.facts.mtu = open.mtu;
-        boot.facts.cipher = open.cipher;
-        if (boot.stream_was_open) {
-            if (open.resumed) boot.reconnects += 1;
-            boot.touchCurrent(now_us);
-            return;
-        }
-        boot.stream_was_open = true;
-        boot.endBreather(now_us);
-    }
-
-    /// The operating system is seen for the first time.
-    fn endBreather(boot: *Boot, now_us: u64) void {
-        boot.end(.firmware, now_us);
-        boot.endDhcp();
-        boot.endAtLastAdvance(.nbp);
-        boot.endAtLastAdvance(.loader);
-        boot.endAtLastAdvance(.stage1);
-        boot.begin(.breather, boot.loadedUs() orelse now_us, .inferred);
-        boot.end(.breather, now_us);
-    }
-
-    /// Time of the last byte for the loader, or of the last read of stage 1.
-    fn loadedUs(boot: *const Boot) ?u64 {
-        for ([_]Phase{ .stage1, .loader, .nbp, .dhcp }) |phase| {
-            if (boot.record(phase)) |found| return found.end_us;
-        }
-        return null;
-    }
-
-    fn streamRead(boot: *Boot, now_us: u64, size: u64, attempt: u16, missing_fragments: u32) void {
-        if (!boot.stream_was_open) return;
-        boot.begin(.stage2, now_us, .observed);
-        const stage2 = boot.mutable(.stage2).?;
-        if (attempt == 0) {
-            boot.whole_retransmits_in_row = 0;
-            if (boot.suspicion) |failure| if (failure.cause == .path_mtu_black_hole) {
-                boot.suspicion = null;
-            };
-            return stage2.countRead(size);
-        }
-        boot.onRetransmit(size, missing_fragments);
-        stage2.count(.{ .retries = 1, .missing_fragments = missing_fragments });
-    }
-
-    /// Suspects a path MTU black hole: the device retransmits whole reads and reads nothing new, so
-    /// it receives the edge's small packets but not its large ones.
-    fn onRetransmit(boot: *Boot, size: u64, missing_fragments: u32) void {
-        const mtu = boot.facts.mtu orelse return;
-        const is_whole = @as(u64, missing_fragments) * mtu >= size;
-        boot.whole_retransmits_in_row = if (is_whole) boot.whole_retransmits_in_row +| 1 else 0;
-        if (boot.whole_retransmits_in_row < whole_retransmits_max or boot.suspicion != null) return;
-        var buffer: [base.UntrustedText.size_max]u8 = undefined;
-        const text = std.mem.print(
-            &buffer,
-            "stream packets of {d} bytes do not arrive",
-            .{mtu},
-        ) catch unreachable;
-        boot.suspicion = .{ .phase = .stage2, .cause = .path_mtu_black_hole, .text = .init(text) };
-    }
-
-    fn touchCurrent(boot: *Boot, now_us: u64) void {
-        const phase = boot.current() orelse return;
-        boot.count(phase, now_us, .{});
-    }
-
-    fn becomeReady(boot: *Boot, now_us: u64, by_http: bool) void {
-        if (!boot.stream_was_open and !by_http) return;
-        if (boot.stream_was_open)
-            boot.begin(.stage2, now_us, .observed)
-        else
-            boot.endBreather(now_us);
-        boot.begin(.ready, now_us, .reported);
-        boot.finish(now_us, .ready);
-    }
-
-    fn finish(boot: *Boot, now_us: u64, outcome: boot_phase.Outcome) void {
-        assert(boot.outcome == null);
-        for (&boot.phases, 0..) |*slot, index| {
-            const found = if (slot.*) |*value| value else continue;
-            if (found.end_us != null) continue;
-            // Silence does not belong to the phase in which it began, except to the last phase of a
-            // boot that became ready.
-            const is_last = boot.current() == @as(Phase, @fromBackingInt(@as(u8, @intCast(index))));
-            const ended_us = switch (outcome) {
-                .ready, .failed, .local_disk => now_us,
-                .silent, .superseded => if (is_last and found.source != .inferred)
-                    found.last_us
-                else
-                    now_us,
-            };
-            found.end_us = @max(ended_us, found.start_us);
-        }
-        for (&boot.phases) |*slot| if (slot.*) |*value| assert(value.end_us != null);
-        boot.outcome = outcome;
-        assert(boot.isOver());
-        boot.live_changes.outcome = true;
-        boot.changed = true;
-        boot.touched = true;
-    }
-};
+    for (&boot.phases) |*slot| if (slot.*) |*value| assert(value.end_us != null);
+    boot.outcome = outcome;
+    assert(boot.isOver());
+    boot.live_changes.outcome = true;
+    boot.changed = true;
+    boot.touched = true;
+}
 
 test {
     _ = @import("boot_test.zig");

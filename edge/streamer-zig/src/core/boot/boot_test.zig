@@ -4,12 +4,11 @@ const std = @import("std");
 const base = @import("base");
 const boot_packets = @import("packets.zig");
 const boot_phase = @import("phase.zig");
-const boot_module = @import("boot.zig");
+const Boot = @import("boot.zig");
 const stream = @import("wire").stream;
 
 const testing = std.testing;
-const Boot = boot_module.Boot;
-const DhcpRequest = boot_module.DhcpRequest;
+const DhcpRequest = Boot.DhcpRequest;
 
 const ms = std.time.us_per_ms;
 
@@ -25,12 +24,12 @@ fn start() Boot {
     }, 1_000_000, 1_795_000_000_000);
 }
 
-fn discover(client: boot_module.DhcpClient, xid: u32) DhcpRequest {
+fn discover(client: Boot.DhcpClient, xid: u32) DhcpRequest {
     return .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
 }
 
 /// Applies an event `at_ms` after the boot's start.
-fn at(boot: *Boot, at_ms: u64, event: boot_module.Event) void {
+fn at(boot: *Boot, at_ms: u64, event: Boot.Event) void {
     boot.apply(boot.started_us + at_ms * ms, event);
 }
 
@@ -45,7 +44,7 @@ fn downloadNbp(boot: *Boot) void {
     at(boot, 20, .nbp_end);
 }
 
-fn download(boot: *Boot, at_ms: u64, file: boot_module.LoaderFile) void {
+fn download(boot: *Boot, at_ms: u64, file: Boot.LoaderFile) void {
     at(boot, at_ms, .{ .loader_begin = file });
     at(boot, at_ms + 1, .{ .loader_traffic = .{ .bytes_out = 5_000_000 } });
     at(boot, at_ms + 5, .{ .loader_end = file });
@@ -597,9 +596,9 @@ test "any order of events keeps phases within the boot and never ends one before
     }
 }
 
-fn randomEvent(prng: *base.Prng) boot_module.Event {
-    const file = prng.pick(boot_module.LoaderFile, &.{ .script, .kernel, .initrd, .other });
-    const client = prng.pick(boot_module.DhcpClient, &.{ .rom, .ipxe });
+fn randomEvent(prng: *base.Prng) Boot.Event {
+    const file = prng.pick(Boot.LoaderFile, &.{ .script, .kernel, .initrd, .other });
+    const client = prng.pick(Boot.DhcpClient, &.{ .rom, .ipxe });
     return switch (prng.below(17)) {
         0 => .power_command,
         1, 2 => .{ .dhcp_request = discover(client, prng.nextU32()) },

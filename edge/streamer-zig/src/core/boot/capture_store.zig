@@ -94,6 +94,7 @@ pub fn slotFor(store: *CaptureStore, boot_id: base.Uuid) ?*Slot {
     assert(!boot_id.eql(.zero));
     if (store.find(boot_id)) |slot| return slot;
     const slot = store.find(.zero) orelse return null;
+    assert(slot.first == no_block);
     slot.* = .{ .boot_id = boot_id };
     return slot;
 }
@@ -140,6 +141,7 @@ pub const Parts = struct {
 
     pub fn next(iterator: *Parts) ?[]const u8 {
         if (iterator.left == 0) return null;
+        assert(iterator.block != no_block);
         const size = @min(iterator.left, block_size);
         const bytes = iterator.store.blocks[iterator.block][0..size];
         iterator.left -= size;
@@ -184,6 +186,8 @@ fn blocksFor(size: usize) usize {
 /// Writes into reserved blocks. The first unused byte lies at most two blocks before the last one,
 /// since a packet is smaller than a block.
 fn append(store: *CaptureStore, slot: *Slot, bytes: []const u8) void {
+    assert(slot.first != no_block);
+    assert(slot.last != no_block);
     var left = bytes;
     while (left.len > 0) {
         const offset = slot.size % block_size;

@@ -13,7 +13,7 @@ pub const code_size_max = 12;
 const DeviceCode = struct { code: []const u8, cause: Cause };
 
 /// The codes that a device may send; two of them may map to one cause.
-pub const device_codes = [_]DeviceCode{
+const device_codes = [_]DeviceCode{
     .{ .code = "wrong_kernel", .cause = .kernel_mismatch },
     .{ .code = "no_nbd", .cause = .kernel_without_nbd },
     .{ .code = "no_stream", .cause = .stream_unreachable },

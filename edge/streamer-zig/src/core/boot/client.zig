@@ -47,10 +47,7 @@ pub const BootClient = struct {
             .ipxe
         else if (is_http)
             .http
-        else if (std.mem.startsWith(u8, vendor_class, pxe_class))
-            .pxe
-        else
-            return null;
+        else if (std.mem.startsWith(u8, vendor_class, pxe_class)) .pxe else return null;
         return .{
             .mac = packet.chaddr,
             .message_type = message_type,

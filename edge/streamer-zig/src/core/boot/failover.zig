@@ -4,11 +4,10 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
-const boot_module = @import("boot.zig");
+const Boot = @import("boot.zig");
 const boot_phase = @import("phase.zig");
 const boot_report = @import("report.zig");
 const stream_ticket = @import("../stream/ticket.zig");
-const Boot = boot_module.Boot;
 const Ticket = stream.ticket.Ticket;
 const assert = std.debug.assert;
 
@@ -30,7 +29,7 @@ pub const BootFailover = struct {
     pub const unconfirmed_us_max = 30 * std.time.us_per_s;
 
     /// Revisions of its reports start here: above all that earlier edges have used.
-    pub fn revisionBase(failover: *const BootFailover) u64 {
+    fn revisionBase(failover: *const BootFailover) u64 {
         return @as(u64, failover.number) << 32;
     }
 };

@@ -32,11 +32,11 @@ heard_us: u64 = 0,
 is_silent: bool = false,
 
 /// Further changes of a device's steps are ignored.
-pub const steps_changes_max = 8;
+const steps_changes_max = 8;
 /// The clocks of device and edge drift apart: later reports say less about when the kernel started.
-pub const kernel_start_uptime_us_max = 10 * std.time.us_per_min;
+const kernel_start_uptime_us_max = 10 * std.time.us_per_min;
 /// A fill level that jumps is reported again after this interval at the earliest.
-pub const write_cache_interval_us_min = std.time.us_per_s;
+const write_cache_interval_us_min = std.time.us_per_s;
 /// A device reports every 5 s (target/guest_report.zig): up to this long, packet loss is assumed.
 pub const silence_us = 60 * std.time.us_per_s;
 /// A write cache has moved when it changed by this part of its size, or crossed one of the marks.
@@ -128,6 +128,7 @@ pub fn onReport(guest: *?Guest, at_us: u64, report: stream.Report) ReportTrigger
             .{ .used = report.write_cache_used, .size = report.write_cache_size, .at_us = at_us };
         known.onFill();
     }
+    assert(!known.is_silent);
     const is_due = is_first or is_back or has_steps or has_order or known.hasMoved();
     if (is_due) known.reported = known.write_cache;
     return if (has_steps) .steps else if (is_due) .something else .nothing;
@@ -149,6 +150,7 @@ fn takeSteps(guest: *Guest, steps: stream.Steps) bool {
     if (steps.count == 0 or steps.eql(guest.steps.view())) return false;
     if (guest.steps_changes == steps_changes_max) return false;
     guest.steps_changes += 1;
+    assert(steps.count > 0);
     guest.steps.set(steps);
     return true;
 }
@@ -169,6 +171,7 @@ pub fn setCacheStatus(guest: *Guest, status: CacheStatus) bool {
 }
 
 fn onFill(guest: *Guest) void {
+    assert(guest.write_cache.?.size > 0);
     const now = guest.write_cache.?;
     const next = guest.fill_next orelse now;
     if (guest.fill_from == null) guest.fill_from = now;

@@ -4,34 +4,34 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
-pub const BootHandle = struct {
-    value: u64,
+pub const BootHandle = @This();
 
-    pub const text_size = 16;
+value: u64,
 
-    pub fn format(handle: BootHandle, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        try writer.print("{x:0>16}", .{handle.value});
-    }
+pub const text_size = 16;
 
-    pub fn toText(handle: BootHandle) [text_size]u8 {
-        var text: [text_size]u8 = undefined;
-        assert((std.mem.print(&text, "{f}", .{handle}) catch unreachable).len == text_size);
-        return text;
-    }
+pub fn format(handle: BootHandle, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    try writer.print("{x:0>16}", .{handle.value});
+}
 
-    /// Accepts exactly 16 hex digits in lower case, as `format` writes them: a path has one
-    /// spelling.
-    pub fn parse(text: []const u8) error{InvalidHandle}!BootHandle {
-        if (text.len != text_size) return error.InvalidHandle;
-        var value: u64 = 0;
-        for (text) |digit| value = value << 4 | switch (digit) {
-            '0'...'9' => digit - '0',
-            'a'...'f' => digit - 'a' + 10,
-            else => return error.InvalidHandle,
-        };
-        return .{ .value = value };
-    }
-};
+pub fn toText(handle: BootHandle) [text_size]u8 {
+    var text: [text_size]u8 = undefined;
+    assert((std.mem.print(&text, "{f}", .{handle}) catch unreachable).len == text_size);
+    return text;
+}
+
+/// Accepts exactly 16 hex digits in lower case, as `format` writes them: a path has one
+/// spelling.
+pub fn parse(text: []const u8) error{InvalidHandle}!BootHandle {
+    if (text.len != text_size) return error.InvalidHandle;
+    var value: u64 = 0;
+    for (text) |digit| value = value << 4 | switch (digit) {
+        '0'...'9' => digit - '0',
+        'a'...'f' => digit - 'a' + 10,
+        else => return error.InvalidHandle,
+    };
+    return .{ .value = value };
+}
 
 /// A path that a device requested, split. `name` is a slice of the path and still untrusted.
 pub const BootPath = struct {
@@ -64,9 +64,8 @@ test "a path is split into handle and name, and any other path is a bare name" {
     const split: BootPath = .parse("/b/00000000000000ff/grub/x.cfg");
     try testing.expectEqual(255, split.handle.?.value);
     try testing.expectEqualStrings("grub/x.cfg", split.name);
-    const bare = [_][]const u8{
-        "undionly.kpxe", "b/ff/x", "b/00000000000000FF/x", "b/", "b", "../b/x",
-    };
+    const bare =
+        [_][]const u8{ "undionly.kpxe", "b/ff/x", "b/00000000000000FF/x", "b/", "b", "../b/x" };
     for (bare) |path| {
         const whole: BootPath = .parse(path);
         try testing.expectEqual(null, whole.handle);

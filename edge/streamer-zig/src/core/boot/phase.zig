@@ -112,8 +112,8 @@ pub const Traffic = struct {
 pub const Gap = struct { at_us: u64, duration_us: u64 };
 
 pub const gaps_max = 8;
-pub const gap_threshold_us = 250 * std.time.us_per_ms;
-pub const read_size_classes = 16;
+const gap_threshold_us = 250 * std.time.us_per_ms;
+const read_size_classes = 16;
 
 /// Counters of one phase of one boot.
 pub const PhaseRecord = struct {
@@ -162,6 +162,7 @@ pub const PhaseRecord = struct {
     pub fn advance(record: *PhaseRecord, at_us: u64) void {
         record.touch(at_us);
         record.advanced_us = @max(record.advanced_us orelse record.start_us, at_us);
+        assert(record.advanced_us.? >= at_us);
     }
 
     /// Where a phase ends if its end was not observed.
@@ -209,10 +210,11 @@ pub const PhaseRecord = struct {
         }
         record.gaps[record.gap_count] = gap;
         record.gap_count += 1;
+        assert(record.gap_count <= gaps_max);
     }
 };
 
-pub fn readSizeClass(size: u64) usize {
+fn readSizeClass(size: u64) usize {
     if (size <= 512) return 0;
     const bits = 64 - @clz(size - 1);
     return @min(bits - 9, read_size_classes - 1);

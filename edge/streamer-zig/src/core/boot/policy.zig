@@ -4,8 +4,8 @@
 
 const std = @import("std");
 const base = @import("base");
-const boot_module = @import("boot.zig");
-const boot_menu = @import("../loader/menu.zig");
+const assignments = @import("assignment.zig");
+const BootMenu = @import("../loader/menu.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const release = @import("release.zig");
 const assert = std.debug.assert;
@@ -13,12 +13,12 @@ const assert = std.debug.assert;
 const DesiredState = desired_state.DesiredState;
 
 pub const Target = struct {
-    assignment: boot_module.Assignment,
+    assignment: assignments.Assignment,
     /// One line of printable ASCII.
     command_line: []const u8,
     /// What the device shows first. `assignment` is then that of its default entry; where that
     /// entry has no version, the device's own.
-    menu: ?boot_menu.BootMenu = null,
+    menu: ?BootMenu = null,
 };
 
 pub const Decision = union(enum) {
@@ -112,7 +112,7 @@ pub const BootPolicy = struct {
     }
 
     /// Returns the menu that this device shows under the current state.
-    pub fn menuOf(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) ?boot_menu.BootMenu {
+    pub fn menuOf(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) ?BootMenu {
         return switch (policy.decide(mac, unix_ms)) {
             .target => |target| target.menu,
             else => null,
@@ -166,14 +166,14 @@ fn decideDevice(
     unix_ms: u64,
 ) Decision {
     const own_id = release.versionAt(state, device.versionId, unix_ms);
-    const menu = boot_menu.BootMenu.of(state, device, unix_ms) orelse {
+    const menu = BootMenu.of(state, device, unix_ms) orelse {
         const target = targetOfVersion(state, own_id, device) orelse return .version_missing;
         return .{ .target = target };
     };
     const version_id = menu.versionOf(menu.defaultEntry()) orelse own_id;
     // This edge may have the version of another entry.
     var target = targetOfVersion(state, version_id, device) orelse Target{
-        .assignment = bareAssignment(state, version_id, device),
+        .assignment = assignments.ofMissing(state, version_id, device),
         .command_line = "",
     };
     target.menu = menu;
@@ -181,47 +181,15 @@ fn decideDevice(
 }
 
 /// Returns null where the state does not describe the version, or describes it in an unusable form.
-pub fn targetOfVersion(
+fn targetOfVersion(
     state: *const DesiredState,
     version_id: base.Uuid,
     device: *const desired_state.Device,
 ) ?Target {
-    for (state.vdisks) |*vdisk| {
-        for (vdisk.versions) |*version| {
-            if (!version.id.eql(version_id)) continue;
-            var target = targetOf(vdisk, version, device.id, programSetOf(state, device)) orelse
-                return null;
-            target.assignment.writes = writes(device, version_id);
-            return target;
-        }
-    }
-    return null;
-}
-
-/// Returns the assignment of a version that cannot be started; the device learns why when it
-/// requests it.
-pub fn bareAssignment(
-    state: *const DesiredState,
-    version_id: base.Uuid,
-    device: *const desired_state.Device,
-) boot_module.Assignment {
     return .{
-        .version_id = version_id,
-        .device_id = device.id,
-        .managed = true,
-        .writes = writes(device, version_id),
-        .program_set = .init(programSetOf(state, device) orelse ""),
+        .assignment = assignments.ofVersion(state, version_id, device) orelse return null,
+        .command_line = assignments.describedVersion(state, version_id).?.commandLine,
     };
-}
-
-/// A device writes at most the version that it is assigned to, never another one that its menu
-/// offers.
-fn writes(device: *const desired_state.Device, version_id: base.Uuid) bool {
-    return device.writes and device.versionId.eql(version_id);
-}
-
-fn programSetOf(state: *const DesiredState, device: *const desired_state.Device) ?[]const u8 {
-    return device.bootProgramSet orelse state.bootProgramSet;
 }
 
 fn firstVersion(state: *const DesiredState, unix_ms: u64) Decision {
@@ -231,77 +199,14 @@ fn firstVersion(state: *const DesiredState, unix_ms: u64) Decision {
     const wanted = for (first.versions) |*version| {
         if (version.id.eql(wanted_id)) break version;
     } else return .version_missing;
-    const target = targetOf(first, wanted, null, state.bootProgramSet) orelse
-        return .version_missing;
-    return .{ .target = target };
-}
-
-fn targetOf(
-    vdisk: *const desired_state.Vdisk,
-    version: *const desired_state.Version,
-    device_id: ?base.Uuid,
-    program_set: ?[]const u8,
-) ?Target {
-    if (!isCommandLine(version.commandLine)) return null;
-    return .{
-        .assignment = .{
-            .version_id = version.id,
-            .vdisk_id = vdisk.id,
-            .device_id = device_id,
-            .managed = true,
-            .program_set = .init(program_set orelse ""),
-            .loader_files = loaderFilesOf(version),
-        },
-        .command_line = version.commandLine,
-    };
-}
-
-/// What the state says of a version; null: nothing.
-pub fn describedVersion(
-    state: *const desired_state.DesiredState,
-    id: base.Uuid,
-) ?*const desired_state.Version {
-    for (state.vdisks) |*vdisk| {
-        for (vdisk.versions) |*version| if (version.id.eql(id)) return version;
-    }
-    return null;
-}
-
-pub fn loaderFilesOf(version: *const desired_state.Version) boot_module.LoaderFiles {
-    return .{
-        .kernel = version.kernelPath != null,
-        .initrd = version.kernelPath != null and version.initrdPath != null,
-    };
-}
-
-/// Tells whether a command line can stand in a boot script: it must not be able to end its line or,
-/// in iPXE's script, its command. iPXE expands `${...}` in the whole line, then splits it into
-/// words, of which `||`, `&&` and `;` end a command and one that begins with `#` starts a comment
-/// (src/core/exec.c of iPXE). It has no quoting for them.
-pub fn isCommandLine(text: []const u8) bool {
-    if (text.len > desired_state.command_line_size_max) return false;
-    for (text) |byte| if (!std.ascii.isPrint(byte)) return false;
-    if (std.mem.find(u8, text, "${") != null) return false;
-    var words = std.mem.tokenizeScalar(u8, text, ' ');
-    while (words.next()) |word| {
-        if (word[0] == '#') return false;
-        for ([_][]const u8{ "||", "&&", ";" }) |end| if (std.mem.eql(u8, word, end)) return false;
-    }
-    return true;
+    return .{ .target = .{
+        .assignment = assignments.of(first, wanted, null, state.bootProgramSet) orelse
+            return .version_missing,
+        .command_line = wanted.commandLine,
+    } };
 }
 
 const testing = std.testing;
-
-test "a command line cannot end the line or the command of the script that contains it" {
-    for ([_][]const u8{
-        "quiet",              "",              "root=/dev/nbd0p1 rw", "dyndbg=\"file a +p;file b +p\"",
-        "a=$x b={y} c=d||e&", "x=#1 y=;z &&&",
-    }) |text| try testing.expect(isCommandLine(text));
-    for ([_][]const u8{
-        "quiet\nshell",  "quiet\rshell", "quiet\tx", "quiet || shell", "|| shell", "quiet &&",
-        "quiet ; shell", "quiet #",      "#c quiet", "a=${net0/mac}",  "$${x",     "caf\xc3\xa9",
-    }) |text| try testing.expect(!isCommandLine(text));
-}
 
 fn uuid(number: u8) base.Uuid {
     return .fromRandom(@splat(number));
@@ -329,9 +234,8 @@ const test_versions = [_]desired_state.Version{
     },
 };
 
-const test_vdisks = [_]desired_state.Vdisk{
-    .{ .id = uuid(30), .name = "disk", .versions = &test_versions },
-};
+const test_vdisks =
+    [_]desired_state.Vdisk{.{ .id = uuid(30), .name = "disk", .versions = &test_versions }};
 
 const test_devices = [_]desired_state.Device{
     .{ .id = uuid(13), .name = "c", .mac = testMac(3), .versionId = uuid(1), .enabled = false },
@@ -462,8 +366,7 @@ test "without a desired state nothing boots, in standalone mode everything does"
         .unknown_device,
         std.meta.activeTag(BootPolicy.nothing.decide(testMac(1), 0)),
     );
-    const policy: BootPolicy = .standalone(
-        .{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" },
-    );
+    const policy: BootPolicy =
+        .standalone(.{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" });
     try testing.expect(policy.decide(testMac(77), 0).target.assignment.version_id.eql(uuid(7)));
 }

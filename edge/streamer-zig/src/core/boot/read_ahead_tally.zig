@@ -30,9 +30,11 @@ pub fn onUsed(of: *BootReadAhead, units: wire.profile.Units) void {
         of.used_bytes += @as(u64, @popCount(blocks)) * wire.profile.block_size;
     }
     of.used_bytes = @min(of.used_bytes, of.asked_bytes);
+    assert(of.used_bytes <= of.asked_bytes);
 }
 
 const testing = std.testing;
+const assert = std.debug.assert;
 
 test "a device never used more than it requested, whatever it reports" {
     var of: BootReadAhead = .{};

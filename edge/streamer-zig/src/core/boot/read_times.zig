@@ -8,6 +8,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 
 const Histogram = base.DurationHistogram;
+const assert = std.debug.assert;
 
 pub const BootReadTimes = @This();
 
@@ -86,6 +87,7 @@ pub fn onReport(times: *BootReadTimes, reported: wire.ReadTimes, after_failover:
 }
 
 fn beginSystem(times: *BootReadTimes, after_failover: bool) void {
+    assert(times.system == null);
     times.system = .{};
     if (!after_failover) return;
     const before = times.initramfs;

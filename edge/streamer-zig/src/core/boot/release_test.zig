@@ -142,9 +142,8 @@ test "all devices follow a release at its instant, as the control plane would de
         site.init(case.stated.versions, case.production);
         site.vdisks[0].defaultVersionId = idOf(case.stated.default);
         site.vdisks[0].overrideVersionId = idOf(case.stated.override);
-        if (case.stated.pending) |pending|
-            site.vdisks[0].pending =
-                .{ .versionId = versionId(pending.version), .atUnixMs = pending.atUnixMs };
+        if (case.stated.pending) |pending| site.vdisks[0].pending =
+            .{ .versionId = versionId(pending.version), .atUnixMs = pending.atUnixMs };
         for (case.boots) |boot| {
             switch_count += @intFromBool(boot.production != case.production);
             const expected = versionId(boot.production);

@@ -7,14 +7,13 @@
 const std = @import("std");
 const base = @import("base");
 const boot_phase = @import("phase.zig");
-const boot_module = @import("boot.zig");
+const Boot = @import("boot.zig");
 const boot_packets = @import("packets.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
 const stream = @import("wire").stream;
 const assert = std.debug.assert;
 
-const Boot = boot_module.Boot;
 const Phase = boot_phase.Phase;
 const PhaseRecord = boot_phase.PhaseRecord;
 const Stringify = std.json.Stringify;
@@ -41,7 +40,7 @@ pub const Options = struct {
     read_phases: bool = true,
 };
 
-/// What to leave out.
+/// The parts of a report to leave out.
 const Cut = struct {
     steps_kept: u8,
     offers_kept: u8,
@@ -64,10 +63,7 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
     while (true) {
         const times_count: usize = if (!cut.read_times or boot.read_times.isEmpty())
             0
-        else if (cut.read_phases and boot.read_times.system != null)
-            3
-        else
-            1;
+        else if (cut.read_phases and boot.read_times.system != null) 3 else 1;
         var writer: std.Io.Writer =
             .fixed(buffer[0 .. size_bare_max + times_count * size_of_times_max]);
         if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
@@ -134,8 +130,7 @@ fn write(
     }
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
     if (cut.read_times) try writeReadTimes(&json, &boot.read_times, cut.read_phases);
-    if (cut.offers_kept > 0)
-        try writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
+    if (cut.offers_kept > 0) try writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
     if (cut.texts and boot.menu_entry.size > 0)
         try field(&json, "menuEntry", boot.menu_entry.slice());
     if (!hasOutcome(boot, .ready)) try writeLastPackets(&json, &boot.last_packets);
@@ -162,16 +157,10 @@ fn hasOutcome(boot: *const Boot, kind: boot_phase.OutcomeKind) bool {
 fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!void {
     const facts = &boot.facts;
     if (facts.client_arch) |arch| try number(json, "clientArch", arch);
-    if (cut.texts and facts.vendor_class.size > 0) try field(
-        json,
-        "vendorClass",
-        facts.vendor_class.slice(),
-    );
-    if (cut.texts and facts.user_class.size > 0) try field(
-        json,
-        "userClass",
-        facts.user_class.slice(),
-    );
+    if (cut.texts and facts.vendor_class.size > 0)
+        try field(json, "vendorClass", facts.vendor_class.slice());
+    if (cut.texts and facts.user_class.size > 0)
+        try field(json, "userClass", facts.user_class.slice());
     if (facts.ip) |ip| {
         try json.objectField("ip");
         try json.print("\"{f}\"", .{ip});
@@ -418,10 +407,7 @@ fn writeOffers(
 }
 
 /// Writes nothing if no packet was recorded.
-fn writeLastPackets(
-    json: *Stringify,
-    last: *const boot_packets.LastPackets,
-) Stringify.Error!void {
+fn writeLastPackets(json: *Stringify, last: *const boot_packets.LastPackets) Stringify.Error!void {
     if (last.from_device == null and last.from_edge == null) return;
     try json.objectField("lastPackets");
     try json.beginObject();

@@ -5,330 +5,327 @@
 
 const std = @import("std");
 const base = @import("base");
-const boot_module = @import("boot.zig");
+const Boot = @import("boot.zig");
 const boot_phase = @import("phase.zig");
 const assert = std.debug.assert;
 
-const Boot = boot_module.Boot;
+pub const BootTable = @This();
 
-pub const BootTable = struct {
-    /// Null: the slot is free.
-    slots: []?Boot,
-    /// MAC addresses by slot; `free_mac` where a slot is free.
-    macs: []u48,
-    handles: []u64,
-    /// Zero where a slot is free; boot ids are never zero.
-    ids: []u128,
-    /// Incremented with each use of a slot, so that an old reference finds nothing.
-    generations: []u32,
-    /// Order of insertion; the greatest serial of a MAC address is its latest boot.
-    serials: []u64,
-    next_serial: u64 = 1,
-    count: u32 = 0,
-    active_count: u32 = 0,
-    /// Upper limit of silence; null: only the phases' own limits apply.
-    silence_limit_us: ?u64 = null,
+/// Null: the slot is free.
+slots: []?Boot,
+/// MAC addresses by slot; `free_mac` where a slot is free.
+macs: []u48,
+handles: []u64,
+/// Zero where a slot is free; boot ids are never zero.
+ids: []u128,
+/// Incremented with each use of a slot, so that an old reference finds nothing.
+generations: []u32,
+/// Order of insertion; the greatest serial of a MAC address is its latest boot.
+serials: []u64,
+next_serial: u64 = 1,
+count: u32 = 0,
+active_count: u32 = 0,
+/// Upper limit of silence; null: only the phases' own limits apply.
+silence_limit_us: ?u64 = null,
 
-    pub const capacity_default = 2048;
-    /// No device has the zero address (`Mac.isDevice`).
-    const free_mac: u48 = 0;
+pub const capacity_default = 2048;
+/// No device has the zero address (`Mac.isDevice`).
+const free_mac: u48 = 0;
 
-    pub const Ref = struct { index: u32, generation: u32 };
+pub const Ref = struct { index: u32, generation: u32 };
 
-    /// `Full`: every slot holds a boot in progress, or one whose end is not reported yet.
-    pub const BeginError = error{Full};
+/// `Full`: every slot holds a boot in progress, or one whose end is not reported yet.
+pub const BeginError = error{Full};
 
-    pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!BootTable {
-        assert(capacity > 0);
-        const slots = try gpa.alloc(?Boot, capacity);
-        errdefer gpa.free(slots);
-        const macs = try gpa.alloc(u48, capacity);
-        errdefer gpa.free(macs);
-        const handles = try gpa.alloc(u64, capacity);
-        errdefer gpa.free(handles);
-        const ids = try gpa.alloc(u128, capacity);
-        errdefer gpa.free(ids);
-        const generations = try gpa.alloc(u32, capacity);
-        errdefer gpa.free(generations);
-        const serials = try gpa.alloc(u64, capacity);
-        for (slots) |*slot| slot.* = null;
-        @memset(macs, free_mac);
-        @memset(handles, 0);
-        @memset(ids, 0);
-        @memset(generations, 0);
-        @memset(serials, 0);
-        return .{
-            .slots = slots,
-            .macs = macs,
-            .handles = handles,
-            .ids = ids,
-            .generations = generations,
-            .serials = serials,
-        };
-    }
-
-    pub fn deinit(table: *BootTable, gpa: std.mem.Allocator) void {
-        gpa.free(table.slots);
-        gpa.free(table.macs);
-        gpa.free(table.handles);
-        gpa.free(table.ids);
-        gpa.free(table.generations);
-        gpa.free(table.serials);
-        table.* = undefined;
-    }
-
-    pub fn get(table: *BootTable, ref: Ref) ?*Boot {
-        if (ref.index >= table.slots.len) return null;
-        if (table.generations[ref.index] != ref.generation) return null;
-        return if (table.slots[ref.index]) |*boot| boot else null;
-    }
-
-    /// Returns the latest boot of a device, in progress or over.
-    pub fn findByMac(table: *const BootTable, mac: base.Mac) ?Ref {
-        const wanted = mac.toInt();
-        if (wanted == free_mac) return null;
-        var best: ?usize = null;
-        for (table.macs, 0..) |candidate, index| {
-            if (candidate != wanted) continue;
-            if (best == null or table.serials[index] > table.serials[best.?]) best = index;
-        }
-        return table.refOf(best orelse return null);
-    }
-
-    pub fn findByHandle(table: *const BootTable, handle: u64) ?Ref {
-        if (handle == 0) return null;
-        const index = std.mem.findScalar(u64, table.handles, handle) orelse return null;
-        return table.refOf(index);
-    }
-
-    pub fn findById(table: *const BootTable, id: base.Uuid) ?Ref {
-        if (id.eql(.zero)) return null;
-        const index = std.mem.findScalar(u128, table.ids, idColumn(id)) orelse return null;
-        return table.refOf(index);
-    }
-
-    /// Returns the boot with this id if it is in this slot: for callers that remember the slot.
-    pub fn findAt(table: *const BootTable, index: u32, id: base.Uuid) ?Ref {
-        if (index >= table.ids.len or id.eql(.zero)) return null;
-        return if (table.ids[index] == idColumn(id)) table.refOf(index) else null;
-    }
-
-    /// Prefetches the fields that a READ and its answer touch; in a large table few of them are
-    /// cached.
-    pub fn prefetch(table: *const BootTable, index: u32) void {
-        if (index >= table.ids.len or table.ids[index] == 0) return;
-        const boot = &table.slots[index].?;
-        inline for (.{
-            &boot.last_us,
-            &boot.started_us,
-            &boot.failover,
-            &boot.phases[@backingInt(boot_phase.Phase.stage2)],
-            &boot.last_packets,
-            &boot.read_ahead,
-            &boot.read_times.initramfs.bytes,
-            &boot.read_times.initramfs.warm,
-            &boot.read_times.initramfs.send,
-            &boot.facts.mtu,
-            &boot.whole_retransmits_in_row,
-            &boot.stream_was_open,
-            &boot.suspicion,
-            &boot.outcome,
-            &boot.changed,
-        }) |field| base.prefetch(field);
-    }
-
-    /// Returns the latest boot in progress whose device has this address, for requests that name no
-    /// boot.
-    pub fn findActiveByIp(table: *const BootTable, ip: base.Ip4) ?Ref {
-        var best: ?usize = null;
-        for (table.slots, 0..) |*slot, index| {
-            const boot = if (slot.*) |*value| value else continue;
-            if (boot.isOver()) continue;
-            const known = boot.facts.ip orelse continue;
-            if (!known.eql(ip)) continue;
-            if (best == null or table.serials[index] > table.serials[best.?]) best = index;
-        }
-        return table.refOf(best orelse return null);
-    }
-
-    /// Returns the only boot in progress whose device has this address, for reports that name no
-    /// boot.
-    pub fn onlyActiveByIp(table: *const BootTable, ip: base.Ip4) error{ None, Several }!Ref {
-        var only: ?usize = null;
-        for (table.slots, 0..) |*slot, index| {
-            const boot = if (slot.*) |*value| value else continue;
-            if (boot.isOver()) continue;
-            const known = boot.facts.ip orelse continue;
-            if (!known.eql(ip)) continue;
-            if (only != null) return error.Several;
-            only = index;
-        }
-        return table.refOf(only orelse return error.None);
-    }
-
-    /// Inserts a boot. The device's earlier boot is superseded if it is in progress, and gives up
-    /// its slot once the device itself has begun again: a power command alone may reach a device
-    /// that is running and still reads. A full table evicts the oldest boot that is over and
-    /// reported.
-    pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
-        assert(boot.identity.mac.isDevice());
-        assert(boot.identity.handle != 0);
-        assert(!boot.identity.id.eql(.zero));
-        if (table.findByMac(boot.identity.mac)) |ref| {
-            table.supersede(ref, now_us);
-            const earlier = table.get(ref).?;
-            if (!earlier.changed and !earlier.deviceHasBegun()) table.clear(ref.index);
-        }
-        const index = table.takeFreeSlot() orelse return error.Full;
-        table.slots[index] = boot;
-        table.macs[index] = boot.identity.mac.toInt();
-        table.handles[index] = boot.identity.handle;
-        table.ids[index] = idColumn(boot.identity.id);
-        table.generations[index] +%= 1;
-        table.serials[index] = table.next_serial;
-        table.next_serial += 1;
-        table.count += 1;
-        if (!boot.isOver()) table.active_count += 1;
-        if (boot.deviceHasBegun()) table.forgetEarlier(index);
-        assert(table.slots[index] != null);
-        assert(table.count <= table.slots.len);
-        return table.refOf(index);
-    }
-
-    /// Clears earlier boots: this boot's device no longer reads in them.
-    fn forgetEarlier(table: *BootTable, latest: usize) void {
-        for (table.macs, 0..) |mac, index| {
-            if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest])
-                continue;
-            const boot = &table.slots[index].?;
-            if (boot.isOver() and !boot.changed) table.clear(index);
-        }
-    }
-
-    /// Every event passes through here, so that `active_count` stays right.
-    pub fn apply(table: *BootTable, ref: Ref, now_us: u64, event: boot_module.Event) void {
-        const boot = table.get(ref) orelse return;
-        const was_over = boot.isOver();
-        const had_begun = boot.deviceHasBegun();
-        boot.apply(now_us, event);
-        table.countEnd(was_over, boot);
-        if (!had_begun and boot.deviceHasBegun()) table.forgetEarlier(ref.index);
-    }
-
-    pub fn supersede(table: *BootTable, ref: Ref, now_us: u64) void {
-        const boot = table.get(ref) orelse return;
-        const was_over = boot.isOver();
-        boot.supersede(now_us);
-        assert(boot.isOver());
-        table.countEnd(was_over, boot);
-    }
-
-    /// Replaces a boot by a later state of the same boot.
-    pub fn replace(table: *BootTable, ref: Ref, boot: Boot) void {
-        const slot = table.get(ref).?;
-        assert(slot.identity.id.eql(boot.identity.id));
-        assert(slot.identity.mac.eql(boot.identity.mac));
-        if (!slot.isOver()) table.active_count -= 1;
-        if (!boot.isOver()) table.active_count += 1;
-        slot.* = boot;
-        table.handles[ref.index] = boot.identity.handle;
-    }
-
-    /// Removes a boot, in progress or over, that turned out not to be one.
-    pub fn remove(table: *BootTable, ref: Ref) void {
-        const boot = table.get(ref) orelse return;
-        if (!boot.isOver()) table.active_count -= 1;
-        table.free(ref.index);
-    }
-
-    pub const TableEntry = struct { serial: u64, boot: *Boot };
-
-    /// Returns the boot inserted next after this serial; 0 gives the first.
-    pub fn nextAfter(table: *BootTable, serial: u64) ?TableEntry {
-        var best: ?usize = null;
-        for (table.serials, 0..) |candidate, index| {
-            if (candidate <= serial or table.slots[index] == null) continue;
-            if (best == null or candidate < table.serials[best.?]) best = index;
-        }
-        const index = best orelse return null;
-        return .{ .serial = table.serials[index], .boot = &table.slots[index].? };
-    }
-
-    /// Ends boots that have been silent for too long.
-    pub fn tick(table: *BootTable, now_us: u64) void {
-        var iterator = table.iterate();
-        while (iterator.next()) |boot| {
-            const was_over = boot.isOver();
-            boot.tick(now_us, table.silence_limit_us);
-            table.countEnd(was_over, boot);
-        }
-    }
-
-    /// Iterates over all boots, in no particular order.
-    pub fn iterate(table: *BootTable) Iterator {
-        return .{ .table = table };
-    }
-
-    pub const Iterator = struct {
-        table: *BootTable,
-        index: u32 = 0,
-
-        pub fn next(iterator: *Iterator) ?*Boot {
-            // Scans the compact column: the slots take MiB, and most are usually free.
-            const rest = iterator.table.ids[iterator.index..];
-            for (rest, iterator.index..) |id, index| if (id != 0) {
-                iterator.index = @intCast(index + 1);
-                return &iterator.table.slots[index].?;
-            };
-            iterator.index = @intCast(iterator.table.ids.len);
-            return null;
-        }
+pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!BootTable {
+    assert(capacity > 0);
+    const slots = try gpa.alloc(?Boot, capacity);
+    errdefer gpa.free(slots);
+    const macs = try gpa.alloc(u48, capacity);
+    errdefer gpa.free(macs);
+    const handles = try gpa.alloc(u64, capacity);
+    errdefer gpa.free(handles);
+    const ids = try gpa.alloc(u128, capacity);
+    errdefer gpa.free(ids);
+    const generations = try gpa.alloc(u32, capacity);
+    errdefer gpa.free(generations);
+    const serials = try gpa.alloc(u64, capacity);
+    for (slots) |*slot| slot.* = null;
+    @memset(macs, free_mac);
+    @memset(handles, 0);
+    @memset(ids, 0);
+    @memset(generations, 0);
+    @memset(serials, 0);
+    return .{
+        .slots = slots,
+        .macs = macs,
+        .handles = handles,
+        .ids = ids,
+        .generations = generations,
+        .serials = serials,
     };
+}
 
-    fn idColumn(id: base.Uuid) u128 {
-        return std.mem.readInt(u128, &id.bytes, .big);
+pub fn deinit(table: *BootTable, gpa: std.mem.Allocator) void {
+    gpa.free(table.slots);
+    gpa.free(table.macs);
+    gpa.free(table.handles);
+    gpa.free(table.ids);
+    gpa.free(table.generations);
+    gpa.free(table.serials);
+    table.* = undefined;
+}
+
+pub fn get(table: *BootTable, ref: Ref) ?*Boot {
+    if (ref.index >= table.slots.len) return null;
+    if (table.generations[ref.index] != ref.generation) return null;
+    return if (table.slots[ref.index]) |*boot| boot else null;
+}
+
+/// Returns the latest boot of a device, in progress or over.
+pub fn findByMac(table: *const BootTable, mac: base.Mac) ?Ref {
+    const wanted = mac.toInt();
+    if (wanted == free_mac) return null;
+    var best: ?usize = null;
+    for (table.macs, 0..) |candidate, index| {
+        if (candidate != wanted) continue;
+        if (best == null or table.serials[index] > table.serials[best.?]) best = index;
     }
+    return table.refOf(best orelse return null);
+}
 
-    fn countEnd(table: *BootTable, was_over: bool, boot: *const Boot) void {
-        if (was_over or !boot.isOver()) return;
-        assert(table.active_count > 0);
-        table.active_count -= 1;
+pub fn findByHandle(table: *const BootTable, handle: u64) ?Ref {
+    if (handle == 0) return null;
+    const index = std.mem.findScalar(u64, table.handles, handle) orelse return null;
+    return table.refOf(index);
+}
+
+pub fn findById(table: *const BootTable, id: base.Uuid) ?Ref {
+    if (id.eql(.zero)) return null;
+    const index = std.mem.findScalar(u128, table.ids, idColumn(id)) orelse return null;
+    return table.refOf(index);
+}
+
+/// Returns the boot with this id if it is in this slot: for callers that remember the slot.
+pub fn findAt(table: *const BootTable, index: u32, id: base.Uuid) ?Ref {
+    if (index >= table.ids.len or id.eql(.zero)) return null;
+    return if (table.ids[index] == idColumn(id)) table.refOf(index) else null;
+}
+
+/// Prefetches the fields that a READ and its answer touch; in a large table few of them are
+/// cached.
+pub fn prefetch(table: *const BootTable, index: u32) void {
+    if (index >= table.ids.len or table.ids[index] == 0) return;
+    const boot = &table.slots[index].?;
+    inline for (.{
+        &boot.last_us,
+        &boot.started_us,
+        &boot.failover,
+        &boot.phases[@backingInt(boot_phase.Phase.stage2)],
+        &boot.last_packets,
+        &boot.read_ahead,
+        &boot.read_times.initramfs.bytes,
+        &boot.read_times.initramfs.warm,
+        &boot.read_times.initramfs.send,
+        &boot.facts.mtu,
+        &boot.whole_retransmits_in_row,
+        &boot.stream_was_open,
+        &boot.suspicion,
+        &boot.outcome,
+        &boot.changed,
+    }) |field| base.prefetch(field);
+}
+
+/// Returns the latest boot in progress whose device has this address, for requests that name no
+/// boot.
+pub fn findActiveByIp(table: *const BootTable, ip: base.Ip4) ?Ref {
+    var best: ?usize = null;
+    for (table.slots, 0..) |*slot, index| {
+        const boot = if (slot.*) |*value| value else continue;
+        if (boot.isOver()) continue;
+        const known = boot.facts.ip orelse continue;
+        if (!known.eql(ip)) continue;
+        if (best == null or table.serials[index] > table.serials[best.?]) best = index;
     }
+    return table.refOf(best orelse return null);
+}
 
-    fn refOf(table: *const BootTable, index: usize) Ref {
-        assert(index < table.slots.len);
-        return .{ .index = @intCast(index), .generation = table.generations[index] };
+/// Returns the only boot in progress whose device has this address, for reports that name no
+/// boot.
+pub fn onlyActiveByIp(table: *const BootTable, ip: base.Ip4) error{ None, Several }!Ref {
+    var only: ?usize = null;
+    for (table.slots, 0..) |*slot, index| {
+        const boot = if (slot.*) |*value| value else continue;
+        if (boot.isOver()) continue;
+        const known = boot.facts.ip orelse continue;
+        if (!known.eql(ip)) continue;
+        if (only != null) return error.Several;
+        only = index;
     }
+    return table.refOf(only orelse return error.None);
+}
 
-    fn clear(table: *BootTable, index: usize) void {
-        assert(table.slots[index].?.isOver());
-        table.free(index);
+/// Inserts a boot. The device's earlier boot is superseded if it is in progress, and gives up
+/// its slot once the device itself has begun again: a power command alone may reach a device
+/// that is running and still reads. A full table evicts the oldest boot that is over and
+/// reported.
+pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
+    assert(boot.identity.mac.isDevice());
+    assert(boot.identity.handle != 0);
+    assert(!boot.identity.id.eql(.zero));
+    if (table.findByMac(boot.identity.mac)) |ref| {
+        table.supersede(ref, now_us);
+        const earlier = table.get(ref).?;
+        if (!earlier.changed and !earlier.deviceHasBegun()) table.clear(ref.index);
     }
+    const index = table.takeFreeSlot() orelse return error.Full;
+    table.slots[index] = boot;
+    table.macs[index] = boot.identity.mac.toInt();
+    table.handles[index] = boot.identity.handle;
+    table.ids[index] = idColumn(boot.identity.id);
+    table.generations[index] +%= 1;
+    table.serials[index] = table.next_serial;
+    table.next_serial += 1;
+    table.count += 1;
+    if (!boot.isOver()) table.active_count += 1;
+    if (boot.deviceHasBegun()) table.forgetEarlier(index);
+    assert(table.slots[index] != null);
+    assert(table.count <= table.slots.len);
+    return table.refOf(index);
+}
 
-    fn free(table: *BootTable, index: usize) void {
-        assert(table.slots[index] != null);
-        assert(table.macs[index] != free_mac);
-        assert(table.count > 0);
-        table.slots[index] = null;
-        table.macs[index] = free_mac;
-        table.handles[index] = 0;
-        table.ids[index] = 0;
-        table.count -= 1;
+/// Clears earlier boots: this boot's device no longer reads in them.
+fn forgetEarlier(table: *BootTable, latest: usize) void {
+    for (table.macs, 0..) |mac, index| {
+        if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest]) continue;
+        const boot = &table.slots[index].?;
+        if (boot.isOver() and !boot.changed) table.clear(index);
     }
+}
 
-    fn takeFreeSlot(table: *BootTable) ?usize {
-        if (table.count < table.slots.len) return std.mem.findScalar(u48, table.macs, free_mac).?;
-        var oldest: ?usize = null;
-        for (table.slots, 0..) |*slot, index| {
-            const boot = &slot.*.?;
-            if (!boot.isOver() or boot.changed) continue;
-            if (oldest == null or table.serials[index] < table.serials[oldest.?]) oldest = index;
-        }
-        const index = oldest orelse return null;
-        table.clear(index);
-        return index;
+/// Every event passes through here, so that `active_count` stays right.
+pub fn apply(table: *BootTable, ref: Ref, now_us: u64, event: Boot.Event) void {
+    const boot = table.get(ref) orelse return;
+    const was_over = boot.isOver();
+    const had_begun = boot.deviceHasBegun();
+    boot.apply(now_us, event);
+    table.countEnd(was_over, boot);
+    if (!had_begun and boot.deviceHasBegun()) table.forgetEarlier(ref.index);
+}
+
+pub fn supersede(table: *BootTable, ref: Ref, now_us: u64) void {
+    const boot = table.get(ref) orelse return;
+    const was_over = boot.isOver();
+    boot.supersede(now_us);
+    assert(boot.isOver());
+    table.countEnd(was_over, boot);
+}
+
+/// Replaces a boot by a later state of the same boot.
+pub fn replace(table: *BootTable, ref: Ref, boot: Boot) void {
+    const slot = table.get(ref).?;
+    assert(slot.identity.id.eql(boot.identity.id));
+    assert(slot.identity.mac.eql(boot.identity.mac));
+    if (!slot.isOver()) table.active_count -= 1;
+    if (!boot.isOver()) table.active_count += 1;
+    slot.* = boot;
+    table.handles[ref.index] = boot.identity.handle;
+}
+
+/// Removes a boot, in progress or over, that turned out not to be one.
+pub fn remove(table: *BootTable, ref: Ref) void {
+    const boot = table.get(ref) orelse return;
+    if (!boot.isOver()) table.active_count -= 1;
+    table.free(ref.index);
+}
+
+pub const TableEntry = struct { serial: u64, boot: *Boot };
+
+/// Returns the boot inserted next after this serial; 0 gives the first.
+pub fn nextAfter(table: *BootTable, serial: u64) ?TableEntry {
+    var best: ?usize = null;
+    for (table.serials, 0..) |candidate, index| {
+        if (candidate <= serial or table.slots[index] == null) continue;
+        if (best == null or candidate < table.serials[best.?]) best = index;
+    }
+    const index = best orelse return null;
+    return .{ .serial = table.serials[index], .boot = &table.slots[index].? };
+}
+
+/// Ends boots that have been silent for too long.
+pub fn tick(table: *BootTable, now_us: u64) void {
+    var iterator = table.iterate();
+    while (iterator.next()) |boot| {
+        const was_over = boot.isOver();
+        boot.tick(now_us, table.silence_limit_us);
+        table.countEnd(was_over, boot);
+    }
+}
+
+/// Iterates over all boots, in no particular order.
+pub fn iterate(table: *BootTable) Iterator {
+    return .{ .table = table };
+}
+
+pub const Iterator = struct {
+    table: *BootTable,
+    index: u32 = 0,
+
+    pub fn next(iterator: *Iterator) ?*Boot {
+        // Scans the compact column: the slots take MiB, and most are usually free.
+        const rest = iterator.table.ids[iterator.index..];
+        for (rest, iterator.index..) |id, index| if (id != 0) {
+            iterator.index = @intCast(index + 1);
+            return &iterator.table.slots[index].?;
+        };
+        iterator.index = @intCast(iterator.table.ids.len);
+        return null;
     }
 };
+
+fn idColumn(id: base.Uuid) u128 {
+    return std.mem.readInt(u128, &id.bytes, .big);
+}
+
+fn countEnd(table: *BootTable, was_over: bool, boot: *const Boot) void {
+    if (was_over or !boot.isOver()) return;
+    assert(table.active_count > 0);
+    table.active_count -= 1;
+}
+
+fn refOf(table: *const BootTable, index: usize) Ref {
+    assert(index < table.slots.len);
+    return .{ .index = @intCast(index), .generation = table.generations[index] };
+}
+
+fn clear(table: *BootTable, index: usize) void {
+    assert(table.slots[index].?.isOver());
+    table.free(index);
+}
+
+fn free(table: *BootTable, index: usize) void {
+    assert(table.slots[index] != null);
+    assert(table.macs[index] != free_mac);
+    assert(table.count > 0);
+    table.slots[index] = null;
+    table.macs[index] = free_mac;
+    table.handles[index] = 0;
+    table.ids[index] = 0;
+    table.count -= 1;
+}
+
+fn takeFreeSlot(table: *BootTable) ?usize {
+    if (table.count < table.slots.len) return std.mem.findScalar(u48, table.macs, free_mac).?;
+    var oldest: ?usize = null;
+    for (table.slots, 0..) |*slot, index| {
+        const boot = &slot.*.?;
+        if (!boot.isOver() or boot.changed) continue;
+        if (oldest == null or table.serials[index] < table.serials[oldest.?]) oldest = index;
+    }
+    const index = oldest orelse return null;
+    table.clear(index);
+    return index;
+}
 
 const testing = std.testing;
 
@@ -401,9 +398,8 @@ test "a device in a boot loop takes one slot, and a device that keeps running ke
 test "a power command alone takes no disk from a running device; its own DISCOVER does" {
     var table: BootTable = try .init(testing.allocator, 8);
     defer table.deinit(testing.allocator);
-    const discover: boot_module.Event = .{
-        .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 },
-    };
+    const discover: Boot.Event =
+        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 } };
     const runs = try table.insert(testBoot(1, 0), 0);
     table.apply(runs, 1, discover);
     table.apply(runs, 2, .{

@@ -187,6 +187,7 @@ pub fn powerOff(device: *Device) void {
     device.phase = .off;
     device.pending = .{};
     device.guest = .{};
+    assert(!device.isBooting());
 }
 
 /// In the middle of a boot: neither off nor over.
@@ -204,6 +205,7 @@ pub fn receiveDhcp(device: *Device, now_us: u64, payload: []const u8) void {
 
 pub fn receiveTftp(device: *Device, now_us: u64, from: base.Endpoint, payload: []const u8) void {
     if (device.timings.begins.get(.nbp) == null) return;
+    assert(device.tftp_attempts > 0);
     var buffer: TftpClient.Buffer = undefined;
     device.takeTftpStep(now_us, device.tftp.receive(now_us, from, payload, &buffer));
 }
@@ -213,6 +215,7 @@ pub fn receiveHttp(device: *Device, now_us: u64, bytes: []const u8) void {
     if (device.phase != .loader or !device.http.is_open) return;
     device.http.idle_until_us = now_us + http_idle_us_max;
     const body = device.http.exchange.receive(bytes);
+    assert(device.script_size <= device.script_buffer.len);
     device.timings.loader_bytes += body.len;
     if (device.plan == null) {
         if (body.len > device.script_buffer.len - device.script_size)
@@ -235,6 +238,7 @@ pub fn httpClosed(device: *Device, now_us: u64) void {
 
 pub fn receiveStream(device: *Device, now_us: u64, payload: []const u8) void {
     if (device.phase != .stage2 and device.phase != .ready) return;
+    assert(device.client.state != .idle);
     device.client.receive(now_us, payload);
 }
 
@@ -278,9 +282,8 @@ pub fn deadline(device: *const Device) ?u64 {
         .stage2 => at: {
             var at_us = device.client.deadline() orelse std.math.maxInt(u64);
             at_us = @min(at_us, device.read_done_at_us + stage2_idle_us_max);
-            const may_submit =
-                device.free_buffers.count() > 0 and device.read_index < device.profile.reads.len and
-                !GuestWords.isBeforeSystem(device);
+            const may_submit = device.free_buffers.count() > 0 and
+                device.read_index < device.profile.reads.len and !GuestWords.isBeforeSystem(device);
             if (device.client.state == .established and may_submit)
                 at_us = @min(at_us, device.read_due_at_us);
             break :at at_us;
@@ -338,6 +341,7 @@ fn checkLimits(device: *Device, now_us: u64) void {
 }
 
 fn beginDhcp(device: *Device, now_us: u64, stage: DhcpExchange.Stage) void {
+    assert(device.isBooting());
     device.dhcp = .init(now_us, .{
         .mac = device.profile.mac,
         .stage = stage,
@@ -348,6 +352,7 @@ fn beginDhcp(device: *Device, now_us: u64, stage: DhcpExchange.Stage) void {
 }
 
 fn finishDhcp(device: *Device, now_us: u64, answer: *const DhcpExchange.Answer) void {
+    assert(device.isBooting());
     if (answer.address) |ip| {
         device.pending.use_address = ip;
         device.pending.subnet_mask = answer.subnet_mask;
@@ -378,7 +383,9 @@ fn finishDhcp(device: *Device, now_us: u64, answer: *const DhcpExchange.Answer) 
 }
 
 fn beginTftp(device: *Device, now_us: u64) void {
+    assert(device.phase == .nbp);
     device.tftp_attempts += 1;
+    assert(device.tftp_attempts <= tftp_attempts_max);
     device.timings.nbp_bytes = 0;
     device.tftp = .init(.{
         .server = device.tftp_server,
@@ -395,6 +402,7 @@ fn takeTftpStep(device: *Device, now_us: u64, step: TftpClient.Step) void {
             .{ .to = packet.to, .bytes = undefined, .size = @intCast(packet.bytes.len) };
         @memcpy(device.tftp_packet.?.bytes[0..packet.bytes.len], packet.bytes);
     }
+    assert(device.tftp_attempts > 0);
     if (device.phase != .nbp) return;
     switch (step.outcome orelse return) {
         .done => {
@@ -413,6 +421,7 @@ fn takeTftpStep(device: *Device, now_us: u64, step: TftpClient.Step) void {
 }
 
 fn openHttp(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
+    assert(device.phase == .loader);
     if (device.http.is_open or now_us < device.http.due_at_us) return null;
     const url = if (device.plan) |*plan|
         plan.downloads.buffer[device.download_index]
@@ -437,6 +446,8 @@ fn openHttp(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
 }
 
 fn retryHttp(device: *Device, now_us: u64) void {
+    assert(device.phase == .loader);
+    assert(device.http.attempts <= http_attempts_max);
     device.pending.http_close = device.http.is_open;
     device.http.is_open = false;
     if (device.plan == null) device.script_size = 0;
@@ -446,6 +457,7 @@ fn retryHttp(device: *Device, now_us: u64) void {
 }
 
 fn finishHttp(device: *Device, now_us: u64) void {
+    assert(device.phase == .loader);
     device.pending.http_close = true;
     device.http.is_open = false;
     const status = device.http.exchange.status;
@@ -484,6 +496,7 @@ fn finishHttp(device: *Device, now_us: u64) void {
 }
 
 fn beginStream(device: *Device, now_us: u64) void {
+    assert(device.plan != null);
     const plan = &device.plan.?;
     device.transition(now_us, .stage2);
     device.pending.stream_open = true;
@@ -500,6 +513,7 @@ fn beginStream(device: *Device, now_us: u64) void {
 }
 
 fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
+    assert(device.client.state != .idle);
     if (device.pending.stream_open) return device.takePending(buffer);
     if (device.phase == .stage2 and device.client.state == .established) device.submitDue(now_us);
     while (device.nextStreamEvent()) |event| {
@@ -526,6 +540,7 @@ fn nextStreamEvent(device: *Device) ?StreamClient.Event {
     while (device.client.nextEvent()) |event| if (!ahead.take(&device.client, &event)) return event;
     const tag = ahead.nextDone() orelse return null;
     const slot: u8 = @intCast(tag);
+    assert(slot < reads_depth);
     return .{
         .read_done = .{ .tag = tag, .buffer = device.buffers[slot][0..device.lengths[slot]] },
     };
@@ -545,6 +560,7 @@ fn takeStreamEvent(
         },
         .read_done => |read| {
             device.reads_done += 1;
+            assert(device.reads_done <= device.read_index);
             device.read_done_at_us = now_us;
             const asked_at_us = device.asked_at_us[@intCast(read.tag)];
             device.longest_read_us = @max(device.longest_read_us, now_us - asked_at_us);
@@ -595,11 +611,13 @@ fn endStream(device: *Device, now_us: u64, buffer: *Buffer, text: []const u8) ?A
 
 /// Submits the reads whose think time is over, as far as buffers are free.
 fn submitDue(device: *Device, now_us: u64) void {
+    assert(device.phase == .stage2);
     const reads = device.profile.reads;
     while (device.read_index < reads.len and now_us >= device.read_due_at_us) {
         if (GuestWords.isBeforeSystem(device)) return;
         const slot: u8 = @intCast(device.free_buffers.findFirstSet() orelse return);
         const read = reads[device.read_index].within(device.client.session.?.disk_size);
+        assert(slot < reads_depth);
         device.offsets[slot] = read.offset;
         device.lengths[slot] = read.length;
         device.asked_at_us[slot] = now_us;

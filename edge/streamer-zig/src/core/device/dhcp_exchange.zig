@@ -70,6 +70,7 @@ pub fn transmit(
         exchange.state = .failed;
         return null;
     }
+    assert(exchange.attempts < attempts_max);
     const doublings: u6 = @intCast(exchange.attempts);
     exchange.due_at_us = now_us + (@as(u64, timeout_us_first) << doublings);
     exchange.attempts += 1;
@@ -126,6 +127,7 @@ pub fn answer(exchange: *const DhcpExchange) ?Answer {
 }
 
 fn takeOffer(exchange: *DhcpExchange, now_us: u64, packet: *const dhcp.Packet) void {
+    assert(exchange.state == .selecting);
     exchange.takeBoot(packet);
     if (!packet.yiaddr.isZero() and exchange.offered_address == null) {
         exchange.offered_address = packet.yiaddr;
@@ -142,12 +144,15 @@ fn takeOffer(exchange: *DhcpExchange, now_us: u64, packet: *const dhcp.Packet) v
 }
 
 fn takeAck(exchange: *DhcpExchange, packet: *const dhcp.Packet) void {
+    assert(exchange.state == .requesting);
+    assert(exchange.offered_address != null);
     if (!packet.yiaddr.eql(exchange.offered_address.?)) return;
     exchange.takeBoot(packet);
     exchange.state = .done;
 }
 
 fn takeBoot(exchange: *DhcpExchange, packet: *const dhcp.Packet) void {
+    assert(exchange.state != .failed);
     const name = packet.bootFileName() orelse return;
     if (name.len == 0 or name.len > dhcp.file_size_max) return;
     const server = if (!packet.siaddr.isZero())

@@ -102,6 +102,7 @@ pub fn next(
     list: *stream.StepList,
 ) ?StreamClient.Report {
     if (now_us < words.due_at_us orelse return null) return null;
+    assert(now_us >= words.begun_at_us);
     words.due_at_us = now_us + profile.interval_us;
     words.has_said = true;
     words.used_said = usedAt(profile, now_us - words.begun_at_us);
@@ -134,6 +135,7 @@ pub fn take(words: *GuestWords, now_us: u64, order: StreamClient.Order) void {
 pub fn dueOrder(words: *GuestWords, now_us: u64) ?StreamClient.Order {
     if (words.due_at_us == null) return null;
     if (now_us < words.order_due_at_us orelse return null) return null;
+    assert(words.order != null);
     words.order_due_at_us = null;
     defer words.order = null;
     return words.order;
@@ -154,6 +156,8 @@ pub fn firstWordUntil(words: *const GuestWords) ?u64 {
 
 /// Shares of the boot as in a small Linux system.
 fn appendSteps(list: *stream.StepList, begins: Begins) void {
+    assert(begins.kernel_us <= begins.stream_us);
+    assert(begins.stream_us <= begins.ready_us);
     const breather_us = begins.stream_us - begins.kernel_us;
     const stream_us: i64 = @intCast(breather_us);
     const system_us = begins.ready_us - begins.stream_us;

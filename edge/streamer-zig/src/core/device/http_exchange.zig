@@ -2,6 +2,7 @@
 //! coding: the subset that iPXE needs. Bytes in, body out; the connection is the caller's.
 
 const std = @import("std");
+const assert = std.debug.assert;
 const HttpExchange = @This();
 
 pub const head_size_max = 2048;
@@ -55,12 +56,14 @@ pub fn receive(exchange: *HttpExchange, bytes: []const u8) []const u8 {
         exchange.state = .failed;
         return "";
     }
+    assert(exchange.body_received + rest.len <= exchange.body_size);
     exchange.body_received += rest.len;
     if (exchange.body_received == exchange.body_size) exchange.state = .done;
     return rest;
 }
 
 fn parseHead(exchange: *HttpExchange) void {
+    assert(exchange.state == .head);
     exchange.state = .failed;
     var lines = std.mem.splitSequence(u8, exchange.head[0..exchange.head_size], "\r\n");
     const status_line = lines.next().?;

@@ -7,7 +7,7 @@ const assert = std.debug.assert;
 const base = @import("base");
 const dhcp = @import("wire").dhcp;
 const boot_client = @import("../boot/client.zig");
-const boot_handle = @import("../boot/handle.zig");
+const BootHandle = @import("../boot/handle.zig");
 const Endpoint = base.Endpoint;
 const Ip4 = base.Ip4;
 const Mac = base.Mac;
@@ -35,7 +35,7 @@ pub const Boot = struct { client: *const BootClient, file: ?[]const u8 };
 
 /// The boot that an answer belongs to, and the programs that its device may load first.
 pub const BootChoice = struct {
-    handle: boot_handle.BootHandle,
+    handle: BootHandle,
     /// Programs of the device's boot program set; empty if the edge has no such set.
     programs: Programs,
     /// iPXE, too, is told to load a program instead of its script.
@@ -74,12 +74,7 @@ pub fn typeOf(message_type: dhcp.MessageType) dhcp.MessageType {
 const pxe_discovery_control = [_]u8{ 6, 1, 8, 255 };
 
 /// Firmware ignores offers without option 60, and old iPXE ignores those whose siaddr is 0.
-pub fn addBoot(
-    out: *dhcp.Packet,
-    packet: *const dhcp.Packet,
-    server_ip: Ip4,
-    boot: Boot,
-) void {
+pub fn addBoot(out: *dhcp.Packet, packet: *const dhcp.Packet, server_ip: Ip4, boot: Boot) void {
     out.options.vendor_class = switch (boot.client.loader) {
         .pxe, .ipxe => boot_client.pxe_class,
         .http => boot_client.http_class,
@@ -136,10 +131,8 @@ pub fn bootFile(
     choice: *const BootChoice,
     buffer: *[dhcp.file_size_max]u8,
 ) ?[]const u8 {
-    const loader: boot_client.Loader = if (choice.ipxe_takes_program and client.loader == .ipxe)
-        .pxe
-    else
-        client.loader;
+    const loader: boot_client.Loader =
+        if (choice.ipxe_takes_program and client.loader == .ipxe) .pxe else client.loader;
     const name = switch (loader) {
         .ipxe => "boot.ipxe",
         .pxe, .http => choice.programs.of(client.arch) orelse return null,
@@ -156,6 +149,6 @@ pub fn bootFile(
 
 comptime {
     const url_size_max = "http:///b//".len + Endpoint.text_size_max +
-        boot_handle.BootHandle.text_size + Programs.name_size_max;
+        BootHandle.text_size + Programs.name_size_max;
     assert(url_size_max <= dhcp.file_size_max);
 }

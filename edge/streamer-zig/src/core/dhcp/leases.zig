@@ -40,11 +40,7 @@ pub const Client = struct {
     pub const Id = base.BoundedArray(u8, id_size_max);
     pub const nobody: Client = .{ .mac = .zero };
 
-    pub fn of(
-        mac: Mac,
-        client_identifier: ?[]const u8,
-        by: dhcp_network.IdentifyBy,
-    ) Client {
+    pub fn of(mac: Mac, client_identifier: ?[]const u8, by: dhcp_network.IdentifyBy) Client {
         var client: Client = .{ .mac = mac, .by = by };
         const id = client_identifier orelse return client;
         const is_mac = id.len == 7 and id[0] == 1 and std.mem.eql(u8, id[1..], &mac.bytes);
@@ -120,9 +116,8 @@ pub fn init(
         const row = for (rows.items) |*row| {
             if (row.ip.eql(reservation.ip)) break row;
         } else null;
-        if (row) |known| known.reservation = number else rows.appendAssumeCapacity(
-            .{ .ip = reservation.ip, .reservation = number },
-        );
+        if (row) |known| known.reservation =
+            number else rows.appendAssumeCapacity(.{ .ip = reservation.ip, .reservation = number });
     }
     std.sort.pdq(Row, rows.items, {}, isBefore);
     for (rows.items) |*row| for (links) |link| {
@@ -148,6 +143,7 @@ pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, requested:
         row.state = .offered;
         row.until_us = now_us + offer_hold_us;
     }
+    assert(leases.isFor(row, client));
     return row.ip;
 }
 
@@ -185,10 +181,12 @@ pub fn bind(
         other.state = .free;
         leases.change(other);
     }
+    assert(row.state != .own);
     row.client = client.*;
     row.state = .bound;
     row.until_us = now_us + @as(u64, lease_time_s) * std.time.us_per_s;
     leases.change(row);
+    assert(leases.changed_count > 0);
     return .granted;
 }
 
@@ -207,6 +205,7 @@ pub fn release(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
     row.state = .free;
     row.until_us = now_us;
     leases.change(row);
+    assert(leases.changed_count > 0);
     return true;
 }
 
@@ -216,10 +215,12 @@ pub fn decline(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
     const row = leases.rowOf(ip) orelse return false;
     if (row.state != .bound and row.state != .offered) return false;
     if (!row.client.eql(client)) return false;
+    assert(row.state != .own);
     row.client = .nobody;
     row.state = .declined;
     row.until_us = now_us + decline_hold_us;
     leases.change(row);
+    assert(leases.changed_count > 0);
     return true;
 }
 
@@ -251,6 +252,7 @@ pub fn hostNameOf(leases: *const DhcpLeases, client: *const Client) ?[]const u8 
 /// left.
 pub fn takeChange(leases: *DhcpLeases, now_us: u64) ?Record {
     if (leases.changed_count == 0) return null;
+    assert(leases.changed_count <= leases.rows.len);
     const row = for (leases.rows) |*row| {
         if (row.changed) break row;
     } else unreachable;
@@ -297,6 +299,7 @@ pub fn restore(leases: *DhcpLeases, now_us: u64, record: *const Record) bool {
         if (!other.client.isUnknown() and other.client.eql(&record.client)) return false;
     const longest_s = @max(leases.network.lease_time_max_s, leases.network.lease_time_s);
     const remaining_us = @min(record.remaining_us, @as(u64, longest_s) * std.time.us_per_s);
+    assert(row.state == .free);
     row.client = record.client;
     row.client.by = leases.network.identify_by;
     row.state = if (record.state == .bound and remaining_us > 0) .bound else .free;
@@ -333,6 +336,7 @@ fn change(leases: *DhcpLeases, row: *Row) void {
     if (row.changed) return;
     row.changed = true;
     leases.changed_count += 1;
+    assert(leases.changed_count <= leases.rows.len);
 }
 
 fn isBefore(_: void, a: Row, b: Row) bool {

@@ -211,12 +211,8 @@ test "dumped leases are restored, and those of another pool are left out" {
     try testing.expectEqual(null, restored.macOf(500 * second, old));
     try testing.expectEqual(old, offer(&restored, 500 * second, device(2), null).?);
     try testing.expectEqual(.taken, restored.bind(500 * second, &device(3), bad, lease_s));
-    const foreign: DhcpLeases.Record = .{
-        .ip = .init(10, 9, 9, 9),
-        .client = device(3),
-        .state = .bound,
-        .remaining_us = 1,
-    };
+    const foreign: DhcpLeases.Record =
+        .{ .ip = .init(10, 9, 9, 9), .client = device(3), .state = .bound, .remaining_us = 1 };
     try testing.expect(!restored.restore(0, &foreign));
 }
 

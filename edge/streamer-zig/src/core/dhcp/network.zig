@@ -376,8 +376,7 @@ test "a device uses the edge's address in its own network" {
         .{ 1, addresses.links[0].ip }, .{ 2, addresses.links[1].ip }, .{ 3, addresses.links[1].ip },
         .{ 4, addresses.links[0].ip }, .{ 9, addresses.links[0].ip },
     };
-    for (cases) |case|
-        try testing.expectEqual(case[1], addresses.facing(.init(10, case[0], 7, 7)));
+    for (cases) |case| try testing.expectEqual(case[1], addresses.facing(.init(10, case[0], 7, 7)));
 }
 
 test "an invalid configuration is refused with what is wrong" {

@@ -19,11 +19,8 @@ const from_nowhere = service_test.from_nowhere;
 
 const relay_ip: Ip4 = .init(10, 79, 0, 1);
 const relay_options = [_]u8{ 1, 4, 'n', 'e', 't', '3', 2, 2, 0xab, 0xcd };
-const from_relay: DhcpService.Arrival = .{
-    .source = .{ .ip = relay_ip, .port = 67 },
-    .port = .dhcp,
-    .link = 1,
-};
+const from_relay: DhcpService.Arrival =
+    .{ .source = .{ .ip = relay_ip, .port = 67 }, .port = .dhcp, .link = 1 };
 
 fn networkOf(comptime text: []const u8, mode: DhcpService.Mode, link: ?u8) Network {
     return .{ .subnet = base.Ip4Prefix.parse(text) catch unreachable, .mode = mode, .link = link };
@@ -141,11 +138,8 @@ test "on each interface the answer carries the edge's address there" {
     var by_http = discover();
     by_http.options.user_class = "iPXE";
     for ([_]Ip4{ server_ip, other_server_ip }, 0..) |own, link| {
-        const arrival: DhcpService.Arrival = .{
-            .source = from_nowhere.source,
-            .port = .dhcp,
-            .link = @intCast(link),
-        };
+        const arrival: DhcpService.Arrival =
+            .{ .source = from_nowhere.source, .port = .dhcp, .link = @intCast(link) };
         const offer = try fixture.reply(arrival, by_http);
         try testing.expectEqual(own, offer.packet.siaddr);
         try testing.expectEqual(own, offer.packet.options.server_identifier.?);

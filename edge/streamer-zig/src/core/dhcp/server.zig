@@ -6,11 +6,11 @@ const std = @import("std");
 const base = @import("base");
 const dhcp = @import("wire").dhcp;
 const boot_client = @import("../boot/client.zig");
-const dhcp_answer = @import("answer.zig");
 const dhcp_network = @import("network.zig");
 const DhcpLeases = @import("leases.zig");
 const Ip4 = base.Ip4;
 const Network = dhcp_network.Network;
+const assert = std.debug.assert;
 
 pub const Client = DhcpLeases.Client;
 
@@ -57,15 +57,14 @@ fn request(
     const network = leases.network;
     const ip = boot_client.addressOf(packet) orelse return .{ .ignored = .dhcp_bad_option };
     const is_selecting = packet.options.server_identifier != null;
-    const refusal: Verdict = if (is_selecting or network.authoritative)
-        .nak
-    else
-        .{ .ignored = .dhcp_bad_address };
+    const refusal: Verdict =
+        if (is_selecting or network.authoritative) .nak else .{ .ignored = .dhcp_bad_address };
     if (!network.subnet.contains(ip)) return refusal;
     // A client whose lease this server has lost: only the sole server of a network may assume that
     // this address is free.
     if (!is_selecting and !network.authoritative and !leases.isOf(client, ip))
         return .{ .ignored = .dhcp_bad_address };
+    assert(network.subnet.contains(ip));
     return switch (leases.bind(now_us, client, ip, lease_time_s)) {
         .granted => .{ .give = .{ .ip = ip, .lease_time_s = lease_time_s } },
         .taken => refusal,
@@ -95,6 +94,7 @@ pub fn addParameters(
     const options = &out.options;
     if (lease_time_s) |lease_s| {
         const is_default = lease_s == network.lease_time_s;
+        assert(lease_s > 0);
         options.lease_time_s = lease_s;
         // Configured times apply to a lease of the configured length.
         options.renewal_time_s = (if (is_default) network.renewal_time_s else null) orelse

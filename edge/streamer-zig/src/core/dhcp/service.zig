@@ -128,6 +128,7 @@ fn freeLeases(service: *DhcpService, gpa: std.mem.Allocator) void {
 
 /// Returns the leases of a network; null where no addresses are assigned.
 pub fn leasesOf(service: *DhcpService, network: u8) ?*DhcpLeases {
+    assert(network < service.leases.len);
     return if (service.leases[network]) |*leases| leases else null;
 }
 
@@ -206,6 +207,7 @@ const Query = struct {
 
 /// Port 4011, both modes: the device has its address and requests only the boot file.
 fn receivePxe(service: *DhcpService, query: *const Query) Step {
+    assert(query.arrival.port == .pxe);
     const packet = query.packet;
     if (!packet.giaddr.isZero()) return service.ignore(.dhcp_relayed);
     switch (query.message_type) {
@@ -220,6 +222,8 @@ fn receivePxe(service: *DhcpService, query: *const Query) Step {
 }
 
 fn receiveBesideServer(service: *DhcpService, query: *const Query) Step {
+    assert(query.arrival.port == .dhcp);
+    assert(service.leases[query.network] == null);
     const packet = query.packet;
     const client = BootClient.of(packet, query.message_type);
     switch (query.message_type) {
@@ -240,6 +244,8 @@ fn receiveBesideServer(service: *DhcpService, query: *const Query) Step {
 }
 
 fn receiveAsServer(service: *DhcpService, query: *const Query, reply: *ReplyBuffer) Step {
+    assert(query.arrival.port == .dhcp);
+    assert(service.leases[query.network] != null);
     const leases = service.leasesOf(query.network).?;
     const packet = query.packet;
     const client = dhcp_server.clientOf(leases.network, packet);
@@ -273,6 +279,7 @@ pub fn answer(
     target: BootTarget,
     reply: *ReplyBuffer,
 ) Step {
+    assert(request.network < service.leases.len);
     const chosen = switch (target) {
         .ignore => return service.ignore(.dhcp_unknown_device),
         .boot => |chosen| chosen,
@@ -306,6 +313,7 @@ fn serve(
     boot: ?dhcp_answer.Boot,
     reply: *ReplyBuffer,
 ) Step {
+    assert(query.arrival.port == .dhcp);
     const leases = service.leasesOf(query.network).?;
     const packet = query.packet;
     const server_ip = service.serverIp(query);

@@ -4,11 +4,10 @@
 
 const std = @import("std");
 const base = @import("base");
-const boot_handle = @import("../boot/handle.zig");
-const boot_menu = @import("menu.zig");
+const BootHandle = @import("../boot/handle.zig");
+const BootMenu = @import("menu.zig");
 const grub_config = @import("grub_config.zig");
-const Answer = boot_menu.Answer;
-const BootMenu = boot_menu.BootMenu;
+const Answer = BootMenu.Answer;
 const Writer = std.Io.Writer;
 const assert = std.debug.assert;
 
@@ -16,7 +15,7 @@ pub const size_max = 8192;
 
 pub const Options = struct {
     menu: BootMenu,
-    handle: boot_handle.BootHandle,
+    handle: BootHandle,
     http: base.Endpoint,
     by: grub_config.By = .tftp,
 };
@@ -81,9 +80,7 @@ fn pxelinux(options: *const Options, writer: *Writer) Writer.Error!void {
     try writer.writeAll("SAY Bootfarm: type the number of what to start\n");
     for (menu.entries(), 0..) |*entry, index| {
         try writer.print("SAY  {d}  {s}{s}\n", .{
-            index,
-            entry.title,
-            if (menu.isHere(@intCast(index))) "" else " (not at this edge)",
+            index, entry.title, if (menu.isHere(@intCast(index))) "" else " (not at this edge)",
         });
     }
     try writer.print("DEFAULT {d}\nPROMPT 1\nTIMEOUT {d}\n", .{

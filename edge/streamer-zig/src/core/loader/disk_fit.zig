@@ -38,11 +38,7 @@ pub fn available(first: u64, size: u64, disk_size: u64) u64 {
 }
 
 /// Returns null if the whole file system is there. `has`: bytes of the disk or partition.
-pub fn judge(
-    found: ?file_system.FileSystem,
-    partition: ?u8,
-    has: u64,
-) ?Shortage {
+pub fn judge(found: ?file_system.FileSystem, partition: ?u8, has: u64) ?Shortage {
     const known = found orelse return null;
     if (known.size <= has) return null;
     return .{ .kind = known.kind, .partition = partition, .needs = known.size, .has = has };

@@ -5,9 +5,8 @@
 
 const std = @import("std");
 const base = @import("base");
-const kernel_line = @import("kernel_line.zig");
+const KernelLine = @import("kernel_line.zig");
 const boot_script = @import("ipxe_script.zig");
-const KernelLine = kernel_line.KernelLine;
 const assert = std.debug.assert;
 
 pub const size_max = 8192;
@@ -133,7 +132,7 @@ pub fn isProbe(name: []const u8) bool {
 
 const testing = std.testing;
 
-const test_options: Options = .{ .line = kernel_line.test_line, .by = .tftp, .has_initrd = true };
+const test_options: Options = .{ .line = KernelLine.test_line, .by = .tftp, .has_initrd = true };
 
 test "a configuration loads kernel and initramfs from this edge and falls back to a restart" {
     var buffer: [size_max]u8 = undefined;

@@ -3,20 +3,19 @@
 
 const std = @import("std");
 const base = @import("base");
-const boot_handle = @import("../boot/handle.zig");
-const boot_menu = @import("menu.zig");
+const BootHandle = @import("../boot/handle.zig");
+const BootMenu = @import("menu.zig");
 const boot_script = @import("ipxe_script.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const assert = std.debug.assert;
 
-const BootMenu = boot_menu.BootMenu;
 const Writer = std.Io.Writer;
 
 pub const size_max = boot_script.size_max;
 
 pub const Options = struct {
     menu: BootMenu,
-    handle: boot_handle.BootHandle,
+    handle: BootHandle,
     http: base.Endpoint,
     /// The device answered from a menu that no longer exists.
     is_changed: bool = false,
@@ -51,9 +50,7 @@ fn writeTo(options: Options, writer: *Writer) Writer.Error!void {
     }
     try writer.print(
         "choose --timeout {d} --default {d} bootfarm_entry || set bootfarm_entry {d}\n",
-        .{
-            menu.menu.timeoutMs, default, default,
-        },
+        .{ menu.menu.timeoutMs, default, default },
     );
     try writer.print(
         ":bootfarm_chosen\nchain --replace --autofree http://{f}/b/{f}/boot.ipxe?menu={x:0>8}&entry=${{bootfarm_entry}} ||\n",

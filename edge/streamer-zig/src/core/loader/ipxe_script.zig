@@ -5,10 +5,10 @@
 const std = @import("std");
 const base = @import("base");
 const boot_module = @import("../boot/boot.zig");
-const boot_policy = @import("../boot/policy.zig");
+const isCommandLine = @import("../boot/assignment.zig").isCommandLine;
 const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
-const LocalDisk = @import("../target/local_disk_order.zig").LocalDisk;
+const LocalDisk = @import("../target/local_disk_order.zig");
 const assert = std.debug.assert;
 
 pub const size_max = 4096;
@@ -19,7 +19,7 @@ pub const Options = struct {
     stream: base.Endpoint,
     has_kernel: bool,
     has_initrd: bool,
-    /// Passed `boot_policy.isCommandLine`.
+    /// Passed `isCommandLine`.
     command_line: []const u8,
     local_disk: ?LocalDisk = null,
     /// The stream runs in clear text.
@@ -27,7 +27,7 @@ pub const Options = struct {
 };
 
 pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
-    assert(boot_policy.isCommandLine(options.command_line));
+    assert(isCommandLine(options.command_line));
     var writer: std.Io.Writer = .fixed(buffer);
     writeTo(options, &writer) catch unreachable;
     return writer.buffered();
@@ -37,25 +37,19 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     const id = &options.identity;
     try writer.print(
         "#!ipxe\nset bootfarm_edge {f}\nset bootfarm_boot {f}\nset bootfarm_token {x}\n",
-        .{
-            options.stream,
-            id.id,
-            &id.token,
-        },
+        .{ options.stream, id.id, &id.token },
     );
     // For readers of the script; a kernel gets it as a word of its command line.
     if (options.clear) try writer.writeAll("set bootfarm_stream clear\n");
     if (!options.has_kernel) {
-        try writer.print(
-            "sanboot --no-describe http://{f}/b/{x:0>16}/disk\n",
-            .{ options.http, id.handle },
-        );
+        try writer.print("sanboot --no-describe http://{f}/b/{x:0>16}/disk\n", .{
+            options.http, id.handle,
+        });
         return;
     }
-    try writer.print(
-        "kernel http://{f}/b/{x:0>16}/kernel {s}",
-        .{ options.http, id.handle, options.command_line },
-    );
+    try writer.print("kernel http://{f}/b/{x:0>16}/kernel {s}", .{
+        options.http, id.handle, options.command_line,
+    });
     if (options.command_line.len > 0) try writer.writeByte(' ');
     try writer.writeAll(
         "bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token}",
@@ -68,10 +62,9 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     try writer.writeAll(" ${bootfarm_words}");
     if (options.has_initrd) {
         try writer.writeAll(" initrd=initrd\n");
-        try writer.print(
-            "initrd --name initrd http://{f}/b/{x:0>16}/initrd\n",
-            .{ options.http, id.handle },
-        );
+        try writer.print("initrd --name initrd http://{f}/b/{x:0>16}/initrd\n", .{
+            options.http, id.handle,
+        });
     } else try writer.writeByte('\n');
     try writer.writeAll("boot\n");
 }
@@ -87,10 +80,9 @@ pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
     writer.writeAll("#!ipxe\necho bootfarm: ") catch unreachable;
     const kept = why[0..@min(why.len, refusal_size_max)];
     for (kept) |byte| writer.writeByte(if (isHarmless(byte)) byte else '?') catch unreachable;
-    writer.print(
-        "\necho bootfarm: starting again in {d} s\nsleep {d}\nreboot\n",
-        .{ retry_after_s, retry_after_s },
-    ) catch unreachable;
+    writer.print("\necho bootfarm: starting again in {d} s\nsleep {d}\nreboot\n", .{
+        retry_after_s, retry_after_s,
+    }) catch unreachable;
     return writer.buffered();
 }
 

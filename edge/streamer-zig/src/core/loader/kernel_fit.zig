@@ -23,14 +23,12 @@ pub fn judge(files: *const Files, client_arch: ?ClientArch) ?BootBlocker {
     const mark = files.made_for orelse return null;
     if (files.kernel.architecture) |architecture| if (architecture != mark.architecture)
         return blockerOf(.kernel_mismatch, "kernel for {t}, initramfs for {t}", .{
-            architecture,
-            mark.architecture,
+            architecture, mark.architecture,
         });
     const release = files.kernel.release orelse return null;
     if (release.eql(&mark.release)) return null;
     return blockerOf(.kernel_mismatch, "kernel {s}, initramfs for {s}", .{
-        release.slice(),
-        mark.release.slice(),
+        release.slice(), mark.release.slice(),
     });
 }
 
@@ -50,8 +48,7 @@ fn blockerOfDevice(files: *const Files, client_arch: ClientArch) ?BootBlocker {
     };
     if (is_taken) return null;
     return blockerOf(.kernel_architecture_mismatch, "kernel for {t}, machine with {s}", .{
-        architecture,
-        machine,
+        architecture, machine,
     });
 }
 
@@ -80,10 +77,8 @@ fn filesOf(
 }
 
 test "an initramfs for another kernel is reported with both releases" {
-    const mark: wire.initramfs_mark.InitramfsMark = .{
-        .release = .init("6.1.0-51-cloud-amd64"),
-        .architecture = .x86_64,
-    };
+    const mark: wire.initramfs_mark.InitramfsMark =
+        .{ .release = .init("6.1.0-51-cloud-amd64"), .architecture = .x86_64 };
     const other = judge(&filesOf("6.1.0-53-cloud-amd64", .x86_64, mark), .bios).?;
     try testing.expectEqual(.kernel_mismatch, other.cause);
     try testing.expectEqualStrings(

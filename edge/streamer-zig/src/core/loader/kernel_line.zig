@@ -6,37 +6,37 @@ const base = @import("base");
 const boot_module = @import("../boot/boot.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
-const LocalDisk = @import("../target/local_disk_order.zig").LocalDisk;
+const LocalDisk = @import("../target/local_disk_order.zig");
 
-pub const KernelLine = struct {
-    identity: boot_module.Identity,
-    http: base.Endpoint,
-    stream: base.Endpoint,
-    /// Passed `boot_policy.isCommandLine`.
-    command_line: []const u8,
-    local_disk: ?LocalDisk = null,
-    /// The stream runs in clear text.
-    clear: bool = false,
+pub const KernelLine = @This();
 
-    pub const size_max =
-        desired_state.command_line_size_max + 256 + LocalDisk.text_size_max + clear_word.len + 1;
+identity: boot_module.Identity,
+http: base.Endpoint,
+stream: base.Endpoint,
+/// Passed `isCommandLine`.
+command_line: []const u8,
+local_disk: ?LocalDisk = null,
+/// The stream runs in clear text.
+clear: bool = false,
 
-    /// Writes the line as the kernel is to receive it.
-    pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
-        const id = &line.identity;
-        var writer: std.Io.Writer = .fixed(buffer);
-        writer.print("{s}{s}bootfarm.edge={f} bootfarm.boot={f} bootfarm.token={x} ", .{
-            line.command_line, if (line.command_line.len > 0) " " else "",
-            line.stream,       id.id,
-            &id.token,
-        }) catch unreachable;
-        writer.print("bootfarm.report=http://{f}/b/{x:0>16}", .{ line.http, id.handle }) catch
-            unreachable;
-        if (line.local_disk) |*order| writer.print(" {f}", .{order}) catch unreachable;
-        if (line.clear) writer.writeAll(" " ++ clear_word) catch unreachable;
-        return writer.buffered();
-    }
-};
+pub const size_max =
+    desired_state.command_line_size_max + 256 + LocalDisk.text_size_max + clear_word.len + 1;
+
+/// Writes the line as the kernel is to receive it.
+pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
+    const id = &line.identity;
+    var writer: std.Io.Writer = .fixed(buffer);
+    writer.print("{s}{s}bootfarm.edge={f} bootfarm.boot={f} bootfarm.token={x} ", .{
+        line.command_line, if (line.command_line.len > 0) " " else "",
+        line.stream,       id.id,
+        &id.token,
+    }) catch unreachable;
+    writer.print("bootfarm.report=http://{f}/b/{x:0>16}", .{ line.http, id.handle }) catch
+        unreachable;
+    if (line.local_disk) |*order| writer.print(" {f}", .{order}) catch unreachable;
+    if (line.clear) writer.writeAll(" " ++ clear_word) catch unreachable;
+    return writer.buffered();
+}
 
 pub const test_line: KernelLine = .{
     .identity = .{

@@ -2,7 +2,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const boot_module = @import("../boot/boot.zig");
+const Boot = @import("../boot/boot.zig");
 const boot_menu = @import("menu.zig");
 const boot_menu_script = @import("ipxe_menu.zig");
 const boot_policy = @import("../boot/policy.zig");
@@ -13,7 +13,6 @@ const script = @import("../device/script.zig");
 
 const testing = std.testing;
 const Answer = boot_menu.Answer;
-const Boot = boot_module.Boot;
 
 fn uuid(number: u8) base.Uuid {
     return .fromRandom(@splat(number));
@@ -151,7 +150,7 @@ test "an answer survives its text form, and other queries are no answer" {
         try testing.expectEqual(null, Answer.parse(other));
 }
 
-fn testBoot(assignment: boot_module.Assignment) Boot {
+fn testBoot(assignment: Boot.Assignment) Boot {
     return .init(
         .{ .id = uuid(50), .mac = mac, .handle = 1, .token = @splat(1) },
         assignment,

@@ -4,9 +4,8 @@
 
 const std = @import("std");
 const base = @import("base");
-const kernel_line = @import("kernel_line.zig");
+const KernelLine = @import("kernel_line.zig");
 const boot_script = @import("ipxe_script.zig");
-const KernelLine = kernel_line.KernelLine;
 
 pub const size_max = 4096;
 
@@ -65,7 +64,7 @@ const testing = std.testing;
 
 test "a configuration names files beside PXELINUX and keeps the command line unchanged" {
     var buffer: [size_max]u8 = undefined;
-    const options: Options = .{ .line = kernel_line.test_line, .has_initrd = true };
+    const options: Options = .{ .line = KernelLine.test_line, .has_initrd = true };
     try testing.expectEqualStrings(
         \\DEFAULT bootfarm
         \\PROMPT 0
@@ -81,7 +80,7 @@ test "a configuration names files beside PXELINUX and keeps the command line unc
 }
 
 test "the longest command line fits" {
-    var options: Options = .{ .line = kernel_line.test_line, .has_initrd = true };
+    var options: Options = .{ .line = KernelLine.test_line, .has_initrd = true };
     options.line.command_line = &@as([1024]u8, @splat('x'));
     var buffer: [size_max]u8 = undefined;
     try testing.expect(write(&options, &buffer).len < size_max);

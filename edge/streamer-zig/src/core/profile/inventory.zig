@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const BootProfile = @import("profile.zig");
+const assert = std.debug.assert;
 
 pub const ProfileInventory = @This();
 
@@ -51,6 +52,7 @@ pub fn put(inventory: *ProfileInventory, summary: *const Summary) bool {
         if (summary.units > 0) {
             known.* = summary.*;
         } else {
+            assert(inventory.count > 0);
             inventory.count -= 1;
             known.* = inventory.summaries[inventory.count];
         }
@@ -58,6 +60,7 @@ pub fn put(inventory: *ProfileInventory, summary: *const Summary) bool {
     }
     if (summary.units == 0) return true;
     if (inventory.count == profiles_max) return false;
+    assert(inventory.count < profiles_max);
     inventory.summaries[inventory.count] = summary.*;
     inventory.count += 1;
     return true;
@@ -101,10 +104,7 @@ pub fn write(
         try writer.writeAll(if (count == 0) ",\"bootProfiles\":[" else ",");
         count += 1;
         try writer.print("{{\"hardware\":{f},\"boots\":{d},\"readAheadBytes\":{d},\"units\":{d}", .{
-            std.json.fmt(
-                known.hardware.slice(),
-                .{},
-            ),
+            std.json.fmt(known.hardware.slice(), .{}),
             known.boots,
             known.read_ahead_bytes,
             known.units,

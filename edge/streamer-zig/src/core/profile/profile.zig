@@ -85,6 +85,7 @@ pub fn merge(of: *BootProfile, units: []const profile.Unit, unix_ms: u64, scratc
         merged = merged[0..profile.units_max];
     }
     std.mem.sortUnstable(Unit, merged, {}, isReadBefore);
+    assert(merged.len <= profile.units_max);
     @memcpy(of.units[0..merged.len], merged);
     of.count = @intCast(merged.len);
     of.age = @intCast(age);
@@ -175,6 +176,7 @@ pub fn drop(of: *BootProfile, first: u64, blocks: u64) void {
         of.units[kept] = unit.*;
         kept += 1;
     }
+    assert(kept <= of.count);
     of.count = kept;
 }
 
@@ -282,6 +284,8 @@ fn decodeFrom(of: *BootProfile, cursor: *base.Cursor) !Named {
         .weights = (try cursor.array(profile.unit_blocks)).*,
     };
     of.count = count;
+    assert(of.count <= profile.units_max);
+    assert(of.age <= memory_boots);
     return .{ .version = version, .class = .{ .key = key, .name = .init(name[0..name_size]) } };
 }
 

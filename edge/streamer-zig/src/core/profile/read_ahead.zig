@@ -131,6 +131,7 @@ pub fn stop(ahead: *ReadAhead, client: *StreamClient) void {
         .gone => {},
     };
     ahead.settleWaiting(client);
+    assert(ahead.state == .ended);
 }
 
 /// Nothing is written to the cache any more.
@@ -159,6 +160,7 @@ pub fn read(
             if (ahead.waiting_count == waiting_max) return error.Full;
             ahead.statistics.waits += 1;
             ahead.hasten(client, offset, buffer.len);
+            assert(ahead.waiting_count < waiting_max);
             ahead.tables.waiting[ahead.waiting_count] =
                 .{ .tag = tag, .offset = offset, .buffer = buffer };
             ahead.waiting_count += 1;
@@ -228,6 +230,7 @@ fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned) bool {
     };
     unit.state = .asked;
     unit.slot = slot;
+    assert(ahead.asked < asked_max);
     ahead.asked += 1;
     ahead.statistics.reads += 1;
     ahead.statistics.bytes += length;
@@ -276,6 +279,7 @@ pub fn take(ahead: *ReadAhead, client: *StreamClient, event: *const StreamClient
 
 /// Returns the tag of a read that has ended well without an event.
 pub fn nextDone(ahead: *ReadAhead) ?u64 {
+    assert(ahead.done_count <= waiting_max);
     if (ahead.done_count == 0) return null;
     ahead.done_count -= 1;
     return ahead.tables.done[ahead.done_count];
@@ -291,6 +295,7 @@ pub fn pump(ahead: *ReadAhead, client: *StreamClient) void {
         ahead.document_tries += 1;
     }
     if (ahead.state != .reading) return;
+    assert(ahead.next <= ahead.count);
     while (ahead.next < ahead.count and ahead.asked < reads_max and
         client.inFlightBytes() < window_bytes)
     {
@@ -331,6 +336,8 @@ fn plan(ahead: *ReadAhead, client: *const StreamClient) void {
         ahead.count += 1;
     }
     ahead.state = .reading;
+    assert(ahead.count <= profile.units_max);
+    assert(ahead.asked == 0);
 }
 
 /// `planned`: part of it is not requested yet, and is best read as the profile lists it: blocks in
@@ -369,6 +376,7 @@ fn give(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buffer:
     var blocks: profile.UnitIterator = .init(offset, @intCast(buffer.len));
     while (blocks.next()) |wanted| {
         const unit = ahead.find(wanted.index).?;
+        assert(unit.state == .held);
         const held_from =
             @as(u64, unit.index) * profile.unit_size + @as(u64, unit.first) * profile.block_size;
         const begin = @max(offset, wanted.offset());
@@ -390,6 +398,7 @@ fn give(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buffer:
 }
 
 fn settleWaiting(ahead: *ReadAhead, client: *StreamClient) void {
+    assert(ahead.waiting_count <= waiting_max);
     var index: u16 = 0;
     while (index < ahead.waiting_count) {
         const waiting = ahead.tables.waiting[index];
@@ -452,6 +461,7 @@ fn forgo(ahead: *ReadAhead, offset: u64, length: u64, why: enum { read, written 
 }
 
 fn release(ahead: *ReadAhead, unit: *Planned) void {
+    assert(unit.slot != none);
     unit.state = .gone;
     ahead.freeSlot(unit.slot);
     unit.slot = none;
@@ -470,17 +480,20 @@ fn takeSlot(ahead: *ReadAhead) ?u16 {
         ahead.release(&ahead.tables.units[ahead.oldest]);
     }
     // Slots that were never taken are consecutive; returned ones lie on top.
+    assert(ahead.slots_used < slots);
     ahead.slots_used += 1;
     if (ahead.free_count > 0) {
         ahead.free_count -= 1;
         return ahead.tables.free_slots[ahead.free_count];
     }
+    assert(ahead.fresh < slots);
     defer ahead.fresh += 1;
     return ahead.fresh;
 }
 
 fn freeSlot(ahead: *ReadAhead, slot: u16) void {
     assert(ahead.slots_used > 0);
+    assert(slot < ahead.fresh);
     ahead.slots_used -= 1;
     ahead.tables.free_slots[ahead.free_count] = slot;
     ahead.free_count += 1;

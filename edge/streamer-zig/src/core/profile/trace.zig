@@ -34,6 +34,7 @@ pub fn clear(trace: *Trace) void {
 
 /// The system demanded these bytes.
 pub fn demand(trace: *Trace, offset: u64, length: u32) void {
+    assert(length > 0);
     var units: profile.UnitIterator = .init(offset, length);
     while (units.next()) |unit| trace.add(unit);
 }
@@ -60,6 +61,7 @@ fn add(trace: *Trace, unit: Unit) void {
     trace.places[at] = trace.count;
     trace.units[trace.count] = unit;
     trace.count += 1;
+    assert(trace.count <= trace.units.len);
 }
 
 fn homeOf(index: u40) usize {

@@ -84,6 +84,7 @@ const Rate = struct {
             rate.second_us = now_us;
         }
         if (rate.left == 0) return false;
+        assert(rate.left <= burst);
         rate.left -= 1;
         return true;
     }
@@ -118,6 +119,7 @@ pub fn note(
         device.last_unix_ms = @max(unix_ms, device.first_unix_ms);
         device.requests += 1;
         device.has_news = true;
+        assert(device.last_unix_ms >= device.first_unix_ms);
         return device.isDue(now_us);
     }
     const asks_again = discovered.recordTrace(now_us, request.mac);
@@ -128,6 +130,7 @@ pub fn note(
         return false;
     }
     const index = discovered.freeSlot();
+    assert(index < discovered.devices.len);
     discovered.macs[index] = request.mac.toInt();
     discovered.devices[index] = .{
         .said = request.*,
@@ -156,6 +159,7 @@ pub fn takeDue(discovered: *DiscoveredDevices, now_us: u64) ?*const Device {
         best = device;
     }
     const device = best orelse return null;
+    assert(device.has_news);
     device.reported_us = now_us;
     device.has_news = false;
     return device;
@@ -209,6 +213,7 @@ fn recordTrace(discovered: *DiscoveredDevices, now_us: u64, mac: base.Mac) bool 
     const is_known = earlier_step != 0 and earlier == mark;
     // The first request's time stays while copies of it arrive, even across a step.
     if (is_known and age < 2) return false;
+    assert(step != 0);
     slot.* = @as(u32, mark) << 12 | step;
     return is_known and age <= again_us_max / trace_step_us;
 }

@@ -3,15 +3,17 @@
 
 const std = @import("std");
 const base = @import("base");
-const desired_state = @import("../uplink/desired_state.zig");
+const key_text = @import("../uplink/key_text.zig");
 const peer = @import("wire").peer;
 const stream_ticket = @import("../stream/ticket.zig");
 const assert = std.debug.assert;
 
 pub const SiteEdges = @This();
 
-pub const edges_max = desired_state.site_edges_max;
-pub const weight_max = 100;
+/// Edges that a desired state may list.
+pub const edges_max = 16;
+const edge_subnets_max = 32;
+const weight_max = 100;
 
 key: peer.Key,
 ticket_keys: stream_ticket.Keys = .empty,
@@ -20,11 +22,31 @@ own_id: base.Uuid,
 edges: base.BoundedArray(Edge, edges_max + 1) = .empty,
 own_index: u8 = 0,
 
+pub const EdgeDescription = struct {
+    id: base.Uuid,
+    weight: u8,
+    /// `a.b.c.d/n`.
+    subnets: []const []const u8,
+    draining: bool,
+    address: ?base.Ip4 = null,
+    peerPort: ?u16 = null,
+    streamPort: ?u16 = null,
+};
+
+/// The edges of a site in the desired state. Names are those of the JSON.
+pub const Description = struct {
+    /// 32 bytes in base64.
+    key: []const u8,
+    /// Like `key`, at most two: the first seals fail-over tickets, both open them.
+    ticketKeys: []const []const u8 = &.{},
+    edges: []const EdgeDescription,
+};
+
 pub const Edge = struct {
     id: base.Uuid,
     weight: u8,
     draining: bool,
-    subnets: base.BoundedArray(Subnet, desired_state.site_edge_subnets_max) = .empty,
+    subnets: base.BoundedArray(Subnet, edge_subnets_max) = .empty,
     /// Source and destination of its messages; null while the control plane does not know it.
     endpoint: ?base.Endpoint = null,
     /// Where it serves devices' streams; null while the control plane does not know it.
@@ -66,10 +88,12 @@ pub fn networkOf(ip: base.Ip4, prefix_size: u6) base.Ip4 {
 }
 
 /// Checks a state before it is accepted.
-pub fn check(site: *const desired_state.SiteEdges) error{Malformed}!void {
-    _ = parseKey(site.key) catch return error.Malformed;
+pub fn check(site: *const Description) error{ TooLarge, Malformed }!void {
+    if (site.edges.len > edges_max) return error.TooLarge;
+    for (site.edges) |*edge| if (edge.subnets.len > edge_subnets_max) return error.TooLarge;
+    _ = key_text.parse(site.key) catch return error.Malformed;
     if (site.ticketKeys.len > stream_ticket.keys_max) return error.Malformed;
-    for (site.ticketKeys) |text| _ = parseKey(text) catch return error.Malformed;
+    for (site.ticketKeys) |text| _ = key_text.parse(text) catch return error.Malformed;
     for (site.edges, 0..) |*edge, index| {
         if (edge.weight > weight_max) return error.Malformed;
         for (edge.subnets) |text| _ = Subnet.parse(text) catch return error.Malformed;
@@ -79,11 +103,11 @@ pub fn check(site: *const desired_state.SiteEdges) error{Malformed}!void {
 
 /// Reads an accepted state. An edge that its own state does not list serves only if no other edge
 /// is left.
-pub fn init(site: *const desired_state.SiteEdges, own_id: base.Uuid) SiteEdges {
+pub fn init(site: *const Description, own_id: base.Uuid) SiteEdges {
     var result: SiteEdges =
-        .{ .key = peer.deriveKey(parseKey(site.key) catch unreachable), .own_id = own_id };
+        .{ .key = peer.deriveKey(key_text.parse(site.key) catch unreachable), .own_id = own_id };
     for (site.ticketKeys) |text|
-        result.ticket_keys.appendAssumeCapacity(parseKey(text) catch unreachable);
+        result.ticket_keys.appendAssumeCapacity(key_text.parse(text) catch unreachable);
     var own_index: ?u8 = null;
     for (site.edges) |*said| {
         var edge: Edge = .{ .id = said.id, .weight = said.weight, .draining = said.draining };
@@ -116,15 +140,6 @@ pub fn indexOf(site: *const SiteEdges, id: base.Uuid) ?u8 {
     return null;
 }
 
-fn parseKey(text: []const u8) error{InvalidKey}![32]u8 {
-    var key: [32]u8 = undefined;
-    const decoder = std.base64.standard.Decoder;
-    const size = decoder.calcSizeForSlice(text) catch return error.InvalidKey;
-    if (size != key.len) return error.InvalidKey;
-    decoder.decode(&key, text) catch return error.InvalidKey;
-    return key;
-}
-
 const testing = std.testing;
 
 test "a subnet contains its own addresses and no others" {
@@ -154,7 +169,7 @@ test "an edge that its state does not list serves last" {
     const key: [44]u8 = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=".*;
     const other: base.Uuid = .fromRandom(@splat(1));
     const own_id: base.Uuid = .fromRandom(@splat(2));
-    const said: desired_state.SiteEdges = .{
+    const said: Description = .{
         .key = &key,
         .edges = &.{.{ .id = other, .weight = 10, .subnets = &.{}, .draining = false }},
     };
@@ -164,9 +179,8 @@ test "an edge that its state does not list serves last" {
     try testing.expect(site.own().id.eql(own_id));
     try testing.expectEqual(0, site.own().weight);
     try testing.expectEqual(0, site.indexOf(other).?);
-    const twice: desired_state.SiteEdges =
-        .{ .key = &key, .edges = &.{ said.edges[0], said.edges[0] } };
+    const twice: Description = .{ .key = &key, .edges = &.{ said.edges[0], said.edges[0] } };
     try testing.expectError(error.Malformed, check(&twice));
-    const short: desired_state.SiteEdges = .{ .key = "AAAA", .edges = &.{} };
+    const short: Description = .{ .key = "AAAA", .edges = &.{} };
     try testing.expectError(error.Malformed, check(&short));
 }

@@ -38,7 +38,7 @@ pub const OwnClaims = struct {
     /// The next of these announcements makes up for a lost message; later, a claim is announced
     /// again for edges that have started since.
     const pauses_us = [_]u64{ 40 * std.time.us_per_ms, 200 * std.time.us_per_ms };
-    pub const refresh_us = 5 * std.time.us_per_s;
+    const refresh_us = 5 * std.time.us_per_s;
     const again_us_min = 100 * std.time.us_per_ms;
     const release_sends = 2;
     /// Longer than an edge waits for a device in any phase (boot-phases.json, 300 s).
@@ -71,6 +71,7 @@ pub const OwnClaims = struct {
         const index = own.find(mac, boot) orelse {
             const wanted = news.stage orelse return;
             const free = own.freeSlot() orelse return;
+            assert(free < own.macs.len);
             own.macs[free] = mac.toInt();
             own.claims[free] = .{
                 .boot = boot,
@@ -82,6 +83,7 @@ pub const OwnClaims = struct {
             return;
         };
         const claim = &own.claims[index];
+        assert(claim.boot.eql(boot));
         if (claim.is_over) return;
         claim.since_us = @max(claim.since_us, news.at_us);
         if (news.stage) |reached| {
@@ -124,6 +126,7 @@ pub const OwnClaims = struct {
 
     pub fn announceOne(own: *OwnClaims, mac: Mac, boot: Uuid) void {
         const index = own.find(mac, boot) orelse return;
+        assert(own.macs[index] != free_mac);
         own.claims[index].due_us = 0;
         own.next_due_us = 0;
     }
@@ -174,6 +177,7 @@ pub const OwnClaims = struct {
                 // An offer that no device took is of no interest afterwards.
                 if (claim.stage == .offered) mac.* = free_mac;
             }
+            assert(claim.due_us > now_us);
             return due;
         }
         own.next_due_us = next_us;
@@ -213,7 +217,7 @@ pub const OtherClaims = struct {
     };
 
     /// Three times the interval at which its edge announces it again.
-    pub const lifetime_us = 3 * OwnClaims.refresh_us;
+    const lifetime_us = 3 * OwnClaims.refresh_us;
 
     pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!OtherClaims {
         assert(capacity > 0);
@@ -239,12 +243,14 @@ pub const OtherClaims = struct {
             if (known == mac.toInt() and earlier.edge == claim.edge) {
                 if (claim.counter < earlier.counter) return false;
                 const is_new = !earlier.boot.eql(claim.boot) or earlier.stage != claim.stage;
+                assert(claim.counter >= earlier.counter);
                 earlier.* = claim;
                 return is_new;
             }
             if (others.macs[slot] == free_mac) continue;
             if (known == free_mac or earlier.heard_us < others.claims[slot].heard_us) slot = index;
         }
+        assert(slot < others.macs.len);
         others.macs[slot] = mac.toInt();
         others.claims[slot] = claim;
         return true;

@@ -7,13 +7,12 @@ const std = @import("std");
 const base = @import("base");
 const peer = @import("wire").peer;
 const stream_ticket = @import("wire").stream.ticket;
-const boot_module = @import("../boot/boot.zig");
+const Boot = @import("../boot/boot.zig");
 const boot_phase = @import("../boot/phase.zig");
 const device_owner = @import("device_owner.zig");
 const peer_claims = @import("peer_claims.zig");
 const SiteEdges = @import("edges.zig");
 const assert = std.debug.assert;
-const Boot = boot_module.Boot;
 const Endpoint = base.Endpoint;
 const Mac = base.Mac;
 const Uuid = base.Uuid;
@@ -41,7 +40,7 @@ alive_due_us: u64 = 0,
 alive_sent_us: ?u64 = null,
 ignored: base.IgnoredCounters = .{},
 
-pub const alive_interval_us = std.time.us_per_s;
+const alive_interval_us = std.time.us_per_s;
 /// Three lost messages in a row.
 pub const alive_limit_us = 3_200 * std.time.us_per_ms;
 const warm_up_us = std.time.us_per_s;
@@ -80,6 +79,7 @@ pub const Peer = struct {
             sender.counter = counter;
             return true;
         }
+        assert(sender.counter >= counter);
         const age = sender.counter - counter;
         if (age >= 64) return false;
         const bit = @as(u64, 1) << @intCast(age);
@@ -144,6 +144,7 @@ pub fn setSite(table: *PeerTable, now_us: u64, site: ?SiteEdges) void {
         table.warm_until_us = now_us + warm_up_us;
         table.starting_until_us = now_us + starting_us;
     }
+    assert(table.alive_due_us <= now_us);
 }
 
 pub fn hasOthers(table: *const PeerTable) bool {
@@ -174,6 +175,7 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
     const site = if (table.site) |*site| site else return table.ignore(.peer_unknown);
     const message = peer.parse(payload) catch return table.ignore(.peer_bad_message);
     const index = site.indexOf(message.edge) orelse return table.ignore(.peer_unknown);
+    assert(index < site.edges.count);
     if (index == site.own_index) return table.ignore(.peer_unknown);
     const expected = site.edges.buffer[index].endpoint orelse return table.ignore(.peer_unknown);
     if (!from.ip.eql(expected.ip)) return table.ignore(.peer_unknown);
@@ -213,6 +215,7 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
 }
 
 fn restarted(table: *PeerTable, now_us: u64, index: u8, epoch: u64) void {
+    assert(epoch > table.peers[index].epoch);
     const sender = &table.peers[index];
     sender.is_known = false;
     sender.epoch = epoch;
@@ -224,6 +227,7 @@ fn restarted(table: *PeerTable, now_us: u64, index: u8, epoch: u64) void {
 }
 
 fn heardAlive(table: *PeerTable, now_us: u64, index: u8, alive: *const peer.Alive) void {
+    assert(index != table.site.?.own_index);
     const sender = &table.peers[index];
     const own_id = table.site.?.own_id;
     var names_us = false;
@@ -247,6 +251,7 @@ fn mayHear(table: *const PeerTable, now_us: u64, sender: *Peer) bool {
         sender.second_us = now_us;
         sender.second_count = 0;
     }
+    assert(sender.second_us <= now_us);
     sender.second_count += 1;
     return sender.second_count <= messages_per_s_max;
 }
@@ -256,6 +261,7 @@ pub fn next(table: *PeerTable, now_us: u64, buffer: *[peer.packet_size_max]u8) ?
     if (!table.hasOthers()) return null;
     if (now_us >= table.aliveDue()) return table.emit(.{ .alive = table.ownAlive(now_us) }, buffer);
     const due = table.own_claims.takeDue(now_us) orelse return null;
+    assert(due.mac.isDevice());
     const age_ms = (now_us -| due.claim.since_us) / std.time.us_per_ms;
     const said: peer.Claim = .{
         .boot = due.claim.boot,
@@ -279,6 +285,7 @@ fn aliveDue(table: *const PeerTable) u64 {
 }
 
 fn ownAlive(table: *PeerTable, now_us: u64) peer.Alive {
+    assert(table.hasOthers());
     table.said_booting = table.booting;
     table.alive_sent_us = now_us;
     table.alive_due_us = now_us + alive_interval_us;
@@ -297,13 +304,10 @@ fn ownAlive(table: *PeerTable, now_us: u64) peer.Alive {
 
 fn emit(table: *PeerTable, body: peer.Body, buffer: *[peer.packet_size_max]u8) []const u8 {
     table.counter += 1;
+    assert(table.epoch > 0);
     const site = &table.site.?;
-    const message: peer.Message = .{
-        .edge = site.own_id,
-        .epoch = table.epoch,
-        .counter = table.counter,
-        .body = body,
-    };
+    const message: peer.Message =
+        .{ .edge = site.own_id, .epoch = table.epoch, .counter = table.counter, .body = body };
     return peer.emit(&message, &site.key, buffer);
 }
 
@@ -330,7 +334,7 @@ pub fn dropBoot(table: *PeerTable, boot: *const Boot) void {
     table.own_claims.onBoot(boot.identity.mac, boot.identity.id, .{ .stage = null, .at_us = 0 });
 }
 
-pub fn isTaken(boot: *const Boot) bool {
+fn isTaken(boot: *const Boot) bool {
     if (boot.is_taken) return true;
     const phase = boot.current() orelse return false;
     return @backingInt(phase) > @backingInt(boot_phase.Phase.dhcp);
@@ -399,6 +403,7 @@ fn judge(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) Verdi
         // a new boot.
         if (other.stage == .offered or request.is_loader) return .leave;
     }
+    assert(own == .none);
     const rank = table.rankOf(now_us, request);
     if (rank == 0) return .answer;
     return if (table.deferred.note(now_us, request.mac) >= rank) .answer else .leave;

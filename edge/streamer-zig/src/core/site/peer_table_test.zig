@@ -5,13 +5,11 @@
 const std = @import("std");
 const base = @import("base");
 const peer = @import("wire").peer;
-const boot_module = @import("../boot/boot.zig");
-const BootTable = @import("../boot/table.zig").BootTable;
-const desired_state = @import("../uplink/desired_state.zig");
+const Boot = @import("../boot/boot.zig");
+const BootTable = @import("../boot/table.zig");
 const SiteEdges = @import("edges.zig");
 const PeerTable = @import("peer_table.zig");
 const testing = std.testing;
-const Boot = boot_module.Boot;
 const Mac = base.Mac;
 
 const ms = std.time.us_per_ms;
@@ -36,7 +34,7 @@ fn deviceMac(number: usize) Mac {
 const EdgeSettings = struct { weights: [edges_max]u8 = @splat(10), draining: ?usize = null };
 
 fn siteOf(count: usize, own: usize, said: EdgeSettings) SiteEdges {
-    var edges: [edges_max]desired_state.SiteEdge = undefined;
+    var edges: [edges_max]SiteEdges.EdgeDescription = undefined;
     for (edges[0..count], 0..) |*edge, number| edge.* = .{
         .id = edgeId(number),
         .weight = said.weights[number],
@@ -93,8 +91,8 @@ const Edge = struct {
     }
 
     /// Sends a DISCOVER; null: no answer.
-    fn ask(edge: *Edge, now_us: u64, mac: Mac, xid: u32, client: boot_module.DhcpClient) ?Offer {
-        const request: boot_module.DhcpRequest =
+    fn ask(edge: *Edge, now_us: u64, mac: Mac, xid: u32, client: Boot.DhcpClient) ?Offer {
+        const request: Boot.DhcpRequest =
             .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
         const known = edge.boots.findByMac(mac);
         const goes_on = if (known) |ref|
@@ -133,7 +131,7 @@ const Edge = struct {
         }, .{ .version_id = .zero }, now_us, 1), now_us) catch unreachable;
     }
 
-    fn apply(edge: *Edge, ref: BootTable.Ref, now_us: u64, event: boot_module.Event) void {
+    fn apply(edge: *Edge, ref: BootTable.Ref, now_us: u64, event: Boot.Event) void {
         edge.boots.apply(ref, now_us, event);
         edge.peers.onBoot(edge.boots.get(ref).?);
     }
@@ -308,7 +306,7 @@ const NetworkFixture = struct {
         fixture: *NetworkFixture,
         device: *Device,
         number: usize,
-        client: boot_module.DhcpClient,
+        client: Boot.DhcpClient,
         after: @FieldType(Device, "stage"),
     ) void {
         if (device.attempt == Device.attempts_max) return fixture.powerOn(device);
@@ -334,7 +332,7 @@ const NetworkFixture = struct {
     fn download(
         fixture: *NetworkFixture,
         device: *Device,
-        events: []const boot_module.Event,
+        events: []const Boot.Event,
         after: @FieldType(Device, "stage"),
     ) void {
         const offer = device.at.?;
@@ -377,10 +375,9 @@ const NetworkFixture = struct {
 fn expectOneBootEach(fixture: *NetworkFixture) !void {
     for (&fixture.devices, 0..) |*device, number| {
         const count = fixture.countOf(number);
-        errdefer std.debug.print(
-            "device {d}: {t}, power-ons {d}, {any}\n",
-            .{ number, device.stage, device.power_ons, count },
-        );
+        errdefer std.debug.print("device {d}: {t}, power-ons {d}, {any}\n", .{
+            number, device.stage, device.power_ons, count,
+        });
         try testing.expectEqual(.ready, device.stage);
         try testing.expectEqual(1, count.ready);
         try testing.expectEqual(0, count.other);
@@ -517,11 +514,8 @@ const Pair = struct {
         var buffer: [peer.packet_size_max]u8 = undefined;
         while (pair.a.next(now_us, &buffer)) |bytes|
             _ = pair.b.receive(now_us, edgeEndpoint(0), bytes);
-        while (pair.b.next(now_us, &buffer)) |bytes| _ = pair.a.receive(
-            now_us,
-            edgeEndpoint(1),
-            bytes,
-        );
+        while (pair.b.next(now_us, &buffer)) |bytes|
+            _ = pair.a.receive(now_us, edgeEndpoint(1), bytes);
     }
 };
 

@@ -8,7 +8,7 @@ const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
 const desired_state = @import("../uplink/desired_state.zig");
-const BootTable = @import("../boot/table.zig").BootTable;
+const BootTable = @import("../boot/table.zig");
 const assert = std.debug.assert;
 
 pub const PowerOrders = @This();
@@ -84,6 +84,7 @@ pub fn take(orders: *PowerOrders, boot_id: base.Uuid, order_id: base.Uuid) bool 
     if (order_id.eql(.zero)) return false;
     const binding = orders.find(order_id) orelse return false;
     if (!binding.bound.boot_id.eql(boot_id)) return false;
+    assert(!binding.bound.id.eql(.zero));
     binding.state = .taken;
     return true;
 }
@@ -98,6 +99,7 @@ pub const Iterator = struct {
     step: u32 = 0,
 
     pub fn next(iterator: *Iterator) ?BoundOrder {
+        assert(iterator.step <= capacity);
         while (iterator.step < capacity) {
             const binding =
                 &iterator.orders.bindings[(iterator.orders.next + iterator.step) % capacity];
@@ -120,14 +122,16 @@ fn find(orders: *PowerOrders, id: base.Uuid) ?*Binding {
 }
 
 fn add(orders: *PowerOrders, bound: BoundOrder) *Binding {
+    assert(orders.next < capacity);
     const binding = &orders.bindings[orders.next];
     orders.next = (orders.next + 1) % capacity;
     binding.* = .{ .bound = bound };
+    assert(orders.next < capacity);
     return binding;
 }
 
 const testing = std.testing;
-const Boot = @import("../boot/boot.zig").Boot;
+const Boot = @import("../boot/boot.zig");
 
 fn testBoot(number: u8, round: u8) Boot {
     return .init(.{

@@ -60,6 +60,7 @@ const Entry = struct {
         }
         entry.begun.appendAssumeCapacity(instant_ms);
         base.sort(u64, entry.begun.slice(), {}, std.sort.asc(u64));
+        assert(entry.begun.count > 0);
     }
 };
 
@@ -87,16 +88,19 @@ pub fn setSchedules(
         const entry = book.add(schedule.id);
         entry.missed_until_ms = since_ms;
     };
+    assert(book.count <= book.entries.len);
 }
 
 pub fn markBegun(book: *ScheduleBook, key: RunKey) void {
     const entry = book.find(key.schedule_id) orelse book.add(key.schedule_id);
     entry.note(key.instant_ms);
+    assert(entry.isBegun(key.instant_ms));
 }
 
 pub fn markMissed(book: *ScheduleBook, schedule_id: Uuid, instant_ms: u64) void {
     const entry = book.find(schedule_id) orelse book.add(schedule_id);
     entry.missed_until_ms = @max(entry.missed_until_ms, instant_ms);
+    assert(entry.missed_until_ms >= instant_ms);
 }
 
 /// To be reported; false: the capacity is used up, and it stays unhandled.
@@ -114,6 +118,7 @@ pub fn miss(book: *ScheduleBook, key: RunKey, reason: Reason) bool {
         .reason = reason,
     }) catch return false;
     book.markMissed(key.schedule_id, key.instant_ms);
+    assert(book.missed.count > 0);
     return true;
 }
 
@@ -150,6 +155,7 @@ pub const Pending = struct {
             const instant_ms = iterator.instants[0];
             if (instant_ms > iterator.unix_ms) return null;
             iterator.instants = iterator.instants[1..];
+            assert(iterator.entry != null);
             const entry = iterator.entry.?;
             if (entry.isBegun(instant_ms) or instant_ms <= entry.missed_until_ms) continue;
             return instant_ms;
@@ -187,5 +193,7 @@ fn add(book: *ScheduleBook, id: Uuid) *Entry {
         break :blk oldest;
     };
     entry.* = .{ .id = id, .round = book.round };
+    assert(book.count > 0);
+    assert(book.count <= book.entries.len);
     return entry;
 }

@@ -59,6 +59,7 @@ fn encode(
     now_us: u64,
     buffer: *[size_max]u8,
 ) []const u8 {
+    assert(!run.needs_devices);
     var devices: base.BoundedArray(Device, devices_max) = .empty;
     for (runner.slotsOf(run)) |*slot| {
         if (devices.isFull() or run.unreported_count == 0) break;

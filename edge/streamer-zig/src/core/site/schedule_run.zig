@@ -61,16 +61,20 @@ pub const Slot = struct {
     }
 
     pub fn end(slot: *Slot, run: *Run, how: Result, unix_ms: u64) void {
+        assert(slot.result() == null);
         slot.state = .{ .over = how };
         slot.at_unix_ms = unix_ms;
         run.unreported_count += 1;
+        assert(run.unreported_count <= run.count);
     }
 
     pub fn leave(slot: *Slot, run: *Run, edge: u8, now_us: u64) void {
+        assert(slot.state == .waiting);
         slot.state = .left;
         slot.left_to = edge;
         slot.left_us = now_us;
         run.left_count += 1;
+        assert(run.left_count <= run.count);
     }
 
     pub fn leaveAgain(slot: *Slot, edge: u8, now_us: u64) void {
@@ -83,6 +87,7 @@ pub const Slot = struct {
     pub fn takeBack(slot: *Slot, run: *Run) void {
         assert(slot.state == .left);
         slot.state = .again;
+        assert(run.left_count > 0);
         run.left_count -= 1;
         run.again_count += 1;
     }
@@ -90,6 +95,7 @@ pub const Slot = struct {
     pub fn settle(slot: *Slot, run: *Run) void {
         assert(slot.state == .left);
         slot.state = .settled;
+        assert(run.left_count > 0);
         run.left_count -= 1;
     }
 };

@@ -27,15 +27,15 @@ pub const Missed = ScheduleBook.MissedInstants;
 pub const Record = schedule_run.Record;
 pub const Journal = schedule_run.Journal;
 
-pub const runs_max = 64;
+const runs_max = 64;
 /// Devices of all runs at a time.
 pub const slots_max = 2 * desired_state.devices_max;
 /// A run, and each device of a run, is started at most this late.
-pub const lateness_ms = 15 * std.time.ms_per_min;
+const lateness_ms = 15 * std.time.ms_per_min;
 /// A wall clock that deviates from elapsed time by more than this has been set.
 pub const jump_ms = 30 * std.time.ms_per_s;
 /// No run starts or is given up until a clock that was set has been steady for this long.
-pub const settle_us = 60 * std.time.us_per_s;
+const settle_us = 60 * std.time.us_per_s;
 /// An edge that owns a device claims its boot; without such a claim for this long, the owner is
 /// decided again.
 const left_limit_us = 10 * std.time.us_per_s;
@@ -94,6 +94,8 @@ pub fn setState(
         if (run.needs_devices) runner.resumeRun(run, schedule, now_us, unix_ms);
     }
     runner.restored_count = 0;
+    assert(runner.run_count <= runner.runs.len);
+    assert(runner.slot_count <= runner.slots.len);
 }
 
 /// Takes a record of an earlier start's journal, in order, before the first state.
@@ -119,6 +121,7 @@ pub fn restore(runner: *ScheduleRunner, record: Record) void {
         .ended => |key| {
             runner.book.markBegun(key);
             const index = runner.indexOf(key) orelse return;
+            assert(index < runner.run_count);
             std.mem.copyForwards(
                 Run,
                 runner.runs[index .. runner.run_count - 1],
@@ -153,6 +156,7 @@ pub fn writeAll(runner: *const ScheduleRunner, journal: Journal) void {
 /// least once a second.
 pub fn observe(runner: *ScheduleRunner, now_us: u64, unix_ms: u64) void {
     runner.watchClock(now_us, unix_ms);
+    assert(runner.has_time);
     if (now_us < runner.settled_us) return;
     const state = runner.state orelse return;
     for (state.schedules) |*schedule| {
@@ -205,6 +209,7 @@ fn begin(
     const run = &runner.runs[runner.run_count];
     run.* = .{ .key = key, .begun_unix_ms = unix_ms };
     runner.addSlots(run, schedule, power);
+    assert(run.first + run.count == runner.slot_count);
     run.begun_us = now_us;
     runner.run_count += 1;
     runner.book.markBegun(key);
@@ -240,6 +245,7 @@ fn resumeRun(
     now_us: u64,
     unix_ms: u64,
 ) void {
+    assert(run.needs_devices);
     const power = schedule_run.powerOf(schedule);
     if (power == null or runner.slots.len - runner.slot_count < schedule.devices.len) {
         run.stop(&.{});
@@ -294,6 +300,7 @@ pub fn next(runner: *ScheduleRunner, now_us: u64, site: Site) ?Action {
         if (run.power != .wake_on_lan and !site.may_hook) continue;
         if (run.left_count > 0) runner.review(run, now_us, site);
         if (runner.nextOf(run, now_us, site)) |slot| {
+            assert(slot.result() == null);
             slot.state = .under_way;
             return .{ .key = run.key, .device = slot.device, .mac = slot.mac, .power = run.power };
         }
@@ -302,9 +309,11 @@ pub fn next(runner: *ScheduleRunner, now_us: u64, site: Site) ?Action {
 }
 
 fn nextOf(runner: *ScheduleRunner, run: *Run, now_us: u64, site: Site) ?*Slot {
+    assert(run.cursor <= run.count);
     const slots = runner.slotsOf(run);
     if (run.again_count > 0 and now_us >= run.next_send_us) for (slots, 0..) |*slot, index| {
         if (slot.state != .again) continue;
+        assert(run.again_count > 0);
         run.again_count -= 1;
         if (runner.isTooLate(run, @intCast(index), now_us)) {
             slot.end(run, .late, runner.last_unix_ms);
@@ -343,6 +352,8 @@ fn isTooLate(_: *const ScheduleRunner, run: *const Run, index: u32, now_us: u64)
 /// Reviews devices that were left to another edge: it has claimed the boot, or is gone, or is
 /// silent.
 fn review(runner: *ScheduleRunner, run: *Run, now_us: u64, site: Site) void {
+    assert(run.left_count > 0);
+    assert(!run.is_stopped);
     if (now_us < run.reviewed_us + std.time.us_per_s) return;
     run.reviewed_us = now_us;
     const peers = site.peers orelse return;
@@ -409,6 +420,7 @@ pub fn remove(runner: *ScheduleRunner, key: RunKey) void {
         runner.slots[gone.first .. runner.slot_count - gone.count],
         runner.slots[gone.first + gone.count .. runner.slot_count],
     );
+    assert(runner.slot_count >= gone.count);
     runner.slot_count -= gone.count;
     std.mem.copyForwards(
         Run,
@@ -419,14 +431,16 @@ pub fn remove(runner: *ScheduleRunner, key: RunKey) void {
     for (runner.runs[0..runner.run_count]) |*run| if (run.first > gone.first) {
         run.first -= gone.count;
     };
+    assert(runner.run_count < runner.runs.len);
     runner.journal.write(runner.journal.context, .{ .ended = key });
 }
 
 pub fn slotsOf(runner: *ScheduleRunner, run: *const Run) []Slot {
+    assert(run.first + run.count <= runner.slot_count);
     return runner.slots[run.first..][0..run.count];
 }
 
-pub fn findRun(runner: *ScheduleRunner, key: RunKey) ?*Run {
+fn findRun(runner: *ScheduleRunner, key: RunKey) ?*Run {
     return &runner.runs[runner.indexOf(key) orelse return null];
 }
 

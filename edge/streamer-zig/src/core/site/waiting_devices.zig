@@ -14,9 +14,9 @@ next: u16 = 0,
 
 const ReportedBoot = struct { boot_id: base.Uuid = .zero, at_us: u64 = 0 };
 
-pub const reported_max = 256;
+const reported_max = 256;
 /// A device that tries again after this has returned to its own edge, and lost it again.
-pub const report_interval_us_min = 60 * std.time.us_per_s;
+const report_interval_us_min = 60 * std.time.us_per_s;
 
 /// The contents of the report.
 pub const Waiting = struct {
@@ -37,12 +37,14 @@ pub fn take(waiting: *WaitingDevices, now_us: u64, boot_id: base.Uuid) bool {
         told.at_us = now_us;
         return true;
     }
+    assert(waiting.next < reported_max);
     waiting.told[waiting.next] = .{ .boot_id = boot_id, .at_us = now_us };
     waiting.next = (waiting.next + 1) % reported_max;
     return true;
 }
 
 const testing = std.testing;
+const assert = std.debug.assert;
 
 fn testId(number: u16) base.Uuid {
     var bytes: [16]u8 = @splat(1);

@@ -1,10 +1,12 @@
 //! Seals fragments into packets, each under its own counter. Valid until the next call of the
 //! server.
 
+const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const stream_seal = @import("seal.zig");
 const Session = @import("server/server.zig").Session;
+const assert = std.debug.assert;
 const Sealer = @This();
 
 session: *Session,
@@ -14,6 +16,7 @@ counters_left: u64 = 0,
 
 /// Reserves the counters of the next packets together.
 pub fn reserve(sealer: *Sealer, count: u64) void {
+    assert(count > 0);
     sealer.counter = sealer.session.takeCounters(count);
     sealer.counters_left = count;
 }
@@ -32,6 +35,7 @@ pub fn seal(
 ) []const u8 {
     if (sealer.counters_left == 0) sealer.reserve(1);
     defer sealer.counter += 1;
+    assert(sealer.counters_left > 0);
     sealer.counters_left -= 1;
     return stream_seal.sealFragment(
         &sealer.session.from_edge,

@@ -6,6 +6,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const StreamServer = @import("server/server.zig");
 const testing = std.testing;
+const assert = std.debug.assert;
 
 pub const QueuedPacket =
     struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.packet_size_max]u8 };
@@ -38,6 +39,7 @@ pub const Link = struct {
         if (link.prng.chance(link.loss_percent, 100)) return;
         const copies: u8 = if (link.prng.chance(link.duplicate_percent, 100)) 2 else 1;
         for (0..copies) |_| {
+            assert(packet.len <= link.packet_size_max);
             link.serial += 1;
             var flight: QueuedPacket = .{
                 .at_us = now_us + link.delay_us + link.prng.below(link.jitter_us + 1),
@@ -59,6 +61,7 @@ pub const Link = struct {
             if (flight.at_us < best.at_us or
                 (flight.at_us == best.at_us and flight.serial < best.serial)) first = index;
         }
+        assert(first < link.flights.items.len);
         return link.flights.swapRemove(first);
     }
 

@@ -4,33 +4,33 @@
 const std = @import("std");
 const desired_state = @import("../uplink/desired_state.zig");
 
-pub const LocalDisk = struct {
-    full: desired_state.WriteCacheFull,
-    /// Bytes of the disk that may be used; null: all marked ones.
-    limit_bytes: ?u64 = null,
+pub const LocalDisk = @This();
 
-    pub const word = "bootfarm.overflow=";
-    const place = "local_disk";
-    pub const text_size_max = word.len + place.len + ",read_only,".len + 20;
+full: desired_state.WriteCacheFull,
+/// Bytes of the disk that may be used; null: all marked ones.
+limit_bytes: ?u64 = null,
 
-    /// Writes the order as a word of the command line.
-    pub fn format(order: *const LocalDisk, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        try writer.print(word ++ place ++ ",{t}", .{order.full});
-        if (order.limit_bytes) |bytes| try writer.print(",{d}", .{bytes});
-    }
+pub const word = "bootfarm.overflow=";
+const place = "local_disk";
+pub const text_size_max = word.len + place.len + ",read_only,".len + 20;
 
-    /// Parses the text behind `word`; null: it is of another kind, or invalid.
-    pub fn parse(text: []const u8) ?LocalDisk {
-        var parts = std.mem.splitScalar(u8, text, ',');
-        if (!std.mem.eql(u8, parts.first(), place)) return null;
-        const full = std.meta.stringToEnum(desired_state.WriteCacheFull, parts.next() orelse
-            return null) orelse return null;
-        const limit: ?u64 = if (parts.next()) |digits| std.fmt.parseInt(u64, digits, 10) catch
-            return null else null;
-        if (limit == 0 or parts.next() != null) return null;
-        return .{ .full = full, .limit_bytes = limit };
-    }
-};
+/// Writes the order as a word of the command line.
+pub fn format(order: *const LocalDisk, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    try writer.print(word ++ place ++ ",{t}", .{order.full});
+    if (order.limit_bytes) |bytes| try writer.print(",{d}", .{bytes});
+}
+
+/// Parses the text behind `word`; null: it is of another kind, or invalid.
+pub fn parse(text: []const u8) ?LocalDisk {
+    var parts = std.mem.splitScalar(u8, text, ',');
+    if (!std.mem.eql(u8, parts.first(), place)) return null;
+    const full = std.meta.stringToEnum(desired_state.WriteCacheFull, parts.next() orelse
+        return null) orelse return null;
+    const limit: ?u64 = if (parts.next()) |digits| std.fmt.parseInt(u64, digits, 10) catch
+        return null else null;
+    if (limit == 0 or parts.next() != null) return null;
+    return .{ .full = full, .limit_bytes = limit };
+}
 
 const testing = std.testing;
 

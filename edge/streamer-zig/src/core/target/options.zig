@@ -4,112 +4,112 @@
 const std = @import("std");
 const base = @import("base");
 const clear_word = @import("../stream/seal.zig").clear_word;
-const LocalDisk = @import("local_disk_order.zig").LocalDisk;
+const LocalDisk = @import("local_disk_order.zig");
 
-pub const TargetOptions = struct {
-    edge: base.Endpoint,
-    boot_id: base.Uuid,
-    token: [token_size]u8,
-    read_ahead: ReadAhead = .by_memory,
-    /// The edge serves its disks in clear text.
-    clear: bool = false,
-    /// Writes that do not fit memory go to the local disk.
-    local_disk: ?LocalDisk = null,
+pub const TargetOptions = @This();
 
-    /// Memory for read-ahead by the boot profile.
-    pub const ReadAhead = union(enum) {
-        /// A share of the machine's memory.
-        by_memory,
-        off,
-        bytes: u32,
-    };
+edge: base.Endpoint,
+boot_id: base.Uuid,
+token: [token_size]u8,
+read_ahead: ReadAhead = .by_memory,
+/// The edge serves its disks in clear text.
+clear: bool = false,
+/// Writes that do not fit memory go to the local disk.
+local_disk: ?LocalDisk = null,
 
-    const token_size = 16;
-
-    /// One for each mistake in the words; `explain` has a sentence for people.
-    pub const Error = error{
-        EdgeMissing,
-        EdgeInvalid,
-        BootMissing,
-        BootInvalid,
-        TokenMissing,
-        TokenInvalid,
-        ReadAheadInvalid,
-        OverflowInvalid,
-        StreamInvalid,
-    };
-
-    /// `text` is a kernel command line: words separated by spaces; the last one of a kind counts,
-    /// and other words are ignored.
-    pub fn parse(text: []const u8) Error!TargetOptions {
-        var edge: ?[]const u8 = null;
-        var boot: ?[]const u8 = null;
-        var token: ?[]const u8 = null;
-        var read_ahead: ?[]const u8 = null;
-        var overflow: ?[]const u8 = null;
-        var clear = false;
-        var words = std.mem.tokenizeAny(u8, text, " \t\r\n");
-        while (words.next()) |word| {
-            if (std.mem.cutPrefix(u8, word, "bootfarm.edge=")) |value| edge = value;
-            if (std.mem.cutPrefix(u8, word, "bootfarm.boot=")) |value| boot = value;
-            if (std.mem.cutPrefix(u8, word, "bootfarm.token=")) |value| token = value;
-            if (std.mem.cutPrefix(u8, word, "bootfarm.read-ahead=")) |value| read_ahead = value;
-            if (std.mem.cutPrefix(u8, word, LocalDisk.word)) |value| overflow = value;
-            if (std.mem.eql(u8, word, clear_word)) {
-                clear = true;
-            } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) return error.StreamInvalid;
-        }
-        const edge_value = base.Endpoint.parse(edge orelse return error.EdgeMissing) catch
-            return error.EdgeInvalid;
-        if (!edge_value.ip.isUnicast()) return error.EdgeInvalid;
-        return .{
-            .edge = edge_value,
-            .boot_id = base.Uuid.parse(boot orelse return error.BootMissing) catch
-                return error.BootInvalid,
-            .token = try parseToken(token orelse return error.TokenMissing),
-            .read_ahead = try parseReadAhead(read_ahead orelse "auto"),
-            .clear = clear,
-            .local_disk = if (overflow) |value| LocalDisk.parse(value) orelse
-                return error.OverflowInvalid else null,
-        };
-    }
-
-    fn parseToken(text: []const u8) Error![token_size]u8 {
-        var token: [token_size]u8 = undefined;
-        if (text.len != 2 * token_size) return error.TokenInvalid;
-        _ = std.fmt.hexToBytes(&token, text) catch return error.TokenInvalid;
-        return token;
-    }
-
-    fn parseReadAhead(text: []const u8) Error!ReadAhead {
-        if (std.mem.eql(u8, text, "auto")) return .by_memory;
-        if (std.mem.eql(u8, text, "off")) return .off;
-        const digits = std.mem.cutSuffix(u8, text, "m") orelse return error.ReadAheadInvalid;
-        const mebibytes = std.fmt.parseInt(u32, digits, 10) catch return error.ReadAheadInvalid;
-        if (mebibytes < 1 or mebibytes > 256) return error.ReadAheadInvalid;
-        return .{ .bytes = mebibytes << 20 };
-    }
-
-    pub fn explain(reason: Error) []const u8 {
-        return switch (reason) {
-            error.EdgeMissing => "bootfarm.edge=IP:PORT is not on the kernel's command line; " ++
-                "was this device booted by an edge?",
-            error.EdgeInvalid => "bootfarm.edge= on the kernel's command line is not an IPv4 " ++
-                "address and a port",
-            error.BootMissing => "bootfarm.boot=UUID is not on the kernel's command line",
-            error.BootInvalid => "bootfarm.boot= on the kernel's command line is not a UUID",
-            error.TokenMissing => "bootfarm.token=HEX is not on the kernel's command line",
-            error.ReadAheadInvalid => "bootfarm.read-ahead= on the kernel's command line is not " ++
-                "auto, off or 1m to 256m",
-            error.StreamInvalid => "bootfarm.stream= on the kernel's command line is clear, or " ++
-                "not there",
-            error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as " ++
-                "this program knows it; build the initramfs anew",
-            error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 " ++
-                "hexadecimal digits",
-        };
-    }
+/// Memory for read-ahead by the boot profile.
+pub const ReadAhead = union(enum) {
+    /// A share of the machine's memory.
+    by_memory,
+    off,
+    bytes: u32,
 };
+
+const token_size = 16;
+
+/// One for each mistake in the words; `explain` has a sentence for people.
+pub const Error = error{
+    EdgeMissing,
+    EdgeInvalid,
+    BootMissing,
+    BootInvalid,
+    TokenMissing,
+    TokenInvalid,
+    ReadAheadInvalid,
+    OverflowInvalid,
+    StreamInvalid,
+};
+
+/// `text` is a kernel command line: words separated by spaces; the last one of a kind counts,
+/// and other words are ignored.
+pub fn parse(text: []const u8) Error!TargetOptions {
+    var edge: ?[]const u8 = null;
+    var boot: ?[]const u8 = null;
+    var token: ?[]const u8 = null;
+    var read_ahead: ?[]const u8 = null;
+    var overflow: ?[]const u8 = null;
+    var clear = false;
+    var words = std.mem.tokenizeAny(u8, text, " \t\r\n");
+    while (words.next()) |word| {
+        if (std.mem.cutPrefix(u8, word, "bootfarm.edge=")) |value| edge = value;
+        if (std.mem.cutPrefix(u8, word, "bootfarm.boot=")) |value| boot = value;
+        if (std.mem.cutPrefix(u8, word, "bootfarm.token=")) |value| token = value;
+        if (std.mem.cutPrefix(u8, word, "bootfarm.read-ahead=")) |value| read_ahead = value;
+        if (std.mem.cutPrefix(u8, word, LocalDisk.word)) |value| overflow = value;
+        if (std.mem.eql(u8, word, clear_word)) {
+            clear = true;
+        } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) return error.StreamInvalid;
+    }
+    const edge_value = base.Endpoint.parse(edge orelse return error.EdgeMissing) catch
+        return error.EdgeInvalid;
+    if (!edge_value.ip.isUnicast()) return error.EdgeInvalid;
+    return .{
+        .edge = edge_value,
+        .boot_id = base.Uuid.parse(boot orelse return error.BootMissing) catch
+            return error.BootInvalid,
+        .token = try parseToken(token orelse return error.TokenMissing),
+        .read_ahead = try parseReadAhead(read_ahead orelse "auto"),
+        .clear = clear,
+        .local_disk = if (overflow) |value| LocalDisk.parse(value) orelse
+            return error.OverflowInvalid else null,
+    };
+}
+
+fn parseToken(text: []const u8) Error![token_size]u8 {
+    var token: [token_size]u8 = undefined;
+    if (text.len != 2 * token_size) return error.TokenInvalid;
+    _ = std.fmt.hexToBytes(&token, text) catch return error.TokenInvalid;
+    return token;
+}
+
+fn parseReadAhead(text: []const u8) Error!ReadAhead {
+    if (std.mem.eql(u8, text, "auto")) return .by_memory;
+    if (std.mem.eql(u8, text, "off")) return .off;
+    const digits = std.mem.cutSuffix(u8, text, "m") orelse return error.ReadAheadInvalid;
+    const mebibytes = std.fmt.parseInt(u32, digits, 10) catch return error.ReadAheadInvalid;
+    if (mebibytes < 1 or mebibytes > 256) return error.ReadAheadInvalid;
+    return .{ .bytes = mebibytes << 20 };
+}
+
+pub fn explain(reason: Error) []const u8 {
+    return switch (reason) {
+        error.EdgeMissing => "bootfarm.edge=IP:PORT is not on the kernel's command line; " ++
+            "was this device booted by an edge?",
+        error.EdgeInvalid => "bootfarm.edge= on the kernel's command line is not an IPv4 " ++
+            "address and a port",
+        error.BootMissing => "bootfarm.boot=UUID is not on the kernel's command line",
+        error.BootInvalid => "bootfarm.boot= on the kernel's command line is not a UUID",
+        error.TokenMissing => "bootfarm.token=HEX is not on the kernel's command line",
+        error.ReadAheadInvalid => "bootfarm.read-ahead= on the kernel's command line is not " ++
+            "auto, off or 1m to 256m",
+        error.StreamInvalid => "bootfarm.stream= on the kernel's command line is clear, or " ++
+            "not there",
+        error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as " ++
+            "this program knows it; build the initramfs anew",
+        error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 " ++
+            "hexadecimal digits",
+    };
+}
 
 const testing = std.testing;
 const good = "bootfarm.edge=10.77.0.1:6910 bootfarm.boot=00112233-4455-4677-8899-aabbccddeeff " ++

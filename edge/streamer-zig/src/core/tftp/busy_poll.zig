@@ -58,6 +58,7 @@ pub fn onAnswer(busy_poll: *BusyPoll, at_us: u64) void {
     const sample_us = @min(at_us -| sent_at_us, sample_max_us);
     busy_poll.answer_us =
         if (busy_poll.answer_us) |answer_us| (7 * answer_us + sample_us) / 8 else sample_us;
+    assert(busy_poll.answer_us.? <= sample_max_us);
 }
 
 /// Tells whether the server is to poll at this time.
@@ -70,6 +71,7 @@ pub fn isActive(busy_poll: *const BusyPoll, now_us: u64) bool {
 pub fn shouldStart(busy_poll: *BusyPoll, now_us: u64) bool {
     if (!busy_poll.isActive(now_us)) return false;
     const until_us = busy_poll.untilUs() orelse return false;
+    assert(busy_poll.rest_until_us <= now_us);
     busy_poll.polled_at_us = now_us;
     return now_us < until_us;
 }
@@ -89,6 +91,7 @@ pub fn shouldContinue(busy_poll: *BusyPoll, now_us: u64, is_caught: bool) bool {
         return false;
     }
     if (now_us < busy_poll.untilUs() orelse now_us) return true;
+    assert(busy_poll.misses < misses_max);
     busy_poll.misses += 1;
     if (busy_poll.misses == misses_max) {
         busy_poll.misses = 0;
@@ -106,6 +109,7 @@ pub fn yield(busy_poll: *BusyPoll, now_us: u64) void {
     busy_poll.catches = 0;
     busy_poll.rest_until_us = now_us + busy_poll.rest_us;
     busy_poll.rest_us = @min(rest_growth * busy_poll.rest_us, rest_max_us);
+    assert(busy_poll.rest_us <= rest_max_us);
 }
 
 /// Returns when the wait for the blocks in flight ends; null: none are.

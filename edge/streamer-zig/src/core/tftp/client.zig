@@ -122,6 +122,7 @@ pub fn tick(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
         .requested, .receiving => {},
     }
     if (client.retry_count == client.options.retries_max) return client.fail(.timeout);
+    assert(client.retry_count < client.options.retries_max);
     client.retry_count += 1;
     client.retries += 1;
     if (client.state == .requested) return .{ .send = client.request(now_us, buffer) };
@@ -184,6 +185,7 @@ fn receiveData(
     if (data.block != @as(u16, @truncate(client.expected)))
         return client.onOutOfOrder(now_us, buffer);
     if (data.bytes.len > client.blksize) return .{ .ignored = true };
+    assert(client.window_count < client.windowsize);
     const is_last = data.bytes.len < client.blksize;
     var step: Step = .{ .content = .{ .offset = client.bytes_received, .bytes = data.bytes } };
     client.expected += 1;
@@ -205,6 +207,7 @@ fn receiveData(
 /// A block out of order: the last one in order is acknowledged once, so that the server continues
 /// behind it (RFC 7440 section 4); in lock-step it is a retransmitted block whose ACK was lost.
 fn onOutOfOrder(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
+    assert(client.state == .receiving);
     if (client.windowsize > 1 and client.is_hole_reported) return .{ .ignored = true };
     client.is_hole_reported = true;
     client.retries += 1;
@@ -212,6 +215,7 @@ fn onOutOfOrder(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
 }
 
 fn request(client: *TftpClient, now_us: u64, buffer: *Buffer) Packet {
+    assert(client.state == .requested);
     const options = &client.options;
     const packet: tftp.Packet = .{ .rrq = .{
         .file_name = options.file_name,
@@ -230,6 +234,8 @@ fn request(client: *TftpClient, now_us: u64, buffer: *Buffer) Packet {
 }
 
 fn acknowledge(client: *TftpClient, now_us: u64, buffer: *Buffer) Packet {
+    assert(client.peer != null);
+    assert(client.expected > 0);
     client.window_count = 0;
     if (client.state == .receiving) client.setDeadline(now_us);
     const packet: tftp.Packet = .{ .ack = @truncate(client.expected - 1) };
@@ -242,19 +248,19 @@ fn setDeadline(client: *TftpClient, now_us: u64) void {
     const doubled_us = client.options.retry_timeout_us << doublings;
     client.deadline_us =
         now_us + @max(client.options.retry_timeout_us, @min(doubled_us, retry_timeout_max_us));
+    assert(client.deadline_us > now_us);
 }
 
 fn refuse(client: *TftpClient, to: Endpoint, buffer: *Buffer) Step {
-    const packet: tftp.Packet = .{ .err = .{
-        .code = .option_refused,
-        .text = "options not as requested",
-    } };
+    const packet: tftp.Packet =
+        .{ .err = .{ .code = .option_refused, .text = "options not as requested" } };
     var step = client.fail(.bad_options);
     step.send = .{ .to = to, .bytes = tftp.emit(&packet, buffer) catch unreachable };
     return step;
 }
 
 fn fail(client: *TftpClient, why: Failure) Step {
+    assert(client.state != .failed);
     client.state = .failed;
     client.deadline_us = std.math.maxInt(u64);
     return .{ .outcome = .{ .failed = why } };

@@ -5,7 +5,7 @@ const std = @import("std");
 const assert = std.debug.assert;
 const base = @import("base");
 const tftp = @import("wire").tftp;
-const BootHandle = @import("../boot/handle.zig").BootHandle;
+const BootHandle = @import("../boot/handle.zig");
 const Endpoint = base.Endpoint;
 
 /// Knows the published files by name. A name is looked up, never opened as a path.
@@ -139,6 +139,7 @@ pub const Blocks = struct {
         index: u16 = 0,
 
         pub fn next(iterator: *Iterator) ?Block {
+            assert(iterator.index <= iterator.blocks.count);
             const blocks = &iterator.blocks;
             if (iterator.index == blocks.count) return null;
             const number = blocks.first + iterator.index;

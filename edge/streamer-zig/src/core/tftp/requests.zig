@@ -6,7 +6,7 @@
 const std = @import("std");
 const base = @import("base");
 const tftp = @import("wire").tftp;
-const BootHandle = @import("../boot/handle.zig").BootHandle;
+const BootHandle = @import("../boot/handle.zig");
 const Transfer = @import("event.zig").Transfer;
 const Endpoint = base.Endpoint;
 const assert = std.debug.assert;
@@ -78,6 +78,7 @@ pub fn deinit(requests: *TftpRequests, gpa: std.mem.Allocator) void {
 }
 
 pub fn find(requests: *TftpRequests, peer: Endpoint) ?*Pending {
+    assert(requests.count <= requests.slots.len);
     return &requests.slots[requests.index.get(peer) orelse return null];
 }
 
@@ -102,6 +103,8 @@ pub fn oldestOf(requests: *TftpRequests, source: u16) ?*Pending {
 
 /// The next victim must have been removed, and the peer must have no entry.
 pub fn add(requests: *TftpRequests, pending: Pending, source: u16) void {
+    assert(requests.count < requests.slots.len);
+    assert(!requests.slots[requests.next].is_taken);
     assert(requests.nextVictim() == null);
     if (requests.count == 0) requests.oldest = requests.next;
     requests.slots[requests.next] = pending;
@@ -114,6 +117,7 @@ pub fn add(requests: *TftpRequests, pending: Pending, source: u16) void {
 
 /// Removes a request and returns its source.
 pub fn remove(requests: *TftpRequests, pending: *Pending) u16 {
+    assert(requests.count > 0);
     assert(pending.is_taken);
     const at: u32 = @intCast(pending - requests.slots.ptr);
     requests.index.remove(pending.peer);
@@ -122,6 +126,7 @@ pub fn remove(requests: *TftpRequests, pending: *Pending) u16 {
     if (requests.count > 0) while (!requests.slots[requests.oldest].is_taken) {
         requests.oldest = requests.after(requests.oldest);
     };
+    assert(requests.count < requests.slots.len);
     return requests.sources[at];
 }
 

@@ -165,6 +165,7 @@ pub fn receive(
 pub fn tick(server: *TftpServer, now_us: u64) ?Step {
     if (server.requests.deadlineUs()) |deadline_us| if (deadline_us <= now_us) {
         var step: Step = .{};
+        assert(server.requests.count > 0);
         server.dropRequest(server.requests.first().?, .timeout, &step);
         return step;
     };
@@ -184,16 +185,6 @@ pub fn nextDeadline(server: *const TftpServer) ?u64 {
         earliest_us = @min(earliest_us, deadline_us);
     };
     return if (earliest_us == never) null else earliest_us;
-}
-
-/// Transfers whose peers have answered.
-pub fn sessionCount(server: *const TftpServer) u32 {
-    return server.session_count;
-}
-
-/// Requests whose peers have not answered.
-pub fn requestCount(server: *const TftpServer) u32 {
-    return server.requests.count;
 }
 
 /// The caller could not read the file: the peer gets an ERROR, the transfer has failed.
@@ -306,6 +297,7 @@ fn answer(
     server.requests.add(pending, source);
     server.sources.addPending(source);
     step.events.appendAssumeCapacity(.{ .requested = transfer });
+    assert(server.sources.pendingOf(source) <= server.options.requests_per_source_max);
 }
 
 fn windowFor(server: *const TftpServer, requested: *const tftp.Options, file_size: u64) TftpWindow {
@@ -313,10 +305,8 @@ fn windowFor(server: *const TftpServer, requested: *const tftp.Options, file_siz
         .file_size = file_size,
         .blksize = @min(requested.blksize orelse tftp.blksize_default, server.options.blksize_max),
         .windowsize = @min(requested.windowsize orelse 1, windowsize_max),
-        .agreed_timeout_us = if (requested.timeout_s) |timeout_s|
-            @as(u64, timeout_s) * std.time.us_per_s
-        else
-            null,
+        .agreed_timeout_us = if (requested.timeout_s) |timeout_s| @as(u64, timeout_s) *
+            std.time.us_per_s else null,
     };
 }
 
@@ -331,9 +321,9 @@ fn receiveFirstAck(
     const is_first_block = pending.options.isEmpty();
     if (block != @intFromBool(is_first_block)) return server.ignore(.tftp_stale_ack);
     const known = pending.*;
+    assert(known.is_taken);
     const source = server.sources.of(known.peer.ip);
-    if (is_first_block)
-        server.sources.refund(source, tftp.data_header_size + tftp.blksize_default);
+    if (is_first_block) server.sources.refund(source, tftp.data_header_size + tftp.blksize_default);
     var step: Step = .{};
     const slot = server.claim(known.peer, &step) catch |refusal| return server.ignore(
         switch (refusal) {
@@ -366,6 +356,7 @@ fn receiveFirstAck(
         .started_at_us = now_us,
     };
     server.index.put(known.peer, slot);
+    assert(server.session_count < server.sessions.len);
     server.session_count += 1;
     step.events.appendAssumeCapacity(.{ .started = session.transfer });
     const window = &session.window;
@@ -389,14 +380,16 @@ fn fileChanged(
     reply: *ReplyBuffer,
     step: *Step,
 ) Step {
+    assert(pending.is_taken);
     const peer = pending.peer;
     server.dropRequest(pending, .aborted, step);
-    const text = "the file has fileChanged, ask again";
+    const text = "the file has changed, ask again";
     step.send = tftp_reply.refusal(peer, .not_defined, text, reply.len, reply);
     return step.*;
 }
 
 fn receiveAck(server: *TftpServer, now_us: u64, session: *Session, block: u16) Step {
+    assert(session.is_taken);
     switch (session.window.acknowledge(now_us, block)) {
         .stale => return server.ignore(.tftp_stale_ack),
         .send => {
@@ -413,6 +406,7 @@ fn receiveAck(server: *TftpServer, now_us: u64, session: *Session, block: u16) S
 }
 
 fn receiveError(server: *TftpServer, session: *Session, failure: *const tftp.Error) Step {
+    assert(session.is_taken);
     var step: Step = .{};
     server.fail(session, peerError(failure), &step);
     return step;
@@ -423,6 +417,7 @@ fn receiveFirstError(
     pending: *TftpRequests.Pending,
     failure: *const tftp.Error,
 ) Step {
+    assert(pending.is_taken);
     var step: Step = .{};
     if (!pending.options.isEmpty() and failure.code == .option_refused) {
         step.events.appendAssumeCapacity(.{ .size_queried = .{
@@ -439,6 +434,8 @@ fn peerError(failure: *const tftp.Error) Failure {
 }
 
 fn expire(server: *TftpServer, now_us: u64, session: *Session) Step {
+    assert(session.is_taken);
+    assert(server.session_count > 0);
     var step: Step = .{};
     const window = &session.window;
     if (window.expire(now_us))
@@ -451,6 +448,7 @@ fn expire(server: *TftpServer, now_us: u64, session: *Session) Step {
 }
 
 fn sendWindow(server: *TftpServer, session: *Session, step: *Step) void {
+    assert(session.is_taken);
     const window = &session.window;
     assert(window.in_flight > 0);
     server.deadlines_us[session.transfer.slot] = window.deadlineUs();
@@ -466,6 +464,7 @@ fn sendWindow(server: *TftpServer, session: *Session, step: *Step) void {
 }
 
 fn finish(server: *TftpServer, session: *Session, last_ack_seen: bool, step: *Step) void {
+    assert(session.window.first_unacked >= session.window.lastBlock());
     step.events.appendAssumeCapacity(.{ .finished = .{
         .transfer = session.transfer,
         .bytes = session.transfer.file.size,
@@ -476,6 +475,7 @@ fn finish(server: *TftpServer, session: *Session, last_ack_seen: bool, step: *St
 }
 
 fn fail(server: *TftpServer, session: *Session, why: Failure, step: *Step) void {
+    assert(session.is_taken);
     step.events.appendAssumeCapacity(.{ .failed = .{
         .transfer = session.transfer,
         .bytes = session.window.bytesAcked(),
@@ -533,10 +533,8 @@ fn claim(server: *TftpServer, peer: Endpoint, step: *Step) error{ SourceLimit, B
     }
     const is_limited = source_count >= server.options.sessions_per_source_max;
     if (!is_limited) if (free_place) |slot| return slot;
-    const evicted = if (is_limited)
-        stalled_of_source orelse return error.SourceLimit
-    else
-        stalled orelse return error.Busy;
+    const evicted = if (is_limited) stalled_of_source orelse
+        return error.SourceLimit else stalled orelse return error.Busy;
     const slot = evicted.transfer.slot;
     server.fail(evicted, .evicted, step);
     return slot;
@@ -558,12 +556,8 @@ fn open(
     is_confirmed: bool,
 ) Catalogue.OpenError!File {
     if (path.name.len > TftpRequests.name_size_max) return error.NotFound;
-    const query: FileQuery = .{
-        .name = path.name,
-        .handle = path.handle,
-        .peer = peer,
-        .is_confirmed = is_confirmed,
-    };
+    const query: FileQuery =
+        .{ .name = path.name, .handle = path.handle, .peer = peer, .is_confirmed = is_confirmed };
     return server.catalogue.open(server.catalogue.context, &query);
 }
 

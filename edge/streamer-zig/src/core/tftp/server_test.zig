@@ -70,12 +70,8 @@ test "options are agreed within the server's limits" {
         .windowsize = 65535,
     });
     const oack = (try tftp.parse(step.send.packet.bytes)).oack;
-    const want: tftp.Options = .{
-        .blksize = 1468,
-        .tsize = 1000 * 1000,
-        .timeout_s = 3,
-        .windowsize = 64,
-    };
+    const want: tftp.Options =
+        .{ .blksize = 1468, .tsize = 1000 * 1000, .timeout_s = 3, .windowsize = 64 };
     try testing.expectEqual(want, oack);
     const requested = onlyEvent(step).requested;
     try testing.expectEqual(0x0123456789abcdef, requested.handle.?.value);
@@ -102,7 +98,7 @@ test "without options one block of 512 bytes is sent at a time" {
     try testing.expectEqual(2000, finished.bytes);
     try testing.expectEqual(0, finished.retries);
     try testing.expect(finished.last_ack_seen);
-    try testing.expectEqual(0, fixture.server.sessionCount());
+    try testing.expectEqual(0, fixture.server.session_count);
     try testing.expectEqual(null, fixture.server.nextDeadline());
 }
 
@@ -139,7 +135,7 @@ test "ERROR 8 after the OACK is a query for the size, not a failure" {
     const refusal: tftp.Error = .{ .code = .option_refused, .text = "User aborted the transfer" };
     const step = try fixture.send(device, .{ .err = refusal });
     try testing.expect(onlyEvent(step).size_queried.peer.eql(device));
-    try testing.expectEqual(0, fixture.server.requestCount());
+    try testing.expectEqual(0, fixture.server.requests.count);
     const again = try fixture.request("snponly.efi", .{ .blksize = 1468 });
     try testing.expectEqual(1, again.events.count);
 }
@@ -160,9 +156,8 @@ test "an error of the peer ends the transfer with its text" {
 test "only published names are found, whatever the path" {
     var fixture: ServerFixture = try .init(.{});
     defer fixture.deinit();
-    const found = [_][]const u8{
-        "undionly.kpxe", "/undionly.kpxe", "/b/00000000000000ff/undionly.kpxe",
-    };
+    const found =
+        [_][]const u8{ "undionly.kpxe", "/undionly.kpxe", "/b/00000000000000ff/undionly.kpxe" };
     for (found) |name| {
         const step = try fixture.request(name, .{});
         try testing.expectEqual(0, step.send.blocks.source);
@@ -190,7 +185,7 @@ test "writes and text modes are refused with a clear error" {
     const text = try fixture.send(device, .{ .rrq = request });
     try expectError(text, .illegal_operation, .tftp_not_octet);
     try testing.expectEqual(.not_octet, onlyEvent(text).refused.why);
-    try testing.expectEqual(0, fixture.server.sessionCount());
+    try testing.expectEqual(0, fixture.server.session_count);
 }
 
 test "an error is never longer than the packet it answers" {
@@ -309,8 +304,8 @@ test "a new request of the same peer supersedes its transfer" {
     const step = try fixture.request("undionly.kpxe", .{});
     try testing.expectEqual(.superseded, step.events.constSlice()[0].failed.why);
     try testing.expectEqual(0, step.events.constSlice()[1].requested.file.source);
-    try testing.expectEqual(0, fixture.server.sessionCount());
-    try testing.expectEqual(1, fixture.server.requestCount());
+    try testing.expectEqual(0, fixture.server.session_count);
+    try testing.expectEqual(1, fixture.server.requests.count);
 }
 
 test "a duplicated request does not end its transfer, a later one does" {
@@ -362,14 +357,12 @@ test "a flood of requests keeps no device out and ends no transfer" {
     _ = try fixture.flowing(.{ .windowsize = 2 });
     for (0..2000) |index| {
         fixture.now_us += 50;
-        const flood: tftp.Packet = .{ .rrq = .{
-            .file_name = "undionly.kpxe",
-            .options = .{ .blksize = 1432 },
-        } };
+        const flood: tftp.Packet =
+            .{ .rrq = .{ .file_name = "undionly.kpxe", .options = .{ .blksize = 1432 } } };
         const step = try fixture.send(spoofed(@intCast(index)), flood);
         try testing.expect(step.send == .packet);
-        try testing.expect(fixture.server.requestCount() <= 64);
-        try testing.expectEqual(1, fixture.server.sessionCount());
+        try testing.expect(fixture.server.requests.count <= 64);
+        try testing.expectEqual(1, fixture.server.session_count);
     }
     const other: Endpoint = .{ .ip = .init(10, 0, 0, 8), .port = 2070 };
     _ = try fixture.send(other, .{
@@ -394,7 +387,7 @@ test "one address cannot evict the requests of others" {
         });
         const is_evicting = step.events.constSlice()[0] == .unanswered;
         try testing.expectEqual(index >= 8, is_evicting);
-        try testing.expect(fixture.server.requestCount() <= 9);
+        try testing.expect(fixture.server.requests.count <= 9);
     }
     try expectBlocks(try fixture.send(device, .{ .ack = 0 }), 1, 4);
 }

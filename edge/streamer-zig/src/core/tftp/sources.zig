@@ -52,6 +52,7 @@ pub fn chargeRequest(sources: *TftpSources, now_us: u64, source: u16) bool {
     const account = sources.settled(now_us, source);
     if (account.requests_used >= requests_burst) return false;
     account.requests_used += 1;
+    assert(account.requests_used <= requests_burst);
     return true;
 }
 
@@ -61,11 +62,13 @@ pub fn chargeExcess(sources: *TftpSources, now_us: u64, source: u16, excess: u32
     const account = sources.settled(now_us, source);
     if (account.excess_used + excess > excess_burst) return false;
     account.excess_used += excess;
+    assert(account.excess_used <= excess_burst);
     return true;
 }
 
 /// The peer has answered: its address is its own.
 pub fn refund(sources: *TftpSources, source: u16, excess: u32) void {
+    assert(source < count);
     sources.accounts[source].excess_used -|= excess;
 }
 
@@ -74,6 +77,7 @@ pub fn pendingOf(sources: *const TftpSources, source: u16) u16 {
 }
 
 pub fn addPending(sources: *TftpSources, source: u16) void {
+    assert(source < count);
     sources.accounts[source].pending += 1;
 }
 
@@ -83,6 +87,7 @@ pub fn removePending(sources: *TftpSources, source: u16) void {
 }
 
 fn settled(sources: *TftpSources, now_us: u64, source: u16) *Account {
+    assert(source < count);
     const account = &sources.accounts[source];
     const passed_us = now_us -| account.settled_at_us;
     // In steps of 10 ms, so that nothing is lost to rounding.

@@ -65,6 +65,7 @@ const RttEstimator = struct {
         rtt.rttvar_us = (3 * rtt.rttvar_us + distance_us) / 4;
         rtt.srtt_us = (7 * srtt_us + sample_us) / 8;
         rtt.shortest_us = @min(rtt.shortest_us, sample_us);
+        assert(rtt.shortest_us <= sample_us);
     }
 };
 
@@ -116,6 +117,7 @@ pub fn acknowledge(window: *TftpWindow, now_us: u64, block: u16) AckMeaning {
     window.is_duplicate_answered = false;
     window.progress_at_us = now_us;
     if (window.first_unacked > window.lastBlock()) return .finished;
+    assert(window.first_unacked <= window.lastBlock());
     window.send(now_us);
     return .send;
 }
@@ -144,6 +146,7 @@ pub fn deadlineUs(window: *const TftpWindow) u64 {
 
 /// A timeout at `deadlineUs`. Returns false if the peer is gone.
 pub fn expire(window: *TftpWindow, now_us: u64) bool {
+    assert(window.in_flight > 0);
     const limit_us =
         @max(silence_max_us, agreed_timeouts_max * (window.agreed_timeout_us orelse 0));
     if (now_us -| window.progress_at_us >= limit_us) return false;
@@ -155,16 +158,15 @@ pub fn expire(window: *TftpWindow, now_us: u64) bool {
 fn retryTimeoutUs(window: *const TftpWindow) u64 {
     if (window.agreed_timeout_us) |agreed_us| return agreed_us;
     const rtt = &window.rtt;
-    const measured_us = if (rtt.is_known)
-        rtt.srtt_us + 4 * rtt.rttvar_us
-    else
-        retry_timeout_first_us;
+    const measured_us =
+        if (rtt.is_known) rtt.srtt_us + 4 * rtt.rttvar_us else retry_timeout_first_us;
     // The type is wide on purpose: @min returns one that just holds its result.
     const first_us: u64 = @min(@max(measured_us, retry_timeout_min_us), retry_timeout_max_us);
     return @min(first_us << @min(window.retry_count, 6), retry_timeout_max_us);
 }
 
 fn retransmit(window: *TftpWindow, now_us: u64) void {
+    assert(window.in_flight > 0);
     window.retries += window.in_flight;
     window.is_retransmitted = true;
     window.echoes +|= 1;
@@ -177,6 +179,7 @@ fn send(window: *TftpWindow, now_us: u64) void {
     assert(left > 0);
     window.in_flight = @intCast(@min(left, window.windowsize));
     window.sent_at_us = now_us;
+    assert(window.in_flight <= window.windowsize);
 }
 
 const testing = std.testing;
@@ -208,8 +211,7 @@ test "a window that was retransmitted in vain does not double those behind it" {
 test "a peer that acknowledges each block behind a hole gets one window" {
     var window = testWindow(16);
     try testing.expectEqual(.send, window.acknowledge(12_000, 5));
-    for (0..10) |index|
-        try testing.expectEqual(.stale, window.acknowledge(12_000 + 10 * index, 5));
+    for (0..10) |index| try testing.expectEqual(.stale, window.acknowledge(12_000 + 10 * index, 5));
     try testing.expectEqual(6, window.first_unacked);
     try testing.expectEqual(11, window.retries);
 }

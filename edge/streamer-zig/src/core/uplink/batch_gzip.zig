@@ -10,46 +10,46 @@ pub const size_min = 1024;
 /// An API refuses bodies that expand by more than this; such a batch is sent uncompressed.
 pub const ratio_max = 100;
 
-pub const BatchGzip = struct {
-    /// 225 KiB: too large for a thread's stack.
-    state: *flate.Compress,
-    window: *[flate.max_window_len]u8,
-    output: []u8,
+pub const BatchGzip = @This();
 
-    /// `size_max`: of the largest body.
-    pub fn init(gpa: std.mem.Allocator, size_max: usize) error{OutOfMemory}!BatchGzip {
-        assert(size_max > size_min);
-        const state = try gpa.create(flate.Compress);
-        errdefer gpa.destroy(state);
-        const window = try gpa.create([flate.max_window_len]u8);
-        errdefer gpa.destroy(window);
-        return .{ .state = state, .window = window, .output = try gpa.alloc(u8, size_max) };
-    }
+/// 225 KiB: too large for a thread's stack.
+state: *flate.Compress,
+window: *[flate.max_window_len]u8,
+output: []u8,
 
-    pub fn deinit(gzip: *BatchGzip, gpa: std.mem.Allocator) void {
-        gpa.free(gzip.output);
-        gpa.destroy(gzip.window);
-        gpa.destroy(gzip.state);
-        gzip.* = undefined;
-    }
+/// `size_max`: of the largest body.
+pub fn init(gpa: std.mem.Allocator, size_max: usize) error{OutOfMemory}!BatchGzip {
+    assert(size_max > size_min);
+    const state = try gpa.create(flate.Compress);
+    errdefer gpa.destroy(state);
+    const window = try gpa.create([flate.max_window_len]u8);
+    errdefer gpa.destroy(window);
+    return .{ .state = state, .window = window, .output = try gpa.alloc(u8, size_max) };
+}
 
-    /// Valid until the next call; null if the body is to be sent uncompressed.
-    pub fn compress(gzip: *BatchGzip, body: []const u8) ?[]const u8 {
-        assert(body.len <= gzip.output.len);
-        if (body.len < size_min) return null;
-        var writer: std.Io.Writer = .fixed(gzip.output[0 .. body.len - 1]);
-        gzip.write(&writer, body) catch return null;
-        const compressed = writer.buffered();
-        if (compressed.len * ratio_max < body.len) return null;
-        return compressed;
-    }
+pub fn deinit(gzip: *BatchGzip, gpa: std.mem.Allocator) void {
+    gpa.free(gzip.output);
+    gpa.destroy(gzip.window);
+    gpa.destroy(gzip.state);
+    gzip.* = undefined;
+}
 
-    fn write(gzip: *BatchGzip, writer: *std.Io.Writer, body: []const u8) std.Io.Writer.Error!void {
-        gzip.state.* = try .init(writer, gzip.window, .gzip, .default);
-        try gzip.state.writer.writeAll(body);
-        try gzip.state.finish();
-    }
-};
+/// Valid until the next call; null if the body is to be sent uncompressed.
+pub fn compress(gzip: *BatchGzip, body: []const u8) ?[]const u8 {
+    assert(body.len <= gzip.output.len);
+    if (body.len < size_min) return null;
+    var writer: std.Io.Writer = .fixed(gzip.output[0 .. body.len - 1]);
+    gzip.write(&writer, body) catch return null;
+    const compressed = writer.buffered();
+    if (compressed.len * ratio_max < body.len) return null;
+    return compressed;
+}
+
+fn write(gzip: *BatchGzip, writer: *std.Io.Writer, body: []const u8) std.Io.Writer.Error!void {
+    gzip.state.* = try .init(writer, gzip.window, .gzip, .default);
+    try gzip.state.writer.writeAll(body);
+    try gzip.state.finish();
+}
 
 const testing = std.testing;
 

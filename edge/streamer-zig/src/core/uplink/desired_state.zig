@@ -4,7 +4,8 @@
 
 const std = @import("std");
 const base = @import("base");
-const SiteEdgesView = @import("../site/edges.zig");
+const key_text = @import("key_text.zig");
+const site_edges = @import("../site/edges.zig");
 const assert = std.debug.assert;
 const Ed25519 = base.Ed25519;
 
@@ -18,15 +19,13 @@ const menus_max = 256;
 pub const menu_entries_max = 16;
 pub const menu_title_size_max = 64;
 const ignored_macs_max = 4096;
-pub const site_edges_max = 16;
-pub const site_edge_subnets_max = 32;
 pub const schedules_max = 256;
 const schedule_instants_max = 1024;
 const state_instants_max = 32_768;
 const state_targets_max = 131_072;
 const rate_per_minute_max = 6000;
 pub const store_jobs_max = 64;
-pub const home_edges_max = 64;
+const home_edges_max = 64;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 
@@ -53,7 +52,7 @@ pub const Manifest = struct {
     counter: u64,
 
     pub fn rootHash(manifest: *const Manifest) [32]u8 {
-        return keyOf(manifest.root) catch unreachable;
+        return key_text.parse(manifest.root) catch unreachable;
     }
 };
 
@@ -141,25 +140,6 @@ pub const Menu = struct {
 /// The boots whose packets are kept.
 pub const Capture = enum { never, failed, always };
 
-pub const SiteEdge = struct {
-    id: base.Uuid,
-    weight: u8,
-    /// `a.b.c.d/n`.
-    subnets: []const []const u8,
-    draining: bool,
-    address: ?base.Ip4 = null,
-    peerPort: ?u16 = null,
-    streamPort: ?u16 = null,
-};
-
-pub const SiteEdges = struct {
-    /// 32 bytes in base64.
-    key: []const u8,
-    /// Like `key`, at most two: the first seals fail-over tickets, both open them.
-    ticketKeys: []const []const u8 = &.{},
-    edges: []const SiteEdge,
-};
-
 pub const PowerOn = struct { id: base.Uuid, deviceId: base.Uuid, mac: base.Mac };
 
 pub const PowerOrderKind = enum { power_off, restart };
@@ -237,7 +217,7 @@ pub const DesiredState = struct {
     menus: []const Menu = &.{},
     ignoredMacs: []const base.Mac = &.{},
     capture: Capture = .failed,
-    siteEdges: ?SiteEdges = null,
+    siteEdges: ?site_edges.Description = null,
     homeEdges: []const WriteOwnerEdge = &.{},
     schedules: []const Schedule = &.{},
     storeJobs: []const StoreJob = &.{},
@@ -396,9 +376,10 @@ fn resolveKey(
     if (statements.len > signing_key_statements_max) return error.EnvelopeMalformed;
     for (statements) |*statement| {
         const organization_id = expected.organization_id orelse return reached;
-        const previous = try keyOf(statement.previousPublicKey);
+        const previous = key_text.parse(statement.previousPublicKey) catch
+            return error.EnvelopeMalformed;
         if (!std.mem.eql(u8, &previous, &reached.key)) continue;
-        const next = try keyOf(statement.publicKey);
+        const next = key_text.parse(statement.publicKey) catch return error.EnvelopeMalformed;
         const public_key = Ed25519.PublicKey.fromBytes(previous) catch
             return error.SignatureInvalid;
         const signature = try signatureOf(statement.signature);
@@ -411,15 +392,6 @@ fn resolveKey(
         reached = .{ .key = next, .id = statement.id };
     }
     return reached;
-}
-
-fn keyOf(text: []const u8) Refusal![32]u8 {
-    var key: [32]u8 = undefined;
-    const decoder = std.base64.standard.Decoder;
-    const size = decoder.calcSizeForSlice(text) catch return error.EnvelopeMalformed;
-    if (size != key.len) return error.EnvelopeMalformed;
-    decoder.decode(&key, text) catch return error.EnvelopeMalformed;
-    return key;
 }
 
 fn signatureOf(text: []const u8) Refusal!Ed25519.Signature {
@@ -459,7 +431,10 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     if (state.menus.len > menus_max) return error.TooLarge;
     for (state.menus) |*menu| try checkMenu(menu);
     if (state.ignoredMacs.len > ignored_macs_max) return error.TooLarge;
-    if (state.siteEdges) |*site| try checkSiteEdges(site);
+    if (state.siteEdges) |*site| site_edges.check(site) catch |err| return switch (err) {
+        error.TooLarge => error.TooLarge,
+        error.Malformed => error.StateMalformed,
+    };
     if (state.homeEdges.len > home_edges_max) return error.TooLarge;
     for (state.devices) |*device|
         if (device.home) |home| if (home >= state.homeEdges.len) return error.StateMalformed;
@@ -483,7 +458,7 @@ fn checkVdisk(vdisk: *const Vdisk) Refusal!void {
     if (vdisk.pending) |pending| if (pending.atUnixMs > number_max) return error.StateMalformed;
     for (vdisk.versions) |*version| if (version.manifest) |manifest| {
         if (manifest.counter > number_max) return error.StateMalformed;
-        _ = keyOf(manifest.root) catch return error.StateMalformed;
+        _ = key_text.parse(manifest.root) catch return error.StateMalformed;
     };
 }
 
@@ -516,12 +491,6 @@ fn checkMenu(menu: *const Menu) Refusal!void {
         for (entry.title) |byte| if (!std.ascii.isPrint(byte)) return error.StateMalformed;
         if (entry.kind == .version and entry.versionId == null) return error.StateMalformed;
     }
-}
-
-fn checkSiteEdges(site: *const SiteEdges) Refusal!void {
-    if (site.edges.len > site_edges_max) return error.TooLarge;
-    for (site.edges) |*edge| if (edge.subnets.len > site_edge_subnets_max) return error.TooLarge;
-    SiteEdgesView.check(site) catch return error.StateMalformed;
 }
 
 test {

@@ -41,10 +41,8 @@ test "random text never crashes the parser" {
     var text: [200]u8 = undefined;
     for (0..2000) |_| {
         const size = prng.below(text.len);
-        for (text[0..size]) |*byte| byte.* = prng.pick(
-            u8,
-            "{}[]\",:payloadsignaturekeyId\\u0001e-9",
-        );
+        for (text[0..size]) |*byte|
+            byte.* = prng.pick(u8, "{}[]\",:payloadsignaturekeyId\\u0001e-9");
         try testing.expect(std.meta.isError(accept(text[0..size])));
     }
 }

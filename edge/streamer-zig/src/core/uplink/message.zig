@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire");
 const desired_state = @import("desired_state.zig");
+const key_text = @import("key_text.zig");
 const store_job = @import("store_job.zig");
 const authenticode = wire.authenticode;
 const boot_program = wire.boot_program;
@@ -13,7 +14,6 @@ const Ed25519 = base.Ed25519;
 const Stringify = std.json.Stringify;
 
 const signature_text_size = 88;
-const key_text_size = 44;
 pub const join_token_size_max = 128;
 /// Bodies except reports, and answers except the state, are below this.
 pub const body_size_max = 16 * 1024;
@@ -52,21 +52,6 @@ pub fn sign(key: Ed25519.KeyPair, facts: Facts) [signature_text_size]u8 {
     return text;
 }
 
-pub fn keyText(key: [32]u8) [key_text_size]u8 {
-    var text: [key_text_size]u8 = undefined;
-    _ = std.base64.standard.Encoder.encode(&text, &key);
-    return text;
-}
-
-pub fn parseKey(text: []const u8) error{InvalidKey}![32]u8 {
-    var key: [32]u8 = undefined;
-    const decoder = std.base64.standard.Decoder;
-    const size = decoder.calcSizeForSlice(text) catch return error.InvalidKey;
-    if (size != key.len) return error.InvalidKey;
-    decoder.decode(&key, text) catch return error.InvalidKey;
-    return key;
-}
-
 /// The version that this edge speaks (VERSIONS.md).
 pub const uplink_version = "4";
 
@@ -74,8 +59,8 @@ pub const key_statements_max = 16;
 
 /// States that one key of an edge follows another, signed by the old one.
 pub const KeyStatement = struct {
-    oldPublicKey: [key_text_size]u8,
-    newPublicKey: [key_text_size]u8,
+    oldPublicKey: [key_text.size]u8,
+    newPublicKey: [key_text.size]u8,
     signature: [signature_text_size]u8,
 };
 
@@ -83,8 +68,8 @@ pub const RotateKeyRequest = struct { version: u8 = 1, statements: []const KeySt
 
 pub fn stateKey(old: Ed25519.KeyPair, edge_id: base.Uuid, new_key: [32]u8) KeyStatement {
     var statement: KeyStatement = .{
-        .oldPublicKey = keyText(old.public_key.toBytes()),
-        .newPublicKey = keyText(new_key),
+        .oldPublicKey = key_text.write(old.public_key.toBytes()),
+        .newPublicKey = key_text.write(new_key),
         .signature = undefined,
     };
     var buffer: [256]u8 = undefined;
@@ -108,7 +93,7 @@ pub fn archName(arch: std.Target.Cpu.Arch) ?[]const u8 {
 pub const EnrolRequest = struct {
     version: u8 = 1,
     joinToken: []const u8,
-    publicKey: [key_text_size]u8,
+    publicKey: [key_text.size]u8,
     agentVersion: []const u8,
     arch: []const u8,
     hostname: base.UntrustedText,

@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const desired_state = @import("desired_state.zig");
+const key_text = @import("key_text.zig");
 const uplink_message = @import("message.zig");
 
 const testing = std.testing;
@@ -57,7 +58,7 @@ test "requests are signed like the golden ones" {
     const key = try Ed25519.KeyPair.generateDeterministic(seed);
     try testing.expectEqualStrings(
         vectors.edgeKey.publicKey,
-        &uplink_message.keyText(key.public_key.toBytes()),
+        &key_text.write(key.public_key.toBytes()),
     );
     try testing.expect(vectors.requests.len >= 5);
     for (vectors.requests) |request| {
@@ -90,7 +91,7 @@ test "states get the verdict of the golden ones" {
     const vectors = parsed.value;
     const expected: desired_state.TrustAnchor = .{
         .edge_id = vectors.edgeId,
-        .signing_key = try uplink_message.parseKey(vectors.organizationKey.publicKey),
+        .signing_key = try key_text.parse(vectors.organizationKey.publicKey),
         .organization_id = vectors.organizationId,
     };
     for (vectors.states) |state| {
@@ -178,7 +179,7 @@ test "a new key of an edge is stated like the golden one" {
     var seed: [32]u8 = undefined;
     _ = try std.fmt.hexToBytes(&seed, vectors.edgeKey.seedHex);
     const key = try Ed25519.KeyPair.generateDeterministic(seed);
-    const next = try uplink_message.parseKey(vectors.newEdgeKey.publicKey);
+    const next = try key_text.parse(vectors.newEdgeKey.publicKey);
     try testing.expectEqualDeep(
         vectors.edgeKeyStatement,
         uplink_message.stateKey(key, vectors.edgeId, next),
@@ -191,7 +192,7 @@ test "the key that statements lead to is returned, and a retired one signs nothi
     const vectors = parsed.value;
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
-    const pinned = try uplink_message.parseKey(vectors.organizationKey.publicKey);
+    const pinned = try key_text.parse(vectors.organizationKey.publicKey);
     var reached: desired_state.VerifiedKey = undefined;
     var expected: desired_state.TrustAnchor = .{
         .edge_id = vectors.edgeId,
@@ -206,7 +207,7 @@ test "the key that statements lead to is returned, and a retired one signs nothi
         if (state.envelope.keys.len < 2 or !std.mem.eql(u8, state.verdict, "accepted")) continue;
         _ = try desired_state.accept(arena.allocator(), text, expected);
         const last = state.envelope.keys[1];
-        try testing.expectEqual(try uplink_message.parseKey(last.publicKey), reached.key);
+        try testing.expectEqual(try key_text.parse(last.publicKey), reached.key);
         try testing.expect(reached.id.?.eql(last.id));
         // Without the organization only the pinned key is accepted.
         expected.organization_id = null;
@@ -248,12 +249,9 @@ test "only a higher pair is accepted" {
     defer parsed.deinit();
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
-    const text = try std.json.Stringify.valueAlloc(
-        arena.allocator(),
-        parsed.value.states[0].envelope,
-        .{},
-    );
-    const key = try uplink_message.parseKey(parsed.value.organizationKey.publicKey);
+    const text =
+        try std.json.Stringify.valueAlloc(arena.allocator(), parsed.value.states[0].envelope, .{});
+    const key = try key_text.parse(parsed.value.organizationKey.publicKey);
     // The golden state is (1, 6).
     const cases = [_]struct { above: desired_state.Pair, taken: bool }{
         .{ .above = .{ .incarnation = 1, .counter = 5 }, .taken = true },

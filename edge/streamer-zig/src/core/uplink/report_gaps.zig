@@ -106,7 +106,9 @@ pub fn ReportGaps(comptime Files: type) type {
             };
             const gap = &gaps.slots[index].?;
             assert(gap.epoch == epoch and (gap.last_seq + 1 == seq or gap.first_seq == seq));
+            assert(gaps.open_index == index);
             gap.last_seq = seq;
+            assert(gap.first_seq <= gap.last_seq);
             gap.last_unix_ms = now_ms;
             gaps.write(files, index);
         }
@@ -128,6 +130,7 @@ pub fn ReportGaps(comptime Files: type) type {
         }
 
         fn write(gaps: *Gaps, files: *Files, index: usize) void {
+            assert(index < gaps.slots.len);
             // A disk that refuses even this loses the count at a restart; until then memory has it.
             files.writeAt(gaps.file, &encode(gaps.slots[index]), index * slot_size) catch {};
         }

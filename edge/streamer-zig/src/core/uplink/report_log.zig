@@ -84,10 +84,8 @@ pub fn ReportLog(comptime Files: type) type {
                 return error.LogUnreadable;
             for (log.segments.items) |segment| {
                 if (segment.epoch > options.epoch) return error.LogFromTheFuture;
-                if (segment.epoch == options.epoch) log.next_seq = @max(
-                    log.next_seq,
-                    segment.last_seq + 1,
-                );
+                if (segment.epoch == options.epoch)
+                    log.next_seq = @max(log.next_seq, segment.last_seq + 1);
             }
             log.next_seq = @max(log.next_seq, log.gaps.lastOf(options.epoch) + 1);
             return log;
@@ -141,6 +139,7 @@ pub fn ReportLog(comptime Files: type) type {
 
         /// A device that is not in the desired state (the JSON of DiscoveredDevices.encode).
         pub fn appendDiscovered(log: *Log, device_json: []const u8) bool {
+            assert(device_json.len <= boot_report.size_max);
             var payload: [report_size_max]u8 = undefined;
             return log.append(std.mem.print(
                 &payload,
@@ -151,6 +150,7 @@ pub fn ReportLog(comptime Files: type) type {
 
         /// Progress of a schedule's run (the JSON of schedule_report.next).
         pub fn appendScheduleRun(log: *Log, run_json: []const u8) bool {
+            assert(run_json.len <= boot_report.size_max);
             var payload: [report_size_max]u8 = undefined;
             return log.append(std.mem.print(
                 &payload,
@@ -188,6 +188,7 @@ pub fn ReportLog(comptime Files: type) type {
         pub fn backlog(log: *Log) u64 {
             log.files.lock();
             defer log.files.unlock();
+            assert(log.segments.items.len <= segments_module.count_max);
             // Losses within a segment are counted with it.
             var total: u64 = 0;
             for (log.segments.items) |segment| {
@@ -250,11 +251,11 @@ pub fn ReportLog(comptime Files: type) type {
                 log.acked_seq = log.firstOf(epoch).? - 1;
             }
             var writer: std.Io.Writer = .fixed(buffer[0..batch_size_max]);
+            assert(epoch <= log.options.epoch);
             const from_seq = log.acked_seq + 1;
-            writer.print(
-                "{{\"bootEpoch\":{d},\"fromSeq\":{d},\"reports\":[",
-                .{ epoch, from_seq },
-            ) catch unreachable;
+            writer.print("{{\"bootEpoch\":{d},\"fromSeq\":{d},\"reports\":[", .{
+                epoch, from_seq,
+            }) catch unreachable;
             const until_seq = try log.writeReports(&writer, epoch, from_seq);
             assert(until_seq >= from_seq);
             writer.writeAll("]}") catch unreachable;
@@ -285,6 +286,7 @@ pub fn ReportLog(comptime Files: type) type {
                 _ = log.segments.orderedRemove(index);
             }
             log.gaps.ack(&log.files, epoch, log.acked_seq);
+            assert(log.segments.items.len <= segments_module.count_max);
         }
 
         /// The API wants `expected_seq` of the epoch being sent. Reports that are no longer here
@@ -294,6 +296,7 @@ pub fn ReportLog(comptime Files: type) type {
             defer log.files.unlock();
             if (epoch != log.sending_epoch or expected_seq == 0) return;
             log.acked_seq = @min(log.acked_seq, expected_seq - 1);
+            assert(log.acked_seq < expected_seq);
         }
 
         fn write(log: *Log, seq: u64, payload: []const u8) bool {
@@ -307,23 +310,21 @@ pub fn ReportLog(comptime Files: type) type {
                 log.files.truncate(log.active.?, segment.size) catch log.closeActive();
                 return false;
             };
+            assert(segment.last_seq < seq);
             segment.size += frame.len;
             segment.last_seq = seq;
             return true;
         }
 
         fn activeSegment(log: *Log, seq: u64, size: usize) ?*Segment {
+            assert(seq < log.next_seq);
             if (log.active != null) {
                 const last = &log.segments.items[log.segments.items.len - 1];
                 if (last.size + size <= log.options.segment_size_max) return last;
                 log.closeActive();
             }
-            const segment: Segment = .{
-                .epoch = log.options.epoch,
-                .first_seq = seq,
-                .last_seq = seq - 1,
-                .size = 0,
-            };
+            const segment: Segment =
+                .{ .epoch = log.options.epoch, .first_seq = seq, .last_seq = seq - 1, .size = 0 };
             if (log.segments.items.len == log.segments.capacity) return null;
             log.active = log.files.make(&segment.name()) catch return null;
             log.segments.appendAssumeCapacity(segment);
@@ -336,6 +337,7 @@ pub fn ReportLog(comptime Files: type) type {
             log.files.sync(file) catch {};
             log.files.close(file);
             log.active = null;
+            assert(log.segments.items.len > 0);
             const last = log.segments.items[log.segments.items.len - 1];
             if (last.last_seq >= last.first_seq) return;
             log.files.delete(&last.name()) catch {};
@@ -376,6 +378,8 @@ pub fn ReportLog(comptime Files: type) type {
             const lost_seq = log.gaps.lastOf(epoch);
             if (lost_seq > batch.until_seq and batch.count < batch_reports_max)
                 batch.writeGap(lost_seq, full);
+            assert(batch.until_seq + 1 >= from_seq);
+            assert(batch.count <= batch_reports_max);
             log.files.syncNames();
             return batch.until_seq;
         }
@@ -433,10 +437,9 @@ pub fn ReportLog(comptime Files: type) type {
             fn writeReport(batch: *BatchWriter, record: record_frame.Record) void {
                 if (record.number > batch.until_seq + 1) batch.writeGap(record.number - 1, full);
                 if (batch.count > 0) batch.writer.writeByte(',') catch unreachable;
-                batch.writer.print(
-                    "{{\"seq\":{d},{s}",
-                    .{ record.number, record.payload[1..] },
-                ) catch unreachable;
+                batch.writer.print("{{\"seq\":{d},{s}", .{
+                    record.number, record.payload[1..],
+                }) catch unreachable;
                 batch.count += 1;
                 batch.until_seq = record.number;
             }
@@ -450,10 +453,9 @@ pub fn ReportLog(comptime Files: type) type {
                     .{ first_seq, last_seq, reason },
                 ) catch unreachable;
                 if (batch.log.gaps.timesOf(batch.epoch, first_seq, last_seq)) |times|
-                    batch.writer.print(
-                        ",\"fromUnixMs\":{d},\"untilUnixMs\":{d}",
-                        .{ times[0], times[1] },
-                    ) catch unreachable;
+                    batch.writer.print(",\"fromUnixMs\":{d},\"untilUnixMs\":{d}", .{
+                        times[0], times[1],
+                    }) catch unreachable;
                 batch.writer.writeByte('}') catch unreachable;
                 batch.count += 1;
                 batch.until_seq = last_seq;

@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const record_frame = @import("record_frame.zig");
+const assert = std.debug.assert;
 
 /// Each start of the edge adds one; those without reports are never created.
 pub const count_max = 4096;
@@ -21,11 +22,9 @@ pub const Segment = struct {
     /// `EPOCH-FIRST_SEQ.log` with leading zeros, so that names sort like segments.
     pub fn name(segment: *const Segment) [name_size]u8 {
         var text: [name_size]u8 = undefined;
-        _ = std.mem.print(
-            &text,
-            "{d:0>20}-{d:0>20}" ++ suffix,
-            .{ segment.epoch, segment.first_seq },
-        ) catch unreachable;
+        _ = std.mem.print(&text, "{d:0>20}-{d:0>20}" ++ suffix, .{
+            segment.epoch, segment.first_seq,
+        }) catch unreachable;
         return text;
     }
 
@@ -34,11 +33,8 @@ pub const Segment = struct {
         if (text.len != name_size or text[digits] != '-') return null;
         if (!std.mem.endsWith(u8, text, suffix)) return null;
         const epoch = std.fmt.parseInt(u64, text[0..digits], 10) catch return null;
-        const first_seq = std.fmt.parseInt(
-            u64,
-            text[digits + 1 ..][0..digits],
-            10,
-        ) catch return null;
+        const first_seq =
+            std.fmt.parseInt(u64, text[digits + 1 ..][0..digits], 10) catch return null;
         if (epoch == 0 or first_seq == 0) return null;
         return .{ .epoch = epoch, .first_seq = first_seq, .last_seq = first_seq - 1, .size = 0 };
     }
@@ -108,6 +104,7 @@ fn measure(
     var reader: Reader(Files) = .{ .files = files, .file = file, .buffer = buffer };
     while (try reader.next()) |record| {
         if (record.number <= segment.last_seq) break;
+        assert(reader.offset > segment.size);
         segment.last_seq = record.number;
         segment.size = reader.offset;
     }

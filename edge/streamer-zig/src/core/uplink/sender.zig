@@ -64,6 +64,7 @@ pub const BackOff = struct {
     /// allows.
     fn hurry(back_off: *BackOff, now_ms: u64) void {
         back_off.not_before_ms = @max(@min(back_off.not_before_ms, now_ms), back_off.requested_ms);
+        assert(back_off.not_before_ms >= back_off.requested_ms);
     }
 
     /// Waits as the API requests, at most `retry_after_most_ms`, plus a random part of up to half
@@ -74,6 +75,7 @@ pub const BackOff = struct {
         back_off.requested_ms = now_ms + requested_ms;
         back_off.not_before_ms =
             @max(back_off.not_before_ms, back_off.requested_ms + random % (requested_ms / 2 + 1));
+        assert(back_off.not_before_ms >= back_off.requested_ms);
     }
 
     /// 1 s doubling to 30 s, of which a random part between half and all, so that edges of one site
@@ -84,6 +86,8 @@ pub const BackOff = struct {
         const half_ms = whole_ms / 2;
         back_off.failures +|= 1;
         back_off.not_before_ms = now_ms + half_ms + random % (half_ms + 1);
+        assert(back_off.failures > 0);
+        assert(back_off.not_before_ms >= now_ms);
     }
 };
 
@@ -125,7 +129,9 @@ pub const Sender = struct {
     }
 
     pub fn heartbeatAnswered(sender: *Sender, now_ms: u64, random: u64, answer: Answer) Effect {
+        assert(!sender.stopped);
         sender.next_heartbeat_ms = now_ms + heartbeat_interval_ms;
+        assert(sender.next_heartbeat_ms > now_ms);
         switch (answer) {
             .ok => {
                 // The API is back: waiting reports are sent at once.
@@ -143,6 +149,7 @@ pub const Sender = struct {
     }
 
     pub fn reportsAnswered(sender: *Sender, now_ms: u64, random: u64, answer: Answer) Effect {
+        assert(!sender.stopped);
         switch (answer) {
             .ok => sender.reports.reset(),
             .nothing => sender.reports.fail(now_ms, random),
@@ -202,6 +209,7 @@ pub const Poller = struct {
         answer: Answer,
         usable: bool,
     ) Effect {
+        assert(!poller.stopped);
         switch (answer) {
             .ok => if (usable) poller.back_off.reset() else poller.back_off.fail(now_ms, random),
             .nothing => poller.back_off.fail(now_ms, random),

@@ -5,7 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const store_job = @import("store_job.zig");
-const uplink_message = @import("message.zig");
+const key_text = @import("key_text.zig");
 const ProfileInventory = @import("../profile/inventory.zig");
 const assert = std.debug.assert;
 
@@ -26,192 +26,180 @@ const check_interval_ms = 7 * std.time.ms_per_day;
 /// When a version was last verified, and the result.
 pub const Check = struct { id: base.Uuid, unixMs: u64, isDamaged: bool };
 
-pub const StoreInventory = struct {
-    versions: []StoredVersion,
-    count: u32 = 0,
-    checks: []Check,
-    check_count: u32 = 0,
-    /// A complete list of the store's versions exists.
-    is_known: bool = false,
-    /// The next version that the message in progress has not included; null: everything known is
-    /// reported.
-    page_from: ?u32 = null,
-    sent_hash: u64 = 0,
-    /// Versions that devices currently write; null: unknown.
-    written: ?Written = null,
-    profiles: ProfileInventory = .{},
+pub const StoreInventory = @This();
 
-    pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!StoreInventory {
-        return .{
-            .versions = try gpa.alloc(StoredVersion, versions_max),
-            .checks = try gpa.alloc(Check, versions_max),
-        };
-    }
+versions: []StoredVersion,
+count: u32 = 0,
+checks: []Check,
+check_count: u32 = 0,
+/// A complete list of the store's versions exists.
+is_known: bool = false,
+/// The next version that the message in progress has not included; null: everything known is
+/// reported.
+page_from: ?u32 = null,
+sent_hash: u64 = 0,
+/// Versions that devices currently write; null: unknown.
+written: ?Written = null,
+profiles: ProfileInventory = .{},
 
-    pub fn deinit(inventory: *StoreInventory, gpa: std.mem.Allocator) void {
-        gpa.free(inventory.versions);
-        gpa.free(inventory.checks);
-        inventory.* = undefined;
-    }
+pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!StoreInventory {
+    return .{
+        .versions = try gpa.alloc(StoredVersion, versions_max),
+        .checks = try gpa.alloc(Check, versions_max),
+    };
+}
 
-    /// Takes a new list of the store's versions; `is_again`: report it even if nothing changed.
-    pub fn set(inventory: *StoreInventory, found: []const StoredVersion, is_again: bool) void {
-        assert(found.len <= versions_max);
-        @memcpy(inventory.versions[0..found.len], found);
-        inventory.count = @intCast(found.len);
-        inventory.is_known = true;
-        var kept: u32 = 0;
-        for (inventory.checks[0..inventory.check_count]) |check|
-            if (inventory.find(check.id) != null) {
-                inventory.checks[kept] = check;
-                kept += 1;
-            };
-        inventory.check_count = kept;
-        // A report in progress starts over: its pages belong to another list.
-        if (is_again or inventory.page_from != null or inventory.hash() != inventory.sent_hash)
-            inventory.page_from = 0;
-    }
+pub fn deinit(inventory: *StoreInventory, gpa: std.mem.Allocator) void {
+    gpa.free(inventory.versions);
+    gpa.free(inventory.checks);
+    inventory.* = undefined;
+}
 
-    /// Boot profiles may have changed; not while pages are sent, which belong to one list.
-    pub fn profilesChanged(inventory: *StoreInventory) void {
-        assert(inventory.page_from == null);
-        if (inventory.is_known and inventory.hash() != inventory.sent_hash) inventory.page_from = 0;
-    }
+/// Takes a new list of the store's versions; `is_again`: report it even if nothing changed.
+pub fn set(inventory: *StoreInventory, found: []const StoredVersion, is_again: bool) void {
+    assert(found.len <= versions_max);
+    @memcpy(inventory.versions[0..found.len], found);
+    inventory.count = @intCast(found.len);
+    inventory.is_known = true;
+    var kept: u32 = 0;
+    for (inventory.checks[0..inventory.check_count]) |check| if (inventory.find(check.id) != null) {
+        inventory.checks[kept] = check;
+        kept += 1;
+    };
+    assert(kept <= inventory.check_count);
+    inventory.check_count = kept;
+    // A report in progress starts over: its pages belong to another list.
+    if (is_again or inventory.page_from != null or inventory.hash() != inventory.sent_hash)
+        inventory.page_from = 0;
+    assert(inventory.check_count <= inventory.checks.len);
+}
 
-    pub fn note(inventory: *StoreInventory, check: Check) void {
-        if (inventory.find(check.id) == null) return;
-        const was_damaged = if (inventory.checkOf(check.id)) |known| known.isDamaged else false;
-        if (inventory.checkOf(check.id)) |known| known.* = check else {
-            if (inventory.check_count == versions_max) return;
-            inventory.checks[inventory.check_count] = check;
-            inventory.check_count += 1;
-        }
-        // The time of a good verification is reported with the next inventory.
-        if (check.isDamaged != was_damaged) inventory.page_from = 0;
-    }
+/// Boot profiles may have changed; not while pages are sent, which belong to one list.
+pub fn profilesChanged(inventory: *StoreInventory) void {
+    assert(inventory.page_from == null);
+    if (inventory.is_known and inventory.hash() != inventory.sent_hash) inventory.page_from = 0;
+}
 
-    fn find(inventory: *const StoreInventory, id: base.Uuid) ?*StoredVersion {
-        for (inventory.versions[0..inventory.count]) |*version|
-            if (version.version_id.eql(id)) return version;
-        return null;
+pub fn note(inventory: *StoreInventory, check: Check) void {
+    if (inventory.find(check.id) == null) return;
+    const was_damaged = if (inventory.checkOf(check.id)) |known| known.isDamaged else false;
+    if (inventory.checkOf(check.id)) |known| known.* = check else {
+        if (inventory.check_count == versions_max) return;
+        inventory.checks[inventory.check_count] = check;
+        inventory.check_count += 1;
     }
+    // The time of a good verification is reported with the next inventory.
+    if (check.isDamaged != was_damaged) inventory.page_from = 0;
+    assert(inventory.check_count <= inventory.checks.len);
+}
 
-    fn checkOf(inventory: *const StoreInventory, id: base.Uuid) ?*Check {
-        for (inventory.checks[0..inventory.check_count]) |*check|
-            if (check.id.eql(id)) return check;
-        return null;
-    }
+fn find(inventory: *const StoreInventory, id: base.Uuid) ?*StoredVersion {
+    for (inventory.versions[0..inventory.count]) |*version|
+        if (version.version_id.eql(id)) return version;
+    return null;
+}
 
-    pub fn damagedCount(inventory: *const StoreInventory) u32 {
-        var count: u32 = 0;
-        for (inventory.versions[0..inventory.count]) |*version|
-            count += @intFromBool(inventory.stateOf(version) == .damaged);
-        return count;
-    }
+fn checkOf(inventory: *const StoreInventory, id: base.Uuid) ?*Check {
+    for (inventory.checks[0..inventory.check_count]) |*check| if (check.id.eql(id)) return check;
+    return null;
+}
 
-    fn stateOf(
-        inventory: *const StoreInventory,
-        version: *const StoredVersion,
-    ) store_job.VersionState {
-        const check = inventory.checkOf(version.version_id) orelse return version.state;
-        return if (check.isDamaged) .damaged else version.state;
-    }
+pub fn damagedCount(inventory: *const StoreInventory) u32 {
+    var count: u32 = 0;
+    for (inventory.versions[0..inventory.count]) |*version|
+        count += @intFromBool(inventory.stateOf(version) == .damaged);
+    return count;
+}
 
-    fn isWritten(inventory: *const StoreInventory, version: *const StoredVersion) ?bool {
-        if (!version.is_layer) return null;
-        const written = if (inventory.written) |*known| known else return null;
-        for (written.constSlice()) |id| if (id.eql(version.version_id)) return true;
-        return if (written.count == written_max) null else false;
-    }
+fn stateOf(inventory: *const StoreInventory, version: *const StoredVersion) store_job.VersionState {
+    const check = inventory.checkOf(version.version_id) orelse return version.state;
+    return if (check.isDamaged) .damaged else version.state;
+}
 
-    /// Returns the version that was never verified, or longest ago, if that is long enough; null:
-    /// none is due.
-    pub fn nextToCheck(inventory: *const StoreInventory, unix_ms: u64) ?base.Uuid {
-        var due: ?base.Uuid = null;
-        var due_ms: u64 = unix_ms -| check_interval_ms;
-        for (inventory.versions[0..inventory.count]) |*version| {
-            if (version.state != .present or version.is_layer) continue;
-            const check = inventory.checkOf(version.version_id) orelse return version.version_id;
-            // The clock was set back.
-            const at_ms = if (check.unixMs > unix_ms) 0 else check.unixMs;
-            if (at_ms >= due_ms) continue;
-            due = version.version_id;
-            due_ms = at_ms;
-        }
-        return due;
-    }
+fn isWritten(inventory: *const StoreInventory, version: *const StoredVersion) ?bool {
+    if (!version.is_layer) return null;
+    const written = if (inventory.written) |*known| known else return null;
+    for (written.constSlice()) |id| if (id.eql(version.version_id)) return true;
+    return if (written.count == written_max) null else false;
+}
 
-    fn hash(inventory: *const StoreInventory) u64 {
-        var sum: std.hash.Wyhash = .init(1);
-        for (inventory.versions[0..inventory.count]) |*version| {
-            sum.update(&version.version_id.bytes);
-            sum.update(@tagName(inventory.stateOf(version)));
-            if (version.root) |*root| sum.update(root);
-            sum.update(&.{
-                @intFromBool(version.is_layer),
-                if (inventory.isWritten(version)) |known| @intFromBool(known) else 2,
-            });
-            for ([_]u64{
-                version.own_bytes,
-                version.shared_bytes,
-                version.reclaimable_bytes,
-            }) |size| sum.update(std.mem.asBytes(&size));
-            inventory.profiles.hashInto(&sum, version.version_id);
-        }
-        return sum.final();
+/// Returns the version that was never verified, or longest ago, if that is long enough; null:
+/// none is due.
+pub fn nextToCheck(inventory: *const StoreInventory, unix_ms: u64) ?base.Uuid {
+    var due: ?base.Uuid = null;
+    var due_ms: u64 = unix_ms -| check_interval_ms;
+    for (inventory.versions[0..inventory.count]) |*version| {
+        if (version.state != .present or version.is_layer) continue;
+        const check = inventory.checkOf(version.version_id) orelse return version.version_id;
+        // The clock was set back.
+        const at_ms = if (check.unixMs > unix_ms) 0 else check.unixMs;
+        if (at_ms >= due_ms) continue;
+        due = version.version_id;
+        due_ms = at_ms;
     }
+    return due;
+}
 
-    /// Writes the member `inventory` of a message: the next page. Only if `page_from` is set.
-    pub fn writePage(
-        inventory: *const StoreInventory,
-        writer: *std.Io.Writer,
-        scan: u64,
-    ) std.Io.Writer.Error!void {
-        const from = inventory.page_from.?;
-        const until = @min(from + page_max, inventory.count);
-        try writer.print(
-            "\"inventory\":{{\"scan\":{d},\"isLast\":{},\"versions\":[",
-            .{ scan, until == inventory.count },
-        );
-        for (inventory.versions[from..until], 0..) |*version, index| {
-            if (index > 0) try writer.writeByte(',');
-            try writer.print(
-                "{{\"versionId\":\"{f}\",\"state\":\"{t}\"",
-                .{ version.version_id, inventory.stateOf(version) },
-            );
-            if (version.root) |root|
-                try writer.print(",\"root\":\"{s}\"", .{&uplink_message.keyText(root)});
-            if (version.image) |*image| try writeImage(writer, image);
-            if (version.is_layer) try writer.writeAll(",\"isLayer\":true");
-            if (inventory.isWritten(version)) |known|
-                try writer.print(",\"isWritten\":{}", .{known});
-            try writer.print(",\"ownBytes\":{d},\"sharedBytes\":{d},\"reclaimableBytes\":{d}", .{
-                version.own_bytes, version.shared_bytes, version.reclaimable_bytes,
-            });
-            if (inventory.checkOf(version.version_id)) |check| if (!check.isDamaged)
-                try writer.print(",\"checkedUnixMs\":{d}", .{check.unixMs});
-            try inventory.profiles.write(writer, version.version_id);
-            try writer.writeByte('}');
-        }
-        try writer.writeAll("]},");
+fn hash(inventory: *const StoreInventory) u64 {
+    var sum: std.hash.Wyhash = .init(1);
+    for (inventory.versions[0..inventory.count]) |*version| {
+        sum.update(&version.version_id.bytes);
+        sum.update(@tagName(inventory.stateOf(version)));
+        if (version.root) |*root| sum.update(root);
+        sum.update(&.{
+            @intFromBool(version.is_layer),
+            if (inventory.isWritten(version)) |known| @intFromBool(known) else 2,
+        });
+        for ([_]u64{ version.own_bytes, version.shared_bytes, version.reclaimable_bytes }) |size|
+            sum.update(std.mem.asBytes(&size));
+        inventory.profiles.hashInto(&sum, version.version_id);
     }
+    return sum.final();
+}
 
-    /// The page was accepted.
-    pub fn onPageSent(inventory: *StoreInventory) void {
-        const until = inventory.page_from.? + page_max;
-        inventory.page_from = if (until < inventory.count) until else null;
-        if (inventory.page_from == null) inventory.sent_hash = inventory.hash();
+/// Writes the member `inventory` of a message: the next page. Only if `page_from` is set.
+pub fn writePage(
+    inventory: *const StoreInventory,
+    writer: *std.Io.Writer,
+    scan: u64,
+) std.Io.Writer.Error!void {
+    const from = inventory.page_from.?;
+    const until = @min(from + page_max, inventory.count);
+    try writer.print("\"inventory\":{{\"scan\":{d},\"isLast\":{},\"versions\":[", .{
+        scan, until == inventory.count,
+    });
+    for (inventory.versions[from..until], 0..) |*version, index| {
+        if (index > 0) try writer.writeByte(',');
+        try writer.print("{{\"versionId\":\"{f}\",\"state\":\"{t}\"", .{
+            version.version_id, inventory.stateOf(version),
+        });
+        if (version.root) |root| try writer.print(",\"root\":\"{s}\"", .{&key_text.write(root)});
+        if (version.image) |*image| try writeImage(writer, image);
+        if (version.is_layer) try writer.writeAll(",\"isLayer\":true");
+        if (inventory.isWritten(version)) |known| try writer.print(",\"isWritten\":{}", .{known});
+        try writer.print(",\"ownBytes\":{d},\"sharedBytes\":{d},\"reclaimableBytes\":{d}", .{
+            version.own_bytes, version.shared_bytes, version.reclaimable_bytes,
+        });
+        if (inventory.checkOf(version.version_id)) |check| if (!check.isDamaged)
+            try writer.print(",\"checkedUnixMs\":{d}", .{check.unixMs});
+        try inventory.profiles.write(writer, version.version_id);
+        try writer.writeByte('}');
     }
-};
+    try writer.writeAll("]},");
+}
+
+/// The page was accepted.
+pub fn onPageSent(inventory: *StoreInventory) void {
+    const until = inventory.page_from.? + page_max;
+    inventory.page_from = if (until < inventory.count) until else null;
+    if (inventory.page_from == null) inventory.sent_hash = inventory.hash();
+}
 
 fn writeImage(writer: *std.Io.Writer, image: *const store_job.Image) std.Io.Writer.Error!void {
     try writer.print(
         ",\"image\":{{\"name\":{f},\"sizeBytes\":{d},\"createdUnixMs\":{d},\"hasKernel\":{}",
         .{
-            std.json.fmt(
-                image.name.slice(),
-                .{},
-            ),
+            std.json.fmt(image.name.slice(), .{}),
             image.size_bytes,
             image.created_unix_ms,
             image.has_kernel,
@@ -224,7 +212,7 @@ fn writeImage(writer: *std.Io.Writer, image: *const store_job.Image) std.Io.Writ
 
 pub fn writeFacts(writer: *std.Io.Writer, facts: *const StoreFacts) std.Io.Writer.Error!void {
     try writer.print("\"store\":{{\"id\":\"{f}\",\"publicKey\":\"{s}\",\"format\":{d}", .{
-        facts.id, &uplink_message.keyText(facts.public_key), facts.format,
+        facts.id, &key_text.write(facts.public_key), facts.format,
     });
     if (facts.problem.size > 0)
         try writer.print(",\"problem\":{f}", .{std.json.fmt(facts.problem.slice(), .{})});

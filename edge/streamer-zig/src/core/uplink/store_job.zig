@@ -6,25 +6,24 @@
 const std = @import("std");
 const base = @import("base");
 const desired_state = @import("desired_state.zig");
-const uplink_message = @import("message.zig");
+const key_text = @import("key_text.zig");
 const assert = std.debug.assert;
 
 pub const Order = desired_state.StoreJob;
 
 /// The kinds that this edge announces to the control plane.
-pub const Kind =
-    enum {
-        seal,
-        merge,
-        import,
-        verify,
-        gc,
-        delete,
-        drop_layer,
-        clear_profile,
-        release_home,
-        adopt,
-    };
+pub const Kind = enum {
+    seal,
+    merge,
+    import,
+    verify,
+    gc,
+    delete,
+    drop_layer,
+    clear_profile,
+    release_home,
+    adopt,
+};
 
 pub const message_size_max = 256;
 /// Of a path below the store's directory.
@@ -64,6 +63,7 @@ pub const Arguments = struct {
         arguments.words[arguments.count] = @ptrCast(arguments.buffer[arguments.size..].ptr);
         arguments.count += 1;
         arguments.size += @intCast(writer.end);
+        assert(arguments.size <= buffer_size);
     }
 
     fn addOption(
@@ -92,8 +92,25 @@ pub fn write(
 ) ?[]const u8 {
     const kind = std.meta.stringToEnum(Kind, order.kind) orelse
         return "this edge does not do work of this kind; another version of it may";
-    const makes = kind == .seal or kind == .merge or kind == .import;
-    if (makes) {
+    if (problemOf(order, kind)) |problem| return problem;
+    begin(arguments, program, switch (kind) {
+        .drop_layer => "drop-cache",
+        .clear_profile => "profile",
+        // A version describes itself; the job only has to verify and report it.
+        .adopt => "verify",
+        else => @tagName(kind),
+    }, store_path);
+    addOptions(arguments, order, kind);
+    assert(arguments.count > 0);
+    return null;
+}
+
+fn makesVersion(kind: Kind) bool {
+    return kind == .seal or kind == .merge or kind == .import;
+}
+
+fn problemOf(order: *const Order, kind: Kind) ?[]const u8 {
+    if (makesVersion(kind)) {
         const number = order.number orelse
             return "it does not say which number the version is to have";
         if (number == 0 or number > std.math.maxInt(u32)) return "no version can have its number";
@@ -130,13 +147,12 @@ pub fn write(
     }
     for ([_]?[]const u8{ order.kernelPath, order.initrdPath }) |path|
         if (path) |given| if (pathProblem(given)) |problem| return problem;
-    begin(arguments, program, switch (kind) {
-        .drop_layer => "drop-cache",
-        .clear_profile => "profile",
-        // A version describes itself; the job only has to verify and report it.
-        .adopt => "verify",
-        else => @tagName(kind),
-    }, store_path);
+    return null;
+}
+
+fn addOptions(arguments: *Arguments, order: *const Order, kind: Kind) void {
+    assert(arguments.count > 0);
+    assert(problemOf(order, kind) == null);
     switch (kind) {
         .gc, .verify, .adopt, .clear_profile => {},
         else => arguments.add("--again", .{}),
@@ -169,8 +185,7 @@ pub fn write(
             writeBoot(arguments, order);
         },
     }
-    if (makes) arguments.addOption("number", "{d}", order.number);
-    return null;
+    if (makesVersion(kind)) arguments.addOption("number", "{d}", order.number);
 }
 
 /// Each queue runs one job at a time, in parallel with the other's: jobs that read whole images,
@@ -198,6 +213,7 @@ pub fn layerOf(order: *const Order) ?base.Uuid {
 }
 
 fn writeBoot(arguments: *Arguments, order: *const Order) void {
+    assert(arguments.count > 0);
     arguments.addOption("kernel", "{s}", order.kernelPath);
     arguments.addOption("initrd", "{s}", order.initrdPath);
     // Empty: the default of the kernel.
@@ -234,6 +250,7 @@ pub fn writeCheck(
     begin(arguments, program, "verify", store_path);
     arguments.addOption("version", "{f}", @as(?base.Uuid, version_id));
     arguments.add("--idle", .{});
+    assert(arguments.count <= Arguments.words_max);
 }
 
 fn begin(
@@ -362,7 +379,7 @@ pub fn parse(text: []const u8) ?OutputEvent {
     }
     if (line.problem != null) return .{ .damaged = stored.version_id };
     const manifest = line.manifest orelse return null;
-    stored.root = uplink_message.parseKey(manifest.root) catch return null;
+    stored.root = key_text.parse(manifest.root) catch return null;
     var made: Made = .empty;
     writeMade(&made, &.{
         .versionId = stored.version_id,
@@ -428,7 +445,7 @@ pub fn withoutPath(message: Message, path: []const u8) Message {
 
 /// Checked here, since it is forwarded unchanged.
 fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
-    _ = uplink_message.parseKey(given.root) catch return error.Malformed;
+    _ = key_text.parse(given.root) catch return error.Malformed;
     if (given.counter > number_max or given.sizeBytes == 0 or given.sizeBytes > number_max)
         return error.Malformed;
     if (given.commandLine) |text|
@@ -444,6 +461,7 @@ fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
     std.json.Stringify.value(given, .{ .emit_null_optional_fields = false }, &writer) catch
         return error.Malformed;
     into.count = @intCast(writer.end);
+    assert(into.count <= made_size_max);
 }
 
 const testing = std.testing;

@@ -42,242 +42,240 @@ pub const Job = struct {
     }
 };
 
-pub const StoreJobs = struct {
-    jobs: base.BoundedArray(Job, jobs_max) = .empty,
-    /// A result differs from the one on disk.
-    is_end_changed: bool = false,
-    /// A job has started, made a step or ended since the last message.
-    is_urgent: bool = false,
+pub const StoreJobs = @This();
 
-    pub const jobs_max = desired_state.store_jobs_max;
-    /// Further ones are sent with the next message.
-    const told_max = 32;
-    /// Size of a report: less than 512 bytes around its message and the created version.
-    const report_size_max = 512 + 2 * store_job.message_size_max + store_job.made_size_max;
-    const untold_size_max = told_max * report_size_max;
-    pub const over_size_max = jobs_max * report_size_max;
+jobs: base.BoundedArray(Job, jobs_max) = .empty,
+/// A result differs from the one on disk.
+is_end_changed: bool = false,
+/// A job has started, made a step or ended since the last message.
+is_urgent: bool = false,
 
-    /// Takes the jobs of the desired state. One that is no longer listed is forgotten, even if it
-    /// runs.
-    pub fn update(jobs: *StoreJobs, orders: []const Order) void {
-        for (jobs.jobs.slice()) |*job| job.is_ordered = false;
-        for (orders) |*order| if (jobs.find(order.id)) |job| {
-            job.is_ordered = true;
-            job.queue = store_job.queueOf(order);
-        };
-        var kept: u32 = 0;
-        for (jobs.jobs.slice()) |*job| {
-            if (job.is_ordered) {
-                jobs.jobs.buffer[kept] = job.*;
-                kept += 1;
-            } else if (job.isOver()) jobs.is_end_changed = true;
-        }
-        jobs.jobs.count = kept;
-        for (orders) |*order| if (jobs.find(order.id) == null)
-            jobs.jobs.append(.{ .id = order.id, .queue = store_job.queueOf(order) }) catch break;
-    }
+pub const jobs_max = desired_state.store_jobs_max;
+/// Further ones are sent with the next message.
+const told_max = 32;
+/// Size of a report: less than 512 bytes around its message and the created version.
+const report_size_max = 512 + 2 * store_job.message_size_max + store_job.made_size_max;
+const untold_size_max = told_max * report_size_max;
+pub const over_size_max = jobs_max * report_size_max;
 
-    /// Returns the job to start in this queue, in the control plane's order; null: none, or one is
-    /// running.
-    pub fn next(jobs: *StoreJobs, queue: Queue, orders: []const Order, now_ms: u64) ?base.Uuid {
-        if (jobs.running(queue) != null) return null;
-        for (orders) |*order| if (jobs.find(order.id)) |job|
-            if (job.queue == queue and job.stage == .waiting and now_ms >= job.not_before_ms)
-                return job.id;
-        return null;
-    }
-
-    /// A running job is started again later; `why`: who holds the lock.
-    pub fn postpone(jobs: *StoreJobs, id: base.Uuid, now_ms: u64, why: store_job.Message) void {
-        const job = jobs.find(id) orelse return;
-        assert(job.stage == .running);
-        job.stage = .waiting;
-        job.not_before_ms = now_ms + busy_interval_ms;
-        if (std.mem.eql(u8, job.message.constSlice(), why.constSlice())) return;
-        job.message = why;
-        job.has_update = true;
-        jobs.is_urgent = true;
-    }
-
-    pub fn begin(jobs: *StoreJobs, id: base.Uuid) void {
-        const job = jobs.find(id).?;
-        assert(job.stage == .waiting);
-        assert(jobs.running(job.queue) == null);
-        job.stage = .running;
-        // The reason is reported until it makes progress.
-        if (job.not_before_ms > 0) return;
-        job.has_update = true;
-        jobs.is_urgent = true;
-    }
-
-    /// Progress of a running job.
-    pub fn progress(jobs: *StoreJobs, id: base.Uuid, done_bytes: u64, total_bytes: u64) void {
-        const job = jobs.find(id) orelse return;
-        assert(job.stage == .running);
-        job.has_update = job.has_update or done_bytes != job.done_bytes or
-            total_bytes != job.total_bytes;
-        if (job.done_bytes == 0 and done_bytes > 0) jobs.is_urgent = true;
-        job.done_bytes = done_bytes;
-        job.total_bytes = total_bytes;
-        job.message = .empty;
-    }
-
-    pub const End = union(enum) { done: store_job.Made, failed: store_job.Message };
-
-    /// End of a running job, or of one that could not start.
-    pub fn end(jobs: *StoreJobs, id: base.Uuid, how: End) void {
-        const job = jobs.find(id) orelse return;
-        assert(!job.isOver());
-        switch (how) {
-            .done => |made| {
-                job.stage = .done;
-                job.made = made;
-                job.message = .empty;
-            },
-            .failed => |message| {
-                job.stage = .failed;
-                job.message = message;
-            },
-        }
-        job.has_update = true;
-        jobs.is_end_changed = true;
-        jobs.is_urgent = true;
-    }
-
-    pub fn running(jobs: *StoreJobs, queue: Queue) ?*Job {
-        for (jobs.jobs.slice()) |*job| if (job.stage == .running and job.queue == queue) return job;
-        return null;
-    }
-
-    /// Tells whether the result of a process is still wanted.
-    pub fn isRunning(jobs: *StoreJobs, id: base.Uuid) bool {
-        const job = jobs.find(id) orelse return false;
-        return job.stage == .running;
-    }
-
-    pub fn find(jobs: *StoreJobs, id: base.Uuid) ?*Job {
-        for (jobs.jobs.slice()) |*job| if (job.id.eql(id)) return job;
-        return null;
-    }
-
-    /// Tells whether a message is due, given the time since the last one.
-    pub fn isDue(jobs: *const StoreJobs, since_ms: u64) bool {
-        if (jobs.is_urgent) return true;
-        if (since_ms < progress_interval_ms) return false;
-        for (jobs.jobs.constSlice()) |*job| if (isReportable(job)) return true;
-        return false;
-    }
-
-    /// Unsettled ends are reported repeatedly, and changes once.
-    fn isReportable(job: *const Job) bool {
-        return switch (job.stage) {
-            .waiting, .running => job.has_update,
-            .done, .failed => !job.is_settled,
-        };
-    }
-
-    const Which = enum { unreported, over };
-
-    /// Writes a JSON array of `storeJobReport`.
-    pub fn writeReports(
-        jobs: *const StoreJobs,
-        writer: *std.Io.Writer,
-        which: Which,
-    ) std.Io.Writer.Error!void {
-        try writer.writeByte('[');
-        var count: u32 = 0;
-        for (jobs.jobs.constSlice()) |*job| {
-            const is_wanted = switch (which) {
-                .unreported => isReportable(job),
-                .over => job.isOver(),
-            };
-            if (!is_wanted) continue;
-            if (which == .unreported and count == told_max) break;
-            if (count > 0) try writer.writeByte(',');
-            count += 1;
-            // A waiting job with something to report was started before.
-            const state: Stage = if (job.stage == .waiting) .running else job.stage;
-            try writer.print(
-                "{{\"id\":\"{f}\",\"state\":\"{t}\",\"progressBytes\":{d},\"totalBytes\":{d}",
-                .{
-                    job.id, state, job.done_bytes, job.total_bytes,
-                },
-            );
-            if (job.message.count > 0) try writer.print(",\"message\":{f}", .{
-                std.json.fmt(job.message.constSlice(), .{}),
-            });
-            if (job.made.count > 0) try writer.print(",\"made\":{s}", .{job.made.constSlice()});
-            try writer.writeByte('}');
-        }
-        try writer.writeByte(']');
-    }
-
-    /// The message with `writeReports` was accepted; `settled`: the reports that the control plane
-    /// has stored. A running one among them is abandoned: the control plane does not know it, or
-    /// knows its end.
-    pub fn onReported(jobs: *StoreJobs, settled: []const base.Uuid) void {
-        jobs.is_urgent = false;
-        for (jobs.jobs.slice()) |*job| job.has_update = false;
-        for (settled) |id| {
-            const job = jobs.find(id) orelse continue;
-            if (job.isOver()) job.is_settled = true;
-            if (job.stage == .running) jobs.abandon(job);
-        }
-    }
-
-    /// No process works on it any more; the order stands, unless it is gone.
-    fn abandon(jobs: *StoreJobs, job: *Job) void {
-        job.* = .{
-            .id = job.id,
-            .queue = job.queue,
-            .stage = .failed,
-            .message = store_job.messageOf("cancelled"),
-            .is_ordered = job.is_ordered,
-            .is_settled = true,
-        };
-        jobs.is_end_changed = true;
-    }
-
-    const JournalEntry = struct {
-        id: base.Uuid,
-        state: enum { done, failed },
-        progressBytes: u64,
-        totalBytes: u64,
-        message: []const u8 = "",
-        made: ?std.json.Value = null,
+/// Takes the jobs of the desired state. One that is no longer listed is forgotten, even if it
+/// runs.
+pub fn update(jobs: *StoreJobs, orders: []const Order) void {
+    for (jobs.jobs.slice()) |*job| job.is_ordered = false;
+    for (orders) |*order| if (jobs.find(order.id)) |job| {
+        job.is_ordered = true;
+        job.queue = store_job.queueOf(order);
     };
-
-    /// Restores the output of `writeReports(.over)` of an earlier process. An unreadable job is
-    /// executed again, which is harmless.
-    pub fn restore(
-        jobs: *StoreJobs,
-        arena: std.mem.Allocator,
-        text: []const u8,
-    ) error{Malformed}!void {
-        const kept = std.json.parseFromSliceLeaky([]const JournalEntry, arena, text, .{
-            .ignore_unknown_fields = true,
-        }) catch
-            return error.Malformed;
-        if (kept.len > jobs_max) return error.Malformed;
-        for (kept) |*entry| {
-            if (jobs.find(entry.id) != null) continue;
-            var job: Job = .{
-                .id = entry.id,
-                .stage = if (entry.state == .done) .done else .failed,
-                .done_bytes = entry.progressBytes,
-                .total_bytes = entry.totalBytes,
-                .message = store_job.messageOf(entry.message),
-            };
-            if (entry.made) |made| {
-                var line: [store_job.line_size_max]u8 = undefined;
-                var writer: std.Io.Writer = .fixed(&line);
-                writer.print("{f}", .{std.json.fmt(made, .{})}) catch return error.Malformed;
-                job.made = try store_job.parseMade(writer.buffered());
-            }
-            jobs.jobs.appendAssumeCapacity(job);
-        }
+    var kept: u32 = 0;
+    for (jobs.jobs.slice()) |*job| {
+        if (job.is_ordered) {
+            jobs.jobs.buffer[kept] = job.*;
+            kept += 1;
+        } else if (job.isOver()) jobs.is_end_changed = true;
     }
+    assert(kept <= jobs.jobs.count);
+    jobs.jobs.count = kept;
+    for (orders) |*order| if (jobs.find(order.id) == null)
+        jobs.jobs.append(.{ .id = order.id, .queue = store_job.queueOf(order) }) catch break;
+    assert(jobs.jobs.count <= jobs_max);
+}
+
+/// Returns the job to start in this queue, in the control plane's order; null: none, or one is
+/// running.
+pub fn next(jobs: *StoreJobs, queue: Queue, orders: []const Order, now_ms: u64) ?base.Uuid {
+    if (jobs.running(queue) != null) return null;
+    for (orders) |*order| if (jobs.find(order.id)) |job|
+        if (job.queue == queue and job.stage == .waiting and now_ms >= job.not_before_ms)
+            return job.id;
+    return null;
+}
+
+/// A running job is started again later; `why`: who holds the lock.
+pub fn postpone(jobs: *StoreJobs, id: base.Uuid, now_ms: u64, why: store_job.Message) void {
+    const job = jobs.find(id) orelse return;
+    assert(job.stage == .running);
+    job.stage = .waiting;
+    job.not_before_ms = now_ms + busy_interval_ms;
+    if (std.mem.eql(u8, job.message.constSlice(), why.constSlice())) return;
+    job.message = why;
+    job.has_update = true;
+    jobs.is_urgent = true;
+}
+
+pub fn begin(jobs: *StoreJobs, id: base.Uuid) void {
+    const job = jobs.find(id).?;
+    assert(job.stage == .waiting);
+    assert(jobs.running(job.queue) == null);
+    job.stage = .running;
+    // The reason is reported until it makes progress.
+    if (job.not_before_ms > 0) return;
+    job.has_update = true;
+    jobs.is_urgent = true;
+}
+
+/// Progress of a running job.
+pub fn progress(jobs: *StoreJobs, id: base.Uuid, done_bytes: u64, total_bytes: u64) void {
+    const job = jobs.find(id) orelse return;
+    assert(job.stage == .running);
+    job.has_update = job.has_update or done_bytes != job.done_bytes or
+        total_bytes != job.total_bytes;
+    if (job.done_bytes == 0 and done_bytes > 0) jobs.is_urgent = true;
+    job.done_bytes = done_bytes;
+    job.total_bytes = total_bytes;
+    job.message = .empty;
+}
+
+pub const End = union(enum) { done: store_job.Made, failed: store_job.Message };
+
+/// End of a running job, or of one that could not start.
+pub fn end(jobs: *StoreJobs, id: base.Uuid, how: End) void {
+    const job = jobs.find(id) orelse return;
+    assert(!job.isOver());
+    switch (how) {
+        .done => |made| {
+            job.stage = .done;
+            job.made = made;
+            job.message = .empty;
+        },
+        .failed => |message| {
+            job.stage = .failed;
+            job.message = message;
+        },
+    }
+    job.has_update = true;
+    jobs.is_end_changed = true;
+    jobs.is_urgent = true;
+}
+
+pub fn running(jobs: *StoreJobs, queue: Queue) ?*Job {
+    for (jobs.jobs.slice()) |*job| if (job.stage == .running and job.queue == queue) return job;
+    return null;
+}
+
+/// Tells whether the result of a process is still wanted.
+pub fn isRunning(jobs: *StoreJobs, id: base.Uuid) bool {
+    const job = jobs.find(id) orelse return false;
+    return job.stage == .running;
+}
+
+pub fn find(jobs: *StoreJobs, id: base.Uuid) ?*Job {
+    for (jobs.jobs.slice()) |*job| if (job.id.eql(id)) return job;
+    return null;
+}
+
+/// Tells whether a message is due, given the time since the last one.
+pub fn isDue(jobs: *const StoreJobs, since_ms: u64) bool {
+    if (jobs.is_urgent) return true;
+    if (since_ms < progress_interval_ms) return false;
+    for (jobs.jobs.constSlice()) |*job| if (isReportable(job)) return true;
+    return false;
+}
+
+/// Unsettled ends are reported repeatedly, and changes once.
+fn isReportable(job: *const Job) bool {
+    return switch (job.stage) {
+        .waiting, .running => job.has_update,
+        .done, .failed => !job.is_settled,
+    };
+}
+
+const Which = enum { unreported, over };
+
+/// Writes a JSON array of `storeJobReport`.
+pub fn writeReports(
+    jobs: *const StoreJobs,
+    writer: *std.Io.Writer,
+    which: Which,
+) std.Io.Writer.Error!void {
+    try writer.writeByte('[');
+    var count: u32 = 0;
+    for (jobs.jobs.constSlice()) |*job| {
+        const is_wanted = switch (which) {
+            .unreported => isReportable(job),
+            .over => job.isOver(),
+        };
+        if (!is_wanted) continue;
+        if (which == .unreported and count == told_max) break;
+        if (count > 0) try writer.writeByte(',');
+        count += 1;
+        // A waiting job with something to report was started before.
+        const state: Stage = if (job.stage == .waiting) .running else job.stage;
+        try writer.print(
+            "{{\"id\":\"{f}\",\"state\":\"{t}\",\"progressBytes\":{d},\"totalBytes\":{d}",
+            .{ job.id, state, job.done_bytes, job.total_bytes },
+        );
+        if (job.message.count > 0)
+            try writer.print(",\"message\":{f}", .{std.json.fmt(job.message.constSlice(), .{})});
+        if (job.made.count > 0) try writer.print(",\"made\":{s}", .{job.made.constSlice()});
+        try writer.writeByte('}');
+    }
+    try writer.writeByte(']');
+}
+
+/// The message with `writeReports` was accepted; `settled`: the reports that the control plane
+/// has stored. A running one among them is abandoned: the control plane does not know it, or
+/// knows its end.
+pub fn onReported(jobs: *StoreJobs, settled: []const base.Uuid) void {
+    assert(jobs.jobs.count <= jobs_max);
+    jobs.is_urgent = false;
+    for (jobs.jobs.slice()) |*job| job.has_update = false;
+    for (settled) |id| {
+        const job = jobs.find(id) orelse continue;
+        if (job.isOver()) job.is_settled = true;
+        if (job.stage == .running) jobs.abandon(job);
+    }
+}
+
+/// No process works on it any more; the order stands, unless it is gone.
+fn abandon(jobs: *StoreJobs, job: *Job) void {
+    assert(job.stage == .running);
+    job.* = .{
+        .id = job.id,
+        .queue = job.queue,
+        .stage = .failed,
+        .message = store_job.messageOf("cancelled"),
+        .is_ordered = job.is_ordered,
+        .is_settled = true,
+    };
+    jobs.is_end_changed = true;
+}
+
+const JournalEntry = struct {
+    id: base.Uuid,
+    state: enum { done, failed },
+    progressBytes: u64,
+    totalBytes: u64,
+    message: []const u8 = "",
+    made: ?std.json.Value = null,
 };
+
+/// Restores the output of `writeReports(.over)` of an earlier process. An unreadable job is
+/// executed again, which is harmless.
+pub fn restore(jobs: *StoreJobs, arena: std.mem.Allocator, text: []const u8) error{Malformed}!void {
+    const kept = std.json.parseFromSliceLeaky([]const JournalEntry, arena, text, .{
+        .ignore_unknown_fields = true,
+    }) catch
+        return error.Malformed;
+    if (kept.len > jobs_max) return error.Malformed;
+    for (kept) |*entry| {
+        if (jobs.find(entry.id) != null) continue;
+        var job: Job = .{
+            .id = entry.id,
+            .stage = if (entry.state == .done) .done else .failed,
+            .done_bytes = entry.progressBytes,
+            .total_bytes = entry.totalBytes,
+            .message = store_job.messageOf(entry.message),
+        };
+        if (entry.made) |made| {
+            var line: [store_job.line_size_max]u8 = undefined;
+            var writer: std.Io.Writer = .fixed(&line);
+            writer.print("{f}", .{std.json.fmt(made, .{})}) catch return error.Malformed;
+            job.made = try store_job.parseMade(writer.buffered());
+        }
+        assert(job.isOver());
+        jobs.jobs.appendAssumeCapacity(job);
+    }
+}
 
 const testing = std.testing;
 

@@ -11,7 +11,7 @@ const interfaces = @import("interfaces.zig");
 const local_files = @import("local_files.zig");
 const ports = @import("ports.zig");
 const rights = @import("rights.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 
 const output_size_max = 64 * 1024;
 

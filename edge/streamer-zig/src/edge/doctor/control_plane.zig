@@ -7,7 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const host = @import("host");
 const small_files = @import("small_files.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 const linux = std.os.linux;
 
 const timeout_ms = 10_000;
@@ -41,9 +41,7 @@ pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?
         host.data_dir.Identity,
         findings.arena,
         identity_text,
-        .{
-            .ignore_unknown_fields = true,
-        },
+        .{ .ignore_unknown_fields = true },
     ) catch return damaged(findings, path, "identity.json");
     const key_text = try readIn(findings, path, "edge.key") orelse
         return damaged(findings, path, "edge.key");
@@ -90,7 +88,7 @@ pub fn keptState(
         );
         return null;
     };
-    const signing_key = core.uplink.message.parseKey(known.identity.signingKey) catch return null;
+    const signing_key = core.uplink.key_text.parse(known.identity.signingKey) catch return null;
     return core.uplink.desired_state.accept(findings.arena, text, .{
         .edge_id = known.identity.edgeId,
         .signing_key = signing_key,
@@ -242,19 +240,17 @@ fn reportAnswer(
             .edge_revoked, .edge_unknown, .signature_invalid => try findings.report(
                 .problem,
                 .uplink,
-                try findings.print(
-                    "{s} answers, but does not accept this edge: {t}.",
-                    .{ url, answer.code },
-                ),
+                try findings.print("{s} answers, but does not accept this edge: {t}.", .{
+                    url, answer.code,
+                }),
                 "Enrol this machine again with a new token, into another data directory.",
             ),
             .edge_too_old, .edge_too_new => try findings.report(
                 .problem,
                 .uplink,
-                try findings.print(
-                    "{s} does not support the version of this edge: {t}.",
-                    .{ url, answer.code },
-                ),
+                try findings.print("{s} does not support the version of this edge: {t}.", .{
+                    url, answer.code,
+                }),
                 "Update the older of the two; machines keep booting.",
             ),
             .stale_epoch => try findings.report(
@@ -291,10 +287,9 @@ fn addClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
     try findings.report(
         .warning,
         .clock,
-        try findings.print(
-            "This clock is {d} s {s} of the control plane's.",
-            .{ offset_s, if (ours_s > theirs_s) "ahead" else "behind" },
-        ),
+        try findings.print("This clock is {d} s {s} of the control plane's.", .{
+            offset_s, if (ours_s > theirs_s) "ahead" else "behind",
+        }),
         "Set both with NTP (timedatectl set-ntp true): boots would show wrong times.",
     );
 }

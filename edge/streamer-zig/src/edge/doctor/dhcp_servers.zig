@@ -9,7 +9,7 @@ const host = @import("host");
 const wire = @import("wire");
 const options_module = @import("../options.zig");
 const interfaces = @import("interfaces.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 const linux = std.os.linux;
 
 const dhcp = wire.dhcp;
@@ -71,10 +71,9 @@ fn reportServer(
     if (answer.boots and !answer.next_server.eql(listen)) try findings.report(
         .problem,
         .dhcp,
-        try findings.print(
-            "{f} also tells devices what to boot: {f} from {f}.",
-            .{ server, answer.file, answer.next_server },
-        ),
+        try findings.print("{f} also tells devices what to boot: {f} from {f}.", .{
+            server, answer.file, answer.next_server,
+        }),
         try findings.print(
             "Remove its boot options (next-server, filename, options 60, 66 and 67), or let them name {f}.",
             .{listen},
@@ -86,11 +85,9 @@ fn reportServer(
                 .problem,
                 .dhcp,
                 try findings.print("{f} leases addresses, too: it offered {f}{s}.", .{
-                    server, address,
-                    if (isInPool(options, address))
-                        ", which is in --dhcp-pool"
-                    else
-                        "",
+                    server,
+                    address,
+                    if (isInPool(options, address)) ", which is in --dhcp-pool" else "",
                 }),
                 "Switch one of the two off: --dhcp proxy leaves addresses to the other server.",
             );
@@ -107,10 +104,9 @@ fn reportServer(
     if (answer.mtu) |mtu| if (mtu != interface.mtu) try findings.report(
         .problem,
         .dhcp,
-        try findings.print(
-            "{f} tells devices an MTU of {d} bytes, but {s} has {d}.",
-            .{ server, mtu, interface.found.name(), interface.mtu },
-        ),
+        try findings.print("{f} tells devices an MTU of {d} bytes, but {s} has {d}.", .{
+            server, mtu, interface.found.name(), interface.mtu,
+        }),
         "Set the same MTU in both (option 26 of the server, `ip link set` here).",
     );
 }
@@ -172,7 +168,7 @@ fn ask(interface: *const interfaces.Interface, answers: *Answers) AskError!void 
         _ = linux.poll(&polled, 1, @intCast((next_us - elapsed_us) / std.time.us_per_ms + 1));
         const count = listener.receive();
         for (0..count) |at| {
-            const frame = listener.frame(at) orelse continue;
+            const frame = listener.frameAt(at) orelse continue;
             if (!frame.is_outgoing) take(frame.bytes, first_xid, answers);
         }
     }

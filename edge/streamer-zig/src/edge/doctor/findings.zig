@@ -24,80 +24,78 @@ pub const Check = enum {
 
 pub const Finding = struct { check: Check, level: Level, text: []const u8, remedy: []const u8 };
 
-pub const Findings = struct {
-    arena: Allocator,
-    list: std.ArrayList(Finding) = .empty,
-    /// Counts findings beyond the capacity: nobody reads that many.
-    left_out: u32 = 0,
+pub const Findings = @This();
 
-    pub const count_max = 64;
+arena: Allocator,
+list: std.ArrayList(Finding) = .empty,
+/// Counts findings beyond the capacity: nobody reads that many.
+left_out: u32 = 0,
 
-    pub fn ok(
-        findings: *Findings,
-        check: Check,
-        comptime format: []const u8,
-        arguments: anytype,
-    ) Allocator.Error!void {
-        const text = try std.fmt.allocPrint(findings.arena, format, arguments);
-        try findings.add(.{ .check = check, .level = .ok, .text = text, .remedy = "" });
+pub const count_max = 64;
+
+pub fn ok(
+    findings: *Findings,
+    check: Check,
+    comptime format: []const u8,
+    arguments: anytype,
+) Allocator.Error!void {
+    const text = try std.fmt.allocPrint(findings.arena, format, arguments);
+    try findings.add(.{ .check = check, .level = .ok, .text = text, .remedy = "" });
+}
+
+/// `Sentence`: what was found, and what to do about it, each with its arguments.
+pub fn report(
+    findings: *Findings,
+    level: Level,
+    check: Check,
+    text: []const u8,
+    remedy: []const u8,
+) Allocator.Error!void {
+    try findings.add(.{ .check = check, .level = level, .text = text, .remedy = remedy });
+}
+
+pub fn print(
+    findings: *Findings,
+    comptime format: []const u8,
+    arguments: anytype,
+) Allocator.Error![]const u8 {
+    return std.fmt.allocPrint(findings.arena, format, arguments);
+}
+
+fn add(findings: *Findings, finding: Finding) Allocator.Error!void {
+    if (findings.list.items.len == count_max) {
+        findings.left_out += 1;
+        return;
     }
+    try findings.list.append(findings.arena, finding);
+}
 
-    /// `Sentence`: what was found, and what to do about it, each with its arguments.
-    pub fn report(
-        findings: *Findings,
-        level: Level,
-        check: Check,
-        text: []const u8,
-        remedy: []const u8,
-    ) Allocator.Error!void {
-        try findings.add(.{ .check = check, .level = level, .text = text, .remedy = remedy });
-    }
+pub fn count(findings: *const Findings, level: Level) usize {
+    var total: usize = 0;
+    for (findings.list.items) |finding| total += @intFromBool(finding.level == level);
+    return total;
+}
 
-    pub fn print(
-        findings: *Findings,
-        comptime format: []const u8,
-        arguments: anytype,
-    ) Allocator.Error![]const u8 {
-        return std.fmt.allocPrint(findings.arena, format, arguments);
+pub fn writeText(findings: *const Findings, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    for (findings.list.items) |finding| {
+        try writer.print("{s:<8} {s:<11} {s}\n", .{
+            @tagName(finding.level), @tagName(finding.check), finding.text,
+        });
+        if (finding.remedy.len > 0)
+            try writer.print("{s:<8} {s:<11} -> {s}\n", .{ "", "", finding.remedy });
     }
+    if (findings.left_out > 0) try writer.print("and {d} more\n", .{findings.left_out});
+    const problems = findings.count(.problem);
+    const warnings = findings.count(.warning);
+    if (problems + warnings == 0)
+        return writer.writeAll("Nothing prevents machines from booting.\n");
+    try writer.print("{d} problems, {d} warnings.\n", .{ problems, warnings });
+}
 
-    fn add(findings: *Findings, finding: Finding) Allocator.Error!void {
-        if (findings.list.items.len == count_max) {
-            findings.left_out += 1;
-            return;
-        }
-        try findings.list.append(findings.arena, finding);
-    }
-
-    pub fn count(findings: *const Findings, level: Level) usize {
-        var total: usize = 0;
-        for (findings.list.items) |finding| total += @intFromBool(finding.level == level);
-        return total;
-    }
-
-    pub fn writeText(findings: *const Findings, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        for (findings.list.items) |finding| {
-            try writer.print("{s:<8} {s:<11} {s}\n", .{
-                @tagName(finding.level),
-                @tagName(finding.check),
-                finding.text,
-            });
-            if (finding.remedy.len > 0)
-                try writer.print("{s:<8} {s:<11} -> {s}\n", .{ "", "", finding.remedy });
-        }
-        if (findings.left_out > 0) try writer.print("and {d} more\n", .{findings.left_out});
-        const problems = findings.count(.problem);
-        const warnings = findings.count(.warning);
-        if (problems + warnings == 0)
-            return writer.writeAll("Nothing prevents machines from booting.\n");
-        try writer.print("{d} problems, {d} warnings.\n", .{ problems, warnings });
-    }
-
-    pub fn writeJson(findings: *const Findings, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        try std.json.Stringify.value(.{
-            .ok = findings.count(.problem) == 0,
-            .findings = findings.list.items,
-        }, .{}, writer);
-        try writer.writeByte('\n');
-    }
-};
+pub fn writeJson(findings: *const Findings, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    try std.json.Stringify.value(.{
+        .ok = findings.count(.problem) == 0,
+        .findings = findings.list.items,
+    }, .{}, writer);
+    try writer.writeByte('\n');
+}

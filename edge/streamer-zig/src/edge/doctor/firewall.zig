@@ -6,7 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const options_module = @import("../options.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 const linux = std.os.linux;
 
 const netlink_netfilter = 12;
@@ -50,10 +50,9 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
                 .{ ports.tftp, ports.stream, ports.http },
             )
         else
-            try findings.print(
-                "Accept UDP {d}, {d}, {d}, {d} and TCP {d}.",
-                .{ ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http },
-            ),
+            try findings.print("Accept UDP {d}, {d}, {d}, {d} and TCP {d}.", .{
+                ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http,
+            }),
     );
 }
 

@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const host = @import("host");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 const linux = std.os.linux;
 
 const siocgifflags = 0x8913;

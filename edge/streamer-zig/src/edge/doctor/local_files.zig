@@ -9,7 +9,7 @@ const host = @import("host");
 const store = @import("store");
 const wire = @import("wire");
 const options_module = @import("../options.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 
 const StoreFile = store.StoreFile;
 
@@ -38,20 +38,18 @@ pub fn checkBootFiles(
                 "{s} cannot be read as a directory.",
                 .{path},
             ),
-            else => try findings.print(
-                "A boot program in {s} cannot be read: {t}.",
-                .{ path, err },
-            ),
+            else => try findings.print("A boot program in {s} cannot be read: {t}.", .{
+                path, err,
+            }),
         },
         "Check the path and its permissions.",
     );
     for (files.left_out) |*set| try findings.report(
         .problem,
         .boot_files,
-        try findings.print(
-            "The boot program set {s}/{s} cannot be used: it {s}.",
-            .{ path, set.name, host.program_set.sentence(set.why) },
-        ),
+        try findings.print("The boot program set {s}/{s} cannot be used: it {s}.", .{
+            path, set.name, host.program_set.sentence(set.why),
+        }),
         "Import it again, or remove it.",
     );
     const kinds = [_]struct { arch: wire.dhcp.ClientArch, machines: []const u8 }{
@@ -66,19 +64,16 @@ pub fn checkBootFiles(
             try findings.report(
                 .warning,
                 .boot_files,
-                try findings.print(
-                    "{s} cannot boot: there is no program for them in {s}.",
-                    .{ kind.machines, path },
-                ),
+                try findings.print("{s} cannot boot: there is no program for them in {s}.", .{
+                    kind.machines, path,
+                }),
                 remedy,
             );
             continue;
         };
-        try findings.ok(
-            .boot_files,
-            "{s} get {s} of the set {s}, unless another one is chosen.",
-            .{ kind.machines, name, set },
-        );
+        try findings.ok(.boot_files, "{s} get {s} of the set {s}, unless another one is chosen.", .{
+            kind.machines, name, set,
+        });
     }
 }
 
@@ -98,10 +93,9 @@ pub fn checkDisk(
             try findings.report(
                 .problem,
                 .vdisk,
-                try findings.print(
-                    "{s} {s}.",
-                    .{ path, store.store_file.sentence(problem, one.kind) },
-                ),
+                try findings.print("{s} {s}.", .{
+                    path, store.store_file.sentence(problem, one.kind),
+                }),
                 "Check the path and its permissions.",
             );
             continue;
@@ -149,10 +143,9 @@ pub fn checkStore(
                 try findings.report(
                     .problem,
                     .store,
-                    try findings.print(
-                        "{s}/{s} {s}.",
-                        .{ path, name, store.store_file.sentence(problem, kind) },
-                    ),
+                    try findings.print("{s}/{s} {s}.", .{
+                        path, name, store.store_file.sentence(problem, kind),
+                    }),
                     "Copy the version's files there, or check their permissions.",
                 );
                 continue;
@@ -163,10 +156,9 @@ pub fn checkStore(
             try findings.report(
                 .problem,
                 .store,
-                try findings.print(
-                    "{s}/{s} has {d} bytes instead of {d}.",
-                    .{ path, name, file.size, version.sizeBytes },
-                ),
+                try findings.print("{s}/{s} has {d} bytes instead of {d}.", .{
+                    path, name, file.size, version.sizeBytes,
+                }),
                 "Copy it again: it is incomplete.",
             );
         }

@@ -7,7 +7,7 @@ const base = @import("base");
 const host = @import("host");
 const options_module = @import("../options.zig");
 const small_files = @import("small_files.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 
 const Protocol = enum { udp, tcp };
 const NeededPort = struct { protocol: Protocol, port: u16, what: []const u8, option: []const u8 };
@@ -53,10 +53,9 @@ pub fn check(
                 try findings.report(
                     .problem,
                     .ports,
-                    try findings.print(
-                        "{t} port {d} ({s}) cannot be opened.",
-                        .{ one.protocol, one.port, one.what },
-                    ),
+                    try findings.print("{t} port {d} ({s}) cannot be opened.", .{
+                        one.protocol, one.port, one.what,
+                    }),
                     try findings.print("Choose another with {s}.", .{one.option}),
                 );
                 continue;
@@ -91,10 +90,9 @@ fn addTakenPort(
     try findings.report(
         .problem,
         .ports,
-        try findings.print(
-            "{t} port {d} ({s}) is taken by {s}.",
-            .{ wanted.protocol, wanted.port, wanted.what, who },
-        ),
+        try findings.print("{t} port {d} ({s}) is taken by {s}.", .{
+            wanted.protocol, wanted.port, wanted.what, who,
+        }),
         try findings.print("Stop that program, or choose another port with {s}.", .{wanted.option}),
     );
 }

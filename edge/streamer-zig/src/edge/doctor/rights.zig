@@ -4,7 +4,7 @@
 const std = @import("std");
 const options_module = @import("../options.zig");
 const small_files = @import("small_files.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 
 const net_bind_service = 10;
 const net_raw = 13;
@@ -31,10 +31,9 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
     if (!rights.ports) try findings.report(
         .problem,
         .rights,
-        try findings.print(
-            "This user may not open port {d} and others below {d}.",
-            .{ lowest, lowestFreePort() },
-        ),
+        try findings.print("This user may not open port {d} and others below {d}.", .{
+            lowest, lowestFreePort(),
+        }),
         "Run as root, or give the program CAP_NET_BIND_SERVICE (AmbientCapabilities= of its systemd unit).",
     );
     if (!rights.listening) try findings.report(

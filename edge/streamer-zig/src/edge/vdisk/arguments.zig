@@ -26,11 +26,8 @@ pub fn parse(
     complaint: *Complaint,
 ) Error!Options {
     var options: Options = .{};
-    var arguments: options_module.Arguments = .{
-        .command = "vdisk " ++ command,
-        .rest = rest,
-        .complaint = complaint,
-    };
+    var arguments: options_module.Arguments =
+        .{ .command = "vdisk " ++ command, .rest = rest, .complaint = complaint };
     while (arguments.rest.len > 0) {
         const argument = arguments.rest[0];
         if (!std.mem.startsWith(u8, argument, "--")) {

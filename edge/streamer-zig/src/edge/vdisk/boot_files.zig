@@ -7,13 +7,12 @@ const core = @import("core");
 const host = @import("host");
 const image = @import("image");
 const store_module = @import("store");
-const boot_bundle = @import("../boot_bundle.zig");
-const subcommand = @import("subcommand.zig");
+const BootBundle = @import("../boot_bundle.zig");
+const Call = @import("subcommand.zig");
 const store_paths = @import("store_paths.zig");
 const Io = std.Io;
 
 const BlockSource = store_module.BlockSource;
-const BootBundle = boot_bundle.BootBundle;
 const BootFile = store_module.manifest.BootFile;
 const Manifest = store_module.Manifest;
 const StoreFile = store_module.StoreFile;
@@ -35,9 +34,8 @@ pub const Options = struct {
 
     /// Returns whether the options choose what the version boots with.
     pub fn isChosen(options: *const Options) bool {
-        return options.kernel != null or options.initrd != null or options.cmdline != null or
-            options.parent_boot_files or
-            options.no_boot_files;
+        return options.kernel != null or options.initrd != null or
+            options.cmdline != null or options.parent_boot_files or options.no_boot_files;
     }
 };
 
@@ -53,7 +51,7 @@ pub const BootChoice = struct {
     /// The paths of kernel and initramfs are below the store's directory.
     in_store: bool = false,
 
-    pub fn of(call: *const subcommand.Call, options: *const Options) subcommand.Error!BootChoice {
+    pub fn of(call: *const Call, options: *const Options) Call.Error!BootChoice {
         const is_given = options.kernel != null or options.initrd != null;
         if (options.no_boot_files and
             (is_given or options.cmdline != null or options.parent_boot_files))
@@ -63,7 +61,7 @@ pub const BootChoice = struct {
             );
         if (options.parent_boot_files and is_given)
             return call.fail("--parent-boot-files excludes --kernel and --initrd.", .{});
-        if (!core.boot.policy.isCommandLine(options.cmdline orelse "")) return call.fail(
+        if (!core.boot.assignment.isCommandLine(options.cmdline orelse "")) return call.fail(
             "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
             .{"{"},
         );
@@ -96,11 +94,11 @@ pub const BootFiles = struct {
 ///
 /// @param disk what is imported or sealed; used if `BootChoice.needsDisk`
 pub fn take(
-    call: *const subcommand.Call,
+    call: *const Call,
     wanted: *const BootChoice,
     parent: ?*const Manifest,
     disk: ?*const BlockSource,
-) subcommand.Error!BootFiles {
+) Call.Error!BootFiles {
     switch (wanted.from) {
         .none => return .{},
         .parent => {
@@ -115,7 +113,7 @@ pub fn take(
     return if (wanted.needsDisk()) takeFromDisk(call, wanted, disk.?) else takeGiven(call, wanted);
 }
 
-fn takeGiven(call: *const subcommand.Call, wanted: *const BootChoice) subcommand.Error!BootFiles {
+fn takeGiven(call: *const Call, wanted: *const BootChoice) Call.Error!BootFiles {
     const kernel_path = wanted.kernel.?;
     var kernel = try store_paths.openPlain(call, kernel_path, wanted.in_store);
     defer kernel.close();
@@ -136,14 +134,14 @@ fn takeGiven(call: *const subcommand.Call, wanted: *const BootChoice) subcommand
 }
 
 fn takeFromDisk(
-    call: *const subcommand.Call,
+    call: *const Call,
     wanted: *const BootChoice,
     disk: *const BlockSource,
-) subcommand.Error!BootFiles {
+) Call.Error!BootFiles {
     var arena: std.heap.ArenaAllocator = .init(call.gpa);
     defer arena.deinit();
     const bundle = try arena.allocator().create(BootBundle);
-    const tools: boot_bundle.Tools = .{
+    const tools: BootBundle.Tools = .{
         .io = call.init.io,
         .arena = arena.allocator(),
         .terminal = call.terminal,
@@ -170,11 +168,7 @@ fn takeFromDisk(
     };
 }
 
-fn copyFile(
-    call: *const subcommand.Call,
-    file: *StoreFile,
-    path: []const u8,
-) subcommand.Error!BootFile {
+fn copyFile(call: *const Call, file: *StoreFile, path: []const u8) Call.Error!BootFile {
     return store_module.boot_bundle.take(
         call.files(),
         .{ .context = file, .read = read },
@@ -197,10 +191,10 @@ fn read(context: *anyopaque, buffer: []u8, offset: u64) error{SourceFailed}!usiz
 }
 
 fn copyPart(
-    call: *const subcommand.Call,
+    call: *const Call,
     bundle: *BootBundle,
-    content: fn (*BootBundle, *Io.Writer) boot_bundle.WriteError!void,
-) subcommand.Error!BootFile {
+    content: fn (*BootBundle, *Io.Writer) BootBundle.WriteError!void,
+) Call.Error!BootFile {
     var buffer: [64 << 10]u8 = undefined;
     var into: StoreWriter = .{
         .taking = FileWriter.begin(call.files()) catch |err| return call.failStore(err),
@@ -215,11 +209,7 @@ fn copyPart(
     };
 }
 
-fn explain(
-    call: *const subcommand.Call,
-    into: *const StoreWriter,
-    problem: boot_bundle.WriteError,
-) subcommand.Error {
+fn explain(call: *const Call, into: *const StoreWriter, problem: BootBundle.WriteError) Call.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.WriteFailed => switch (into.problem.?) {

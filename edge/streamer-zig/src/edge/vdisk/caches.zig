@@ -4,34 +4,28 @@
 
 const std = @import("std");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 
 pub const Options = struct {};
 
-pub fn make(
-    call: *const subcommand.Call,
-    options: *const Options,
-    path: []const u8,
-) subcommand.Error!u8 {
+pub fn make(call: *const Call, options: *const Options, path: []const u8) Call.Error!u8 {
     _ = options;
     var on = store_module.LinuxFiles.open(path) catch |err|
-        return call.fail(
-            "The store directory {s} {s}.",
-            .{ path, store_module.files.sentence(err) },
-        );
+        return call.fail("The store directory {s} {s}.", .{
+            path, store_module.files.sentence(err),
+        });
     defer on.close();
     var text: std.Io.Writer.Allocating = .init(call.gpa);
     defer text.deinit();
     const damaged = write(on.files(), call.is_json, &text.writer) catch |err| return switch (err) {
         error.WriteFailed => error.OutOfMemory,
-        else => |other| call.fail(
-            "The write caches in {s} cannot be listed: it {s}.",
-            .{ path, store_module.files.sentence(other) },
-        ),
+        else => |other| call.fail("The write caches in {s} cannot be listed: it {s}.", .{
+            path, store_module.files.sentence(other),
+        }),
     };
     call.terminal.out(text.written());
-    return if (damaged > 0) subcommand.exit_failed else 0;
+    return if (damaged > 0) Call.exit_failed else 0;
 }
 
 /// Returns how many cannot be read.
@@ -40,10 +34,9 @@ fn write(
     is_json: bool,
     writer: *std.Io.Writer,
 ) (std.Io.Writer.Error || store_module.files.Error)!usize {
-    if (!is_json) try writer.print(
-        "{s:<38}{s:<17}{s:<38}{s:>10}{s:>11}\n",
-        .{ "device", "class", "version", "used", "limit" },
-    );
+    if (!is_json) try writer.print("{s:<38}{s:<17}{s:<38}{s:>10}{s:>11}\n", .{
+        "device", "class", "version", "used", "limit",
+    });
     var damaged: usize = 0;
     var walk: store_module.device_layers.LayerIterator = .{ .files = files };
     while (try walk.next()) |found| {

@@ -5,11 +5,8 @@ const std = @import("std");
 pub var is_asked: std.atomic.Value(bool) = .init(false);
 
 pub fn listen() void {
-    const action: std.posix.Sigaction = .{
-        .handler = .{ .handler = ask },
-        .mask = std.posix.sigemptyset(),
-        .flags = 0,
-    };
+    const action: std.posix.Sigaction =
+        .{ .handler = .{ .handler = ask }, .mask = std.posix.sigemptyset(), .flags = 0 };
     std.posix.sigaction(.INT, &action, null);
     std.posix.sigaction(.TERM, &action, null);
 }

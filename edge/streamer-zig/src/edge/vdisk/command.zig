@@ -8,7 +8,7 @@ const arguments_module = @import("arguments.zig");
 const options_module = @import("../options.zig");
 const open_store = @import("open_store.zig");
 const output = @import("output.zig");
-const subcommand_module = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const Terminal = @import("../terminal.zig").Terminal;
 
 const Complaint = options_module.Complaint;
@@ -48,18 +48,14 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
                     complaint.set("There is not enough memory.", .{}) catch {};
                 if (common.json) output.writeError(terminal, complaint.text());
                 const failed = terminal.fail("{s}", .{complaint.text()});
-                return if (err == error.Busy) subcommand_module.exit_busy else failed;
+                return if (err == error.Busy) Call.exit_busy else failed;
             };
         }
 
         const Output =
             struct { terminal: *Terminal, complaint: *Complaint, common: *arguments_module.Common };
 
-        fn begin(
-            init: std.process.Init,
-            rest: []const [:0]const u8,
-            told: Output,
-        ) subcommand_module.Error!u8 {
+        fn begin(init: std.process.Init, rest: []const [:0]const u8, told: Output) Call.Error!u8 {
             const options =
                 try arguments_module.parse(module.Options, name, rest, told.common, told.complaint);
             const path = told.common.store orelse
@@ -68,7 +64,7 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
                     .{},
                 );
             var opened: open_store.OpenStore = undefined;
-            var call: subcommand_module.Call = .{
+            var call: Call = .{
                 .init = init,
                 .gpa = std.heap.smp_allocator,
                 .name = "vdisk " ++ name,

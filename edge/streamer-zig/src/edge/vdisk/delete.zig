@@ -4,7 +4,7 @@
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const import = @import("import.zig");
 const Uuid = base.Uuid;
 
@@ -16,7 +16,7 @@ pub const Options = struct {
     again: bool = false,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const id = try call.need(options.version, "--version ID");
     var change = try call.lock();
     defer change.end();
@@ -32,10 +32,10 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
 }
 
 fn deleteVersion(
-    call: *const subcommand.Call,
+    call: *const Call,
     change: *store_module.store_dir.Change,
     id: Uuid,
-) subcommand.Error!bool {
+) Call.Error!bool {
     change.delete(id) catch |err| return switch (err) {
         error.NotFound => false,
         error.Needed => call.fail(
@@ -48,9 +48,9 @@ fn deleteVersion(
     return true;
 }
 
-fn deleteLayer(call: *const subcommand.Call, id: Uuid) subcommand.Error!bool {
+fn deleteLayer(call: *const Call, id: Uuid) Call.Error!bool {
     var name: store_module.files.Name = undefined;
-    const dir = store_module.seal.layerDir(id, &name);
+    const dir = store_module.pending_seal.layerDir(id, &name);
     if (store_module.WriteLayer.readHead(call.files(), dir)) |_| {} else |err| if (err ==
         error.NotFound) return false;
     store_module.seal.removeLayer(call.files(), id) catch |err| return switch (err) {
@@ -60,14 +60,13 @@ fn deleteLayer(call: *const subcommand.Call, id: Uuid) subcommand.Error!bool {
     return true;
 }
 
-fn deleteImport(call: *const subcommand.Call, id: Uuid) subcommand.Error!bool {
+fn deleteImport(call: *const Call, id: Uuid) Call.Error!bool {
     try import.checkIdle(call, id);
     Checkpoint.remove(call.files(), id) catch |err| return switch (err) {
         error.NoImport => false,
-        else => |other| call.fail(
-            "The import {f} {s}.",
-            .{ id, store_module.import_checkpoint.sentence(other) },
-        ),
+        else => |other| call.fail("The import {f} {s}.", .{
+            id, store_module.import_checkpoint.sentence(other),
+        }),
     };
     return true;
 }

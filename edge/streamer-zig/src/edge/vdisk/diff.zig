@@ -2,7 +2,7 @@
 
 const base = @import("base");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -16,7 +16,7 @@ pub const Options = struct {
 
 const Difference = struct { ranges: u64 = 0, blocks: u64 = 0 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const ids = [_]Uuid{
         try call.need(options.from, "--from ID"),
         try call.need(options.version, "--version ID"),

@@ -4,7 +4,7 @@
 
 const base = @import("base");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const Uuid = base.Uuid;
 
 pub const Options = struct {
@@ -17,17 +17,12 @@ pub const Options = struct {
     again: bool = false,
 };
 
-pub fn make(
-    call: *const subcommand.Call,
-    options: *const Options,
-    path: []const u8,
-) subcommand.Error!u8 {
+pub fn make(call: *const Call, options: *const Options, path: []const u8) Call.Error!u8 {
     const device_id = try call.need(options.device, "--device ID");
     var on = store_module.LinuxFiles.open(path) catch |err|
-        return call.fail(
-            "The store directory {s} {s}.",
-            .{ path, store_module.files.sentence(err) },
-        );
+        return call.fail("The store directory {s} {s}.", .{
+            path, store_module.files.sentence(err),
+        });
     defer on.close();
     const class: store_module.layer_head.Class =
         if (options.private) .private else .edge_persistent;

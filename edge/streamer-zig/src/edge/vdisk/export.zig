@@ -6,7 +6,7 @@ const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const linux = std.os.linux;
 const Uuid = base.Uuid;
@@ -29,7 +29,7 @@ pub const Options = struct {
 
 const OpenTarget = struct { fd: i32, target: Target };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const path = options.positional orelse
         return call.fail(
             "vdisk export needs a target: a file, a block device, or - for standard output.",
@@ -73,7 +73,7 @@ fn progress(context: *anyopaque, done: *const Progress) void {
     line.update(.{ .position = done.position, .size = done.size });
 }
 
-fn printDone(call: *const subcommand.Call, id: Uuid, done: *const Progress) void {
+fn printDone(call: *const Call, id: Uuid, done: *const Progress) void {
     call.print(
         .{ .exported = id, .sizeBytes = done.size, .writtenBytes = done.written_bytes },
         "exported {f}: {f}, {f} written",
@@ -93,7 +93,7 @@ fn openTarget(
     path: []const u8,
     size: u64,
     complaint: *Complaint,
-) subcommand.Error!OpenTarget {
+) Call.Error!OpenTarget {
     const path_z = pathOf(path, "");
     var stat: linux.Statx = undefined;
     const is_there = linux.errno(
@@ -102,10 +102,8 @@ fn openTarget(
     const kind = if (is_there) stat.mode & linux.S.IFMT else linux.S.IFREG;
     if (kind != linux.S.IFREG and kind != linux.S.IFBLK)
         return complaint.set("{s} is neither a file nor a block device.", .{path});
-    if (is_there and !options.force) return complaint.set(
-        "{s} already exists; --force overwrites it.",
-        .{path},
-    );
+    if (is_there and !options.force)
+        return complaint.set("{s} already exists; --force overwrites it.", .{path});
     if (kind == linux.S.IFBLK) return openDevice(options, path, size, complaint);
     const part = pathOf(path, suffix);
     const flags: linux.O =
@@ -149,7 +147,7 @@ fn openDevice(
     path: []const u8,
     size: u64,
     complaint: *Complaint,
-) subcommand.Error!OpenTarget {
+) Call.Error!OpenTarget {
     if (options.@"resume") return complaint.set(
         "--resume is for files: the contents of a block device are not checked.",
         .{},
@@ -183,15 +181,14 @@ fn openDevice(
     return .{ .fd = fd, .target = .block_device };
 }
 
-fn giveName(path: []const u8, complaint: *Complaint) subcommand.Error!void {
+fn giveName(path: []const u8, complaint: *Complaint) Call.Error!void {
     const part, const whole = .{ pathOf(path, suffix), pathOf(path, "") };
     if (linux.errno(
         linux.renameat2(linux.AT.FDCWD, &part, linux.AT.FDCWD, &whole, .{}),
     ) != .SUCCESS)
-        return complaint.set(
-            "{s}" ++ suffix ++ " is complete but cannot be renamed to {s}.",
-            .{ path, path },
-        );
+        return complaint.set("{s}" ++ suffix ++ " is complete but cannot be renamed to {s}.", .{
+            path, path,
+        });
     const dir = pathOf(std.fs.path.dirname(path) orelse ".", "");
     const rc = linux.openat(linux.AT.FDCWD, &dir, .{ .DIRECTORY = true, .CLOEXEC = true }, 0);
     if (linux.errno(rc) != .SUCCESS) return;
@@ -200,11 +197,11 @@ fn giveName(path: []const u8, complaint: *Complaint) subcommand.Error!void {
 }
 
 fn explain(
-    call: *const subcommand.Call,
+    call: *const Call,
     running: *const Export,
     path: []const u8,
     problem: store_module.@"export".Error,
-) subcommand.Error!u8 {
+) Call.Error!u8 {
     const is_file = running.target == .file or running.target == .begun_file;
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
@@ -213,7 +210,7 @@ fn explain(
                 "The export was interrupted; the same command with --resume continues it.",
                 .{},
             ) else host.log.info("The export was interrupted; {s} is incomplete.", .{path});
-            return subcommand.exit_interrupted;
+            return Call.exit_interrupted;
         },
         error.Damaged, error.Lost => call.fail(
             "The version is damaged at byte {d}: its bytes are not those that were sealed; import it again, or export it from another store.",

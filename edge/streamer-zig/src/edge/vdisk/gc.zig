@@ -3,9 +3,9 @@
 
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
-const Pace = @import("pace.zig").Pace;
+const Pace = @import("pace.zig");
 
 pub const Options = struct {
     rate_mib: ?u32 = null,
@@ -13,7 +13,7 @@ pub const Options = struct {
     idle: bool = false,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     var change = try call.lock();
     defer change.end();
     cancel.listen();
@@ -21,11 +21,8 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     var pace: Pace = .init(options.rate_mib, options.idle);
     const rest: store_module.usage.RateLimit = .{ .context = &pace, .wait = waitWhileCounting };
     var collection =
-        store_module.collect.Collection.beginAtRate(
-            call.gpa,
-            &change,
-            rest,
-        ) catch |err| return explain(call, err);
+        store_module.collect.Collection.beginAtRate(call.gpa, &change, rest) catch |err|
+            return explain(call, err);
     defer collection.end();
     const counted = collection.usage.read;
     var line: output.ProgressLine = .init(call.is_json);
@@ -39,7 +36,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     call.print(.{ .freedBytes = collection.freed }, "freed {f}", .{
         output.Size{ .bytes = collection.freed },
     });
-    return if (cancel.is_asked.load(.monotonic)) subcommand.exit_interrupted else 0;
+    return if (cancel.is_asked.load(.monotonic)) Call.exit_interrupted else 0;
 }
 
 fn waitWhileCounting(context: *anyopaque, done: u64) void {
@@ -47,7 +44,7 @@ fn waitWhileCounting(context: *anyopaque, done: u64) void {
     pace.wait(done);
 }
 
-fn explain(call: *const subcommand.Call, problem: store_module.collect.Error) subcommand.Error {
+fn explain(call: *const Call, problem: store_module.collect.Error) Call.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Unfinished => call.fail(

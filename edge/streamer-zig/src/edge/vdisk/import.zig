@@ -7,7 +7,7 @@ const host = @import("host");
 const store_module = @import("store");
 const boot_files = @import("boot_files.zig");
 const cancel = @import("cancel.zig");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const store_paths = @import("store_paths.zig");
 const Uuid = base.Uuid;
@@ -42,7 +42,7 @@ const wait_limit_us = 10 * std.time.us_per_min;
 const wait_step_ms = 200;
 
 const ImportRun = struct {
-    call: *const subcommand.Call,
+    call: *const Call,
     options: *const Options,
     line: output.ProgressLine,
     /// The right to change the store; not held while the image is read.
@@ -54,7 +54,7 @@ const ImportRun = struct {
     }
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     try check(call, options);
     const wanted_boot: boot_files.BootChoice = try .of(call, &options.boot);
     var running: ImportRun = .{
@@ -71,7 +71,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     return beginAgain(&running, &wanted_boot);
 }
 
-fn check(call: *const subcommand.Call, options: *const Options) subcommand.Error!void {
+fn check(call: *const Call, options: *const Options) Call.Error!void {
     const modes =
         @as(u8, @intFromBool(options.@"resume" != null)) + @intFromBool(options.abandon != null);
     if (modes == 0 and options.positional == null)
@@ -107,12 +107,10 @@ fn check(call: *const subcommand.Call, options: *const Options) subcommand.Error
             return call.fail("The id is all zeros; give a real one.", .{});
 }
 
-fn abandon(running: *ImportRun, id: Uuid) subcommand.Error!u8 {
+fn abandon(running: *ImportRun, id: Uuid) Call.Error!u8 {
     try checkIdle(running.call, id);
-    Checkpoint.remove(
-        running.call.files(),
-        id,
-    ) catch |err| return explainCheckpoint(running, id, err);
+    Checkpoint.remove(running.call.files(), id) catch |err|
+        return explainCheckpoint(running, id, err);
     running.call.print(
         .{ .abandoned = id },
         "abandoned the import {f}; bootfarm-edge vdisk gc frees its space",
@@ -122,16 +120,13 @@ fn abandon(running: *ImportRun, id: Uuid) subcommand.Error!u8 {
 }
 
 /// Checks, under the store's lock, that no process reads the image of this import.
-pub fn checkIdle(call: *const subcommand.Call, id: Uuid) subcommand.Error!void {
-    const is_running =
-        store_module.import_checkpoint.isRunning(
-            call.files(),
-            id,
-        ) catch |err| return call.failStore(err);
+pub fn checkIdle(call: *const Call, id: Uuid) Call.Error!void {
+    const is_running = store_module.import_checkpoint.isRunning(call.files(), id) catch |err|
+        return call.failStore(err);
     if (is_running) return failRunning(call, id);
 }
 
-fn failRunning(call: *const subcommand.Call, id: Uuid) error{Busy} {
+fn failRunning(call: *const Call, id: Uuid) error{Busy} {
     return call.failBusy(
         "The import {f} is running in another process; wait until it ends, or stop it first.",
         .{id},
@@ -142,15 +137,14 @@ fn explainCheckpoint(
     running: *ImportRun,
     id: Uuid,
     problem: store_module.import_checkpoint.Error,
-) subcommand.Error {
-    return running.call.complaint.set(
-        "The import {f} {s}.",
-        .{ id, store_module.import_checkpoint.sentence(problem) },
-    );
+) Call.Error {
+    return running.call.complaint.set("The import {f} {s}.", .{
+        id, store_module.import_checkpoint.sentence(problem),
+    });
 }
 
 /// Part of the import, or all of it, may already be done.
-fn beginAgain(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) subcommand.Error!u8 {
+fn beginAgain(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Error!u8 {
     const id = running.options.version.?;
     const files = running.call.files();
     try checkIdle(running.call, id);
@@ -172,7 +166,7 @@ fn beginAgain(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) su
 }
 
 /// Finds an import that was finished by a process which ended before it could report it.
-fn madeBefore(running: *ImportRun, id: Uuid) subcommand.Error!?Manifest {
+fn madeBefore(running: *ImportRun, id: Uuid) Call.Error!?Manifest {
     const manifest = running.call.store().manifestOf(id) catch |err|
         return if (err == error.NotFound) null else running.call.failVersion(id, err);
     if (running.options.vdisk) |vdisk|
@@ -186,16 +180,14 @@ fn failExists(running: *ImportRun, id: Uuid) error{Wrong} {
     return running.call.fail("The version {f} already exists; a version never changes.", .{id});
 }
 
-fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) subcommand.Error!u8 {
+fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Error!u8 {
     const options, const call = .{ running.options, running.call };
     const change = &running.change.?;
     const path = options.positional.?;
     var source = try store_paths.openImage(call, path, options.boot.in_store, &cancel.is_asked);
     defer source.close();
-    const parent: ?Manifest = if (options.parent) |id|
-        call.store().manifestOf(id) catch |err| return call.failVersion(id, err)
-    else
-        null;
+    const parent: ?Manifest = if (options.parent) |id| call.store().manifestOf(id) catch |err|
+        return call.failVersion(id, err) else null;
     var wanted = try wantedOf(running, change, path, if (parent) |*known| known else null);
     if (source.size == null and wanted_boot.needsDisk()) return call.fail(
         "Standard input is read once, and only after it is known what the version boots with: give --kernel, --initrd and --cmdline, or add " ++
@@ -236,10 +228,10 @@ fn wantedOf(
     change: *Change,
     path: []const u8,
     parent: ?*const Manifest,
-) subcommand.Error!Checkpoint {
+) Call.Error!Checkpoint {
     const options, const call = .{ running.options, running.call };
     var wanted: Checkpoint = .{
-        .version = options.version orelse subcommand.randomId(),
+        .version = options.version orelse Call.randomId(),
         .vdisk = options.vdisk orelse .zero,
         .parent = options.parent orelse .zero,
         .number = 0,
@@ -254,18 +246,16 @@ fn wantedOf(
         wanted.name = @FieldType(Checkpoint, "name").fromSlice(name) catch unreachable;
     if (parent) |known| {
         if (options.vdisk) |vdisk| if (!vdisk.eql(known.vdisk))
-            return call.fail(
-                "The parent {f} is a version of the vDisk {f}, not of {f}.",
-                .{ known.version, known.vdisk, vdisk },
-            );
+            return call.fail("The parent {f} is a version of the vDisk {f}, not of {f}.", .{
+                known.version, known.vdisk, vdisk,
+            });
         wanted.vdisk = known.vdisk;
         if (options.name == null) wanted.name = known.name;
     }
-    if (wanted.vdisk.eql(.zero)) wanted.vdisk = subcommand.randomId();
+    if (wanted.vdisk.eql(.zero)) wanted.vdisk = Call.randomId();
     if (call.store().manifestOf(wanted.version)) |_|
         return failExists(running, wanted.version)
-    else |err| if (err != error.NotFound)
-        return call.failVersion(wanted.version, err);
+    else |err| if (err != error.NotFound) return call.failVersion(wanted.version, err);
     if (Checkpoint.read(call.files(), wanted.version)) |_| return call.fail(
         "The import {f} was interrupted; continue it with --resume {f}, or abandon it with --abandon {f}.",
         .{ wanted.version, wanted.version, wanted.version },
@@ -279,7 +269,7 @@ fn wantedOf(
     return wanted;
 }
 
-fn proceed(running: *ImportRun, id: Uuid) subcommand.Error!u8 {
+fn proceed(running: *ImportRun, id: Uuid) Call.Error!u8 {
     const call = running.call;
     try checkIdle(call, id);
     if (try madeBefore(running, id)) |manifest| return printMade(running, &manifest, null);
@@ -311,7 +301,7 @@ fn progress(context: *anyopaque, done: *const store_module.import.Progress) void
     running.line.update(.{ .position = done.position, .size = done.size });
 }
 
-fn finish(running: *ImportRun, import: *Import, path: []const u8) subcommand.Error!u8 {
+fn finish(running: *ImportRun, import: *Import, path: []const u8) Call.Error!u8 {
     const id = import.checkpoint.version;
     running.line.started_us = host.sys.monotonicUs();
     if (running.call.is_json)
@@ -322,12 +312,8 @@ fn finish(running: *ImportRun, import: *Import, path: []const u8) subcommand.Err
     running.line.end();
     is_read catch |err| return explainEnd(running, import, path, err);
     if (!try takeLock(running, import)) return explainInterruption(running, id);
-    const manifest = import.finish(&running.change.?) catch |err| return explainEnd(
-        running,
-        import,
-        path,
-        err,
-    );
+    const manifest =
+        import.finish(&running.change.?) catch |err| return explainEnd(running, import, path, err);
     return printMade(running, &manifest, &import.done);
 }
 
@@ -336,7 +322,7 @@ fn explainEnd(
     import: *const Import,
     path: []const u8,
     problem: store_module.import.Error,
-) subcommand.Error!u8 {
+) Call.Error!u8 {
     const id = import.checkpoint.version;
     if (problem == error.Canceled) return explainInterruption(running, id);
     if (isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
@@ -344,7 +330,7 @@ fn explainEnd(
 }
 
 /// Waits for a process that changes the store. Returns false if a signal ended the wait.
-fn takeLock(running: *ImportRun, import: *const Import) subcommand.Error!bool {
+fn takeLock(running: *ImportRun, import: *const Import) Call.Error!bool {
     const call = running.call;
     // A caller that repeats the command tries again by itself and is told who has the store. Other
     // sources would have to be read again.
@@ -372,7 +358,7 @@ fn takeLock(running: *ImportRun, import: *const Import) subcommand.Error!bool {
 }
 
 /// The complaint names the process that has the store.
-fn failAtEnd(call: *const subcommand.Call, id: Uuid) error{Busy} {
+fn failAtEnd(call: *const Call, id: Uuid) error{Busy} {
     const who = call.complaint.*;
     return call.failBusy(
         "The image was read, but its version is not made yet. {s} Then --resume {f} makes it.",
@@ -385,7 +371,7 @@ fn explainInterruption(running: *ImportRun, id: Uuid) u8 {
         "The import was interrupted; continue it with bootfarm-edge vdisk import --store {s} --resume {f}, or abandon it with --abandon {f}.",
         .{ running.call.path(), id, id },
     );
-    return subcommand.exit_interrupted;
+    return Call.exit_interrupted;
 }
 
 /// Returns whether the image no longer exists or never was one.
@@ -444,7 +430,7 @@ fn explain(
     problem: store_module.import.Error,
     at: u64,
     id: Uuid,
-) subcommand.Error {
+) Call.Error {
     const complaint, const store = .{ running.call.complaint, running.call.path() };
     return switch (problem) {
         error.OutOfMemory, error.NoThreads => error.OutOfMemory,

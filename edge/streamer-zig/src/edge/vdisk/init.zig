@@ -5,7 +5,7 @@ const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
 const open_store = @import("open_store.zig");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const Uuid = base.Uuid;
 
 pub const Options = struct {
@@ -14,21 +14,16 @@ pub const Options = struct {
 };
 
 /// Runs before there is a store to open.
-pub fn make(
-    call: *const subcommand.Call,
-    options: *const Options,
-    path: []const u8,
-) subcommand.Error!u8 {
+pub fn make(call: *const Call, options: *const Options, path: []const u8) Call.Error!u8 {
     std.Io.Dir.cwd().createDirPath(call.init.io, path) catch
         return call.fail(
             "The directory {s} cannot be created; choose one that this user may create.",
             .{path},
         );
     var on = store_module.LinuxFiles.open(path) catch |err|
-        return call.fail(
-            "The store directory {s} {s}.",
-            .{ path, store_module.files.sentence(err) },
-        );
+        return call.fail("The store directory {s} {s}.", .{
+            path, store_module.files.sentence(err),
+        });
     defer on.close();
     var random: [48]u8 = undefined;
     host.sys.random(&random);

@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const open_store = @import("open_store.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
@@ -22,19 +22,18 @@ pub const Options = struct {
 
 const Error = error{OutOfMemory} || store_module.files.Error;
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const damaged = list(call, options) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        else => |other| call.fail(
-            "The store {s} cannot be listed: it {s}.",
-            .{ call.path(), store_module.files.sentence(other) },
-        ),
+        else => |other| call.fail("The store {s} cannot be listed: it {s}.", .{
+            call.path(), store_module.files.sentence(other),
+        }),
     };
-    return if (damaged > 0) subcommand.exit_failed else 0;
+    return if (damaged > 0) Call.exit_failed else 0;
 }
 
 /// Returns how many cannot be read.
-fn list(call: *const subcommand.Call, options: *const Options) Error!usize {
+fn list(call: *const Call, options: *const Options) Error!usize {
     const store = call.store();
     // Sizes are unknown where a manifest or a node cannot be read; the versions are listed all the
     // same.
@@ -70,7 +69,7 @@ fn list(call: *const subcommand.Call, options: *const Options) Error!usize {
 }
 
 fn printVersion(
-    call: *const subcommand.Call,
+    call: *const Call,
     manifest: *const store_module.Manifest,
     sizes: ?store_module.usage.Sizes,
 ) void {
@@ -97,17 +96,15 @@ fn printVersion(
     );
 }
 
-fn printProblem(call: *const subcommand.Call, id: Uuid, problem: open_store.VersionProblem) void {
+fn printProblem(call: *const Call, id: Uuid, problem: open_store.VersionProblem) void {
     var complaint: Complaint = .{};
     open_store.explainVersion(call.path(), id, problem, &complaint) catch {};
-    call.print(
-        .{ .version = id, .problem = complaint.text() },
-        "{f}  {s}",
-        .{ id, complaint.text() },
-    );
+    call.print(.{ .version = id, .problem = complaint.text() }, "{f}  {s}", .{
+        id, complaint.text(),
+    });
 }
 
-fn printLayers(call: *const subcommand.Call) Error!void {
+fn printLayers(call: *const Call) Error!void {
     var id: ?Uuid = null;
     while (try store_module.seal.nextLayer(call.files(), id)) |found| {
         id = found;
@@ -120,7 +117,7 @@ fn printLayers(call: *const subcommand.Call) Error!void {
     }
 }
 
-fn printImports(call: *const subcommand.Call, options: *const Options) Error!void {
+fn printImports(call: *const Call, options: *const Options) Error!void {
     var id: ?Uuid = null;
     while (try store_module.import_checkpoint.next(call.files(), id)) |found| {
         id = found;

@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -23,9 +23,9 @@ pub const Options = struct {
     again: bool = false,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const of = try call.need(options.version, "--version ID, whose bytes the new version has");
-    const into = options.into orelse subcommand.randomId();
+    const into = options.into orelse Call.randomId();
     if (into.eql(.zero)) return call.fail("The id is all zeros; give a real one.", .{});
     if (options.again) if (try madeBefore(call, of, into)) |made| return printMade(call, &made);
     var change = try call.lock();
@@ -44,14 +44,12 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
         .created_unix_ms = host.sys.unixMs(),
     }) catch |err| switch (err) {
         error.Exists => return failExists(call, into),
-        error.OtherVdisk => return call.fail(
-            "{f} is a version of another vDisk than {f}.",
-            .{ options.onto.?, of },
-        ),
-        error.NotBelow => return call.fail(
-            "{f} is not an ancestor of {f}.",
-            .{ options.onto.?, of },
-        ),
+        error.OtherVdisk => return call.fail("{f} is a version of another vDisk than {f}.", .{
+            options.onto.?, of,
+        }),
+        error.NotBelow => return call.fail("{f} is not an ancestor of {f}.", .{
+            options.onto.?, of,
+        }),
         error.NotFound => return call.failVersion(options.onto orelse of, error.NotFound),
         error.NotAManifest,
         error.Malformed,
@@ -71,27 +69,22 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
 
 /// Finds a merge that was finished by a process which was killed or not heard. Its sources may have
 /// been deleted since.
-fn madeBefore(call: *const subcommand.Call, of: Uuid, into: Uuid) subcommand.Error!?Manifest {
-    const made = call.store().manifestOf(into) catch |err| return if (err == error.NotFound)
-        null
-    else
-        call.failVersion(into, err);
-    const source = call.store().manifestOf(of) catch |err| return if (err == error.NotFound)
-        made
-    else
-        call.failVersion(of, err);
+fn madeBefore(call: *const Call, of: Uuid, into: Uuid) Call.Error!?Manifest {
+    const made = call.store().manifestOf(into) catch |err|
+        return if (err == error.NotFound) null else call.failVersion(into, err);
+    const source = call.store().manifestOf(of) catch |err|
+        return if (err == error.NotFound) made else call.failVersion(of, err);
     if (!std.mem.eql(u8, &made.root.hash, &source.root.hash)) return failExists(call, into);
     return made;
 }
 
-fn failExists(call: *const subcommand.Call, id: Uuid) error{Wrong} {
+fn failExists(call: *const Call, id: Uuid) error{Wrong} {
     return call.fail("The version {f} already exists; a version never changes.", .{id});
 }
 
-fn printMade(call: *const subcommand.Call, made: *const Manifest) u8 {
+fn printMade(call: *const Call, made: *const Manifest) u8 {
     call.print(output.Version{ .manifest = made }, "merged into version {f}, number {d}", .{
-        made.version,
-        made.number,
+        made.version, made.number,
     });
     return 0;
 }

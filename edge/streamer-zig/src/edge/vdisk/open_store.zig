@@ -34,16 +34,12 @@ pub const OpenStore = struct {
     ) Error!void {
         opened.path = path;
         opened.on = store_module.LinuxFiles.open(path) catch |err|
-            return complaint.set(
-                "The store directory {s} {s}.",
-                .{ path, store_module.files.sentence(err) },
-            );
+            return complaint.set("The store directory {s} {s}.", .{
+                path, store_module.files.sentence(err),
+            });
         errdefer opened.on.close();
-        opened.store = Store.open(
-            gpa,
-            opened.on.files(),
-            .{},
-        ) catch |err| return explain(path, err, complaint);
+        opened.store = Store.open(gpa, opened.on.files(), .{}) catch |err|
+            return explain(path, err, complaint);
     }
 
     pub fn close(opened: *OpenStore, gpa: std.mem.Allocator) void {
@@ -114,11 +110,7 @@ fn busy(complaint: *Complaint, comptime format: []const u8, values: anytype) err
     return error.Busy;
 }
 
-pub fn explain(
-    path: []const u8,
-    problem: Problem,
-    complaint: *Complaint,
-) Error {
+pub fn explain(path: []const u8, problem: Problem, complaint: *Complaint) Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.NotAStore => complaint.set(
@@ -150,10 +142,9 @@ pub fn explain(
             "The store {s} is being changed by another process; wait until it ends.",
             .{path},
         ),
-        else => |other| complaint.set(
-            "The store {s} {s}.",
-            .{ path, store_module.files.sentence(other) },
-        ),
+        else => |other| complaint.set("The store {s} {s}.", .{
+            path, store_module.files.sentence(other),
+        }),
     };
 }
 
@@ -177,22 +168,19 @@ pub fn explainVersion(
             .{ id, path },
         ),
         error.OtherStore => complaint.set(name ++ "was sealed by another store.", .{ id, path }),
-        error.OtherName => complaint.set(
-            name ++ "is the manifest of another version.",
-            .{ id, path },
-        ),
+        error.OtherName => complaint.set(name ++ "is the manifest of another version.", .{
+            id, path,
+        }),
         error.NotAManifest,
         error.TooNew,
         error.Damaged,
         error.WrongSignature,
         error.Malformed,
-        => |other| complaint.set(
-            name ++ "cannot be used: its manifest {s}.",
-            .{ id, path, store_module.manifest.sentence(other) },
-        ),
-        else => |other| complaint.set(
-            name ++ "{s}.",
-            .{ id, path, store_module.files.sentence(other) },
-        ),
+        => |other| complaint.set(name ++ "cannot be used: its manifest {s}.", .{
+            id, path, store_module.manifest.sentence(other),
+        }),
+        else => |other| complaint.set(name ++ "{s}.", .{
+            id, path, store_module.files.sentence(other),
+        }),
     };
 }

@@ -159,9 +159,7 @@ pub const ProgressLine = struct {
             .json => {
                 writer.print(
                     "{{\"progress\":{{\"positionBytes\":{d},\"sizeBytes\":{?d},\"bytesPerSecond\":{d}}}}}\n",
-                    .{
-                        figures.position, figures.size, rate,
-                    },
+                    .{ figures.position, figures.size, rate },
                 ) catch return;
                 host.sys.writeAll(1, writer.buffered()) catch {};
             },

@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const host = @import("host");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -19,7 +19,7 @@ pub const Options = struct {
     all: bool = false,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const Verb = enum { show, clear };
     const verb = std.meta.stringToEnum(Verb, options.positional orelse "") orelse
         return call.fail("vdisk profile is followed by show or clear.", .{});
@@ -29,7 +29,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     };
 }
 
-fn show(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+fn show(call: *const Call, options: *const Options) Call.Error!u8 {
     const gpa = call.gpa;
     const profile = try gpa.create(BootProfile);
     defer gpa.destroy(profile);
@@ -78,15 +78,14 @@ fn write(
     const size = std.mem.print(&buffer, "{f}", .{
         output.Size{ .bytes = profile.handedBytes() },
     }) catch unreachable;
-    try writer.print(
-        "{f}  {d:>6}  {s:>10}  {d:>7}  {f}",
-        .{ version, profile.boots, size, profile.count, class.name },
-    );
+    try writer.print("{f}  {d:>6}  {s:>10}  {d:>7}  {f}", .{
+        version, profile.boots, size, profile.count, class.name,
+    });
     if (from) |parent| try writer.print(", started from that of {f}", .{parent});
     try writer.writeByte('\n');
 }
 
-fn clear(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+fn clear(call: *const Call, options: *const Options) Call.Error!u8 {
     if (options.version == null and !options.all)
         return call.fail("vdisk profile clear needs --version ID, or --all.", .{});
     const profile = try call.gpa.create(BootProfile);

@@ -8,7 +8,7 @@ const host = @import("host");
 const store_module = @import("store");
 const boot_files = @import("boot_files.zig");
 const cancel = @import("cancel.zig");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -26,15 +26,15 @@ pub const Options = struct {
 };
 
 const SealRun = struct {
-    call: *const subcommand.Call,
+    call: *const Call,
     line: output.ProgressLine,
     wanted_boot: boot_files.BootChoice,
     parent: *const Manifest,
     boot: boot_files.BootFiles = .{},
-    problem: ?subcommand.Error = null,
+    problem: ?Call.Error = null,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const id =
         try call.need(options.version, "--version ID, the version that its device has written");
     const parent_id = try call.need(options.parent, "--parent ID, the version below it");
@@ -76,10 +76,9 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     return printMade(call, &made);
 }
 
-fn printMade(call: *const subcommand.Call, made: *const Manifest) u8 {
+fn printMade(call: *const Call, made: *const Manifest) u8 {
     call.print(output.Version{ .manifest = made }, "sealed version {f}, number {d}", .{
-        made.version,
-        made.number,
+        made.version, made.number,
     });
     return 0;
 }
@@ -116,14 +115,14 @@ fn explain(
     id: Uuid,
     parent_id: Uuid,
     problem: store_module.seal.Error,
-) subcommand.Error!u8 {
+) Call.Error!u8 {
     const call = running.call;
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.NoBoot => running.problem.?,
         error.Cancelled => {
             host.log.info("The seal was interrupted; the same command starts it again.", .{});
-            return subcommand.exit_interrupted;
+            return Call.exit_interrupted;
         },
         error.NotFound => call.fail(
             "Nothing was written for the version {f} in the store {s}: its device has not booted it yet.",

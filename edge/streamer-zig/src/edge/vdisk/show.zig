@@ -3,7 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -14,7 +14,7 @@ pub const Options = struct {
     version: ?Uuid = null,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const id = try call.need(options.version, "--version ID");
     const manifest = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
     call.print(output.Version{ .manifest = &manifest }, "{f}", .{
@@ -33,10 +33,7 @@ const VersionText = struct {
 
 fn writeText(writer: *std.Io.Writer, manifest: *const Manifest) std.Io.Writer.Error!void {
     try writer.print("version       {f}, number {d}\nvDisk         {f} {s}\n", .{
-        manifest.version,
-        manifest.number,
-        manifest.vdisk,
-        manifest.name.constSlice(),
+        manifest.version, manifest.number, manifest.vdisk, manifest.name.constSlice(),
     });
     if (manifest.isBase()) try writer.writeAll(
         "parent        none: a base\n",
@@ -56,10 +53,9 @@ fn writeText(writer: *std.Io.Writer, manifest: *const Manifest) std.Io.Writer.Er
         manifest.initrd,
     }, [_][]const u8{ "kernel", "initrd" }) |file, name| {
         const given = file orelse continue;
-        try writer.print(
-            "\n{s:<14}{f}, SHA-256 {x}",
-            .{ name, Size{ .bytes = given.size }, &given.hash },
-        );
+        try writer.print("\n{s:<14}{f}, SHA-256 {x}", .{
+            name, Size{ .bytes = given.size }, &given.hash,
+        });
     }
     if (manifest.kernel != null)
         try writer.print("\ncommand line  {s}", .{manifest.command_line.constSlice()});

@@ -4,34 +4,28 @@
 
 const std = @import("std");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 
 const FdSource = store_module.image_source.FdSource;
 const StoreFile = store_module.StoreFile;
 
-pub fn openPlain(
-    call: *const subcommand.Call,
-    path: []const u8,
-    in_store: bool,
-) subcommand.Error!StoreFile {
+pub fn openPlain(call: *const Call, path: []const u8, in_store: bool) Call.Error!StoreFile {
     if (in_store) try checkOwn(call, path);
     const opened = if (in_store)
         StoreFile.openBelow(call.opened.on.dir_fd, path, .plain)
     else
         StoreFile.open(path, .plain);
-    return opened catch |err| call.fail(
-        "{s} {s}.",
-        .{ path, store_module.store_file.sentence(err, .plain) },
-    );
+    return opened catch |err|
+        call.fail("{s} {s}.", .{ path, store_module.store_file.sentence(err, .plain) });
 }
 
 /// `-` is standard input, except for a path in the store.
 pub fn openImage(
-    call: *const subcommand.Call,
+    call: *const Call,
     path: []const u8,
     in_store: bool,
     is_canceled: *const std.atomic.Value(bool),
-) subcommand.Error!FdSource {
+) Call.Error!FdSource {
     if (in_store) {
         try checkOwn(call, path);
         const file = StoreFile.openBelow(call.opened.on.dir_fd, path, .disk) catch |err|
@@ -43,12 +37,11 @@ pub fn openImage(
     const opened =
         if (is_stream) FdSource.fromFd(0, is_canceled) else FdSource.open(path, is_canceled);
     return opened catch |err| call.fail("{s} {s}.", .{
-        if (is_stream) "Standard input" else path,
-        store_module.image_source.sentence(err),
+        if (is_stream) "Standard input" else path, store_module.image_source.sentence(err),
     });
 }
 
-fn checkOwn(call: *const subcommand.Call, path: []const u8) subcommand.Error!void {
+fn checkOwn(call: *const Call, path: []const u8) Call.Error!void {
     var parts = std.mem.splitScalar(u8, path, '/');
     const first = parts.first();
     if (store_module.store_dir.isOwn(first) and

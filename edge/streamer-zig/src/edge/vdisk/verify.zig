@@ -6,10 +6,10 @@ const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const open_store = @import("open_store.zig");
 const output = @import("output.zig");
-const Pace = @import("pace.zig").Pace;
+const Pace = @import("pace.zig");
 const Uuid = base.Uuid;
 
 const Complaint = @import("../options.zig").Complaint;
@@ -24,14 +24,14 @@ pub const Options = struct {
 };
 
 const VerifyRun = struct {
-    call: *const subcommand.Call,
+    call: *const Call,
     verification: Verification,
     line: output.ProgressLine,
     pace: Pace,
     problems: u64 = 0,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     cancel.listen();
     var running: VerifyRun = .{
         .call = call,
@@ -58,10 +58,10 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
         "The store {s} is damaged in {d} places: restore the versions named above from another store, or import them again.",
         .{ call.path(), running.problems },
     );
-    return if (cancel.is_asked.load(.monotonic)) subcommand.exit_interrupted else 0;
+    return if (cancel.is_asked.load(.monotonic)) Call.exit_interrupted else 0;
 }
 
-fn verifyAll(running: *VerifyRun) subcommand.Error!void {
+fn verifyAll(running: *VerifyRun) Call.Error!void {
     var id: ?Uuid = null;
     const call = running.call;
     while (call.store().nextVersion(id) catch |err| return call.fail(
@@ -79,7 +79,7 @@ fn verifyAll(running: *VerifyRun) subcommand.Error!void {
     }
 }
 
-fn verify(running: *VerifyRun, id: Uuid) subcommand.Error!void {
+fn verify(running: *VerifyRun, id: Uuid) Call.Error!void {
     const call = running.call;
     var version = call.store().openVersion(id) catch |err| switch (err) {
         error.Damaged,

@@ -5,10 +5,9 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const profile_files = @import("../files/profile_files.zig");
-const boot_profiles = @import("profiles.zig");
+const BootProfiles = @import("profiles.zig");
 const testing = std.testing;
 
-const BootProfiles = boot_profiles.BootProfiles;
 const Uuid = base.Uuid;
 
 const version_id: Uuid = .{ .bytes = @splat(0x41) };
@@ -131,10 +130,9 @@ test "only what the system used counts, and only of boots that became ready" {
     site.profiles.noteUsed(&.{ .boot_id = made.identity.id, .units = .{ .bytes = &bytes } });
     site.profiles.finish(made.identity.id);
     site.profiles.doAll();
-    try site.expectHanded(
-        amber,
-        &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } },
-    );
+    try site.expectHanded(amber, &.{
+        .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 },
+    });
     const figures = site.profiles.getFigures();
     try testing.expectEqual(32768, figures.ahead_bytes);
     try testing.expectEqual(8192, figures.used_bytes);
@@ -148,10 +146,9 @@ test "only what the system used counts, and only of boots that became ready" {
     site.profiles.tick(&table);
     site.profiles.finish(failing.identity.id);
     site.profiles.doAll();
-    try site.expectHanded(
-        birch,
-        &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } },
-    );
+    try site.expectHanded(birch, &.{
+        .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 },
+    });
 }
 
 test "profiles outlive the process; a damaged or foreign one is dropped and learned again" {
@@ -183,14 +180,14 @@ test "profiles outlive the process; a damaged or foreign one is dropped and lear
 test "boots beyond the recording capacity are served as well, and further classes share the profile of all" {
     var site: ProfileFixture = try .init();
     defer site.deinit();
-    for (0..boot_profiles.traces_max + 3) |_| {
+    for (0..BootProfiles.traces_max + 3) |_| {
         const made = site.boot(amber);
         site.profiles.begin(&made, .device_ram);
         site.profiles.noteRead(&ProfileFixture.read(&made, .demand, 0, 4096));
     }
     for (0..site.boots) |index| site.profiles.finish(.fromRandom(@splat(@intCast(index + 1))));
     site.profiles.doAll();
-    try testing.expectEqual(boot_profiles.traces_max, site.profiles.getFigures().boots);
+    try testing.expectEqual(BootProfiles.traces_max, site.profiles.getFigures().boots);
     for (0..profile_files.classes_max + 4) |index|
         site.bootReading(.{ 2, 9, @intCast(index) }, &.{1});
     try testing.expectEqual(

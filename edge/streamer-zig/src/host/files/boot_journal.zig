@@ -16,133 +16,124 @@ const Boot = core.boot.Boot;
 const Format = journal_file.Framed("boots.journal", 8 << 20);
 const Journal = journal_file.Journal(Format);
 
-pub const BootJournal = struct {
-    file: Journal,
-    kernel_boot_id: base.Uuid,
-    buffer: [record_frame.frame_size_max]u8 = undefined,
-    payload: [record_frame.payload_size_max]u8 = undefined,
+pub const BootJournal = @This();
 
-    /// `is_withdrawn`: the boot belongs to another edge and must not come back here.
-    const Entry = struct { kernel: base.Uuid, boot: Boot, is_withdrawn: bool = false };
+file: Journal,
+kernel_boot_id: base.Uuid,
+buffer: [record_frame.frame_size_max]u8 = undefined,
+payload: [record_frame.payload_size_max]u8 = undefined,
 
-    pub fn open(dir_fd: i32) sys.Error!BootJournal {
-        return .{
-            .file = try .open(dir_fd),
-            .kernel_boot_id = data_dir.kernelBootId() orelse .zero,
-        };
+/// `is_withdrawn`: the boot belongs to another edge and must not come back here.
+const Entry = struct { kernel: base.Uuid, boot: Boot, is_withdrawn: bool = false };
+
+pub fn open(dir_fd: i32) sys.Error!BootJournal {
+    return .{ .file = try .open(dir_fd), .kernel_boot_id = data_dir.kernelBootId() orelse .zero };
+}
+
+pub fn close(journal: *BootJournal) void {
+    journal.file.close();
+    journal.* = undefined;
+}
+
+/// Fills the table with the boots of earlier processes; `gpa` is for the time of the call.
+/// Boots that do not fit into the table, and records that this version cannot read, are left
+/// out.
+pub fn load(
+    journal: *BootJournal,
+    gpa: std.mem.Allocator,
+    table: *core.boot.Table,
+    now_us: u64,
+    now_unix_ms: u64,
+) sys.Error!void {
+    var arena: std.heap.ArenaAllocator = .init(gpa);
+    defer arena.deinit();
+    var reader = journal.file.reader();
+    while (try reader.next()) |frame| {
+        _ = arena.reset(.retain_capacity);
+        const payload = Format.payload(frame);
+        const entry = std.json.parseFromSliceLeaky(Entry, arena.allocator(), payload, .{
+            .ignore_unknown_fields = true,
+        }) catch continue;
+        journal.take(table, entry, now_us, now_unix_ms);
     }
+    try journal.file.cutAt(reader.end);
+}
 
-    pub fn close(journal: *BootJournal) void {
-        journal.file.close();
-        journal.* = undefined;
+/// Appends the present state of a boot. An edge whose disk refuses continues; only a restart
+/// would show it.
+pub fn write(journal: *BootJournal, boot: *const Boot) void {
+    journal.append(boot, false);
+}
+
+/// Another edge of the site has the boot: after a restart it must not come back.
+pub fn writeWithdrawn(journal: *BootJournal, boot: *const Boot) void {
+    journal.append(boot, true);
+}
+
+fn append(journal: *BootJournal, boot: *const Boot, is_withdrawn: bool) void {
+    _ = journal.file.append(journal.encode(boot, is_withdrawn) catch return);
+}
+
+/// Called before the edge stops in an orderly way.
+pub fn sync(journal: *BootJournal) void {
+    journal.file.sync();
+}
+
+/// Keeps the file small. Runs often and mostly does nothing.
+pub fn compact(journal: *BootJournal, table: *core.boot.Table) void {
+    if (!journal.file.needsCompaction()) return;
+    journal.file.compact(State{ .journal = journal, .table = table }, writeBoots);
+}
+
+const State = struct { journal: *BootJournal, table: *core.boot.Table };
+
+/// In the order in which the boots began, so that none supersedes a later one when it is read.
+fn writeBoots(state: State, fresh: *Journal.Compaction) sys.Error!void {
+    var serial: u64 = 0;
+    while (state.table.nextAfter(serial)) |found| {
+        serial = found.serial;
+        const frame = state.journal.encode(found.boot, false) catch return error.SystemCallFailed;
+        try fresh.append(frame);
     }
+}
 
-    /// Fills the table with the boots of earlier processes; `gpa` is for the time of the call.
-    /// Boots that do not fit into the table, and records that this version cannot read, are left
-    /// out.
-    pub fn load(
-        journal: *BootJournal,
-        gpa: std.mem.Allocator,
-        table: *core.boot.Table,
-        now_us: u64,
-        now_unix_ms: u64,
-    ) sys.Error!void {
-        var arena: std.heap.ArenaAllocator = .init(gpa);
-        defer arena.deinit();
-        var reader = journal.file.reader();
-        while (try reader.next()) |frame| {
-            _ = arena.reset(.retain_capacity);
-            const payload = Format.payload(frame);
-            const entry = std.json.parseFromSliceLeaky(Entry, arena.allocator(), payload, .{
-                .ignore_unknown_fields = true,
-            }) catch continue;
-            journal.take(table, entry, now_us, now_unix_ms);
-        }
-        try journal.file.cutAt(reader.end);
+fn take(
+    journal: *const BootJournal,
+    table: *core.boot.Table,
+    entry: Entry,
+    now_us: u64,
+    now_unix_ms: u64,
+) void {
+    var boot = entry.boot;
+    if (boot.identity.handle == 0 or !boot.identity.mac.isDevice()) return;
+    if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us)
+        boot.rebase(now_us, now_unix_ms);
+    boot.touched = false;
+    boot.live_changes = .{};
+    // Nobody listened in the meantime.
+    if (boot.guest) |*guest| if (!guest.is_silent) {
+        guest.heard_us = now_us -| boot.started_us;
+    };
+    if (table.findById(boot.identity.id)) |ref| {
+        if (entry.is_withdrawn) return table.remove(ref);
+        table.replace(ref, boot);
+        return;
     }
+    if (entry.is_withdrawn) return;
+    _ = table.insert(boot, now_us) catch return;
+}
 
-    /// Appends the present state of a boot. An edge whose disk refuses continues; only a restart
-    /// would show it.
-    pub fn write(journal: *BootJournal, boot: *const Boot) void {
-        journal.append(boot, false);
-    }
-
-    /// Another edge of the site has the boot: after a restart it must not come back.
-    pub fn writeWithdrawn(journal: *BootJournal, boot: *const Boot) void {
-        journal.append(boot, true);
-    }
-
-    fn append(journal: *BootJournal, boot: *const Boot, is_withdrawn: bool) void {
-        _ = journal.file.append(journal.encode(boot, is_withdrawn) catch return);
-    }
-
-    /// Called before the edge stops in an orderly way.
-    pub fn sync(journal: *BootJournal) void {
-        journal.file.sync();
-    }
-
-    /// Keeps the file small. Runs often and mostly does nothing.
-    pub fn compact(journal: *BootJournal, table: *core.boot.Table) void {
-        if (!journal.file.needsCompaction()) return;
-        journal.file.compact(State{ .journal = journal, .table = table }, writeBoots);
-    }
-
-    const State = struct { journal: *BootJournal, table: *core.boot.Table };
-
-    /// In the order in which the boots began, so that none supersedes a later one when it is read.
-    fn writeBoots(state: State, fresh: *Journal.Compaction) sys.Error!void {
-        var serial: u64 = 0;
-        while (state.table.nextAfter(serial)) |found| {
-            serial = found.serial;
-            const frame = state.journal.encode(found.boot, false) catch
-                return error.SystemCallFailed;
-            try fresh.append(frame);
-        }
-    }
-
-    fn take(
-        journal: *const BootJournal,
-        table: *core.boot.Table,
-        entry: Entry,
-        now_us: u64,
-        now_unix_ms: u64,
-    ) void {
-        var boot = entry.boot;
-        if (boot.identity.handle == 0 or !boot.identity.mac.isDevice()) return;
-        if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us) boot.rebase(
-            now_us,
-            now_unix_ms,
-        );
-        boot.touched = false;
-        boot.live_changes = .{};
-        // Nobody listened in the meantime.
-        if (boot.guest) |*guest| if (!guest.is_silent) {
-            guest.heard_us = now_us -| boot.started_us;
-        };
-        if (table.findById(boot.identity.id)) |ref| {
-            if (entry.is_withdrawn) return table.remove(ref);
-            table.replace(ref, boot);
-            return;
-        }
-        if (entry.is_withdrawn) return;
-        _ = table.insert(boot, now_us) catch return;
-    }
-
-    fn encode(
-        journal: *BootJournal,
-        boot: *const Boot,
-        is_withdrawn: bool,
-    ) std.Io.Writer.Error![]const u8 {
-        var writer: std.Io.Writer = .fixed(&journal.payload);
-        const entry: Entry = .{
-            .kernel = journal.kernel_boot_id,
-            .boot = boot.*,
-            .is_withdrawn = is_withdrawn,
-        };
-        try std.json.Stringify.value(entry, .{ .emit_null_optional_fields = false }, &writer);
-        return record_frame.encode(boot.revision, writer.buffered(), &journal.buffer);
-    }
-};
+fn encode(
+    journal: *BootJournal,
+    boot: *const Boot,
+    is_withdrawn: bool,
+) std.Io.Writer.Error![]const u8 {
+    var writer: std.Io.Writer = .fixed(&journal.payload);
+    const entry: Entry =
+        .{ .kernel = journal.kernel_boot_id, .boot = boot.*, .is_withdrawn = is_withdrawn };
+    try std.json.Stringify.value(entry, .{ .emit_null_optional_fields = false }, &writer);
+    return record_frame.encode(boot.revision, writer.buffered(), &journal.buffer);
+}
 
 const testing = std.testing;
 const linux = std.os.linux;

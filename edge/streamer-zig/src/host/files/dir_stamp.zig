@@ -4,22 +4,21 @@
 const std = @import("std");
 const linux = std.os.linux;
 
-pub const DirStamp = struct {
-    last: ?Stamp = null,
+pub const DirStamp = @This();
 
-    const Stamp = struct { seconds: i64, nanoseconds: u32 };
+last: ?Stamp = null,
 
-    /// Returns false the first time, and if the directory cannot be read.
-    pub fn hasChanged(stamp: *DirStamp, path: [*:0]const u8) bool {
-        var stat: linux.Statx = undefined;
-        if (linux.errno(
-            linux.statx(linux.AT.FDCWD, path, 0, .{ .MTIME = true }, &stat),
-        ) != .SUCCESS) return false;
-        const now: Stamp = .{ .seconds = stat.mtime.sec, .nanoseconds = stat.mtime.nsec };
-        defer stamp.last = now;
-        return if (stamp.last) |last| !std.meta.eql(last, now) else false;
-    }
-};
+const Stamp = struct { seconds: i64, nanoseconds: u32 };
+
+/// Returns false the first time, and if the directory cannot be read.
+pub fn hasChanged(stamp: *DirStamp, path: [*:0]const u8) bool {
+    var stat: linux.Statx = undefined;
+    if (linux.errno(linux.statx(linux.AT.FDCWD, path, 0, .{ .MTIME = true }, &stat)) != .SUCCESS)
+        return false;
+    const now: Stamp = .{ .seconds = stat.mtime.sec, .nanoseconds = stat.mtime.nsec };
+    defer stamp.last = now;
+    return if (stamp.last) |last| !std.meta.eql(last, now) else false;
+}
 
 const testing = std.testing;
 

@@ -33,7 +33,7 @@ pub fn Journal(comptime Record: type) type {
 
         dir_fd: i32,
         fd: i32,
-        /// Where the last whole record ends and the next one is written.
+        /// The end of the last complete record, and the place of the next one.
         end: u64,
         /// Compaction is due beyond this size.
         compact_above: u64 = Record.size_max,
@@ -118,7 +118,7 @@ pub fn Journal(comptime Record: type) type {
             fd: i32,
             end: u64 = 0,
 
-            /// What a crash in the middle of an earlier compaction left is overwritten.
+            /// Overwrites the remains of a compaction that a crash interrupted.
             fn begin(dir_fd: i32) sys.Error!Compaction {
                 const fd = try openFile(dir_fd, name_new, .{
                     .ACCMODE = .RDWR,

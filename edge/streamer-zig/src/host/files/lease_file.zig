@@ -65,90 +65,90 @@ fn readFrom(
     return latest.values();
 }
 
-pub const LeaseFile = struct {
-    journal: Journal,
+pub const LeaseFile = @This();
 
-    const payload_size_max = 512;
-    const FrameBuffer = [record_frame.header_size + payload_size_max]u8;
+journal: Journal,
 
-    /// Restores the leases of earlier processes in the service; `gpa` is for the time of the call.
-    /// Records that no longer fit any network are left out.
-    pub fn open(
-        gpa: std.mem.Allocator,
-        dir_fd: i32,
-        service: *core.dhcp.Service,
-        now_us: u64,
-    ) (sys.Error || error{OutOfMemory})!LeaseFile {
-        var journal: Journal = try .open(dir_fd);
-        errdefer journal.close();
-        var arena: std.heap.ArenaAllocator = .init(gpa);
-        defer arena.deinit();
-        var reader = journal.reader();
-        const rows = try readFrom(arena.allocator(), &reader);
-        try journal.cutAt(reader.end);
-        const now_unix_ms = sys.unixMs();
-        for (rows) |*row| {
-            const left_ms = row.untilUnixMs -| now_unix_ms;
-            const record: Record = .{
-                .ip = row.ip,
-                .client = row.client() catch continue,
-                .state = row.state,
-                .remaining_us = left_ms *| std.time.us_per_ms,
-            };
-            restore(service, now_us, &record);
-        }
-        return .{ .journal = journal };
-    }
+const payload_size_max = 512;
+const FrameBuffer = [record_frame.header_size + payload_size_max]u8;
 
-    pub fn close(file: *LeaseFile) void {
-        file.journal.close();
-        file.* = undefined;
-    }
-
-    /// An edge whose disk refuses the record continues; only a restart would show it.
-    pub fn append(file: *LeaseFile, record: *const Record) void {
-        var buffer: FrameBuffer = undefined;
-        _ = file.journal.append(encode(record, &buffer));
-    }
-
-    /// Runs once a second: syncs what was appended, and keeps the file small.
-    pub fn tick(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
-        file.journal.sync();
-        if (file.journal.needsCompaction()) file.compact(service, now_us);
-    }
-
-    const State = struct { service: *const core.dhcp.Service, now_us: u64 };
-
-    fn compact(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
-        file.journal.compact(State{ .service = service, .now_us = now_us }, writeLeases);
-    }
-
-    fn writeLeases(state: State, fresh: *Journal.Compaction) sys.Error!void {
-        var buffer: FrameBuffer = undefined;
-        for (state.service.leases) |*table| if (table.*) |*leases| {
-            var records = leases.dump(state.now_us);
-            while (records.next()) |record| try fresh.append(encode(&record, &buffer));
+/// Restores the leases of earlier processes in the service; `gpa` is for the time of the call.
+/// Records that no longer fit any network are left out.
+pub fn open(
+    gpa: std.mem.Allocator,
+    dir_fd: i32,
+    service: *core.dhcp.Service,
+    now_us: u64,
+) (sys.Error || error{OutOfMemory})!LeaseFile {
+    var journal: Journal = try .open(dir_fd);
+    errdefer journal.close();
+    var arena: std.heap.ArenaAllocator = .init(gpa);
+    defer arena.deinit();
+    var reader = journal.reader();
+    const rows = try readFrom(arena.allocator(), &reader);
+    try journal.cutAt(reader.end);
+    const now_unix_ms = sys.unixMs();
+    for (rows) |*row| {
+        const left_ms = row.untilUnixMs -| now_unix_ms;
+        const record: Record = .{
+            .ip = row.ip,
+            .client = row.client() catch continue,
+            .state = row.state,
+            .remaining_us = left_ms *| std.time.us_per_ms,
         };
+        restore(service, now_us, &record);
     }
+    return .{ .journal = journal };
+}
 
-    fn encode(record: *const Record, buffer: *FrameBuffer) []const u8 {
-        var hex: [2 * Client.id_size_max]u8 = undefined;
-        const id = record.client.id.constSlice();
-        const is_held = record.state != .remembered;
-        const left_ms = record.remaining_us / std.time.us_per_ms;
-        const row: Row = .{
-            .ip = record.ip,
-            .mac = record.client.mac,
-            .clientId = std.mem.print(&hex, "{x}", .{id}) catch unreachable,
-            .state = record.state,
-            .untilUnixMs = if (is_held) sys.unixMs() + left_ms else 0,
-        };
-        var payload: [payload_size_max]u8 = undefined;
-        var writer: std.Io.Writer = .fixed(&payload);
-        std.json.Stringify.value(row, .{}, &writer) catch unreachable;
-        return record_frame.encode(0, writer.buffered(), buffer);
-    }
-};
+pub fn close(file: *LeaseFile) void {
+    file.journal.close();
+    file.* = undefined;
+}
+
+/// An edge whose disk refuses the record continues; only a restart would show it.
+pub fn append(file: *LeaseFile, record: *const Record) void {
+    var buffer: FrameBuffer = undefined;
+    _ = file.journal.append(encode(record, &buffer));
+}
+
+/// Runs once a second: syncs what was appended, and keeps the file small.
+pub fn tick(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
+    file.journal.sync();
+    if (file.journal.needsCompaction()) file.compact(service, now_us);
+}
+
+const State = struct { service: *const core.dhcp.Service, now_us: u64 };
+
+fn compact(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
+    file.journal.compact(State{ .service = service, .now_us = now_us }, writeLeases);
+}
+
+fn writeLeases(state: State, fresh: *Journal.Compaction) sys.Error!void {
+    var buffer: FrameBuffer = undefined;
+    for (state.service.leases) |*table| if (table.*) |*leases| {
+        var records = leases.dump(state.now_us);
+        while (records.next()) |record| try fresh.append(encode(&record, &buffer));
+    };
+}
+
+fn encode(record: *const Record, buffer: *FrameBuffer) []const u8 {
+    var hex: [2 * Client.id_size_max]u8 = undefined;
+    const id = record.client.id.constSlice();
+    const is_held = record.state != .remembered;
+    const left_ms = record.remaining_us / std.time.us_per_ms;
+    const row: Row = .{
+        .ip = record.ip,
+        .mac = record.client.mac,
+        .clientId = std.mem.print(&hex, "{x}", .{id}) catch unreachable,
+        .state = record.state,
+        .untilUnixMs = if (is_held) sys.unixMs() + left_ms else 0,
+    };
+    var payload: [payload_size_max]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&payload);
+    std.json.Stringify.value(row, .{}, &writer) catch unreachable;
+    return record_frame.encode(0, writer.buffered(), buffer);
+}
 
 fn restore(service: *core.dhcp.Service, now_us: u64, record: *const Record) void {
     for (service.leases) |*table| if (table.*) |*leases| {

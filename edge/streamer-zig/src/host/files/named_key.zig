@@ -5,7 +5,7 @@
 
 const std = @import("std");
 const core = @import("core");
-const DataDir = @import("data_dir.zig").DataDir;
+const DataDir = @import("data_dir.zig");
 
 pub const file_name = "trust-key";
 const temporary_name = file_name ++ ".new";
@@ -14,12 +14,12 @@ const temporary_name = file_name ++ ".new";
 pub fn read(data: *const DataDir) ?[32]u8 {
     var buffer: [128]u8 = undefined;
     const text = data.dir.readFile(data.io, file_name, &buffer) catch return null;
-    return core.uplink.message.parseKey(std.mem.trim(u8, text, " \n")) catch null;
+    return core.uplink.key_text.parse(std.mem.trim(u8, text, " \n")) catch null;
 }
 
 /// Called by another process than the edge; writes the whole file or nothing.
 pub fn write(io: std.Io, dir: std.Io.Dir, key: [32]u8) !void {
-    const text = core.uplink.message.keyText(key);
+    const text = core.uplink.key_text.write(key);
     try dir.writeFile(io, .{ .sub_path = temporary_name, .data = &text });
     try dir.rename(temporary_name, dir, file_name, io);
 }

@@ -13,38 +13,38 @@ const id_size = 16;
 const Format = journal_file.Fixed("power-ons", id_size, 4 * PowerOnLog.capacity);
 const Journal = journal_file.Journal(Format);
 
-pub const PowerOnFile = struct {
-    file: Journal,
+pub const PowerOnFile = @This();
 
-    pub fn open(dir_fd: i32, log: *PowerOnLog) sys.Error!PowerOnFile {
-        var file: Journal = try .open(dir_fd);
-        errdefer file.close();
-        var reader = file.reader();
-        while (try reader.next()) |id| _ = log.add(.fromBytes(id[0..id_size].*));
-        try file.cutAt(reader.end);
-        return .{ .file = file };
-    }
+file: Journal,
 
-    pub fn close(file: *PowerOnFile) void {
-        file.file.close();
-        file.* = undefined;
-    }
+pub fn open(dir_fd: i32, log: *PowerOnLog) sys.Error!PowerOnFile {
+    var file: Journal = try .open(dir_fd);
+    errdefer file.close();
+    var reader = file.reader();
+    while (try reader.next()) |id| _ = log.add(.fromBytes(id[0..id_size].*));
+    try file.cutAt(reader.end);
+    return .{ .file = file };
+}
 
-    /// `id` is in `log`. Best effort: without the record a restart may wake a machine again, which
-    /// does no harm.
-    pub fn append(file: *PowerOnFile, log: *const PowerOnLog, id: base.Uuid) void {
-        _ = file.file.append(&id.bytes);
-        if (file.file.needsCompaction()) file.file.compact(log, writeIds);
-    }
+pub fn close(file: *PowerOnFile) void {
+    file.file.close();
+    file.* = undefined;
+}
 
-    /// From the oldest to the newest.
-    fn writeIds(log: *const PowerOnLog, fresh: *Journal.Compaction) sys.Error!void {
-        for (0..PowerOnLog.capacity) |step| {
-            const id = log.ids[(log.next + step) % PowerOnLog.capacity];
-            try fresh.append(&id.bytes);
-        }
+/// `id` is in `log`. Best effort: without the record a restart may wake a machine again, which
+/// does no harm.
+pub fn append(file: *PowerOnFile, log: *const PowerOnLog, id: base.Uuid) void {
+    _ = file.file.append(&id.bytes);
+    if (file.file.needsCompaction()) file.file.compact(log, writeIds);
+}
+
+/// From the oldest to the newest.
+fn writeIds(log: *const PowerOnLog, fresh: *Journal.Compaction) sys.Error!void {
+    for (0..PowerOnLog.capacity) |step| {
+        const id = log.ids[(log.next + step) % PowerOnLog.capacity];
+        try fresh.append(&id.bytes);
     }
-};
+}
 
 const testing = std.testing;
 

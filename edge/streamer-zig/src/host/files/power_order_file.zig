@@ -15,46 +15,46 @@ const records_max = 4 * PowerOrders.capacity;
 const Format = journal_file.Fixed("power-orders", record_size, records_max);
 const Journal = journal_file.Journal(Format);
 
-pub const PowerOrderFile = struct {
-    file: Journal,
+pub const PowerOrderFile = @This();
 
-    pub fn open(dir_fd: i32, orders: *PowerOrders) sys.Error!PowerOrderFile {
-        var file: Journal = try .open(dir_fd);
-        errdefer file.close();
-        var reader = file.reader();
-        while (try reader.next()) |record| orders.restore(.{
-            .id = .fromBytes(record[0..16].*),
-            .boot_id = .fromBytes(record[16..32].*),
-        });
-        try file.cutAt(reader.end);
-        return .{ .file = file };
-    }
+file: Journal,
 
-    pub fn close(file: *PowerOrderFile) void {
-        file.file.close();
-        file.* = undefined;
-    }
+pub fn open(dir_fd: i32, orders: *PowerOrders) sys.Error!PowerOrderFile {
+    var file: Journal = try .open(dir_fd);
+    errdefer file.close();
+    var reader = file.reader();
+    while (try reader.next()) |record| orders.restore(.{
+        .id = .fromBytes(record[0..16].*),
+        .boot_id = .fromBytes(record[16..32].*),
+    });
+    try file.cutAt(reader.end);
+    return .{ .file = file };
+}
 
-    /// `bound` is new in `orders`. Best effort: without the record a restarted edge may give an
-    /// order that its device has already taken.
-    pub fn append(
-        file: *PowerOrderFile,
-        orders: *const PowerOrders,
-        bound: PowerOrders.BoundOrder,
-    ) void {
-        if (file.file.needsCompaction()) file.file.compact(orders, writeOrders);
-        _ = file.file.append(&encode(bound));
-    }
+pub fn close(file: *PowerOrderFile) void {
+    file.file.close();
+    file.* = undefined;
+}
 
-    fn writeOrders(orders: *const PowerOrders, fresh: *Journal.Compaction) sys.Error!void {
-        var known = orders.iterate();
-        while (known.next()) |bound| try fresh.append(&encode(bound));
-    }
+/// `bound` is new in `orders`. Best effort: without the record a restarted edge may give an
+/// order that its device has already taken.
+pub fn append(
+    file: *PowerOrderFile,
+    orders: *const PowerOrders,
+    bound: PowerOrders.BoundOrder,
+) void {
+    if (file.file.needsCompaction()) file.file.compact(orders, writeOrders);
+    _ = file.file.append(&encode(bound));
+}
 
-    fn encode(bound: PowerOrders.BoundOrder) [record_size]u8 {
-        return bound.id.bytes ++ bound.boot_id.bytes;
-    }
-};
+fn writeOrders(orders: *const PowerOrders, fresh: *Journal.Compaction) sys.Error!void {
+    var known = orders.iterate();
+    while (known.next()) |bound| try fresh.append(&encode(bound));
+}
+
+fn encode(bound: PowerOrders.BoundOrder) [record_size]u8 {
+    return bound.id.bytes ++ bound.boot_id.bytes;
+}
 
 const testing = std.testing;
 

@@ -109,8 +109,7 @@ pub fn write(
 ) store.files.Error!void {
     files.makeDir(dir) catch |err| if (err != error.Exists) return err;
     var name: Name = undefined;
-    return store.store_dir.replaceFile(
-        files,
+    return files.replace(
         nameOf(named.version, named.class.key, &name),
         profile.encode(named, buffer),
     );
@@ -184,7 +183,7 @@ pub fn generationOf(files: Files) Generation {
 fn changeGeneration(files: Files) store.files.Error!void {
     var generation: Generation = undefined;
     sys.random(&generation);
-    return store.store_dir.replaceFile(files, generation_name, &generation);
+    return files.replace(generation_name, &generation);
 }
 
 /// Returns whether one more profile fits; profiles of versions that are no longer in the store are

@@ -23,117 +23,104 @@ const memory_part = 4;
 /// Nodes of one version's trees; not those of the packet loop.
 const cache_nodes = 64;
 
-pub const Warmer = struct {
-    waiting: [waiting_max]Uuid = undefined,
-    waiting_count: u8 = 0,
-    open: ?*Open = null,
-    gpa: std.mem.Allocator = undefined,
-    files: store.Files = undefined,
+pub const Warmer = @This();
 
-    const Open = struct {
-        from: store.Store,
-        version: store.OpenVersion,
-        units: []const BootProfile.Unit,
-        next: usize = 0,
-        bytes_left: u64,
-    };
+waiting: [waiting_max]Uuid = undefined,
+waiting_count: u8 = 0,
+open: ?*Open = null,
+gpa: std.mem.Allocator = undefined,
+files: store.Files = undefined,
 
-    pub fn isIdle(warmer: *const Warmer) bool {
-        return warmer.open == null and warmer.waiting_count == 0;
-    }
-
-    /// Queues a version; what does not fit is not warmed.
-    pub fn begin(
-        warmer: *Warmer,
-        gpa: std.mem.Allocator,
-        files: store.Files,
-        version_id: Uuid,
-    ) void {
-        warmer.gpa = gpa;
-        warmer.files = files;
-        for (warmer.waiting[0..warmer.waiting_count]) |id| if (id.eql(version_id)) return;
-        if (warmer.waiting_count == waiting_max) return;
-        warmer.waiting[warmer.waiting_count] = version_id;
-        warmer.waiting_count += 1;
-    }
-
-    /// Reads a bounded piece and pauses; returns its size in bytes. `profile` and `buffer` are
-    /// scratch space.
-    pub fn step(
-        warmer: *Warmer,
-        profile: *BootProfile,
-        buffer: *[BootProfile.file_size_max]u8,
-    ) u64 {
-        const open = warmer.open orelse {
-            warmer.openNext(profile, buffer) catch {};
-            return 0;
-        };
-        var block: [wire.unit_size]u8 = undefined;
-        var done: u64 = 0;
-        while (done < step_bytes) : (open.next += 1) {
-            if (open.next == open.units.len or open.bytes_left == 0) {
-                warmer.close(open);
-                break;
-            }
-            const unit = &open.units[open.next];
-            const blocks = unit.handed();
-            if (blocks == 0) continue;
-            const size = open.version.manifest.disk_size;
-            const begin_at =
-                @as(u64, unit.index) * wire.unit_size + @as(u64, @ctz(blocks)) * wire.block_size;
-            const end = @as(u64, unit.index) * wire.unit_size +
-                @as(u64, wire.unit_blocks - @clz(blocks)) * wire.block_size;
-            if (begin_at >= size) continue;
-            const bytes = block[0..@intCast(@min(end, size) - begin_at)];
-            // Whoever needs a damaged block finds it again and reports it.
-            open.version.reader.source().read(bytes, begin_at) catch continue;
-            done += bytes.len;
-            open.bytes_left -|= bytes.len;
-        }
-        const pause: linux.timespec = .{ .sec = 0, .nsec = step_pause_ns };
-        _ = linux.nanosleep(&pause, null);
-        return done;
-    }
-
-    fn openNext(
-        warmer: *Warmer,
-        profile: *BootProfile,
-        buffer: *[BootProfile.file_size_max]u8,
-    ) !void {
-        warmer.waiting_count -= 1;
-        const version_id = warmer.waiting[warmer.waiting_count];
-        const any: profile_files.ProfileName =
-            .{ .version = version_id, .key = BootProfile.Class.any.key };
-        if (profile_files.read(warmer.files, any, profile, buffer) == null) {
-            var iterator: profile_files.Iterator = .init(warmer.files, version_id);
-            const first = iterator.next() orelse return;
-            if (!first.version.eql(version_id)) return;
-            if (profile_files.read(warmer.files, first, profile, buffer) == null) return;
-        }
-        const machine = machine_facts.memoryAvailable() orelse return;
-        const open = try warmer.gpa.create(Open);
-        errdefer warmer.gpa.destroy(open);
-        const units = try warmer.gpa.dupe(BootProfile.Unit, profile.slice());
-        errdefer warmer.gpa.free(units);
-        open.* = .{
-            .from = openStore(warmer.gpa, warmer.files) orelse return error.NoStore,
-            .version = undefined,
-            .units = units,
-            .bytes_left = machine / memory_part,
-        };
-        errdefer open.from.close(warmer.gpa);
-        open.version = try open.from.openVersion(version_id);
-        warmer.open = open;
-    }
-
-    fn close(warmer: *Warmer, open: *Open) void {
-        open.version.close();
-        open.from.close(warmer.gpa);
-        warmer.gpa.free(open.units);
-        warmer.gpa.destroy(open);
-        warmer.open = null;
-    }
+const Open = struct {
+    from: store.Store,
+    version: store.OpenVersion,
+    units: []const BootProfile.Unit,
+    next: usize = 0,
+    bytes_left: u64,
 };
+
+pub fn isIdle(warmer: *const Warmer) bool {
+    return warmer.open == null and warmer.waiting_count == 0;
+}
+
+/// Queues a version; what does not fit is not warmed.
+pub fn begin(warmer: *Warmer, gpa: std.mem.Allocator, files: store.Files, version_id: Uuid) void {
+    warmer.gpa = gpa;
+    warmer.files = files;
+    for (warmer.waiting[0..warmer.waiting_count]) |id| if (id.eql(version_id)) return;
+    if (warmer.waiting_count == waiting_max) return;
+    warmer.waiting[warmer.waiting_count] = version_id;
+    warmer.waiting_count += 1;
+}
+
+/// Reads a bounded piece and pauses; returns its size in bytes. `profile` and `buffer` are
+/// scratch space.
+pub fn step(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) u64 {
+    const open = warmer.open orelse {
+        warmer.openNext(profile, buffer) catch {};
+        return 0;
+    };
+    var block: [wire.unit_size]u8 = undefined;
+    var done: u64 = 0;
+    while (done < step_bytes) : (open.next += 1) {
+        if (open.next == open.units.len or open.bytes_left == 0) {
+            warmer.close(open);
+            break;
+        }
+        const unit = &open.units[open.next];
+        const blocks = unit.handed();
+        if (blocks == 0) continue;
+        const size = open.version.manifest.disk_size;
+        const begin_at =
+            @as(u64, unit.index) * wire.unit_size + @as(u64, @ctz(blocks)) * wire.block_size;
+        const end = @as(u64, unit.index) * wire.unit_size +
+            @as(u64, wire.unit_blocks - @clz(blocks)) * wire.block_size;
+        if (begin_at >= size) continue;
+        const bytes = block[0..@intCast(@min(end, size) - begin_at)];
+        // The next reader of a damaged block finds it again and reports it.
+        open.version.reader.source().read(bytes, begin_at) catch continue;
+        done += bytes.len;
+        open.bytes_left -|= bytes.len;
+    }
+    const pause: linux.timespec = .{ .sec = 0, .nsec = step_pause_ns };
+    _ = linux.nanosleep(&pause, null);
+    return done;
+}
+
+fn openNext(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) !void {
+    warmer.waiting_count -= 1;
+    const version_id = warmer.waiting[warmer.waiting_count];
+    const any: profile_files.ProfileName =
+        .{ .version = version_id, .key = BootProfile.Class.any.key };
+    if (profile_files.read(warmer.files, any, profile, buffer) == null) {
+        var iterator: profile_files.Iterator = .init(warmer.files, version_id);
+        const first = iterator.next() orelse return;
+        if (!first.version.eql(version_id)) return;
+        if (profile_files.read(warmer.files, first, profile, buffer) == null) return;
+    }
+    const machine = machine_facts.memoryAvailable() orelse return;
+    const open = try warmer.gpa.create(Open);
+    errdefer warmer.gpa.destroy(open);
+    const units = try warmer.gpa.dupe(BootProfile.Unit, profile.slice());
+    errdefer warmer.gpa.free(units);
+    open.* = .{
+        .from = openStore(warmer.gpa, warmer.files) orelse return error.NoStore,
+        .version = undefined,
+        .units = units,
+        .bytes_left = machine / memory_part,
+    };
+    errdefer open.from.close(warmer.gpa);
+    open.version = try open.from.openVersion(version_id);
+    warmer.open = open;
+}
+
+fn close(warmer: *Warmer, open: *Open) void {
+    open.version.close();
+    open.from.close(warmer.gpa);
+    warmer.gpa.free(open.units);
+    warmer.gpa.destroy(open);
+    warmer.open = null;
+}
 
 /// Returns null if the directory has only plain files, or a store that cannot be opened, which
 /// others report.

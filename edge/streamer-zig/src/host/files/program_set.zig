@@ -44,7 +44,7 @@ pub const File = struct {
 
 pub const Set = struct {
     name: []const u8,
-    /// What firmware is told to load first.
+    /// The programs that firmware loads first.
     first: core.dhcp.Service.Programs,
     files: []const File,
 
@@ -142,10 +142,7 @@ const Manifest = struct {
     };
 };
 
-pub fn writeManifest(
-    arena: std.mem.Allocator,
-    set: *const Set,
-) error{OutOfMemory}![]const u8 {
+pub fn writeManifest(arena: std.mem.Allocator, set: *const Set) error{OutOfMemory}![]const u8 {
     const entries = try arena.alloc(Manifest.Entry, set.files.len);
     for (entries, set.files) |*entry, *file| {
         const signed_by = try arena.alloc([]const u8, file.signers.constSlice().len);
@@ -199,12 +196,7 @@ pub fn sentence(problem: LoadError) []const u8 {
 }
 
 /// Loads the set of the directory `name` in `dir` and compares each file with the manifest.
-pub fn load(
-    arena: std.mem.Allocator,
-    io: Io,
-    parent: Io.Dir,
-    name: []const u8,
-) LoadError!Set {
+pub fn load(arena: std.mem.Allocator, io: Io, parent: Io.Dir, name: []const u8) LoadError!Set {
     const dir = parent.openDir(io, name, .{}) catch return error.NoManifest;
     defer dir.close(io);
     const text =

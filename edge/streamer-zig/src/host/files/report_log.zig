@@ -2,7 +2,7 @@
 
 const core = @import("core");
 
-pub const LogFiles = @import("log_files.zig").LogFiles;
+pub const LogFiles = @import("log_files.zig");
 pub const ReportLog = core.uplink.report_log.ReportLog(LogFiles);
 pub const batch_size_max = core.uplink.report_log.batch_size_max;
 

@@ -127,10 +127,9 @@ test "a full log loses reports, declares them as a gap, and continues" {
     try testing.expectEqual(kept + 3, batch.until_seq);
     try testing.expect(std.mem.find(u8, batch.body, "\"type\":\"gap\",\"untilSeq\":6,") != null);
     const losses = fixture.log.losses();
-    try testing.expectEqual(
-        .{ 2, 1, 2 },
-        .{ losses.since_start, losses.gap_count, losses.gap_reports },
-    );
+    try testing.expectEqual(.{ 2, 1, 2 }, .{
+        losses.since_start, losses.gap_count, losses.gap_reports,
+    });
     fixture.log.ack(1, batch.until_seq);
     try testing.expectEqual(.{ 2, 0, 0 }, .{
         fixture.log.losses().since_start,

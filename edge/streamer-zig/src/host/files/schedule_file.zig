@@ -1,6 +1,6 @@
-//! What became of the schedules' runs at this edge, on disk: a restarted edge begins no run twice
-//! and continues those in progress. The schedule runner writes the records through its `Journal`;
-//! each has one size and a checksum.
+//! Keeps the progress of the schedules' runs at this edge on disk: a restarted edge starts no run
+//! twice and continues those in progress. The schedule runner writes the records through its
+//! `Journal`; each has one size and a checksum.
 
 const std = @import("std");
 const base = @import("base");
@@ -27,124 +27,120 @@ const Format = struct {
 const Journal = journal_file.Journal(Format);
 const record_size = 64;
 
-pub const ScheduleFile = struct {
-    file: Journal,
+pub const ScheduleFile = @This();
 
-    const Kind = enum(u8) { begun = 1, device, ended, missed, set_back };
+file: Journal,
 
-    /// Restores what an earlier process wrote in `runner`. Records that this version cannot read
-    /// are left out.
-    pub fn open(dir_fd: i32, runner: *ScheduleRunner) sys.Error!ScheduleFile {
-        var file: Journal = try .open(dir_fd);
-        errdefer file.close();
-        var reader = file.reader();
-        while (try reader.next()) |frame|
-            runner.restore(decode(frame[0..record_size]) orelse continue);
-        try file.cutAt(reader.end);
-        return .{ .file = file };
-    }
+const Kind = enum(u8) { begun = 1, device, ended, missed, set_back };
 
-    pub fn close(file: *ScheduleFile) void {
-        file.file.close();
-        file.* = undefined;
-    }
+/// Restores what an earlier process wrote in `runner`. Records that this version cannot read
+/// are left out.
+pub fn open(dir_fd: i32, runner: *ScheduleRunner) sys.Error!ScheduleFile {
+    var file: Journal = try .open(dir_fd);
+    errdefer file.close();
+    var reader = file.reader();
+    while (try reader.next()) |frame| runner.restore(decode(frame[0..record_size]) orelse continue);
+    try file.cutAt(reader.end);
+    return .{ .file = file };
+}
 
-    pub fn journal(file: *ScheduleFile) ScheduleRunner.Journal {
-        return .{ .context = file, .write = write };
-    }
+pub fn close(file: *ScheduleFile) void {
+    file.file.close();
+    file.* = undefined;
+}
 
-    /// Between turns: keeps the file small.
-    pub fn compact(file: *ScheduleFile, runner: *const ScheduleRunner) void {
-        if (file.file.needsCompaction()) file.file.compact(runner, writeRuns);
-    }
+pub fn journal(file: *ScheduleFile) ScheduleRunner.Journal {
+    return .{ .context = file, .write = write };
+}
 
-    fn writeRuns(runner: *const ScheduleRunner, fresh: *Journal.Compaction) sys.Error!void {
-        var target: Target = .{ .fresh = fresh };
-        runner.writeAll(.{ .context = &target, .write = Target.write });
-        if (target.has_failed) return error.SystemCallFailed;
-    }
+/// Between turns: keeps the file small.
+pub fn compact(file: *ScheduleFile, runner: *const ScheduleRunner) void {
+    if (file.file.needsCompaction()) file.file.compact(runner, writeRuns);
+}
 
-    const Target = struct {
-        fresh: *Journal.Compaction,
-        has_failed: bool = false,
+fn writeRuns(runner: *const ScheduleRunner, fresh: *Journal.Compaction) sys.Error!void {
+    var target: Target = .{ .fresh = fresh };
+    runner.writeAll(.{ .context = &target, .write = Target.write });
+    if (target.has_failed) return error.SystemCallFailed;
+}
 
-        fn write(context: *anyopaque, record: Record) void {
-            const target: *Target = @ptrCast(@alignCast(context));
-            target.fresh.append(&encode(record)) catch {
-                target.has_failed = true;
-            };
-        }
-    };
+const Target = struct {
+    fresh: *Journal.Compaction,
+    has_failed: bool = false,
 
-    /// Best effort: without a record a restart may start a device again, which does no harm. A run
-    /// that began is synced at once, so that it does not begin twice.
     fn write(context: *anyopaque, record: Record) void {
-        const file: *ScheduleFile = @ptrCast(@alignCast(context));
-        _ = file.file.append(&encode(record));
-        if (record == .begun) file.file.sync();
-    }
-
-    fn encode(record: Record) [record_size]u8 {
-        var bytes: [record_size]u8 = @splat(0);
-        const key = switch (record) {
-            .begun => |begun| begun.key,
-            .device => |device| device.key,
-            .ended, .missed => |key| key,
-            .set_back => |unix_ms| ScheduleRunner.RunKey{
-                .schedule_id = .zero,
-                .instant_ms = unix_ms,
-            },
+        const target: *Target = @ptrCast(@alignCast(context));
+        target.fresh.append(&encode(record)) catch {
+            target.has_failed = true;
         };
-        bytes[8..24].* = key.schedule_id.bytes;
-        std.mem.writeInt(u64, bytes[24..32], key.instant_ms, .little);
-        switch (record) {
-            .begun => |begun| std.mem.writeInt(u64, bytes[48..56], begun.unix_ms, .little),
-            .device => |device| {
-                bytes[1] = @backingInt(device.result);
-                bytes[32..48].* = device.device.bytes;
-                std.mem.writeInt(u64, bytes[48..56], device.at_unix_ms, .little);
-            },
-            .ended, .missed, .set_back => {},
-        }
-        bytes[0] = @backingInt(switch (record) {
-            .begun => Kind.begun,
-            .device => Kind.device,
-            .ended => Kind.ended,
-            .missed => Kind.missed,
-            .set_back => Kind.set_back,
-        });
-        std.mem.writeInt(u32, bytes[4..8], checksum(&bytes), .little);
-        return bytes;
-    }
-
-    fn decode(bytes: *const [record_size]u8) ?Record {
-        const key: core.site.ScheduleRunner.RunKey = .{
-            .schedule_id = .fromBytes(bytes[8..24].*),
-            .instant_ms = std.mem.readInt(u64, bytes[24..32], .little),
-        };
-        const unix_ms = std.mem.readInt(u64, bytes[48..56], .little);
-        return switch (std.enums.fromInt(Kind, bytes[0]) orelse return null) {
-            .begun => .{ .begun = .{ .key = key, .unix_ms = unix_ms } },
-            .device => .{ .device = .{
-                .key = key,
-                .device = .fromBytes(bytes[32..48].*),
-                .result = std.enums.fromInt(ScheduleRunner.Result, bytes[1]) orelse return null,
-                .at_unix_ms = unix_ms,
-            } },
-            .ended => .{ .ended = key },
-            .missed => .{ .missed = key },
-            .set_back => .{ .set_back = key.instant_ms },
-        };
-    }
-
-    /// Covers all bytes but its own.
-    fn checksum(bytes: *const [record_size]u8) u32 {
-        var crc: std.hash.Crc32 = .init();
-        crc.update(bytes[0..4]);
-        crc.update(bytes[8..]);
-        return crc.final();
     }
 };
+
+/// Best effort: without a record a restart may start a device again, which does no harm. A run
+/// that began is synced at once, so that it does not begin twice.
+fn write(context: *anyopaque, record: Record) void {
+    const file: *ScheduleFile = @ptrCast(@alignCast(context));
+    _ = file.file.append(&encode(record));
+    if (record == .begun) file.file.sync();
+}
+
+fn encode(record: Record) [record_size]u8 {
+    var bytes: [record_size]u8 = @splat(0);
+    const key = switch (record) {
+        .begun => |begun| begun.key,
+        .device => |device| device.key,
+        .ended, .missed => |key| key,
+        .set_back => |unix_ms| ScheduleRunner.RunKey{ .schedule_id = .zero, .instant_ms = unix_ms },
+    };
+    bytes[8..24].* = key.schedule_id.bytes;
+    std.mem.writeInt(u64, bytes[24..32], key.instant_ms, .little);
+    switch (record) {
+        .begun => |begun| std.mem.writeInt(u64, bytes[48..56], begun.unix_ms, .little),
+        .device => |device| {
+            bytes[1] = @backingInt(device.result);
+            bytes[32..48].* = device.device.bytes;
+            std.mem.writeInt(u64, bytes[48..56], device.at_unix_ms, .little);
+        },
+        .ended, .missed, .set_back => {},
+    }
+    bytes[0] = @backingInt(switch (record) {
+        .begun => Kind.begun,
+        .device => Kind.device,
+        .ended => Kind.ended,
+        .missed => Kind.missed,
+        .set_back => Kind.set_back,
+    });
+    std.mem.writeInt(u32, bytes[4..8], checksum(&bytes), .little);
+    return bytes;
+}
+
+fn decode(bytes: *const [record_size]u8) ?Record {
+    const key: core.site.ScheduleRunner.RunKey = .{
+        .schedule_id = .fromBytes(bytes[8..24].*),
+        .instant_ms = std.mem.readInt(u64, bytes[24..32], .little),
+    };
+    const unix_ms = std.mem.readInt(u64, bytes[48..56], .little);
+    return switch (std.enums.fromInt(Kind, bytes[0]) orelse return null) {
+        .begun => .{ .begun = .{ .key = key, .unix_ms = unix_ms } },
+        .device => .{ .device = .{
+            .key = key,
+            .device = .fromBytes(bytes[32..48].*),
+            .result = std.enums.fromInt(ScheduleRunner.Result, bytes[1]) orelse return null,
+            .at_unix_ms = unix_ms,
+        } },
+        .ended => .{ .ended = key },
+        .missed => .{ .missed = key },
+        .set_back => .{ .set_back = key.instant_ms },
+    };
+}
+
+/// Covers all bytes but its own.
+fn checksum(bytes: *const [record_size]u8) u32 {
+    var crc: std.hash.Crc32 = .init();
+    crc.update(bytes[0..4]);
+    crc.update(bytes[8..]);
+    return crc.final();
+}
 
 const testing = std.testing;
 
@@ -154,15 +150,15 @@ test "runs that began and devices that started survive a restart, and a torn end
     var runner: ScheduleRunner = try .init(testing.allocator);
     defer runner.deinit(testing.allocator);
     var file = try ScheduleFile.open(tmp.dir.handle, &runner);
-    const journal = file.journal();
+    const written = file.journal();
     const key: ScheduleRunner.RunKey =
         .{ .schedule_id = .fromRandom(@splat(1)), .instant_ms = 1_795_000_000_000 };
     const device: base.Uuid = .fromRandom(@splat(2));
-    journal.write(journal.context, .{ .begun = .{ .key = key, .unix_ms = key.instant_ms + 3 } });
-    journal.write(journal.context, .{
+    written.write(written.context, .{ .begun = .{ .key = key, .unix_ms = key.instant_ms + 3 } });
+    written.write(written.context, .{
         .device = .{ .key = key, .device = device, .result = .sent, .at_unix_ms = 9 },
     });
-    journal.write(journal.context, .{ .missed = key });
+    written.write(written.context, .{ .missed = key });
     try sys.writeAllAt(file.file.fd, "torn", file.file.end);
     file.close();
     var again: ScheduleRunner = try .init(testing.allocator);

@@ -24,9 +24,9 @@ pub const Version = struct {
     layer_above: ?base.Uuid = null,
     kernel: ?StoreFile = null,
     initrd: ?StoreFile = null,
-    /// What of its file systems is missing on the disk.
+    /// The part of its file systems that is missing on the disk.
     disk_shortage: ?core.loader.disk_fit.Shortage = null,
-    /// What kernel and initramfs state about themselves; null without a kernel.
+    /// The properties that kernel and initramfs state about themselves; null without a kernel.
     loader_files: ?core.loader.kernel_fit.Files = null,
     command_line_buffer: [core.uplink.desired_state.command_line_size_max]u8 = undefined,
     command_line_size: u16 = 0,
@@ -35,7 +35,7 @@ pub const Version = struct {
         return version.command_line_buffer[0..version.command_line_size];
     }
 
-    /// The text has passed `boot_policy.isCommandLine`.
+    /// The text has passed `isCommandLine`.
     pub fn setCommandLine(version: *Version, text: []const u8) void {
         assert(text.len <= version.command_line_buffer.len);
         @memcpy(version.command_line_buffer[0..text.len], text);
@@ -72,25 +72,18 @@ pub const Problem = union(enum) {
     pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         switch (problem) {
             .file => |file| try writer.print("{s} {s}", .{
-                file.path,
-                store.store_file.sentence(file.why, .disk),
+                file.path, store.store_file.sentence(file.why, .disk),
             }),
             .size => |size| try writer.print("{s} has {d} bytes instead of {d}", .{
-                size.path,
-                size.have,
-                size.want,
+                size.path, size.have, size.want,
             }),
             .kernel => |kernel| try writer.print("{s} {s}", .{
-                kernel.path,
-                loader_files.sentence(kernel.why),
+                kernel.path, loader_files.sentence(kernel.why),
             }),
             .stored => |stored| try writer.print("version {f} {s}", .{
-                stored.id,
-                stored_version.sentence(stored.why),
+                stored.id, stored_version.sentence(stored.why),
             }),
-            .full => try writer.writeAll(
-                "more versions are in use than this edge can keep open",
-            ),
+            .full => try writer.writeAll("more versions are in use than this edge can keep open"),
             .not_described => try writer.writeAll(
                 "the desired state does not describe this version",
             ),
@@ -183,7 +176,7 @@ pub const VersionTable = struct {
     }
 };
 
-const describedVersion = core.boot.policy.describedVersion;
+const describedVersion = core.boot.assignment.describedVersion;
 
 fn openVersion(
     from: ?*store.Store,

@@ -45,77 +45,77 @@ pub const Buffers = struct {
     text: [http_response.text_size_max]u8,
 };
 
-pub const Connections = struct {
-    all: []Connection,
-    /// The client of each slot; no address for a free one. Kept apart because each new connection
-    /// looks at all of them.
-    peers: []base.Ip4,
-    buffers: []align(std.heap.page_size_min) u8,
+pub const Connections = @This();
 
-    const per_address_max = 256;
+all: []Connection,
+/// The client of each slot; no address for a free one. Kept apart because each new connection
+/// looks at all of them.
+peers: []base.Ip4,
+buffers: []align(std.heap.page_size_min) u8,
 
-    pub const InitError = error{OutOfMemory};
+const per_address_max = 256;
 
-    pub fn init(gpa: std.mem.Allocator, count: u16) InitError!Connections {
-        assert(count > 0);
-        const all = try gpa.alloc(Connection, count);
-        errdefer gpa.free(all);
-        const peers = try gpa.alloc(base.Ip4, count);
-        errdefer gpa.free(peers);
-        @memset(peers, .zero);
-        // Not from an allocator, which would touch every page.
-        const bytes = std.posix.mmap(
-            null,
-            @as(usize, count) * @sizeOf(Buffers),
-            .{ .READ = true, .WRITE = true },
-            .{ .TYPE = .PRIVATE, .ANONYMOUS = true },
-            -1,
-            0,
-        ) catch return error.OutOfMemory;
-        const buffers = std.mem.bytesAsSlice(Buffers, bytes);
-        for (all, buffers) |*connection, *own| connection.* = .{ .buffers = own };
-        return .{ .all = all, .peers = peers, .buffers = bytes };
-    }
+pub const InitError = error{OutOfMemory};
 
-    pub fn deinit(connections: *Connections, gpa: std.mem.Allocator) void {
-        std.posix.munmap(connections.buffers);
-        gpa.free(connections.peers);
-        gpa.free(connections.all);
-        connections.* = undefined;
-    }
+pub fn init(gpa: std.mem.Allocator, count: u16) InitError!Connections {
+    assert(count > 0);
+    const all = try gpa.alloc(Connection, count);
+    errdefer gpa.free(all);
+    const peers = try gpa.alloc(base.Ip4, count);
+    errdefer gpa.free(peers);
+    @memset(peers, .zero);
+    // Not from an allocator, which would touch every page.
+    const bytes = std.posix.mmap(
+        null,
+        @as(usize, count) * @sizeOf(Buffers),
+        .{ .READ = true, .WRITE = true },
+        .{ .TYPE = .PRIVATE, .ANONYMOUS = true },
+        -1,
+        0,
+    ) catch return error.OutOfMemory;
+    const buffers = std.mem.bytesAsSlice(Buffers, bytes);
+    for (all, buffers) |*connection, *own| connection.* = .{ .buffers = own };
+    return .{ .all = all, .peers = peers, .buffers = bytes };
+}
 
-    pub const Place = union(enum) {
-        free: usize,
-        /// Valid after the connection was closed.
-        waiting: usize,
-        /// This address has as many connections as it may have, or every connection is busy.
-        none,
-    };
+pub fn deinit(connections: *Connections, gpa: std.mem.Allocator) void {
+    std.posix.munmap(connections.buffers);
+    gpa.free(connections.peers);
+    gpa.free(connections.all);
+    connections.* = undefined;
+}
 
-    pub fn placeFor(connections: *const Connections, peer: base.Ip4) Place {
-        var free: ?usize = null;
-        var of_peer: u32 = 0;
-        for (connections.peers, 0..) |other, index| {
-            if (other.eql(peer)) of_peer += 1;
-            if (other.eql(.zero)) free = free orelse index;
-        }
-        if (of_peer >= per_address_max) return .none;
-        if (free) |index| return .{ .free = index };
-        return if (connections.longestWaiting()) |index| .{ .waiting = index } else .none;
-    }
-
-    fn longestWaiting(connections: *const Connections) ?usize {
-        var longest: ?usize = null;
-        for (connections.all, 0..) |*connection, index| {
-            if (connection.state != .reading) continue;
-            const best = longest orelse index;
-            // All of them may have waited equally long.
-            if (connection.deadline_us <= connections.all[best].deadline_us) longest = index;
-        }
-        return longest;
-    }
-
-    pub fn indexOf(connections: *const Connections, connection: *const Connection) usize {
-        return connection - connections.all.ptr;
-    }
+pub const Place = union(enum) {
+    free: usize,
+    /// Valid after the connection was closed.
+    waiting: usize,
+    /// This address has as many connections as it may have, or every connection is busy.
+    none,
 };
+
+pub fn placeFor(connections: *const Connections, peer: base.Ip4) Place {
+    var free: ?usize = null;
+    var of_peer: u32 = 0;
+    for (connections.peers, 0..) |other, index| {
+        if (other.eql(peer)) of_peer += 1;
+        if (other.eql(.zero)) free = free orelse index;
+    }
+    if (of_peer >= per_address_max) return .none;
+    if (free) |index| return .{ .free = index };
+    return if (connections.longestWaiting()) |index| .{ .waiting = index } else .none;
+}
+
+fn longestWaiting(connections: *const Connections) ?usize {
+    var longest: ?usize = null;
+    for (connections.all, 0..) |*connection, index| {
+        if (connection.state != .reading) continue;
+        const best = longest orelse index;
+        // All of them may have waited equally long.
+        if (connection.deadline_us <= connections.all[best].deadline_us) longest = index;
+    }
+    return longest;
+}
+
+pub fn indexOf(connections: *const Connections, connection: *const Connection) usize {
+    return connection - connections.all.ptr;
+}

@@ -27,19 +27,14 @@ pub fn writeHead(
         "content-length: {d}\r\naccept-ranges: bytes\r\ncontent-type: {s}\r\n",
         .{ part.length, response.content_type },
     ) catch unreachable;
-    if (status == 206)
-        writer.print(
-            "content-range: bytes {d}-{d}/{d}\r\n",
-            .{ part.first, part.first + part.length - 1, whole_size },
-        ) catch unreachable;
-    if (status == 416) writer.print(
-        "content-range: bytes */{d}\r\n",
-        .{whole_size},
-    ) catch unreachable;
-    if (status == 405) writer.print("allow: {s}\r\n", .{response.allow}) catch unreachable;
-    writer.print("connection: {s}\r\n\r\n", .{
-        if (keep_alive) "keep-alive" else "close",
+    if (status == 206) writer.print("content-range: bytes {d}-{d}/{d}\r\n", .{
+        part.first, part.first + part.length - 1, whole_size,
     }) catch unreachable;
+    if (status == 416)
+        writer.print("content-range: bytes */{d}\r\n", .{whole_size}) catch unreachable;
+    if (status == 405) writer.print("allow: {s}\r\n", .{response.allow}) catch unreachable;
+    writer.print("connection: {s}\r\n\r\n", .{if (keep_alive) "keep-alive" else "close"}) catch
+        unreachable;
     return writer.buffered();
 }
 

@@ -3,18 +3,17 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire");
-const StampWitness = @import("../net/stamp_witness.zig").StampWitness;
+const StampWitness = @import("../net/stamp_witness.zig");
 const sys = @import("../sys.zig");
 const sockets = @import("../net/sockets.zig");
 const http_response = @import("response.zig");
-const http_server = @import("server.zig");
+const HttpServer = @import("server.zig");
 const tcp_delivery = @import("tcp_delivery.zig");
-const Epoll = @import("../net/epoll.zig").Epoll;
+const Epoll = @import("../net/epoll.zig");
 const Instruction = @import("../net/packet_filter.zig").Instruction;
 
 const testing = std.testing;
 const linux = std.os.linux;
-const HttpServer = http_server.HttpServer;
 
 const file_size = 8 << 20;
 /// More than a narrow client's receive buffer, less than a send buffer.
@@ -88,10 +87,8 @@ const Fixture = struct {
         text: *[http_response.text_size_max]u8,
     ) http_response.Response {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
-        if (std.mem.eql(u8, request.target, "/small")) return .{
-            .status = 200,
-            .body = .{ .memory = "0123456789" },
-        };
+        if (std.mem.eql(u8, request.target, "/small"))
+            return .{ .status = 200, .body = .{ .memory = "0123456789" } };
         if (std.mem.eql(u8, request.target, "/file"))
             return .{
                 .status = 200,
@@ -115,7 +112,7 @@ const Fixture = struct {
         return false;
     }
 
-    fn progress(context: *anyopaque, tag: http_response.Tag, step: http_server.Progress) void {
+    fn progress(context: *anyopaque, tag: http_response.Tag, step: HttpServer.Progress) void {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
         if (tag.what != .kernel) return;
         if (step.begins) fixture.begun_at_us = step.at_us;
@@ -164,10 +161,8 @@ const Fixture = struct {
         fixture.server.accept(fixture.now_us);
         if (fixture.ticks) fixture.server.tick(fixture.now_us);
         var buffer: [16]u64 = undefined;
-        for (try fixture.epoll.wait(&buffer, 10)) |token| fixture.server.handle(
-            token,
-            fixture.now_us,
-        );
+        for (try fixture.epoll.wait(&buffer, 10)) |token|
+            fixture.server.handle(token, fixture.now_us);
     }
 
     /// Sends a request and reads until `size` bytes have arrived or the server has closed the
@@ -349,9 +344,8 @@ test "a file larger than every socket buffer arrives complete" {
     defer sys.close(fd);
     const buffer = try testing.allocator.alloc(u8, file_size + 1024);
     defer testing.allocator.free(buffer);
-    const body = bodyOf(
-        try fixture.exchange(fd, "GET /file HTTP/1.1\r\nConnection: close\r\n\r\n", buffer),
-    );
+    const body =
+        bodyOf(try fixture.exchange(fd, "GET /file HTTP/1.1\r\nConnection: close\r\n\r\n", buffer));
     try testing.expectEqual(file_size, body.len);
     for (body, 0..) |byte, index| if (byte != byteAt(index)) return error.WrongByte;
 }
@@ -368,7 +362,7 @@ test "a client that does not finish its head, or does not read, is disconnected"
     for (0..20) |_| try fixture.turn();
     fixture.server.tick(fixture.now_us);
     try testing.expectEqual(0, fixture.server.ignored.get(.http_slow));
-    fixture.now_us += http_server.stall_limit_us + 1;
+    fixture.now_us += HttpServer.stall_limit_us + 1;
     fixture.server.tick(fixture.now_us);
     try testing.expectEqual(2, fixture.server.ignored.get(.http_slow));
     try testing.expect(fixture.isClosed(silent));
@@ -598,7 +592,7 @@ test "a client that stops acknowledging is disconnected" {
     defer sys.close(fd);
     try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\n");
     try fixture.turnUntilDraining();
-    fixture.now_us += http_server.stall_limit_us + 1;
+    fixture.now_us += HttpServer.stall_limit_us + 1;
     fixture.server.tick(fixture.now_us);
     try testing.expectEqual(1, fixture.server.ignored.get(.http_slow));
     try testing.expectEqual(null, fixture.finished_at_us);

@@ -25,9 +25,8 @@ const Info = struct {
         var info: Info = .{};
         var size: linux.socklen_t = info.bytes.len;
         const tcp_info = 11;
-        _ = sys.check(
-            linux.getsockopt(fd, linux.IPPROTO.TCP, tcp_info, &info.bytes, &size),
-        ) catch return null;
+        _ = sys.check(linux.getsockopt(fd, linux.IPPROTO.TCP, tcp_info, &info.bytes, &size)) catch
+            return null;
         return if (size < info.bytes.len) null else info;
     }
 

@@ -55,17 +55,16 @@ pub const Unanswered = enum { repeated, no_room, device_gone };
 const unanswered_count = @typeInfo(Unanswered).@"enum".field_names.len;
 
 /// The counters of one thread that serves the stream.
-pub const Shard =
-    struct {
-        reads: u64,
-        sessions: u64,
-        forwarded: u64 = 0,
-        packets_lost: u64 = 0,
-        events_lost: u64 = 0,
-    };
+pub const Shard = struct {
+    reads: u64,
+    sessions: u64,
+    forwarded: u64 = 0,
+    packets_lost: u64 = 0,
+    events_lost: u64 = 0,
+};
 const shards_max = @import("../stream/shards.zig").shards_max;
 
-/// What the packet loop counts.
+/// Counters of the packet loop.
 pub const LoopFigures = struct {
     boots: BootCounters = .{},
     ignored: base.IgnoredCounters = .{},
@@ -83,7 +82,7 @@ pub const LoopFigures = struct {
     write_caches: FillCounts = @splat(0),
 };
 
-/// What other threads count, read when the page is requested.
+/// Values of other threads, read when the page is requested.
 pub const OtherFigures = struct {
     uptime_us: u64,
     clock_ms: u64,
@@ -191,10 +190,9 @@ fn renderTraffic(writer: *Io.Writer, figures: *const LoopFigures) Io.Writer.Erro
         .{ "stream", figures.stream_bytes },
     };
     for (sent) |pair|
-        try writer.print(
-            "bootfarm_edge_sent_bytes_total{{transport=\"{s}\"}} {d}\n",
-            .{ pair[0], pair[1] },
-        );
+        try writer.print("bootfarm_edge_sent_bytes_total{{transport=\"{s}\"}} {d}\n", .{
+            pair[0], pair[1],
+        });
     try head(writer, "stream_reads_total", "counter", "Disk reads over the stream.");
     try writer.print("bootfarm_edge_stream_reads_total {d}\n", .{figures.stream_reads});
     try counter(
@@ -212,10 +210,9 @@ fn renderTraffic(writer: *Io.Writer, figures: *const LoopFigures) Io.Writer.Erro
     for (figures.stream_unanswered, 0..) |count, index| {
         const why: Unanswered =
             @fromBackingInt(@as(@typeInfo(Unanswered).@"enum".tag_type, @intCast(index)));
-        try writer.print(
-            "bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n",
-            .{ why, count },
-        );
+        try writer.print("bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n", .{
+            why, count,
+        });
     }
     try renderShards(writer, figures.shards.constSlice());
 }
@@ -257,10 +254,9 @@ fn eachShard(
     comptime field: std.meta.FieldEnum(Shard),
 ) Io.Writer.Error!void {
     for (shards, 0..) |*shard, number|
-        try writer.print(
-            "bootfarm_edge_{s}{{shard=\"{d}\"}} {d}\n",
-            .{ name, number, @field(shard, @tagName(field)) },
-        );
+        try writer.print("bootfarm_edge_{s}{{shard=\"{d}\"}} {d}\n", .{
+            name, number, @field(shard, @tagName(field)),
+        });
 }
 
 fn renderProfiles(writer: *Io.Writer, figures: *const BootProfiles.Figures) Io.Writer.Error!void {
@@ -377,18 +373,13 @@ fn phases(writer: *Io.Writer, histograms: *const [Phase.count]Histogram) Io.Writ
         for (bounds_ms, histogram.counts[0..bounds_ms.len]) |bound_ms, count| {
             total += count;
             try writer.print(name ++ "_bucket{{phase=\"{t}\",le=\"{d}.{d}\"}} {d}\n", .{
-                phase,
-                bound_ms / 1000,
-                bound_ms % 1000 / 100,
-                total,
+                phase, bound_ms / 1000, bound_ms % 1000 / 100, total,
             });
         }
         total += histogram.counts[bounds_ms.len];
         try writer.print(name ++ "_bucket{{phase=\"{t}\",le=\"+Inf\"}} {d}\n", .{ phase, total });
         try writer.print(name ++ "_sum{{phase=\"{t}\"}} {d}.{d:0>6}\n", .{
-            phase,
-            histogram.sum_us / std.time.us_per_s,
-            histogram.sum_us % std.time.us_per_s,
+            phase, histogram.sum_us / std.time.us_per_s, histogram.sum_us % std.time.us_per_s,
         });
         try writer.print(name ++ "_count{{phase=\"{t}\"}} {d}\n", .{ phase, total });
     }
@@ -400,10 +391,9 @@ fn head(
     kind: []const u8,
     help: []const u8,
 ) Io.Writer.Error!void {
-    try writer.print(
-        "# HELP bootfarm_edge_{s} {s}\n# TYPE bootfarm_edge_{s} {s}\n",
-        .{ name, help, name, kind },
-    );
+    try writer.print("# HELP bootfarm_edge_{s} {s}\n# TYPE bootfarm_edge_{s} {s}\n", .{
+        name, help, name, kind,
+    });
 }
 
 fn gauge(writer: *Io.Writer, name: []const u8, help: []const u8, value: u64) Io.Writer.Error!void {
@@ -419,9 +409,7 @@ fn seconds(
 ) Io.Writer.Error!void {
     try head(writer, name, "gauge", help);
     try writer.print("bootfarm_edge_{s} {d}.{d:0>6}\n", .{
-        name,
-        value_us / std.time.us_per_s,
-        value_us % std.time.us_per_s,
+        name, value_us / std.time.us_per_s, value_us % std.time.us_per_s,
     });
 }
 

@@ -2,25 +2,25 @@
 
 const agent = @import("agent");
 const Agent = @import("../edge_io.zig").Agent;
-const UdpSocket = @import("udp_socket.zig").UdpSocket;
+const UdpSocket = @import("udp_socket.zig");
 
-pub const DhcpPort = struct {
-    policy: Agent.Dhcp,
+pub const DhcpPort = @This();
 
-    pub const Port = @FieldType(agent.dhcp.Arrival, "port");
+policy: Agent.Dhcp,
 
-    /// Everything that waits at one of the two sockets, at most one batch.
-    pub fn receive(port: *DhcpPort, socket: *UdpSocket, link: u8, which: Port, now_us: u64) void {
-        const count = socket.receive();
-        for (0..count) |index| {
-            const datagram = socket.datagram(index);
-            port.policy.receive(&.{
-                .source = datagram.from,
-                .port = which,
-                .link = link,
-                .bytes = datagram.bytes,
-                .at_us = datagram.at_us,
-            }, now_us);
-        }
+pub const Port = @FieldType(agent.dhcp.Arrival, "port");
+
+/// Everything that waits at one of the two sockets, at most one batch.
+pub fn receive(port: *DhcpPort, socket: *UdpSocket, link: u8, which: Port, now_us: u64) void {
+    const count = socket.receive();
+    for (0..count) |index| {
+        const datagram = socket.datagram(index);
+        port.policy.receive(&.{
+            .source = datagram.from,
+            .port = which,
+            .link = link,
+            .bytes = datagram.bytes,
+            .at_us = datagram.at_us,
+        }, now_us);
     }
-};
+}

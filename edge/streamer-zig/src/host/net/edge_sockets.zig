@@ -7,165 +7,164 @@ const core = @import("core");
 const sys = @import("../sys.zig");
 const sockets = @import("sockets.zig");
 const steering = @import("../stream/steering.zig");
-const UdpSocket = @import("udp_socket.zig").UdpSocket;
+const UdpSocket = @import("udp_socket.zig");
 
-pub const EdgeSockets = struct {
-    links: base.BoundedArray(LinkSockets, core.dhcp.network.links_max) = .empty,
-    tftp: UdpSocket,
-    stream: UdpSocket,
-    /// The sockets of shards 1 and on, with the same address; empty with one shard.
-    stream_shards: []UdpSocket = &.{},
-    /// For the other edges of the site; null without a control plane.
-    peer: ?UdpSocket = null,
-    listener: i32,
+pub const EdgeSockets = @This();
 
-    /// The sockets of one address of this edge.
-    pub const LinkSockets = struct {
-        /// Null if DHCP is off, and for further addresses of an interface, which all get the same
-        /// broadcasts.
-        dhcp: ?UdpSocket = null,
-        pxe: ?UdpSocket = null,
-        wol: UdpSocket,
-    };
+links: base.BoundedArray(LinkSockets, core.dhcp.network.links_max) = .empty,
+tftp: UdpSocket,
+stream: UdpSocket,
+/// The sockets of shards 1 and on, with the same address; empty with one shard.
+stream_shards: []UdpSocket = &.{},
+/// For the other edges of the site; null without a control plane.
+peer: ?UdpSocket = null,
+listener: i32,
 
-    /// An address to listen on.
-    pub const Listen = struct {
-        ip: base.Ip4,
-        /// The interface that has the address; null on loopback, which has no broadcasts.
-        interface: ?sockets.Interface,
-        dhcp: bool,
-    };
-
-    pub const Ports = struct {
-        dhcp: u16 = 67,
-        pxe: u16 = 4011,
-        tftp: u16 = 69,
-        http: u16 = 6980,
-        stream: u16 = 6910,
-        peer: u16 = 6911,
-    };
-
-    pub const What = enum { dhcp, pxe, tftp, http, stream, wol, peer };
-
-    /// Names the socket that cannot be opened, and why.
-    pub const Problem = struct { what: What, ip: base.Ip4, port: u16, why: sockets.OpenError };
-
-    pub const OpenError = error{ Problem, OutOfMemory };
-
-    pub fn open(
-        gpa: std.mem.Allocator,
-        listens: []const Listen,
-        with: struct { ports: Ports, peers: bool, shards: u16 = 1 },
-        problem: *Problem,
-    ) OpenError!EdgeSockets {
-        const ports = with.ports;
-        // Devices of every network reach the same sockets.
-        const ip: base.Ip4 = if (listens.len == 1) listens[0].ip else .zero;
-        var stream: sockets.UdpOptions = .{
-            .address = .{ .ip = ip, .port = ports.stream },
-            .whole = true,
-            .with_destination = listens.len > 1,
-            .buffer_size = 8 << 20,
-            // The kernel sends its queue in order, which delays every device: 8 ms at 1 Gb/s. The
-            // rest waits where devices take turns, and where a duplicate READ is answered once.
-            .send_buffer_size = @max(256 << 10, @as(u32, 1 << 20) / with.shards),
-        };
-        var result: EdgeSockets = .{
-            .tftp = try .init(gpa, try one(.tftp, problem, .{
-                .address = .{ .ip = ip, .port = ports.tftp },
-                .with_destination = listens.len > 1,
-                // The kernel doubles it and counts at least 768 bytes for a small packet: a full
-                // buffer holds fewer requests than the server keeps waiting.
-                .buffer_size = 4 << 20,
-            }), null),
-            .stream = try .init(gpa, try one(.stream, problem, stream), null),
-            .listener = sockets.openListener(.{ .ip = ip, .port = ports.http }) catch |err| {
-                problem.* = .{ .what = .http, .ip = ip, .port = ports.http, .why = err };
-                return error.Problem;
-            },
-        };
-        stream.is_shared = true;
-        if (with.shards > 1)
-            result.stream_shards =
-                try openShards(gpa, &result.stream, stream, with.shards, problem);
-        // The others know this edge by its first address.
-        if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
-            .address = .{ .ip = listens[0].ip, .port = ports.peer },
-        }), null);
-        for (listens, 0..) |*listen, index| {
-            const is_first = isFirstOfInterface(listens, index);
-            const link = try openLink(gpa, listen, ports, is_first, problem);
-            result.links.appendAssumeCapacity(link);
-        }
-        return result;
-    }
-
-    /// Empty if the system cannot steer packets to shards: there is one shard then.
-    fn openShards(
-        gpa: std.mem.Allocator,
-        first: *const UdpSocket,
-        options: sockets.UdpOptions,
-        shards: u16,
-        problem: *Problem,
-    ) OpenError![]UdpSocket {
-        sockets.share(first.fd) catch return &.{};
-        const opened = try gpa.alloc(UdpSocket, shards - 1);
-        for (opened) |*socket| socket.* = try .init(gpa, try one(.stream, problem, options), null);
-        steering.attach(first.fd, shards) catch {
-            for (opened) |*socket| socket.deinit(gpa);
-            gpa.free(opened);
-            return &.{};
-        };
-        return opened;
-    }
-
-    pub fn hasDhcp(open_sockets: *const EdgeSockets) bool {
-        for (open_sockets.links.constSlice()) |*link| if (link.pxe != null) return true;
-        return false;
-    }
-
-    fn openLink(
-        gpa: std.mem.Allocator,
-        listen: *const Listen,
-        ports: Ports,
-        is_first: bool,
-        problem: *Problem,
-    ) OpenError!LinkSockets {
-        const interface = if (listen.interface) |*interface| interface else null;
-        var link: LinkSockets = .{ .wol = try .init(gpa, try one(.wol, problem, .{
-            .address = .{ .ip = listen.ip, .port = 0 },
-            .interface = interface,
-            .broadcast = true,
-        }), null) };
-        if (!listen.dhcp) return link;
-        link.pxe = try .init(gpa, try one(.pxe, problem, .{
-            .address = .{ .ip = listen.ip, .port = ports.pxe },
-        }), null);
-        if (!is_first) return link;
-        // Broadcasts arrive only at a socket without an address; the interface keeps other
-        // networks' packets out.
-        const fd = try one(.dhcp, problem, .{
-            .address = .{ .ip = if (interface == null) listen.ip else .zero, .port = ports.dhcp },
-            .interface = interface,
-            .broadcast = true,
-        });
-        link.dhcp = try .init(gpa, fd, if (interface == null) null else listen.ip);
-        return link;
-    }
-
-    fn isFirstOfInterface(listens: []const Listen, index: usize) bool {
-        const interface = listens[index].interface orelse return true;
-        for (listens[0..index]) |*other| if (other.interface) |earlier| {
-            if (earlier.index == interface.index and other.dhcp) return false;
-        };
-        return true;
-    }
-
-    fn one(what: What, problem: *Problem, options: sockets.UdpOptions) error{Problem}!i32 {
-        return sockets.openUdp(options) catch |err| {
-            const address = options.address;
-            problem.* = .{ .what = what, .ip = address.ip, .port = address.port, .why = err };
-            return error.Problem;
-        };
-    }
+/// The sockets of one address of this edge.
+pub const LinkSockets = struct {
+    /// Null if DHCP is off, and for further addresses of an interface, which all get the same
+    /// broadcasts.
+    dhcp: ?UdpSocket = null,
+    pxe: ?UdpSocket = null,
+    wol: UdpSocket,
 };
+
+/// An address to listen on.
+pub const Listen = struct {
+    ip: base.Ip4,
+    /// The interface that has the address; null on loopback, which has no broadcasts.
+    interface: ?sockets.Interface,
+    dhcp: bool,
+};
+
+pub const Ports = struct {
+    dhcp: u16 = 67,
+    pxe: u16 = 4011,
+    tftp: u16 = 69,
+    http: u16 = 6980,
+    stream: u16 = 6910,
+    peer: u16 = 6911,
+};
+
+pub const What = enum { dhcp, pxe, tftp, http, stream, wol, peer };
+
+/// Names the socket that cannot be opened, and why.
+pub const Problem = struct { what: What, ip: base.Ip4, port: u16, why: sockets.OpenError };
+
+pub const OpenError = error{ Problem, OutOfMemory };
+
+pub fn open(
+    gpa: std.mem.Allocator,
+    listens: []const Listen,
+    with: struct { ports: Ports, peers: bool, shards: u16 = 1 },
+    problem: *Problem,
+) OpenError!EdgeSockets {
+    const ports = with.ports;
+    // Devices of every network reach the same sockets.
+    const ip: base.Ip4 = if (listens.len == 1) listens[0].ip else .zero;
+    var stream: sockets.UdpOptions = .{
+        .address = .{ .ip = ip, .port = ports.stream },
+        .whole = true,
+        .with_destination = listens.len > 1,
+        .buffer_size = 8 << 20,
+        // The kernel sends its queue in order, which delays every device: 8 ms at 1 Gb/s. The
+        // rest waits where devices take turns, and where a duplicate READ is answered once.
+        .send_buffer_size = @max(256 << 10, @as(u32, 1 << 20) / with.shards),
+    };
+    var result: EdgeSockets = .{
+        .tftp = try .init(gpa, try one(.tftp, problem, .{
+            .address = .{ .ip = ip, .port = ports.tftp },
+            .with_destination = listens.len > 1,
+            // The kernel doubles it and counts at least 768 bytes for a small packet: a full
+            // buffer holds fewer requests than the server keeps waiting.
+            .buffer_size = 4 << 20,
+        }), null),
+        .stream = try .init(gpa, try one(.stream, problem, stream), null),
+        .listener = sockets.openListener(.{ .ip = ip, .port = ports.http }) catch |err| {
+            problem.* = .{ .what = .http, .ip = ip, .port = ports.http, .why = err };
+            return error.Problem;
+        },
+    };
+    stream.is_shared = true;
+    if (with.shards > 1)
+        result.stream_shards = try openShards(gpa, &result.stream, stream, with.shards, problem);
+    // The others know this edge by its first address.
+    if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
+        .address = .{ .ip = listens[0].ip, .port = ports.peer },
+    }), null);
+    for (listens, 0..) |*listen, index| {
+        const is_first = isFirstOfInterface(listens, index);
+        const link = try openLink(gpa, listen, ports, is_first, problem);
+        result.links.appendAssumeCapacity(link);
+    }
+    return result;
+}
+
+/// Empty if the system cannot steer packets to shards: there is one shard then.
+fn openShards(
+    gpa: std.mem.Allocator,
+    first: *const UdpSocket,
+    options: sockets.UdpOptions,
+    shards: u16,
+    problem: *Problem,
+) OpenError![]UdpSocket {
+    sockets.share(first.fd) catch return &.{};
+    const opened = try gpa.alloc(UdpSocket, shards - 1);
+    for (opened) |*socket| socket.* = try .init(gpa, try one(.stream, problem, options), null);
+    steering.attach(first.fd, shards) catch {
+        for (opened) |*socket| socket.deinit(gpa);
+        gpa.free(opened);
+        return &.{};
+    };
+    return opened;
+}
+
+pub fn hasDhcp(open_sockets: *const EdgeSockets) bool {
+    for (open_sockets.links.constSlice()) |*link| if (link.pxe != null) return true;
+    return false;
+}
+
+fn openLink(
+    gpa: std.mem.Allocator,
+    listen: *const Listen,
+    ports: Ports,
+    is_first: bool,
+    problem: *Problem,
+) OpenError!LinkSockets {
+    const interface = if (listen.interface) |*interface| interface else null;
+    var link: LinkSockets = .{ .wol = try .init(gpa, try one(.wol, problem, .{
+        .address = .{ .ip = listen.ip, .port = 0 },
+        .interface = interface,
+        .broadcast = true,
+    }), null) };
+    if (!listen.dhcp) return link;
+    link.pxe = try .init(gpa, try one(.pxe, problem, .{
+        .address = .{ .ip = listen.ip, .port = ports.pxe },
+    }), null);
+    if (!is_first) return link;
+    // Broadcasts arrive only at a socket without an address; the interface keeps other
+    // networks' packets out.
+    const fd = try one(.dhcp, problem, .{
+        .address = .{ .ip = if (interface == null) listen.ip else .zero, .port = ports.dhcp },
+        .interface = interface,
+        .broadcast = true,
+    });
+    link.dhcp = try .init(gpa, fd, if (interface == null) null else listen.ip);
+    return link;
+}
+
+fn isFirstOfInterface(listens: []const Listen, index: usize) bool {
+    const interface = listens[index].interface orelse return true;
+    for (listens[0..index]) |*other| if (other.interface) |earlier| {
+        if (earlier.index == interface.index and other.dhcp) return false;
+    };
+    return true;
+}
+
+fn one(what: What, problem: *Problem, options: sockets.UdpOptions) error{Problem}!i32 {
+    return sockets.openUdp(options) catch |err| {
+        const address = options.address;
+        problem.* = .{ .what = what, .ip = address.ip, .port = address.port, .why = err };
+        return error.Problem;
+    };
+}

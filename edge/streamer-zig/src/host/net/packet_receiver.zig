@@ -8,43 +8,43 @@ const sockets = @import("sockets.zig");
 const sys = @import("../sys.zig");
 const linux = std.os.linux;
 
-pub const PacketReceiver = struct {
-    /// No IP packet is larger, and no piece is either.
-    bytes: [65_535]u8 = undefined,
-    /// For a connected socket: the network has reported that nobody listens there. The caller that
-    /// acts on it clears it.
-    is_refused: bool = false,
+pub const PacketReceiver = @This();
 
-    /// Asks the kernel to join packets from now on.
-    pub fn join(fd: i32) void {
-        sockets.setInt(fd, linux.IPPROTO.UDP, linux.UDP.GRO, 1) catch {};
-    }
+/// No IP packet is larger, and no piece is either.
+bytes: [65_535]u8 = undefined,
+/// For a connected socket: the network has reported that nobody listens there. The caller that
+/// acts on it clears it.
+is_refused: bool = false,
 
-    /// Returns what waits at the head of the socket's queue, or null; valid until the next call.
-    pub fn receive(receiver: *PacketReceiver, fd: i32) ?Packets {
-        var from: linux.sockaddr.in = undefined;
-        var control: [control_size]u8 align(@alignOf(linux.cmsghdr)) = undefined;
-        var vector: [1]std.posix.iovec = .{.{ .base = &receiver.bytes, .len = receiver.bytes.len }};
-        var message: linux.msghdr = .{
-            .name = @ptrCast(&from),
-            .namelen = @sizeOf(linux.sockaddr.in),
-            .iov = &vector,
-            .iovlen = 1,
-            .control = &control,
-            .controllen = control.len,
-            .flags = 0,
-        };
-        const rc = linux.recvmsg(fd, &message, linux.MSG.DONTWAIT);
-        if (linux.errno(rc) == .CONNREFUSED) receiver.is_refused = true;
-        const size = sys.check(rc) catch return null;
-        const given = control[0..@min(@as(usize, @intCast(message.controllen)), control.len)];
-        return .{
-            .rest = receiver.bytes[0..size],
-            .packet_size = packetSize(given) orelse size,
-            .from = sockets.fromSockaddr(&from),
-        };
-    }
-};
+/// Asks the kernel to join packets from now on.
+pub fn join(fd: i32) void {
+    sockets.setInt(fd, linux.IPPROTO.UDP, linux.UDP.GRO, 1) catch {};
+}
+
+/// Returns what waits at the head of the socket's queue, or null; valid until the next call.
+pub fn receive(receiver: *PacketReceiver, fd: i32) ?Packets {
+    var from: linux.sockaddr.in = undefined;
+    var control: [control_size]u8 align(@alignOf(linux.cmsghdr)) = undefined;
+    var vector: [1]std.posix.iovec = .{.{ .base = &receiver.bytes, .len = receiver.bytes.len }};
+    var message: linux.msghdr = .{
+        .name = @ptrCast(&from),
+        .namelen = @sizeOf(linux.sockaddr.in),
+        .iov = &vector,
+        .iovlen = 1,
+        .control = &control,
+        .controllen = control.len,
+        .flags = 0,
+    };
+    const rc = linux.recvmsg(fd, &message, linux.MSG.DONTWAIT);
+    if (linux.errno(rc) == .CONNREFUSED) receiver.is_refused = true;
+    const size = sys.check(rc) catch return null;
+    const given = control[0..@min(@as(usize, @intCast(message.controllen)), control.len)];
+    return .{
+        .rest = receiver.bytes[0..size],
+        .packet_size = packetSize(given) orelse size,
+        .from = sockets.fromSockaddr(&from),
+    };
+}
 
 /// Packets of one sender in the order of their arrival: all have one size except the last, which
 /// may be shorter.
@@ -75,7 +75,7 @@ fn packetSize(control: []const u8) ?usize {
 }
 
 const testing = std.testing;
-const udp_socket = @import("udp_socket.zig");
+const UdpSocket = @import("udp_socket.zig");
 
 /// Sends 40 packets of 1000 bytes and one of 300, as one piece for the kernel; returns how many
 /// pieces came out.
@@ -84,7 +84,7 @@ fn expectAllArrive(is_joined: bool) !usize {
     const fd = try sockets.openUdp(.{ .address = address });
     defer sys.close(fd);
     if (is_joined) PacketReceiver.join(fd);
-    var sender: udp_socket.UdpSocket =
+    var sender: UdpSocket =
         try .init(testing.allocator, try sockets.openUdp(.{ .address = address }), null);
     defer sender.deinit(testing.allocator);
     var own: linux.sockaddr.in = undefined;

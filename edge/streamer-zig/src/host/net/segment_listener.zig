@@ -46,206 +46,200 @@ pub const Frame = struct {
 
 pub const OpenError = error{ NotPermitted, SystemCallFailed };
 
-pub const SegmentListener = struct {
-    fd: i32,
-    /// Loopback shows each packet twice; the outgoing one is skipped.
-    is_loopback: bool,
-    dropped: u64 = 0,
-    batch: *Batch,
+pub const SegmentListener = @This();
 
-    /// Frames of one turn.
-    pub const batch_max = 32;
-    const buffer_size = 256 * 1024;
+fd: i32,
+/// Loopback shows each packet twice; the outgoing one is skipped.
+is_loopback: bool,
+dropped: u64 = 0,
+batch: *Batch,
 
-    const Batch = struct {
-        buffers: [batch_max][packet_filter.snap_size_whole]u8,
-        names: [batch_max]linux.sockaddr.ll,
-        controls: [batch_max][128]u8 align(8),
-        vectors: [batch_max]std.posix.iovec,
-        messages: [batch_max]linux.mmsghdr,
-    };
+/// Frames of one turn.
+pub const batch_max = 32;
+const buffer_size = 256 * 1024;
 
-    pub fn open(
-        gpa: std.mem.Allocator,
-        interface_index: u32,
-        ports: packet_filter.Ports,
-    ) (OpenError || error{OutOfMemory})!SegmentListener {
-        // Protocol 0: nothing is received until the filter is attached and an interface is named.
-        const rc = linux.socket(
-            linux.AF.PACKET,
-            linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC,
-            0,
-        );
-        switch (linux.errno(rc)) {
-            .SUCCESS => {},
-            .PERM, .ACCES => return error.NotPermitted,
-            else => return error.SystemCallFailed,
-        }
-        const fd: i32 = @intCast(rc);
-        errdefer sys.close(fd);
-        const program: packet_filter.Program = .init(ports);
-        const filter: FilterProgram =
-            .{ .count = program.count, .instructions = program.slice().ptr };
-        const attached = linux.setsockopt(
-            fd,
-            linux.SOL.SOCKET,
-            linux.SO.ATTACH_FILTER,
-            @ptrCast(&filter),
-            @sizeOf(FilterProgram),
-        );
-        _ = sys.check(attached) catch return error.SystemCallFailed;
-        sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, buffer_size) catch
-            return error.SystemCallFailed;
-        sockets.setInt(fd, linux.SOL.SOCKET, so_timestamp_ns, 1) catch
-            return error.SystemCallFailed;
-        sockets.setInt(fd, linux.SOL.PACKET, packet_auxdata, 1) catch return error.SystemCallFailed;
-        const address: linux.sockaddr.ll = .{
-            .protocol = std.mem.nativeToBig(u16, linux.ETH.P.ALL),
-            .ifindex = @intCast(interface_index),
-            .hatype = 0,
-            .pkttype = 0,
-            .halen = 0,
-            .addr = @splat(0),
-        };
-        const bound = linux.bind(fd, @ptrCast(&address), @sizeOf(linux.sockaddr.ll));
-        _ = sys.check(bound) catch return error.SystemCallFailed;
-        return .{ .fd = fd, .is_loopback = isLoopback(fd), .batch = try gpa.create(Batch) };
-    }
-
-    pub fn close(listener: *SegmentListener, gpa: std.mem.Allocator) void {
-        sys.close(listener.fd);
-        gpa.destroy(listener.batch);
-        listener.* = undefined;
-    }
-
-    /// Sends a frame as it is; one that cannot be sent counts as lost.
-    pub fn send(listener: *const SegmentListener, interface_index: u32, bytes: []const u8) void {
-        const address: linux.sockaddr.ll = .{
-            .protocol = std.mem.nativeToBig(u16, linux.ETH.P.IP),
-            .ifindex = @intCast(interface_index),
-            .hatype = 0,
-            .pkttype = 0,
-            .halen = 6,
-            .addr = bytes[0..6].* ++ [2]u8{ 0, 0 },
-        };
-        _ =
-            linux.sendto(
-                listener.fd,
-                bytes.ptr,
-                bytes.len,
-                0,
-                @ptrCast(&address),
-                @sizeOf(linux.sockaddr.ll),
-            );
-    }
-
-    /// Switches the capture of frames that this machine sends. Whatever the filter decides, the
-    /// kernel clones each such frame for its listeners: during a stream that takes a tenth of the
-    /// edge's processor time. Kernels before 4.20 have no other method.
-    pub fn hearOutgoing(listener: *const SegmentListener, on: bool) void {
-        sockets.setInt(
-            listener.fd,
-            linux.SOL.PACKET,
-            packet_ignore_outgoing,
-            @intFromBool(!on),
-        ) catch {};
-    }
-
-    /// Receives what waits, at most one batch; returns its size. `frame` returns each.
-    pub fn receive(listener: *SegmentListener) usize {
-        const batch = listener.batch;
-        for (
-            &batch.messages,
-            &batch.vectors,
-            &batch.buffers,
-            &batch.names,
-            &batch.controls,
-        ) |*message, *vector, *buffer, *name, *control| {
-            vector.* = .{ .base = buffer, .len = buffer.len };
-            message.* = .{ .len = 0, .hdr = .{
-                .name = @ptrCast(name),
-                .namelen = @sizeOf(linux.sockaddr.ll),
-                .iov = @ptrCast(vector),
-                .iovlen = 1,
-                .control = control,
-                .controllen = control.len,
-                .flags = 0,
-            } };
-        }
-        return sys.check(
-            linux.recvmmsg(listener.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
-        ) catch 0;
-    }
-
-    /// Returns null for a frame that has already been seen.
-    pub fn frame(listener: *const SegmentListener, index: usize) ?Frame {
-        const message = &listener.batch.messages[index];
-        const is_outgoing = listener.batch.names[index].pkttype == packet_outgoing;
-        if (is_outgoing and listener.is_loopback) return null;
-        const kept = @min(message.len, listener.batch.buffers[index].len);
-        const told = toldBy(&message.hdr);
-        return .{
-            .bytes = listener.batch.buffers[index][0..kept],
-            .size = @max(told.size, kept),
-            .unix_ns = told.unix_ns,
-            .is_outgoing = is_outgoing,
-        };
-    }
-
-    /// Adds what the kernel has dropped since the last call.
-    pub fn countDrops(listener: *SegmentListener) u64 {
-        var statistics: Statistics = .{ .packets = 0, .drops = 0 };
-        var size: linux.socklen_t = @sizeOf(Statistics);
-        const rc = linux.getsockopt(
-            listener.fd,
-            linux.SOL.PACKET,
-            packet_statistics,
-            @ptrCast(&statistics),
-            &size,
-        );
-        _ = sys.check(rc) catch return 0;
-        listener.dropped += statistics.drops;
-        return statistics.drops;
-    }
-
-    fn isLoopback(fd: i32) bool {
-        var address: linux.sockaddr.ll = undefined;
-        var size: linux.socklen_t = @sizeOf(linux.sockaddr.ll);
-        _ = sys.check(linux.getsockname(fd, @ptrCast(&address), &size)) catch return false;
-        return address.hatype == loopback_type;
-    }
-
-    const FrameFacts = struct { unix_ns: u64 = 0, size: u32 = 0 };
-
-    /// Parses the control messages of one frame (cmsg(3)), as the kernel wrote them.
-    fn toldBy(header: *const linux.msghdr) FrameFacts {
-        var told: FrameFacts = .{};
-        const bytes: [*]const u8 = @ptrCast(header.control orelse return told);
-        const header_size = @sizeOf(linux.cmsghdr);
-        var at: usize = 0;
-        while (header.controllen - at >= header_size) {
-            const control = std.mem.bytesToValue(linux.cmsghdr, bytes[at..][0..header_size]);
-            if (control.len < header_size or control.len > header.controllen - at) break;
-            const value = bytes[at + header_size .. at + control.len];
-            if (control.level == linux.SOL.SOCKET and control.type == so_timestamp_ns) {
-                if (value.len >= @sizeOf(linux.timespec))
-                    told.unix_ns = nsOf(value[0..@sizeOf(linux.timespec)]);
-            } else if (control.level == linux.SOL.PACKET and control.type == packet_auxdata) {
-                if (value.len >= @sizeOf(AuxiliaryData))
-                    told.size =
-                        std.mem.bytesToValue(AuxiliaryData, value[0..@sizeOf(AuxiliaryData)]).size;
-            }
-            at += @min(std.mem.alignForward(usize, control.len, 8), header.controllen - at);
-        }
-        return told;
-    }
-
-    fn nsOf(bytes: *const [@sizeOf(linux.timespec)]u8) u64 {
-        const ts = std.mem.bytesToValue(linux.timespec, bytes);
-        if (ts.sec < 0) return 0;
-        return @as(u64, @intCast(ts.sec)) * std.time.ns_per_s + @as(u64, @intCast(ts.nsec));
-    }
+const Batch = struct {
+    buffers: [batch_max][packet_filter.snap_size_whole]u8,
+    names: [batch_max]linux.sockaddr.ll,
+    controls: [batch_max][128]u8 align(8),
+    vectors: [batch_max]std.posix.iovec,
+    messages: [batch_max]linux.mmsghdr,
 };
+
+pub fn open(
+    gpa: std.mem.Allocator,
+    interface_index: u32,
+    ports: packet_filter.Ports,
+) (OpenError || error{OutOfMemory})!SegmentListener {
+    // Protocol 0: nothing is received until the filter is attached and an interface is named.
+    const rc =
+        linux.socket(linux.AF.PACKET, linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC, 0);
+    switch (linux.errno(rc)) {
+        .SUCCESS => {},
+        .PERM, .ACCES => return error.NotPermitted,
+        else => return error.SystemCallFailed,
+    }
+    const fd: i32 = @intCast(rc);
+    errdefer sys.close(fd);
+    const program: packet_filter.Program = .init(ports);
+    const filter: FilterProgram = .{ .count = program.count, .instructions = program.slice().ptr };
+    const attached = linux.setsockopt(
+        fd,
+        linux.SOL.SOCKET,
+        linux.SO.ATTACH_FILTER,
+        @ptrCast(&filter),
+        @sizeOf(FilterProgram),
+    );
+    _ = sys.check(attached) catch return error.SystemCallFailed;
+    sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, buffer_size) catch
+        return error.SystemCallFailed;
+    sockets.setInt(fd, linux.SOL.SOCKET, so_timestamp_ns, 1) catch return error.SystemCallFailed;
+    sockets.setInt(fd, linux.SOL.PACKET, packet_auxdata, 1) catch return error.SystemCallFailed;
+    const address: linux.sockaddr.ll = .{
+        .protocol = std.mem.nativeToBig(u16, linux.ETH.P.ALL),
+        .ifindex = @intCast(interface_index),
+        .hatype = 0,
+        .pkttype = 0,
+        .halen = 0,
+        .addr = @splat(0),
+    };
+    const bound = linux.bind(fd, @ptrCast(&address), @sizeOf(linux.sockaddr.ll));
+    _ = sys.check(bound) catch return error.SystemCallFailed;
+    return .{ .fd = fd, .is_loopback = isLoopback(fd), .batch = try gpa.create(Batch) };
+}
+
+pub fn close(listener: *SegmentListener, gpa: std.mem.Allocator) void {
+    sys.close(listener.fd);
+    gpa.destroy(listener.batch);
+    listener.* = undefined;
+}
+
+/// Sends a frame as it is; one that cannot be sent counts as lost.
+pub fn send(listener: *const SegmentListener, interface_index: u32, bytes: []const u8) void {
+    const address: linux.sockaddr.ll = .{
+        .protocol = std.mem.nativeToBig(u16, linux.ETH.P.IP),
+        .ifindex = @intCast(interface_index),
+        .hatype = 0,
+        .pkttype = 0,
+        .halen = 6,
+        .addr = bytes[0..6].* ++ [2]u8{ 0, 0 },
+    };
+    _ =
+        linux.sendto(
+            listener.fd,
+            bytes.ptr,
+            bytes.len,
+            0,
+            @ptrCast(&address),
+            @sizeOf(linux.sockaddr.ll),
+        );
+}
+
+/// Switches the capture of frames that this machine sends. Whatever the filter decides, the
+/// kernel clones each such frame for its listeners: during a stream that takes a tenth of the
+/// edge's processor time. Kernels before 4.20 have no other method.
+pub fn hearOutgoing(listener: *const SegmentListener, on: bool) void {
+    sockets.setInt(
+        listener.fd,
+        linux.SOL.PACKET,
+        packet_ignore_outgoing,
+        @intFromBool(!on),
+    ) catch {};
+}
+
+/// Receives what waits, at most one batch; returns its size. `frame` returns each.
+pub fn receive(listener: *SegmentListener) usize {
+    const batch = listener.batch;
+    for (
+        &batch.messages,
+        &batch.vectors,
+        &batch.buffers,
+        &batch.names,
+        &batch.controls,
+    ) |*message, *vector, *buffer, *name, *control| {
+        vector.* = .{ .base = buffer, .len = buffer.len };
+        message.* = .{ .len = 0, .hdr = .{
+            .name = @ptrCast(name),
+            .namelen = @sizeOf(linux.sockaddr.ll),
+            .iov = @ptrCast(vector),
+            .iovlen = 1,
+            .control = control,
+            .controllen = control.len,
+            .flags = 0,
+        } };
+    }
+    return sys.check(
+        linux.recvmmsg(listener.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
+    ) catch 0;
+}
+
+/// Returns null for a frame that has already been seen.
+pub fn frameAt(listener: *const SegmentListener, index: usize) ?Frame {
+    const message = &listener.batch.messages[index];
+    const is_outgoing = listener.batch.names[index].pkttype == packet_outgoing;
+    if (is_outgoing and listener.is_loopback) return null;
+    const kept = @min(message.len, listener.batch.buffers[index].len);
+    const told = toldBy(&message.hdr);
+    return .{
+        .bytes = listener.batch.buffers[index][0..kept],
+        .size = @max(told.size, kept),
+        .unix_ns = told.unix_ns,
+        .is_outgoing = is_outgoing,
+    };
+}
+
+/// Adds what the kernel has dropped since the last call.
+pub fn countDrops(listener: *SegmentListener) u64 {
+    var statistics: Statistics = .{ .packets = 0, .drops = 0 };
+    var size: linux.socklen_t = @sizeOf(Statistics);
+    const rc = linux.getsockopt(
+        listener.fd,
+        linux.SOL.PACKET,
+        packet_statistics,
+        @ptrCast(&statistics),
+        &size,
+    );
+    _ = sys.check(rc) catch return 0;
+    listener.dropped += statistics.drops;
+    return statistics.drops;
+}
+
+fn isLoopback(fd: i32) bool {
+    var address: linux.sockaddr.ll = undefined;
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.ll);
+    _ = sys.check(linux.getsockname(fd, @ptrCast(&address), &size)) catch return false;
+    return address.hatype == loopback_type;
+}
+
+const FrameFacts = struct { unix_ns: u64 = 0, size: u32 = 0 };
+
+/// Parses the control messages of one frame (cmsg(3)), as the kernel wrote them.
+fn toldBy(header: *const linux.msghdr) FrameFacts {
+    var told: FrameFacts = .{};
+    const bytes: [*]const u8 = @ptrCast(header.control orelse return told);
+    const header_size = @sizeOf(linux.cmsghdr);
+    var at: usize = 0;
+    while (header.controllen - at >= header_size) {
+        const control = std.mem.bytesToValue(linux.cmsghdr, bytes[at..][0..header_size]);
+        if (control.len < header_size or control.len > header.controllen - at) break;
+        const value = bytes[at + header_size .. at + control.len];
+        if (control.level == linux.SOL.SOCKET and control.type == so_timestamp_ns) {
+            if (value.len >= @sizeOf(linux.timespec))
+                told.unix_ns = nsOf(value[0..@sizeOf(linux.timespec)]);
+        } else if (control.level == linux.SOL.PACKET and control.type == packet_auxdata) {
+            if (value.len >= @sizeOf(AuxiliaryData)) told.size =
+                std.mem.bytesToValue(AuxiliaryData, value[0..@sizeOf(AuxiliaryData)]).size;
+        }
+        at += @min(std.mem.alignForward(usize, control.len, 8), header.controllen - at);
+    }
+    return told;
+}
+
+fn nsOf(bytes: *const [@sizeOf(linux.timespec)]u8) u64 {
+    const ts = std.mem.bytesToValue(linux.timespec, bytes);
+    if (ts.sec < 0) return 0;
+    return @as(u64, @intCast(ts.sec)) * std.time.ns_per_s + @as(u64, @intCast(ts.nsec));
+}
 
 const testing = std.testing;
 
@@ -273,7 +267,7 @@ test "a packet sent on loopback is heard once, cut to what the filter passes, wi
     const count = listener.receive();
     var heard: usize = 0;
     for (0..count) |index| {
-        const frame = listener.frame(index) orelse continue;
+        const frame = listener.frameAt(index) orelse continue;
         heard += 1;
         try testing.expectEqual(14 + 20 + 8 + request.len, frame.size);
         try testing.expectEqual(packet_filter.snap_size_head, frame.bytes.len);

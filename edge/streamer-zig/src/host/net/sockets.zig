@@ -13,7 +13,7 @@ pub const Interface = struct {
     index: u32,
     name_buffer: [linux.IFNAMESIZE]u8,
     name_size: u8,
-    /// Of the address that was looked up.
+    /// The prefix length of the address that was looked up.
     prefix_size: u8,
 
     pub fn name(interface: *const Interface) []const u8 {
@@ -203,14 +203,12 @@ pub fn eachAddress(
         },
     };
     const bytes = std.mem.asBytes(&request);
-    _ = sys.check(
-        linux.sendto(fd, bytes, bytes.len, 0, null, 0),
-    ) catch return error.SystemCallFailed;
+    _ = sys.check(linux.sendto(fd, bytes, bytes.len, 0, null, 0)) catch
+        return error.SystemCallFailed;
     while (true) {
         var buffer: [16384]u8 align(4) = undefined;
-        const size = sys.check(
-            linux.recvfrom(fd, &buffer, buffer.len, 0, null, null),
-        ) catch return error.SystemCallFailed;
+        const size = sys.check(linux.recvfrom(fd, &buffer, buffer.len, 0, null, null)) catch
+            return error.SystemCallFailed;
         if (!readAddresses(buffer[0..size], context, take)) return;
     }
 }
@@ -328,9 +326,8 @@ pub fn withName(index: u32, prefix_size: u8) error{SystemCallFailed}!Interface {
     // struct ifreq: the name, then a union that begins with the index.
     var request: [40]u8 align(8) = @splat(0);
     std.mem.writeInt(u32, request[16..20], index, .native);
-    _ = sys.check(
-        linux.ioctl(fd, siocgifname, @intFromPtr(&request)),
-    ) catch return error.SystemCallFailed;
+    _ = sys.check(linux.ioctl(fd, siocgifname, @intFromPtr(&request))) catch
+        return error.SystemCallFailed;
     const name = std.mem.sliceTo(request[0..linux.IFNAMESIZE], 0);
     var interface: Interface = .{
         .index = index,

@@ -4,8 +4,8 @@ const std = @import("std");
 const base = @import("base");
 const sockets = @import("sockets.zig");
 const sys = @import("../sys.zig");
-const StampWitness = @import("stamp_witness.zig").StampWitness;
-const UdpSocket = @import("udp_socket.zig").UdpSocket;
+const StampWitness = @import("stamp_witness.zig");
+const UdpSocket = @import("udp_socket.zig");
 const Endpoint = base.Endpoint;
 const linux = std.os.linux;
 const testing = std.testing;
@@ -94,11 +94,8 @@ test "a datagram may carry another source address of this machine" {
     var receiver = try testSocket();
     defer receiver.deinit(testing.allocator);
     const any: Endpoint = .{ .ip = .zero, .port = 0 };
-    var open: UdpSocket = try .init(
-        testing.allocator,
-        try sockets.openUdp(.{ .address = any }),
-        .init(127, 0, 0, 9),
-    );
+    var open: UdpSocket =
+        try .init(testing.allocator, try sockets.openUdp(.{ .address = any }), .init(127, 0, 0, 9));
     defer open.deinit(testing.allocator);
     open.send(try endpointOf(&receiver), "hello");
     try testing.expectEqual(1, receiver.receive());

@@ -8,86 +8,86 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const write_caches = @import("agent").write_caches;
-const edge_loop = @import("../edge_loop.zig");
+const sys = @import("../sys.zig");
 const Io = std.Io;
 const Uuid = base.Uuid;
 const Written = core.uplink.store_inventory.Written;
 
-pub const LayerHold = struct {
-    io: Io,
-    mutex: Io.Mutex = .init,
-    /// Of the thread for store jobs.
-    wake_fd: i32,
-    subject: ?Subject = null,
-    answer: Answer = .waiting,
-    /// Versions whose devices are there; null: not known yet.
-    written: ?Written = null,
-    is_written_news: bool = false,
+pub const LayerHold = @This();
 
-    pub const Subject = write_caches.HoldSubject;
-    pub const Answer = write_caches.HoldAnswer;
+io: Io,
+mutex: Io.Mutex = .init,
+/// Wakes the thread for store jobs.
+wake_fd: i32,
+subject: ?Subject = null,
+answer: Answer = .waiting,
+/// Versions whose devices are there; null: not known yet.
+written: ?Written = null,
+is_written_news: bool = false,
 
-    /// Repeated until it is `held`; `end` follows in any case. One subject at a time.
-    pub fn ask(hold: *LayerHold, subject: Subject) Answer {
-        hold.mutex.lockUncancelable(hold.io);
-        defer hold.mutex.unlock(hold.io);
-        const is_asked = if (hold.subject) |earlier| std.meta.eql(earlier, subject) else false;
-        if (!is_asked) {
-            hold.subject = subject;
-            hold.answer = .waiting;
-        }
-        return hold.answer;
-    }
+pub const Subject = write_caches.HoldSubject;
+pub const Answer = write_caches.HoldAnswer;
 
-    /// The layer may be opened again, if it still exists.
-    pub fn end(hold: *LayerHold) void {
-        hold.mutex.lockUncancelable(hold.io);
-        defer hold.mutex.unlock(hold.io);
-        hold.subject = null;
+/// Repeated until it is `held`; `end` follows in any case. One subject at a time.
+pub fn ask(hold: *LayerHold, subject: Subject) Answer {
+    hold.mutex.lockUncancelable(hold.io);
+    defer hold.mutex.unlock(hold.io);
+    const is_asked = if (hold.subject) |earlier| std.meta.eql(earlier, subject) else false;
+    if (!is_asked) {
+        hold.subject = subject;
         hold.answer = .waiting;
     }
+    return hold.answer;
+}
 
-    /// Returns what devices write now, if it has changed; null: it has not.
-    pub fn takeWritten(hold: *LayerHold) ?Written {
+/// The layer may be opened again, if it still exists.
+pub fn end(hold: *LayerHold) void {
+    hold.mutex.lockUncancelable(hold.io);
+    defer hold.mutex.unlock(hold.io);
+    hold.subject = null;
+    hold.answer = .waiting;
+}
+
+/// Returns what devices write now, if it has changed; null: it has not.
+pub fn takeWritten(hold: *LayerHold) ?Written {
+    hold.mutex.lockUncancelable(hold.io);
+    defer hold.mutex.unlock(hold.io);
+    if (!hold.is_written_news) return null;
+    hold.is_written_news = false;
+    return hold.written;
+}
+
+/// Called by the packet loop.
+pub fn setWritten(hold: *LayerHold, written: *const Written) void {
+    {
         hold.mutex.lockUncancelable(hold.io);
         defer hold.mutex.unlock(hold.io);
-        if (!hold.is_written_news) return null;
-        hold.is_written_news = false;
-        return hold.written;
+        if (hold.written) |*known| if (std.mem.eql(
+            u8,
+            std.mem.sliceAsBytes(known.constSlice()),
+            std.mem.sliceAsBytes(written.constSlice()),
+        )) return;
+        hold.written = written.*;
+        hold.is_written_news = true;
     }
+    sys.wake(hold.wake_fd);
+}
 
-    /// Called by the packet loop.
-    pub fn setWritten(hold: *LayerHold, written: *const Written) void {
-        {
-            hold.mutex.lockUncancelable(hold.io);
-            defer hold.mutex.unlock(hold.io);
-            if (hold.written) |*known| if (std.mem.eql(
-                u8,
-                std.mem.sliceAsBytes(known.constSlice()),
-                std.mem.sliceAsBytes(written.constSlice()),
-            )) return;
-            hold.written = written.*;
-            hold.is_written_news = true;
-        }
-        edge_loop.EdgeLoop.wake(hold.wake_fd);
-    }
+/// Called by the packet loop: returns the requested subject.
+pub fn request(hold: *LayerHold) ?Subject {
+    hold.mutex.lockUncancelable(hold.io);
+    defer hold.mutex.unlock(hold.io);
+    return hold.subject;
+}
 
-    /// Called by the packet loop: returns the requested subject.
-    pub fn request(hold: *LayerHold) ?Subject {
+/// Called by the packet loop.
+pub fn setAnswer(hold: *LayerHold, subject: Subject, answer: Answer) void {
+    {
         hold.mutex.lockUncancelable(hold.io);
         defer hold.mutex.unlock(hold.io);
-        return hold.subject;
+        const wanted = hold.subject orelse return;
+        if (!std.meta.eql(wanted, subject) or hold.answer == answer) return;
+        hold.answer = answer;
     }
-
-    /// Called by the packet loop.
-    pub fn setAnswer(hold: *LayerHold, subject: Subject, answer: Answer) void {
-        {
-            hold.mutex.lockUncancelable(hold.io);
-            defer hold.mutex.unlock(hold.io);
-            const wanted = hold.subject orelse return;
-            if (!std.meta.eql(wanted, subject) or hold.answer == answer) return;
-            hold.answer = answer;
-        }
-        edge_loop.EdgeLoop.wake(hold.wake_fd);
-    }
-};
+    sys.wake(hold.wake_fd);
+}

@@ -6,53 +6,52 @@ const std = @import("std");
 const sys = @import("../sys.zig");
 const linux = std.os.linux;
 
-pub const PointerChannel = struct {
-    /// To read, to write.
-    fds: [2]i32,
+pub const PointerChannel = @This();
 
-    /// `loop`: the packet loop receives and never waits. `thread`: a thread receives and waits.
-    pub fn init(receiver: enum { loop, thread }) error{SystemCallFailed}!PointerChannel {
-        var fds: [2]i32 = undefined;
-        _ = sys.check(linux.pipe2(&fds, .{ .CLOEXEC = true })) catch return error.SystemCallFailed;
-        const pipe: PointerChannel = .{ .fds = fds };
-        if (receiver == .thread) return pipe;
-        const flags: linux.O = .{ .NONBLOCK = true };
-        const number: u32 = @bitCast(flags);
-        _ = sys.check(linux.fcntl(fds[0], linux.F.SETFL, number)) catch
-            return error.SystemCallFailed;
-        return pipe;
-    }
+/// One to read, one to write.
+fds: [2]i32,
 
-    pub fn deinit(pipe: *PointerChannel) void {
-        sys.close(pipe.fds[0]);
-        if (pipe.fds[1] >= 0) sys.close(pipe.fds[1]);
-        pipe.* = undefined;
-    }
+/// `loop`: the packet loop receives and never waits. `thread`: a thread receives and waits.
+pub fn init(receiver: enum { loop, thread }) error{SystemCallFailed}!PointerChannel {
+    var fds: [2]i32 = undefined;
+    _ = sys.check(linux.pipe2(&fds, .{ .CLOEXEC = true })) catch return error.SystemCallFailed;
+    const pipe: PointerChannel = .{ .fds = fds };
+    if (receiver == .thread) return pipe;
+    const flags: linux.O = .{ .NONBLOCK = true };
+    const number: u32 = @bitCast(flags);
+    _ = sys.check(linux.fcntl(fds[0], linux.F.SETFL, number)) catch return error.SystemCallFailed;
+    return pipe;
+}
 
-    /// Receivers get null once everything that was sent is received.
-    pub fn end(pipe: *PointerChannel) void {
-        sys.close(pipe.fds[1]);
-        pipe.fds[1] = -1;
-    }
+pub fn deinit(pipe: *PointerChannel) void {
+    sys.close(pipe.fds[0]);
+    if (pipe.fds[1] >= 0) sys.close(pipe.fds[1]);
+    pipe.* = undefined;
+}
 
-    /// The descriptor that the receiver can wait for.
-    pub fn receiveFd(pipe: *const PointerChannel) i32 {
-        return pipe.fds[0];
-    }
+/// Receivers get null once everything that was sent is received.
+pub fn end(pipe: *PointerChannel) void {
+    sys.close(pipe.fds[1]);
+    pipe.fds[1] = -1;
+}
 
-    pub fn send(pipe: *const PointerChannel, comptime T: type, pointer: *T) void {
-        const bytes = std.mem.toBytes(@intFromPtr(pointer));
-        while (linux.errno(linux.write(pipe.fds[1], &bytes, bytes.len)) == .INTR) {}
-    }
+/// The descriptor that the receiver can wait for.
+pub fn receiveFd(pipe: *const PointerChannel) i32 {
+    return pipe.fds[0];
+}
 
-    /// Returns null if there is none now (loop), or if none will come (thread).
-    pub fn receive(pipe: *const PointerChannel, comptime T: type) ?*T {
-        var bytes: [@sizeOf(usize)]u8 = undefined;
-        while (true) {
-            const rc = linux.read(pipe.fds[0], &bytes, bytes.len);
-            if (linux.errno(rc) == .INTR) continue;
-            if (linux.errno(rc) != .SUCCESS or rc != bytes.len) return null;
-            return @ptrFromInt(std.mem.bytesToValue(usize, &bytes));
-        }
+pub fn send(pipe: *const PointerChannel, comptime T: type, pointer: *T) void {
+    const bytes = std.mem.toBytes(@intFromPtr(pointer));
+    while (linux.errno(linux.write(pipe.fds[1], &bytes, bytes.len)) == .INTR) {}
+}
+
+/// Returns null if there is none now (loop), or if none will come (thread).
+pub fn receive(pipe: *const PointerChannel, comptime T: type) ?*T {
+    var bytes: [@sizeOf(usize)]u8 = undefined;
+    while (true) {
+        const rc = linux.read(pipe.fds[0], &bytes, bytes.len);
+        if (linux.errno(rc) == .INTR) continue;
+        if (linux.errno(rc) != .SUCCESS or rc != bytes.len) return null;
+        return @ptrFromInt(std.mem.bytesToValue(usize, &bytes));
     }
-};
+}

@@ -5,208 +5,236 @@ const std = @import("std");
 const base = @import("base");
 const agent = @import("agent");
 const core = @import("core");
-const Agent = @import("../edge_io.zig").Agent;
+const EdgeIo = @import("../edge_io.zig");
+const Agent = EdgeIo.Agent;
 const VersionDisk = @import("version_disk.zig").VersionDisk;
 const shard_messages = @import("shard_messages.zig");
 const sys = @import("../sys.zig");
-const stream_reads = @import("reads.zig");
+const StreamReads = @import("reads.zig");
 const stream_sending = @import("sending.zig");
-const StreamShards = @import("shards.zig").StreamShards;
-const LayerSyncs = @import("layer_syncs.zig").LayerSyncs;
-const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
+const StreamShards = @import("shards.zig");
+const LayerSyncs = @import("layer_syncs.zig");
+const UdpSocket = @import("../net/udp_socket.zig");
 
 const Arrival = agent.stream.Arrival;
 const ReadRequest = core.stream.Server.ReadRequest;
-const StreamReads = stream_reads.StreamReads;
 
-pub const StreamPort = struct {
+pub const StreamPort = @This();
+
+policy: Agent.Stream,
+reads: StreamReads,
+/// Packets that go out together.
+sealed: []u8,
+/// Bytes of disks, and how many READs got them, since the start.
+sent_bytes: u64 = 0,
+reads_count: u64 = 0,
+/// Null where no device's writes can be kept.
+syncs: ?*LayerSyncs = null,
+/// Null where this loop serves all devices itself.
+shards: ?*StreamShards = null,
+
+pub const Options = StreamReads.Options;
+
+pub fn init(
+    gpa: std.mem.Allocator,
     policy: Agent.Stream,
-    reads: StreamReads,
-    /// Packets that go out together.
-    sealed: []u8,
-    /// Bytes of disks, and how many READs got them, since the start.
-    sent_bytes: u64 = 0,
-    reads_count: u64 = 0,
-    /// Null where no device's writes can be kept.
-    syncs: ?*LayerSyncs = null,
-    /// Null where this loop serves all devices itself.
-    shards: ?*StreamShards = null,
+    options: Options,
+) StreamReads.InitError!StreamPort {
+    var reads_options = options;
+    reads_options.queue.flows = @intCast(policy.server.sessions.len);
+    var reads: StreamReads = try .init(gpa, reads_options);
+    errdefer reads.deinit(gpa);
+    const sealed = try gpa.alloc(u8, stream_sending.sealed_size);
+    return .{ .policy = policy, .reads = reads, .sealed = sealed };
+}
 
-    pub const Options = StreamReads.Options;
+/// The threads that read disks: until `deinit`, or until the process ends.
+pub fn start(port: *StreamPort) std.Thread.SpawnError!void {
+    try port.reads.workers.start();
+    if (port.shards) |shards| try shards.start();
+}
 
-    pub fn init(
-        gpa: std.mem.Allocator,
-        policy: Agent.Stream,
-        options: Options,
-    ) StreamReads.InitError!StreamPort {
-        var reads_options = options;
-        reads_options.queue.flows = @intCast(policy.server.sessions.len);
-        var reads: StreamReads = try .init(gpa, reads_options);
-        errdefer reads.deinit(gpa);
-        const sealed = try gpa.alloc(u8, stream_sending.sealed_size);
-        return .{ .policy = policy, .reads = reads, .sealed = sealed };
-    }
+/// Shards end; all that they have counted is.
+pub fn stopShards(port: *StreamPort) void {
+    const shards = port.shards orelse return;
+    shards.stop();
+    port.drainShards(sys.monotonicUs());
+}
 
-    /// The threads that read disks: until `deinit`, or until the process ends.
-    pub fn start(port: *StreamPort) std.Thread.SpawnError!void {
-        try port.reads.workers.start();
-        if (port.shards) |shards| try shards.start();
-    }
+/// Sessions may have changed.
+pub fn syncShards(port: *StreamPort) void {
+    if (port.shards) |shards| shards.sync(&port.policy.server, port.policy.boots);
+}
 
-    /// Shards end; all that they have counted is.
-    pub fn stopShards(port: *StreamPort) void {
-        const shards = port.shards orelse return;
-        shards.stop();
-        port.drainShards(sys.monotonicUs());
-    }
-
-    /// Sessions may have changed.
-    pub fn syncShards(port: *StreamPort) void {
-        if (port.shards) |shards| shards.sync(&port.policy.server, port.policy.boots);
-    }
-
-    /// What shards have done, and what came to them and is this loop's.
-    pub fn drainShards(port: *StreamPort, now_us: u64) void {
-        const shards = port.shards orelse return;
-        shards.clearWake();
-        for (shards.shards) |shard| {
-            while (shard.events.peek()) |event| : (shard.events.release()) port.takeReadEvent(
-                event,
-            );
-            while (shard.forwarded.peek()) |forwarded| : (shard.forwarded.release())
-                port.policy.receive(
-                    &.{
-                        .from = forwarded.from,
-                        .bytes = forwarded.bytes[0..forwarded.size],
-                        .at_us = forwarded.at_us,
-                    },
-                    now_us,
-                );
-        }
-        port.syncShards();
-    }
-
-    pub fn deinit(port: *StreamPort, gpa: std.mem.Allocator) void {
-        port.reads.deinit(gpa);
-        port.policy.deinit(gpa);
-        gpa.free(port.sealed);
-        port.* = undefined;
-    }
-
-    pub fn receive(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
-        const count = socket.receive();
-        // READs came before what their devices say after them.
-        port.drainShards(now_us);
-        for (0..count) |index| {
-            if (index == 0) port.policy.expect(socket.sender(0));
-            if (index + 1 < count) port.policy.expect(socket.sender(index + 1));
-            const datagram = socket.datagram(index);
+/// Applies the shards' read events, and handles the packets that they forwarded.
+pub fn drainShards(port: *StreamPort, now_us: u64) void {
+    const shards = port.shards orelse return;
+    shards.clearWake();
+    for (shards.shards) |shard| {
+        while (shard.events.peek()) |event| : (shard.events.release()) port.takeReadEvent(event);
+        while (shard.forwarded.peek()) |forwarded| : (shard.forwarded.release())
             port.policy.receive(
-                &.{ .from = datagram.from, .bytes = datagram.bytes, .at_us = datagram.at_us },
+                &.{
+                    .from = forwarded.from,
+                    .bytes = forwarded.bytes[0..forwarded.size],
+                    .at_us = forwarded.at_us,
+                },
                 now_us,
             );
-        }
-        port.policy.boots.caches.beginSyncs();
     }
+    port.syncShards();
+}
 
-    /// Syncs have ended.
-    pub fn endSyncs(port: *StreamPort) void {
-        const syncs = port.syncs orelse return;
-        while (syncs.takeEnded()) |layer| port.policy.endSync(layer);
-        port.policy.boots.caches.beginSyncs();
+pub fn deinit(port: *StreamPort, gpa: std.mem.Allocator) void {
+    port.reads.deinit(gpa);
+    port.policy.deinit(gpa);
+    gpa.free(port.sealed);
+    port.* = undefined;
+}
+
+pub fn receive(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
+    const count = socket.receive();
+    // READs came before what their devices say after them.
+    port.drainShards(now_us);
+    for (0..count) |index| {
+        if (index == 0) port.policy.expect(socket.sender(0));
+        if (index + 1 < count) port.policy.expect(socket.sender(index + 1));
+        const datagram = socket.datagram(index);
+        port.policy.receive(
+            &.{ .from = datagram.from, .bytes = datagram.bytes, .at_us = datagram.at_us },
+            now_us,
+        );
     }
+    port.policy.boots.caches.beginSyncs();
+}
 
-    /// What a shard has done with a READ.
-    fn takeReadEvent(port: *StreamPort, event: *const shard_messages.ReadEvent) void {
-        const policy = &port.policy;
-        const read = &event.read;
-        const ref = policy.bootOf(read) orelse return policy.server.forget(read.boot_id);
-        switch (event.what) {
-            .came => policy.takeForeignRead(read, ref, event.arrival),
-            .unanswered => policy.noteUnanswered(read, event.arrival),
-            .sending => |at_us| policy.noteTraffic(ref, read, event.arrival, at_us),
-            .answered => |measured| policy.noteTimes(ref, read, measured),
-            .store_error => |at_us| policy.noteStoreError(read, at_us),
-        }
+/// Syncs have ended.
+pub fn endSyncs(port: *StreamPort) void {
+    const syncs = port.syncs orelse return;
+    while (syncs.takeEnded()) |layer| port.policy.endSync(layer);
+    port.policy.boots.caches.beginSyncs();
+}
+
+/// Applies a shard's event of a READ to its boot.
+fn takeReadEvent(port: *StreamPort, event: *const shard_messages.ReadEvent) void {
+    const policy = &port.policy;
+    const read = &event.read;
+    const ref = policy.bootOf(read) orelse return policy.server.forget(read.boot_id);
+    switch (event.what) {
+        .came => policy.takeForeignRead(read, ref, event.arrival),
+        .unanswered => policy.noteUnanswered(read, event.arrival),
+        .sending => |at_us| policy.noteTraffic(ref, read, event.arrival, at_us),
+        .answered => |measured| policy.noteTimes(ref, read, measured),
+        .store_error => |at_us| policy.noteStoreError(read, at_us),
     }
+}
 
-    /// It is small and asked for once a boot: nothing of the boot's counts is about it.
-    pub fn sendProfile(
-        port: *StreamPort,
-        socket: *UdpSocket,
-        read: *const ReadRequest,
-        ref: core.boot.Table.Ref,
-    ) void {
-        const boots = port.policy.boots;
-        const profiles = boots.io.profiles orelse return;
-        const boot = boots.get(ref) orelse return;
-        const bytes = port.reads.buffer[0..read.length];
-        profiles.copyFor(boot, bytes, read.offset);
-        _ = port.sendRead(socket, read, bytes, 0);
-    }
+/// `port` must not move afterwards.
+pub fn calls(port: *StreamPort) EdgeIo.StreamCalls {
+    return .{
+        .context = port,
+        .reads = &port.reads,
+        .syncShards = onSessions,
+        .read = serveRead,
+        .sendProfile = sendProfile,
+    };
+}
 
-    // What `StreamReads` asks of its port.
+fn of(context: *anyopaque) *StreamPort {
+    return @ptrCast(@alignCast(context));
+}
 
-    pub fn diskOf(port: *StreamPort, version_id: base.Uuid) ?*VersionDisk {
-        const version = port.policy.boots.io.findVersion(version_id) orelse return null;
-        return &version.disk;
-    }
+fn onSessions(context: *anyopaque) void {
+    of(context).syncShards();
+}
 
-    pub fn layerOf(port: *StreamPort, boot_id: base.Uuid) ?*agent.write_caches.Layer {
-        return port.policy.layerOf(boot_id);
-    }
+fn serveRead(
+    context: *anyopaque,
+    socket: *UdpSocket,
+    request: *const ReadRequest,
+    arrival: Arrival,
+) void {
+    const port = of(context);
+    port.reads.take(port, socket, request, arrival);
+}
 
-    /// A thread reads from a layer: it stays open until that is over.
-    pub fn beginLayerRead(port: *StreamPort, layer: *agent.write_caches.Layer) void {
-        port.policy.boots.caches.beginRead(layer);
-    }
+/// It is small and requested once a boot: the boot's counters do not include it.
+fn sendProfile(
+    context: *anyopaque,
+    socket: *UdpSocket,
+    request: *const ReadRequest,
+    ref: core.boot.Table.Ref,
+) void {
+    const port = of(context);
+    const boots = port.policy.boots;
+    const profiles = boots.io.profiles orelse return;
+    const boot = boots.get(ref) orelse return;
+    const bytes = port.reads.buffer[0..request.length];
+    profiles.copyFor(boot, bytes, request.offset);
+    _ = port.sendRead(socket, request, bytes, 0);
+}
 
-    pub fn endLayerRead(port: *StreamPort, layer: *agent.write_caches.Layer) void {
-        port.policy.boots.caches.endRead(layer);
-    }
+// The interface that `StreamReads` requires of its port.
 
-    pub fn hasSession(port: *StreamPort, session_id: u64) bool {
-        return port.policy.server.findById(session_id) != null;
-    }
+pub fn diskOf(port: *StreamPort, version_id: base.Uuid) ?*VersionDisk {
+    const version = port.policy.boots.io.findVersion(version_id) orelse return null;
+    return &version.disk;
+}
 
-    pub fn sendRead(
-        port: *StreamPort,
-        socket: *UdpSocket,
-        read: *const ReadRequest,
-        bytes: []const u8,
-        sent: u16,
-    ) stream_sending.Sent {
-        const unsent: stream_sending.What = .{ .bytes = bytes, .sent = sent };
-        return stream_sending.sendRead(&port.policy.server, port.sealed, socket, read, unsent);
-    }
+pub fn layerOf(port: *StreamPort, boot_id: base.Uuid) ?*agent.write_caches.Layer {
+    return port.policy.layerOf(boot_id);
+}
 
-    /// Counted when it is over.
-    pub fn noteSending(_: *StreamPort, _: *const ReadRequest, _: Arrival) void {}
+/// A thread reads from a layer: it stays open until that is over.
+pub fn beginLayerRead(port: *StreamPort, layer: *agent.write_caches.Layer) void {
+    port.policy.boots.caches.beginRead(layer);
+}
 
-    /// All of a READ's bytes are on their way.
-    pub fn noteAnswered(
-        port: *StreamPort,
-        read: *const ReadRequest,
-        arrival: Arrival,
-        now_us: u64,
-        measured: core.boot.ReadTimes.ReadSample,
-    ) void {
-        port.sent_bytes += read.bytes_out;
-        port.reads_count += 1;
-        port.policy.noteAnswered(read, arrival, now_us, measured);
-    }
+pub fn endLayerRead(port: *StreamPort, layer: *agent.write_caches.Layer) void {
+    port.policy.boots.caches.endRead(layer);
+}
 
-    pub fn noteUnanswered(port: *StreamPort, read: *const ReadRequest, arrival: Arrival) void {
-        port.policy.noteUnanswered(read, arrival);
-    }
+pub fn hasSession(port: *StreamPort, session_id: u64) bool {
+    return port.policy.server.findById(session_id) != null;
+}
 
-    pub fn refuseRead(
-        port: *StreamPort,
-        _: *UdpSocket,
-        read: *const ReadRequest,
-        why: stream_reads.Error,
-        at_us: u64,
-    ) void {
-        port.policy.refuseRead(read, why, at_us);
-    }
-};
+pub fn sendRead(
+    port: *StreamPort,
+    socket: *UdpSocket,
+    read: *const ReadRequest,
+    bytes: []const u8,
+    sent: u16,
+) stream_sending.Sent {
+    const unsent: stream_sending.What = .{ .bytes = bytes, .sent = sent };
+    return stream_sending.sendRead(&port.policy.server, port.sealed, socket, read, unsent);
+}
+
+/// Counted when it is over.
+pub fn noteSending(_: *StreamPort, _: *const ReadRequest, _: Arrival) void {}
+
+/// All of a READ's bytes are on their way.
+pub fn noteAnswered(
+    port: *StreamPort,
+    read: *const ReadRequest,
+    arrival: Arrival,
+    now_us: u64,
+    measured: core.boot.ReadTimes.ReadSample,
+) void {
+    port.sent_bytes += read.bytes_out;
+    port.reads_count += 1;
+    port.policy.noteAnswered(read, arrival, now_us, measured);
+}
+
+pub fn noteUnanswered(port: *StreamPort, read: *const ReadRequest, arrival: Arrival) void {
+    port.policy.noteUnanswered(read, arrival);
+}
+
+pub fn refuseRead(
+    port: *StreamPort,
+    _: *UdpSocket,
+    read: *const ReadRequest,
+    why: StreamReads.Error,
+    at_us: u64,
+) void {
+    port.policy.refuseRead(read, why, at_us);
+}

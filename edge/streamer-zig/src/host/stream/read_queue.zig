@@ -83,259 +83,259 @@ pub const Counters = struct {
     full: u64 = 0,
 };
 
-pub const ReadQueue = struct {
-    options: Options,
-    slots: []Slot,
-    flows: []Flow,
-    first_free: u16 = 0,
-    count: u16 = 0,
-    ready_count: u16 = 0,
-    ready: Line = .{ .kind = .ready },
-    cold: Line = .{ .kind = .cold },
-    round: u64 = 0,
-    turn_left: i64 = turn_size,
-    counters: Counters = .{},
+pub const ReadQueue = @This();
 
-    pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!ReadQueue {
-        assert(options.slots < none and options.flows < none and options.slots_each > 0);
-        const slots = try gpa.alloc(Slot, options.slots);
-        errdefer gpa.free(slots);
-        for (slots, 1..) |*slot, next| slot.* = .{
-            .next = if (next == slots.len) none else @intCast(next),
-        };
-        const flows = try gpa.alloc(Flow, options.flows);
-        @memset(flows, .{});
-        return .{ .options = options, .slots = slots, .flows = flows };
-    }
+options: Options,
+slots: []Slot,
+flows: []Flow,
+first_free: u16 = 0,
+count: u16 = 0,
+ready_count: u16 = 0,
+ready: Line = .{ .kind = .ready },
+cold: Line = .{ .kind = .cold },
+round: u64 = 0,
+turn_left: i64 = turn_size,
+counters: Counters = .{},
 
-    pub fn deinit(queue: *ReadQueue, gpa: std.mem.Allocator) void {
-        gpa.free(queue.slots);
-        gpa.free(queue.flows);
-        queue.* = undefined;
-    }
+pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!ReadQueue {
+    assert(options.slots < none and options.flows < none and options.slots_each > 0);
+    const slots = try gpa.alloc(Slot, options.slots);
+    errdefer gpa.free(slots);
+    for (slots, 1..) |*slot, next| slot.* = .{
+        .next = if (next == slots.len) none else @intCast(next),
+    };
+    const flows = try gpa.alloc(Flow, options.flows);
+    @memset(flows, .{});
+    return .{ .options = options, .slots = slots, .flows = flows };
+}
 
-    /// Called after the packet loop has looked at its sockets.
-    pub fn beginTurn(queue: *ReadQueue) void {
-        queue.turn_left = turn_size;
-        queue.round += 1;
-    }
+pub fn deinit(queue: *ReadQueue, gpa: std.mem.Allocator) void {
+    gpa.free(queue.slots);
+    gpa.free(queue.flows);
+    queue.* = undefined;
+}
 
-    /// Returns whether a READ of this device that has just arrived may be answered before those
-    /// that wait.
-    pub fn mayGoAtOnce(queue: *ReadQueue, flow_index: u16) bool {
-        const flow = queue.refreshed(flow_index);
-        return flow.ready == 0 and flow.credit > 0 and queue.turn_left > 0;
-    }
+/// Called after the packet loop has looked at its sockets.
+pub fn beginTurn(queue: *ReadQueue) void {
+    queue.turn_left = turn_size;
+    queue.round += 1;
+}
 
-    /// Bytes have been sent to this device.
-    pub fn charge(queue: *ReadQueue, flow_index: u16, size: u64) void {
-        queue.refreshed(flow_index).credit -= @intCast(size);
-        queue.turn_left -= @intCast(size);
-    }
+/// Returns whether a READ of this device that has just arrived may be answered before those
+/// that wait.
+pub fn mayGoAtOnce(queue: *ReadQueue, flow_index: u16) bool {
+    const flow = queue.refreshed(flow_index);
+    return flow.ready == 0 and flow.credit > 0 and queue.turn_left > 0;
+}
 
-    /// Returns whether the same READ already waits.
-    pub fn joins(queue: *ReadQueue, flow_index: u16, read: *const ReadRequest) bool {
-        var at = queue.flows[flow_index].first;
-        while (at != none) : (at = queue.slots[at].next) {
-            const waiting = &queue.slots[at].read;
-            if (waiting.request_id != read.request_id or waiting.session_id != read.session_id)
-                continue;
-            // The path MTU has shrunk: what waits would not get through.
-            if (waiting.fragment_size != read.fragment_size) continue;
-            queue.counters.joined += 1;
-            return true;
-        }
-        return false;
-    }
+/// Bytes have been sent to this device.
+pub fn charge(queue: *ReadQueue, flow_index: u16, size: u64) void {
+    queue.refreshed(flow_index).credit -= @intCast(size);
+    queue.turn_left -= @intCast(size);
+}
 
-    /// Keeps a copy; returns null if the queue is full. `cold`: it has to wait for its disk.
-    pub fn add(
-        queue: *ReadQueue,
-        flow_index: u16,
-        read: *const ReadRequest,
-        arrival: Arrival,
-        state: enum { ready, cold },
-    ) ?*Slot {
-        const flow = &queue.flows[flow_index];
-        if (flow.count == queue.options.slots_each or
-            (queue.first_free == none and !queue.makeRoomFor(flow)))
-        {
-            queue.counters.full += 1;
-            return null;
-        }
-        const index = queue.first_free;
-        const slot = &queue.slots[index];
-        assert(slot.state == .free);
-        queue.first_free = slot.next;
-        slot.state = if (state == .ready) .ready else .cold;
-        slot.flow = flow_index;
-        slot.next = none;
-        slot.tries = 0;
-        slot.in_hand_us = null;
-        slot.sent = 0;
-        slot.read = read.*;
-        slot.arrival = arrival;
-        @memcpy(slot.ranges[0..read.ranges.bytes.len], read.ranges.bytes);
-        slot.read.ranges = .{ .bytes = slot.ranges[0..read.ranges.bytes.len] };
-        if (flow.last == none) flow.first = index else queue.slots[flow.last].next = index;
-        flow.last = index;
-        flow.count += 1;
-        queue.count += 1;
-        if (slot.state == .ready) flow.ready += 1 else flow.cold += 1;
-        queue.ready_count += @intFromBool(slot.state == .ready);
-        queue.enter(if (slot.state == .ready) &queue.ready else &queue.cold, flow_index);
-        return slot;
-    }
-
-    /// Returns what is to be sent next; its slot stays taken until `end` or `toCold`. Null: nothing
-    /// waits, or the turn's bytes are sent.
-    pub fn nextReady(queue: *ReadQueue) ?*Slot {
-        if (queue.turn_left <= 0) return null;
-        var passed: u16 = 0;
-        while (queue.ready.first != none) {
-            const index = queue.ready.first;
-            const flow = queue.refreshed(index);
-            if (flow.ready == 0) {
-                queue.leave(&queue.ready);
-                continue;
-            }
-            if (flow.credit > 0) return queue.firstOf(flow, .ready);
-            queue.rotate(&queue.ready);
-            passed += 1;
-            // Nobody has credit left: the next round begins.
-            if (passed >= queue.ready.count) {
-                queue.round += 1;
-                passed = 0;
-            }
-        }
-        return null;
-    }
-
-    /// Returns what goes to its disk next. Null: nothing waits, or each device has enough reads
-    /// there.
-    pub fn nextCold(queue: *ReadQueue) ?*Slot {
-        var passed: u16 = 0;
-        while (passed < queue.cold.count) {
-            const flow = &queue.flows[queue.cold.first];
-            if (flow.cold == 0) {
-                queue.leave(&queue.cold);
-                continue;
-            }
-            queue.rotate(&queue.cold);
-            passed += 1;
-            if (flow.at_disk == queue.options.at_disks_each) continue;
-            const slot = queue.firstOf(flow, .cold);
-            slot.state = .at_disk;
-            slot.tries +|= 1;
-            flow.cold -= 1;
-            flow.at_disk += 1;
-            return slot;
-        }
-        return null;
-    }
-
-    /// The read has to wait for its disk: for the first time, or again.
-    pub fn toCold(queue: *ReadQueue, slot: *Slot) void {
-        const flow = &queue.flows[slot.flow];
-        switch (slot.state) {
-            .ready => flow.ready -= 1,
-            .at_disk => flow.at_disk -= 1,
-            .free, .cold => unreachable,
-        }
-        queue.ready_count -= @intFromBool(slot.state == .ready);
-        slot.state = .cold;
-        flow.cold += 1;
-        queue.enter(&queue.cold, slot.flow);
-    }
-
-    /// The read is answered, or will not be.
-    pub fn end(queue: *ReadQueue, slot: *Slot) void {
-        const flow = &queue.flows[slot.flow];
-        switch (slot.state) {
-            .ready => flow.ready -= 1,
-            .cold => flow.cold -= 1,
-            .at_disk => flow.at_disk -= 1,
-            .free => unreachable,
-        }
-        queue.ready_count -= @intFromBool(slot.state == .ready);
-        const index: u16 = @intCast(slot - queue.slots.ptr);
-        var before: u16 = none;
-        var at = flow.first;
-        while (at != index) : (at = queue.slots[at].next) before = at;
-        if (before == none) flow.first = slot.next else queue.slots[before].next = slot.next;
-        if (flow.last == index) flow.last = before;
-        flow.count -= 1;
-        queue.count -= 1;
-        slot.state = .free;
-        slot.next = queue.first_free;
-        queue.first_free = index;
-    }
-
-    /// The device with the most reads drops its latest one, if it has more than the requesting
-    /// device.
-    fn makeRoomFor(queue: *ReadQueue, flow: *const Flow) bool {
-        var most = &queue.flows[0];
-        for (queue.flows) |*other| if (other.count > most.count) {
-            most = other;
-        };
-        if (most.count <= flow.count + 1) return false;
-        var latest: ?*Slot = null;
-        var at = most.first;
-        while (at != none) : (at = queue.slots[at].next) {
-            const slot = &queue.slots[at];
-            if (slot.state != .at_disk) latest = slot;
-        }
-        queue.end(latest orelse return false);
-        queue.counters.full += 1;
+/// Returns whether the same READ already waits.
+pub fn joins(queue: *ReadQueue, flow_index: u16, read: *const ReadRequest) bool {
+    var at = queue.flows[flow_index].first;
+    while (at != none) : (at = queue.slots[at].next) {
+        const waiting = &queue.slots[at].read;
+        if (waiting.request_id != read.request_id or waiting.session_id != read.session_id)
+            continue;
+        // The path MTU has shrunk: what waits would not get through.
+        if (waiting.fragment_size != read.fragment_size) continue;
+        queue.counters.joined += 1;
         return true;
     }
+    return false;
+}
 
-    fn refreshed(queue: *ReadQueue, flow_index: u16) *Flow {
-        const flow = &queue.flows[flow_index];
-        // Number of rounds that make up for a read of the greatest size.
-        const rounds: i64 =
-            @intCast(@min(queue.round - flow.round, wire.read_size_max / quantum_size + 1));
-        flow.credit = @min(quantum_size, flow.credit + rounds * quantum_size);
-        flow.round = queue.round;
-        return flow;
+/// Keeps a copy; returns null if the queue is full. `cold`: it has to wait for its disk.
+pub fn add(
+    queue: *ReadQueue,
+    flow_index: u16,
+    read: *const ReadRequest,
+    arrival: Arrival,
+    state: enum { ready, cold },
+) ?*Slot {
+    const flow = &queue.flows[flow_index];
+    if (flow.count == queue.options.slots_each or
+        (queue.first_free == none and !queue.makeRoomFor(flow)))
+    {
+        queue.counters.full += 1;
+        return null;
     }
+    const index = queue.first_free;
+    const slot = &queue.slots[index];
+    assert(slot.state == .free);
+    queue.first_free = slot.next;
+    slot.state = if (state == .ready) .ready else .cold;
+    slot.flow = flow_index;
+    slot.next = none;
+    slot.tries = 0;
+    slot.in_hand_us = null;
+    slot.sent = 0;
+    slot.read = read.*;
+    slot.arrival = arrival;
+    @memcpy(slot.ranges[0..read.ranges.bytes.len], read.ranges.bytes);
+    slot.read.ranges = .{ .bytes = slot.ranges[0..read.ranges.bytes.len] };
+    if (flow.last == none) flow.first = index else queue.slots[flow.last].next = index;
+    flow.last = index;
+    flow.count += 1;
+    queue.count += 1;
+    if (slot.state == .ready) flow.ready += 1 else flow.cold += 1;
+    queue.ready_count += @intFromBool(slot.state == .ready);
+    queue.enter(if (slot.state == .ready) &queue.ready else &queue.cold, flow_index);
+    return slot;
+}
 
-    fn firstOf(queue: *ReadQueue, flow: *const Flow, state: Slot.State) *Slot {
-        var at = flow.first;
-        while (queue.slots[at].state != state) at = queue.slots[at].next;
-        return &queue.slots[at];
+/// Returns what is to be sent next; its slot stays taken until `end` or `toCold`. Null: nothing
+/// waits, or the turn's bytes are sent.
+pub fn nextReady(queue: *ReadQueue) ?*Slot {
+    if (queue.turn_left <= 0) return null;
+    var passed: u16 = 0;
+    while (queue.ready.first != none) {
+        const index = queue.ready.first;
+        const flow = queue.refreshed(index);
+        if (flow.ready == 0) {
+            queue.leave(&queue.ready);
+            continue;
+        }
+        if (flow.credit > 0) return queue.firstOf(flow, .ready);
+        queue.rotate(&queue.ready);
+        passed += 1;
+        // Nobody has credit left: the next round begins.
+        if (passed >= queue.ready.count) {
+            queue.round += 1;
+            passed = 0;
+        }
     }
+    return null;
+}
 
-    fn enter(queue: *ReadQueue, line: *Line, flow_index: u16) void {
-        const flow = &queue.flows[flow_index];
-        const kind = @backingInt(line.kind);
-        if (flow.is_in_line[kind]) return;
-        flow.is_in_line[kind] = true;
-        flow.links[kind] = none;
-        if (line.last == none)
-            line.first = flow_index
-        else
-            queue.flows[line.last].links[kind] = flow_index;
-        line.last = flow_index;
-        line.count += 1;
+/// Returns what goes to its disk next. Null: nothing waits, or each device has enough reads
+/// there.
+pub fn nextCold(queue: *ReadQueue) ?*Slot {
+    var passed: u16 = 0;
+    while (passed < queue.cold.count) {
+        const flow = &queue.flows[queue.cold.first];
+        if (flow.cold == 0) {
+            queue.leave(&queue.cold);
+            continue;
+        }
+        queue.rotate(&queue.cold);
+        passed += 1;
+        if (flow.at_disk == queue.options.at_disks_each) continue;
+        const slot = queue.firstOf(flow, .cold);
+        slot.state = .at_disk;
+        slot.tries +|= 1;
+        flow.cold -= 1;
+        flow.at_disk += 1;
+        return slot;
     }
+    return null;
+}
 
-    /// The first device has nothing in this queue any more.
-    fn leave(queue: *ReadQueue, line: *Line) void {
-        const flow = &queue.flows[line.first];
-        const kind = @backingInt(line.kind);
-        line.first = flow.links[kind];
-        if (line.first == none) line.last = none;
-        flow.is_in_line[kind] = false;
-        line.count -= 1;
+/// The read has to wait for its disk: for the first time, or again.
+pub fn toCold(queue: *ReadQueue, slot: *Slot) void {
+    const flow = &queue.flows[slot.flow];
+    switch (slot.state) {
+        .ready => flow.ready -= 1,
+        .at_disk => flow.at_disk -= 1,
+        .free, .cold => unreachable,
     }
+    queue.ready_count -= @intFromBool(slot.state == .ready);
+    slot.state = .cold;
+    flow.cold += 1;
+    queue.enter(&queue.cold, slot.flow);
+}
 
-    fn rotate(queue: *ReadQueue, line: *Line) void {
-        const index = line.first;
-        queue.leave(line);
-        queue.enter(line, index);
+/// The read is answered, or will not be.
+pub fn end(queue: *ReadQueue, slot: *Slot) void {
+    const flow = &queue.flows[slot.flow];
+    switch (slot.state) {
+        .ready => flow.ready -= 1,
+        .cold => flow.cold -= 1,
+        .at_disk => flow.at_disk -= 1,
+        .free => unreachable,
     }
-};
+    queue.ready_count -= @intFromBool(slot.state == .ready);
+    const index: u16 = @intCast(slot - queue.slots.ptr);
+    var before: u16 = none;
+    var at = flow.first;
+    while (at != index) : (at = queue.slots[at].next) before = at;
+    if (before == none) flow.first = slot.next else queue.slots[before].next = slot.next;
+    if (flow.last == index) flow.last = before;
+    flow.count -= 1;
+    queue.count -= 1;
+    slot.state = .free;
+    slot.next = queue.first_free;
+    queue.first_free = index;
+}
+
+/// The device with the most reads drops its latest one, if it has more than the requesting
+/// device.
+fn makeRoomFor(queue: *ReadQueue, flow: *const Flow) bool {
+    var most = &queue.flows[0];
+    for (queue.flows) |*other| if (other.count > most.count) {
+        most = other;
+    };
+    if (most.count <= flow.count + 1) return false;
+    var latest: ?*Slot = null;
+    var at = most.first;
+    while (at != none) : (at = queue.slots[at].next) {
+        const slot = &queue.slots[at];
+        if (slot.state != .at_disk) latest = slot;
+    }
+    queue.end(latest orelse return false);
+    queue.counters.full += 1;
+    return true;
+}
+
+fn refreshed(queue: *ReadQueue, flow_index: u16) *Flow {
+    const flow = &queue.flows[flow_index];
+    // Number of rounds that make up for a read of the greatest size.
+    const rounds: i64 =
+        @intCast(@min(queue.round - flow.round, wire.read_size_max / quantum_size + 1));
+    flow.credit = @min(quantum_size, flow.credit + rounds * quantum_size);
+    flow.round = queue.round;
+    return flow;
+}
+
+fn firstOf(queue: *ReadQueue, flow: *const Flow, state: Slot.State) *Slot {
+    var at = flow.first;
+    while (queue.slots[at].state != state) at = queue.slots[at].next;
+    return &queue.slots[at];
+}
+
+fn enter(queue: *ReadQueue, line: *Line, flow_index: u16) void {
+    const flow = &queue.flows[flow_index];
+    const kind = @backingInt(line.kind);
+    if (flow.is_in_line[kind]) return;
+    flow.is_in_line[kind] = true;
+    flow.links[kind] = none;
+    if (line.last == none)
+        line.first = flow_index
+    else
+        queue.flows[line.last].links[kind] = flow_index;
+    line.last = flow_index;
+    line.count += 1;
+}
+
+/// The first device has nothing in this queue any more.
+fn leave(queue: *ReadQueue, line: *Line) void {
+    const flow = &queue.flows[line.first];
+    const kind = @backingInt(line.kind);
+    line.first = flow.links[kind];
+    if (line.first == none) line.last = none;
+    flow.is_in_line[kind] = false;
+    line.count -= 1;
+}
+
+fn rotate(queue: *ReadQueue, line: *Line) void {
+    const index = line.first;
+    queue.leave(line);
+    queue.enter(line, index);
+}
 
 const testing = std.testing;
 
@@ -390,10 +390,8 @@ test "a device that requests much delays one that requests little by at most one
 }
 
 test "a read larger than a quantum is sent whole and made up for" {
-    var queue: ReadQueue = try .init(
-        testing.allocator,
-        .{ .flows = 4, .slots = 64, .slots_each = 32 },
-    );
+    var queue: ReadQueue =
+        try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
     defer queue.deinit(testing.allocator);
     try testing.expect(queue.mayGoAtOnce(1));
     queue.charge(1, wire.read_size_max);
@@ -411,12 +409,8 @@ test "after a turn's bytes the loop looks at its sockets" {
     var queue: ReadQueue =
         try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
     defer queue.deinit(testing.allocator);
-    for (0..4) |number| _ = queue.add(
-        1,
-        &testRead(1, @intCast(number), wire.read_size_max),
-        test_arrival,
-        .ready,
-    ).?;
+    for (0..4) |number| _ =
+        queue.add(1, &testRead(1, @intCast(number), wire.read_size_max), test_arrival, .ready).?;
     try testing.expect(send(&queue) != null and send(&queue) != null);
     try testing.expectEqual(null, send(&queue));
     try testing.expect(!queue.mayGoAtOnce(3));

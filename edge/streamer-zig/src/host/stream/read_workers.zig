@@ -7,7 +7,7 @@ const base = @import("base");
 const store = @import("store");
 const wire = @import("wire").stream;
 const HeldDisk = @import("version_disk.zig").HeldDisk;
-const PointerChannel = @import("pointer_channel.zig").PointerChannel;
+const PointerChannel = @import("pointer_channel.zig");
 const Layer = @import("agent").write_caches.Layer;
 const Slot = @import("read_queue.zig").Slot;
 const assert = std.debug.assert;
@@ -21,7 +21,7 @@ pub const Options = struct {
     tasks: u16 = 16,
     /// Nodes of versions' trees in memory, per thread: 1 MiB, for 100 MiB of blocks.
     cache_nodes: u32 = 256,
-    /// What a thread does; tests replace it.
+    /// The work of a thread; tests replace it.
     fill: *const fn (reader: *Reader, task: *Task) Error!void = Reader.fill,
 };
 
@@ -54,7 +54,7 @@ pub const Task = struct {
 /// The reader of one thread.
 pub const Reader = struct {
     cache: store.node_cache.NodeCache,
-    /// Of the store of the first version: an edge has one store.
+    /// The files of the first version's store: an edge has one store.
     files: ?struct { data: store.file_set.FileSet, nodes: store.file_set.FileSet } = null,
 
     pub fn fill(reader: *Reader, task: *Task) Error!void {
@@ -80,10 +80,8 @@ pub const Reader = struct {
             .file => |*file| return file.read(bytes, offset),
             .version => |*version| version,
         };
-        if (reader.files == null) reader.files = .{
-            .data = .init(version.files, .extents),
-            .nodes = .init(version.files, .nodes),
-        };
+        if (reader.files == null) reader.files =
+            .{ .data = .init(version.files, .extents), .nodes = .init(version.files, .nodes) };
         const files = &reader.files.?;
         var tree: store.VersionReader = .{
             .reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &reader.cache },
@@ -103,110 +101,109 @@ pub const Reader = struct {
     }
 };
 
-pub const ReadWorkers = struct {
-    options: Options,
-    tasks: []Task,
-    buffers: []align(std.heap.page_size_min) u8,
-    free: ?*Task = null,
-    readers: []Reader,
-    threads: []std.Thread,
-    orders: PointerChannel,
-    ended: PointerChannel,
+pub const ReadWorkers = @This();
 
-    pub const InitError = error{ OutOfMemory, SystemCallFailed };
+options: Options,
+tasks: []Task,
+buffers: []align(std.heap.page_size_min) u8,
+free: ?*Task = null,
+readers: []Reader,
+threads: []std.Thread,
+orders: PointerChannel,
+ended: PointerChannel,
 
-    pub fn init(gpa: std.mem.Allocator, options: Options) InitError!ReadWorkers {
-        const tasks = try gpa.alloc(Task, options.tasks);
-        errdefer gpa.free(tasks);
-        // Pages that are never used take no memory; an allocator would touch them all.
-        const size = @as(usize, options.tasks) * wire.read_size_max;
-        const buffers =
-            std.posix.mmap(null, size, .{
-                .READ = true,
-                .WRITE = true,
-            }, .{ .TYPE = .PRIVATE, .ANONYMOUS = true }, -1, 0) catch
-                return error.OutOfMemory;
-        errdefer std.posix.munmap(buffers);
-        const readers = try gpa.alloc(Reader, options.threads);
-        errdefer gpa.free(readers);
-        for (readers) |*reader| reader.* = .{ .cache = try .init(gpa, options.cache_nodes) };
-        var workers: ReadWorkers = .{
-            .options = options,
-            .tasks = tasks,
-            .buffers = buffers,
-            .readers = readers,
-            .threads = try gpa.alloc(std.Thread, options.threads),
-            .orders = try .init(.thread),
-            .ended = try .init(.loop),
-        };
-        for (tasks, 0..) |*task, index| {
-            task.* = .{ .buffer = buffers[index * wire.read_size_max ..][0..wire.read_size_max] };
-            workers.put(task);
-        }
-        return workers;
-    }
+pub const InitError = error{ OutOfMemory, SystemCallFailed };
 
-    /// Threads run until `deinit`, or until the process ends: `workers` must not move.
-    pub fn start(workers: *ReadWorkers) std.Thread.SpawnError!void {
-        for (workers.threads, workers.readers) |*thread, *reader|
-            thread.* =
-                try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ workers, reader });
-    }
-
-    /// After `start`: waits until the threads have ended the reads in progress.
-    pub fn deinit(workers: *ReadWorkers, gpa: std.mem.Allocator) void {
-        workers.orders.end();
-        for (workers.threads) |thread| thread.join();
-        while (workers.takeEnded()) |task| workers.release(task);
-        for (workers.readers) |*reader| reader.deinit(gpa);
-        workers.orders.deinit();
-        workers.ended.deinit();
-        gpa.free(workers.threads);
-        gpa.free(workers.readers);
-        gpa.free(workers.tasks);
-        std.posix.munmap(workers.buffers);
-        workers.* = undefined;
-    }
-
-    /// Returns null if all tasks are out. Pass the task to `order` or `put`.
-    pub fn take(workers: *ReadWorkers) ?*Task {
-        const task = workers.free orelse return null;
-        workers.free = task.next;
-        task.next = null;
-        return task;
-    }
-
-    /// Gives the task to a thread; it comes back by `takeEnded`. Never waits: a pipe has capacity
-    /// for all tasks.
-    pub fn order(workers: *ReadWorkers, task: *Task) void {
-        workers.orders.send(Task, task);
-    }
-
-    /// The descriptor that becomes readable when a task has ended.
-    pub fn endedFd(workers: *const ReadWorkers) i32 {
-        return workers.ended.receiveFd();
-    }
-
-    /// The task's buffer stays unchanged until `release`.
-    pub fn takeEnded(workers: *ReadWorkers) ?*Task {
-        return workers.ended.receive(Task);
-    }
-
-    pub fn release(workers: *ReadWorkers, task: *Task) void {
-        task.disk.letGo();
+pub fn init(gpa: std.mem.Allocator, options: Options) InitError!ReadWorkers {
+    const tasks = try gpa.alloc(Task, options.tasks);
+    errdefer gpa.free(tasks);
+    // Pages that are never used take no memory; an allocator would touch them all.
+    const size = @as(usize, options.tasks) * wire.read_size_max;
+    const buffers =
+        std.posix.mmap(null, size, .{
+            .READ = true,
+            .WRITE = true,
+        }, .{ .TYPE = .PRIVATE, .ANONYMOUS = true }, -1, 0) catch
+            return error.OutOfMemory;
+    errdefer std.posix.munmap(buffers);
+    const readers = try gpa.alloc(Reader, options.threads);
+    errdefer gpa.free(readers);
+    for (readers) |*reader| reader.* = .{ .cache = try .init(gpa, options.cache_nodes) };
+    var workers: ReadWorkers = .{
+        .options = options,
+        .tasks = tasks,
+        .buffers = buffers,
+        .readers = readers,
+        .threads = try gpa.alloc(std.Thread, options.threads),
+        .orders = try .init(.thread),
+        .ended = try .init(.loop),
+    };
+    for (tasks, 0..) |*task, index| {
+        task.* = .{ .buffer = buffers[index * wire.read_size_max ..][0..wire.read_size_max] };
         workers.put(task);
     }
+    return workers;
+}
 
-    /// Returns a task that was not ordered.
-    pub fn put(workers: *ReadWorkers, task: *Task) void {
-        task.next = workers.free;
-        workers.free = task;
-    }
+/// Threads run until `deinit`, or until the process ends: `workers` must not move.
+pub fn start(workers: *ReadWorkers) std.Thread.SpawnError!void {
+    for (workers.threads, workers.readers) |*thread, *reader|
+        thread.* = try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ workers, reader });
+}
 
-    fn work(workers: *ReadWorkers, reader: *Reader) void {
-        while (workers.orders.receive(Task)) |task| {
-            task.result = workers.options.fill(reader, task);
-            workers.ended.send(Task, task);
-        }
+/// After `start`: waits until the threads have ended the reads in progress.
+pub fn deinit(workers: *ReadWorkers, gpa: std.mem.Allocator) void {
+    workers.orders.end();
+    for (workers.threads) |thread| thread.join();
+    while (workers.takeEnded()) |task| workers.release(task);
+    for (workers.readers) |*reader| reader.deinit(gpa);
+    workers.orders.deinit();
+    workers.ended.deinit();
+    gpa.free(workers.threads);
+    gpa.free(workers.readers);
+    gpa.free(workers.tasks);
+    std.posix.munmap(workers.buffers);
+    workers.* = undefined;
+}
+
+/// Returns null if all tasks are out. Pass the task to `order` or `put`.
+pub fn take(workers: *ReadWorkers) ?*Task {
+    const task = workers.free orelse return null;
+    workers.free = task.next;
+    task.next = null;
+    return task;
+}
+
+/// Gives the task to a thread; it comes back by `takeEnded`. Never waits: a pipe has capacity
+/// for all tasks.
+pub fn order(workers: *ReadWorkers, task: *Task) void {
+    workers.orders.send(Task, task);
+}
+
+/// The descriptor that becomes readable when a task has ended.
+pub fn endedFd(workers: *const ReadWorkers) i32 {
+    return workers.ended.receiveFd();
+}
+
+/// The task's buffer stays unchanged until `release`.
+pub fn takeEnded(workers: *ReadWorkers) ?*Task {
+    return workers.ended.receive(Task);
+}
+
+pub fn release(workers: *ReadWorkers, task: *Task) void {
+    task.disk.letGo();
+    workers.put(task);
+}
+
+/// Returns a task that was not ordered.
+pub fn put(workers: *ReadWorkers, task: *Task) void {
+    task.next = workers.free;
+    workers.free = task;
+}
+
+fn work(workers: *ReadWorkers, reader: *Reader) void {
+    while (workers.orders.receive(Task)) |task| {
+        task.result = workers.options.fill(reader, task);
+        workers.ended.send(Task, task);
     }
-};
+}

@@ -1,6 +1,6 @@
 //! Reads the bytes of READs. What is in memory and already verified is sent at once; threads read
-//! everything else (`read_workers.zig`), while the packet loop continues with other devices.
-//! `read_queue.zig` decides whose turn it is.
+//! everything else (`ReadWorkers.zig`), while the packet loop continues with other devices.
+//! `ReadQueue.zig` decides whose turn it is.
 //!
 //! `port` is the `StreamPort`, or a `StreamShard` with its own reads. Its `sendRead` looks the
 //! session up again: a device may have disappeared during the wait for a disk.
@@ -12,20 +12,18 @@
 const std = @import("std");
 const core = @import("core");
 const wire = @import("wire").stream;
-const read_queue = @import("read_queue.zig");
-const read_workers = @import("read_workers.zig");
+const ReadQueue = @import("read_queue.zig");
+const ReadWorkers = @import("read_workers.zig");
 const sys = @import("../sys.zig");
 const version_disk = @import("version_disk.zig");
 const write_caches = @import("agent").write_caches;
-const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
+const UdpSocket = @import("../net/udp_socket.zig");
 const assert = std.debug.assert;
 
-const Arrival = read_queue.Arrival;
-const ReadQueue = read_queue.ReadQueue;
+const Arrival = ReadQueue.Arrival;
 const ReadRequest = core.stream.Server.ReadRequest;
-const ReadWorkers = read_workers.ReadWorkers;
-const Slot = read_queue.Slot;
-const Task = read_workers.Task;
+const Slot = ReadQueue.Slot;
+const Task = ReadWorkers.Task;
 
 /// How often a read of a write layer goes to the threads if it has more pieces than one task can
 /// hold.
@@ -40,257 +38,256 @@ pub const Figures = struct {
     gone: u64 = 0,
 };
 
-pub const StreamReads = struct {
-    queue: ReadQueue,
-    workers: *ReadWorkers,
-    /// The bytes of one READ.
-    buffer: []u8,
-    /// Back from the threads and not sent yet, oldest first.
-    done: std.Deque(*Task),
-    /// The socket's send buffer is full: nothing is sent until it has free space.
-    awaits_room: bool = false,
-    figures: Figures = .{},
+pub const StreamReads = @This();
 
-    pub const InitError = ReadWorkers.InitError;
-    pub const Options =
-        struct { queue: read_queue.Options = .{}, workers: read_workers.Options = .{} };
+queue: ReadQueue,
+workers: *ReadWorkers,
+/// The bytes of one READ.
+buffer: []u8,
+/// Back from the threads and not sent yet, oldest first.
+done: std.Deque(*Task),
+/// The socket's send buffer is full: nothing is sent until it has free space.
+awaits_room: bool = false,
+figures: Figures = .{},
 
-    pub fn init(gpa: std.mem.Allocator, options: Options) InitError!StreamReads {
-        const buffer = try gpa.alloc(u8, wire.read_size_max);
-        errdefer gpa.free(buffer);
-        var done: std.Deque(*Task) = try .initCapacity(gpa, options.workers.tasks);
-        errdefer done.deinit(gpa);
-        var queue: ReadQueue = try .init(gpa, options.queue);
-        errdefer queue.deinit(gpa);
-        const workers = try gpa.create(ReadWorkers);
-        errdefer gpa.destroy(workers);
-        workers.* = try .init(gpa, options.workers);
-        return .{ .queue = queue, .workers = workers, .buffer = buffer, .done = done };
+pub const InitError = ReadWorkers.InitError;
+pub const Options =
+    struct { queue: ReadQueue.Options = .{}, workers: ReadWorkers.Options = .{} };
+
+pub fn init(gpa: std.mem.Allocator, options: Options) InitError!StreamReads {
+    const buffer = try gpa.alloc(u8, wire.read_size_max);
+    errdefer gpa.free(buffer);
+    var done: std.Deque(*Task) = try .initCapacity(gpa, options.workers.tasks);
+    errdefer done.deinit(gpa);
+    var queue: ReadQueue = try .init(gpa, options.queue);
+    errdefer queue.deinit(gpa);
+    const workers = try gpa.create(ReadWorkers);
+    errdefer gpa.destroy(workers);
+    workers.* = try .init(gpa, options.workers);
+    return .{ .queue = queue, .workers = workers, .buffer = buffer, .done = done };
+}
+
+/// After its threads were started: waits for their reads in progress.
+pub fn deinit(reads: *StreamReads, gpa: std.mem.Allocator) void {
+    while (reads.done.popFront()) |task| reads.workers.release(task);
+    reads.workers.deinit(gpa);
+    gpa.destroy(reads.workers);
+    reads.queue.deinit(gpa);
+    reads.done.deinit(gpa);
+    gpa.free(reads.buffer);
+    reads.* = undefined;
+}
+
+/// Returns whether something can be sent without waiting.
+pub fn hasWork(reads: *const StreamReads) bool {
+    return !reads.awaits_room and (reads.queue.ready_count > 0 or reads.done.len > 0);
+}
+
+/// In the order of `metrics_page.Unanswered`.
+pub fn unanswered(reads: *const StreamReads) [3]u64 {
+    const counters = &reads.queue.counters;
+    return .{ counters.joined, counters.full, reads.figures.gone };
+}
+
+/// Returns whether the same READ waits for its turn or for a disk: one answer is enough.
+pub fn isWaiting(reads: *StreamReads, read: *const ReadRequest) bool {
+    return reads.queue.joins(flowOf(read), read);
+}
+
+/// Takes a READ that has just arrived.
+pub fn take(
+    reads: *StreamReads,
+    port: anytype,
+    socket: *UdpSocket,
+    read: *const ReadRequest,
+    arrival: Arrival,
+) void {
+    const flow = flowOf(read);
+    const goes_at_once = !reads.awaits_room and reads.queue.mayGoAtOnce(flow);
+    const is_filled = goes_at_once and (fillNow(port, read, reads.buffer) catch |err| {
+        return port.refuseRead(socket, read, err, arrival.at_us);
+    });
+    var sent: u16 = 0;
+    const in_hand_us: ?u64 = if (is_filled) sys.monotonicUs() else null;
+    if (in_hand_us) |at_us| if (reads.send(port, socket, read, .{
+        .bytes = reads.buffer,
+        .sent = &sent,
+        .arrival = arrival,
+        .in_hand_us = at_us,
+        .is_begin = true,
+        .is_cold = false,
+    })) return;
+    const is_cold = goes_at_once and !is_filled;
+    const slot = reads.queue.add(flow, read, arrival, if (is_cold) .cold else .ready) orelse
+        return port.noteUnanswered(read, arrival);
+    slot.sent = sent;
+    slot.in_hand_us = in_hand_us;
+    if (is_cold) reads.order(port, socket);
+}
+
+/// Threads have finished reads.
+pub fn takeEnded(reads: *StreamReads) void {
+    while (reads.workers.takeEnded()) |task| reads.done.pushBackAssumeCapacity(task);
+}
+
+/// Runs once per turn of the packet loop: sends what waits, up to one turn's share.
+pub fn serve(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
+    defer reads.queue.beginTurn();
+    reads.awaits_room = false;
+    if (reads.queue.count == 0) return;
+    // First what has come from disks, so that threads have buffers again.
+    while (reads.done.front()) |task| {
+        if (reads.queue.turn_left <= 0 or !reads.finish(port, socket, task)) break;
+        _ = reads.done.popFront();
     }
-
-    /// After its threads were started: waits for their reads in progress.
-    pub fn deinit(reads: *StreamReads, gpa: std.mem.Allocator) void {
-        while (reads.done.popFront()) |task| reads.workers.release(task);
-        reads.workers.deinit(gpa);
-        gpa.destroy(reads.workers);
-        reads.queue.deinit(gpa);
-        reads.done.deinit(gpa);
-        gpa.free(reads.buffer);
-        reads.* = undefined;
+    while (!reads.awaits_room) {
+        const slot = reads.queue.nextReady() orelse break;
+        reads.serveSlot(port, socket, slot);
     }
+    reads.order(port, socket);
+}
 
-    /// Returns whether something can be sent without waiting.
-    pub fn hasWork(reads: *const StreamReads) bool {
-        return !reads.awaits_room and (reads.queue.ready_count > 0 or reads.done.len > 0);
-    }
-
-    /// In the order of `metrics_page.Unanswered`.
-    pub fn unanswered(reads: *const StreamReads) [3]u64 {
-        const counters = &reads.queue.counters;
-        return .{ counters.joined, counters.full, reads.figures.gone };
-    }
-
-    /// Returns whether the same READ waits for its turn or for a disk: one answer is enough.
-    pub fn isWaiting(reads: *StreamReads, read: *const ReadRequest) bool {
-        return reads.queue.joins(flowOf(read), read);
-    }
-
-    /// Takes a READ that has just arrived.
-    pub fn take(
-        reads: *StreamReads,
-        port: anytype,
-        socket: *UdpSocket,
-        read: *const ReadRequest,
-        arrival: Arrival,
-    ) void {
-        const flow = flowOf(read);
-        const goes_at_once = !reads.awaits_room and reads.queue.mayGoAtOnce(flow);
-        const is_filled = goes_at_once and (fillNow(port, read, reads.buffer) catch |err| {
-            return port.refuseRead(socket, read, err, arrival.at_us);
-        });
-        var sent: u16 = 0;
-        const in_hand_us: ?u64 = if (is_filled) sys.monotonicUs() else null;
-        if (in_hand_us) |at_us| if (reads.send(port, socket, read, .{
-            .bytes = reads.buffer,
-            .sent = &sent,
-            .arrival = arrival,
-            .in_hand_us = at_us,
-            .is_begin = true,
-            .is_cold = false,
-        })) return;
-        const is_cold = goes_at_once and !is_filled;
-        const slot = reads.queue.add(flow, read, arrival, if (is_cold) .cold else .ready) orelse
-            return port.noteUnanswered(read, arrival);
-        slot.sent = sent;
-        slot.in_hand_us = in_hand_us;
-        if (is_cold) reads.order(port, socket);
-    }
-
-    /// Threads have finished reads.
-    pub fn takeEnded(reads: *StreamReads) void {
-        while (reads.workers.takeEnded()) |task| reads.done.pushBackAssumeCapacity(task);
-    }
-
-    /// Runs once per turn of the packet loop: sends what waits, up to one turn's share.
-    pub fn serve(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
-        defer reads.queue.beginTurn();
-        reads.awaits_room = false;
-        if (reads.queue.count == 0) return;
-        // First what has come from disks, so that threads have buffers again.
-        while (reads.done.front()) |task| {
-            if (reads.queue.turn_left <= 0 or !reads.finish(port, socket, task)) break;
-            _ = reads.done.popFront();
-        }
-        while (!reads.awaits_room) {
-            const slot = reads.queue.nextReady() orelse break;
-            reads.serveSlot(port, socket, slot);
-        }
-        reads.order(port, socket);
-    }
-
-    fn serveSlot(reads: *StreamReads, port: anytype, socket: *UdpSocket, slot: *Slot) void {
-        if (reads.isGone(port, slot)) return reads.queue.end(slot);
-        const is_filled = fillNow(port, &slot.read, reads.buffer) catch |err| {
-            port.refuseRead(socket, &slot.read, err, sys.monotonicUs());
-            return reads.queue.end(slot);
-        };
-        if (!is_filled) return reads.queue.toCold(slot);
-        if (reads.send(port, socket, &slot.read, .ofSlot(slot, reads.buffer)))
-            reads.queue.end(slot);
-    }
-
-    /// Gives threads what waits for disks, as far as there are buffers.
-    fn order(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
-        while (reads.workers.take()) |task| {
-            const slot = reads.queue.nextCold() orelse return reads.workers.put(task);
-            if (reads.isGone(port, slot)) {
-                reads.queue.end(slot);
-                reads.workers.put(task);
-                continue;
-            }
-            prepare(port, task, slot) catch |err| {
-                port.refuseRead(socket, &slot.read, err, sys.monotonicUs());
-                reads.queue.end(slot);
-                reads.workers.put(task);
-                continue;
-            };
-            reads.figures.cold += 1;
-            reads.workers.order(task);
-        }
-    }
-
-    /// Answers what a thread has read. Returns false if the send buffer is full and it has to be
-    /// tried again.
-    fn finish(reads: *StreamReads, port: anytype, socket: *UdpSocket, task: *Task) bool {
-        const slot = task.slot;
-        const read = &slot.read;
-        if (reads.isGone(port, slot)) return reads.conclude(port, task, .over);
-        if (port.diskOf(read.version_id)) |disk| if (task.result) |_| {
-            for (task.parts.constSlice()) |*part|
-                if (!part.is_own) disk.noteChecked(part.offset, part.size);
-        } else |_| {};
-        if (task.layer) |layer| if (task.result == error.Lost) {
-            layer.inner.is_lost = true;
-        };
-        const is_filled = bytesOf(port, task) catch |err| {
-            port.refuseRead(socket, read, err, sys.monotonicUs());
-            return reads.conclude(port, task, .over);
-        };
-        if (!is_filled) return reads.conclude(port, task, .again);
-        return reads.send(port, socket, read, .ofSlot(slot, task.buffer)) and
-            reads.conclude(port, task, .over);
-    }
-
-    /// Returns false if threads have more to read.
-    fn bytesOf(port: anytype, task: *Task) Error!bool {
-        const layer = task.layer orelse {
-            task.result catch return error.StoreError;
-            return true;
-        };
-        const slot = task.slot;
-        if (try fillNow(port, &slot.read, task.buffer)) return true;
-        task.result catch return error.StoreError;
-        if (task.parts.isFull() and slot.tries < tries_max) return false;
-        // It has just been brought into memory; not every file system can confirm that.
-        var ranges: ByteRanges = .{ .read = &slot.read };
-        while (ranges.next()) |range| {
-            layer.inner.read(
-                task.buffer[range.begin..][0..range.size],
-                slot.read.offset + range.begin,
-            ) catch |err|
-                return if (err == error.Lost) error.Lost else error.StoreError;
-        }
-        return true;
-    }
-
-    fn conclude(reads: *StreamReads, port: anytype, task: *Task, what: enum { over, again }) bool {
-        if (task.layer) |layer| port.endLayerRead(layer);
-        if (what == .again) reads.queue.toCold(task.slot) else reads.queue.end(task.slot);
-        reads.workers.release(task);
-        return true;
-    }
-
-    const Sending = struct {
-        bytes: []const u8,
-        sent: *u16,
-        arrival: Arrival,
-        in_hand_us: u64,
-        /// Nothing of it has been sent yet.
-        is_begin: bool,
-        is_cold: bool,
-
-        fn ofSlot(slot: *Slot, bytes: []const u8) Sending {
-            const is_begin = slot.in_hand_us == null;
-            const in_hand_us = slot.in_hand_us orelse sys.monotonicUs();
-            slot.in_hand_us = in_hand_us;
-            return .{
-                .bytes = bytes,
-                .sent = &slot.sent,
-                .arrival = slot.arrival,
-                .in_hand_us = in_hand_us,
-                .is_begin = is_begin,
-                .is_cold = slot.tries > 0,
-            };
-        }
+fn serveSlot(reads: *StreamReads, port: anytype, socket: *UdpSocket, slot: *Slot) void {
+    if (reads.isGone(port, slot)) return reads.queue.end(slot);
+    const is_filled = fillNow(port, &slot.read, reads.buffer) catch |err| {
+        port.refuseRead(socket, &slot.read, err, sys.monotonicUs());
+        return reads.queue.end(slot);
     };
+    if (!is_filled) return reads.queue.toCold(slot);
+    if (reads.send(port, socket, &slot.read, .ofSlot(slot, reads.buffer))) reads.queue.end(slot);
+}
 
-    /// Returns false if the send buffer is full; the rest is sent when it has free space.
-    fn send(
-        reads: *StreamReads,
-        port: anytype,
-        socket: *UdpSocket,
-        read: *const ReadRequest,
-        what: Sending,
-    ) bool {
-        if (what.is_begin) port.noteSending(read, what.arrival);
-        switch (port.sendRead(socket, read, what.bytes, what.sent.*)) {
-            .all => {},
-            .some => |count| {
-                what.sent.* = count;
-                reads.awaits_room = true;
-                return false;
-            },
-            .gone => {
-                reads.figures.gone += 1;
-                return true;
-            },
+/// Gives threads what waits for disks, as far as there are buffers.
+fn order(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
+    while (reads.workers.take()) |task| {
+        const slot = reads.queue.nextCold() orelse return reads.workers.put(task);
+        if (reads.isGone(port, slot)) {
+            reads.queue.end(slot);
+            reads.workers.put(task);
+            continue;
         }
-        reads.queue.charge(flowOf(read), read.bytes_out);
-        const now_us = sys.monotonicUs();
-        port.noteAnswered(read, what.arrival, now_us, .{
-            .is_cold = what.is_cold,
-            .storage_us = what.in_hand_us -| what.arrival.at_us,
-            .send_us = now_us -| what.in_hand_us,
-        });
-        return true;
+        prepare(port, task, slot) catch |err| {
+            port.refuseRead(socket, &slot.read, err, sys.monotonicUs());
+            reads.queue.end(slot);
+            reads.workers.put(task);
+            continue;
+        };
+        reads.figures.cold += 1;
+        reads.workers.order(task);
     }
+}
 
-    fn isGone(reads: *StreamReads, port: anytype, slot: *const Slot) bool {
-        if (port.hasSession(slot.read.session_id)) return false;
-        reads.figures.gone += 1;
+/// Answers what a thread has read. Returns false if the send buffer is full and it has to be
+/// tried again.
+fn finish(reads: *StreamReads, port: anytype, socket: *UdpSocket, task: *Task) bool {
+    const slot = task.slot;
+    const read = &slot.read;
+    if (reads.isGone(port, slot)) return reads.conclude(port, task, .over);
+    if (port.diskOf(read.version_id)) |disk| if (task.result) |_| {
+        for (task.parts.constSlice()) |*part|
+            if (!part.is_own) disk.noteChecked(part.offset, part.size);
+    } else |_| {};
+    if (task.layer) |layer| if (task.result == error.Lost) {
+        layer.inner.is_lost = true;
+    };
+    const is_filled = bytesOf(port, task) catch |err| {
+        port.refuseRead(socket, read, err, sys.monotonicUs());
+        return reads.conclude(port, task, .over);
+    };
+    if (!is_filled) return reads.conclude(port, task, .again);
+    return reads.send(port, socket, read, .ofSlot(slot, task.buffer)) and
+        reads.conclude(port, task, .over);
+}
+
+/// Returns false if threads have more to read.
+fn bytesOf(port: anytype, task: *Task) Error!bool {
+    const layer = task.layer orelse {
+        task.result catch return error.StoreError;
         return true;
+    };
+    const slot = task.slot;
+    if (try fillNow(port, &slot.read, task.buffer)) return true;
+    task.result catch return error.StoreError;
+    if (task.parts.isFull() and slot.tries < tries_max) return false;
+    // It has just been brought into memory; not every file system can confirm that.
+    var ranges: ByteRanges = .{ .read = &slot.read };
+    while (ranges.next()) |range| {
+        layer.inner.read(
+            task.buffer[range.begin..][0..range.size],
+            slot.read.offset + range.begin,
+        ) catch |err|
+            return if (err == error.Lost) error.Lost else error.StoreError;
+    }
+    return true;
+}
+
+fn conclude(reads: *StreamReads, port: anytype, task: *Task, what: enum { over, again }) bool {
+    if (task.layer) |layer| port.endLayerRead(layer);
+    if (what == .again) reads.queue.toCold(task.slot) else reads.queue.end(task.slot);
+    reads.workers.release(task);
+    return true;
+}
+
+const Sending = struct {
+    bytes: []const u8,
+    sent: *u16,
+    arrival: Arrival,
+    in_hand_us: u64,
+    /// Nothing of it has been sent yet.
+    is_begin: bool,
+    is_cold: bool,
+
+    fn ofSlot(slot: *Slot, bytes: []const u8) Sending {
+        const is_begin = slot.in_hand_us == null;
+        const in_hand_us = slot.in_hand_us orelse sys.monotonicUs();
+        slot.in_hand_us = in_hand_us;
+        return .{
+            .bytes = bytes,
+            .sent = &slot.sent,
+            .arrival = slot.arrival,
+            .in_hand_us = in_hand_us,
+            .is_begin = is_begin,
+            .is_cold = slot.tries > 0,
+        };
     }
 };
+
+/// Returns false if the send buffer is full; the rest is sent when it has free space.
+fn send(
+    reads: *StreamReads,
+    port: anytype,
+    socket: *UdpSocket,
+    read: *const ReadRequest,
+    what: Sending,
+) bool {
+    if (what.is_begin) port.noteSending(read, what.arrival);
+    switch (port.sendRead(socket, read, what.bytes, what.sent.*)) {
+        .all => {},
+        .some => |count| {
+            what.sent.* = count;
+            reads.awaits_room = true;
+            return false;
+        },
+        .gone => {
+            reads.figures.gone += 1;
+            return true;
+        },
+    }
+    reads.queue.charge(flowOf(read), read.bytes_out);
+    const now_us = sys.monotonicUs();
+    port.noteAnswered(read, what.arrival, now_us, .{
+        .is_cold = what.is_cold,
+        .storage_us = what.in_hand_us -| what.arrival.at_us,
+        .send_us = now_us -| what.in_hand_us,
+    });
+    return true;
+}
+
+fn isGone(reads: *StreamReads, port: anytype, slot: *const Slot) bool {
+    if (port.hasSession(slot.read.session_id)) return false;
+    reads.figures.gone += 1;
+    return true;
+}
 
 /// The waiting READs of a session's slot are those of one device.
 fn flowOf(read: *const ReadRequest) u16 {
@@ -315,7 +312,7 @@ fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
     return true;
 }
 
-/// What lies below is never served in place of what was written.
+/// The version below is never served instead of the device's writes.
 fn layerOf(port: anytype, read: *const ReadRequest) Error!?*write_caches.Layer {
     if (read.write_cache == .device_ram) return null;
     const layer = port.layerOf(read.boot_id) orelse return error.Lost;
@@ -338,7 +335,7 @@ fn prepare(port: anytype, task: *Task, slot: *Slot) Error!void {
     if (layer) |above| port.beginLayerRead(above);
 }
 
-/// What does not fit is found missing and read the next time.
+/// Parts that do not fit are found missing and read the next time.
 fn addParts(task: *Task, offset: u64, size: usize) void {
     const layer = task.layer orelse
         return task.parts.appendAssumeCapacity(

@@ -8,11 +8,11 @@ const wire = @import("wire").stream;
 const read_workers = @import("read_workers.zig");
 const sockets = @import("../net/sockets.zig");
 const sys = @import("../sys.zig");
-const EdgeIo = @import("../edge_io.zig").EdgeIo;
+const EdgeIo = @import("../edge_io.zig");
 const Boots = @import("../edge_io.zig").Agent.Boots;
-const BootFiles = @import("../files/boot_files.zig").BootFiles;
-const StreamPort = @import("port.zig").StreamPort;
-const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
+const BootFiles = @import("../files/boot_files.zig");
+const StreamPort = @import("port.zig");
+const UdpSocket = @import("../net/udp_socket.zig");
 const testing = std.testing;
 const linux = std.os.linux;
 const gpa = testing.allocator;
@@ -86,7 +86,7 @@ const StreamFixture = struct {
                 .version_problem = ignoreProblem,
             },
             .stream_socket = &site.socket,
-            .stream = &site.port,
+            .stream = site.port.calls(),
         };
         site.peers = try .init(gpa, .{ .epoch = 1, .boots_max = 8 });
         site.boots = .{

@@ -2,7 +2,7 @@
 
 const std = @import("std");
 const core = @import("core");
-const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
+const UdpSocket = @import("../net/udp_socket.zig");
 
 const StreamServer = core.stream.Server;
 
@@ -51,7 +51,7 @@ pub fn sendRead(
                 sealed[filled..],
             ).len;
         }
-        // What was not sent is sealed again later: no two packets ever share a counter.
+        // Packets that were not sent are sealed again later: no two packets ever share a counter.
         const taken = socket.sendPackets(sealer.to(), sealed[0..filled], packet_size);
         done += @intCast(taken);
         if (taken < count) return .{ .some = done };

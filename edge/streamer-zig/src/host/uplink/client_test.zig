@@ -5,11 +5,10 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const sockets = @import("../net/sockets.zig");
-const uplink_client = @import("client.zig");
+const UplinkClient = @import("client.zig");
 
 const testing = std.testing;
 const linux = std.os.linux;
-const UplinkClient = uplink_client.UplinkClient;
 
 /// Accepts one connection, reads the first bytes, and answers with these bytes; null: never
 /// answers.
@@ -36,18 +35,14 @@ const Server = struct {
 
     fn run(server: *Server) void {
         const text = server.answer orelse return;
-        var polled = [1]linux.pollfd{.{
-            .fd = server.listener,
-            .events = linux.POLL.IN,
-            .revents = 0,
-        }};
+        var polled =
+            [1]linux.pollfd{.{ .fd = server.listener, .events = linux.POLL.IN, .revents = 0 }};
         _ = linux.poll(&polled, 1, 5000);
         const rc = linux.accept4(server.listener, null, null, linux.SOCK.CLOEXEC);
         const fd: i32 = @intCast(sys.check(rc) catch return);
         defer sys.close(fd);
-        server.request_size = sys.check(
-            linux.read(fd, &server.request, server.request.len),
-        ) catch return;
+        server.request_size =
+            sys.check(linux.read(fd, &server.request, server.request.len)) catch return;
         sys.writeAll(fd, text) catch return;
         var rest: [64]u8 = undefined;
         if (server.keeps_open) _ = sys.check(linux.read(fd, &rest, rest.len)) catch return;
@@ -58,7 +53,7 @@ fn ask(
     server: *Server,
     timeout_ms: u32,
     buffer: []u8,
-) !uplink_client.RequestError!uplink_client.Answer {
+) !UplinkClient.RequestError!UplinkClient.Answer {
     return askWith(server, .{ .bytes = "{}" }, timeout_ms, buffer);
 }
 
@@ -67,7 +62,7 @@ fn askWith(
     body: UplinkClient.Body,
     timeout_ms: u32,
     buffer: []u8,
-) !uplink_client.RequestError!uplink_client.Answer {
+) !UplinkClient.RequestError!UplinkClient.Answer {
     const thread = try std.Thread.spawn(.{}, Server.run, .{server});
     defer thread.join();
     var url: [64]u8 = undefined;
@@ -161,29 +156,29 @@ test "refusals have their code, and temporary ones are retried" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const a = arena.allocator();
-    try testing.expectEqual(.nothing, std.meta.activeTag(uplink_client.meaning(a, error.NoAnswer)));
+    try testing.expectEqual(.nothing, std.meta.activeTag(UplinkClient.meaning(a, error.NoAnswer)));
     try testing.expectEqual(
         .nothing,
-        std.meta.activeTag(uplink_client.meaning(a, .{ .status = 503, .body = "{}" })),
+        std.meta.activeTag(UplinkClient.meaning(a, .{ .status = 503, .body = "{}" })),
     );
     try testing.expectEqual(
         .nothing,
-        std.meta.activeTag(uplink_client.meaning(a, .{ .status = 429, .body = "" })),
+        std.meta.activeTag(UplinkClient.meaning(a, .{ .status = 429, .body = "" })),
     );
     try testing.expectEqual(
         core.uplink.sender.Answer{ .later = 2000 },
-        uplink_client.meaning(a, .{ .status = 503, .body = "{}", .retry_after_s = 2 }),
+        UplinkClient.meaning(a, .{ .status = 503, .body = "{}", .retry_after_s = 2 }),
     );
     try testing.expectEqual(
         .ok,
-        std.meta.activeTag(uplink_client.meaning(a, .{ .status = 204, .body = "" })),
+        std.meta.activeTag(UplinkClient.meaning(a, .{ .status = 204, .body = "" })),
     );
-    const gap = uplink_client.meaning(
+    const gap = UplinkClient.meaning(
         a,
         .{ .status = 409, .body = "{\"code\":\"report_gap\",\"expectedSeq\":4,\"x\":1}" },
     );
     try testing.expectEqual(core.uplink.sender.Code.report_gap, gap.refused.code);
     try testing.expectEqual(4, gap.refused.expected_seq.?);
-    const html = uplink_client.meaning(a, .{ .status = 404, .body = "<html>" });
+    const html = UplinkClient.meaning(a, .{ .status = 404, .body = "<html>" });
     try testing.expectEqual(core.uplink.sender.Code.other, html.refused.code);
 }

@@ -7,114 +7,113 @@ const core = @import("core");
 const sys = @import("../sys.zig");
 const linux = std.os.linux;
 
-pub const StoreChild = struct {
-    pid: i32,
-    pid_fd: i32,
-    output_fd: i32,
-    line: [core.uplink.store_job.line_size_max]u8 = undefined,
-    line_size: u16 = 0,
-    /// The current line is too long: it is skipped.
-    is_long: bool = false,
+pub const StoreChild = @This();
 
-    /// The result of one turn of reading.
-    pub const Turn = enum { more, over };
+pid: i32,
+pid_fd: i32,
+output_fd: i32,
+line: [core.uplink.store_job.line_size_max]u8 = undefined,
+line_size: u16 = 0,
+/// The current line is too long: it is skipped.
+is_long: bool = false,
 
-    /// Between the end of its output and its own end.
-    const end_limit_s = 10;
+/// The result of one turn of reading.
+pub const Turn = enum { more, over };
 
-    /// The most bytes that one turn reads, so that a process that prints without end does not delay
-    /// others.
-    const turn_size_max = 64 * 1024;
+/// Between the end of its output and its own end.
+const end_limit_s = 10;
 
-    pub fn start(arguments: *const core.uplink.store_job.Arguments) sys.Error!StoreChild {
-        var pipe: [2]i32 = undefined;
-        _ = try sys.check(linux.pipe2(&pipe, .{ .CLOEXEC = true }));
-        defer sys.close(pipe[1]);
-        errdefer sys.close(pipe[0]);
-        const parent = linux.getpid();
-        const pid: i32 = @bitCast(@as(u32, @truncate(try sys.check(linux.fork()))));
-        if (pid == 0) runInChild(arguments, pipe[1], parent);
-        errdefer _ = end(pid);
-        const pid_fd: i32 = @intCast(try sys.check(linux.pidfd_open(pid, 0)));
-        errdefer sys.close(pid_fd);
-        _ = try sys.check(
-            linux.fcntl(pipe[0], linux.F.SETFL, @as(u32, @bitCast(linux.O{ .NONBLOCK = true }))),
-        );
-        return .{ .pid = pid, .pid_fd = pid_fd, .output_fd = pipe[0] };
+/// The most bytes that one turn reads, so that a process that prints without end does not delay
+/// others.
+const turn_size_max = 64 * 1024;
+
+pub fn start(arguments: *const core.uplink.store_job.Arguments) sys.Error!StoreChild {
+    var pipe: [2]i32 = undefined;
+    _ = try sys.check(linux.pipe2(&pipe, .{ .CLOEXEC = true }));
+    defer sys.close(pipe[1]);
+    errdefer sys.close(pipe[0]);
+    const parent = linux.getpid();
+    const pid: i32 = @bitCast(@as(u32, @truncate(try sys.check(linux.fork()))));
+    if (pid == 0) runInChild(arguments, pipe[1], parent);
+    errdefer _ = reap(pid);
+    const pid_fd: i32 = @intCast(try sys.check(linux.pidfd_open(pid, 0)));
+    errdefer sys.close(pid_fd);
+    _ = try sys.check(
+        linux.fcntl(pipe[0], linux.F.SETFL, @as(u32, @bitCast(linux.O{ .NONBLOCK = true }))),
+    );
+    return .{ .pid = pid, .pid_fd = pid_fd, .output_fd = pipe[0] };
+}
+
+/// Kills the process if it still runs, and reaps it.
+pub fn stop(child: *StoreChild) void {
+    _ = reap(child.pid);
+    sys.close(child.pid_fd);
+    sys.close(child.output_fd);
+    child.* = undefined;
+}
+
+/// After `over`: returns its exit code; null if it was killed, or did not end in time. Reaps
+/// the process.
+pub fn finish(child: *StoreChild) ?u8 {
+    var polled = [_]linux.pollfd{.{ .fd = child.pid_fd, .events = linux.POLL.IN, .revents = 0 }};
+    var timeout: linux.timespec = .{ .sec = end_limit_s, .nsec = 0 };
+    _ = linux.ppoll(&polled, 1, &timeout, null);
+    const word = reap(child.pid);
+    sys.close(child.pid_fd);
+    sys.close(child.output_fd);
+    child.* = undefined;
+    return if (linux.W.IFEXITED(word)) linux.W.EXITSTATUS(word) else null;
+}
+
+/// Returns how the process ended.
+fn reap(pid: i32) u32 {
+    _ = linux.kill(-pid, .KILL);
+    _ = linux.kill(pid, .KILL);
+    var status: i32 = 0;
+    while (linux.errno(linux.waitpid(pid, &status, 0)) == .INTR) {}
+    return @bitCast(status);
+}
+
+/// Passes on the lines that are available; `over`: it has closed its output, and prints nothing
+/// more.
+pub fn read(
+    child: *StoreChild,
+    context: anytype,
+    comptime take: fn (@TypeOf(context), []const u8) void,
+) Turn {
+    var left: usize = turn_size_max;
+    while (left > 0) {
+        var buffer: [4096]u8 = undefined;
+        const size = sys.check(
+            linux.read(child.output_fd, &buffer, buffer.len),
+        ) catch |err| switch (err) {
+            error.WouldBlock, error.Interrupted => return .more,
+            error.SystemCallFailed => return .over,
+        };
+        if (size == 0) return .over;
+        left -|= size;
+        for (buffer[0..size]) |byte| child.takeByte(byte, context, take);
     }
+    return .more;
+}
 
-    /// Kills the process if it still runs, and reaps it.
-    pub fn stop(child: *StoreChild) void {
-        _ = end(child.pid);
-        sys.close(child.pid_fd);
-        sys.close(child.output_fd);
-        child.* = undefined;
+fn takeByte(
+    child: *StoreChild,
+    byte: u8,
+    context: anytype,
+    comptime take: fn (@TypeOf(context), []const u8) void,
+) void {
+    if (byte == '\n') {
+        if (!child.is_long) take(context, child.line[0..child.line_size]);
+        child.line_size = 0;
+        child.is_long = false;
+    } else if (child.line_size == child.line.len) {
+        child.is_long = true;
+    } else {
+        child.line[child.line_size] = byte;
+        child.line_size += 1;
     }
-
-    /// After `over`: returns its exit code; null if it was killed, or did not end in time. Reaps
-    /// the process.
-    pub fn finish(child: *StoreChild) ?u8 {
-        var polled =
-            [_]linux.pollfd{.{ .fd = child.pid_fd, .events = linux.POLL.IN, .revents = 0 }};
-        var timeout: linux.timespec = .{ .sec = end_limit_s, .nsec = 0 };
-        _ = linux.ppoll(&polled, 1, &timeout, null);
-        const word = end(child.pid);
-        sys.close(child.pid_fd);
-        sys.close(child.output_fd);
-        child.* = undefined;
-        return if (linux.W.IFEXITED(word)) linux.W.EXITSTATUS(word) else null;
-    }
-
-    /// Returns how the process ended.
-    fn end(pid: i32) u32 {
-        _ = linux.kill(-pid, .KILL);
-        _ = linux.kill(pid, .KILL);
-        var status: i32 = 0;
-        while (linux.errno(linux.waitpid(pid, &status, 0)) == .INTR) {}
-        return @bitCast(status);
-    }
-
-    /// Passes on the lines that are available; `over`: it has closed its output, and prints nothing
-    /// more.
-    pub fn read(
-        child: *StoreChild,
-        context: anytype,
-        comptime take: fn (@TypeOf(context), []const u8) void,
-    ) Turn {
-        var left: usize = turn_size_max;
-        while (left > 0) {
-            var buffer: [4096]u8 = undefined;
-            const size = sys.check(
-                linux.read(child.output_fd, &buffer, buffer.len),
-            ) catch |err| switch (err) {
-                error.WouldBlock, error.Interrupted => return .more,
-                error.SystemCallFailed => return .over,
-            };
-            if (size == 0) return .over;
-            left -|= size;
-            for (buffer[0..size]) |byte| child.takeByte(byte, context, take);
-        }
-        return .more;
-    }
-
-    fn takeByte(
-        child: *StoreChild,
-        byte: u8,
-        context: anytype,
-        comptime take: fn (@TypeOf(context), []const u8) void,
-    ) void {
-        if (byte == '\n') {
-            if (!child.is_long) take(context, child.line[0..child.line_size]);
-            child.line_size = 0;
-            child.is_long = false;
-        } else if (child.line_size == child.line.len) {
-            child.is_long = true;
-        } else {
-            child.line[child.line_size] = byte;
-            child.line_size += 1;
-        }
-    }
-};
+}
 
 const death_signal_option = 1;
 const lowest_nice = 19;
@@ -171,9 +170,8 @@ fn startScript(tmp: *std.testing.TmpDir, text: []const u8) !StoreChild {
 
 fn readAll(child: *StoreChild, heard: *OutputLines) void {
     while (true) {
-        var polled = [_]linux.pollfd{
-            .{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 },
-        };
+        var polled =
+            [_]linux.pollfd{.{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 }};
         _ = linux.ppoll(&polled, 1, null, null);
         if (child.read(heard, OutputLines.take) == .over) return;
     }

@@ -5,10 +5,10 @@ const base = @import("base");
 const core = @import("core");
 const store_module = @import("store");
 const sys = @import("../sys.zig");
-const DataDir = @import("../files/data_dir.zig").DataDir;
-const LayerHold = @import("../stream/layer_hold.zig").LayerHold;
-const KeyRotation = @import("key_rotation.zig").KeyRotation;
-const StoreWorker = @import("store_worker.zig").StoreWorker;
+const DataDir = @import("../files/data_dir.zig");
+const LayerHold = @import("../stream/layer_hold.zig");
+const KeyRotation = @import("key_rotation.zig");
+const StoreWorker = @import("store_worker.zig");
 const linux = std.os.linux;
 
 const testing = std.testing;

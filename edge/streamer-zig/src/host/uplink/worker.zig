@@ -8,22 +8,20 @@ const core = @import("core");
 const sys = @import("../sys.zig");
 const named_key = @import("../files/named_key.zig");
 const log = @import("../log.zig");
-const CaptureFiles = @import("../files/capture_files.zig").CaptureFiles;
-const CaptureSender = @import("capture_sender.zig").CaptureSender;
-const DataDir = @import("../files/data_dir.zig").DataDir;
+const CaptureFiles = @import("../files/capture_files.zig");
+const CaptureSender = @import("capture_sender.zig");
+const DataDir = @import("../files/data_dir.zig");
 const Identity = @import("../files/data_dir.zig").Identity;
-const KeyRotation = @import("key_rotation.zig").KeyRotation;
+const KeyRotation = @import("key_rotation.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
 const ReportLog = @import("../files/report_log.zig").ReportLog;
-const uplink_client = @import("client.zig");
+const UplinkClient = @import("client.zig");
 const interface_list = @import("../net/interface_list.zig");
-const link_module = @import("link.zig");
+const UplinkLink = @import("link.zig");
 const assert = std.debug.assert;
 
-const UplinkClient = uplink_client.UplinkClient;
 const BatchGzip = core.uplink.batch_gzip.BatchGzip;
-const UplinkLink = link_module.UplinkLink;
-const StateBox = link_module.StateBox;
+const StateBox = UplinkLink.StateBox;
 
 /// The API answers a long poll after 25 s at the latest.
 const poll_timeout_ms = core.uplink.sender.poll_wait_ms + 15_000;
@@ -33,379 +31,354 @@ const trust_hint =
     " If the control plane was restored from a backup older than a change of its signing key, read the key " ++
     "on the organization's page of the dashboard and name it on this machine: bootfarm-edge trust-key --data DIR --key KEY";
 
-pub const UplinkWorker = struct {
-    pub const request_timeout_ms = 20_000;
+pub const UplinkWorker = @This();
 
-    gpa: std.mem.Allocator,
-    link: *UplinkLink,
-    log: *ReportLog,
-    data: *const DataDir,
-    /// Captures that wait to be sent.
-    captures: ?*const CaptureFiles = null,
-    client_options: UplinkClient.Options,
-    /// Where devices and other edges of the site reach this one.
-    address: base.Ip4,
-    peer_port: u16,
-    stream_port: u16,
-    /// Used only by the thread that accepts states.
-    identity: Identity,
-    signing_key: [32]u8,
-    rotation: *KeyRotation,
-    /// The directory where vDisks are.
-    store_fd: i32,
-    /// For the heartbeat; read once.
-    boot_programs: []const core.uplink.message.BootProgram = &.{},
-    counter: std.atomic.Value(u64) = .init(0),
-    sender: core.uplink.sender.Sender = .{},
-    poller: core.uplink.sender.Poller = .{},
-    /// An unreachable API is logged once, not at each try.
-    is_answered: bool = true,
-    /// The same refusal is logged once.
-    last_refusal: u64 = 0,
+pub const request_timeout_ms = 20_000;
 
-    /// Both threads run until the process ends.
-    pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
-        const send_buffer = try worker.gpa.alloc(u8, core.uplink.report_log.batch_size_max);
-        const gzip: BatchGzip = try .init(worker.gpa, core.uplink.report_log.batch_size_max);
-        const capture_buffer = try worker.gpa.alloc(u8, CaptureSender.buffer_size);
-        const state_buffer =
-            try worker.gpa.alloc(u8, core.uplink.desired_state.envelope_size_max + 4096);
-        const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
-        const sending = try std.Thread.spawn(
-            options,
-            runSender,
-            .{ worker, send_buffer, gzip, capture_buffer },
-        );
-        sending.detach();
-        const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
-        polling.detach();
-    }
+gpa: std.mem.Allocator,
+link: *UplinkLink,
+report_log: *ReportLog,
+data: *const DataDir,
+/// Captures that wait to be sent.
+captures: ?*const CaptureFiles = null,
+client_options: UplinkClient.Options,
+/// The address at which devices and other edges of the site reach this one.
+address: base.Ip4,
+peer_port: u16,
+stream_port: u16,
+/// Used only by the thread that accepts states.
+identity: Identity,
+signing_key: [32]u8,
+rotation: *KeyRotation,
+/// The directory where vDisks are.
+store_fd: i32,
+/// For the heartbeat; read once.
+boot_programs: []const core.uplink.message.BootProgram = &.{},
+counter: std.atomic.Value(u64) = .init(0),
+sender: core.uplink.sender.Sender = .{},
+poller: core.uplink.sender.Poller = .{},
+/// An unreachable API is logged once, not at each try.
+is_answered: bool = true,
+/// The same refusal is logged once.
+last_refusal: u64 = 0,
 
-    fn runSender(
-        worker: *UplinkWorker,
-        buffer: []u8,
-        batch_gzip: BatchGzip,
-        capture_buffer: []u8,
-    ) void {
-        var gzip = batch_gzip;
-        var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
-        defer client.deinit();
-        var captures: CaptureSender = .{ .files = worker.captures, .buffer = capture_buffer };
-        while (true) {
-            const seen = worker.link.reports_written.load(.acquire);
-            const now_ms = nowMs();
-            if (!worker.sender.stopped) worker.rotation.step(&client, now_ms, randomNumber());
-            client.key = worker.rotation.key();
-            switch (worker.sender.next(now_ms, worker.log.backlog())) {
-                .heartbeat => worker.sendHeartbeat(&client),
-                .reports => worker.sendReports(&client, buffer, &gzip),
-                // A capture belongs to a boot whose reports have been applied.
-                .wait_until_ms => |until_ms| if (worker.log.backlog() > 0 or
-                    !captures.send(worker.gpa, &client, now_ms))
-                    worker.waitForReport(seen, until_ms - now_ms),
-                .stopped => return,
-            }
+/// Both threads run until the process ends.
+pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
+    const send_buffer = try worker.gpa.alloc(u8, core.uplink.report_log.batch_size_max);
+    const gzip: BatchGzip = try .init(worker.gpa, core.uplink.report_log.batch_size_max);
+    const capture_buffer = try worker.gpa.alloc(u8, CaptureSender.buffer_size);
+    const state_buffer =
+        try worker.gpa.alloc(u8, core.uplink.desired_state.envelope_size_max + 4096);
+    const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
+    const sending =
+        try std.Thread.spawn(options, runSender, .{ worker, send_buffer, gzip, capture_buffer });
+    sending.detach();
+    const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
+    polling.detach();
+}
+
+fn runSender(
+    worker: *UplinkWorker,
+    buffer: []u8,
+    batch_gzip: BatchGzip,
+    capture_buffer: []u8,
+) void {
+    var gzip = batch_gzip;
+    var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
+    defer client.deinit();
+    var captures: CaptureSender = .{ .files = worker.captures, .buffer = capture_buffer };
+    while (true) {
+        const seen = worker.link.reports_written.load(.acquire);
+        const now_ms = nowMs();
+        if (!worker.sender.stopped) worker.rotation.step(&client, now_ms, randomNumber());
+        client.key = worker.rotation.key();
+        switch (worker.sender.next(now_ms, worker.report_log.backlog())) {
+            .heartbeat => worker.sendHeartbeat(&client),
+            .reports => worker.sendReports(&client, buffer, &gzip),
+            // A capture belongs to a boot whose reports have been applied.
+            .wait_until_ms => |until_ms| if (worker.report_log.backlog() > 0 or
+                !captures.send(worker.gpa, &client, now_ms))
+                worker.waitForReport(seen, until_ms - now_ms),
+            .stopped => return,
         }
     }
+}
 
-    fn waitForReport(worker: *UplinkWorker, seen: u32, wait_ms: u64) void {
-        const io = worker.link.io;
-        const limit: std.Io.Timeout = .{ .duration = .{
-            .raw = .fromMilliseconds(@intCast(wait_ms)),
-            .clock = .awake,
-        } };
-        io.futexWaitTimeout(u32, &worker.link.reports_written.raw, seen, limit) catch return;
-        // Phases often change together; what follows within a moment is sent in the same request.
-        if (worker.link.reports_written.load(.acquire) != seen)
-            io.sleep(.fromMilliseconds(core.uplink.sender.report_delay_ms), .awake) catch {};
+fn waitForReport(worker: *UplinkWorker, seen: u32, wait_ms: u64) void {
+    const io = worker.link.io;
+    const limit: std.Io.Timeout =
+        .{ .duration = .{ .raw = .fromMilliseconds(@intCast(wait_ms)), .clock = .awake } };
+    io.futexWaitTimeout(u32, &worker.link.reports_written.raw, seen, limit) catch return;
+    // Phases often change together; what follows within a moment is sent in the same request.
+    if (worker.link.reports_written.load(.acquire) != seen)
+        io.sleep(.fromMilliseconds(core.uplink.sender.report_delay_ms), .awake) catch {};
+}
+
+fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
+    var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+    defer arena.deinit();
+    const numbers = worker.link.numbers();
+    var interfaces: interface_list.Interfaces = .empty;
+    interface_list.read(&interfaces);
+    var peers: [core.uplink.message.peers_max]core.uplink.message.HeardPeer = undefined;
+    const since_us = sys.monotonicUs() -| numbers.numbers_us;
+    for (numbers.peers.constSlice(), peers[0..numbers.peers.count]) |*heard, *peer| peer.* = .{
+        .edgeId = heard.edge,
+        .heardMsAgo = (heard.ago_us + since_us) / std.time.us_per_ms,
+        .booting = heard.booting,
+    };
+    var body: [core.uplink.message.body_size_max]u8 = undefined;
+    const text = core.uplink.message.encode(core.uplink.message.Heartbeat{
+        .agentVersion = base.version,
+        .arch = comptime core.uplink.message.archName(builtin.cpu.arch).?,
+        .uptimeMs = (sys.monotonicUs() - worker.link.started_us) / std.time.us_per_ms,
+        .clockUnixMs = sys.unixMs(),
+        .devicesBooting = numbers.devices_booting,
+        .reportBacklog = worker.report_log.backlog(),
+        .state = numbers.pair,
+        .stateRefused = if (numbers.refusal) |refusal|
+            core.uplink.desired_state.word(refusal)
+        else
+            null,
+        .ignored = numbers.ignored,
+        .bootPrograms = worker.boot_programs,
+        .address = worker.address,
+        .peerPort = worker.peer_port,
+        .streamPort = worker.stream_port,
+        .machine = machine_facts.read(worker.store_fd),
+        .interfaces = interfaces.constSlice(),
+        .peers = peers[0..numbers.peers.count],
+    }, &body);
+    var buffer: [core.uplink.message.body_size_max]u8 = undefined;
+    const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
+    const answer = UplinkClient.meaning(arena.allocator(), result);
+    worker.logAnswer("heartbeat", answer, result);
+    _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
+}
+
+fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8, gzip: *BatchGzip) void {
+    var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+    defer arena.deinit();
+    const batch = worker.report_log.nextBatch(buffer) catch {
+        log.info("The report log on disk does not respond; the edge retries.", .{});
+        _ = worker.sender.reportsAnswered(nowMs(), randomNumber(), .nothing);
+        return;
+    } orelse return;
+    var answer_buffer: [core.uplink.message.body_size_max]u8 = undefined;
+    const compressed = if (worker.sender.mayCompress()) gzip.compress(batch.body) else null;
+    const result = client.requestEncoded(
+        .POST,
+        "/edge/v1/reports",
+        if (compressed) |bytes|
+            .{ .bytes = bytes, .encoding = .gzip }
+        else
+            .{ .bytes = batch.body },
+        request_timeout_ms,
+        &answer_buffer,
+    );
+    var answer = UplinkClient.meaning(arena.allocator(), result);
+    if (answer == .ok) {
+        const body = (result catch unreachable).body;
+        if (core.uplink.message.parse(
+            core.uplink.message.ReportAnswer,
+            arena.allocator(),
+            body,
+        )) |acked| {
+            worker.report_log.ack(acked.bootEpoch, acked.ackedSeq);
+            // An answer that acknowledges nothing would be requested again at once.
+            if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq)
+                answer = .nothing;
+        } else |_| answer = .nothing;
     }
-
-    fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
-        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
-        defer arena.deinit();
-        const numbers = worker.link.numbers();
-        var interfaces: interface_list.Interfaces = .empty;
-        interface_list.read(&interfaces);
-        var peers: [core.uplink.message.peers_max]core.uplink.message.HeardPeer = undefined;
-        const since_us = sys.monotonicUs() -| numbers.numbers_us;
-        for (numbers.peers.constSlice(), peers[0..numbers.peers.count]) |*heard, *peer| peer.* = .{
-            .edgeId = heard.edge,
-            .heardMsAgo = (heard.ago_us + since_us) / std.time.us_per_ms,
-            .booting = heard.booting,
-        };
-        var body: [core.uplink.message.body_size_max]u8 = undefined;
-        const text = core.uplink.message.encode(core.uplink.message.Heartbeat{
-            .agentVersion = base.version,
-            .arch = comptime core.uplink.message.archName(builtin.cpu.arch).?,
-            .uptimeMs = (sys.monotonicUs() - worker.link.started_us) / std.time.us_per_ms,
-            .clockUnixMs = sys.unixMs(),
-            .devicesBooting = numbers.devices_booting,
-            .reportBacklog = worker.log.backlog(),
-            .state = numbers.pair,
-            .stateRefused = if (numbers.refusal) |refusal|
-                core.uplink.desired_state.word(refusal)
-            else
-                null,
-            .ignored = numbers.ignored,
-            .bootPrograms = worker.boot_programs,
-            .address = worker.address,
-            .peerPort = worker.peer_port,
-            .streamPort = worker.stream_port,
-            .machine = machine_facts.read(worker.store_fd),
-            .interfaces = interfaces.constSlice(),
-            .peers = peers[0..numbers.peers.count],
-        }, &body);
-        var buffer: [core.uplink.message.body_size_max]u8 = undefined;
-        const result = client.request(
-            .POST,
-            "/edge/v1/heartbeat",
-            text,
-            request_timeout_ms,
-            &buffer,
-        );
-        const answer = uplink_client.meaning(arena.allocator(), result);
-        worker.logAnswer("heartbeat", answer, result);
-        _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
+    if (result) |answered| worker.sender.onBatchForm(
+        answered.takes_gzip,
+        compressed != null and isRefusedForm(answered.status),
+    ) else |_| {}
+    worker.logAnswer("reports", answer, result);
+    switch (worker.sender.reportsAnswered(nowMs(), randomNumber(), answer)) {
+        .rewind => |seq| worker.report_log.rewind(batch.epoch, seq),
+        .none, .stop => {},
     }
+}
 
-    fn sendReports(
-        worker: *UplinkWorker,
-        client: *UplinkClient,
-        buffer: []u8,
-        gzip: *BatchGzip,
-    ) void {
-        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
-        defer arena.deinit();
-        const batch = worker.log.nextBatch(buffer) catch {
-            log.info("The report log on disk does not respond; the edge retries.", .{});
-            _ = worker.sender.reportsAnswered(nowMs(), randomNumber(), .nothing);
-            return;
-        } orelse return;
-        var answer_buffer: [core.uplink.message.body_size_max]u8 = undefined;
-        const compressed = if (worker.sender.mayCompress()) gzip.compress(batch.body) else null;
-        const result = client.requestEncoded(
-            .POST,
-            "/edge/v1/reports",
-            if (compressed) |bytes| .{
-                .bytes = bytes,
-                .encoding = .gzip,
-            } else .{ .bytes = batch.body },
-            request_timeout_ms,
-            &answer_buffer,
-        );
-        var answer = uplink_client.meaning(arena.allocator(), result);
-        if (answer == .ok) {
-            const body = (result catch unreachable).body;
-            if (core.uplink.message.parse(
-                core.uplink.message.ReportAnswer,
-                arena.allocator(),
-                body,
-            )) |acked| {
-                worker.log.ack(acked.bootEpoch, acked.ackedSeq);
-                // An answer that acknowledges nothing would be requested again at once.
-                if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq)
-                    answer = .nothing;
-            } else |_| answer = .nothing;
-        }
-        if (result) |answered| worker.sender.onBatchForm(
-            answered.takes_gzip,
-            compressed != null and isRefusedForm(answered.status),
-        ) else |_| {}
-        worker.logAnswer("reports", answer, result);
-        switch (worker.sender.reportsAnswered(nowMs(), randomNumber(), answer)) {
-            .rewind => |seq| worker.log.rewind(batch.epoch, seq),
-            .none, .stop => {},
-        }
-    }
-
-    fn runPoller(worker: *UplinkWorker, buffer: []u8) void {
-        var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
-        defer client.deinit();
-        while (true) {
-            const now_ms = nowMs();
-            client.key = worker.rotation.key();
-            switch (worker.poller.next(now_ms)) {
-                .poll => worker.poll(&client, buffer),
-                .wait_until_ms => |until_ms| worker.link.io.sleep(
-                    .fromMilliseconds(@intCast(until_ms - now_ms)),
-                    .awake,
-                ) catch return,
-                .stopped => return,
-            }
+fn runPoller(worker: *UplinkWorker, buffer: []u8) void {
+    var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
+    defer client.deinit();
+    while (true) {
+        const now_ms = nowMs();
+        client.key = worker.rotation.key();
+        switch (worker.poller.next(now_ms)) {
+            .poll => worker.poll(&client, buffer),
+            .wait_until_ms => |until_ms| worker.link.io.sleep(
+                .fromMilliseconds(@intCast(until_ms - now_ms)),
+                .awake,
+            ) catch return,
+            .stopped => return,
         }
     }
+}
 
-    fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
-        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
-        defer arena.deinit();
-        const pair = worker.link.above() orelse core.uplink.desired_state.Pair{};
-        var path: [128]u8 = undefined;
-        const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}", .{
-            pair.incarnation,
-            pair.counter,
-            core.uplink.sender.poll_wait_ms,
-        }) catch unreachable;
-        const result = client.request(.GET, text, "", poll_timeout_ms, buffer);
-        const answer = uplink_client.meaning(arena.allocator(), result);
-        var usable = true;
-        if (result) |answered| {
-            if (answered.status == 200) usable = worker.takeState(answered.body);
-            if (answered.status == 204) worker.link.noteRefusal(null);
-        } else |err| if (err == error.AnswerTooLarge) worker.refuseState(error.TooLarge);
-        _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
-    }
+fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
+    var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+    defer arena.deinit();
+    const pair = worker.link.above() orelse core.uplink.desired_state.Pair{};
+    var path: [128]u8 = undefined;
+    const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}", .{
+        pair.incarnation, pair.counter, core.uplink.sender.poll_wait_ms,
+    }) catch unreachable;
+    const result = client.request(.GET, text, "", poll_timeout_ms, buffer);
+    const answer = UplinkClient.meaning(arena.allocator(), result);
+    var usable = true;
+    if (result) |answered| {
+        if (answered.status == 200) usable = worker.takeState(answered.body);
+        if (answered.status == 204) worker.link.noteRefusal(null);
+    } else |err| if (err == error.AnswerTooLarge) worker.refuseState(error.TooLarge);
+    _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
+}
 
-    /// Verifies the state, writes it to disk, then puts it in force.
-    fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
-        const box = StateBox.create(worker.gpa, envelope, .{
-            .edge_id = worker.client_options.edge_id.?,
-            .signing_key = worker.signing_key,
-            .organization_id = worker.identity.organizationId,
-            .named_key = named_key.read(worker.data),
-            .above = worker.link.above(),
-        }) catch |refusal| {
-            worker.refuseState(refusal);
-            return false;
-        };
-        worker.data.write("state.json", envelope) catch {
-            log.info(
-                "The desired state cannot be written to the data directory; the edge retries.",
-                .{},
-            );
-            box.destroy(worker.gpa);
-            return false;
-        };
-        // After the state, which has the statements and is also verified by the previous key.
-        worker.pin(box.reached);
-        if (!box.reached.is_named) named_key.forget(worker.data);
-        worker.rotation.order(
-            if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null,
-        );
-        worker.link.noteRefusal(null);
-        worker.link.offerState(box);
-        return true;
-    }
-
-    /// The edge keeps the state that it has, and its heartbeats report why.
-    fn refuseState(worker: *UplinkWorker, refusal: core.uplink.desired_state.Refusal) void {
-        worker.link.noteRefusal(refusal);
-        const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
+/// Verifies the state, writes it to disk, then puts it in force.
+fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
+    const box = StateBox.create(worker.gpa, envelope, .{
+        .edge_id = worker.client_options.edge_id.?,
+        .signing_key = worker.signing_key,
+        .organization_id = worker.identity.organizationId,
+        .named_key = named_key.read(worker.data),
+        .above = worker.link.above(),
+    }) catch |refusal| {
+        worker.refuseState(refusal);
+        return false;
+    };
+    worker.data.write("state.json", envelope) catch {
         log.info(
-            "The desired state was refused: {s}.{s}",
-            .{ core.uplink.desired_state.sentence(refusal), hint },
-        );
-    }
-
-    /// Replaces the pinned key by one that follows it, or by one that was named on this machine,
-    /// also over restarts.
-    pub fn pin(worker: *UplinkWorker, reached: core.uplink.desired_state.VerifiedKey) void {
-        if (reached.id == null and !reached.is_named) return;
-        // A named key comes without an id.
-        const id = reached.id orelse base.Uuid.zero;
-        const text = core.uplink.message.keyText(reached.key);
-        var identity = worker.identity;
-        identity.signingKeyId = id;
-        identity.signingKey = &text;
-        worker.data.writeIdentity(identity) catch {
-            log.info(
-                "The organization's new signing key cannot be written to the data directory; the edge retries.",
-                .{},
-            );
-            return;
-        };
-        worker.signing_key = reached.key;
-        worker.identity.signingKeyId = id;
-        if (!reached.is_named) {
-            log.info(
-                "The organization signs with a new key, and the previous key vouches for it.",
-                .{},
-            );
-            return;
-        }
-        // After the identity: wherever this is interrupted, the named key verifies the state.
-        named_key.forget(worker.data);
-        log.info(
-            "The organization signs with the key that was named on this machine; the previous one is no longer trusted.",
+            "The desired state cannot be written to the data directory; the edge retries.",
             .{},
         );
-    }
+        box.destroy(worker.gpa);
+        return false;
+    };
+    // After the state, which has the statements and is also verified by the previous key.
+    worker.pin(box.reached);
+    if (!box.reached.is_named) named_key.forget(worker.data);
+    worker.rotation.order(
+        if (box.state.rotateKey) |text| core.uplink.key_text.parse(text) catch null else null,
+    );
+    worker.link.noteRefusal(null);
+    worker.link.offerState(box);
+    return true;
+}
 
-    fn tellRefusal(
-        worker: *UplinkWorker,
-        what: []const u8,
-        code: core.uplink.sender.Code,
-        status: u16,
-        result: uplink_client.RequestError!uplink_client.Answer,
-    ) void {
-        const body = if (result) |answered| answered.body else |_| "";
-        const refusal = std.hash.Wyhash.hash(status, body) | 1;
-        if (refusal == worker.last_refusal) return;
-        worker.last_refusal = refusal;
-        var memory: [8192]u8 = undefined;
-        var fixed: std.heap.FixedBufferAllocator = .init(&memory);
-        const problem = core.uplink.message.parse(
-            core.uplink.message.Problem,
-            fixed.allocator(),
-            body,
-        ) catch
-            core.uplink.message.Problem{};
-        const detail: base.UntrustedText = .init(problem.detail);
+/// The edge keeps the state that it has, and its heartbeats report why.
+fn refuseState(worker: *UplinkWorker, refusal: core.uplink.desired_state.Refusal) void {
+    worker.link.noteRefusal(refusal);
+    const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
+    log.info("The desired state was refused: {s}.{s}", .{
+        core.uplink.desired_state.sentence(refusal), hint,
+    });
+}
+
+/// Replaces the pinned key by one that follows it, or by one that was named on this machine,
+/// also over restarts.
+pub fn pin(worker: *UplinkWorker, reached: core.uplink.desired_state.VerifiedKey) void {
+    if (reached.id == null and !reached.is_named) return;
+    // A named key comes without an id.
+    const id = reached.id orelse base.Uuid.zero;
+    const text = core.uplink.key_text.write(reached.key);
+    var identity = worker.identity;
+    identity.signingKeyId = id;
+    identity.signingKey = &text;
+    worker.data.writeIdentity(identity) catch {
         log.info(
-            "The control plane refused the {s}: {t} ({d}) {f}.",
-            .{ what, code, status, detail },
+            "The organization's new signing key cannot be written to the data directory; the edge retries.",
+            .{},
         );
+        return;
+    };
+    worker.signing_key = reached.key;
+    worker.identity.signingKeyId = id;
+    if (!reached.is_named) {
+        log.info(
+            "The organization signs with a new key, and the previous key vouches for it.",
+            .{},
+        );
+        return;
     }
+    // After the identity: wherever this is interrupted, the named key verifies the state.
+    named_key.forget(worker.data);
+    log.info(
+        "The organization signs with the key that was named on this machine; the previous one is no longer trusted.",
+        .{},
+    );
+}
 
-    fn logAnswer(
-        worker: *UplinkWorker,
-        what: []const u8,
-        answer: core.uplink.sender.Answer,
-        result: uplink_client.RequestError!uplink_client.Answer,
-    ) void {
-        const url = worker.client_options.url;
-        worker.link.is_answered.store(answer != .nothing, .monotonic);
-        switch (answer) {
-            .ok => {
-                if (!worker.is_answered) log.info(
-                    "The control plane at {s} answers again.",
+fn tellRefusal(
+    worker: *UplinkWorker,
+    what: []const u8,
+    code: core.uplink.sender.Code,
+    status: u16,
+    result: UplinkClient.RequestError!UplinkClient.Answer,
+) void {
+    const body = if (result) |answered| answered.body else |_| "";
+    const refusal = std.hash.Wyhash.hash(status, body) | 1;
+    if (refusal == worker.last_refusal) return;
+    worker.last_refusal = refusal;
+    var memory: [8192]u8 = undefined;
+    var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+    const problem = core.uplink.message.parse(
+        core.uplink.message.Problem,
+        fixed.allocator(),
+        body,
+    ) catch
+        core.uplink.message.Problem{};
+    const detail: base.UntrustedText = .init(problem.detail);
+    log.info("The control plane refused the {s}: {t} ({d}) {f}.", .{ what, code, status, detail });
+}
+
+fn logAnswer(
+    worker: *UplinkWorker,
+    what: []const u8,
+    answer: core.uplink.sender.Answer,
+    result: UplinkClient.RequestError!UplinkClient.Answer,
+) void {
+    const url = worker.client_options.url;
+    worker.link.is_answered.store(answer != .nothing, .monotonic);
+    switch (answer) {
+        .ok => {
+            if (!worker.is_answered) log.info("The control plane at {s} answers again.", .{url});
+            worker.is_answered = true;
+        },
+        .later => |after_ms| {
+            if (worker.is_answered) log.info(
+                "The control plane at {s} is busy and asks to wait {d} s: reports are kept until then.",
+                .{ url, after_ms / std.time.ms_per_s },
+            );
+            worker.is_answered = false;
+        },
+        .nothing => {
+            if (worker.is_answered)
+                log.info(
+                    "The control plane at {s} does not answer: devices keep booting, and reports are kept until it answers.",
                     .{url},
                 );
-                worker.is_answered = true;
+            worker.is_answered = false;
+        },
+        .refused => |refused| switch (refused.code) {
+            .signature_invalid => {
+                worker.rotation.doubt();
+                worker.tellRefusal(what, refused.code, refused.status, result);
             },
-            .later => |after_ms| {
-                if (worker.is_answered) log.info(
-                    "The control plane at {s} is busy and asks to wait {d} s: reports are kept until then.",
-                    .{ url, after_ms / std.time.ms_per_s },
-                );
-                worker.is_answered = false;
-            },
-            .nothing => {
-                if (worker.is_answered)
-                    log.info(
-                        "The control plane at {s} does not answer: devices keep booting, and reports are kept until it answers.",
-                        .{url},
-                    );
-                worker.is_answered = false;
-            },
-            .refused => |refused| switch (refused.code) {
-                .signature_invalid => {
-                    worker.rotation.doubt();
-                    worker.tellRefusal(what, refused.code, refused.status, result);
-                },
-                .edge_revoked => log.info(
-                    "The control plane at {s} has revoked this edge: the edge sends nothing more.",
-                    .{url},
-                ),
-                .stale_epoch => log.info(
-                    "The control plane refused the {s}: this data directory is older than what it has recorded of this edge.",
-                    .{what},
-                ),
-                .report_gap => {},
-                else => worker.tellRefusal(what, refused.code, refused.status, result),
-            },
-        }
+            .edge_revoked => log.info(
+                "The control plane at {s} has revoked this edge: the edge sends nothing more.",
+                .{url},
+            ),
+            .stale_epoch => log.info(
+                "The control plane refused the {s}: this data directory is older than what it has recorded of this edge.",
+                .{what},
+            ),
+            .report_gap => {},
+            else => worker.tellRefusal(what, refused.code, refused.status, result),
+        },
     }
-};
+}
 
 /// Malformed, too large, or of an unsupported media type.
 fn isRefusedForm(status: u16) bool {

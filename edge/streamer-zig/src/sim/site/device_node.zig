@@ -25,6 +25,11 @@ const first_port = 49152;
 /// More than this without a pause is a machine that never rests.
 const actions_max = 100_000;
 const idle_wakes_max = 16;
+/// On the healed network, whatever attackers do: from power-on to ready, the longest read, and the
+/// silence of the edge towards a running device, which reports twice a second.
+const boot_us_max = 60 * std.time.us_per_s;
+const read_us_max = 5 * std.time.us_per_s;
+const silence_us_max = 5 * std.time.us_per_s;
 
 device: Device,
 link: Link,
@@ -68,6 +73,28 @@ pub fn powerOn(node: *DeviceNode) void {
 /// Ready, and nothing more planned.
 pub fn isDone(node: *const DeviceNode) bool {
     return node.device.phase == .ready and !node.is_power_planned and node.hasSaidAll();
+}
+
+/// Once a second: an attached device makes progress.
+pub fn checkProgress(node: *const DeviceNode) void {
+    if (!node.powered_on_healed) return;
+    const now_us = node.fabric.now_us;
+    const device = &node.device;
+    const ledger = node.fabric.ledger;
+    if (device.isBooting() and now_us - device.power_on_at_us > boot_us_max)
+        ledger.violate(.progress, "device {d} is in {t} after {d} ms", .{
+            node.link, device.phase, (now_us - device.power_on_at_us) / std.time.us_per_ms,
+        });
+    if (device.longest_read_us > read_us_max)
+        ledger.violate(.progress, "device {d}: a read took {d} ms", .{
+            node.link, device.longest_read_us / std.time.us_per_ms,
+        });
+    const is_running = device.phase == .ready and device.guest.order == null;
+    const silence_us = now_us -| device.client.heardAt();
+    if (is_running and silence_us > silence_us_max)
+        ledger.violate(.progress, "device {d} runs and has heard nothing for {d} ms", .{
+            node.link, silence_us / std.time.us_per_ms,
+        });
 }
 
 /// The write cache fills no more, and the edge is known to have heard of it.
@@ -199,10 +226,14 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
         .ready => {
             fabric.trail.print(fabric.now_us, "device {d} ready", .{node.link});
             node.boots_ready += 1;
+            const statistics = &node.device.client.statistics;
             fabric.ledger.noteDeviceReady(
                 node.device.plan.?.boot_id,
-                // Who reads ahead asks for other reads than his system does.
-                if (node.device.ahead == null) node.device.client.statistics.requests else null,
+                // A device that reads ahead requests other reads than its system does.
+                if (node.device.ahead == null) .{
+                    .sent = statistics.requests,
+                    .renamed = statistics.renamed_requests,
+                } else null,
             );
             // Every device boots once more on the quiet network.
             const again = !fabric.ledger.healed or !node.powered_on_healed;

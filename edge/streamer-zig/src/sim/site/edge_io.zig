@@ -15,7 +15,6 @@ const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
 const Fabric = @import("fabric.zig");
 const Journal = @import("journal.zig");
-const Ledger = @import("ledger.zig");
 const Plant = @import("plant.zig").Plant;
 
 const DesiredVersion = core.uplink.desired_state.Version;
@@ -243,9 +242,7 @@ pub fn reportBacklog(_: *const EdgeIo) u64 {
 
 pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
     const version = io.findVersion(boot.assignment.version_id).?;
-    io.fabric.ledger.noteBegin(boot.identity.id, Ledger.deviceOf(
-        boot.identity.mac,
-    ), version.disk.of);
+    io.fabric.ledger.noteBegin(boot.identity.id, boot.identity.mac, version.disk.of);
 }
 
 pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {

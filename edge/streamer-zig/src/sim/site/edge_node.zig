@@ -296,11 +296,11 @@ fn checkTables(edge: *EdgeNode, process: *Process) void {
     const server = &process.stream.server;
     if (server.session_count > server.sessions.len)
         ledger.violate(.tables_bounded, "{d} sessions at the edge", .{server.session_count});
-    const transfers = process.tftp.server.sessionCount();
+    const transfers = process.tftp.server.session_count;
     if (transfers > tftp_sessions_max) ledger.violate(.tables_bounded, "{d} TFTP transfers", .{
         transfers,
     });
-    const waiting = process.tftp.server.requestCount();
+    const waiting = process.tftp.server.requests.count;
     if (waiting > tftp_requests_max) ledger.violate(.tables_bounded, "{d} TFTP requests", .{
         waiting,
     });

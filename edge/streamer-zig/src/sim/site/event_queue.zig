@@ -3,7 +3,7 @@
 const base = @import("base");
 const TimedQueue = @import("../kit/timed_queue.zig").TimedQueue;
 
-/// A link is a device's place in the network; the last one is the stranger's.
+/// A link is a device's place in the network; the last one is the attacker's.
 pub const Link = u8;
 
 pub const Event = union(enum) {
@@ -22,7 +22,7 @@ pub const Event = union(enum) {
     switch_version,
     /// Somebody wants this device to start again, or to be switched off.
     order: Link,
-    stranger,
+    attack,
     heal,
 };
 

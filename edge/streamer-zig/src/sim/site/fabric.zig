@@ -1,6 +1,6 @@
 //! The fake network with its clock: every node sends and plans through it. It loses, doubles, holds back and drops packets
 //! as the faults of each link say, and delivers the rest at their time. One edge, one link for each device, and a last one
-//! for a stranger. It must never change a byte that it delivers.
+//! for an attacker. It must never change a byte that it delivers.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,7 +20,7 @@ pub const Fabric = @This();
 pub const links_max = 64;
 const queue_capacity = 32 * 1024;
 const pool_capacity = 16 * 1024;
-/// Packets kept for the stranger to send again.
+/// Packets kept for the attacker, who replays them.
 const sniffed_max = 16;
 
 now_us: u64 = start_us,

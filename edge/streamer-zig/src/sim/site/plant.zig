@@ -43,6 +43,10 @@ pub const Plant = enum {
     forget_orders,
     /// An order is given to whatever boot its device is in.
     order_follows_device,
+    /// A HELLO with a wrong proof ends the session of the boot that it names.
+    wrong_proof_ends_session,
+    /// An outcome by HTTP counts for a boot whose device has another address.
+    outcome_of_any_address,
     /// A restarted edge has forgotten which runs it has begun.
     forget_schedules,
     /// A restarted edge has lost its report log.

@@ -20,8 +20,8 @@ pub const Scenario = struct {
     versions: [EdgeNode.versions_max]Disk.Version,
     /// Since the begin; faults end here.
     heal_at_us: u64,
-    /// 0: there is no stranger.
-    stranger_period_us: u64,
+    /// 0: there is no attacker.
+    attack_period_us: u64,
     planned: [planned_max]Planned = undefined,
     planned_count: u32 = 0,
     /// A power order on the quiet network.
@@ -39,7 +39,7 @@ pub const Scenario = struct {
             .speed_per_mille = @intCast(prng.pick(u64, &.{ 0, 1000, 4000 })),
             .versions = undefined,
             .heal_at_us = prng.between(2, 20) * second,
-            .stranger_period_us = if (prng.chance(2, 3)) prng.between(1_000, 20_000) else 0,
+            .attack_period_us = if (prng.chance(2, 3)) prng.between(1_000, 20_000) else 0,
         };
         // Versions of one disk differ in size at times.
         const size = prng.between(2_000, 40_000) * 512;

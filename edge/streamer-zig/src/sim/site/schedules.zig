@@ -185,7 +185,7 @@ fn endpointOf(number: usize) base.Endpoint {
 }
 
 fn siteOf(world: *const Schedules, own: u8) core.site.Edges {
-    var edges: [edges_max]core.uplink.desired_state.SiteEdge = undefined;
+    var edges: [edges_max]core.site.Edges.EdgeDescription = undefined;
     for (edges[0..world.edges.len], 0..) |*edge, number| edge.* = .{
         .id = edgeId(number),
         .weight = 10,

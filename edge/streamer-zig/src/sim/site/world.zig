@@ -1,10 +1,11 @@
-//! One simulated site from one seed: an edge, its devices, a stranger, a network and a disk, and what goes wrong with them
+//! One simulated site from one seed: an edge, its devices, an attacker, a network and a disk, and what goes wrong with them
 //! and when. Faults come first; then everything heals and every boot must finish.
 
 const std = @import("std");
 const agent = @import("agent");
 const base = @import("base");
 const core = @import("core");
+const Attacker = @import("attacker.zig");
 const DeviceNode = @import("device_node.zig");
 const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
@@ -17,7 +18,6 @@ const Ledger = @import("ledger.zig");
 const PacketPool = @import("../kit/packet_pool.zig");
 const Plant = @import("plant.zig").Plant;
 const scenario = @import("scenario.zig");
-const Stranger = @import("stranger.zig");
 const Trail = @import("../kit/trail.zig");
 const assert = std.debug.assert;
 
@@ -42,7 +42,7 @@ journal: Journal,
 edge: EdgeNode,
 devices: []DeviceNode,
 reads: [][]core.device.read_trace.Read,
-stranger: Stranger,
+attacker: Attacker,
 events: u64 = 0,
 done_at_us: ?u64 = null,
 /// Orders that are still to come.
@@ -53,6 +53,8 @@ pub const Options = struct {
     /// Null: the seed decides.
     devices: ?u8 = null,
     plant: Plant = .none,
+    /// Null: the attacks that the agent withstands.
+    attack: ?Attacker.Attack = null,
     is_traced: bool = false,
     is_canary: bool = false,
 };
@@ -112,16 +114,18 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     prng.fill(&resumption_key);
     world.journal = try .init(gpa, resumption_key);
     errdefer world.journal.deinit(gpa);
-    const stranger_seed = prng.nextU64();
-    world.stranger = .{
+    const attacker_seed = prng.nextU64();
+    world.attacker = .{
         .fabric = &world.fabric,
+        .edge = &world.edge,
         .link = plan.device_count,
-        .prng = .init(stranger_seed),
+        .prng = .init(attacker_seed),
         .devices = &.{},
         .thief = try .init(gpa, .{ .reads_max = 1 }),
-        .period_us = plan.stranger_period_us,
+        .period_us = if (options.attack == null) plan.attack_period_us else 10_000,
+        .only = options.attack,
     };
-    errdefer world.stranger.thief.deinit(gpa);
+    errdefer world.attacker.thief.deinit(gpa);
     world.edge = .{
         .gpa = gpa,
         .fabric = &world.fabric,
@@ -137,7 +141,7 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     errdefer world.edge.crash();
     try world.edge.start();
     try world.initDevices(&prng);
-    world.stranger.devices = world.devices;
+    world.attacker.devices = world.devices;
     world.planFaults(&prng);
 }
 
@@ -200,7 +204,7 @@ fn deinit(world: *World) void {
     gpa.free(world.devices);
     gpa.free(world.reads);
     world.edge.crash();
-    world.stranger.thief.deinit(gpa);
+    world.attacker.thief.deinit(gpa);
     world.journal.deinit(gpa);
     world.fabric.deinit(gpa);
     world.* = undefined;
@@ -209,12 +213,13 @@ fn deinit(world: *World) void {
 fn planFaults(world: *World, prng: *base.Prng) void {
     const fabric = &world.fabric;
     for (fabric.links[0..fabric.link_count]) |*link| link.faults = .draw(prng);
-    fabric.links[world.stranger.link].ip = Stranger.ip;
+    fabric.links[world.attacker.link].ip = Attacker.ip;
     const plan = &world.plan;
     for (world.devices) |*node| node.planPowerOn(prng.below(2 * std.time.us_per_s));
     for (plan.planned[0..plan.planned_count]) |planned| world.schedule(planned);
     if (plan.late_order) |planned| world.schedule(planned);
-    if (plan.stranger_period_us > 0) fabric.plan(fabric.now_us + plan.stranger_period_us, .stranger);
+    if (world.attacker.period_us > 0)
+        fabric.plan(fabric.now_us + world.attacker.period_us, .attack);
     fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
     fabric.plan(Fabric.start_us + plan.heal_at_us, .heal);
 }
@@ -267,6 +272,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         .edge_wake => edge.wake(),
         .edge_second => {
             edge.second();
+            for (world.devices) |*node| node.checkProgress();
             fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
         },
         .http => |http| world.devices[http.link].stepHttp(edge, http.serial, http.step),
@@ -291,9 +297,10 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             world.orders_left -= 1;
             edge.order(link);
         },
-        .stranger => if (!world.ledger.healed) {
-            world.stranger.act();
-            fabric.plan(fabric.now_us + world.stranger.period_us, .stranger);
+        // It never stops: devices have to make progress under attack.
+        .attack => {
+            world.attacker.act();
+            fabric.plan(fabric.now_us + world.attacker.period_us, .attack);
         },
         .heal => {
             world.trail.print(fabric.now_us, "everything heals", .{});
@@ -321,8 +328,8 @@ fn arrive(world: *World, arrival: EventQueue.Arrival) void {
     fabric.pool.giveBack(arrival.slot);
     switch (arrival.direction) {
         .to_edge => world.edge.receive(arrival.from, arrival.to, packet),
-        .to_device => if (arrival.link == world.stranger.link)
-            world.stranger.receive(arrival.to, packet)
+        .to_device => if (arrival.link == world.attacker.link)
+            world.attacker.receive(arrival.to, packet)
         else
             world.devices[arrival.link].receive(arrival.from, arrival.to, packet),
     }

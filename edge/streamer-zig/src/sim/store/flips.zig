@@ -205,7 +205,7 @@ fn placeOf(flips: *StoreFlips, part: Part) !FileRange {
     var name: store_module.files.Name = undefined;
     const root = flips.version.manifest.root;
     const of_file: struct { []const u8, u64, ?u64 } = switch (part) {
-        .manifest => .{ store_module.store_dir.manifestName(idOf(5), &name), 0, null },
+        .manifest => .{ store_module.manifest.fileName(idOf(5), &name), 0, null },
         .node => .{
             flips.store.nodes.nameOf(root.location.file, &name),
             root.location.offset(),
@@ -301,7 +301,7 @@ fn use(flips: *StoreFlips, part: Part) !void {
         .seal_record => {
             // A store that trusts the record would start to finish it.
             flips.sim.fail_at = flips.sim.operations;
-            store_module.seal.recover(files) catch |err| if (err != error.DiskFailed) return err;
+            store_module.pending_seal.recover(files) catch |err| if (err != error.DiskFailed) return err;
         },
         .import_checkpoint => _ = try Checkpoint.read(files, idOf(8)),
     }

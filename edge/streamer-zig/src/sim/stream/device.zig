@@ -26,6 +26,8 @@ pub const patience_us = 2 * std.time.us_per_s;
 const silence_us = 2 * std.time.us_per_s;
 /// A device whose edge does not answer tries to boot again.
 const retry_us = 100 * std.time.us_per_ms;
+/// An edge takes so many changes of steps in a boot (`core/boot/guest.zig`).
+const steps_changes_max = 8;
 /// Writers of persistent write caches; boots have lower numbers.
 const kept_writer: u32 = 1 << 30;
 pub const report_interval_us = 5 * std.time.us_per_s;
@@ -453,7 +455,7 @@ fn takeOrder(device: *StreamDevice, id: [16]u8) void {
 pub fn sayReport(device: *StreamDevice) void {
     device.report_said += 1;
     device.report_said_us = device.network.now_us;
-    if (device.prng.chance(1, 3) and device.steps_changes < core.boot.Guest.steps_changes_max) {
+    if (device.prng.chance(1, 3) and device.steps_changes < steps_changes_max) {
         const steps: u8 = @intCast(device.prng.between(device.steps_said, 20));
         device.steps_changes += @intFromBool(steps != device.steps_said);
         device.steps_said = steps;

@@ -8,13 +8,12 @@
 
 const std = @import("std");
 const block = @import("../block.zig");
-const file_set = @import("file_set.zig");
+const FileSet = @import("file_set.zig");
 const files_module = @import("files.zig");
 const simulated = @import("../simulated.zig");
 const assert = std.debug.assert;
 
 const Block = block.Block;
-const FileSet = file_set.FileSet;
 const Handle = files_module.Handle;
 const Location = block.Location;
 
@@ -25,133 +24,124 @@ pub const Error = files_module.Error;
 pub const file_size_max_default: u64 = 16 << 30;
 const buffer_blocks = 64;
 
-pub const Appender = struct {
-    set: *FileSet,
-    file_size_max: u64,
-    file: u24 = 0,
-    handle: Handle = undefined,
-    /// Start of the buffer in the file.
-    first: u40 = 0,
-    filled: usize = 0,
-    buffer: *[buffer_blocks]Block,
-    /// The name of a file created since the last sync is not durable.
-    is_new: bool = false,
-    written_blocks: u64 = 0,
+pub const Appender = @This();
 
-    pub fn init(
-        gpa: std.mem.Allocator,
-        set: *FileSet,
-        file_size_max: u64,
-    ) error{OutOfMemory}!Appender {
-        assert(file_size_max >= block.block_size);
-        return .{
-            .set = set,
-            .file_size_max = file_size_max,
-            .buffer = try gpa.create([buffer_blocks]Block),
-        };
-    }
+set: *FileSet,
+file_size_max: u64,
+file: u24 = 0,
+handle: Handle = undefined,
+/// Start of the buffer in the file.
+first: u40 = 0,
+filled: usize = 0,
+buffer: *[buffer_blocks]Block,
+/// The name of a file created since the last sync is not durable.
+is_new: bool = false,
+written_blocks: u64 = 0,
 
-    pub fn deinit(appender: *Appender, gpa: std.mem.Allocator) void {
-        if (appender.file != 0) appender.set.files.close(appender.handle);
-        gpa.destroy(appender.buffer);
-        appender.* = undefined;
-    }
+pub fn init(gpa: std.mem.Allocator, set: *FileSet, file_size_max: u64) error{OutOfMemory}!Appender {
+    assert(file_size_max >= block.block_size);
+    return .{
+        .set = set,
+        .file_size_max = file_size_max,
+        .buffer = try gpa.create([buffer_blocks]Block),
+    };
+}
 
-    /// Returns the location of the next block. Requires the change lock; later calls of `append` do
-    /// not.
-    pub fn open(appender: *Appender) Error!Location {
-        if (appender.file == 0) try appender.openLast();
-        return .{
-            .file = appender.file,
-            .block = appender.first + @as(u40, @intCast(appender.filled)),
-        };
-    }
+pub fn deinit(appender: *Appender, gpa: std.mem.Allocator) void {
+    if (appender.file != 0) appender.set.files.close(appender.handle);
+    gpa.destroy(appender.buffer);
+    appender.* = undefined;
+}
 
-    /// Returns the location of the block, which can be read after `flush`.
-    pub fn append(appender: *Appender, bytes: *const Block) Error!Location {
-        if (appender.file == 0) try appender.openLast();
-        if (appender.filled == buffer_blocks) try appender.flush();
-        if (appender.endOffset() >= appender.file_size_max) try appender.startNext();
-        const location: Location = .{
-            .file = appender.file,
-            .block = appender.first + @as(u40, @intCast(appender.filled)),
-        };
-        appender.buffer[appender.filled] = bytes.*;
-        appender.filled += 1;
-        appender.written_blocks += 1;
-        return location;
-    }
+/// Returns the location of the next block. Requires the change lock; later calls of `append` do
+/// not.
+pub fn open(appender: *Appender) Error!Location {
+    if (appender.file == 0) try appender.openLast();
+    return .{
+        .file = appender.file,
+        .block = appender.first + @as(u40, @intCast(appender.filled)),
+    };
+}
 
-    pub fn flush(appender: *Appender) Error!void {
-        if (appender.filled == 0) return;
-        const bytes = std.mem.sliceAsBytes(appender.buffer[0..appender.filled]);
-        const at = @as(u64, appender.first) * block.block_size;
-        try appender.set.files.write(appender.handle, bytes, at);
-        appender.first += @intCast(appender.filled);
-        appender.filled = 0;
-    }
+/// Returns the location of the block, which can be read after `flush`.
+pub fn append(appender: *Appender, bytes: *const Block) Error!Location {
+    if (appender.file == 0) try appender.openLast();
+    if (appender.filled == buffer_blocks) try appender.flush();
+    if (appender.endOffset() >= appender.file_size_max) try appender.startNext();
+    const location: Location =
+        .{ .file = appender.file, .block = appender.first + @as(u40, @intCast(appender.filled)) };
+    appender.buffer[appender.filled] = bytes.*;
+    appender.filled += 1;
+    appender.written_blocks += 1;
+    return location;
+}
 
-    /// Flushes the buffer if the block is still in it.
-    pub fn reveal(appender: *Appender, location: Location) Error!void {
-        if (location.file == appender.file and
-            location.block >= appender.first) try appender.flush();
-    }
+pub fn flush(appender: *Appender) Error!void {
+    if (appender.filled == 0) return;
+    const bytes = std.mem.sliceAsBytes(appender.buffer[0..appender.filled]);
+    const at = @as(u64, appender.first) * block.block_size;
+    try appender.set.files.write(appender.handle, bytes, at);
+    appender.first += @intCast(appender.filled);
+    appender.filled = 0;
+}
 
-    /// Makes everything appended so far durable.
-    pub fn sync(appender: *Appender) Error!void {
-        if (appender.file == 0) return;
-        try appender.flush();
-        try appender.set.files.sync(appender.handle);
-        if (appender.is_new) try appender.set.files.syncDir(appender.set.kind.dir());
-        appender.is_new = false;
-    }
+/// Flushes the buffer if the block is still in it.
+pub fn reveal(appender: *Appender, location: Location) Error!void {
+    if (location.file == appender.file and location.block >= appender.first) try appender.flush();
+}
 
-    fn endOffset(appender: *const Appender) u64 {
-        return (@as(u64, appender.first) + appender.filled) * block.block_size;
-    }
+/// Makes everything appended so far durable.
+pub fn sync(appender: *Appender) Error!void {
+    if (appender.file == 0) return;
+    try appender.flush();
+    try appender.set.files.sync(appender.handle);
+    if (appender.is_new) try appender.set.files.syncDir(appender.set.kind.dir());
+    appender.is_new = false;
+}
 
-    fn openLast(appender: *Appender) Error!void {
-        const set = appender.set;
-        const last = try set.last();
-        if (last == 0) return appender.makeNext();
-        var name: files_module.Name = undefined;
-        const handle = try set.files.open(set.nameOf(last, &name), .write);
-        errdefer set.files.close(handle);
-        if (!simulated.has(.append_beside_others) and !try set.files.tryLock(handle, true)) {
-            // It belongs to a running import.
-            set.files.close(handle);
-            return appender.makeNext();
-        }
-        const size = try set.files.size(handle);
-        appender.handle = handle;
-        appender.file = last;
-        appender.first = if (simulated.has(.append_over_others))
-            0
-        else
-            @intCast(block.blockCount(size));
-    }
+fn endOffset(appender: *const Appender) u64 {
+    return (@as(u64, appender.first) + appender.filled) * block.block_size;
+}
 
-    fn startNext(appender: *Appender) Error!void {
-        try appender.sync();
-        appender.set.files.close(appender.handle);
-        appender.file = 0;
+fn openLast(appender: *Appender) Error!void {
+    const set = appender.set;
+    const last = try set.last();
+    if (last == 0) return appender.makeNext();
+    var name: files_module.Name = undefined;
+    const handle = try set.files.open(set.nameOf(last, &name), .write);
+    errdefer set.files.close(handle);
+    if (!simulated.has(.append_beside_others) and !try set.files.tryLock(handle, true)) {
+        // It belongs to a running import.
+        set.files.close(handle);
         return appender.makeNext();
     }
+    const size = try set.files.size(handle);
+    appender.handle = handle;
+    appender.file = last;
+    appender.first =
+        if (simulated.has(.append_over_others)) 0 else @intCast(block.blockCount(size));
+}
 
-    fn makeNext(appender: *Appender) Error!void {
-        const set = appender.set;
-        while (true) {
-            const made = try set.make();
-            // Another appender may already have taken it as the last file.
-            if (!try set.files.tryLock(made.handle, true)) {
-                set.files.close(made.handle);
-                continue;
-            }
-            appender.handle = made.handle;
-            appender.file = made.file;
-            appender.first = 0;
-            appender.is_new = true;
-            return;
+fn startNext(appender: *Appender) Error!void {
+    try appender.sync();
+    appender.set.files.close(appender.handle);
+    appender.file = 0;
+    return appender.makeNext();
+}
+
+fn makeNext(appender: *Appender) Error!void {
+    const set = appender.set;
+    while (true) {
+        const made = try set.make();
+        // Another appender may already have taken it as the last file.
+        if (!try set.files.tryLock(made.handle, true)) {
+            set.files.close(made.handle);
+            continue;
         }
+        appender.handle = made.handle;
+        appender.file = made.file;
+        appender.first = 0;
+        appender.is_new = true;
+        return;
     }
-};
+}

@@ -4,18 +4,15 @@
 
 const std = @import("std");
 const base = @import("base");
-const files_module = @import("files.zig");
-const store_dir = @import("store_dir.zig");
+const Files = @import("files.zig");
 const Sha256 = base.Sha256;
-
-const Files = files_module.Files;
 
 pub const name = "counter";
 const magic = "BFCOUNT1".*;
 const size = magic.len + 8 + Sha256.digest_length;
 
 /// Null if unknown.
-pub fn read(files: Files) files_module.Error!?u64 {
+pub fn read(files: Files) Files.Error!?u64 {
     const handle = files.open(name, .read) catch |err|
         return if (err == error.NotFound) null else err;
     defer files.close(handle);
@@ -29,8 +26,8 @@ fn decode(bytes: *const [size]u8) ?u64 {
 }
 
 /// Durable on return. Requires the store's lock.
-pub fn write(files: Files, counter: u64) files_module.Error!void {
-    try store_dir.replaceFile(files, name, &encode(counter));
+pub fn write(files: Files, counter: u64) Files.Error!void {
+    try files.replace(name, &encode(counter));
 }
 
 fn encode(counter: u64) [size]u8 {
@@ -60,6 +57,6 @@ test "a counter is read as written, and every flipped bit of it is found" {
         damaged[bit / 8] ^= @as(u8, 1) << @intCast(bit % 8);
         try testing.expectEqual(null, decode(&damaged));
     }
-    try store_dir.replaceFile(files, name, bytes[0 .. size - 1]);
+    try files.replace(name, bytes[0 .. size - 1]);
     try testing.expectEqual(null, try read(files));
 }

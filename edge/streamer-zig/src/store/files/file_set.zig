@@ -3,15 +3,14 @@
 
 const std = @import("std");
 const block = @import("../block.zig");
-const files_module = @import("files.zig");
+const Files = @import("files.zig");
 const assert = std.debug.assert;
 
-const Files = files_module.Files;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 const Location = block.Location;
 
 /// `NotFound` or a short read of a referenced location means that the store is damaged.
-pub const Error = files_module.Error;
+pub const Error = Files.Error;
 
 /// Number of files open at once.
 const open_max = 64;
@@ -27,110 +26,110 @@ pub const Kind = enum {
 
 const OpenFile = struct { file: u24 = 0, handle: Handle = undefined, used_at: u64 = 0 };
 
-pub const FileSet = struct {
-    files: Files,
-    kind: Kind,
-    open: [open_max]OpenFile = @splat(.{}),
-    uses: u64 = 0,
+pub const FileSet = @This();
 
-    pub fn init(files: Files, kind: Kind) FileSet {
-        return .{ .files = files, .kind = kind };
+files: Files,
+kind: Kind,
+open: [open_max]OpenFile = @splat(.{}),
+uses: u64 = 0,
+
+pub fn init(files: Files, kind: Kind) FileSet {
+    return .{ .files = files, .kind = kind };
+}
+
+pub fn deinit(set: *FileSet) void {
+    for (&set.open) |*place| if (place.file != 0) set.files.close(place.handle);
+    set.* = undefined;
+}
+
+/// Reads blocks or parts of them, from `skip` bytes behind the location; returns false if the
+/// file ends before.
+pub fn read(set: *FileSet, location: Location, skip: u64, buffer: []u8) Error!bool {
+    const handle = try set.handleOf(location.file);
+    return set.files.readWhole(handle, buffer, location.offset() + skip);
+}
+
+/// Like `read`, but only from memory; returns false if the disk is needed or the file is not
+/// open.
+pub fn readNow(set: *FileSet, location: Location, skip: u64, buffer: []u8) Error!bool {
+    const handle = set.openHandle(location.file) orelse return false;
+    return try set.files.readNow(handle, buffer, location.offset() + skip) == buffer.len;
+}
+
+/// Reads bytes ahead. The read itself reports a missing file.
+pub fn prefetch(set: *FileSet, location: Location, skip: u64, size: u64) void {
+    const handle = set.handleOf(location.file) catch return;
+    set.files.prefetch(handle, location.offset() + skip, size);
+}
+
+fn openHandle(set: *FileSet, file: u24) ?Handle {
+    assert(file != 0);
+    set.uses += 1;
+    for (&set.open) |*place| {
+        if (place.file != file) continue;
+        place.used_at = set.uses;
+        return place.handle;
     }
+    return null;
+}
 
-    pub fn deinit(set: *FileSet) void {
-        for (&set.open) |*place| if (place.file != 0) set.files.close(place.handle);
-        set.* = undefined;
+/// Returns a handle for reading, which stays open until other files are used more.
+pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
+    if (set.openHandle(file)) |handle| return handle;
+    var oldest: *OpenFile = &set.open[0];
+    for (&set.open) |*place| {
+        if (place.used_at < oldest.used_at) oldest = place;
     }
+    var name: Files.Name = undefined;
+    const handle = try set.files.open(set.nameOf(file, &name), .read);
+    if (oldest.file != 0) set.files.close(oldest.handle);
+    oldest.* = .{ .file = file, .handle = handle, .used_at = set.uses };
+    return handle;
+}
 
-    /// Reads blocks or parts of them, from `skip` bytes behind the location; returns false if the
-    /// file ends before.
-    pub fn read(set: *FileSet, location: Location, skip: u64, buffer: []u8) Error!bool {
-        const handle = try set.handleOf(location.file);
-        return set.files.readWhole(handle, buffer, location.offset() + skip);
+/// Closes a file that is about to be removed.
+pub fn forget(set: *FileSet, file: u24) void {
+    for (&set.open) |*place| if (place.file == file) {
+        set.files.close(place.handle);
+        place.* = .{};
+    };
+}
+
+pub fn nameOf(set: *const FileSet, file: u24, into: *Files.Name) []const u8 {
+    return std.mem.print(into, "{s}/{x:0>6}", .{ set.kind.dir(), file }) catch unreachable;
+}
+
+/// Returns the least number above `file`, or null if it is the last one. Skips foreign names.
+pub fn next(set: *const FileSet, file: u24) Error!?u24 {
+    var name: Files.Name = undefined;
+    const above = std.mem.print(&name, "{x:0>6}", .{file}) catch unreachable;
+    var at: []const u8 = if (file == 0) "" else above;
+    while (try set.files.nextName(set.kind.dir(), at, &name)) |found| {
+        at = found;
+        if (found.len != 6) continue;
+        const number = std.fmt.parseInt(u24, found, 16) catch continue;
+        if (number != 0) return number;
     }
+    return null;
+}
 
-    /// Like `read`, but only from memory; returns false if the disk is needed or the file is not
-    /// open.
-    pub fn readNow(set: *FileSet, location: Location, skip: u64, buffer: []u8) Error!bool {
-        const handle = set.openHandle(location.file) orelse return false;
-        return try set.files.readNow(handle, buffer, location.offset() + skip) == buffer.len;
+pub const NewFile = struct { file: u24, handle: Handle };
+
+/// Creates the next file, empty. Nobody else has created it, even if several processes create
+/// files. Its name is not durable yet.
+pub fn make(set: *const FileSet) Error!NewFile {
+    while (true) {
+        const file = std.math.add(u24, try set.last(), 1) catch return error.NoSpace;
+        var name: Files.Name = undefined;
+        const handle = set.files.create(set.nameOf(file, &name)) catch |err|
+            if (err == error.Exists) continue else return err;
+        return .{ .file = file, .handle = handle };
     }
+}
 
-    /// Reads bytes ahead. The read itself reports a missing file.
-    pub fn prefetch(set: *FileSet, location: Location, skip: u64, size: u64) void {
-        const handle = set.handleOf(location.file) catch return;
-        set.files.prefetch(handle, location.offset() + skip, size);
-    }
-
-    fn openHandle(set: *FileSet, file: u24) ?Handle {
-        assert(file != 0);
-        set.uses += 1;
-        for (&set.open) |*place| {
-            if (place.file != file) continue;
-            place.used_at = set.uses;
-            return place.handle;
-        }
-        return null;
-    }
-
-    /// Returns a handle for reading, which stays open until other files are used more.
-    pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
-        if (set.openHandle(file)) |handle| return handle;
-        var oldest: *OpenFile = &set.open[0];
-        for (&set.open) |*place| {
-            if (place.used_at < oldest.used_at) oldest = place;
-        }
-        var name: files_module.Name = undefined;
-        const handle = try set.files.open(set.nameOf(file, &name), .read);
-        if (oldest.file != 0) set.files.close(oldest.handle);
-        oldest.* = .{ .file = file, .handle = handle, .used_at = set.uses };
-        return handle;
-    }
-
-    /// Closes a file that is about to be removed.
-    pub fn forget(set: *FileSet, file: u24) void {
-        for (&set.open) |*place| if (place.file == file) {
-            set.files.close(place.handle);
-            place.* = .{};
-        };
-    }
-
-    pub fn nameOf(set: *const FileSet, file: u24, into: *files_module.Name) []const u8 {
-        return std.mem.print(into, "{s}/{x:0>6}", .{ set.kind.dir(), file }) catch unreachable;
-    }
-
-    /// Returns the least number above `file`, or null if it is the last one. Skips foreign names.
-    pub fn next(set: *const FileSet, file: u24) Error!?u24 {
-        var name: files_module.Name = undefined;
-        const above = std.mem.print(&name, "{x:0>6}", .{file}) catch unreachable;
-        var at: []const u8 = if (file == 0) "" else above;
-        while (try set.files.nextName(set.kind.dir(), at, &name)) |found| {
-            at = found;
-            if (found.len != 6) continue;
-            const number = std.fmt.parseInt(u24, found, 16) catch continue;
-            if (number != 0) return number;
-        }
-        return null;
-    }
-
-    pub const NewFile = struct { file: u24, handle: Handle };
-
-    /// Creates the next file, empty. Nobody else has created it, even if several processes create
-    /// files. Its name is not durable yet.
-    pub fn make(set: *const FileSet) Error!NewFile {
-        while (true) {
-            const file = std.math.add(u24, try set.last(), 1) catch return error.NoSpace;
-            var name: files_module.Name = undefined;
-            const handle = set.files.create(set.nameOf(file, &name)) catch |err|
-                if (err == error.Exists) continue else return err;
-            return .{ .file = file, .handle = handle };
-        }
-    }
-
-    /// Returns 0 if there are none.
-    pub fn last(set: *const FileSet) Error!u24 {
-        var file: u24 = 0;
-        while (try set.next(file)) |found| file = found;
-        return file;
-    }
-};
+/// Returns 0 if there are none.
+pub fn last(set: *const FileSet) Error!u24 {
+    var file: u24 = 0;
+    while (try set.next(file)) |found| file = found;
+    return file;
+}

@@ -2,14 +2,13 @@
 //! function names.
 
 const std = @import("std");
-const files_module = @import("files.zig");
+const Files = @import("files.zig");
 const read_now_module = @import("../read_now.zig");
 const linux = std.os.linux;
 
-const Error = files_module.Error;
-const Files = files_module.Files;
-const Handle = files_module.Handle;
-const Mode = files_module.Mode;
+const Error = Files.Error;
+const Handle = Files.Handle;
+const Mode = Files.Mode;
 
 const LinuxFiles = @This();
 
@@ -65,10 +64,10 @@ const vtable: Files.VTable = .{
     .freeBytes = freeBytes,
 };
 
-const NameZ = [files_module.name_size_max + 1]u8;
+const NameZ = [Files.name_size_max + 1]u8;
 
 fn terminated(name: []const u8, into: *NameZ) Error![*:0]const u8 {
-    if (name.len == 0 or name.len > files_module.name_size_max) return error.NotFound;
+    if (name.len == 0 or name.len > Files.name_size_max) return error.NotFound;
     if (std.mem.findScalar(u8, name, 0) != null) return error.NotFound;
     @memcpy(into[0..name.len], name);
     into[name.len] = 0;
@@ -178,12 +177,8 @@ const keep_size = 0x01;
 
 fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!void {
     if (bytes == 0) return;
-    const rc = linux.fallocate(
-        fdOf(handle),
-        punch_hole | keep_size,
-        @intCast(offset),
-        @intCast(bytes),
-    );
+    const rc =
+        linux.fallocate(fdOf(handle), punch_hole | keep_size, @intCast(offset), @intCast(bytes));
     switch (linux.errno(rc)) {
         .OPNOTSUPP, .NOSYS => {},
         else => {
@@ -269,11 +264,11 @@ fn nextName(
     context: *anyopaque,
     dir: []const u8,
     above: []const u8,
-    into: *files_module.Name,
+    into: *Files.Name,
 ) Error!?[]const u8 {
     const fd = try openDir(context, dir);
     defer _ = linux.close(fd);
-    var least: files_module.Name = undefined;
+    var least: Files.Name = undefined;
     var least_size: usize = 0;
     var buffer: [4096]u8 align(@alignOf(linux.dirent64)) = undefined;
     while (true) {
@@ -351,7 +346,7 @@ test "files are created, read, renamed, listed in order and removed" {
     try testing.expectError(error.Exists, dir.create("sub/a"));
     try dir.rename("sub/c", "sub/a");
     try dir.syncDir("sub");
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     try testing.expectEqualStrings("a", (try dir.nextName("sub", "", &name)).?);
     try testing.expectEqualStrings("b", (try dir.nextName("sub", "a", &name)).?);
     try testing.expectEqual(null, try dir.nextName("sub", "b", &name));

@@ -2,10 +2,9 @@
 //! so that others, also on another machine, can report it.
 
 const std = @import("std");
-const files_module = @import("files.zig");
+const Files = @import("files.zig");
 
-const Files = files_module.Files;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 
 pub const size_max = 256;
 const separator = '\n';

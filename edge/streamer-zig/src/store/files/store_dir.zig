@@ -3,29 +3,24 @@
 
 const std = @import("std");
 const base = @import("base");
-const appender_module = @import("appender.zig");
+const Appender = @import("appender.zig");
 const block = @import("../block.zig");
 const counter_file = @import("counter_file.zig");
-const file_set = @import("file_set.zig");
+const FileSet = @import("file_set.zig");
 const device_layers = @import("../layers/device_layers.zig");
-const files_module = @import("files.zig");
+const Files = @import("files.zig");
 const manifest_module = @import("../tree/manifest.zig");
-const node_cache = @import("../tree/node_cache.zig");
-const seal = @import("../seal.zig");
+const NodeCache = @import("../tree/node_cache.zig");
+const pending_seal = @import("../pending_seal.zig");
 const simulated = @import("../simulated.zig");
-const version_reader = @import("../version_reader.zig");
+const VersionReader = @import("../version_reader.zig");
 const assert = std.debug.assert;
 const Ed25519 = base.Ed25519;
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
-const Appender = appender_module.Appender;
-const Files = files_module.Files;
-const FileSet = file_set.FileSet;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 const Manifest = manifest_module.Manifest;
-const NodeCache = node_cache.NodeCache;
-const VersionReader = version_reader.VersionReader;
 
 const head_name = "bootfarm-store";
 const lock_name = "lock";
@@ -46,7 +41,7 @@ const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
 /// `NotAStore`: a directory without our head. `NotEmpty`: it holds foreign files. `HeadDamaged`,
 /// `KeyDamaged`: the files that every manifest is checked against. `Locked`: another process
 /// changes the store.
-pub const Error = files_module.Error || error{
+pub const Error = Files.Error || error{
     NotAStore,
     NotEmpty,
     HeadDamaged,
@@ -55,12 +50,11 @@ pub const Error = files_module.Error || error{
     Locked,
 };
 
-pub const VersionError = files_module.Error || manifest_module.Error ||
-    error{ OtherStore, OtherName };
+pub const VersionError = Files.Error || manifest_module.Error || error{ OtherStore, OtherName };
 
 pub const Options = struct {
-    cache_nodes: u32 = node_cache.nodes_default,
-    file_size_max: u64 = appender_module.file_size_max_default,
+    cache_nodes: u32 = NodeCache.nodes_default,
+    file_size_max: u64 = Appender.file_size_max_default,
 };
 
 pub const StoreOptions = struct {
@@ -92,8 +86,8 @@ pub const Store = struct {
         if (!made.beside_files) try checkEmpty(files);
         for (dirs) |dir| files.makeDir(dir) catch |err| if (err != error.Exists) return err;
         const key = Ed25519.KeyPair.generateDeterministic(made.seed) catch return error.KeyDamaged;
-        try replaceFile(files, lock_name, "");
-        try replaceFile(files, key_name, &checked(made.seed));
+        try files.replace(lock_name, "");
+        try files.replace(key_name, &checked(made.seed));
         var bytes: [head_size]u8 = undefined;
         var writer: base.ByteWriter = .init(&bytes);
         writer.bytes(&magic) catch unreachable;
@@ -102,7 +96,7 @@ pub const Store = struct {
         writer.bytes(&made.organization.bytes) catch unreachable;
         writer.bytes(&key.public_key.toBytes()) catch unreachable;
         Sha256.hash(writer.written(), bytes[writer.position..][0..Sha256.digest_length], .{});
-        try replaceFile(files, head_name, &bytes);
+        try files.replace(head_name, &bytes);
     }
 
     pub fn open(
@@ -142,18 +136,18 @@ pub const Store = struct {
         store.* = undefined;
     }
 
-    pub fn reading(store: *Store) version_reader.ReadContext {
+    pub fn reading(store: *Store) VersionReader.ReadContext {
         return .{ .data = &store.data, .nodes = &store.nodes, .cache = &store.cache };
     }
 
     /// Opens a version for reading. It cannot be deleted until it is closed.
     pub fn openVersion(store: *Store, id: Uuid) (VersionError || error{Locked})!OpenVersion {
-        var name: files_module.Name = undefined;
-        const handle = try store.files.open(manifestName(id, &name), .read);
+        var name: Files.Name = undefined;
+        const handle = try store.files.open(manifest_module.fileName(id, &name), .read);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, false)) return error.Locked;
         // A version deleted between the two calls is open but has no name.
-        store.files.close(try store.files.open(manifestName(id, &name), .read));
+        store.files.close(try store.files.open(manifest_module.fileName(id, &name), .read));
         const found = try store.readManifest(handle, id);
         return .{ .store = store, .handle = handle, .manifest = found, .reader = .{
             .reading = store.reading(),
@@ -165,8 +159,8 @@ pub const Store = struct {
 
     /// Reads the manifest of a version without opening it.
     pub fn manifestOf(store: *Store, id: Uuid) VersionError!Manifest {
-        var name: files_module.Name = undefined;
-        const handle = try store.files.open(manifestName(id, &name), .read);
+        var name: Files.Name = undefined;
+        const handle = try store.files.open(manifest_module.fileName(id, &name), .read);
         defer store.files.close(handle);
         return store.readManifest(handle, id);
     }
@@ -182,14 +176,14 @@ pub const Store = struct {
     }
 
     /// Returns the version with the least id above `above`; ids are ordered by their text.
-    pub fn nextVersion(store: *Store, above: ?Uuid) files_module.Error!?Uuid {
-        var name: files_module.Name = undefined;
-        var at_buffer: files_module.Name = undefined;
+    pub fn nextVersion(store: *Store, above: ?Uuid) Files.Error!?Uuid {
+        var name: Files.Name = undefined;
+        var at_buffer: Files.Name = undefined;
         var at: []const u8 = if (above) |id| baseName(id, &at_buffer) else "";
         while (try store.files.nextName("versions", at, &name)) |found| {
             @memcpy(at_buffer[0..found.len], found);
             at = at_buffer[0..found.len];
-            const text = std.mem.cutSuffix(u8, found, manifest_suffix) orelse continue;
+            const text = std.mem.cutSuffix(u8, found, manifest_module.file_suffix) orelse continue;
             return Uuid.parse(text) catch continue;
         }
         return null;
@@ -197,23 +191,17 @@ pub const Store = struct {
 
     /// Takes the change lock, which one process holds at a time, and finishes what a crash
     /// interrupted. `RecordDamaged`: the record of the pending change cannot be read.
-    pub fn lockForChange(store: *Store) (files_module.Error ||
-        error{ Locked, RecordDamaged })!Change {
+    pub fn lockForChange(store: *Store) (Files.Error || error{ Locked, RecordDamaged })!Change {
         const handle = try store.files.open(lock_name, .write);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, true)) return error.Locked;
         // The effects of a killed process are visible but may not be durable; this process is about
         // to build on them.
         if (!simulated.has(.names_taken_unsynced)) {
-            for ([_][]const u8{
-                "",
-                "extents",
-                "nodes",
-                "versions",
-                "imports",
-            }) |dir| try store.files.syncDir(dir);
+            for ([_][]const u8{ "", "extents", "nodes", "versions", "imports" }) |dir|
+                try store.files.syncDir(dir);
         }
-        try seal.recover(store.files);
+        try pending_seal.recover(store.files);
         return .{ .store = store, .lock = handle };
     }
 };
@@ -245,25 +233,25 @@ pub const Change = struct {
     pub fn commit(change: *Change, made: *const Manifest) Error!void {
         const store = change.store;
         assert(made.store.eql(store.id));
-        var name: files_module.Name = undefined;
-        if (store.files.open(manifestName(made.version, &name), .read)) |handle| {
+        var name: Files.Name = undefined;
+        if (store.files.open(manifest_module.fileName(made.version, &name), .read)) |handle| {
             store.files.close(handle);
             return error.Exists;
         } else |err| if (err != error.NotFound) return err;
         const bytes = manifest_module.encode(made, try change.key());
-        try replaceFile(store.files, manifestName(made.version, &name), &bytes);
+        try store.files.replace(manifest_module.fileName(made.version, &name), &bytes);
     }
 
     /// Throws `Locked` while a process has the version open, `Needed` while a private image is
     /// above it. The garbage collection frees its blocks.
-    pub fn delete(change: *Change, id: Uuid) (files_module.Error || error{ Locked, Needed })!void {
+    pub fn delete(change: *Change, id: Uuid) (Files.Error || error{ Locked, Needed })!void {
         const files = change.store.files;
         if (try device_layers.privateAbove(files, id) != null) return error.Needed;
-        var name: files_module.Name = undefined;
-        const handle = try files.open(manifestName(id, &name), .read);
+        var name: Files.Name = undefined;
+        const handle = try files.open(manifest_module.fileName(id, &name), .read);
         defer files.close(handle);
         if (!try files.tryLock(handle, true)) return error.Locked;
-        try files.remove(manifestName(id, &name));
+        try files.remove(manifest_module.fileName(id, &name));
         try files.syncDir("versions");
     }
 
@@ -313,50 +301,20 @@ pub const Change = struct {
         var bytes: [32 + Sha256.digest_length]u8 = undefined;
         if (!try files.readWhole(handle, &bytes, 0) or !isChecked(&bytes)) return error.KeyDamaged;
         const pair = simulated.keyPairOf(bytes[0..32]) orelse return error.KeyDamaged;
-        const is_ours = std.mem.eql(
-            u8,
-            &pair.public_key.toBytes(),
-            &change.store.public_key.toBytes(),
-        );
+        const is_ours =
+            std.mem.eql(u8, &pair.public_key.toBytes(), &change.store.public_key.toBytes());
         return if (is_ours) pair else error.KeyDamaged;
     }
 };
 
-const manifest_suffix = ".manifest";
-
-fn baseName(id: Uuid, into: *files_module.Name) []const u8 {
-    return std.mem.print(into, "{f}" ++ manifest_suffix, .{id}) catch unreachable;
-}
-
-pub fn manifestName(id: Uuid, into: *files_module.Name) []const u8 {
-    return std.mem.print(into, "versions/{f}" ++ manifest_suffix, .{id}) catch unreachable;
-}
-
-/// Writes a file durably: completely or not at all.
-pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) files_module.Error!void {
-    var buffer: files_module.Name = undefined;
-    const temporary = std.mem.print(&buffer, "{s}.new", .{name}) catch unreachable;
-    files.remove(temporary) catch |err| if (err != error.NotFound) return err;
-    {
-        const handle = try files.create(temporary);
-        defer files.close(handle);
-        try files.write(handle, bytes, 0);
-        try files.sync(handle);
-    }
-    try files.rename(temporary, name);
-    const slash = std.mem.findScalarLast(u8, name, '/') orelse 0;
-    try files.syncDir(name[0..slash]);
+fn baseName(id: Uuid, into: *Files.Name) []const u8 {
+    return std.mem.print(into, "{f}" ++ manifest_module.file_suffix, .{id}) catch unreachable;
 }
 
 /// Returns whether a name in the store's directory belongs to the store.
 pub fn isOwn(name: []const u8) bool {
-    const files_of_store = [_][]const u8{
-        head_name,
-        lock_name,
-        key_name,
-        counter_file.name,
-        "sealing",
-    };
+    const files_of_store =
+        [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing" };
     for (dirs ++ files_of_store) |own|
         if (std.mem.eql(u8, std.mem.cutSuffix(u8, name, ".new") orelse name, own)) return true;
     return false;
@@ -364,7 +322,7 @@ pub fn isOwn(name: []const u8) bool {
 
 /// An interrupted `make` leaves files that are ours.
 fn checkEmpty(files: Files) Error!void {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     var at: []const u8 = "";
     const ours = dirs ++ [_][]const u8{
         lock_name,

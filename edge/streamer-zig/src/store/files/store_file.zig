@@ -3,9 +3,8 @@
 
 const std = @import("std");
 const assert = std.debug.assert;
-const block_source = @import("../block_source.zig");
+const BlockSource = @import("../block_source.zig");
 const read_now_module = @import("../read_now.zig");
-const BlockSource = block_source.BlockSource;
 const linux = std.os.linux;
 
 pub const sector_size = 512;
@@ -22,116 +21,112 @@ pub const Kind = enum {
     plain,
 };
 
-pub const StoreFile = struct {
-    fd: i32,
-    /// Bytes; not 0.
-    size: u64,
-    /// Time of the last change in ns; tells states of a file apart.
-    modified_ns: i128,
-    read_now: std.atomic.Value(read_now_module.Support) = .init(.asks),
+pub const StoreFile = @This();
 
-    /// Opens a path of the command line: absolute, or relative to the working directory.
-    pub fn open(path: []const u8, kind: Kind) OpenError!StoreFile {
-        const path_z = terminated(path) catch return error.Missing;
-        const rc = linux.openat(linux.AT.FDCWD, &path_z, .{ .CLOEXEC = true, .NONBLOCK = true }, 0);
-        return fromRc(rc, kind);
-    }
+fd: i32,
+/// Bytes; not 0.
+size: u64,
+/// Time of the last change in ns; tells states of a file apart.
+modified_ns: i128,
+read_now: std.atomic.Value(read_now_module.Support) = .init(.asks),
 
-    /// Opens a path of the desired state below the directory `dir_fd`.
-    pub fn openBelow(dir_fd: i32, path: []const u8, kind: Kind) OpenError!StoreFile {
-        if (!isInside(path)) return error.PathEscapes;
-        const path_z = terminated(path) catch return error.PathEscapes;
-        const OpenHow = extern struct { flags: u64, mode: u64, resolve: u64 };
-        const flags: linux.O = .{ .CLOEXEC = true, .NONBLOCK = true };
-        const how: OpenHow = .{
-            .flags = @as(u32, @bitCast(flags)),
-            .mode = 0,
-            .resolve = resolve_beneath,
-        };
-        const rc = linux.syscall4(
-            .openat2,
-            @as(u32, @bitCast(dir_fd)),
-            @intFromPtr(&path_z),
-            @intFromPtr(&how),
-            @sizeOf(OpenHow),
-        );
-        return fromRc(rc, kind);
-    }
+/// Opens a path of the command line: absolute, or relative to the working directory.
+pub fn open(path: []const u8, kind: Kind) OpenError!StoreFile {
+    const path_z = terminated(path) catch return error.Missing;
+    const rc = linux.openat(linux.AT.FDCWD, &path_z, .{ .CLOEXEC = true, .NONBLOCK = true }, 0);
+    return fromRc(rc, kind);
+}
 
-    pub fn close(file: *StoreFile) void {
-        _ = linux.close(file.fd);
-        file.* = undefined;
-    }
+/// Opens a path of the desired state below the directory `dir_fd`.
+pub fn openBelow(dir_fd: i32, path: []const u8, kind: Kind) OpenError!StoreFile {
+    if (!isInside(path)) return error.PathEscapes;
+    const path_z = terminated(path) catch return error.PathEscapes;
+    const OpenHow = extern struct { flags: u64, mode: u64, resolve: u64 };
+    const flags: linux.O = .{ .CLOEXEC = true, .NONBLOCK = true };
+    const how: OpenHow =
+        .{ .flags = @as(u32, @bitCast(flags)), .mode = 0, .resolve = resolve_beneath };
+    const rc = linux.syscall4(
+        .openat2,
+        @as(u32, @bitCast(dir_fd)),
+        @intFromPtr(&path_z),
+        @intFromPtr(&how),
+        @sizeOf(OpenHow),
+    );
+    return fromRc(rc, kind);
+}
 
-    /// Fills `buffer` from `offset`, completely or not at all.
-    pub fn read(file: *const StoreFile, buffer: []u8, offset: u64) ReadError!void {
-        if (buffer.len > file.size or offset > file.size - buffer.len) return error.BeyondTheEnd;
-        var filled: usize = 0;
-        while (filled < buffer.len) {
-            const rest = buffer[filled..];
-            const rc = linux.pread(file.fd, rest.ptr, rest.len, @intCast(offset + filled));
-            switch (linux.errno(rc)) {
-                // The file was truncated while it was open.
-                .SUCCESS => if (rc == 0) return error.ReadFailed else {
-                    filled += rc;
-                },
-                .INTR => {},
-                else => return error.ReadFailed,
-            }
-        }
-    }
+pub fn close(file: *StoreFile) void {
+    _ = linux.close(file.fd);
+    file.* = undefined;
+}
 
-    /// Like `read`, but only from memory; returns false if the disk is needed.
-    pub fn readNow(file: *StoreFile, buffer: []u8, offset: u64) ReadError!bool {
-        if (buffer.len > file.size or offset > file.size - buffer.len) return error.BeyondTheEnd;
-        return read_now_module.read(&file.read_now, file.fd, buffer, offset) == buffer.len;
-    }
-
-    /// Returns the file as a disk. The file must be a disk, stay open and not move in memory.
-    pub fn source(file: *StoreFile) BlockSource {
-        return .{
-            .context = file,
-            .vtable = &.{ .read = readSource, .readNow = readSourceNow },
-            .size = file.size,
-        };
-    }
-
-    fn readSourceNow(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!bool {
-        const file: *StoreFile = @ptrCast(@alignCast(context));
-        return file.readNow(buffer, offset);
-    }
-
-    fn readSource(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!void {
-        const file: *StoreFile = @ptrCast(@alignCast(context));
-        return file.read(buffer, offset);
-    }
-
-    fn fromRc(rc: usize, kind: Kind) OpenError!StoreFile {
+/// Fills `buffer` from `offset`, completely or not at all.
+pub fn read(file: *const StoreFile, buffer: []u8, offset: u64) ReadError!void {
+    if (buffer.len > file.size or offset > file.size - buffer.len) return error.BeyondTheEnd;
+    var filled: usize = 0;
+    while (filled < buffer.len) {
+        const rest = buffer[filled..];
+        const rc = linux.pread(file.fd, rest.ptr, rest.len, @intCast(offset + filled));
         switch (linux.errno(rc)) {
-            .SUCCESS => {},
-            .NOENT, .NOTDIR, .NAMETOOLONG => return error.Missing,
-            .XDEV, .LOOP => return error.PathEscapes,
-            else => return error.NotReadable,
+            // The file was truncated while it was open.
+            .SUCCESS => if (rc == 0) return error.ReadFailed else {
+                filled += rc;
+            },
+            .INTR => {},
+            else => return error.ReadFailed,
         }
-        const fd: i32 = @intCast(rc);
-        errdefer _ = linux.close(fd);
-        var stat: linux.Statx = undefined;
-        const mask: linux.STATX = .{ .TYPE = true, .MODE = true, .SIZE = true, .MTIME = true };
-        if (linux.errno(
-            linux.statx(fd, "", empty_path, mask, &stat),
-        ) != .SUCCESS) return error.NotReadable;
-        const size = switch (stat.mode & linux.S.IFMT) {
-            linux.S.IFREG => stat.size,
-            linux.S.IFBLK => if (kind == .disk) blockDeviceSize(fd) orelse
-                return error.NotReadable else return error.NotAFile,
-            else => return error.NotAFile,
-        };
-        if (size == 0) return error.Empty;
-        if (kind == .disk and size % sector_size != 0) return error.NotSectors;
-        const modified_ns = @as(i128, stat.mtime.sec) * std.time.ns_per_s + stat.mtime.nsec;
-        return .{ .fd = fd, .size = size, .modified_ns = modified_ns };
     }
-};
+}
+
+/// Like `read`, but only from memory; returns false if the disk is needed.
+pub fn readNow(file: *StoreFile, buffer: []u8, offset: u64) ReadError!bool {
+    if (buffer.len > file.size or offset > file.size - buffer.len) return error.BeyondTheEnd;
+    return read_now_module.read(&file.read_now, file.fd, buffer, offset) == buffer.len;
+}
+
+/// Returns the file as a disk. The file must be a disk, stay open and not move in memory.
+pub fn source(file: *StoreFile) BlockSource {
+    return .{
+        .context = file,
+        .vtable = &.{ .read = readSource, .readNow = readSourceNow },
+        .size = file.size,
+    };
+}
+
+fn readSourceNow(context: *anyopaque, buffer: []u8, offset: u64) BlockSource.ReadError!bool {
+    const file: *StoreFile = @ptrCast(@alignCast(context));
+    return file.readNow(buffer, offset);
+}
+
+fn readSource(context: *anyopaque, buffer: []u8, offset: u64) BlockSource.ReadError!void {
+    const file: *StoreFile = @ptrCast(@alignCast(context));
+    return file.read(buffer, offset);
+}
+
+fn fromRc(rc: usize, kind: Kind) OpenError!StoreFile {
+    switch (linux.errno(rc)) {
+        .SUCCESS => {},
+        .NOENT, .NOTDIR, .NAMETOOLONG => return error.Missing,
+        .XDEV, .LOOP => return error.PathEscapes,
+        else => return error.NotReadable,
+    }
+    const fd: i32 = @intCast(rc);
+    errdefer _ = linux.close(fd);
+    var stat: linux.Statx = undefined;
+    const mask: linux.STATX = .{ .TYPE = true, .MODE = true, .SIZE = true, .MTIME = true };
+    if (linux.errno(linux.statx(fd, "", empty_path, mask, &stat)) != .SUCCESS)
+        return error.NotReadable;
+    const size = switch (stat.mode & linux.S.IFMT) {
+        linux.S.IFREG => stat.size,
+        linux.S.IFBLK => if (kind == .disk) blockDeviceSize(fd) orelse
+            return error.NotReadable else return error.NotAFile,
+        else => return error.NotAFile,
+    };
+    if (size == 0) return error.Empty;
+    if (kind == .disk and size % sector_size != 0) return error.NotSectors;
+    const modified_ns = @as(i128, stat.mtime.sec) * std.time.ns_per_s + stat.mtime.nsec;
+    return .{ .fd = fd, .size = size, .modified_ns = modified_ns };
+}
 
 const empty_path = 0x1000;
 const resolve_beneath = 0x08;

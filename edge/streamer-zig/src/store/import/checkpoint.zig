@@ -5,14 +5,12 @@
 const std = @import("std");
 const base = @import("base");
 const block = @import("../block.zig");
-const files_module = @import("../files/files.zig");
+const Files = @import("../files/files.zig");
 const image_source = @import("image_source.zig");
 const manifest_module = @import("../tree/manifest.zig");
-const store_dir = @import("../files/store_dir.zig");
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
-const Files = files_module.Files;
 const BootFile = manifest_module.BootFile;
 
 const magic = "BFIMPRT1".*;
@@ -21,162 +19,149 @@ const file_size = block.block_size;
 const dir = "imports";
 
 /// `NoImport`: the version has no import.
-pub const Error = files_module.Error || error{ NoImport, Damaged, TooNew };
+pub const Error = Files.Error || error{ NoImport, Damaged, TooNew };
 
 /// Describes the version to be made, and the progress.
-pub const Checkpoint = struct {
-    version: Uuid,
-    vdisk: Uuid,
-    /// Zeros for a base.
-    parent: Uuid,
-    number: u32,
-    kernel: ?BootFile = null,
-    initrd: ?BootFile = null,
-    command_line: base.BoundedArray(u8, manifest_module.command_line_size_max) = .empty,
-    name: base.BoundedArray(u8, manifest_module.name_size_max) = .empty,
-    path: base.BoundedArray(u8, image_source.path_size_max) = .empty,
-    stamp: image_source.Stamp,
-    /// Bytes; null for a stream whose end is unknown.
-    source_size: ?u64,
-    /// Pads the end of the image with zeros to whole sectors.
-    pad: bool,
-    /// Bytes of the source that are in the tree.
-    position: u64 = 0,
-    root: block.Entry = .zeros,
-    root_level: u8,
-    /// The import appends at or behind these locations. Zeros: written by an earlier bootfarm-edge,
-    /// locations unknown.
-    data_from: block.Location = .{ .file = 0, .block = 0 },
-    nodes_from: block.Location = .{ .file = 0, .block = 0 },
+pub const Checkpoint = @This();
 
-    pub fn write(checkpoint: *const Checkpoint, files: Files) files_module.Error!void {
-        var bytes: [file_size]u8 = @splat(0);
-        var writer: base.ByteWriter = .init(&bytes);
-        checkpoint.encode(&writer) catch unreachable;
-        Sha256.hash(bytes[0..signed_size], bytes[signed_size..], .{});
-        var name: files_module.Name = undefined;
-        try store_dir.replaceFile(files, nameOf(checkpoint.version, &name), &bytes);
+version: Uuid,
+vdisk: Uuid,
+/// Zeros for a base.
+parent: Uuid,
+number: u32,
+kernel: ?BootFile = null,
+initrd: ?BootFile = null,
+command_line: base.BoundedArray(u8, manifest_module.command_line_size_max) = .empty,
+name: base.BoundedArray(u8, manifest_module.name_size_max) = .empty,
+path: base.BoundedArray(u8, image_source.path_size_max) = .empty,
+stamp: image_source.Stamp,
+/// Bytes; null for a stream whose end is unknown.
+source_size: ?u64,
+/// Pads the end of the image with zeros to whole sectors.
+pad: bool,
+/// Bytes of the source that are in the tree.
+position: u64 = 0,
+root: block.Entry = .zeros,
+root_level: u8,
+/// The import appends at or behind these locations. Zeros: written by an earlier bootfarm-edge,
+/// locations unknown.
+data_from: block.Location = .{ .file = 0, .block = 0 },
+nodes_from: block.Location = .{ .file = 0, .block = 0 },
+
+pub fn write(checkpoint: *const Checkpoint, files: Files) Files.Error!void {
+    var bytes: [file_size]u8 = @splat(0);
+    var writer: base.ByteWriter = .init(&bytes);
+    checkpoint.encode(&writer) catch unreachable;
+    Sha256.hash(bytes[0..signed_size], bytes[signed_size..], .{});
+    var name: Files.Name = undefined;
+    try files.replace(nameOf(checkpoint.version, &name), &bytes);
+}
+
+const signed_size = file_size - Sha256.digest_length;
+
+fn encode(checkpoint: *const Checkpoint, writer: *base.ByteWriter) base.ByteWriter.Error!void {
+    try writer.bytes(&magic);
+    try writer.int(u32, format);
+    for ([_]Uuid{ checkpoint.version, checkpoint.vdisk, checkpoint.parent }) |id|
+        try writer.bytes(&id.bytes);
+    try writer.int(u32, checkpoint.number);
+    for ([_]?BootFile{ checkpoint.kernel, checkpoint.initrd }) |file| {
+        const given = file orelse BootFile{ .hash = block.zero_hash, .size = 0 };
+        try writer.bytes(&given.hash);
+        try writer.int(u64, given.size);
     }
-
-    const signed_size = file_size - Sha256.digest_length;
-
-    fn encode(checkpoint: *const Checkpoint, writer: *base.ByteWriter) base.ByteWriter.Error!void {
-        try writer.bytes(&magic);
-        try writer.int(u32, format);
-        for ([_]Uuid{
-            checkpoint.version,
-            checkpoint.vdisk,
-            checkpoint.parent,
-        }) |id| try writer.bytes(&id.bytes);
-        try writer.int(u32, checkpoint.number);
-        for ([_]?BootFile{ checkpoint.kernel, checkpoint.initrd }) |file| {
-            const given = file orelse BootFile{ .hash = block.zero_hash, .size = 0 };
-            try writer.bytes(&given.hash);
-            try writer.int(u64, given.size);
-        }
-        try writer.int(u8, @backingInt(checkpoint.stamp.kind));
-        for ([_]u64{
-            checkpoint.stamp.device,
-            checkpoint.stamp.inode,
-            checkpoint.stamp.modified_ns,
-            // A source is never empty.
-            checkpoint.source_size orelse 0,
-            checkpoint.position,
-            @bitCast(checkpoint.root.location),
-        }) |number| try writer.int(u64, number);
-        try writer.bytes(&checkpoint.root.hash);
-        try writer.int(u8, checkpoint.root_level);
-        try writer.int(u8, @intFromBool(checkpoint.pad));
-        for ([_][]const u8{
-            checkpoint.command_line.constSlice(),
-            checkpoint.name.constSlice(),
-            checkpoint.path.constSlice(),
-        }) |text| {
-            try writer.int(u16, @intCast(text.len));
-            try writer.bytes(text);
-        }
-        for ([_]block.Location{
-            checkpoint.data_from,
-            checkpoint.nodes_from,
-        }) |from| try writer.int(u64, @bitCast(from));
+    try writer.int(u8, @backingInt(checkpoint.stamp.kind));
+    for ([_]u64{
+        checkpoint.stamp.device,
+        checkpoint.stamp.inode,
+        checkpoint.stamp.modified_ns,
+        // A source is never empty.
+        checkpoint.source_size orelse 0,
+        checkpoint.position,
+        @bitCast(checkpoint.root.location),
+    }) |number| try writer.int(u64, number);
+    try writer.bytes(&checkpoint.root.hash);
+    try writer.int(u8, checkpoint.root_level);
+    try writer.int(u8, @intFromBool(checkpoint.pad));
+    for ([_][]const u8{
+        checkpoint.command_line.constSlice(),
+        checkpoint.name.constSlice(),
+        checkpoint.path.constSlice(),
+    }) |text| {
+        try writer.int(u16, @intCast(text.len));
+        try writer.bytes(text);
     }
+    for ([_]block.Location{ checkpoint.data_from, checkpoint.nodes_from }) |from|
+        try writer.int(u64, @bitCast(from));
+}
 
-    pub fn read(files: Files, version: Uuid) Error!Checkpoint {
-        var name: files_module.Name = undefined;
-        const handle = files.open(nameOf(version, &name), .read) catch |err|
-            return if (err == error.NotFound) error.NoImport else err;
-        defer files.close(handle);
-        var bytes: [file_size]u8 = undefined;
-        if (!try files.readWhole(handle, &bytes, 0)) return error.Damaged;
-        const found = try decode(&bytes);
-        return if (found.version.eql(version)) found else error.Damaged;
-    }
+pub fn read(files: Files, version: Uuid) Error!Checkpoint {
+    var name: Files.Name = undefined;
+    const handle = files.open(nameOf(version, &name), .read) catch |err|
+        return if (err == error.NotFound) error.NoImport else err;
+    defer files.close(handle);
+    var bytes: [file_size]u8 = undefined;
+    if (!try files.readWhole(handle, &bytes, 0)) return error.Damaged;
+    const found = try decode(&bytes);
+    return if (found.version.eql(version)) found else error.Damaged;
+}
 
-    fn decode(bytes: *const [file_size]u8) error{ Damaged, TooNew }!Checkpoint {
-        var digest: [Sha256.digest_length]u8 = undefined;
-        Sha256.hash(bytes[0..signed_size], &digest, .{});
-        if (!std.mem.eql(u8, &digest, bytes[signed_size..])) return error.Damaged;
-        if (!std.mem.eql(u8, bytes[0..magic.len], &magic)) return error.Damaged;
-        var cursor: base.Cursor = .init(bytes[magic.len..signed_size]);
-        if ((cursor.int(u32) catch unreachable) > format) return error.TooNew;
-        return decodeBody(&cursor) catch error.Damaged;
-    }
+fn decode(bytes: *const [file_size]u8) error{ Damaged, TooNew }!Checkpoint {
+    var digest: [Sha256.digest_length]u8 = undefined;
+    Sha256.hash(bytes[0..signed_size], &digest, .{});
+    if (!std.mem.eql(u8, &digest, bytes[signed_size..])) return error.Damaged;
+    if (!std.mem.eql(u8, bytes[0..magic.len], &magic)) return error.Damaged;
+    var cursor: base.Cursor = .init(bytes[magic.len..signed_size]);
+    if ((cursor.int(u32) catch unreachable) > format) return error.TooNew;
+    return decodeBody(&cursor) catch error.Damaged;
+}
 
-    fn decodeBody(cursor: *base.Cursor) !Checkpoint {
-        var found: Checkpoint = undefined;
-        inline for (.{
-            "version",
-            "vdisk",
-            "parent",
-        }) |field| @field(found, field) = .fromBytes((try cursor.array(16)).*);
-        found.number = try cursor.int(u32);
-        inline for (.{ "kernel", "initrd" }) |field| {
-            const hash = (try cursor.array(32)).*;
-            const size = try cursor.int(u64);
-            @field(found, field) = if (size == 0) null else .{ .hash = hash, .size = size };
-        }
-        found.stamp.kind = std.enums.fromInt(image_source.Stamp.Kind, try cursor.int(u8)) orelse
-            return error.Damaged;
-        inline for (.{
-            "device",
-            "inode",
-            "modified_ns",
-        }) |field| @field(found.stamp, field) = try cursor.int(u64);
+fn decodeBody(cursor: *base.Cursor) !Checkpoint {
+    var found: Checkpoint = undefined;
+    inline for (.{ "version", "vdisk", "parent" }) |field| @field(found, field) =
+        .fromBytes((try cursor.array(16)).*);
+    found.number = try cursor.int(u32);
+    inline for (.{ "kernel", "initrd" }) |field| {
+        const hash = (try cursor.array(32)).*;
         const size = try cursor.int(u64);
-        found.source_size = if (size == 0) null else size;
-        found.position = try cursor.int(u64);
-        found.root.location = @bitCast(try cursor.int(u64));
-        found.root.hash = (try cursor.array(32)).*;
-        found.root_level = try cursor.int(u8);
-        found.pad = try cursor.int(u8) != 0;
-        inline for (.{ "command_line", "name", "path" }) |field|
-            @field(found, field) = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
-        inline for (.{
-            "data_from",
-            "nodes_from",
-        }) |field| @field(found, field) = @bitCast(try cursor.int(u64));
-        return found;
+        @field(found, field) = if (size == 0) null else .{ .hash = hash, .size = size };
     }
+    found.stamp.kind = std.enums.fromInt(image_source.Stamp.Kind, try cursor.int(u8)) orelse
+        return error.Damaged;
+    inline for (.{ "device", "inode", "modified_ns" }) |field| @field(found.stamp, field) =
+        try cursor.int(u64);
+    const size = try cursor.int(u64);
+    found.source_size = if (size == 0) null else size;
+    found.position = try cursor.int(u64);
+    found.root.location = @bitCast(try cursor.int(u64));
+    found.root.hash = (try cursor.array(32)).*;
+    found.root_level = try cursor.int(u8);
+    found.pad = try cursor.int(u8) != 0;
+    inline for (.{ "command_line", "name", "path" }) |field|
+        @field(found, field) = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
+    inline for (.{ "data_from", "nodes_from" }) |field| @field(found, field) =
+        @bitCast(try cursor.int(u64));
+    return found;
+}
 
-    /// Called for an import that does not run, or by the import itself.
-    pub fn remove(files: Files, version: Uuid) Error!void {
-        var name: files_module.Name = undefined;
-        files.remove(nameOf(version, &name)) catch |err|
-            return if (err == error.NotFound) error.NoImport else err;
-        try files.syncDir(dir);
-    }
-};
+/// Called for an import that does not run, or by the import itself.
+pub fn remove(files: Files, version: Uuid) Error!void {
+    var name: Files.Name = undefined;
+    files.remove(nameOf(version, &name)) catch |err|
+        return if (err == error.NotFound) error.NoImport else err;
+    try files.syncDir(dir);
+}
 
 /// Lock of the process that reads the image, for the whole import; the change lock is needed only
 /// at its start and end.
 pub const ImportLock = struct {
     files: Files,
     version: Uuid,
-    handle: files_module.Handle,
+    handle: Files.Handle,
 
     /// Requires the store's lock. Throws `InUse` if another process holds it.
-    pub fn begin(files: Files, version: Uuid) (files_module.Error || error{InUse})!ImportLock {
-        var name: files_module.Name = undefined;
+    pub fn begin(files: Files, version: Uuid) (Files.Error || error{InUse})!ImportLock {
+        var name: Files.Name = undefined;
         const path = lockNameOf(version, &name);
         const handle = files.open(path, .write) catch |err|
             if (err == error.NotFound) try files.create(path) else return err;
@@ -194,13 +179,13 @@ pub const ImportLock = struct {
     /// Called when the import is done, under the store's lock, so that no new import has the file
     /// open.
     pub fn remove(running: *const ImportLock) void {
-        var name: files_module.Name = undefined;
+        var name: Files.Name = undefined;
         running.files.remove(lockNameOf(running.version, &name)) catch {};
     }
 };
 
-pub fn isRunning(files: Files, version: Uuid) files_module.Error!bool {
-    var name: files_module.Name = undefined;
+pub fn isRunning(files: Files, version: Uuid) Files.Error!bool {
+    var name: Files.Name = undefined;
     const handle = files.open(lockNameOf(version, &name), .write) catch |err|
         return if (err == error.NotFound) false else err;
     defer files.close(handle);
@@ -208,9 +193,9 @@ pub fn isRunning(files: Files, version: Uuid) files_module.Error!bool {
 }
 
 /// Returns the import with the least id above `above`, or null.
-pub fn next(files: Files, above: ?Uuid) files_module.Error!?Uuid {
-    var name: files_module.Name = undefined;
-    var at_buffer: [files_module.name_size_max]u8 = undefined;
+pub fn next(files: Files, above: ?Uuid) Files.Error!?Uuid {
+    var name: Files.Name = undefined;
+    var at_buffer: [Files.name_size_max]u8 = undefined;
     var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch
         unreachable else "";
     while (try files.nextName(dir, at, &name)) |found| {
@@ -223,9 +208,9 @@ pub fn next(files: Files, above: ?Uuid) files_module.Error!?Uuid {
 
 /// Removes partly written checkpoints of a crash, and locks of imports that do not run. Requires
 /// the store's lock.
-pub fn tidy(files: Files) files_module.Error!void {
-    var name: files_module.Name = undefined;
-    var at_buffer: [files_module.name_size_max]u8 = undefined;
+pub fn tidy(files: Files) Files.Error!void {
+    var name: Files.Name = undefined;
+    var at_buffer: [Files.name_size_max]u8 = undefined;
     var at: []const u8 = "";
     while (try files.nextName(dir, at, &name)) |found| {
         @memcpy(at_buffer[0..found.len], found);
@@ -236,7 +221,7 @@ pub fn tidy(files: Files) files_module.Error!void {
                 continue,
         ) catch continue;
         if (try isRunning(files, id)) continue;
-        var path: files_module.Name = undefined;
+        var path: Files.Name = undefined;
         // A longer name is foreign.
         const whole = std.mem.print(&path, dir ++ "/{s}", .{at}) catch continue;
         files.remove(whole) catch |err| if (err != error.NotFound) return err;
@@ -245,11 +230,11 @@ pub fn tidy(files: Files) files_module.Error!void {
 
 const lock_suffix = ".lock";
 
-fn lockNameOf(version: Uuid, into: *files_module.Name) []const u8 {
+fn lockNameOf(version: Uuid, into: *Files.Name) []const u8 {
     return std.mem.print(into, dir ++ "/{f}" ++ lock_suffix, .{version}) catch unreachable;
 }
 
-fn nameOf(version: Uuid, into: *files_module.Name) []const u8 {
+fn nameOf(version: Uuid, into: *Files.Name) []const u8 {
     return std.mem.print(into, dir ++ "/{f}", .{version}) catch unreachable;
 }
 
@@ -261,7 +246,7 @@ pub fn sentence(problem: Error) []const u8 {
         error.Damaged => "cannot resume: its checkpoint is damaged; abandon it with --abandon " ++
             "and start again",
         error.TooNew => "was started by a later bootfarm-edge; resume it with that release",
-        else => |other| files_module.sentence(other),
+        else => |other| Files.sentence(other),
     };
 }
 
@@ -328,7 +313,7 @@ test "a flipped bit of a checkpoint is found" {
     const files = on.files();
     const written = testCheckpoint();
     try written.write(files);
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const handle = try files.open(nameOf(written.version, &name), .read);
     defer files.close(handle);
     var bytes: [file_size]u8 = undefined;

@@ -33,176 +33,172 @@ pub const Piece = struct {
     }
 };
 
-pub const ImagePieces = struct {
+pub const ImagePieces = @This();
+
+io: std.Io,
+source: ImageSource,
+/// Held while a thread takes the next offset, and while a stream is read.
+order: std.Io.Mutex = .init,
+mutex: std.Io.Mutex = .init,
+has_room: std.Io.Condition = .init,
+is_done: std.Io.Condition = .init,
+ring: [ring_size]Piece = undefined,
+memory: *[ring_size][piece_blocks]block.Block,
+next_offset: u64,
+/// Counts pieces that threads have claimed, and pieces that were given back.
+begun: u64 = 0,
+returned: u64 = 0,
+/// No more pieces are claimed.
+is_over: bool = false,
+threads: [threads_max]std.Thread = undefined,
+thread_count: usize = 0,
+
+/// Starts the threads.
+///
+/// @param from first byte to read; a multiple of the block size, 0 for a stream
+pub fn create(
+    gpa: std.mem.Allocator,
     io: std.Io,
     source: ImageSource,
-    /// Held while a thread takes the next offset, and while a stream is read.
-    order: std.Io.Mutex = .init,
-    mutex: std.Io.Mutex = .init,
-    has_room: std.Io.Condition = .init,
-    is_done: std.Io.Condition = .init,
-    ring: [ring_size]Piece = undefined,
-    memory: *[ring_size][piece_blocks]block.Block,
-    next_offset: u64,
-    /// Counts pieces that threads have claimed, and pieces that were given back.
-    begun: u64 = 0,
-    returned: u64 = 0,
-    /// No more pieces are claimed.
-    is_over: bool = false,
-    threads: [threads_max]std.Thread = undefined,
-    thread_count: usize = 0,
-
-    /// Starts the threads.
-    ///
-    /// @param from first byte to read; a multiple of the block size, 0 for a stream
-    pub fn create(
-        gpa: std.mem.Allocator,
-        io: std.Io,
-        source: ImageSource,
-        from: u64,
-    ) error{ OutOfMemory, NoThreads }!*ImagePieces {
-        assert(from % block.block_size == 0);
-        const pieces = try gpa.create(ImagePieces);
-        errdefer gpa.destroy(pieces);
-        const memory = try gpa.create([ring_size][piece_blocks]block.Block);
-        errdefer gpa.destroy(memory);
-        pieces.* = .{ .io = io, .source = source, .memory = memory, .next_offset = from };
-        for (&pieces.ring, memory) |*piece, *bytes| {
-            piece.bytes = bytes;
-            piece.is_ready = false;
-        }
-        errdefer pieces.end();
-        const wanted = @min(threads_max, std.Thread.getCpuCount() catch 1);
-        while (pieces.thread_count < wanted) : (pieces.thread_count += 1) {
-            pieces.threads[pieces.thread_count] = std.Thread.spawn(
-                .{ .stack_size = 256 << 10 },
-                work,
-                .{pieces},
-            ) catch
-                return error.NoThreads;
-        }
-        return pieces;
-    }
-
-    pub fn destroy(pieces: *ImagePieces, gpa: std.mem.Allocator) void {
-        pieces.end();
-        gpa.destroy(pieces.memory);
-        gpa.destroy(pieces);
-    }
-
-    fn end(pieces: *ImagePieces) void {
-        pieces.mutex.lockUncancelable(pieces.io);
-        pieces.is_over = true;
-        pieces.has_room.broadcast(pieces.io);
-        pieces.mutex.unlock(pieces.io);
-        for (pieces.threads[0..pieces.thread_count]) |thread| thread.join();
-        pieces.thread_count = 0;
-    }
-
-    /// Returns the next piece in order, or null at the end of the image. Give it back before the
-    /// next call. Zeros may lie between pieces.
-    pub fn take(pieces: *ImagePieces) ?*Piece {
-        pieces.mutex.lockUncancelable(pieces.io);
-        defer pieces.mutex.unlock(pieces.io);
-        const piece = &pieces.ring[@intCast(pieces.returned % ring_size)];
-        while (!(pieces.begun > pieces.returned and piece.is_ready)) {
-            if (pieces.is_over and pieces.begun == pieces.returned) return null;
-            pieces.is_done.waitUncancelable(pieces.io, &pieces.mutex);
-        }
-        return piece;
-    }
-
-    pub fn giveBack(pieces: *ImagePieces, piece: *Piece) void {
-        pieces.mutex.lockUncancelable(pieces.io);
-        defer pieces.mutex.unlock(pieces.io);
-        assert(piece == &pieces.ring[@intCast(pieces.returned % ring_size)]);
+    from: u64,
+) error{ OutOfMemory, NoThreads }!*ImagePieces {
+    assert(from % block.block_size == 0);
+    const pieces = try gpa.create(ImagePieces);
+    errdefer gpa.destroy(pieces);
+    const memory = try gpa.create([ring_size][piece_blocks]block.Block);
+    errdefer gpa.destroy(memory);
+    pieces.* = .{ .io = io, .source = source, .memory = memory, .next_offset = from };
+    for (&pieces.ring, memory) |*piece, *bytes| {
+        piece.bytes = bytes;
         piece.is_ready = false;
-        // A read after this stops a safe build: the next thread that claims the piece sets both.
-        piece.offset = undefined;
-        piece.size = undefined;
-        pieces.returned += 1;
-        pieces.has_room.signal(pieces.io);
     }
-
-    fn work(pieces: *ImagePieces) void {
-        while (pieces.begin()) |piece| {
-            if (pieces.source.is_positional) pieces.fill(piece);
-            if (piece.problem == null) hash(piece);
-            pieces.mutex.lockUncancelable(pieces.io);
-            piece.is_ready = true;
-            if (piece.problem != null) pieces.is_over = true;
-            pieces.is_done.signal(pieces.io);
-            pieces.mutex.unlock(pieces.io);
-        }
+    errdefer pieces.stop();
+    const wanted = @min(threads_max, std.Thread.getCpuCount() catch 1);
+    while (pieces.thread_count < wanted) : (pieces.thread_count += 1) {
+        pieces.threads[pieces.thread_count] = std.Thread.spawn(
+            .{ .stack_size = 256 << 10 },
+            work,
+            .{pieces},
+        ) catch
+            return error.NoThreads;
     }
+    return pieces;
+}
 
-    /// Returns null when nothing is left to read.
-    fn begin(pieces: *ImagePieces) ?*Piece {
-        pieces.order.lockUncancelable(pieces.io);
-        defer pieces.order.unlock(pieces.io);
-        const offset = pieces.offsetOfNext() orelse {
-            pieces.finish();
-            return null;
-        };
-        const piece = pieces.claim() orelse return null;
-        piece.offset = offset;
-        piece.problem = null;
-        const left = if (pieces.source.size) |size| size - offset else piece_size;
-        piece.size = @intCast(@min(left, piece_size));
-        pieces.next_offset = offset + piece.size;
-        if (!pieces.source.is_positional) {
-            pieces.fill(piece);
-            if (piece.problem != null or piece.size < piece_size) pieces.finish();
-        }
-        return piece;
+pub fn destroy(pieces: *ImagePieces, gpa: std.mem.Allocator) void {
+    pieces.stop();
+    gpa.destroy(pieces.memory);
+    gpa.destroy(pieces);
+}
+
+fn stop(pieces: *ImagePieces) void {
+    pieces.mutex.lockUncancelable(pieces.io);
+    pieces.is_over = true;
+    pieces.has_room.broadcast(pieces.io);
+    pieces.mutex.unlock(pieces.io);
+    for (pieces.threads[0..pieces.thread_count]) |thread| thread.join();
+    pieces.thread_count = 0;
+}
+
+/// Returns the next piece in order, or null at the end of the image. Give it back before the
+/// next call. Zeros may lie between pieces.
+pub fn take(pieces: *ImagePieces) ?*Piece {
+    pieces.mutex.lockUncancelable(pieces.io);
+    defer pieces.mutex.unlock(pieces.io);
+    const piece = &pieces.ring[@intCast(pieces.returned % ring_size)];
+    while (!(pieces.begun > pieces.returned and piece.is_ready)) {
+        if (pieces.is_over and pieces.begun == pieces.returned) return null;
+        pieces.is_done.waitUncancelable(pieces.io, &pieces.mutex);
     }
+    return piece;
+}
 
-    fn offsetOfNext(pieces: *ImagePieces) ?u64 {
-        const size = pieces.source.size orelse return pieces.next_offset;
-        if (pieces.next_offset >= size) return null;
-        const found = pieces.source.nextData(pieces.next_offset) orelse return null;
-        if (found >= size) return null;
-        return @max(pieces.next_offset, found - found % block.block_size);
-    }
+pub fn giveBack(pieces: *ImagePieces, piece: *Piece) void {
+    pieces.mutex.lockUncancelable(pieces.io);
+    defer pieces.mutex.unlock(pieces.io);
+    assert(piece == &pieces.ring[@intCast(pieces.returned % ring_size)]);
+    piece.is_ready = false;
+    // A read after this stops a safe build: the next thread that claims the piece sets both.
+    piece.offset = undefined;
+    piece.size = undefined;
+    pieces.returned += 1;
+    pieces.has_room.signal(pieces.io);
+}
 
-    /// Waits for a free piece of the ring; returns null when the consumer has stopped.
-    fn claim(pieces: *ImagePieces) ?*Piece {
+fn work(pieces: *ImagePieces) void {
+    while (pieces.beginPiece()) |piece| {
+        if (pieces.source.is_positional) pieces.fill(piece);
+        if (piece.problem == null) hash(piece);
         pieces.mutex.lockUncancelable(pieces.io);
-        defer pieces.mutex.unlock(pieces.io);
-        while (!pieces.is_over and pieces.begun - pieces.returned >= ring_size)
-            pieces.has_room.waitUncancelable(pieces.io, &pieces.mutex);
-        if (pieces.is_over) return null;
-        pieces.begun += 1;
-        return &pieces.ring[@intCast((pieces.begun - 1) % ring_size)];
-    }
-
-    fn finish(pieces: *ImagePieces) void {
-        pieces.mutex.lockUncancelable(pieces.io);
-        defer pieces.mutex.unlock(pieces.io);
-        pieces.is_over = true;
+        piece.is_ready = true;
+        if (piece.problem != null) pieces.is_over = true;
         pieces.is_done.signal(pieces.io);
+        pieces.mutex.unlock(pieces.io);
     }
+}
 
-    fn fill(pieces: *ImagePieces, piece: *Piece) void {
-        const bytes = std.mem.sliceAsBytes(piece.bytes);
-        const wanted = piece.size;
-        piece.size = pieces.source.read(
-            bytes[0..wanted],
-            piece.offset,
-            &piece.failed_at,
-        ) catch |err| {
-            piece.problem = err;
-            return;
-        };
-        if (pieces.source.size != null and piece.size < wanted) {
-            piece.failed_at = piece.offset + piece.size;
-            piece.problem = error.Short;
-            return;
-        }
-        const padded = std.mem.alignForward(usize, piece.size, block.block_size);
-        @memset(bytes[piece.size..padded], 0);
+/// Returns null when nothing is left to read.
+fn beginPiece(pieces: *ImagePieces) ?*Piece {
+    pieces.order.lockUncancelable(pieces.io);
+    defer pieces.order.unlock(pieces.io);
+    const offset = pieces.offsetOfNext() orelse {
+        pieces.finish();
+        return null;
+    };
+    const piece = pieces.claim() orelse return null;
+    piece.offset = offset;
+    piece.problem = null;
+    const left = if (pieces.source.size) |size| size - offset else piece_size;
+    piece.size = @intCast(@min(left, piece_size));
+    pieces.next_offset = offset + piece.size;
+    if (!pieces.source.is_positional) {
+        pieces.fill(piece);
+        if (piece.problem != null or piece.size < piece_size) pieces.finish();
     }
-};
+    return piece;
+}
+
+fn offsetOfNext(pieces: *ImagePieces) ?u64 {
+    const size = pieces.source.size orelse return pieces.next_offset;
+    if (pieces.next_offset >= size) return null;
+    const found = pieces.source.nextData(pieces.next_offset) orelse return null;
+    if (found >= size) return null;
+    return @max(pieces.next_offset, found - found % block.block_size);
+}
+
+/// Waits for a free piece of the ring; returns null when the consumer has stopped.
+fn claim(pieces: *ImagePieces) ?*Piece {
+    pieces.mutex.lockUncancelable(pieces.io);
+    defer pieces.mutex.unlock(pieces.io);
+    while (!pieces.is_over and pieces.begun - pieces.returned >= ring_size)
+        pieces.has_room.waitUncancelable(pieces.io, &pieces.mutex);
+    if (pieces.is_over) return null;
+    pieces.begun += 1;
+    return &pieces.ring[@intCast((pieces.begun - 1) % ring_size)];
+}
+
+fn finish(pieces: *ImagePieces) void {
+    pieces.mutex.lockUncancelable(pieces.io);
+    defer pieces.mutex.unlock(pieces.io);
+    pieces.is_over = true;
+    pieces.is_done.signal(pieces.io);
+}
+
+fn fill(pieces: *ImagePieces, piece: *Piece) void {
+    const bytes = std.mem.sliceAsBytes(piece.bytes);
+    const wanted = piece.size;
+    piece.size = pieces.source.read(bytes[0..wanted], piece.offset, &piece.failed_at) catch |err| {
+        piece.problem = err;
+        return;
+    };
+    if (pieces.source.size != null and piece.size < wanted) {
+        piece.failed_at = piece.offset + piece.size;
+        piece.problem = error.Short;
+        return;
+    }
+    const padded = std.mem.alignForward(usize, piece.size, block.block_size);
+    @memset(bytes[piece.size..padded], 0);
+}
 
 fn hash(piece: *Piece) void {
     piece.zeros = .empty;

@@ -10,29 +10,24 @@
 
 const std = @import("std");
 const base = @import("base");
-const appender_module = @import("../files/appender.zig");
+const Appender = @import("../files/appender.zig");
 const block = @import("../block.zig");
-const checkpoint_module = @import("checkpoint.zig");
-const files_module = @import("../files/files.zig");
-const image_pieces = @import("image_pieces.zig");
+const Checkpoint = @import("checkpoint.zig");
+const ImagePieces = @import("image_pieces.zig");
 const image_source = @import("image_source.zig");
 const manifest_module = @import("../tree/manifest.zig");
 const node_cache = @import("../tree/node_cache.zig");
 const node_module = @import("../tree/node.zig");
 const store_dir = @import("../files/store_dir.zig");
-const tree_builder = @import("../tree/builder.zig");
+const TreeBuilder = @import("../tree/builder.zig");
 const assert = std.debug.assert;
 const Uuid = base.Uuid;
 
-const Appender = appender_module.Appender;
 const Change = store_dir.Change;
-const Checkpoint = checkpoint_module.Checkpoint;
-const ImagePieces = image_pieces.ImagePieces;
 const ImageSource = image_source.ImageSource;
 const Manifest = manifest_module.Manifest;
-const Piece = image_pieces.Piece;
+const Piece = ImagePieces.Piece;
 const Store = store_dir.Store;
-const TreeBuilder = tree_builder.TreeBuilder;
 
 const sector_size = 512;
 const checkpoint_bytes = 256 << 20;
@@ -53,7 +48,7 @@ pub const SourceError = error{
     OtherSize,
     Canceled,
 };
-pub const Error = SourceError || tree_builder.Error || store_dir.VersionError || store_dir.Error ||
+pub const Error = SourceError || TreeBuilder.Error || store_dir.VersionError || store_dir.Error ||
     error{ OutOfMemory, NoThreads, ParentMissing, InUse };
 
 pub const Progress = struct {
@@ -73,331 +68,325 @@ pub const Observer = struct {
     monotonicUs: *const fn () u64,
 };
 
-pub const Import = struct {
+pub const Import = @This();
+
+gpa: std.mem.Allocator,
+io: std.Io,
+store: *Store,
+running: Checkpoint.ImportLock,
+/// Open, so that it cannot be deleted during the import.
+parent: ?store_dir.OpenVersion,
+source: ImageSource,
+is_canceled: *const std.atomic.Value(bool),
+watch: Observer,
+checkpoint: Checkpoint,
+/// Null for a stream until its end.
+disk_size: ?u64,
+/// The tree to be changed is not all zeros.
+has_base: bool,
+/// Bytes before this position were imported earlier; they are read again and must be equal.
+compare_to: u64,
+builder: TreeBuilder,
+data: Appender,
+nodes: *Appender,
+done: Progress,
+synced_at: u64,
+synced_at_us: u64,
+/// Position of an error, in bytes from the start of the image.
+failed_at: u64 = 0,
+
+pub const Options = struct {
     gpa: std.mem.Allocator,
     io: std.Io,
-    store: *Store,
-    running: checkpoint_module.ImportLock,
-    /// Open, so that it cannot be deleted during the import.
-    parent: ?store_dir.OpenVersion,
     source: ImageSource,
     is_canceled: *const std.atomic.Value(bool),
     watch: Observer,
-    checkpoint: Checkpoint,
-    /// Null for a stream until its end.
-    disk_size: ?u64,
-    /// The tree to be changed is not all zeros.
-    has_base: bool,
-    /// Bytes before this position were imported earlier; they are read again and must be equal.
-    compare_to: u64,
-    builder: TreeBuilder,
-    data: Appender,
-    nodes: *Appender,
-    done: Progress,
-    synced_at: u64,
-    synced_at_us: u64,
-    /// Position of an error, in bytes from the start of the image.
-    failed_at: u64 = 0,
-
-    pub const Options = struct {
-        gpa: std.mem.Allocator,
-        io: std.Io,
-        source: ImageSource,
-        is_canceled: *const std.atomic.Value(bool),
-        watch: Observer,
-    };
-
-    /// Starts an import. Sets position, root, locations, stamp and size of the checkpoint.
-    pub fn begin(options: Options, change: *Change, new: Checkpoint) Error!Import {
-        var checkpoint = new;
-        const now = options.source.now() orelse return error.ReadFailed;
-        checkpoint.stamp = now.stamp;
-        checkpoint.source_size = options.source.size;
-        checkpoint.position = 0;
-        checkpoint.root = .zeros;
-        var import = try prepare(options, change, checkpoint);
-        errdefer import.deinit();
-        const started = &import.checkpoint;
-        if (import.parent) |*parent| started.root = parent.manifest.root;
-        started.root_level = node_module.rootLevel(
-            block.blockCount(import.disk_size orelse manifest_module.disk_size_max),
-        );
-        started.data_from = try import.data.open();
-        started.nodes_from = try import.nodes.open();
-        import.open();
-        // Before anything is appended: only the checkpoint tells others to keep it.
-        try started.write(change.store.files);
-        return import;
-    }
-
-    /// Resumes from a checkpoint. Throws `SourceChanged` if the source is not the one that the
-    /// import started with.
-    pub fn proceed(options: Options, change: *Change, checkpoint: Checkpoint) Error!Import {
-        const now = options.source.now() orelse return error.ReadFailed;
-        if (!now.stamp.eql(checkpoint.stamp)) return error.SourceChanged;
-        if (!std.meta.eql(options.source.size, checkpoint.source_size)) return error.SourceChanged;
-        var import = try prepare(options, change, checkpoint);
-        errdefer import.deinit();
-        // Behind what it has written before.
-        _ = try import.data.open();
-        _ = try import.nodes.open();
-        import.open();
-        return import;
-    }
-
-    /// Reads the image and commits the version, for callers that hold the change lock throughout.
-    pub fn run(import: *Import, change: *Change) Error!Manifest {
-        try import.read();
-        return import.finish(change);
-    }
-
-    fn prepare(options: Options, change: *Change, checkpoint: Checkpoint) Error!Import {
-        const store = change.store;
-        const gpa = options.gpa;
-        var disk_size = if (options.source.size) |size|
-            try diskSize(size, checkpoint.pad)
-        else
-            null;
-        var parent: ?store_dir.OpenVersion = null;
-        if (!checkpoint.parent.eql(.zero)) {
-            parent = store.openVersion(checkpoint.parent) catch |err|
-                return if (err == error.NotFound) error.ParentMissing else err;
-        }
-        errdefer if (parent) |*opened| opened.close();
-        if (parent) |*opened| {
-            if (disk_size) |size| if (size != opened.manifest.disk_size) return error.OtherSize;
-            disk_size = opened.manifest.disk_size;
-        }
-        // Refuse a version that cannot get a counter before hours of reading.
-        _ = try change.highestCounter();
-        var running: checkpoint_module.ImportLock = try .begin(store.files, checkpoint.version);
-        errdefer running.end();
-        const nodes = try gpa.create(Appender);
-        errdefer gpa.destroy(nodes);
-        nodes.* = try .init(gpa, &store.nodes, store.options.file_size_max);
-        errdefer nodes.deinit(gpa);
-        return .{
-            .gpa = gpa,
-            .io = options.io,
-            .store = store,
-            .running = running,
-            .parent = parent,
-            .source = options.source,
-            .is_canceled = options.is_canceled,
-            .watch = options.watch,
-            .checkpoint = checkpoint,
-            .disk_size = disk_size,
-            .has_base = false,
-            .compare_to = if (checkpoint.stamp.isProof()) 0 else checkpoint.position,
-            .builder = undefined,
-            .data = try .init(gpa, &store.data, store.options.file_size_max),
-            .nodes = nodes,
-            .done = .{ .size = disk_size },
-            .synced_at = checkpoint.position,
-            .synced_at_us = options.watch.monotonicUs(),
-        };
-    }
-
-    fn open(import: *Import) void {
-        const count = block.blockCount(import.disk_size orelse manifest_module.disk_size_max);
-        import.has_base = !import.checkpoint.root.isZeros();
-        import.builder = .init(&import.store.cache, import.nodes, import.checkpoint.root, count);
-    }
-
-    pub fn deinit(import: *Import) void {
-        import.data.deinit(import.gpa);
-        import.nodes.deinit(import.gpa);
-        import.gpa.destroy(import.nodes);
-        if (import.parent) |*parent| parent.close();
-        import.running.end();
-        import.* = undefined;
-    }
-
-    /// Reads the image to its end; others may change the store meanwhile. On return everything is
-    /// durable, and a checkpoint is there from which the import can be finished.
-    pub fn read(import: *Import) Error!void {
-        const from = if (import.compare_to > 0) 0 else import.checkpoint.position;
-        import.done.position = from;
-        const pieces: *ImagePieces = try .create(import.gpa, import.io, import.source, from);
-        defer pieces.destroy(import.gpa);
-        while (pieces.take()) |piece| {
-            if (import.is_canceled.load(.monotonic)) return import.cancel();
-            if (piece.problem) |problem| return import.fail(piece, problem);
-            try import.take(piece);
-            import.done.position = @max(import.done.position, piece.offset + piece.size);
-            // From here on a thread fills the piece with a later part of the image.
-            pieces.giveBack(piece);
-            import.watch.progress(import.watch.context, &import.done);
-            if (import.isDue()) try import.save();
-        }
-        return import.takeEnd();
-    }
-
-    fn fail(import: *Import, piece: *const Piece, problem: image_pieces.Problem) Error {
-        import.failed_at = piece.failed_at;
-        return switch (problem) {
-            error.Canceled => import.cancel(),
-            error.Short => error.SourceShrank,
-            error.ReadFailed => error.ReadFailed,
-        };
-    }
-
-    fn cancel(import: *Import) Error {
-        import.save() catch |err| return err;
-        return error.Canceled;
-    }
-
-    fn take(import: *Import, piece: *const Piece) Error!void {
-        if (piece.offset > import.done.position) try import.takeZeros(
-            import.done.position,
-            piece.offset,
-        );
-        const end = piece.offset + piece.size;
-        if (end > import.disk_size orelse manifest_module.disk_size_max)
-            return if (import.disk_size == null) error.TooLarge else error.OtherSize;
-        for (0..piece.blocks()) |at| {
-            const index = piece.offset / block.block_size + at;
-            const size: u64 = @min(block.block_size, end - index * block.block_size);
-            const is_zeros = piece.zeros.isSet(at);
-            if (index * block.block_size < import.compare_to) {
-                try import.compare(index, if (is_zeros) block.zero_hash else piece.hashes[at]);
-            } else if (is_zeros) {
-                if (import.has_base) try import.builder.put(index, .zeros);
-                import.done.zero_bytes += size;
-            } else try import.takeBlock(index, &piece.bytes[at], piece.hashes[at], size);
-        }
-    }
-
-    fn takeBlock(
-        import: *Import,
-        index: u64,
-        bytes: *const block.Block,
-        hash: block.Hash,
-        size: u64,
-    ) Error!void {
-        if (import.has_base) {
-            const before = try import.builder.get(index);
-            if (std.mem.eql(u8, &before.hash, &hash)) {
-                import.done.shared_bytes += size;
-                return;
-            }
-        }
-        const location = try import.data.append(bytes);
-        try import.builder.put(index, .{ .hash = hash, .location = location });
-        import.done.written_bytes += size;
-    }
-
-    /// Checks a source without a conclusive stamp, so that a different stream or disk is not joined
-    /// to the first part.
-    fn compare(import: *Import, index: u64, hash: block.Hash) Error!void {
-        const before = try import.builder.get(index);
-        if (std.mem.eql(u8, &before.hash, &hash)) return;
-        import.failed_at = index * block.block_size;
-        return error.SourceChanged;
-    }
-
-    fn takeZeros(import: *Import, from: u64, to: u64) Error!void {
-        assert(from % block.block_size == 0);
-        import.done.zero_bytes += to - from;
-        if (!import.has_base) return;
-        const last = std.math.divCeil(u64, to, block.block_size) catch unreachable;
-        for (from / block.block_size..last) |index| try import.builder.put(index, .zeros);
-    }
-
-    fn isDue(import: *const Import) bool {
-        if (import.done.position < import.compare_to) return false;
-        if (import.done.position - import.synced_at >= checkpoint_bytes) return true;
-        return import.watch.monotonicUs() - import.synced_at_us >= checkpoint_us;
-    }
-
-    /// Everything before the position comes from one state of the source and is durable.
-    fn save(import: *Import) Error!void {
-        try import.checkSource();
-        // The checkpoint already covers the part that is still being compared.
-        if (import.done.position >= import.compare_to) {
-            import.checkpoint.root = try import.builder.finish();
-            import.checkpoint.position =
-                import.done.position - import.done.position % block.block_size;
-            try import.data.sync();
-            try import.nodes.sync();
-            try import.checkpoint.write(import.store.files);
-        }
-        import.synced_at = import.done.position;
-        import.synced_at_us = import.watch.monotonicUs();
-    }
-
-    fn checkSource(import: *Import) SourceError!void {
-        const now = import.source.now() orelse return error.ReadFailed;
-        if (import.source.size) |size| if (now.size) |found| {
-            import.failed_at = found;
-            if (found > size) return error.SourceGrew;
-            if (found < size) return error.SourceShrank;
-        };
-        if (!now.stamp.eql(import.checkpoint.stamp)) return error.SourceChanged;
-    }
-
-    fn takeEnd(import: *Import) Error!void {
-        try import.checkSource();
-        const end = import.source.size orelse import.done.position;
-        const disk_size = try diskSize(end, import.checkpoint.pad);
-        if (disk_size != import.disk_size orelse disk_size) return error.OtherSize;
-        if (end < import.compare_to) return error.SourceChanged;
-        if (end > import.done.position) try import.takeZeros(import.done.position, end);
-        import.done.position = end;
-        return import.save();
-    }
-
-    /// Commits the version. May be called again after an error.
-    pub fn finish(import: *Import, change: *Change) Error!Manifest {
-        assert(change.store == import.store);
-        // The source may have been written while the change lock was waited for.
-        try import.checkSource();
-        const store = import.store;
-        const disk_size = try diskSize(import.done.position, import.checkpoint.pad);
-        var root = try import.builder.finish();
-        if (import.disk_size == null) root = try import.lowered(root, disk_size);
-        const checkpoint = &import.checkpoint;
-        const manifest: Manifest = .{
-            .store = store.id,
-            .organization = store.organization,
-            .vdisk = checkpoint.vdisk,
-            .version = checkpoint.version,
-            .parent = checkpoint.parent,
-            .number = checkpoint.number,
-            .incarnation = 0,
-            .counter = try change.nextCounter(),
-            .created_unix_ms = @intCast(@max(0, std.Io.Clock.real.now(import.io).toMilliseconds())),
-            .disk_size = disk_size,
-            .root = root,
-            .kernel = checkpoint.kernel,
-            .initrd = checkpoint.initrd,
-            .command_line = checkpoint.command_line,
-            .name = checkpoint.name,
-        };
-        try change.commit(&manifest);
-        // The version is there; a leftover checkpoint reports that to a resumed import.
-        Checkpoint.remove(store.files, checkpoint.version) catch {};
-        import.running.remove();
-        import.done.position = disk_size;
-        import.done.size = disk_size;
-        return manifest;
-    }
-
-    /// The tree of a stream started with the root of the largest disk: all of its blocks are below
-    /// the first entries.
-    fn lowered(import: *Import, root: block.Entry, disk_size: u64) Error!block.Entry {
-        try import.nodes.flush();
-        var entry = root;
-        var level = import.checkpoint.root_level;
-        const wanted = node_module.rootLevel(block.blockCount(disk_size));
-        while (level > wanted) : (level -= 1) {
-            if (entry.isZeros()) return entry;
-            const store = import.store;
-            entry = (try store.cache.get(&store.nodes, &entry, level)).node.entry(0);
-        }
-        return entry;
-    }
 };
+
+/// Starts an import. Sets position, root, locations, stamp and size of the checkpoint.
+pub fn begin(options: Options, change: *Change, new: Checkpoint) Error!Import {
+    var checkpoint = new;
+    const now = options.source.now() orelse return error.ReadFailed;
+    checkpoint.stamp = now.stamp;
+    checkpoint.source_size = options.source.size;
+    checkpoint.position = 0;
+    checkpoint.root = .zeros;
+    var import = try prepare(options, change, checkpoint);
+    errdefer import.deinit();
+    const started = &import.checkpoint;
+    if (import.parent) |*parent| started.root = parent.manifest.root;
+    started.root_level = node_module.rootLevel(
+        block.blockCount(import.disk_size orelse manifest_module.disk_size_max),
+    );
+    started.data_from = try import.data.open();
+    started.nodes_from = try import.nodes.open();
+    import.open();
+    // Before anything is appended: only the checkpoint tells others to keep it.
+    try started.write(change.store.files);
+    return import;
+}
+
+/// Resumes from a checkpoint. Throws `SourceChanged` if the source is not the one that the
+/// import started with.
+pub fn proceed(options: Options, change: *Change, checkpoint: Checkpoint) Error!Import {
+    const now = options.source.now() orelse return error.ReadFailed;
+    if (!now.stamp.eql(checkpoint.stamp)) return error.SourceChanged;
+    if (!std.meta.eql(options.source.size, checkpoint.source_size)) return error.SourceChanged;
+    var import = try prepare(options, change, checkpoint);
+    errdefer import.deinit();
+    // Behind what it has written before.
+    _ = try import.data.open();
+    _ = try import.nodes.open();
+    import.open();
+    return import;
+}
+
+/// Reads the image and commits the version, for callers that hold the change lock throughout.
+pub fn run(import: *Import, change: *Change) Error!Manifest {
+    try import.read();
+    return import.finish(change);
+}
+
+fn prepare(options: Options, change: *Change, checkpoint: Checkpoint) Error!Import {
+    const store = change.store;
+    const gpa = options.gpa;
+    var disk_size = if (options.source.size) |size| try diskSize(size, checkpoint.pad) else null;
+    var parent: ?store_dir.OpenVersion = null;
+    if (!checkpoint.parent.eql(.zero)) {
+        parent = store.openVersion(checkpoint.parent) catch |err|
+            return if (err == error.NotFound) error.ParentMissing else err;
+    }
+    errdefer if (parent) |*opened| opened.close();
+    if (parent) |*opened| {
+        if (disk_size) |size| if (size != opened.manifest.disk_size) return error.OtherSize;
+        disk_size = opened.manifest.disk_size;
+    }
+    // Refuse a version that cannot get a counter before hours of reading.
+    _ = try change.highestCounter();
+    var running: Checkpoint.ImportLock = try .begin(store.files, checkpoint.version);
+    errdefer running.end();
+    const nodes = try gpa.create(Appender);
+    errdefer gpa.destroy(nodes);
+    nodes.* = try .init(gpa, &store.nodes, store.options.file_size_max);
+    errdefer nodes.deinit(gpa);
+    return .{
+        .gpa = gpa,
+        .io = options.io,
+        .store = store,
+        .running = running,
+        .parent = parent,
+        .source = options.source,
+        .is_canceled = options.is_canceled,
+        .watch = options.watch,
+        .checkpoint = checkpoint,
+        .disk_size = disk_size,
+        .has_base = false,
+        .compare_to = if (checkpoint.stamp.isProof()) 0 else checkpoint.position,
+        .builder = undefined,
+        .data = try .init(gpa, &store.data, store.options.file_size_max),
+        .nodes = nodes,
+        .done = .{ .size = disk_size },
+        .synced_at = checkpoint.position,
+        .synced_at_us = options.watch.monotonicUs(),
+    };
+}
+
+fn open(import: *Import) void {
+    const count = block.blockCount(import.disk_size orelse manifest_module.disk_size_max);
+    import.has_base = !import.checkpoint.root.isZeros();
+    import.builder = .init(&import.store.cache, import.nodes, import.checkpoint.root, count);
+}
+
+pub fn deinit(import: *Import) void {
+    import.data.deinit(import.gpa);
+    import.nodes.deinit(import.gpa);
+    import.gpa.destroy(import.nodes);
+    if (import.parent) |*parent| parent.close();
+    import.running.end();
+    import.* = undefined;
+}
+
+/// Reads the image to its end; others may change the store meanwhile. On return everything is
+/// durable, and a checkpoint is there from which the import can be finished.
+pub fn read(import: *Import) Error!void {
+    const from = if (import.compare_to > 0) 0 else import.checkpoint.position;
+    import.done.position = from;
+    const pieces: *ImagePieces = try .create(import.gpa, import.io, import.source, from);
+    defer pieces.destroy(import.gpa);
+    while (pieces.take()) |piece| {
+        if (import.is_canceled.load(.monotonic)) return import.cancel();
+        if (piece.problem) |problem| return import.fail(piece, problem);
+        try import.take(piece);
+        import.done.position = @max(import.done.position, piece.offset + piece.size);
+        // From here on a thread fills the piece with a later part of the image.
+        pieces.giveBack(piece);
+        import.watch.progress(import.watch.context, &import.done);
+        if (import.isDue()) try import.save();
+    }
+    return import.takeEnd();
+}
+
+fn fail(import: *Import, piece: *const Piece, problem: ImagePieces.Problem) Error {
+    import.failed_at = piece.failed_at;
+    return switch (problem) {
+        error.Canceled => import.cancel(),
+        error.Short => error.SourceShrank,
+        error.ReadFailed => error.ReadFailed,
+    };
+}
+
+fn cancel(import: *Import) Error {
+    import.save() catch |err| return err;
+    return error.Canceled;
+}
+
+fn take(import: *Import, piece: *const Piece) Error!void {
+    if (piece.offset > import.done.position)
+        try import.takeZeros(import.done.position, piece.offset);
+    const end = piece.offset + piece.size;
+    if (end > import.disk_size orelse manifest_module.disk_size_max)
+        return if (import.disk_size == null) error.TooLarge else error.OtherSize;
+    for (0..piece.blocks()) |at| {
+        const index = piece.offset / block.block_size + at;
+        const size: u64 = @min(block.block_size, end - index * block.block_size);
+        const is_zeros = piece.zeros.isSet(at);
+        if (index * block.block_size < import.compare_to) {
+            try import.compare(index, if (is_zeros) block.zero_hash else piece.hashes[at]);
+        } else if (is_zeros) {
+            if (import.has_base) try import.builder.put(index, .zeros);
+            import.done.zero_bytes += size;
+        } else try import.takeBlock(index, &piece.bytes[at], piece.hashes[at], size);
+    }
+}
+
+fn takeBlock(
+    import: *Import,
+    index: u64,
+    bytes: *const block.Block,
+    hash: block.Hash,
+    size: u64,
+) Error!void {
+    if (import.has_base) {
+        const before = try import.builder.get(index);
+        if (std.mem.eql(u8, &before.hash, &hash)) {
+            import.done.shared_bytes += size;
+            return;
+        }
+    }
+    const location = try import.data.append(bytes);
+    try import.builder.put(index, .{ .hash = hash, .location = location });
+    import.done.written_bytes += size;
+}
+
+/// Checks a source without a conclusive stamp, so that a different stream or disk is not joined
+/// to the first part.
+fn compare(import: *Import, index: u64, hash: block.Hash) Error!void {
+    const before = try import.builder.get(index);
+    if (std.mem.eql(u8, &before.hash, &hash)) return;
+    import.failed_at = index * block.block_size;
+    return error.SourceChanged;
+}
+
+fn takeZeros(import: *Import, from: u64, to: u64) Error!void {
+    assert(from % block.block_size == 0);
+    import.done.zero_bytes += to - from;
+    if (!import.has_base) return;
+    const last = std.math.divCeil(u64, to, block.block_size) catch unreachable;
+    for (from / block.block_size..last) |index| try import.builder.put(index, .zeros);
+}
+
+fn isDue(import: *const Import) bool {
+    if (import.done.position < import.compare_to) return false;
+    if (import.done.position - import.synced_at >= checkpoint_bytes) return true;
+    return import.watch.monotonicUs() - import.synced_at_us >= checkpoint_us;
+}
+
+/// Everything before the position comes from one state of the source and is durable.
+fn save(import: *Import) Error!void {
+    try import.checkSource();
+    // The checkpoint already covers the part that is still being compared.
+    if (import.done.position >= import.compare_to) {
+        import.checkpoint.root = try import.builder.finish();
+        import.checkpoint.position = import.done.position - import.done.position % block.block_size;
+        try import.data.sync();
+        try import.nodes.sync();
+        try import.checkpoint.write(import.store.files);
+    }
+    import.synced_at = import.done.position;
+    import.synced_at_us = import.watch.monotonicUs();
+}
+
+fn checkSource(import: *Import) SourceError!void {
+    const now = import.source.now() orelse return error.ReadFailed;
+    if (import.source.size) |size| if (now.size) |found| {
+        import.failed_at = found;
+        if (found > size) return error.SourceGrew;
+        if (found < size) return error.SourceShrank;
+    };
+    if (!now.stamp.eql(import.checkpoint.stamp)) return error.SourceChanged;
+}
+
+fn takeEnd(import: *Import) Error!void {
+    try import.checkSource();
+    const end = import.source.size orelse import.done.position;
+    const disk_size = try diskSize(end, import.checkpoint.pad);
+    if (disk_size != import.disk_size orelse disk_size) return error.OtherSize;
+    if (end < import.compare_to) return error.SourceChanged;
+    if (end > import.done.position) try import.takeZeros(import.done.position, end);
+    import.done.position = end;
+    return import.save();
+}
+
+/// Commits the version. May be called again after an error.
+pub fn finish(import: *Import, change: *Change) Error!Manifest {
+    assert(change.store == import.store);
+    // The source may have been written while the change lock was waited for.
+    try import.checkSource();
+    const store = import.store;
+    const disk_size = try diskSize(import.done.position, import.checkpoint.pad);
+    var root = try import.builder.finish();
+    if (import.disk_size == null) root = try import.lowered(root, disk_size);
+    const checkpoint = &import.checkpoint;
+    const manifest: Manifest = .{
+        .store = store.id,
+        .organization = store.organization,
+        .vdisk = checkpoint.vdisk,
+        .version = checkpoint.version,
+        .parent = checkpoint.parent,
+        .number = checkpoint.number,
+        .incarnation = 0,
+        .counter = try change.nextCounter(),
+        .created_unix_ms = @intCast(@max(0, std.Io.Clock.real.now(import.io).toMilliseconds())),
+        .disk_size = disk_size,
+        .root = root,
+        .kernel = checkpoint.kernel,
+        .initrd = checkpoint.initrd,
+        .command_line = checkpoint.command_line,
+        .name = checkpoint.name,
+    };
+    try change.commit(&manifest);
+    // The version is there; a leftover checkpoint reports that to a resumed import.
+    Checkpoint.remove(store.files, checkpoint.version) catch {};
+    import.running.remove();
+    import.done.position = disk_size;
+    import.done.size = disk_size;
+    return manifest;
+}
+
+/// The tree of a stream started with the root of the largest disk: all of its blocks are below
+/// the first entries.
+fn lowered(import: *Import, root: block.Entry, disk_size: u64) Error!block.Entry {
+    try import.nodes.flush();
+    var entry = root;
+    var level = import.checkpoint.root_level;
+    const wanted = node_module.rootLevel(block.blockCount(disk_size));
+    while (level > wanted) : (level -= 1) {
+        if (entry.isZeros()) return entry;
+        const store = import.store;
+        entry = (try store.cache.get(&store.nodes, &entry, level)).node.entry(0);
+    }
+    return entry;
+}
 
 /// Size in bytes of the disk for an image of this size.
 fn diskSize(size: u64, pad: bool) SourceError!u64 {
@@ -408,10 +397,7 @@ fn diskSize(size: u64, pad: bool) SourceError!u64 {
 }
 
 /// Returns the number of a vDisk's next version in this store, counting unfinished imports.
-pub fn nextNumber(
-    change: *Change,
-    vdisk: Uuid,
-) (store_dir.VersionError || checkpoint_module.Error)!u32 {
+pub fn nextNumber(change: *Change, vdisk: Uuid) (store_dir.VersionError || Checkpoint.Error)!u32 {
     const store = change.store;
     var number: u32 = 1;
     var id: ?Uuid = null;
@@ -421,7 +407,7 @@ pub fn nextNumber(
         if (other.vdisk.eql(vdisk)) number = @max(number, other.number +| 1);
     }
     id = null;
-    while (try checkpoint_module.next(store.files, id)) |found| {
+    while (try Checkpoint.next(store.files, id)) |found| {
         id = found;
         const other = Checkpoint.read(store.files, found) catch continue;
         if (other.vdisk.eql(vdisk)) number = @max(number, other.number +| 1);

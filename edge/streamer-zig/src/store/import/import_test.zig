@@ -37,12 +37,8 @@ const Fixture = struct {
     var clock_us: u64 = 0;
 
     fn init(fixture: *Fixture) !void {
-        fixture.* = .{
-            .tmp = testing.tmpDir(.{}),
-            .dir = undefined,
-            .on = undefined,
-            .store = undefined,
-        };
+        fixture.* =
+            .{ .tmp = testing.tmpDir(.{}), .dir = undefined, .on = undefined, .store = undefined };
         fixture.dir = try fixture.tmp.dir.createDirPathOpen(
             io,
             "store",
@@ -128,10 +124,8 @@ const Fixture = struct {
 
     fn progress(context: *anyopaque, done: *const store_module.import.Progress) void {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
-        fixture.position_step_max = @max(
-            fixture.position_step_max,
-            done.position -| fixture.position,
-        );
+        fixture.position_step_max =
+            @max(fixture.position_step_max, done.position -| fixture.position);
         fixture.position = done.position;
         if (done.position >= fixture.cancel_at) fixture.is_canceled.store(true, .monotonic);
         const meanwhile = fixture.meanwhile orelse return;
@@ -382,10 +376,8 @@ test "a checkpoint covers only pieces that are in the tree, although later piece
     const piece_count = 24;
     const bytes = try testing.allocator.alloc(u8, piece_count * piece_size);
     defer testing.allocator.free(bytes);
-    for (0..piece_count) |index| @memset(
-        bytes[index * piece_size ..][0..piece_size],
-        @intCast(index + 1),
-    );
+    for (0..piece_count) |index|
+        @memset(bytes[index * piece_size ..][0..piece_size], @intCast(index + 1));
     const asked = Fixture.wanted(idOf(3), .zero);
     try fixture.tmp.dir.writeFile(io, .{ .sub_path = "image", .data = bytes });
     fixture.cancel_at = 2 * piece_size;

@@ -3,11 +3,10 @@
 
 const std = @import("std");
 const base = @import("base");
-const files_module = @import("../files/files.zig");
+const Files = @import("../files/files.zig");
 const layer_head = @import("head.zig");
 const WriteLayer = @import("write_layer.zig");
 
-const Files = files_module.Files;
 const Uuid = base.Uuid;
 
 pub const parent = "layers";
@@ -31,7 +30,7 @@ pub fn nameOf(owner: Owner) Uuid {
     return .fromRandom(hash.finalResult()[0..16].*);
 }
 
-pub fn dirOf(name: Uuid, into: *files_module.Name) []const u8 {
+pub fn dirOf(name: Uuid, into: *Files.Name) []const u8 {
     // It has the same length.
     return std.mem.print(into, parent ++ "/{f}", .{name}) catch unreachable;
 }
@@ -41,21 +40,21 @@ pub const LayerInfo = struct {
     name: []const u8,
     head: HeadError!layer_head.Head,
 
-    pub const HeadError = files_module.Error || layer_head.Problem;
+    pub const HeadError = Files.Error || layer_head.Problem;
 };
 
 /// Lists all layers in the order of their names.
 pub const LayerIterator = struct {
     files: Files,
-    name: files_module.Name = undefined,
+    name: Files.Name = undefined,
     size: usize = 0,
 
-    pub fn next(walk: *LayerIterator) files_module.Error!?LayerInfo {
+    pub fn next(walk: *LayerIterator) Files.Error!?LayerInfo {
         const name = walk.files.nextName(parent, walk.name[0..walk.size], &walk.name) catch |err|
             return if (err == error.NotFound) null else err;
         const found = name orelse return null;
         walk.size = found.len;
-        var dir: files_module.Name = undefined;
+        var dir: Files.Name = undefined;
         const path = std.mem.print(&dir, parent ++ "/{s}", .{found}) catch return walk.next();
         return .{ .name = found, .head = WriteLayer.readHead(walk.files, path) };
     }
@@ -63,7 +62,7 @@ pub const LayerIterator = struct {
 
 /// Returns a device whose private image is above that version, which therefore must stay; null if
 /// there is none.
-pub fn privateAbove(files: Files, version_id: Uuid) files_module.Error!?Uuid {
+pub fn privateAbove(files: Files, version_id: Uuid) Files.Error!?Uuid {
     var walk: LayerIterator = .{ .files = files };
     while (try walk.next()) |found| {
         const head = found.head catch continue;
@@ -75,7 +74,7 @@ pub fn privateAbove(files: Files, version_id: Uuid) files_module.Error!?Uuid {
 
 /// Returns whether a device has data here, its own or of a version in maintenance. A layer with an
 /// unreadable head counts as a private image.
-pub fn keepsOf(files: Files, device_id: Uuid) files_module.Error!bool {
+pub fn keepsOf(files: Files, device_id: Uuid) Files.Error!bool {
     var walk: LayerIterator = .{ .files = files };
     while (try walk.next()) |found| {
         const head = found.head catch return true;
@@ -92,7 +91,7 @@ pub fn drop(
     device_id: Uuid,
     class: layer_head.Class,
     vdisk_id: ?Uuid,
-) (files_module.Error || error{InUse})!u32 {
+) (Files.Error || error{InUse})!u32 {
     var count: u32 = 0;
     var walk: LayerIterator = .{ .files = files };
     const named = nameOf(
@@ -100,12 +99,10 @@ pub fn drop(
     ).toText();
     while (try walk.next()) |found| {
         const is_named = std.mem.eql(u8, found.name, &named);
-        const is_owned = if (found.head) |head|
-            head.binding.class == class and head.binding.device_id.eql(device_id)
-        else |_|
-            is_named;
+        const is_owned = if (found.head) |head| head.binding.class == class and
+            head.binding.device_id.eql(device_id) else |_| is_named;
         if (!is_owned) continue;
-        var dir: files_module.Name = undefined;
+        var dir: Files.Name = undefined;
         try WriteLayer.remove(
             files,
             std.mem.print(&dir, parent ++ "/{s}", .{found.name}) catch unreachable,
@@ -125,11 +122,8 @@ test "layers are found by owner, locked while open, and dropped for one device a
     try testing.expectEqual(null, try privateAbove(files, .fromBytes(@splat(9))));
     try files.makeDir(parent);
     const zeros: [8192]u8 = @splat(0);
-    const below: @import("../block_source.zig").BlockSource = .{
-        .context = @constCast(&zeros),
-        .vtable = &.{ .read = readZeros },
-        .size = zeros.len,
-    };
+    const below: @import("../block_source.zig") =
+        .{ .context = @constCast(&zeros), .vtable = &.{ .read = readZeros }, .size = zeros.len };
     const owners = [_]Owner{
         .{ .class = .edge_persistent, .device_id = .fromRandom(@splat(1)), .vdisk_id = .zero },
         .{
@@ -150,7 +144,7 @@ test "layers are found by owner, locked while open, and dropped for one device a
     };
     var open: [owners.len]WriteLayer = undefined;
     for (owners, &open, 0..) |owner, *layer, index| {
-        var dir: files_module.Name = undefined;
+        var dir: Files.Name = undefined;
         layer.* = try .create(testing.allocator, files, dirOf(nameOf(owner), &dir), .{
             .layer_id = .fromBytes(@splat(@intCast(index + 1))),
             .binding = .{
@@ -173,8 +167,8 @@ test "layers are found by owner, locked while open, and dropped for one device a
         (try privateAbove(files, .fromBytes(@splat(9)))).?.eql(.fromRandom(@splat(2))),
     );
     // A layer with a damaged head is found by its name.
-    var dir: files_module.Name = undefined;
-    var name: files_module.Name = undefined;
+    var dir: Files.Name = undefined;
+    var name: Files.Name = undefined;
     const path = try std.mem.print(&name, "{s}/head", .{dirOf(nameOf(owners[3]), &dir)});
     const head = try files.open(path, .write);
     try files.write(head, "x", 0);

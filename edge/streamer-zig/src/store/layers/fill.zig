@@ -10,50 +10,50 @@ const sample_interval_us = 10 * std.time.us_per_s;
 /// The fill rate is measured over five minutes of samples.
 const samples_max = 30;
 
-pub const LayerFill = struct {
-    samples: [samples_max]Sample = undefined,
-    count: u8 = 0,
-    next: u8 = 0,
-    reached: [marks.len]bool = @splat(false),
+pub const LayerFill = @This();
 
-    const Sample = struct { at_us: u64, used_bytes: u64 };
+samples: [samples_max]Sample = undefined,
+count: u8 = 0,
+next: u8 = 0,
+reached: [marks.len]bool = @splat(false),
 
-    /// Records the bytes in use; returns the highest mark newly reached, if any.
-    pub fn note(fill: *LayerFill, now_us: u64, used_bytes: u64, limit_bytes: u64) ?u8 {
-        const last = (fill.next + samples_max - 1) % samples_max;
-        if (fill.count == 0 or now_us -| fill.samples[last].at_us >= sample_interval_us) {
-            fill.samples[fill.next] = .{ .at_us = now_us, .used_bytes = used_bytes };
-            fill.next = (fill.next + 1) % samples_max;
-            fill.count = @min(fill.count + 1, samples_max);
-        }
-        const percent = percentOf(used_bytes, limit_bytes);
-        var newest: ?u8 = null;
-        for (marks, &fill.reached) |mark, *reached| {
-            if (percent >= mark and !reached.*) newest = mark;
-            if (percent >= mark) reached.* = true;
-            if (percent + hysteresis_percent <= mark) reached.* = false;
-        }
-        return newest;
+const Sample = struct { at_us: u64, used_bytes: u64 };
+
+/// Records the bytes in use; returns the highest mark newly reached, if any.
+pub fn note(fill: *LayerFill, now_us: u64, used_bytes: u64, limit_bytes: u64) ?u8 {
+    const last = (fill.next + samples_max - 1) % samples_max;
+    if (fill.count == 0 or now_us -| fill.samples[last].at_us >= sample_interval_us) {
+        fill.samples[fill.next] = .{ .at_us = now_us, .used_bytes = used_bytes };
+        fill.next = (fill.next + 1) % samples_max;
+        fill.count = @min(fill.count + 1, samples_max);
     }
-
-    /// Seconds until the layer is full at the rate of the last minutes; null if it does not fill or
-    /// the rate is unknown.
-    pub fn secondsUntilFull(
-        fill: *const LayerFill,
-        now_us: u64,
-        used_bytes: u64,
-        limit_bytes: u64,
-    ) ?u64 {
-        if (fill.count == 0) return null;
-        if (used_bytes >= limit_bytes) return 0;
-        const first = &fill.samples[if (fill.count < samples_max) 0 else fill.next];
-        const time_us = now_us -| first.at_us;
-        const grown = used_bytes -| first.used_bytes;
-        if (time_us < sample_interval_us or grown == 0) return null;
-        const left: u128 = limit_bytes - used_bytes;
-        return @intCast(@min(left * time_us / grown / std.time.us_per_s, std.math.maxInt(u32)));
+    const percent = percentOf(used_bytes, limit_bytes);
+    var newest: ?u8 = null;
+    for (marks, &fill.reached) |mark, *reached| {
+        if (percent >= mark and !reached.*) newest = mark;
+        if (percent >= mark) reached.* = true;
+        if (percent + hysteresis_percent <= mark) reached.* = false;
     }
-};
+    return newest;
+}
+
+/// Seconds until the layer is full at the rate of the last minutes; null if it does not fill or
+/// the rate is unknown.
+pub fn secondsUntilFull(
+    fill: *const LayerFill,
+    now_us: u64,
+    used_bytes: u64,
+    limit_bytes: u64,
+) ?u64 {
+    if (fill.count == 0) return null;
+    if (used_bytes >= limit_bytes) return 0;
+    const first = &fill.samples[if (fill.count < samples_max) 0 else fill.next];
+    const time_us = now_us -| first.at_us;
+    const grown = used_bytes -| first.used_bytes;
+    if (time_us < sample_interval_us or grown == 0) return null;
+    const left: u128 = limit_bytes - used_bytes;
+    return @intCast(@min(left * time_us / grown / std.time.us_per_s, std.math.maxInt(u32)));
+}
 
 /// Returns 100 only when no space is left.
 pub fn percentOf(used_bytes: u64, limit_bytes: u64) u8 {
@@ -65,14 +65,13 @@ const testing = std.testing;
 
 test "each mark is reported once, and again only after the fill has fallen well below it" {
     var fill: LayerFill = .{};
-    const course =
-        [_]struct {
-            u64,
-            ?u8,
-        }{ .{
-            79,
-            null,
-        }, .{ 80, 80 }, .{ 79, null }, .{ 99, 95 }, .{ 100, 100 }, .{ 69, null }, .{ 96, 95 } };
+    const course = [_]struct {
+        u64,
+        ?u8,
+    }{ .{
+        79,
+        null,
+    }, .{ 80, 80 }, .{ 79, null }, .{ 99, 95 }, .{ 100, 100 }, .{ 69, null }, .{ 96, 95 } };
     for (course, 0..) |step, at| try testing.expectEqual(step[1], fill.note(at, step[0], 100));
 }
 

@@ -6,11 +6,10 @@
 
 const std = @import("std");
 const base = @import("base");
-const files_module = @import("../files/files.zig");
+const Files = @import("../files/files.zig");
 const simulated = @import("../simulated.zig");
 const assert = std.debug.assert;
-const Files = files_module.Files;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 
 pub const LayerMap = @This();
 
@@ -138,7 +137,7 @@ pub fn takeDirty(map: *LayerMap, batch: *Batch) void {
 }
 
 /// Writes all records of a new layer.
-pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) files_module.Error!void {
+pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) Files.Error!void {
     var chunk: [64 * record_size]u8 = undefined;
     const count = map.dirty.capacity();
     var index: usize = 0;
@@ -152,11 +151,7 @@ pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) files_module
 
 /// Throws `Damaged` if a record is not one of this layer at this position, or if the file has
 /// another size.
-pub fn load(
-    map: *LayerMap,
-    files: Files,
-    handle: Handle,
-) (files_module.Error || error{Damaged})!void {
+pub fn load(map: *LayerMap, files: Files, handle: Handle) (Files.Error || error{Damaged})!void {
     var chunk: [64 * record_size]u8 = undefined;
     const count = map.dirty.capacity();
     if (try files.size(handle) != count * record_size) return error.Damaged;
@@ -165,16 +160,14 @@ pub fn load(
         const part: usize = @min(64, count - index);
         const bytes = chunk[0 .. part * record_size];
         if (!try files.readWhole(handle, bytes, index * record_size)) return error.Damaged;
-        for (0..part) |at| try map.readRecord(
-            index + at,
-            bytes[at * record_size ..][0..record_size],
-        );
+        for (0..part) |at|
+            try map.readRecord(index + at, bytes[at * record_size ..][0..record_size]);
         index += part;
     }
 }
 
 /// Returns whether a file holds a valid record of this layer that owns a block.
-pub fn ownsAnything(map: *LayerMap, files: Files, handle: Handle) files_module.Error!bool {
+pub fn ownsAnything(map: *LayerMap, files: Files, handle: Handle) Files.Error!bool {
     for (0..map.dirty.capacity()) |index| {
         var record: [record_size]u8 = undefined;
         if (!try files.readWhole(handle, &record, index * record_size)) return false;
@@ -198,11 +191,8 @@ fn writeRecord(map: *const LayerMap, index: usize, record: *[record_size]u8) voi
 
 fn readRecord(map: *LayerMap, index: usize, record: *const [record_size]u8) error{Damaged}!void {
     const bits = record[checksum_size..];
-    const is_whole = std.mem.readInt(
-        u64,
-        record[0..checksum_size],
-        .little,
-    ) == map.checksumOf(index, bits);
+    const is_whole =
+        std.mem.readInt(u64, record[0..checksum_size], .little) == map.checksumOf(index, bits);
     if (!is_whole and !simulated.has(.map_unchecked)) return error.Damaged;
     const first = index * record_blocks;
     for (bits, 0..) |byte, at| {
@@ -249,11 +239,8 @@ test "owned blocks are found again, run by run" {
 }
 
 test "every flipped bit of a record is found, and so is a record at another position" {
-    var map: LayerMap = try .init(
-        testing.allocator,
-        3 * record_blocks * block_size,
-        .fromBytes(@splat(9)),
-    );
+    var map: LayerMap =
+        try .init(testing.allocator, 3 * record_blocks * block_size, .fromBytes(@splat(9)));
     defer map.deinit(testing.allocator);
     map.own(17, 3);
     var record: [record_size]u8 = undefined;

@@ -11,16 +11,14 @@
 
 const std = @import("std");
 const base = @import("base");
-const files_module = @import("../files/files.zig");
+const Files = @import("../files/files.zig");
 const layer_head = @import("head.zig");
 const simulated = @import("../simulated.zig");
 const LayerMap = @import("map.zig");
-const block_source = @import("../block_source.zig");
+const BlockSource = @import("../block_source.zig");
 const assert = std.debug.assert;
 
-const BlockSource = block_source.BlockSource;
-const Files = files_module.Files;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 const Uuid = base.Uuid;
 
 pub const WriteLayer = @This();
@@ -39,7 +37,7 @@ comptime {
     assert(discard_size_max / block_size < LayerMap.record_blocks * (LayerMap.batch_records - 2));
 }
 
-pub const OpenError = files_module.Error || error{
+pub const OpenError = Files.Error || error{
     OutOfMemory,
     /// Head, map or data file differ from what was written.
     Damaged,
@@ -82,7 +80,7 @@ pub fn create(
     assert(head.binding.disk_size == below.size);
     var map: LayerMap = try .init(gpa, below.size, head.layer_id);
     errdefer map.deinit(gpa);
-    var names: [3]files_module.Name = undefined;
+    var names: [3]Files.Name = undefined;
     const data_name, const map_name = .{
         join(&names[0], dir, "data"),
         join(&names[1], dir, "map"),
@@ -154,7 +152,7 @@ pub fn open(
     ) and !simulated.has(.another_version_served))
         return error.AnotherVersion;
     if (head.binding.disk_size != binding.disk_size) return error.AnotherSize;
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const data = files.open(join(&name, dir, "data"), .write) catch |err| return lostIfMissing(err);
     errdefer files.close(data);
     if (!try files.tryLock(data, true)) return error.InUse;
@@ -163,11 +161,8 @@ pub fn open(
     if (!again.layer_id.eql(head.layer_id)) return error.InUse;
     if (try files.size(data) != dataSize(binding.disk_size)) return error.Lost;
     var trailer: [trailer_size]u8 = undefined;
-    if (!try files.readWhole(
-        data,
-        &trailer,
-        dataSize(binding.disk_size) - trailer_size,
-    )) return error.Lost;
+    if (!try files.readWhole(data, &trailer, dataSize(binding.disk_size) - trailer_size))
+        return error.Lost;
     if (!std.mem.eql(u8, &trailer, &trailerOf(head.layer_id))) return error.Lost;
     const map_file = files.open(join(&name, dir, "map"), .write) catch |err|
         return lostIfMissing(err);
@@ -202,11 +197,8 @@ pub fn close(layer: *WriteLayer, gpa: std.mem.Allocator) void {
 }
 
 /// Reads the head of the layer in `dir`, even if the layer is in use. `NotFound`: there is none.
-pub fn readHead(
-    files: Files,
-    dir: []const u8,
-) (files_module.Error || layer_head.Problem)!layer_head.Head {
-    var name: files_module.Name = undefined;
+pub fn readHead(files: Files, dir: []const u8) (Files.Error || layer_head.Problem)!layer_head.Head {
+    var name: Files.Name = undefined;
     const handle = try files.open(join(&name, dir, "head"), .read);
     defer files.close(handle);
     var bytes: [layer_head.size]u8 = undefined;
@@ -217,8 +209,8 @@ pub fn readHead(
 
 /// Removes the layer in `dir`, in any state, and the remains of an earlier removal. `InUse`: a
 /// process writes to it.
-pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse})!void {
-    var names: [2]files_module.Name = undefined;
+pub fn remove(files: Files, dir: []const u8) (Files.Error || error{InUse})!void {
+    var names: [2]Files.Name = undefined;
     if (files.open(join(&names[0], dir, "data"), .write)) |data| {
         defer files.close(data);
         if (!try files.tryLock(data, true)) return error.InUse;
@@ -228,10 +220,8 @@ pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse}
     files.rename(head, removed) catch |err| if (err != error.NotFound) return err;
     // Also where an earlier removal has renamed it.
     files.syncDir(dir) catch |err| if (err != error.NotFound) return err;
-    for ([_][]const u8{ "data", "map", "head.new" }) |part| try removeIfThere(
-        files,
-        join(&names[0], dir, part),
-    );
+    for ([_][]const u8{ "data", "map", "head.new" }) |part|
+        try removeIfThere(files, join(&names[0], dir, part));
     files.syncDir(dir) catch |err| return if (err == error.NotFound) {} else err;
     try removeIfThere(files, removed);
     try removeIfThere(files, dir);
@@ -248,7 +238,7 @@ pub fn source(layer: *WriteLayer) BlockSource {
 }
 
 /// Fills `buffer` from byte `offset`, completely or not at all; neither needs alignment.
-pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
+pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!void {
     if (layer.is_lost) return error.Lost;
     if (buffer.len > layer.below.size or
         offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
@@ -264,7 +254,7 @@ pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadErro
 
 /// Like `read`, but only from memory, and only checked blocks of the version below; returns false
 /// if a `read` is needed.
-pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!bool {
+pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!bool {
     if (layer.is_lost) return error.Lost;
     if (buffer.len > layer.below.size or
         offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
@@ -322,10 +312,8 @@ pub fn write(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void
         const block = at / block_size;
         const within: usize = @intCast(at % block_size);
         if (within == 0 and (rest.len >= block_size or layer.map.isOwned(block))) {
-            const whole = if (rest.len >= block_size)
-                rest.len - rest.len % block_size
-            else
-                rest.len;
+            const whole =
+                if (rest.len >= block_size) rest.len - rest.len % block_size else rest.len;
             try layer.put(rest[0..whole], at);
             at += whole;
             rest = rest[whole..];
@@ -373,7 +361,7 @@ pub fn beginSync(layer: *WriteLayer, batch: *Batch) bool {
 
 /// Runs on any thread, beside everything but another sync: bytes first, then the bits that stand
 /// for them.
-pub fn runSync(layer: *const WriteLayer, batch: *const Batch) files_module.Error!void {
+pub fn runSync(layer: *const WriteLayer, batch: *const Batch) Files.Error!void {
     if (!simulated.has(.map_before_bytes)) try layer.files.sync(layer.data);
     defer if (simulated.has(.map_before_bytes)) layer.files.sync(layer.data) catch {};
     if (batch.count == 0) return;
@@ -384,7 +372,7 @@ pub fn runSync(layer: *const WriteLayer, batch: *const Batch) files_module.Error
 }
 
 /// A failed sync leaves the state of the disk unknown: the layer is lost.
-pub fn endSync(layer: *WriteLayer, result: files_module.Error!void) error{Lost}!void {
+pub fn endSync(layer: *WriteLayer, result: Files.Error!void) error{Lost}!void {
     result catch {
         layer.is_lost = true;
     };
@@ -424,7 +412,7 @@ fn checkRoom(layer: *WriteLayer, size: u64, offset: u64) WriteError!void {
     if (wanted > 0 and used + wanted > layer.head.limit_bytes) return error.Full;
 }
 
-fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
+fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!void {
     const is_whole = layer.files.readWhole(layer.data, buffer, offset) catch
         return error.ReadFailed;
     if (is_whole) return;
@@ -469,14 +457,14 @@ fn own(layer: *WriteLayer, offset: u64, size: u64) void {
         null) layer.map.ownInMemory(first, count) else layer.map.own(first, count);
 }
 
-fn failed(layer: *WriteLayer, err: files_module.Error) WriteError {
+fn failed(layer: *WriteLayer, err: Files.Error) WriteError {
     if (err == error.NoSpace) return error.NoSpace;
     layer.is_lost = true;
     return error.Lost;
 }
 
-fn writeHead(layer: *WriteLayer, dir: []const u8) files_module.Error!void {
-    var names: [2]files_module.Name = undefined;
+fn writeHead(layer: *WriteLayer, dir: []const u8) Files.Error!void {
+    var names: [2]Files.Name = undefined;
     const new, const head = .{ join(&names[0], dir, "head.new"), join(&names[1], dir, "head") };
     try removeIfThere(layer.files, new);
     const handle = try layer.files.create(new);
@@ -496,7 +484,7 @@ fn clearUnfinished(
     dir: []const u8,
     disk_size: u64,
 ) OpenError!void {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     if (files.open(join(&name, dir, "head"), .read)) |handle| {
         files.close(handle);
         return error.Exists;
@@ -515,17 +503,14 @@ fn ownsBlocks(
     dir: []const u8,
     disk_size: u64,
 ) OpenError!bool {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const data = files.open(join(&name, dir, "data"), .read) catch |err|
         return if (err == error.NotFound) false else err;
     defer files.close(data);
     const size = try files.size(data);
     var trailer: [trailer_size]u8 = undefined;
-    if (size < trailer_size or !try files.readWhole(
-        data,
-        &trailer,
-        size - trailer_size,
-    )) return false;
+    if (size < trailer_size or !try files.readWhole(data, &trailer, size - trailer_size))
+        return false;
     const layer_id: Uuid = .fromBytes(trailer[trailer_magic.len..][0..16].*);
     const handle = files.open(join(&name, dir, "map"), .read) catch |err|
         return if (err == error.NotFound) false else err;
@@ -535,11 +520,11 @@ fn ownsBlocks(
     return map.ownsAnything(files, handle);
 }
 
-fn removeIfThere(files: Files, name: []const u8) files_module.Error!void {
+fn removeIfThere(files: Files, name: []const u8) Files.Error!void {
     files.remove(name) catch |err| if (err != error.NotFound) return err;
 }
 
-fn lostIfMissing(err: files_module.Error) OpenError {
+fn lostIfMissing(err: Files.Error) OpenError {
     return if (err == error.NotFound) error.Lost else err;
 }
 
@@ -559,7 +544,7 @@ fn dataSize(disk_size: u64) u64 {
     return std.mem.alignForward(u64, disk_size, block_size) + trailer_size;
 }
 
-fn join(into: *files_module.Name, dir: []const u8, name: []const u8) []const u8 {
+fn join(into: *Files.Name, dir: []const u8, name: []const u8) []const u8 {
     // Layers have short names.
     return std.mem.print(into, "{s}/{s}", .{ dir, name }) catch unreachable;
 }
@@ -569,12 +554,12 @@ fn parentOf(dir: []const u8) []const u8 {
     return dir[0..at];
 }
 
-fn readFromContext(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!void {
+fn readFromContext(context: *anyopaque, buffer: []u8, offset: u64) BlockSource.ReadError!void {
     const layer: *WriteLayer = @ptrCast(@alignCast(context));
     return layer.read(buffer, offset);
 }
 
-fn readNowFromContext(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!bool {
+fn readNowFromContext(context: *anyopaque, buffer: []u8, offset: u64) BlockSource.ReadError!bool {
     const layer: *WriteLayer = @ptrCast(@alignCast(context));
     return layer.readNow(buffer, offset);
 }

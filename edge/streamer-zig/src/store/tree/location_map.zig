@@ -13,52 +13,52 @@ const Part = struct { once: Bits = .empty, more: Bits = .empty };
 
 pub const Use = enum { none, once, more };
 
-pub const LocationMap = struct {
-    gpa: std.mem.Allocator,
-    parts: std.AutoHashMapUnmanaged(u64, *Part) = .empty,
+pub const LocationMap = @This();
 
-    pub fn init(gpa: std.mem.Allocator) LocationMap {
-        return .{ .gpa = gpa };
-    }
+gpa: std.mem.Allocator,
+parts: std.AutoHashMapUnmanaged(u64, *Part) = .empty,
 
-    pub fn deinit(map: *LocationMap) void {
-        var values = map.parts.valueIterator();
-        while (values.next()) |part| map.gpa.destroy(part.*);
-        map.parts.deinit(map.gpa);
-        map.* = undefined;
-    }
+pub fn init(gpa: std.mem.Allocator) LocationMap {
+    return .{ .gpa = gpa };
+}
 
-    pub fn useOf(map: *const LocationMap, location: Location) Use {
-        const part = map.parts.get(keyOf(location)) orelse return .none;
-        const at = bitOf(location);
-        if (part.more.isSet(at)) return .more;
-        return if (part.once.isSet(at)) .once else .none;
-    }
+pub fn deinit(map: *LocationMap) void {
+    var values = map.parts.valueIterator();
+    while (values.next()) |part| map.gpa.destroy(part.*);
+    map.parts.deinit(map.gpa);
+    map.* = undefined;
+}
 
-    /// Adds one reference and returns the use before.
-    pub fn add(map: *LocationMap, location: Location) error{OutOfMemory}!Use {
-        const found = try map.parts.getOrPut(map.gpa, keyOf(location));
-        if (!found.found_existing) {
-            errdefer _ = map.parts.remove(keyOf(location));
-            found.value_ptr.* = try map.gpa.create(Part);
-            found.value_ptr.*.* = .{};
-        }
-        const part = found.value_ptr.*;
-        const at = bitOf(location);
-        if (!part.once.isSet(at)) {
-            part.once.set(at);
-            return .none;
-        }
-        const before: Use = if (part.more.isSet(at)) .more else .once;
-        part.more.set(at);
-        return before;
-    }
+pub fn useOf(map: *const LocationMap, location: Location) Use {
+    const part = map.parts.get(keyOf(location)) orelse return .none;
+    const at = bitOf(location);
+    if (part.more.isSet(at)) return .more;
+    return if (part.once.isSet(at)) .once else .none;
+}
 
-    /// Bytes of memory in use.
-    pub fn memorySize(map: *const LocationMap) u64 {
-        return @as(u64, map.parts.count()) * @sizeOf(Part) + map.parts.capacity() * 17;
+/// Adds one reference and returns the use before.
+pub fn add(map: *LocationMap, location: Location) error{OutOfMemory}!Use {
+    const found = try map.parts.getOrPut(map.gpa, keyOf(location));
+    if (!found.found_existing) {
+        errdefer _ = map.parts.remove(keyOf(location));
+        found.value_ptr.* = try map.gpa.create(Part);
+        found.value_ptr.*.* = .{};
     }
-};
+    const part = found.value_ptr.*;
+    const at = bitOf(location);
+    if (!part.once.isSet(at)) {
+        part.once.set(at);
+        return .none;
+    }
+    const before: Use = if (part.more.isSet(at)) .more else .once;
+    part.more.set(at);
+    return before;
+}
+
+/// Bytes of memory in use.
+pub fn memorySize(map: *const LocationMap) u64 {
+    return @as(u64, map.parts.count()) * @sizeOf(Part) + map.parts.capacity() * 17;
+}
 
 fn keyOf(location: Location) u64 {
     return @bitCast(Location{ .file = location.file, .block = location.block / part_places });

@@ -7,6 +7,7 @@
 const std = @import("std");
 const base = @import("base");
 const block = @import("../block.zig");
+const Files = @import("../files/files.zig");
 const node_module = @import("node.zig");
 const simulated = @import("../simulated.zig");
 const assert = std.debug.assert;
@@ -23,6 +24,13 @@ pub const disk_size_max: u64 = 1 << 52;
 const magic = "BFMANIF1".*;
 const format: u32 = 1;
 const signature_prefix = "bootfarm manifest 1";
+
+/// Suffix of a manifest's file in `versions/`, after the version's id.
+pub const file_suffix = ".manifest";
+
+pub fn fileName(version: Uuid, into: *Files.Name) []const u8 {
+    return std.mem.print(into, "versions/{f}" ++ file_suffix, .{version}) catch unreachable;
+}
 
 /// A kernel or an initramfs, identified by its bytes.
 pub const BootFile = struct {

@@ -4,16 +4,14 @@
 
 const std = @import("std");
 const block = @import("../block.zig");
-const file_set = @import("../files/file_set.zig");
+const FileSet = @import("../files/file_set.zig");
 const node_module = @import("node.zig");
-const node_cache = @import("node_cache.zig");
 const assert = std.debug.assert;
 
 const Entry = block.Entry;
-const FileSet = file_set.FileSet;
 const Node = node_module.Node;
 
-pub const Error = node_cache.Error;
+pub const Error = error{ Damaged, ReadFailed };
 
 /// A node or a block that is not zeros. `first` is the index of the first block of the disk below
 /// it.
@@ -31,60 +29,57 @@ const Frame = struct {
     next: u8,
 };
 
-pub const TreeWalker = struct {
-    nodes: *FileSet,
-    frames: [node_module.level_max + 1]Frame = undefined,
-    depth: u8 = 0,
-    root: ?Step,
+pub const TreeWalker = @This();
 
-    pub fn init(nodes: *FileSet, root: Entry, level: u8) TreeWalker {
-        return .{
-            .nodes = nodes,
-            .root = if (root.isZeros()) null else .{ .entry = root, .level = level, .first = 0 },
-        };
+nodes: *FileSet,
+frames: [node_module.level_max + 1]Frame = undefined,
+depth: u8 = 0,
+root: ?Step,
+
+pub fn init(nodes: *FileSet, root: Entry, level: u8) TreeWalker {
+    return .{
+        .nodes = nodes,
+        .root = if (root.isZeros()) null else .{ .entry = root, .level = level, .first = 0 },
+    };
+}
+
+/// Returns the next step, or null at the end. The entries of a node follow only if the caller
+/// enters the node.
+pub fn next(walker: *TreeWalker) ?Step {
+    if (walker.root) |step| {
+        walker.root = null;
+        return step;
     }
-
-    /// Returns the next step, or null at the end. The entries of a node follow only if the caller
-    /// enters the node.
-    pub fn next(walker: *TreeWalker) ?Step {
-        if (walker.root) |step| {
-            walker.root = null;
-            return step;
+    while (walker.depth > 0) {
+        const frame = &walker.frames[walker.depth - 1];
+        while (frame.next < node_module.fanout) {
+            const child = frame.next;
+            frame.next += 1;
+            const entry = frame.node.entry(child);
+            if (entry.isZeros()) continue;
+            if (frame.level == 0)
+                return .{ .entry = entry, .level = null, .first = frame.first + child };
+            const below = node_module.blocksBelow(frame.level - 1);
+            return .{
+                .entry = entry,
+                .level = frame.level - 1,
+                .first = frame.first + child * below,
+            };
         }
-        while (walker.depth > 0) {
-            const frame = &walker.frames[walker.depth - 1];
-            while (frame.next < node_module.fanout) {
-                const child = frame.next;
-                frame.next += 1;
-                const entry = frame.node.entry(child);
-                if (entry.isZeros()) continue;
-                if (frame.level == 0) return .{
-                    .entry = entry,
-                    .level = null,
-                    .first = frame.first + child,
-                };
-                const below = node_module.blocksBelow(frame.level - 1);
-                return .{
-                    .entry = entry,
-                    .level = frame.level - 1,
-                    .first = frame.first + child * below,
-                };
-            }
-            walker.depth -= 1;
-        }
-        return null;
+        walker.depth -= 1;
     }
+    return null;
+}
 
-    /// Descends into the node that `next` returned last.
-    pub fn enter(walker: *TreeWalker, step: *const Step) Error!void {
-        const level = step.level.?;
-        assert(walker.depth <= node_module.level_max);
-        const frame = &walker.frames[walker.depth];
-        frame.* = .{ .node = undefined, .level = level, .first = step.first, .next = 0 };
-        try load(walker.nodes, &step.entry, level, &frame.node);
-        walker.depth += 1;
-    }
-};
+/// Descends into the node that `next` returned last.
+pub fn enter(walker: *TreeWalker, step: *const Step) Error!void {
+    const level = step.level.?;
+    assert(walker.depth <= node_module.level_max);
+    const frame = &walker.frames[walker.depth];
+    frame.* = .{ .node = undefined, .level = level, .first = step.first, .next = 0 };
+    try load(walker.nodes, &step.entry, level, &frame.node);
+    walker.depth += 1;
+}
 
 /// Reads a node and checks it.
 pub fn load(nodes: *FileSet, entry: *const Entry, level: u8, into: *Node) Error!void {

@@ -3,8 +3,8 @@
 const std = @import("std");
 const linux = std.os.linux;
 const sys = @import("host").sys;
-const LocalCache = @import("local_cache.zig").LocalCache;
-const RamCache = @import("../ram_cache.zig").RamCache;
+const LocalCache = @import("local_cache.zig");
+const RamCache = @import("../ram_cache.zig");
 const testing = std.testing;
 
 const block_size = 4096;

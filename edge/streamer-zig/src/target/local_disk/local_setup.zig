@@ -7,8 +7,8 @@ const core = @import("core");
 const marked_partition = @import("wire").marked_partition;
 const say = @import("../console.zig").say;
 const marked_disk = @import("marked_disk.zig");
-const ram_cache = @import("../ram_cache.zig");
-const LocalCache = @import("local_cache.zig").LocalCache;
+const RamCache = @import("../ram_cache.zig");
+const LocalCache = @import("local_cache.zig");
 const LocalDisk = core.target.local_disk_order.LocalDisk;
 
 /// Share of the machine's memory for the map.
@@ -31,9 +31,7 @@ pub const Refusal = union(enum) {
         switch (refusal.*) {
             .disk => say(
                 "the write cache of this machine needs a partition of a local disk: sgdisk -n 0:0:+20G -c 0:{s} /dev/DISK",
-                .{
-                    marked_partition.name,
-                },
+                .{marked_partition.name},
             ),
             .no_memory => say(
                 "the write cache of this machine needs 32 bytes of memory for each 4 KiB of the local disk",
@@ -46,7 +44,7 @@ pub const Refusal = union(enum) {
 pub const OpenResult = union(enum) { cache: LocalCache, refusal: Refusal };
 
 /// The partition stays open as long as a process has it.
-pub fn make(order: LocalDisk, ram: *const ram_cache.RamCache) OpenResult {
+pub fn make(order: LocalDisk, ram: *const RamCache) OpenResult {
     const opened = switch (marked_disk.open()) {
         .opened => |opened| opened,
         .obstacle => |obstacle| return .{ .refusal = .{ .disk = obstacle } },
@@ -55,12 +53,11 @@ pub fn make(order: LocalDisk, ram: *const ram_cache.RamCache) OpenResult {
         .fd = opened.fd,
         .size = opened.size,
         .limit = order.limit_bytes,
-        .memory_max = ram_cache.memoryBytes() / memory_part,
+        .memory_max = RamCache.memoryBytes() / memory_part,
         .ram = ram,
     }) catch return .{ .refusal = .no_memory };
-    say(
-        "writes that do not fit in memory go to {s}: {d} MiB",
-        .{ opened.name.slice(), cache.sizeBytes() >> 20 },
-    );
+    say("writes that do not fit in memory go to {s}: {d} MiB", .{
+        opened.name.slice(), cache.sizeBytes() >> 20,
+    });
     return .{ .cache = cache };
 }

@@ -89,19 +89,16 @@ pub const OpenFailure = union(enum) {
             .none_of => |disks| if (disks == 0)
                 try writer.writeAll("no local disk was found, or no driver for it")
             else
-                try writer.print(
-                    "no partition of {d} local disks is named {s}",
-                    .{ disks, wanted },
-                ),
-            .too_small => |*name| try writer.print(
-                "{s} has less than {d} MiB",
-                .{ name.slice(), size_min >> 20 },
-            ),
+                try writer.print("no partition of {d} local disks is named {s}", .{
+                    disks, wanted,
+                }),
+            .too_small => |*name| try writer.print("{s} has less than {d} MiB", .{
+                name.slice(), size_min >> 20,
+            }),
             .in_use => |*name| try writer.print("{s} is in use by something else", .{name.slice()}),
-            .unusable => |*known| try writer.print(
-                "{s} cannot be written (error {d})",
-                .{ known.name.slice(), known.errno },
-            ),
+            .unusable => |*known| try writer.print("{s} cannot be written (error {d})", .{
+                known.name.slice(), known.errno,
+            }),
         }
     }
 };
@@ -150,9 +147,8 @@ fn openCandidate(places: Folders, candidate: *const Candidate) Result {
         },
     }
     const fd: i32 = @intCast(rc);
-    if (sizeOfDevice(fd) == candidate.size) return .{
-        .opened = .{ .fd = fd, .size = candidate.size, .name = name },
-    };
+    if (sizeOfDevice(fd) == candidate.size)
+        return .{ .opened = .{ .fd = fd, .size = candidate.size, .name = name } };
     sys.close(fd);
     return .{ .obstacle = .{ .unusable = .{ .name = name, .errno = @backingInt(linux.E.NXIO) } } };
 }
@@ -213,9 +209,8 @@ fn readTable(
     geometry: marked_partition.Geometry,
 ) ?marked_partition.Found {
     const flags: linux.O = .{ .NONBLOCK = true, .CLOEXEC = true };
-    const fd: i32 = @intCast(sys.check(
-        linux.openat(places.dev, &disk.buffer, flags, 0),
-    ) catch return null);
+    const fd: i32 =
+        @intCast(sys.check(linux.openat(places.dev, &disk.buffer, flags, 0)) catch return null);
     defer sys.close(fd);
     var buffer: [marked_partition.header_size_max]u8 = undefined;
     const sector = buffer[0..geometry.sector_size];
@@ -405,9 +400,7 @@ test "each reason fits the length of a boot's text" {
     const name = Name.of(&@as([20]u8, @splat('n'))).?;
     for ([_]OpenFailure{
         .{ .none_of = 0 },
-        .{
-            .none_of = names_max,
-        },
+        .{ .none_of = names_max },
         .{ .too_small = name },
         .{ .in_use = name },
         .{ .unusable = .{ .name = name, .errno = 13 } },

@@ -4,7 +4,7 @@
 //! without UEFI leaves that at 0: then nothing relates the two clocks.
 
 const std = @import("std");
-const StepList = @import("step_list.zig").StepList;
+const StepList = @import("step_list.zig");
 
 /// ns since power-on, as in the table and in /sys/firmware/acpi/fpdt/boot.
 pub const BootTimes = struct {

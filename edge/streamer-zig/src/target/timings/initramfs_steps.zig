@@ -3,8 +3,7 @@
 //! `network 2.31`.
 
 const std = @import("std");
-const step_list = @import("step_list.zig");
-const StepList = step_list.StepList;
+const StepList = @import("step_list.zig");
 
 /// The stage that ends when init.sh starts.
 const kernel_stage = "kernel";
@@ -59,12 +58,12 @@ test "instants become consecutive steps from the kernel's start" {
         2_310_000,
         addSteps(&list, "kernel 0.82\ndrivers 1.30\nnetwork 2.31\n"),
     );
-    const expected = [_]step_list.Step{
+    const expected = [_]StepList.Step{
         .init(.kernel, "kernel", 0, 820_000),
         .init(.initramfs, "drivers", 820_000, 480_000),
         .init(.initramfs, "network", 1_300_000, 1_010_000),
     };
-    try testing.expectEqualSlices(step_list.Step, &expected, list.slice());
+    try testing.expectEqualSlices(StepList.Step, &expected, list.slice());
 }
 
 test "lines that were cut or go back in time are skipped" {

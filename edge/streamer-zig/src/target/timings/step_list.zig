@@ -38,59 +38,58 @@ pub const Step = struct {
     }
 };
 
-pub const StepList = struct {
-    steps: [steps_max]Step = undefined,
-    count: u8 = 0,
+pub const StepList = @This();
 
-    /// One line for each step: group, µs of start, µs of duration, name.
-    pub const text_size_max = steps_max * ("initramfs".len + 1 + 20 + 1 + 20 + 1 + name_size_max +
-        1);
+steps: [steps_max]Step = undefined,
+count: u8 = 0,
 
-    /// Steps that do not fit are dropped: the most important ones are added first.
-    pub fn add(list: *StepList, step: Step) void {
-        if (list.count == steps_max) return;
-        list.steps[list.count] = step;
-        list.count += 1;
+/// One line for each step: group, µs of start, µs of duration, name.
+pub const text_size_max = steps_max * ("initramfs".len + 1 + 20 + 1 + 20 + 1 + name_size_max + 1);
+
+/// Steps that do not fit are dropped: the most important ones are added first.
+pub fn add(list: *StepList, step: Step) void {
+    if (list.count == steps_max) return;
+    list.steps[list.count] = step;
+    list.count += 1;
+}
+
+pub fn slice(list: *const StepList) []const Step {
+    return list.steps[0..list.count];
+}
+
+/// Sorts by start; equal starts keep their order.
+pub fn sort(list: *StepList) void {
+    std.sort.insertion(Step, list.steps[0..list.count], {}, Step.isBefore);
+}
+
+pub fn write(list: *const StepList, buffer: *[text_size_max]u8) []const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    for (list.slice()) |*step| writer.print("{t} {d} {d} {s}\n", .{
+        step.group, step.start_us, step.duration_us, step.name(),
+    }) catch unreachable; // There is room for the longest of all.
+    return writer.buffered();
+}
+
+/// Parses lines of `write`; any other line is an error, since only this program writes them.
+pub fn parse(text: []const u8) error{Malformed}!StepList {
+    var list: StepList = .{};
+    var lines = std.mem.tokenizeScalar(u8, text, '\n');
+    while (lines.next()) |line| {
+        if (list.count == steps_max) return error.Malformed;
+        var words = std.mem.splitScalar(u8, line, ' ');
+        const group = std.meta.stringToEnum(Group, words.first()) orelse return error.Malformed;
+        const start_us = try number(i64, words.next());
+        const duration_us = try number(u64, words.next());
+        const name = words.rest();
+        if (name.len == 0 or name.len > name_size_max) return error.Malformed;
+        list.add(.init(group, name, start_us, duration_us));
     }
+    return list;
+}
 
-    pub fn slice(list: *const StepList) []const Step {
-        return list.steps[0..list.count];
-    }
-
-    /// Sorts by start; equal starts keep their order.
-    pub fn sort(list: *StepList) void {
-        std.sort.insertion(Step, list.steps[0..list.count], {}, Step.isBefore);
-    }
-
-    pub fn write(list: *const StepList, buffer: *[text_size_max]u8) []const u8 {
-        var writer: std.Io.Writer = .fixed(buffer);
-        for (list.slice()) |*step| writer.print("{t} {d} {d} {s}\n", .{
-            step.group, step.start_us, step.duration_us, step.name(),
-        }) catch unreachable; // There is room for the longest of all.
-        return writer.buffered();
-    }
-
-    /// Parses lines of `write`; any other line is an error, since only this program writes them.
-    pub fn parse(text: []const u8) error{Malformed}!StepList {
-        var list: StepList = .{};
-        var lines = std.mem.tokenizeScalar(u8, text, '\n');
-        while (lines.next()) |line| {
-            if (list.count == steps_max) return error.Malformed;
-            var words = std.mem.splitScalar(u8, line, ' ');
-            const group = std.meta.stringToEnum(Group, words.first()) orelse return error.Malformed;
-            const start_us = try number(i64, words.next());
-            const duration_us = try number(u64, words.next());
-            const name = words.rest();
-            if (name.len == 0 or name.len > name_size_max) return error.Malformed;
-            list.add(.init(group, name, start_us, duration_us));
-        }
-        return list;
-    }
-
-    fn number(comptime T: type, word: ?[]const u8) error{Malformed}!T {
-        return std.fmt.parseInt(T, word orelse return error.Malformed, 10) catch error.Malformed;
-    }
-};
+fn number(comptime T: type, word: ?[]const u8) error{Malformed}!T {
+    return std.fmt.parseInt(T, word orelse return error.Malformed, 10) catch error.Malformed;
+}
 
 const testing = std.testing;
 const base = @import("base");
@@ -114,9 +113,8 @@ test "steps survive a round trip through text" {
 test "the longest list fits as text, and nothing is added to a full one" {
     var list: StepList = .{};
     const name: [name_size_max]u8 = @splat('n');
-    for (0..steps_max + 3) |_| list.add(
-        .init(.initramfs, &name, std.math.minInt(i64), std.math.maxInt(u64)),
-    );
+    for (0..steps_max + 3) |_|
+        list.add(.init(.initramfs, &name, std.math.minInt(i64), std.math.maxInt(u64)));
     try testing.expectEqual(steps_max, list.count);
     var buffer: [StepList.text_size_max]u8 = undefined;
     const parsed: StepList = try .parse(list.write(&buffer));

@@ -3,9 +3,8 @@
 //! CLOCK_MONOTONIC; 0 means never.
 
 const std = @import("std");
-const step_list = @import("step_list.zig");
-const StepList = step_list.StepList;
-const Step = step_list.Step;
+const StepList = @import("step_list.zig");
+const Step = StepList.Step;
 
 /// Properties of systemd itself.
 pub const manager_properties =
@@ -87,21 +86,12 @@ pub const SlowestUnits = struct {
             }
             const key, const value = std.mem.cutScalar(u8, line, '=') orelse continue;
             if (std.mem.eql(u8, key, "Id")) unit.id = value;
-            if (std.mem.eql(
-                u8,
-                key,
-                "InactiveExitTimestampMonotonic",
-            )) unit.begin_us = parseInstant(value);
-            if (std.mem.eql(
-                u8,
-                key,
-                "ActiveEnterTimestampMonotonic",
-            )) unit.active_us = parseInstant(value);
-            if (std.mem.eql(
-                u8,
-                key,
-                "InactiveEnterTimestampMonotonic",
-            )) unit.ended_us = parseInstant(value);
+            if (std.mem.eql(u8, key, "InactiveExitTimestampMonotonic"))
+                unit.begin_us = parseInstant(value);
+            if (std.mem.eql(u8, key, "ActiveEnterTimestampMonotonic"))
+                unit.active_us = parseInstant(value);
+            if (std.mem.eql(u8, key, "InactiveEnterTimestampMonotonic"))
+                unit.ended_us = parseInstant(value);
         }
         slowest.take(unit, finish_us);
         return slowest;

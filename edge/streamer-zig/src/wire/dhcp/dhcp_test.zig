@@ -268,10 +268,7 @@ test "an answer too long for one field uses the others, and the relay agent's op
 test "an answer may be as long as its client accepts, at least 548 bytes and at most 1472" {
     const cases = [_]struct { ?u16, usize }{
         .{ null, 548 },
-        .{
-            0,
-            548,
-        },
+        .{ 0, 548 },
         .{ 576, 548 },
         .{ 1000, 972 },
         .{ 1472, 1444 },

@@ -279,10 +279,8 @@ pub const Parsed = struct { options: Options, file_overloaded: bool, sname_overl
 /// Parses the options, including those in `file` and `sname` if option 52 says so.
 pub fn parse(fields: Fields, scratch: *Scratch) ParseError!Parsed {
     assert(fields.options.len + fields.file.len + fields.sname.len <= scratch_size);
-    var reader: Reader = .{
-        .regions = .{ .slices = .{ fields.options, &.{}, &.{} } },
-        .scratch = .init(scratch),
-    };
+    var reader: Reader =
+        .{ .regions = .{ .slices = .{ fields.options, &.{}, &.{} } }, .scratch = .init(scratch) };
     try reader.scan();
     const overload = try reader.int(u8, .overload) orelse 0;
     if (overload > 3) return error.BadOption;

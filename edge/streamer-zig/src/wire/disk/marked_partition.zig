@@ -238,16 +238,12 @@ test "an invalid table, or one with a wrong checksum, has no partition of ours" 
     // Changes of the header, each with a corrected checksum: size, own sector, last usable sector,
     // entries' position, count, size.
     const changes = [_]struct { usize, u64, usize }{
-        .{ 12, 91, 4 },      .{ 12, 513, 4 },                  .{ 24, 2, 8 },
-        .{
-            48,
-            (100 << 20) / 512,
-            8,
-        },
-        .{ 40, 33, 8 },      .{ 72, 1, 8 },                    .{ 72, 3, 8 },
-        .{ 80, 0, 4 },       .{ 72, std.math.maxInt(u64), 8 }, .{ 80, 129, 4 },
-        .{ 84, 127, 4 },     .{ 84, 129, 4 },                  .{ 80, std.math.maxInt(u32), 4 },
-        .{ 84, 1 << 31, 4 }, .{ 84, 0, 4 },                    .{ 0, 0, 8 },
+        .{ 12, 91, 4 },                   .{ 12, 513, 4 },     .{ 24, 2, 8 },
+        .{ 48, (100 << 20) / 512, 8 },    .{ 40, 33, 8 },      .{ 72, 1, 8 },
+        .{ 72, 3, 8 },                    .{ 80, 0, 4 },       .{ 72, std.math.maxInt(u64), 8 },
+        .{ 80, 129, 4 },                  .{ 84, 127, 4 },     .{ 84, 129, 4 },
+        .{ 80, std.math.maxInt(u32), 4 }, .{ 84, 1 << 31, 4 }, .{ 84, 0, 4 },
+        .{ 0, 0, 8 },
     };
     for (changes) |change| {
         var table = good;

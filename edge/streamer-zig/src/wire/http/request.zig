@@ -179,10 +179,7 @@ fn parseLine(line: []const u8) Error!Request {
         .get
     else if (std.mem.eql(u8, method_text, "HEAD"))
         .head
-    else if (std.mem.eql(u8, method_text, "POST"))
-        .post
-    else
-        return error.MethodNotAllowed;
+    else if (std.mem.eql(u8, method_text, "POST")) .post else return error.MethodNotAllowed;
     for (target) |byte| if (!std.ascii.isGraphical(byte)) return error.Malformed;
     return .{
         .method = method,
@@ -249,8 +246,7 @@ fn expectProblem(problem: Problem, text: []const u8) !void {
 }
 
 test "requests of iPXE and of HTTP boot firmware are parsed" {
-    const text =
-        "GET /b/0123456789abcdef/disk HTTP/1.1\r\nConnection: keep-alive\r\n" ++
+    const text = "GET /b/0123456789abcdef/disk HTTP/1.1\r\nConnection: keep-alive\r\n" ++
         "User-Agent: iPXE/1.21\r\nHost: 10.0.0.1:6980\r\nRange: bytes=512-1023\r\n\r\nGET ";
     const request = parse(text).request;
     try testing.expectEqual(.get, request.method);

@@ -34,8 +34,7 @@ pub const InitramfsMark = struct {
     /// Writes the entry's content into `buffer`.
     pub fn write(mark: *const InitramfsMark, buffer: *[content_size_max]u8) []const u8 {
         return std.mem.print(buffer, first_line ++ "\nrelease {s}\narchitecture {t}\n", .{
-            mark.release.slice(),
-            mark.architecture,
+            mark.release.slice(), mark.architecture,
         }) catch unreachable;
     }
 };
@@ -96,10 +95,8 @@ test "a written mark is read back" {
     const found = read(testEntry(mark.write(&content), &head)).?;
     try testing.expectEqualStrings("6.1.0-53-amd64", found.release.slice());
     try testing.expectEqual(Architecture.x86_64, found.architecture);
-    const long: InitramfsMark = .{
-        .release = .init(&@as([64]u8, @splat('6'))),
-        .architecture = .aarch64,
-    };
+    const long: InitramfsMark =
+        .{ .release = .init(&@as([64]u8, @splat('6'))), .architecture = .aarch64 };
     try testing.expectEqual(64, read(testEntry(long.write(&content), &head)).?.release.size);
 }
 

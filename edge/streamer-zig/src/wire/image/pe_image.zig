@@ -131,12 +131,7 @@ fn int(comptime T: type, bytes: []const u8, offset: u64) error{CutShort}!T {
 }
 
 /// A UEFI program of one section `.sbat` with `text`, and a certificate table of `certificates`.
-pub fn testImage(
-    buffer: []u8,
-    machine: u16,
-    text: []const u8,
-    certificates: []const u8,
-) []u8 {
+pub fn testImage(buffer: []u8, machine: u16, text: []const u8, certificates: []const u8) []u8 {
     const optional_size = directories_at + 5 * 8;
     const sections_first = 0x40 + 4 + coff_size + optional_size;
     const text_first = sections_first + PeImage.section_size;

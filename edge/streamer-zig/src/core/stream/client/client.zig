@@ -17,7 +17,6 @@ const hello_steps = @import("hello.zig");
 const PathMtu = @import("../congestion/path_mtu.zig");
 const reads_under_way = @import("reads.zig");
 const sends = @import("sends.zig");
-const stream_seal = @import("../seal.zig");
 const Failover = @import("failover.zig");
 const RttEstimator = @import("../congestion/rtt.zig");
 const PendingRead = @import("pending_read.zig");
@@ -136,6 +135,8 @@ pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
         client.failover.settle(session.welcomed_at_us, session.failover);
     }
     hello_steps.greetOwn(client, now_us, if (identity.session == null) .token else .resumption);
+    assert(client.state == .greeting);
+    assert(client.reads_count == 0);
 }
 
 /// Requests `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`.
@@ -172,6 +173,8 @@ pub fn submitOf(
         .whole = buffer,
         .whole_id = request_id,
     };
+    assert(client.reads_count <= client.options.reads_max);
+    assert(client.slots_used > 0);
 }
 
 /// Somebody now waits for the read-ahead with this tag.
@@ -217,6 +220,7 @@ pub fn submitDiscard(client: *StreamClient, tag: u64, offset: u64, length: u32) 
 /// Ends when everything submitted before has ended and is as durable as the write cache's class
 /// promises.
 pub fn submitFlush(client: *StreamClient, tag: u64) error{Full}!void {
+    assert(client.state != .idle);
     return client.writes.submit(.{ .kind = .flush, .tag = tag });
 }
 
@@ -231,6 +235,7 @@ pub fn reportReady(
     uptime_us: u64,
     words: step.ReadyWords,
 ) void {
+    assert(client.state != .idle);
     client.onWaiting(now_us);
     client.times.is_over = true;
     client.ready = .{
@@ -249,6 +254,7 @@ pub fn reportReady(
 /// the caller changes them. The client has no report timer: its caller reports at least every 5 s,
 /// since that is also how orders reach it (events `order`, `report_acknowledged`).
 pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
+    assert(client.state != .idle);
     client.report_state.set(now_us, said, &client.times);
     client.sendReport(now_us);
 }
@@ -317,6 +323,7 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
 
 /// A packet smaller than reads request may have arrived.
 fn onPacketSize(client: *StreamClient, now_us: u64, packet: []const u8) void {
+    assert(client.state == .established);
     if (packet.len < client.path.size and client.path.onSmall(now_us)) client.restart();
 }
 
@@ -327,6 +334,7 @@ fn receiveNoSession(client: *StreamClient, now_us: u64, packet: []const u8) bool
     const parsed = wire.parse(packet) catch return false;
     if (!client.protection.hasSent(parsed.session_id)) return false;
     hello_steps.greetOwn(client, now_us, .resumption);
+    assert(client.state == .greeting);
     return true;
 }
 
@@ -351,6 +359,8 @@ pub fn transmit(
             break :blk client.protection.seal(out, clear.len);
         },
     };
+    assert(packet.len > 0);
+    assert(packet.len <= out.len);
     client.statistics.packets_out += 1;
     client.statistics.bytes_out += packet.len;
     return packet;
@@ -383,6 +393,7 @@ pub fn nextEvent(client: *StreamClient) ?Event {
         return .{ .write_ended = .{ .tag = ended.tag, .code = ended.code } };
     for (client.readsKept()) |*read| switch (read.state) {
         .done => {
+            assert(client.reads_count > 0);
             reads_under_way.releaseSlot(client, read);
             client.reads_count -= 1;
             return .{ .read_done = .{ .tag = read.tag, .buffer = read.whole } };
@@ -443,13 +454,18 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
 /// Requests everything missing again, in fragments of the current size and from a fresh window: the
 /// path may be another one.
 pub fn restart(client: *StreamClient) void {
+    assert(client.state == .established);
+    assert(client.session != null);
     const fragment_size = client.fragmentSize();
     client.window = .init(
         .{ .fragment_size = fragment_size, .bytes_max = client.session.?.outstanding_bytes_max },
     );
     for (client.readsKept()) |*read| {
         if (read.state != .in_flight) continue;
+        const is_unanswered = read.received_count == 0;
         read.restart(fragment_size, client.takeRequestId(), client.rtt.rto_us);
+        if (read.state == .queued and is_unanswered and read.kind != .profile)
+            client.statistics.renamed_requests += 1;
         if (read.state == .in_flight)
             read.send_record = client.window.onSentBefore(read.missingBytes());
     }

@@ -76,6 +76,7 @@ pub fn settle(failover: *Failover, now_us: u64, known: ?wire.ticket.Failover) vo
         .known = known,
         .known_at_us = now_us,
     };
+    assert(failover.isAtOwn());
 }
 
 /// A packet of the session has arrived.
@@ -98,6 +99,7 @@ fn silenceLimit(timeout_us: u64) u64 {
 pub fn takeProbe(failover: *Failover, now_us: u64, heard_at_us: u64, timeout_us: u64) bool {
     const due_at_us = failover.dueAt(heard_at_us, timeout_us) orelse return false;
     if (now_us < due_at_us or failover.probes == probes_max) return false;
+    assert(failover.probes < probes_max);
     failover.probes += 1;
     failover.probe_at_us = now_us + silenceLimit(timeout_us) / probes_max;
     return true;
@@ -124,6 +126,7 @@ pub fn beginAtOwn(failover: *Failover, now_us: u64) void {
     failover.turn_ends_us = now_us + turn_us_first;
     failover.is_own_edge_first = true;
     failover.probes = 0;
+    assert(failover.isAtOwn());
 }
 
 /// The own edge is gone: the first of the others is next.
@@ -156,15 +159,19 @@ pub fn turn(failover: *Failover, now_us: u64) void {
     // The own edge may have just restarted.
     failover.turn_ends_us =
         now_us + if (failover.isAtOwn()) failover.turn_us else failover.turn_us / silent_part;
+    assert(failover.index <= list.len);
+    assert(failover.turn_us <= turn_us_max);
 }
 
 /// The current edge is alive and has sent COOKIE: it gets its whole turn.
 pub fn onAlive(failover: *Failover) void {
+    assert(failover.turn_us <= turn_us_max);
     failover.turn_ends_us = @max(failover.turn_ends_us, failover.turn_began_us + failover.turn_us);
 }
 
 /// The current edge refuses this boot, or is not there.
 pub fn refuse(failover: *Failover, now_us: u64, code: ?wire.RefuseCode) void {
+    assert(failover.turn_us > 0);
     if (code) |known| failover.refused = known;
     if (code == .cache_elsewhere) {
         failover.beginAtOwn(now_us);

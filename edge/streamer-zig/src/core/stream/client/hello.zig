@@ -9,21 +9,26 @@ const step = @import("step.zig");
 const stream_seal = @import("../seal.zig");
 const StreamClient = @import("client.zig");
 const HmacSha256 = base.HmacSha256;
+const assert = std.debug.assert;
 
 /// Starts a HELLO at the edge of the session, or of the first one wanted.
 pub fn greetOwn(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
     client.failover.beginAtOwn(now_us);
     greet(client, now_us, kind);
+    assert(client.state == .greeting);
 }
 
 /// The session's edge is gone: contacts another one with the ticket.
 pub fn failOver(client: *StreamClient, now_us: u64) void {
+    assert(client.session != null);
     client.failover.leave(now_us);
     greetCurrent(client, now_us);
+    assert(client.state == .greeting);
 }
 
 /// Gives the next edge its turn if the current one does not answer.
 pub fn checkTurn(client: *StreamClient, now_us: u64) void {
+    assert(client.state == .greeting);
     // No other edge knows about the first session.
     if (client.session == null) return;
     const ends_at_us = client.failover.turnEndsAt() orelse return;
@@ -33,6 +38,7 @@ pub fn checkTurn(client: *StreamClient, now_us: u64) void {
 }
 
 fn greetCurrent(client: *StreamClient, now_us: u64) void {
+    assert(client.session != null);
     greet(client, now_us, if (client.failover.isAtOwn()) .resumption else .ticket);
 }
 
@@ -64,6 +70,7 @@ fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
         .hello = hello,
         .due_at_us = now_us,
     };
+    assert(client.greeting.sent_count == 0);
 }
 
 fn derive(client: *const StreamClient, what: []const u8, serial: u64) [32]u8 {
@@ -83,6 +90,7 @@ fn secretOf(client: *const StreamClient, kind: wire.HelloKind) []const u8 {
 }
 
 pub fn transmit(client: *StreamClient, now_us: u64, out: []u8) ?[]const u8 {
+    assert(client.state == .greeting);
     const greeting = &client.greeting;
     if (now_us < greeting.due_at_us) return null;
     greeting.due_at_us = now_us + greeting.timeout_us;
@@ -98,6 +106,7 @@ pub fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bo
     if (!std.mem.eql(u8, &cookie.client_nonce, &client.greeting.nonce)) return false;
     // A second copy of the same cookie must not cause a second HELLO.
     if (std.mem.eql(u8, &cookie.cookie, &client.greeting.cookie)) return true;
+    assert(client.failover.turn_us > 0);
     sampleRtt(client, now_us);
     client.failover.onAlive();
     client.greeting.cookie = cookie.cookie;
@@ -116,6 +125,7 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
         if (client.failover.isAtOwn()) greetCurrent(client, now_us);
         return true;
     }
+    assert(client.failover.isAtOwn());
     if (refusal.code == .busy) {
         client.greeting.due_at_us = now_us + RttEstimator.rto_us_max;
         return true;
@@ -154,6 +164,7 @@ pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bo
     const clear = protection.open(packet, wire.welcome_size_known, &client.opened) orelse
         return false;
     const parsed = wire.parse(clear) catch return false;
+    assert(client.state == .greeting);
     return establish(client, now_us, .{
         .id = parsed.session_id,
         .welcome = parsed.body.welcome,
@@ -173,6 +184,7 @@ fn isOffered(offered: wire.Ciphers, cipher: wire.Cipher) bool {
 /// A packet of the same HELLO: the session is open, and this one proves that its size passes the
 /// path.
 fn receiveSizeProof(client: *StreamClient, packet: []const u8) bool {
+    assert(client.state == .established);
     if (client.session.?.cipher == .clear) return true;
     if (client.protection.open(packet, wire.welcome_size_known, &client.opened) == null)
         return false;
@@ -241,6 +253,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
         client.statistics.resumptions += 1;
         if (moved) client.statistics.failovers += 1;
     }
+    assert(session.outstanding_bytes_max <= client.options.outstanding_bytes_max);
     client.failover.settle(now_us, welcome.failover);
     client.session = session;
     client.protection = opened.protection.*;
@@ -269,9 +282,8 @@ fn losesWrites(
     if (before.write_cache == now.write_cache and before.write_cache_id == now.write_cache_id)
         return false;
     // The lost write cache contained nothing of this device.
-    const is_unused =
-        before.write_cache == .device_ram_overflow and now.write_cache == .device_ram_overflow and
-        !client.writes.is_started;
+    const is_unused = before.write_cache == .device_ram_overflow and
+        now.write_cache == .device_ram_overflow and !client.writes.is_started;
     return !is_unused;
 }
 

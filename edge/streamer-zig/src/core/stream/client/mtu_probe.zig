@@ -10,6 +10,7 @@ const MtuProbe = @This();
 /// Interval from an unanswered probe to the next; doubled each time.
 const wait_us_first = 20 * std.time.us_per_ms;
 const wait_us_max = std.time.us_per_s;
+const assert = std.debug.assert;
 /// Time that the edge gets to answer a write, counted from the probe that it answered: twice that
 /// probe's round trip, and at least this. Doubled each time, since a full switch drops large
 /// packets for a while and lets small ones pass.
@@ -28,6 +29,7 @@ pub fn schedule(probe: *MtuProbe, now_us: u64) void {
     if (probe.due_at_us != null) return;
     probe.due_at_us =
         if (probe.request_id == null) now_us else @max(now_us, probe.sent_at_us + probe.wait_us);
+    assert(probe.due_at_us.? >= now_us);
 }
 
 /// No probe is wanted any more.
@@ -41,11 +43,13 @@ pub fn isDue(probe: *const MtuProbe, now_us: u64) bool {
 
 /// The probe is sent now.
 pub fn onSend(probe: *MtuProbe, now_us: u64, request_id: u32) void {
+    assert(probe.isDue(now_us));
     probe.wait_us =
         if (probe.request_id == null) wait_us_first else @min(2 * probe.wait_us, wait_us_max);
     probe.due_at_us = null;
     probe.request_id = request_id;
     probe.sent_at_us = now_us;
+    assert(probe.wait_us <= wait_us_max);
 }
 
 pub const Answer = struct { sent_at_us: u64, took_us: u64 };

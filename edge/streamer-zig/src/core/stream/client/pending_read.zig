@@ -106,6 +106,7 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     read.received.set(fragment.index);
     read.received_count += 1;
     read.received_bytes += length;
+    assert(read.received_count <= read.fragment_count);
     if (length == read.fragment_size) read.has_full_size = true;
     read.progress_at_us = now_us;
     read.noteHighest(fragment.index);
@@ -177,6 +178,7 @@ pub fn restart(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_
         read.timeout_us = timeout_us;
         return read.retransmitMissing();
     }
+    assert(request_id != read.request_id);
     read.* = .{
         .state = .queued,
         .tag = read.tag,
@@ -218,6 +220,7 @@ pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) Pending
 /// The edge could not read its store: the read is retransmitted after twice the timeout, not
 /// earlier.
 pub fn waitAfterStoreError(read: *PendingRead, now_us: u64) void {
+    assert(read.state == .in_flight);
     read.progress_at_us = now_us;
     read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
     read.retransmit = null;
@@ -227,6 +230,7 @@ pub fn waitAfterStoreError(read: *PendingRead, now_us: u64) void {
 /// Moves missing fragments from `retransmit` into `ranges`, as many as fit; returns their number.
 pub fn takeMissing(read: *PendingRead, ranges: *wire.RangeList) u16 {
     const wanted = read.retransmit.?;
+    assert(wanted.first < wanted.end);
     read.retransmit = null;
     var count: u16 = 0;
     var index = wanted.first;
@@ -247,6 +251,7 @@ pub fn takeMissing(read: *PendingRead, ranges: *wire.RangeList) u16 {
 }
 
 pub fn noteRepeat(read: *PendingRead, now_us: u64, serial: u64) void {
+    assert(read.state == .in_flight);
     read.attempt +|= 1;
     read.sent_serial = serial;
     read.progress_at_us = now_us;
@@ -276,6 +281,7 @@ fn noteHighest(read: *PendingRead, index: u16) void {
         kept.* = @max(kept.*, candidate);
         candidate = lower;
     }
+    assert(read.highest[0] > 0);
 }
 
 /// A hole with `gap_threshold` fragments beyond it is lost.
@@ -289,5 +295,6 @@ fn retransmitHoles(read: *PendingRead) void {
     read.retransmitted_below = certain;
     if (first == certain) return;
     const begin = if (read.retransmit) |pending| pending.first else first;
+    assert(begin < certain);
     read.retransmit = .{ .first = begin, .end = certain };
 }

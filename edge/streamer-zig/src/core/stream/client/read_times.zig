@@ -57,6 +57,7 @@ pub fn onDemand(times: *ReadTimes, now_us: u64) void {
     if (times.waiting == 0 and !times.is_over)
         if (times.answered_at_us) |before_us| times.current().turnaround.note(now_us -| before_us);
     times.waiting += 1;
+    assert(times.waiting > 0);
 }
 
 /// The demand made at `demanded_at_us` is answered.

@@ -1,12 +1,14 @@
 //! A device's reads in flight (packages/proto/STREAM.md, "Recovery"): which one is sent next, how
 //! each progresses, and what is retransmitted.
 
+const std = @import("std");
 const wire = @import("wire").stream;
 const PendingRead = @import("pending_read.zig");
 const RttEstimator = @import("../congestion/rtt.zig");
 const sends = @import("sends.zig");
 const StreamClient = @import("client.zig");
 const CongestionWindow = @import("../congestion/window.zig");
+const assert = std.debug.assert;
 
 /// A read is retransmitted at once when this many fragments of later requests have arrived.
 const overtaken_threshold = 3;
@@ -53,6 +55,7 @@ pub fn receiveFragment(
         .is_first = read.round_trip_us != null,
         .is_last = read.attempt == 0 and read.isComplete(),
     });
+    assert(read.received_count > 0);
     client.path.onReceived(@intCast(wire.header_size + fragment.payload.len + wire.tag_size));
     if (read.round_trip_us) |sample| {
         client.rtt.sample(sample);
@@ -73,6 +76,8 @@ pub fn receiveFragment(
 
 /// Everything has arrived: the submitted read, or one part of it, is complete.
 fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
+    assert(read.state == .in_flight);
+    assert(read.isComplete());
     client.statistics.read_bytes += read.buffer.len;
     for (client.readsKept()) |*other| if (other != read and isUnderWayOf(other, read.whole_id)) {
         releaseSlot(client, read);
@@ -112,6 +117,7 @@ pub fn receiveReadError(
     code: wire.ReadErrorCode,
 ) bool {
     const read = findAsked(client, request_id) orelse return true;
+    assert(read.state == .in_flight);
     if (code == .store_error) {
         client.statistics.store_errors += 1;
         read.waitAfterStoreError(now_us);
@@ -122,6 +128,7 @@ pub fn receiveReadError(
         if (part.state == .in_flight) client.window.onAbandoned(part.missingBytes());
         if (part != read) releaseSlot(client, part);
     };
+    assert(client.reads_count > 0);
     read.state = .failed;
     read.failure = code;
     return true;
@@ -133,6 +140,7 @@ pub fn checkTimers(client: *StreamClient, now_us: u64) void {
         if (read.state != .in_flight or read.retransmit != null) continue;
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
         read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
+        assert(read.timeout_us <= RttEstimator.rto_us_max);
         read.timed_out = true;
         client.statistics.timeouts += 1;
         if (read.sent_serial > client.timed_out_serial) {
@@ -177,6 +185,8 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         // The missing fragments may have arrived since.
         if (missing == 0) continue;
         const bytes = read.bytesOf(ranges.view());
+        assert(missing <= read.fragment_count);
+        assert(bytes <= read.buffer.len);
         client.window.onLoss(
             bytes,
             &read.send_record,
@@ -195,6 +205,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     if (wanted.read.kind == .demand) if (sends.transmitUsed(client, out)) |packet| return packet;
     const read =
         if (wanted.bytes < wanted.read.buffer.len) cut(client, now_us, wanted) else wanted.read;
+    assert(read.state == .queued);
     client.onWaiting(now_us);
     client.send_serial += 1;
     client.statistics.requests += @intFromBool(read.attempt == 0 and read.kind != .profile);
@@ -219,6 +230,7 @@ fn allowed(client: *StreamClient, now_us: u64) ?NextRead {
     const read = firstQueued(client) orelse return null;
     const whole = read.buffer.len;
     const bytes = client.window.sendableBytes(now_us, whole);
+    assert(bytes <= whole);
     return if (bytes == 0) null else inParts(client, read, bytes);
 }
 
@@ -258,6 +270,7 @@ fn mayCut(client: *const StreamClient, read: *const PendingRead) bool {
 
 /// The part becomes a read of its own; the rest waits at the same position.
 fn cut(client: *StreamClient, now_us: u64, wanted: NextRead) *PendingRead {
+    assert(wanted.read.kind != .profile);
     const part = freeSlot(client).?;
     part.* = wanted.read.cut(now_us, @intCast(wanted.bytes), client.takeRequestId());
     return part;
@@ -265,6 +278,7 @@ fn cut(client: *StreamClient, now_us: u64, wanted: NextRead) *PendingRead {
 
 /// Returns a free slot, counted as used.
 pub fn freeSlot(client: *StreamClient) ?*PendingRead {
+    assert(client.slots_used <= client.reads.len);
     for (client.readsKept()) |*read| {
         if (read.state == .free) return read;
     }
@@ -274,12 +288,14 @@ pub fn freeSlot(client: *StreamClient) ?*PendingRead {
 }
 
 pub fn releaseSlot(client: *StreamClient, read: *PendingRead) void {
+    assert(read.state != .free);
     read.state = .free;
     while (client.slots_used > 0 and client.reads[client.slots_used - 1].state == .free)
         client.slots_used -= 1;
 }
 
 fn firstToRetransmit(client: *StreamClient) ?*PendingRead {
+    assert(client.slots_used <= client.reads.len);
     var first: ?*PendingRead = null;
     for (client.readsKept()) |*read| {
         if (read.state == .in_flight and read.retransmit != null and read.isBefore(first))

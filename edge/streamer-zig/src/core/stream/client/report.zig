@@ -16,6 +16,7 @@ const whole_count_max = 4;
 const whole_us_max = 500 * std.time.us_per_ms;
 /// Bytes of steps and read times in a packet of the smallest size.
 const cut_size_max = wire.packet_size_min - wire.tag_size - wire.report_size_min;
+const assert = std.debug.assert;
 
 /// The latest report; null before the first.
 newest: ?step.Report = null,
@@ -64,6 +65,7 @@ pub fn set(
 
 /// Sends the current report under `request_id`, at once and until it is acknowledged.
 pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) void {
+    assert(state.newest != null);
     state.request_id = request_id;
     state.beginWhole();
     state.acknowledged = false;
@@ -74,6 +76,7 @@ pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) 
 /// Retransmits everything to an edge that knows nothing yet.
 pub fn retransmitAll(state: *ReportState, timeout_us: u64) void {
     if (state.newest == null) return;
+    assert(timeout_us > 0);
     state.steps_acknowledged = false;
     state.acknowledged = false;
     state.timeout_us = timeout_us;
@@ -102,6 +105,7 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
     const newest = state.newest.?;
     state.due_at_us = now_us + state.timeout_us;
     state.timeout_us = @min(state.timeout_us * 2, RttEstimator.rto_us_max);
+    assert(state.timeout_us > 0);
     const cache = newest.write_cache orelse step.WriteCache{ .used = 0, .size = 0 };
     var steps: wire.Steps = if (state.steps_acknowledged) .{} else state.steps.view();
     // An edge that knows no phases does not acknowledge them: every other transmission, and always
@@ -119,6 +123,7 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
         fits = read_times.size <= cut_size_max;
         steps = steps.firstWithin(if (fits) cut_size_max - read_times.size else cut_size_max);
     } else if (!may_pass and steps.bytes.len + read_times.size > cut_size_max) fits = false;
+    assert(steps.bytes.len <= wire.steps_size_max);
     return .{
         .uptime_us = newest.uptime_us +| (now_us -| state.said_at_us),
         .order_id = state.order_id,
@@ -132,6 +137,7 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
 pub fn acknowledge(state: *ReportState, request_id: u32, ack: wire.ReportAck) Acknowledgement {
     const is_whole = request_id == state.request_id_whole;
     if (state.acknowledged or !is_whole and request_id != state.request_id) return .late;
+    assert(state.newest != null);
     state.acknowledged = true;
     // The omitted part is in the next report.
     if (is_whole) state.steps_acknowledged = true;

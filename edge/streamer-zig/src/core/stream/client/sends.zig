@@ -1,10 +1,13 @@
 //! What a device sends besides its reads (packages/proto/STREAM.md): USED, writes, READY, REPORT
 //! and PROBE, each when due.
 
+const std = @import("std");
 const wire = @import("wire").stream;
 const StreamClient = @import("client.zig");
+const assert = std.debug.assert;
 
 pub fn transmitUsed(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
+    assert(client.state == .established);
     const body: wire.Body = .{ .used = .{ .units = client.used.take() orelse return null } };
     return wire.emit(
         .{ .session_id = client.session.?.id, .request_id = client.takeRequestId(), .body = body },
@@ -17,6 +20,7 @@ pub fn transmitReady(
     now_us: u64,
     out: *[wire.request_size_max]u8,
 ) ?[]const u8 {
+    assert(client.state == .established);
     const ready = &(client.ready orelse return null);
     // With READY the edge has everything of the boot.
     if (transmitUsed(client, out)) |packet| return packet;
@@ -28,6 +32,7 @@ pub fn transmitReport(
     now_us: u64,
     out: *[wire.request_size_max]u8,
 ) ?[]const u8 {
+    assert(client.state == .established);
     const body = client.report_state.transmit(now_us, client.request_id_next) orelse return null;
     const session_id = client.session.?.id;
     const request_id = client.report_state.request_id;
@@ -43,6 +48,7 @@ pub fn transmitProbe(
     now_us: u64,
     out: *[wire.request_size_max]u8,
 ) ?[]const u8 {
+    assert(client.state == .established);
     const request_id = client.request_id_next;
     const size = client.path.takeProbe(now_us) orelse blk: {
         // Probes whether the edge is alive: it answers everything at once except requests to its
@@ -64,6 +70,7 @@ pub fn transmitWrite(
     now_us: u64,
     out: *[wire.request_size_max]u8,
 ) ?[]const u8 {
+    assert(client.state == .established);
     const was_waiting = client.hasInFlight();
     const packet =
         client.writes.transmit(now_us, &client.session.?, client.fragmentSize(), out) orelse

@@ -5,6 +5,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const RttEstimator = @import("../congestion/rtt.zig");
 const stream_seal = @import("../seal.zig");
+const assert = std.debug.assert;
 
 pub const hello_timeout_us_first = 200 * std.time.us_per_ms;
 
@@ -104,6 +105,8 @@ pub const Protection = struct {
         out: *[wire.sealed_request_size_max]u8,
         size: usize,
     ) []const u8 {
+        assert(size <= wire.request_size_max);
+        assert(protection.counter_next >= protection.counter_first);
         defer protection.counter_next += 1;
         return stream_seal.seal(
             &protection.from_device,
@@ -134,6 +137,7 @@ pub const Protection = struct {
     /// Like `open`, for a DATA packet whose payload goes to its final buffer of exactly its size.
     /// Returns false if it is refused; the buffer then holds nothing of value.
     pub fn openFragment(protection: *Protection, packet: []const u8, out: []u8) bool {
+        assert(protection.from_edge.cipher != .clear);
         const counter = stream_seal.counterOf(packet);
         if (!protection.taken.isNew(counter)) return false;
         if (!stream_seal.openFragment(&protection.from_edge, packet, out)) return false;
@@ -177,6 +181,7 @@ pub const Ready = struct {
 
     /// Returns READY when it is due.
     pub fn transmit(ready: *Ready, now_us: u64, session_id: u64, out: []u8) ?[]const u8 {
+        assert(ready.timeout_us > 0);
         if (ready.acknowledged or now_us < ready.due_at_us) return null;
         ready.due_at_us = now_us + ready.timeout_us;
         ready.timeout_us = @min(ready.timeout_us * 2, RttEstimator.rto_us_max);
@@ -205,8 +210,7 @@ pub const UsedList = struct {
     const entry_size = wire.profile.entry_size;
     const units_max = wire.profile.used_units_max;
     /// USED is never acknowledged, so its packet is never larger than every path takes.
-    const packet_units_max =
-        (wire.packet_size_min - wire.header_size - wire.tag_size) / entry_size;
+    const packet_units_max = (wire.packet_size_min - wire.header_size - wire.tag_size) / entry_size;
 
     /// A whole packet can be filled.
     pub fn isFull(list: *const UsedList) bool {
@@ -215,6 +219,8 @@ pub const UsedList = struct {
 
     /// Units that do not fit are dropped: they count as unused.
     pub fn add(list: *UsedList, unit: wire.profile.Unit) void {
+        assert(list.first <= list.end);
+        assert(list.end <= units_max);
         if (list.end == units_max) list.moveDown();
         if (list.end == units_max) return;
         unit.encode(list.bytes[@as(usize, list.end) * entry_size ..][0..entry_size]);
@@ -223,6 +229,7 @@ pub const UsedList = struct {
 
     /// Returns the units of one packet; valid until the next `add`.
     pub fn take(list: *UsedList) ?wire.profile.Units {
+        assert(list.first <= list.end);
         const count = @min(list.end - list.first, packet_units_max);
         if (count == 0) return null;
         defer list.first += count;
@@ -233,11 +240,13 @@ pub const UsedList = struct {
     }
 
     fn moveDown(list: *UsedList) void {
+        assert(list.first <= list.end);
         const left =
             list.bytes[@as(usize, list.first) * entry_size .. @as(usize, list.end) * entry_size];
         @memmove(list.bytes[0..left.len], left);
         list.end -= list.first;
         list.first = 0;
+        assert(list.end <= units_max);
     }
 };
 
@@ -391,6 +400,9 @@ pub const Statistics = struct {
     /// READs sent for the first time, each of which the edge counts: more than reads where those
     /// were split.
     requests: u64 = 0,
+    /// Of these, READs that continued under another id before anything of their answer arrived: the
+    /// edge may have counted the earlier one or not.
+    renamed_requests: u64 = 0,
     read_bytes: u64 = 0,
     packets_in: u64 = 0,
     bytes_in: u64 = 0,

@@ -89,11 +89,14 @@ pub const PendingWrite = struct {
     }
 
     fn sendAll(write: *PendingWrite) void {
+        assert(write.fragmentCount() > 0);
+        assert(write.fragmentCount() <= writes.fragments_max);
         write.to_send = .empty;
         write.to_send.setRangeValue(.{ .start = 0, .end = write.fragmentCount() }, true);
     }
 
     fn begin(write: *PendingWrite, fragment_size: u16, timeout_us: u64) void {
+        assert(write.state == .in_flight);
         write.fragment_size = fragment_size;
         write.timeout_us = timeout_us;
         write.sendAll();
@@ -105,6 +108,7 @@ pub const PendingWrite = struct {
 
     /// Its packets reach the edge.
     fn onAnswer(write: *PendingWrite) void {
+        assert(write.state == .in_flight);
         write.is_answered = true;
         write.futile = 0;
         write.round_ends_us = null;
@@ -159,6 +163,8 @@ pub fn deinit(queue: *WriteQueue, gpa: std.mem.Allocator) void {
 pub fn clear(queue: *WriteQueue) void {
     @memset(queue.pending, .{});
     queue.* = .{ .pending = queue.pending };
+    assert(!queue.hasInFlight());
+    assert(queue.outstanding_bytes == 0);
 }
 
 /// Another process used ids up to `last`, and requests whose end it does not know are sent again
@@ -169,6 +175,7 @@ pub fn continueAfter(queue: *WriteQueue, last: u32) void {
 }
 
 pub fn submit(queue: *WriteQueue, wanted: PendingWrite) error{Full}!void {
+    assert(wanted.state == .free);
     for (queue.pending) |*write| {
         if (write.state != .free) continue;
         write.* = wanted;
@@ -201,6 +208,8 @@ pub fn transmit(
         break :blk first;
     };
     const index: u16 = @intCast(write.to_send.findFirstSet().?);
+    assert(write.state == .in_flight);
+    assert(index < write.fragmentCount());
     write.to_send.unset(index);
     write.sent_at_us = now_us;
     write.is_answered = false;
@@ -278,12 +287,14 @@ pub fn takeProbe(queue: *WriteQueue, now_us: u64, request_id: u32) bool {
         return false;
     }
     queue.mtu_probe.onSend(now_us, request_id);
+    assert(queue.mtu_probe.due_at_us == null);
     return true;
 }
 
 /// The edge is alive: anything sent before the probe and unanswered did not arrive.
 pub fn onProbeAnswer(queue: *WriteQueue, now_us: u64, request_id: u32) void {
     const answered = queue.mtu_probe.answer(now_us, request_id) orelse return;
+    assert(queue.mtu_probe.request_id == null);
     for (queue.pending) |*write| {
         if (!write.mayBeTooLarge() or write.sent_at_us > answered.sent_at_us) continue;
         write.round_ends_us =
@@ -310,6 +321,7 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
                 @max(queue.timeoutUs(), MtuProbe.roundUs(write.futile))) return true;
             if (queue.isFutile(now_us, write)) return true;
         } else write.onAnswer();
+        assert(missing <= write.fragmentCount());
         write.timeout_us = queue.timeoutUs();
         write.missing = missing;
         write.round_at_us = now_us;
@@ -332,6 +344,9 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
         queue.rtt.sample(now_us -| write.first_sent_at_us);
     if (ack.code == .done)
         queue.window_bytes = @min(window_bytes_max, queue.window_bytes + window_growth);
+    assert(queue.window_bytes >= window_bytes_min);
+    assert(queue.window_bytes <= window_bytes_max);
+    assert(queue.outstanding_bytes >= write.length);
     queue.outstanding_bytes -= write.length;
     write.state = .ended;
     write.code = ack.code;
@@ -344,6 +359,8 @@ fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
     write.futile +|= 1;
     if (write.futile < futile_max) return false;
     const smaller = write.smallerSize() orelse return false;
+    assert(write.state == .in_flight);
+    assert(smaller < write.fragment_size);
     queue.fragment_size_max = smaller;
     queue.narrow_since_us = now_us;
     for (queue.pending) |*other| {
@@ -357,6 +374,7 @@ fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
 
 /// After a resumption: the edge may have lost everything that it was sent.
 pub fn restart(queue: *WriteQueue, fragment_size: u16) void {
+    assert(queue.window_bytes >= window_bytes_min);
     queue.mtu_probe = .{};
     for (queue.pending) |*write| {
         if (write.state != .in_flight) continue;

@@ -60,6 +60,7 @@ pub fn begin(path: *PathMtu, now_us: u64, size_max: u16, shown: u16) void {
     path.probe_wait_us = probe_wait_us_min;
     path.probe_at_us = now_us + probe_wait_us_min;
     path.onProven(shown);
+    assert(path.size <= path.size_max);
 }
 
 /// A packet of this size has arrived: the path takes it.
@@ -71,6 +72,7 @@ pub fn onProven(path: *PathMtu, size: u16) void {
     path.probe_wait_us = probe_wait_us_min;
     // Probes the next size at once.
     path.probe_at_us = 0;
+    assert(path.size <= path.size_max);
 }
 
 /// A fragment has arrived in a packet of this size.
@@ -105,6 +107,7 @@ pub fn onSmall(path: *PathMtu, now_us: u64) bool {
     path.size = for (rungs) |rung| {
         if (rung < path.size) break rung;
     } else unreachable;
+    assert(path.size >= wire.packet_size_min);
     path.probe_at_us = now_us + path.probe_wait_us;
     return true;
 }
@@ -130,6 +133,8 @@ pub fn takeProbe(path: *PathMtu, now_us: u64) ?u16 {
     for (rungs) |rung| {
         if (rung > path.size and rung < path.size_max) larger = rung;
     }
+    assert(larger > path.size);
+    assert(larger <= path.size_max);
     return larger;
 }
 

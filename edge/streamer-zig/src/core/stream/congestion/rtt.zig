@@ -30,10 +30,8 @@ pub fn sample(rtt: *RttEstimator, sample_us: u64) void {
         rtt.srtt_us = clamped_us;
         rtt.rttvar_us = clamped_us / 2;
     } else {
-        const error_us = if (clamped_us > rtt.srtt_us)
-            clamped_us - rtt.srtt_us
-        else
-            rtt.srtt_us - clamped_us;
+        const error_us =
+            if (clamped_us > rtt.srtt_us) clamped_us - rtt.srtt_us else rtt.srtt_us - clamped_us;
         rtt.rttvar_us = (3 * rtt.rttvar_us + error_us) / 4;
         rtt.srtt_us = (7 * rtt.srtt_us + clamped_us) / 8;
     }

@@ -156,6 +156,7 @@ pub fn init(options: Options) CongestionWindow {
 /// Returns how much of a request of `bytes` may be sent now: all of it, a part that is worth a
 /// packet, or nothing. Something always is while nothing is in flight.
 pub fn sendableBytes(window: *CongestionWindow, now_us: u64, bytes: u64) u64 {
+    assert(bytes > 0);
     window.refill(now_us);
     const free = window.cwnd_bytes -| window.in_flight_bytes;
     const is_open = window.credit > 0 or window.in_flight_bytes == 0;
@@ -185,6 +186,7 @@ pub fn opensAt(window: *const CongestionWindow, bytes: u64) ?u64 {
 
 /// `bytes` are requested, for the first time or again.
 pub fn onSend(window: *CongestionWindow, now_us: u64, bytes: u64) SendRecord {
+    assert(bytes > 0);
     window.refill(now_us);
     // After a pause, the time until now belongs to no round.
     if (window.in_flight_bytes == 0) window.beginRound();
@@ -257,6 +259,7 @@ pub fn onSpuriousLoss(window: *CongestionWindow) void {
     window.is_slow_start = before.is_slow_start;
     window.full_wait_us = before.full_wait_us;
     window.undo = null;
+    assert(window.cwnd_bytes <= window.options.bytes_max);
 }
 
 /// Counts `bytes` that an earlier window had in flight: their fate says nothing about this one.
@@ -307,12 +310,14 @@ pub fn roundTrip(window: *const CongestionWindow) u64 {
 }
 
 fn noteRoundTrip(window: *CongestionWindow, now_us: u64, sample_us: u64) void {
+    assert(sample_us > 0);
     if (now_us -| window.round_trip_since_us >= round_trip_us_age) {
         window.round_trip_us = .{ 0, window.round_trip_us[0] };
         window.round_trip_since_us = now_us;
     }
     const shortest = &window.round_trip_us[0];
     shortest.* = if (shortest.* == 0) sample_us else @min(shortest.*, sample_us);
+    assert(shortest.* <= sample_us);
 }
 
 /// Tells whether first packets wait behind others in the network.
@@ -335,6 +340,7 @@ fn endRound(window: *CongestionWindow) void {
         }
     }
     window.beginRound();
+    assert(window.rate_age < rate_rounds);
 }
 
 fn growForRound(window: *CongestionWindow) void {
@@ -352,6 +358,7 @@ fn growForRound(window: *CongestionWindow) void {
     window.is_settling = !window.is_settling;
     if (window.is_settling)
         window.cwnd_bytes = @max(window.cwnd_bytes - window.cwnd_bytes / 4, least);
+    assert(window.cwnd_bytes >= window.cwndMin());
 }
 
 /// The longest wait for a first packet, in µs, at which the window may grow. Devices that have
@@ -377,6 +384,7 @@ fn onRate(window: *CongestionWindow, sample: u64) void {
 
 fn grow(window: *CongestionWindow, bytes: u64) void {
     window.cwnd_bytes = @min(window.cwnd_bytes + bytes, window.options.bytes_max);
+    assert(window.cwnd_bytes <= window.options.bytes_max);
 }
 
 fn reduce(window: *CongestionWindow) void {
@@ -384,6 +392,8 @@ fn reduce(window: *CongestionWindow) void {
     window.is_slow_start = false;
     window.reduced_at_serial = window.serial;
     window.beginRound();
+    assert(window.cwnd_bytes >= window.cwndMin());
+    assert(window.cwnd_bytes <= window.options.bytes_max);
 }
 
 fn cwndMin(window: *const CongestionWindow) u64 {
@@ -406,6 +416,7 @@ fn refill(window: *CongestionWindow, now_us: u64) void {
     const most =
         std.math.clamp(rate * burst_us / std.time.us_per_s, burst_bytes_min, burst_bytes_max);
     if (rate == 0) {
+        assert(most <= burst_bytes_max);
         window.credit_at_us = now_us;
         window.credit = @intCast(most);
         return;
@@ -417,6 +428,7 @@ fn refill(window: *CongestionWindow, now_us: u64) void {
     window.credit = @min(window.credit + @as(i64, @intCast(
         @min(earned, 2 * burst_bytes_max +| window.options.bytes_max),
     )), @as(i64, @intCast(most)));
+    assert(window.credit <= burst_bytes_max);
 }
 
 test {

@@ -125,9 +125,8 @@ const SwitchFixture = struct {
 
     fn init(count: usize, path: Path) !SwitchFixture {
         const devices = try testing.allocator.alloc(Device, count);
-        for (devices) |*device| device.* = .{
-            .window = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 }),
-        };
+        for (devices) |*device| device.* =
+            .{ .window = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 }) };
         return .{ .path = path, .devices = devices };
     }
 

@@ -2,6 +2,7 @@
 //! whose first packet was lost is no retransmission. Losing this state does no harm.
 
 const std = @import("std");
+const assert = std.debug.assert;
 const DuplicateFilter = @This();
 
 pub const size = 64;
@@ -20,6 +21,7 @@ pub fn note(window: *DuplicateFilter, request_id: u32) bool {
         window.newest = request_id;
         return false;
     }
+    assert(window.seen != 0);
     const behind = window.newest -% request_id;
     if (behind >= size) return true;
     const bit = @as(u64, 1) << @intCast(behind);

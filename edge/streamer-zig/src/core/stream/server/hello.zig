@@ -93,6 +93,8 @@ pub fn admit(
     opened.ready = session.ready;
     opened.requests = session.requests;
     opened.writes = session.writes;
+    assert(opened.id != 0);
+    assert(opened.packet_size_max <= server.options.packet_size_max);
     session.* = opened;
     moveTo(server, session, claim.from);
     if (hello.kind != .token) session.statistics.resumptions += 1;
@@ -192,6 +194,7 @@ fn makeSessionId(server: *StreamServer, session: *const Session, claim: *const C
     const bits =
         secrets.sessionBits(key, claim.boot_id, claim.hello.client_nonce, server.session_serial);
     const index = session - server.sessions.ptr;
+    assert(index < server.sessions.len);
     return @as(u64, bits) << 16 | (index + 1);
 }
 
@@ -211,6 +214,7 @@ fn allocateSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Se
     }
     for (server.sessions, 0..) |*session, slot| {
         if (session.id != 0) continue;
+        assert(server.session_count < server.sessions.len);
         server.session_count += 1;
         session.* = .{ .from = from, .counter = &server.counters[slot].next };
         server.index.put(from, @intCast(slot));
@@ -220,19 +224,23 @@ fn allocateSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Se
 }
 
 pub fn moveTo(server: *StreamServer, session: *Session, from: base.Endpoint) void {
+    assert(session.id != 0);
     if (session.from.eql(from)) return;
     dropAt(server, from);
     server.index.remove(session.from);
     session.from = from;
     server.index.put(from, @intCast(session - server.sessions.ptr));
+    assert(server.index.get(from) != null);
 }
 
 pub fn dropAt(server: *StreamServer, from: base.Endpoint) void {
     const slot = server.index.get(from) orelse return;
+    assert(server.sessions[slot].id != 0);
     server.drop(&server.sessions[slot]);
 }
 
 fn welcome(server: *const StreamServer, session: *Session, padding: u16, out: []u8) []const u8 {
+    assert(session.id != 0);
     return session.emit(0, .{ .welcome = .{
         .client_nonce = session.client_nonce,
         .edge_public = session.edge_public,

@@ -120,7 +120,7 @@ pub const Claim = struct {
     boot_id: Uuid,
 };
 
-/// What the caller knows about the boot of a claim.
+/// The caller's knowledge about the boot of a claim.
 pub const Grant = union(enum) {
     /// No such boot, or it is over.
     unknown,
@@ -254,6 +254,7 @@ pub const Session = struct {
         known_size: usize,
         out: []u8,
     ) []const u8 {
+        assert(session.id != 0);
         const packet =
             wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = body }, out);
         return stream_seal.seal(
@@ -271,6 +272,7 @@ pub const Session = struct {
 
     /// Reserves `count` consecutive counters for this caller and returns the first.
     pub fn takeCounters(session: *Session, count: u64) u64 {
+        assert(count > 0);
         return @atomicRmw(u64, session.counter, .Add, count, .monotonic);
     }
 };
@@ -347,6 +349,7 @@ pub fn receive(
         .refused => |reason| return server.ignore(reason),
     };
     const parsed = wire.parse(clear) catch |err| return server.ignore(reasonOf(err));
+    assert(session.id != 0);
     session.last_packet_at_us = now_us;
     if (parsed.body != .report) session.last_request_at_us = now_us;
     session.statistics.packets_in += 1;
@@ -400,6 +403,7 @@ const Opened = union(enum) { clear: []const u8, unknown, refused: base.IgnoreRea
 /// Opens a packet of this session's device; the result points into the packet, or is valid until
 /// the next packet.
 fn open(server: *StreamServer, session: *Session, packet: []const u8) Opened {
+    assert(session.id != 0);
     const counter = stream_seal.counterOf(packet);
     if (session.cipher() == .clear)
         return if (counter == session.id) .{ .clear = packet } else .unknown;
@@ -442,6 +446,7 @@ pub fn requestHello(
     reply: *ReplyBuffer,
 ) ?[]const u8 {
     const session = server.findById(report.session_id) orelse return null;
+    assert(session.id == report.session_id);
     session.statistics.packets_out += 1;
     session.statistics.bytes_out += wire.header_size;
     return wire.emit(.{
@@ -493,6 +498,7 @@ pub fn acknowledgeReport(
 
 /// Forgets sessions that were silent for `session_idle_us`; their devices resume when they need to.
 pub fn expire(server: *StreamServer, now_us: u64) void {
+    assert(server.session_count <= server.sessions.len);
     for (server.sessions) |*session| {
         if (session.id == 0) continue;
         if (now_us -| session.last_packet_at_us < server.options.session_idle_us) continue;
@@ -545,6 +551,7 @@ pub fn prefetch(server: *const StreamServer, from: Endpoint) ?u16 {
 /// Returns the session of the device at this address.
 fn sessionAt(server: *StreamServer, from: Endpoint) ?*Session {
     const slot = server.index.get(from) orelse return null;
+    assert(server.sessions[slot].from.eql(from));
     return &server.sessions[slot];
 }
 
@@ -619,6 +626,8 @@ fn receiveRead(
         request.bytes_out = @as(u32, request.packets_out) * read.fragment_size;
         if (ends_short) request.bytes_out -= read.fragment_size - last_length;
     }
+    assert(request.packets_out <= fragment_count);
+    assert(request.bytes_out <= read.length);
     const is_seen = session.requests.note(request_id);
     request.repeated = is_seen or request.packets_out < fragment_count;
     countRead(&session.statistics, &request);
@@ -626,6 +635,7 @@ fn receiveRead(
 }
 
 fn countRead(statistics: *Statistics, request: *const ReadRequest) void {
+    assert(request.packets_out > 0);
     statistics.packets_out += request.packets_out;
     statistics.bytes_out += request.wireBytes();
     if (request.repeated) {
@@ -639,6 +649,7 @@ fn countRead(statistics: *Statistics, request: *const ReadRequest) void {
 }
 
 fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *ReplyBuffer) Step {
+    assert(session.id != 0);
     defer session.ready = true;
     session.statistics.packets_out += 1;
     session.statistics.bytes_out += wire.ready_ack_size + session.from_edge.overhead();

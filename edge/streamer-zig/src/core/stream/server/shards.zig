@@ -14,6 +14,7 @@ const Session = StreamServer.Session;
 /// Copies a session of another server with the same number of slots. A session that is already here
 /// keeps its counters and moves.
 pub fn copySession(server: *StreamServer, session: *const Session) void {
+    assert(session.id != 0);
     const slot: u16 = @as(u16, @truncate(session.id)) - 1;
     assert(slot < server.sessions.len);
     const own = &server.sessions[slot];
@@ -27,6 +28,7 @@ pub fn copySession(server: *StreamServer, session: *const Session) void {
     server.index.put(session.from, slot);
     server.session_count += 1;
     server.changes += 1;
+    assert(server.session_count <= server.sessions.len);
 }
 
 pub fn hasSessionAt(server: *const StreamServer, from: base.Endpoint) bool {

@@ -1,10 +1,12 @@
 //! The results of the stream server besides packets: which bytes to send, and what a device
 //! reported.
 
+const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
+const assert = std.debug.assert;
 
 pub const read_size_buckets = 16;
 
@@ -87,6 +89,7 @@ pub const FragmentIterator = struct {
         else
             read.ranges.at(iterator.range_index);
         const index = range.first_fragment + iterator.sent_of_range;
+        assert(iterator.sent_of_range < range.fragment_count);
         iterator.sent_of_range += 1;
         if (iterator.sent_of_range == range.fragment_count) {
             iterator.range_index += 1;

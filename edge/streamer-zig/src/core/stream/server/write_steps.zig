@@ -1,6 +1,7 @@
 //! WRITE and CONTROL at the stream server: which of them to execute, and how the others are
 //! answered.
 
+const std = @import("std");
 const wire = @import("wire").stream;
 const secrets = @import("../secrets.zig");
 const step = @import("step.zig");
@@ -9,6 +10,7 @@ const ReplyBuffer = StreamServer.ReplyBuffer;
 const Session = StreamServer.Session;
 const Step = StreamServer.Step;
 const WriteRef = step.WriteRef;
+const assert = std.debug.assert;
 
 pub fn receiveWrite(
     server: *StreamServer,
@@ -18,6 +20,7 @@ pub fn receiveWrite(
     write: *const wire.Write,
     reply: *ReplyBuffer,
 ) Step {
+    assert(session.id != 0);
     if (checkWrite(session, write.version_tag, write.offset, write.length)) |code|
         return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) };
     switch (session.writes.check(request_id)) {
@@ -43,6 +46,7 @@ pub fn receiveWrite(
             .reply = emitAck(session, request_id, .{ .code = .missing, .missing = list }, reply),
         },
         .whole => |bytes| {
+            assert(bytes.len == write.length);
             session.writes.begin(request_id);
             const ref: WriteRef =
                 .{ .boot_id = session.boot_id, .session_id = session.id, .request_id = request_id };
@@ -58,6 +62,7 @@ pub fn receiveControl(
     control: *const wire.Control,
     reply: *ReplyBuffer,
 ) Step {
+    assert(session.id != 0);
     if (checkWrite(session, control.version_tag, control.offset, control.length)) |code|
         return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) };
     switch (session.writes.check(request_id)) {
@@ -99,6 +104,7 @@ pub fn finishWrite(
     // The session was resumed meanwhile and has another id.
     const session = server.findById(ref.session_id) orelse server.sessionOf(ref.boot_id) orelse
         return null;
+    assert(session.boot_id.eql(ref.boot_id));
     session.writes.end(ref.request_id, code);
     session.statistics.packets_out += 1;
     session.statistics.bytes_out += wire.writes.write_ack_size_min + session.from_edge.overhead();

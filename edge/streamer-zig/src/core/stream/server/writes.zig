@@ -35,6 +35,7 @@ pub const Window = struct {
             window.has_newest = true;
             return .new;
         }
+        assert(window.has_newest);
         const bit = window.bitOf(request_id) orelse return .late;
         if (window.ended & bit != 0) return .{ .ended = window.codes[request_id % writes.window] };
         return if (window.busy & bit != 0) .busy else .new;
@@ -42,7 +43,9 @@ pub const Window = struct {
 
     /// Its execution starts.
     pub fn begin(window: *Window, request_id: u32) void {
+        assert(window.busy & window.bitOf(request_id).? == 0);
         window.busy |= window.bitOf(request_id).?;
+        assert(window.busy & window.ended == 0);
     }
 
     /// Its execution ended. Null: it was not executed and may arrive again.
@@ -51,6 +54,7 @@ pub const Window = struct {
         window.busy &= ~bit;
         window.codes[request_id % writes.window] = code orelse return;
         window.ended |= bit;
+        assert(window.busy & bit == 0);
     }
 
     fn bitOf(window: *const Window, request_id: u32) ?u64 {
@@ -115,12 +119,7 @@ pub const Collector = struct {
         collector.* = undefined;
     }
 
-    pub fn take(
-        collector: *Collector,
-        now_us: u64,
-        key: Key,
-        write: *const wire.Write,
-    ) Taken {
+    pub fn take(collector: *Collector, now_us: u64, key: Key, write: *const wire.Write) Taken {
         const count = writes.fragmentCount(write.length, write.fragment_size);
         if (write.index >= count) return .mismatch;
         if (write.payload.len != writes.fragmentLength(
@@ -142,11 +141,14 @@ pub const Collector = struct {
             .fragment_count = count,
         };
         if (slot.offset != write.offset or slot.length != write.length) return .mismatch;
+        assert(slot.session_id == key.session_id);
+        assert(slot.fragment_count == count);
         slot.last_at_us = now_us;
         const is_duplicate = slot.came.isSet(write.index);
         if (!is_duplicate) {
             slot.came.set(write.index);
             slot.count += 1;
+            assert(slot.count <= slot.fragment_count);
             const at = @as(usize, write.index) * writes.payloadSize(write.fragment_size);
             @memcpy(collector.bufferOf(slot)[at..][0..write.payload.len], write.payload);
         }
@@ -169,6 +171,8 @@ pub const Collector = struct {
     }
 
     fn listMissing(collector: *Collector, slot: *const Slot) []const u8 {
+        assert(slot.session_id != 0);
+        assert(slot.count < slot.fragment_count);
         const list = collector.missing[0 .. (slot.fragment_count + 7) / 8];
         @memset(list, 0);
         for (0..slot.fragment_count) |index| {
@@ -178,6 +182,7 @@ pub const Collector = struct {
     }
 
     fn find(collector: *Collector, session_id: u64, request_id: u32) ?*Slot {
+        assert(session_id != 0);
         for (collector.slots) |*slot| {
             if (slot.session_id == session_id and slot.request_id == request_id) return slot;
         }
@@ -197,6 +202,7 @@ pub const Collector = struct {
 
     fn bufferOf(collector: *Collector, slot: *const Slot) []u8 {
         const index = slot - collector.slots.ptr;
+        assert(index < collector.slots.len);
         return collector.buffers[index * writes.write_size_max ..][0..writes.write_size_max];
     }
 };

@@ -1,0 +1,705 @@
+//! Tests of boots.zig: what an edge decides about a boot, with a world that a test sets.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const stream = @import("wire").stream;
+const TestIo = @import("io_test.zig");
+const desired_state = core.uplink.desired_state;
+const testing = std.testing;
+const gpa = testing.allocator;
+const Boots = @import("boots.zig").Boots(TestIo);
+const CacheClass = core.boot.Guest.CacheClass;
+
+const second = std.time.us_per_s;
+pub const other_edge: base.Endpoint = .{ .ip = .init(10, 77, 0, 3), .port = 6910 };
+const site_key_text = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
+/// What the text stands for.
+pub const site_key = blk: {
+    var bytes: [32]u8 = undefined;
+    for (&bytes, 1..) |*byte, number| byte.* = number;
+    break :blk bytes;
+};
+
+pub fn uuid(number: u8) base.Uuid {
+    return .fromRandom(@splat(number));
+}
+
+pub fn macOf(number: u8) base.Mac {
+    return .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } };
+}
+
+/// An edge with one vDisk of three versions, of which the last lies above the second, and four
+/// devices: 1 boots, 2 is disabled, 3 has no described version, 4 writes version 3.
+pub const Site = struct {
+    io: TestIo = .{},
+    peers: core.site.PeerTable,
+    boots: Boots,
+    state: desired_state.DesiredState,
+    vdisks: [1]desired_state.Vdisk,
+    versions: [3]desired_state.Version,
+    devices: [4]desired_state.Device,
+    homes: [2]desired_state.WriteOwnerEdge,
+    arena: std.heap.ArenaAllocator,
+
+    pub fn create() !*Site {
+        const site = try gpa.create(Site);
+        site.* = .{
+            .peers = try .init(gpa, .{ .epoch = 1, .boots_max = 4 }),
+            .boots = undefined,
+            .state = undefined,
+            .vdisks = undefined,
+            .versions = undefined,
+            .devices = undefined,
+            .homes = .{ .{ .id = uuid(20), .name = "here" }, .{ .id = uuid(23), .name = "north" } },
+            .arena = .init(gpa),
+        };
+        for (&site.versions, 1..) |*version, number| version.* = .{
+            .id = uuid(@intCast(number)),
+            .number = number,
+            .sizeBytes = 1 << 20,
+            .diskPath = "d",
+            .commandLine = "quiet",
+            .layerAboveVersionId = if (number == 3) uuid(2) else null,
+        };
+        site.vdisks = .{.{ .id = uuid(30), .name = "disk", .versions = &site.versions }};
+        for (&site.devices, 1..) |*device, number| device.* = .{
+            .id = uuid(@intCast(10 + number)),
+            .name = "d",
+            .mac = macOf(@intCast(number)),
+            .versionId = uuid(switch (number) {
+                3 => 9,
+                4 => 3,
+                else => 1,
+            }),
+            .enabled = number != 2,
+            .writes = number == 4,
+        };
+        site.state = .{
+            .edgeId = uuid(20),
+            .organizationId = uuid(21),
+            .siteId = uuid(22),
+            .siteName = "",
+            .incarnation = 1,
+            .counter = 1,
+            .unknownDevices = .ignore,
+            .vdisks = &site.vdisks,
+            .devices = &site.devices,
+            .homeEdges = &site.homes,
+            .powerOns = &.{},
+        };
+        site.boots = .{
+            .io = &site.io,
+            .table = try .init(gpa, 4),
+            .peers = &site.peers,
+            .discovery = .{ .devices = try .init(gpa) },
+            .caches = .none(gpa, &site.io),
+        };
+        try site.decide();
+        return site;
+    }
+
+    /// The desired state counts from now on.
+    pub fn decide(site: *Site) !void {
+        site.boots.policy = try .init(site.arena.allocator(), &site.state);
+    }
+
+    pub fn destroy(site: *Site) void {
+        site.boots.deinit(gpa);
+        site.peers.deinit(gpa);
+        site.arena.deinit();
+        gpa.destroy(site);
+    }
+
+    pub fn open(site: *Site, number: u8) *TestIo.Version {
+        site.io.versions.appendAssumeCapacity(.{ .id = uuid(number) });
+        return &site.io.versions.buffer[site.io.versions.count - 1];
+    }
+
+    pub fn begin(site: *Site, number: u8) !Boots.Ref {
+        return (try site.boots.begin(site.io.now_us, macOf(number))).?;
+    }
+
+    pub fn boot(site: *Site, ref: Boots.Ref) *core.boot.Boot {
+        return site.boots.get(ref).?;
+    }
+
+    /// Another edge of the site is alive; returns its index.
+    pub fn addEdge(site: *Site) u8 {
+        const here: core.site.Edges.EdgeDescription = .{
+            .id = uuid(20),
+            .weight = 10,
+            .subnets = &.{},
+            .draining = false,
+        };
+        var there = here;
+        there.id = uuid(23);
+        there.address = other_edge.ip;
+        there.streamPort = other_edge.port;
+        const known: core.site.Edges = .init(&.{
+            .key = site_key_text,
+            .ticketKeys = &.{site_key_text},
+            .edges = &.{ here, there },
+        }, uuid(20));
+        site.peers.setSite(site.io.now_us, known);
+        const other = 1 - known.own_index;
+        site.peers.peers[other] = .{ .is_known = true, .heard_us = site.io.now_us, .epoch = 1 };
+        return other;
+    }
+
+    /// Device 1 shows a menu: version 1, which is the default, version 2, and its own disk.
+    pub fn addMenu(site: *Site) !void {
+        const arena = site.arena.allocator();
+        const entries = try arena.dupe(desired_state.MenuEntry, &.{
+            .{ .kind = .version, .title = "one", .versionId = uuid(1) },
+            .{ .kind = .version, .title = "two", .versionId = uuid(2) },
+            .{ .kind = .local_disk, .title = "own" },
+        });
+        site.state.menus = try arena.dupe(desired_state.Menu, &.{.{
+            .id = uuid(70),
+            .timeoutMs = 30_000,
+            .defaultEntry = 0,
+            .entries = entries,
+        }});
+        site.devices[0].menuId = uuid(70);
+        try site.decide();
+    }
+
+    pub fn setCache(site: *Site, class: []const u8, full: desired_state.WriteCacheFull) void {
+        site.vdisks[0].writeCache = .{ .class = class, .full = full, .limitBytes = 4096 };
+    }
+};
+
+const MessageType = @FieldType(core.boot.Client, "message_type");
+
+pub fn clientOf(number: u8, message: MessageType) core.boot.Client {
+    return .{
+        .mac = macOf(number),
+        .message_type = message,
+        .loader = .pxe,
+        .arch = .bios,
+        .machine_id = null,
+        .vendor_class = .init("PXEClient"),
+        .user_class = .init("first"),
+        .ip = null,
+    };
+}
+
+test "a boot begins for an enabled device with a described version, and for no other" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const now_us = site.io.now_us;
+    try testing.expectEqual(null, try site.boots.begin(now_us, macOf(9)));
+    try testing.expectEqual(null, try site.boots.begin(now_us, macOf(2)));
+    try testing.expectEqual(0, site.io.problems);
+    try testing.expectEqual(null, try site.boots.begin(now_us, macOf(3)));
+    try testing.expectEqual(1, site.io.problems);
+    try testing.expectEqual(0, site.boots.table.count);
+    _ = site.open(1);
+    const boot = site.boot(try site.begin(1));
+    try testing.expect(boot.assignment.version_id.eql(uuid(1)));
+    try testing.expect(site.io.profile_wanted.?.eql(uuid(1)));
+    try testing.expectEqual(1, site.io.begun);
+    try testing.expectEqual(site.io.unix_ms, boot.started_unix_ms);
+    try testing.expect(boot.identity.handle != 0);
+    try testing.expectEqual(null, boot.suspicion);
+    // No version had to be opened.
+    try testing.expectEqual(0, site.io.opened);
+}
+
+test "what hinders a boot is suspected when it begins, and counted once" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const first = site.boot(try site.begin(1));
+    try testing.expectEqual(.version_missing, first.suspicion.?.cause);
+    try testing.expectEqualStrings("the version is unreadable", first.suspicion.?.text.slice());
+    try testing.expectEqual(1, site.io.problems);
+    // A version that can be opened hinders nothing.
+    site.io.openable = .{ .id = uuid(1) };
+    const next = site.boot(try site.begin(1));
+    try testing.expectEqual(null, next.suspicion);
+    try testing.expectEqual(2, site.io.opened);
+    // Another edge keeps the writes.
+    site.devices[0].home = 1;
+    site.setCache("edge_persistent", .stop);
+    try site.decide();
+    const elsewhere = site.boot(try site.begin(1));
+    try testing.expectEqual(.writes_at_another_edge, elsewhere.suspicion.?.cause);
+    try testing.expectEqualStrings(
+        "its writes are kept at the edge north",
+        elsewhere.suspicion.?.text.slice(),
+    );
+}
+
+test "a new boot supersedes its device's earlier one, whose end is kept and reported first" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const first = try site.begin(1);
+    site.boots.apply(first, site.io.now_us, .{ .dhcp_request = .{
+        .message = .discover,
+        .client = .rom,
+        .xid = 1,
+        .size = 300,
+    } });
+    try testing.expectEqual(1, site.io.journaled);
+    try testing.expectEqual(1, site.io.reported);
+    const second_boot = try site.begin(1);
+    try testing.expectEqual(.superseded, std.meta.activeTag(site.boot(first).outcome.?));
+    try testing.expectEqual(2, site.io.journaled);
+    try testing.expectEqual(2, site.io.reported);
+    try testing.expectEqual(2, site.boot(first).revision);
+    try testing.expect(!site.boot(first).changed);
+    try testing.expect(!site.boot(second_boot).isOver());
+}
+
+test "a full table begins no boot, and counts it" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    site.state.unknownDevices = .boot;
+    try site.decide();
+    for (11..15) |number| _ = try site.begin(@intCast(number));
+    try testing.expectError(error.Full, site.boots.begin(site.io.now_us, macOf(1)));
+    try testing.expectEqual(1, site.boots.ignored.get(.boot_table_full));
+}
+
+test "a DHCP request continues its boot or begins one, and the firmware's facts stay" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const now_us = site.io.now_us;
+    var client = clientOf(1, .discover);
+    const ref = site.boots.forDhcp(now_us, &client, 7, 300).?;
+    const boot = site.boot(ref);
+    try testing.expectEqual(0, boot.facts.client_arch.?);
+    try testing.expectEqual(7, boot.rom_xid.?);
+    try testing.expectEqual(null, boot.ipxe_xid);
+    try testing.expectEqual(null, boot.facts.ip);
+    try testing.expectEqual(.dhcp_discover, boot.last_packets.from_device.?.packet.name);
+    client = clientOf(1, .request);
+    client.loader = .ipxe;
+    client.arch = .uefi_x64;
+    client.user_class = .init("iPXE");
+    client.ip = .init(10, 0, 0, 7);
+    client.machine_id = uuid(77);
+    try testing.expectEqual(ref, site.boots.forDhcp(now_us, &client, 8, 300).?);
+    try testing.expectEqual(8, boot.ipxe_xid.?);
+    try testing.expectEqual(0, boot.facts.client_arch.?);
+    try testing.expectEqualStrings("first", boot.facts.user_class.slice());
+    try testing.expect(boot.facts.ip.?.eql(.init(10, 0, 0, 7)));
+    try testing.expect(boot.facts.machine_id.?.eql(uuid(77)));
+    try testing.expectEqual(.dhcp_request, boot.last_packets.from_device.?.packet.name);
+    client = clientOf(1, .inform);
+    _ = site.boots.forDhcp(now_us, &client, 7, 300).?;
+    try testing.expectEqual(.dhcp_inform, boot.last_packets.from_device.?.packet.name);
+    // An address that is not known yet does not displace one that is.
+    try testing.expect(boot.facts.ip.?.eql(.init(10, 0, 0, 7)));
+    client = clientOf(9, .discover);
+    try testing.expectEqual(null, site.boots.forDhcp(now_us, &client, 9, 300));
+}
+
+test "a changed boot is journaled and reported, before its end only while the log keeps up" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    site.boots.settle(boot);
+    try testing.expectEqual(1, boot.revision);
+    try testing.expectEqual(1, site.io.told);
+    try testing.expect(!boot.touched);
+    // Nothing changed.
+    site.boots.settle(boot);
+    try testing.expectEqual(1, boot.revision);
+    try testing.expectEqual(1, site.io.told);
+    site.io.is_behind = true;
+    boot.changed = true;
+    boot.live_changes.steps = true;
+    site.boots.settle(boot);
+    try testing.expectEqual(1, site.io.reported);
+    try testing.expectEqual(2, site.io.journaled);
+    try testing.expectEqual(2, boot.revision);
+    try testing.expect(!boot.live_changes.steps);
+    site.boots.apply(ref, site.io.now_us, .{ .failed = .{ .cause = .token_refused } });
+    try testing.expectEqual(2, site.io.reported);
+    site.io.keeps_reports = false;
+    boot.changed = true;
+    site.boots.settle(boot);
+    try testing.expectEqual(2, site.io.reported);
+    try testing.expectEqual(4, site.io.told);
+}
+
+test "a boot that went on elsewhere is forgotten, and its report withdrawn if there was one" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const unreported = try site.begin(1);
+    site.boots.take(unreported);
+    try testing.expect(site.boot(unreported).is_taken);
+    site.boots.withdraw(unreported, uuid(23));
+    try testing.expectEqual(1, site.io.journaled_failovers);
+    try testing.expectEqual(null, site.io.withdrawn_to);
+    try testing.expectEqual(null, site.boots.get(unreported));
+    const reported = try site.begin(1);
+    site.boots.settle(site.boot(reported));
+    site.boots.withdraw(reported, uuid(23));
+    try testing.expect(site.io.withdrawn_to.?.eql(uuid(23)));
+    try testing.expectEqual(0, site.boots.table.count);
+}
+
+test "a power command begins a boot of a device that is not in one" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const now_us = site.io.now_us;
+    site.boots.powerOn(now_us, .{ .bytes = @splat(0) });
+    try testing.expectEqual(0, site.boots.table.count);
+    site.boots.powerOn(now_us, macOf(1));
+    const ref = site.boots.table.findByMac(macOf(1)).?;
+    try testing.expectEqual(.firmware, site.boot(ref).current().?);
+    try testing.expectEqual(1, site.boot(ref).revision);
+    site.boots.powerOn(now_us + 1, macOf(1));
+    try testing.expectEqual(ref, site.boots.table.findByMac(macOf(1)).?);
+    site.boots.apply(ref, now_us + 2, .{ .failed = .{ .cause = .token_refused } });
+    site.boots.powerOn(now_us + 3, macOf(1));
+    try testing.expect(!std.meta.eql(ref, site.boots.table.findByMac(macOf(1)).?));
+}
+
+test "a script requested by MAC address belongs to a boot that is not beyond its loader" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const now_us = site.io.now_us;
+    const ip: base.Ip4 = .init(10, 0, 0, 7);
+    try testing.expectEqual(null, try site.boots.forScript(now_us, macOf(9), ip));
+    const ref = (try site.boots.forScript(now_us, macOf(1), ip)).?;
+    try testing.expect(site.boot(ref).facts.ip.?.eql(ip));
+    try testing.expectEqual(ref, (try site.boots.forScript(now_us, macOf(1), ip)).?);
+    site.boots.apply(ref, now_us, .{ .loader_begin = .script });
+    try testing.expectEqual(ref, (try site.boots.forScript(now_us, macOf(1), ip)).?);
+    site.boots.apply(ref, now_us, .{ .stage1_read = .{ .size = 512 } });
+    const next = (try site.boots.forScript(now_us, macOf(1), ip)).?;
+    try testing.expect(!std.meta.eql(ref, next));
+    // A path names its boot by handle, or by the device's address.
+    try testing.expectEqual(next, site.boots.forPath(null, ip).?);
+    const handle: core.boot.Handle = .{ .value = site.boot(next).identity.handle };
+    try testing.expectEqual(next, site.boots.forPath(handle, .init(1, 2, 3, 4)).?);
+    try testing.expectEqual(null, site.boots.forPath(null, .init(1, 2, 3, 4)));
+}
+
+test "an address from DHCP counts, one from a download only where none is known" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const ref = try site.begin(1);
+    const facts = &site.boot(ref).facts;
+    site.boots.learnPeer(ref, .init(10, 0, 0, 1));
+    try testing.expect(facts.ip.?.eql(.init(10, 0, 0, 1)));
+    site.boots.learnPeer(ref, .init(10, 0, 0, 2));
+    try testing.expect(facts.ip.?.eql(.init(10, 0, 0, 1)));
+    site.boots.learnAddress(macOf(1), .init(10, 0, 0, 3));
+    try testing.expect(facts.ip.?.eql(.init(10, 0, 0, 3)));
+    site.boots.learnAddress(macOf(9), .init(10, 0, 0, 4));
+}
+
+test "the write cache of a boot is its vDisk's, and the version's for the device that writes it" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const boot = site.boot(try site.begin(1));
+    try testing.expectEqual(.device_ram, site.boots.writeCacheOf(boot).?.class);
+    site.setCache("edge", .read_only);
+    const edge = site.boots.writeCacheOf(boot).?;
+    try testing.expectEqual(.edge, edge.class);
+    try testing.expectEqual(4096, edge.limit_bytes.?);
+    try testing.expectEqual(.read_only, edge.full);
+    try testing.expect(!edge.writes_version);
+    // A class that this edge does not know is never replaced by another one.
+    site.setCache("of another year", .stop);
+    try testing.expectEqual(null, site.boots.writeCacheOf(boot));
+    boot.assignment.writes = true;
+    const writer = site.boots.writeCacheOf(boot).?;
+    try testing.expectEqual(.edge_persistent, writer.class);
+    try testing.expect(writer.writes_version);
+    boot.assignment.writes = false;
+    boot.assignment.vdisk_id = uuid(99);
+    try testing.expectEqual(.device_ram, site.boots.writeCacheOf(boot).?.class);
+    boot.assignment.local_disk = .{ .full = .stop, .limit_bytes = null };
+    try testing.expectEqual(.device_ram_local_disk, site.boots.writeCacheOf(boot).?.class);
+    boot.assignment.local_disk = null;
+    site.boots.policy = .nothing;
+    site.boots.write_cache = .{ .class = .edge };
+    try testing.expectEqual(.edge, site.boots.writeCacheOf(boot).?.class);
+}
+
+test "a boot onto the device's own disk has its order from the vDisk" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    site.setCache("device_ram_local_disk", .read_only);
+    const boot = site.boot(try site.begin(1));
+    try testing.expectEqual(.read_only, boot.assignment.local_disk.?.full);
+    try testing.expectEqual(4096, boot.assignment.local_disk.?.limit_bytes.?);
+    site.setCache("edge", .read_only);
+    try testing.expectEqual(null, site.boot(try site.begin(1)).assignment.local_disk);
+}
+
+test "only writes that outlive a boot need their owner" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    site.devices[0].home = 1;
+    try site.decide();
+    const boot = site.boot(try site.begin(1));
+    for ([_]CacheClass{ .device_ram, .device_ram_overflow, .edge }) |class| {
+        site.setCache(@tagName(class), .stop);
+        try testing.expectEqual(null, site.boots.writeOwnerBlocker(boot));
+    }
+    for ([_]CacheClass{ .edge_persistent, .private }) |class| {
+        site.setCache(@tagName(class), .stop);
+        const blocker = site.boots.writeOwnerBlocker(boot).?;
+        try testing.expectEqual(.writes_at_another_edge, blocker.cause);
+        try testing.expectEqual(blocker.cause, site.boots.blockerOf(boot).?.cause);
+    }
+    // This edge is the owner, or nobody was chosen.
+    for ([_]?u32{ 0, null }) |home| {
+        site.devices[0].home = home;
+        try testing.expectEqual(null, site.boots.writeOwnerBlocker(boot));
+    }
+    // A version above another one is written, whatever the vDisk's cache is.
+    site.vdisks[0].writeCache = null;
+    site.devices[0].home = 1;
+    boot.assignment.version_id = uuid(3);
+    try testing.expect(site.boots.writeOwnerBlocker(boot) != null);
+    boot.assignment.version_id = uuid(1);
+    boot.assignment.writes = true;
+    try testing.expect(site.boots.writeOwnerBlocker(boot) != null);
+}
+
+test "a version in maintenance is served to its writer alone" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    site.io.openable = .{ .id = uuid(3), .layer_above = uuid(2) };
+    const writer = site.boot(try site.begin(4));
+    try testing.expect(writer.assignment.writes);
+    try testing.expect(site.io.below.?.eql(uuid(2)));
+    try testing.expect(site.boots.versionOf(writer).?.id.eql(uuid(3)));
+    try testing.expectEqual(null, site.boots.blockerOf(writer));
+    writer.assignment.writes = false;
+    try testing.expectEqual(null, site.boots.versionOf(writer));
+    try testing.expectEqual(.version_missing, site.boots.blockerOf(writer).?.cause);
+    writer.assignment.writes = true;
+    site.io.versions.buffer[0].kernel = null;
+    try testing.expectEqual(.write_cache_unusable, site.boots.blockerOf(writer).?.cause);
+}
+
+test "a version is opened when it is needed, and why it cannot be is told" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const boot = site.boot(try site.begin(1));
+    try testing.expectEqual(null, site.boots.versionOf(boot));
+    try testing.expectEqual(2, site.io.problems);
+    try testing.expectEqualStrings(
+        "the version is unreadable",
+        site.boots.blockerOf(boot).?.text.slice(),
+    );
+    site.io.openable = .{ .id = uuid(1) };
+    try testing.expectEqual(null, site.boots.blockerOf(boot));
+    try testing.expectEqual(null, site.io.below);
+    try testing.expect(site.boots.versionOf(boot).?.id.eql(uuid(1)));
+    // One that can boot without a kernel, since nothing lies above it.
+    site.io.versions.buffer[0].kernel = null;
+    try testing.expectEqual(null, site.boots.blockerOf(boot));
+    boot.assignment.version_id = uuid(88);
+    try testing.expectEqualStrings(
+        "the version is not_described",
+        site.boots.blockerOf(boot).?.text.slice(),
+    );
+}
+
+test "a full or lost write cache ends a boot that is not ready, and is reported of one that is" {
+    for ([_]core.boot.Guest.CacheState{ .ok, .read_only, .stopped, .lost }) |state| {
+        const site: *Site = try .create();
+        defer site.destroy();
+        _ = site.open(1);
+        const ref = try site.begin(1);
+        const boot = site.boot(ref);
+        const status: core.boot.Guest.CacheStatus = .{ .class = .edge, .state = state };
+        site.boots.noteWriteCache(boot.identity.id, site.io.now_us, status);
+        switch (state) {
+            .ok, .read_only => try testing.expect(!boot.isOver()),
+            .stopped => try testing.expectEqual(.write_cache_full, boot.outcome.?.failed.cause),
+            .lost => try testing.expectEqual(.write_cache_lost, boot.outcome.?.failed.cause),
+        }
+    }
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    _ = site.boots.takeReport(site.io.now_us, &reportOf(boot));
+    const revision = boot.revision;
+    const status: core.boot.Guest.CacheStatus = .{ .class = .edge, .state = .read_only };
+    site.boots.noteWriteCache(boot.identity.id, site.io.now_us, status);
+    try testing.expectEqual(status, boot.guest.?.cache_status);
+    try testing.expectEqual(revision + 1, boot.revision);
+    site.boots.noteWriteCache(boot.identity.id, site.io.now_us, status);
+    try testing.expectEqual(revision + 1, boot.revision);
+}
+
+fn reportOf(boot: *const core.boot.Boot) core.stream.Server.DeviceReport {
+    return .{
+        .boot_id = boot.identity.id,
+        .session_id = 1,
+        .request_id = 1,
+        .report = .{ .uptime_us = 1 },
+    };
+}
+
+test "the device's own disk is full when it says so, and stays lost" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    site.setCache("device_ram_local_disk", .read_only);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const id = boot.identity.id;
+    // Nothing is known of a device that has reported nothing.
+    site.boots.noteLocalDisk(id, site.io.now_us);
+    try testing.expectEqual(null, boot.guest);
+    var report = reportOf(boot);
+    report.report.write_cache_size = 4096;
+    report.report.write_cache_used = 4095;
+    _ = site.boots.takeReport(site.io.now_us, &report);
+    site.boots.noteLocalDisk(id, site.io.now_us);
+    try testing.expectEqual(.ok, boot.guest.?.cache_status.state);
+    try testing.expectEqual(.device_ram_local_disk, boot.guest.?.cache_status.class);
+    report.report.write_cache_used = 4096;
+    _ = site.boots.takeReport(site.io.now_us, &report);
+    site.boots.noteLocalDisk(id, site.io.now_us);
+    try testing.expectEqual(.read_only, boot.guest.?.cache_status.state);
+    boot.assignment.local_disk.?.full = .stop;
+    site.boots.noteLostLocalDisk(ref, site.io.now_us);
+    try testing.expectEqual(.lost, boot.guest.?.cache_status.state);
+    site.boots.noteLocalDisk(id, site.io.now_us);
+    try testing.expectEqual(.lost, boot.guest.?.cache_status.state);
+    // A boot that has no such disk cannot lose it.
+    const next = try site.begin(1);
+    site.boot(next).assignment.local_disk = null;
+    site.boots.noteLostLocalDisk(next, site.io.now_us);
+    try testing.expect(!site.boot(next).isOver());
+}
+
+test "reads and used units count until the boot is over" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    site.io.profile_size = 8;
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    site.boots.beginProfile(boot);
+    try testing.expect(boot.read_ahead.had_profile);
+    try testing.expectEqual(.device_ram, site.io.profile_class.?);
+    var read: core.stream.Server.ReadRequest = undefined;
+    read.kind = .ahead;
+    read.length = 4096;
+    read.repeated = false;
+    site.boots.noteRead(ref, &read);
+    const after_one = boot.read_ahead;
+    read.repeated = true;
+    site.boots.noteRead(ref, &read);
+    try testing.expectEqualDeep(after_one, boot.read_ahead);
+    boot.outcome = .ready;
+    read.repeated = false;
+    site.boots.noteRead(ref, &read);
+    try testing.expectEqualDeep(after_one, boot.read_ahead);
+    try testing.expectEqual(3, site.io.profile_reads);
+    site.io.profile_size = 0;
+    site.setCache("of another year", .stop);
+    site.io.profile_class = null;
+    site.boots.beginProfile(boot);
+    try testing.expect(!boot.read_ahead.had_profile);
+    try testing.expectEqual(null, site.io.profile_class);
+}
+
+test "a tick ends silent boots and journals what was counted, and no boot while the edge starts" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    site.boots.settle(boot);
+    site.boots.tick(site.io.now_us + second);
+    try testing.expectEqual(1, site.io.compacted);
+    const journaled = site.io.journaled;
+    boot.touched = true;
+    site.boots.tick(site.io.now_us + 2 * second);
+    try testing.expectEqual(journaled + 1, site.io.journaled);
+    _ = site.addEdge();
+    site.peers.starting_until_us = std.math.maxInt(u64);
+    site.boots.tick(site.io.now_us + 100_000 * second);
+    try testing.expect(!boot.isOver());
+    site.peers.starting_until_us = 0;
+    site.boots.tick(site.io.now_us + 100_000 * second);
+    try testing.expect(boot.isOver());
+}
+
+test "a ready device that reports no more is reported as silent, once" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const now_us = site.io.now_us;
+    _ = site.boots.takeReport(now_us, &reportOf(boot));
+    site.boots.apply(ref, now_us, .{ .ready = .http });
+    const revision = boot.revision;
+    site.boots.tick(now_us + core.boot.Guest.silence_us - 1);
+    try testing.expectEqual(revision, boot.revision);
+    site.boots.tick(now_us + core.boot.Guest.silence_us);
+    try testing.expect(boot.guest.?.is_silent);
+    try testing.expectEqual(revision + 1, boot.revision);
+    site.boots.tick(now_us + 2 * core.boot.Guest.silence_us);
+    try testing.expectEqual(revision + 1, boot.revision);
+}
+
+test "a device that started at another edge has left its boot here" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    const ref = try site.begin(1);
+    site.boots.endEarlier(site.io.now_us, macOf(9));
+    try testing.expect(!site.boot(ref).isOver());
+    site.boots.endEarlier(site.io.now_us, macOf(1));
+    try testing.expectEqual(.superseded, std.meta.activeTag(site.boot(ref).outcome.?));
+    try testing.expectEqual(1, site.io.reported);
+}
+
+test "an unknown device's request for a script is recorded, a known one's is not" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const now_us = site.io.now_us;
+    for ([_]u8{ 1, 9 }) |number|
+        site.boots.discoverByHttp(now_us, macOf(number), .init(10, 0, 0, 7), null);
+    site.boots.tick(now_us + 3600 * second);
+    try testing.expectEqual(1, site.io.discovered);
+    site.boots.policy = .nothing;
+    site.boots.discoverByHttp(now_us, macOf(8), .init(10, 0, 0, 7), null);
+    site.boots.tick(now_us + 7200 * second);
+    try testing.expectEqual(1, site.io.discovered);
+}
+
+test "an edge judges a device by the edge that keeps its writes" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const network: base.Ip4 = .init(10, 0, 0, 0);
+    for ([_]?u32{ null, 0, 1 }, [_]?u8{ null, 20, 23 }) |home, expected| {
+        site.devices[0].home = home;
+        try site.decide();
+        const asked = site.boots.askedOf(macOf(1), network);
+        try testing.expectEqualDeep(if (expected) |number| uuid(number) else null, asked.home);
+        try testing.expect(asked.mac.eql(macOf(1)));
+        try testing.expect(asked.network.eql(network));
+    }
+}

@@ -1,0 +1,199 @@
+//! Tests of failover.zig: a device that shows a ticket of another edge of the site.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire").stream;
+const fixture = @import("boots_test.zig");
+const stream_test = @import("stream_test.zig");
+const testing = std.testing;
+const Link = stream_test.Link;
+const Site = fixture.Site;
+const uuid = fixture.uuid;
+const macOf = fixture.macOf;
+const device = stream_test.device;
+
+const boot_id = uuid(60);
+
+/// What the other edge sealed 5 s after the device's boot began.
+fn ticketOf(site: *const Site) wire.ticket.Ticket {
+    return .{
+        .boot_id = boot_id.bytes,
+        .version_id = uuid(1).bytes,
+        .vdisk_id = uuid(30).bytes,
+        .device_id = uuid(11).bytes,
+        .edge_id = uuid(23).bytes,
+        .resume_secret = @splat(6),
+        .mac = macOf(1),
+        .write_cache = .device_ram,
+        .flags = .{ .managed = true },
+        .hand_overs = 0,
+        .started_unix_ms = site.io.unix_ms,
+        .elapsed_us = 5 * std.time.us_per_s,
+        .expires_unix_ms = site.io.unix_ms + 1,
+        .disk_size = 1 << 20,
+    };
+}
+
+fn helloOf(ticket: *const wire.ticket.Ticket, nonce: u8) wire.Hello {
+    var hello: wire.Hello = .{
+        .client_nonce = @splat(nonce),
+        .kind = .ticket,
+        .ciphers = .{ .clear = true },
+        .packet_size_max = wire.packet_size_ethernet,
+        .boot_id = ticket.boot_id,
+        .client_public = @splat(10),
+        .proof = undefined,
+        .shown = .{
+            .age_us = std.time.us_per_s,
+            .ticket = core.stream.ticket.seal(&fixture.site_key, @splat(11), ticket),
+        },
+    };
+    hello.proof = core.stream.seal.helloProof(&ticket.resume_secret, &hello);
+    return hello;
+}
+
+test "a good ticket continues the boot, which counts once the device has sent more than HELLO" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const welcome = try link.sayHello(device, helloOf(&ticketOf(site), 5));
+    try testing.expectEqual(1 << 20, welcome.body.welcome.disk_size);
+    const ref = site.boots.table.findById(boot_id).?;
+    const boot = site.boot(ref);
+    try testing.expectEqual(6 * std.time.us_per_s, site.io.now_us - boot.started_us);
+    try testing.expect(boot.identity.handle != 0);
+    try testing.expect(!boot.failover.?.is_confirmed);
+    try testing.expectEqual(0, site.io.reported);
+    // It gets a ticket of this edge, for the other one.
+    const given = welcome.body.welcome.failover.?;
+    try testing.expect(given.edges.constSlice()[0].eql(fixture.other_edge));
+    const own = core.stream.ticket.open(&.{fixture.site_key}, &given.ticket).?;
+    try testing.expectEqual(uuid(20).bytes, own.edge_id);
+    try testing.expectEqual(1, own.hand_overs);
+    link.read(&welcome, 1);
+    try testing.expect(boot.failover.?.is_confirmed);
+    try testing.expect(boot.facts.ip.?.eql(device.ip));
+    try testing.expect(site.io.reported > 0);
+    try testing.expectEqual(1, site.io.reads);
+    site.boots.get(ref).?.changed = false;
+    // The same HELLO changes nothing of it.
+    _ = try link.sayHello(device, helloOf(&ticketOf(site), 5));
+    try testing.expect(site.boot(site.boots.table.findById(boot_id).?).failover.?.is_confirmed);
+}
+
+test "an unconfirmed boot is forgotten after its time, a confirmed one is not" {
+    for ([_]bool{ false, true }) |is_confirmed| {
+        const site: *Site = try .create();
+        defer site.destroy();
+        _ = site.open(1);
+        _ = site.addEdge();
+        var link: Link = try .init(site);
+        defer link.deinit();
+        const welcome = try link.sayHello(device, helloOf(&ticketOf(site), 5));
+        if (is_confirmed) link.read(&welcome, 1);
+        const limit_us = core.boot.failover.BootFailover.unconfirmed_us_max;
+        link.port.tick(site.io.now_us + limit_us - 1);
+        try testing.expect(site.boots.table.findById(boot_id) != null);
+        link.port.tick(site.io.now_us + limit_us);
+        try testing.expectEqual(is_confirmed, site.boots.table.findById(boot_id) != null);
+    }
+}
+
+test "no boot is continued without site, version or disk of that size, nor before a newer one" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const version = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    var ticket = ticketOf(site);
+    const alone = try link.sayHello(device, helloOf(&ticket, 1));
+    try testing.expectEqual(.token_refused, alone.body.refuse.code);
+    _ = site.addEdge();
+    ticket.expires_unix_ms = site.io.unix_ms;
+    const late = try link.sayHello(device, helloOf(&ticket, 2));
+    try testing.expectEqual(.token_refused, late.body.refuse.code);
+    ticket.expires_unix_ms = site.io.unix_ms + 1;
+    ticket.disk_size = 512;
+    const other_size = try link.sayHello(device, helloOf(&ticket, 3));
+    try testing.expectEqual(.version_missing, other_size.body.refuse.code);
+    ticket.disk_size = 1 << 20;
+    version.id = uuid(2);
+    const missing = try link.sayHello(device, helloOf(&ticket, 4));
+    try testing.expectEqual(.version_missing, missing.body.refuse.code);
+    version.id = uuid(1);
+    // The device has begun a boot here since.
+    site.io.unix_ms += 1;
+    _ = try site.begin(1);
+    ticket.expires_unix_ms += 1;
+    const newer = try link.sayHello(device, helloOf(&ticket, 5));
+    try testing.expectEqual(.token_refused, newer.body.refuse.code);
+    try testing.expectEqual(null, site.boots.table.findById(boot_id));
+}
+
+test "a device whose writes are elsewhere is sent back, and reported as waiting once" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    var ticket = ticketOf(site);
+    ticket.write_cache = .edge;
+    for (1..3) |nonce| {
+        const refusal = try link.sayHello(device, helloOf(&ticket, @intCast(nonce)));
+        try testing.expectEqual(.cache_elsewhere, refusal.body.refuse.code);
+    }
+    try testing.expectEqual(1, site.io.waiting);
+    // The ticket does not know, but this edge does.
+    ticket.write_cache = .device_ram;
+    site.setCache("edge", .stop);
+    const kept = try link.sayHello(device, helloOf(&ticket, 3));
+    try testing.expectEqual(.cache_elsewhere, kept.body.refuse.code);
+    site.setCache("of another year", .stop);
+    const unknown = try link.sayHello(device, helloOf(&ticket, 4));
+    try testing.expectEqual(.cache_failed, unknown.body.refuse.code);
+    try testing.expectEqual(null, site.boots.table.findById(boot_id));
+}
+
+test "a boot that failed over further is not taken back by an older ticket" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    var ticket = ticketOf(site);
+    ticket.hand_overs = 4;
+    try testing.expect((try link.sayHello(device, helloOf(&ticket, 1))).body == .welcome);
+    ticket.hand_overs = 3;
+    const older = try link.sayHello(device, helloOf(&ticket, 2));
+    try testing.expectEqual(.token_refused, older.body.refuse.code);
+    ticket.hand_overs = 5;
+    try testing.expect((try link.sayHello(device, helloOf(&ticket, 3))).body == .welcome);
+    const boot = site.boot(site.boots.table.findById(boot_id).?);
+    try testing.expectEqual(6, boot.failover.?.number);
+}
+
+test "a device without others to go to gets no ticket" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const alone = try link.open(site.boot(try site.begin(1)));
+    try testing.expectEqual(null, alone.body.welcome.failover);
+    const other = site.addEdge();
+    const next = try link.open(site.boot(try site.begin(1)));
+    const given = next.body.welcome.failover.?;
+    try testing.expectEqual(1, given.edges.count);
+    const own = core.stream.ticket.open(&.{fixture.site_key}, &given.ticket).?;
+    try testing.expectEqual(0, own.hand_overs);
+    try testing.expectEqual(1 << 20, own.disk_size);
+    site.peers.peers[other].is_known = false;
+    const later = try link.open(site.boot(try site.begin(1)));
+    try testing.expectEqual(null, later.body.welcome.failover);
+}

@@ -1,0 +1,281 @@
+//! Tests of http_paths.zig and of the scripts that it serves: what a path answers, and what that
+//! does to a boot.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const http_response = @import("response.zig");
+const TestIo = @import("io_test.zig");
+const fixture = @import("boots_test.zig");
+const testing = std.testing;
+const Site = fixture.Site;
+const macOf = fixture.macOf;
+const uuid = fixture.uuid;
+const HttpPaths = @import("http_paths.zig").HttpPaths(TestIo);
+const Response = http_response.Response;
+
+const peer: base.Ip4 = .init(10, 77, 0, 10);
+
+const own: core.dhcp.network.Addresses = .{
+    .links = &.{.{ .ip = .init(10, 77, 0, 2) }},
+    .networks = &.{},
+    .http_port = 6980,
+    .stream_port = 6910,
+};
+
+const Door = struct {
+    paths: HttpPaths,
+    text: [http_response.text_size_max]u8 = undefined,
+
+    fn init(site: *Site) Door {
+        return .{ .paths = .{ .boots = &site.boots, .own = own } };
+    }
+
+    fn ask(door: *Door, method: anytype, target: []const u8, body: []const u8) Response {
+        return door.paths.respond(peer, &.{
+            .method = method,
+            .target = target,
+            .range = null,
+            .keep_alive = true,
+            .body = body,
+            .size = 1,
+        }, &door.text);
+    }
+
+    fn get(door: *Door, target: []const u8) Response {
+        return door.ask(.get, target, "");
+    }
+
+    /// Asks for a path below the boot's handle.
+    fn ofBoot(door: *Door, boot: *const core.boot.Boot, name: []const u8) !Response {
+        var buffer: [128]u8 = undefined;
+        const handle = boot.identity.handle;
+        return door.get(try std.mem.print(&buffer, "/b/{x:0>16}/{s}", .{ handle, name }));
+    }
+
+    fn expectText(door: *const Door, response: Response, part: []const u8) !void {
+        const text = door.text[0..response.body.text];
+        errdefer std.debug.print("{s}\n", .{text});
+        try testing.expect(std.mem.find(u8, text, part) != null);
+    }
+};
+
+test "paths that belong to no boot" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    var door: Door = .init(site);
+    const health = door.get("/healthz");
+    try testing.expectEqual(200, health.status);
+    try door.expectText(health, "ok\n");
+    try door.expectText(door.get("/boot.ipxe?x"), "http://10.77.0.2:6980");
+    try testing.expectEqual(404, door.get("/nothing").status);
+    try testing.expectEqual(404, door.get("/m/52:54:00:12:34:56/other").status);
+    try testing.expectEqual(404, door.get("/m/00:00:00:00:00:00/boot.ipxe").status);
+    try testing.expectEqual(404, door.get("/m/nonsense/boot.ipxe").status);
+    const program = door.get("/undionly.kpxe.efi");
+    try testing.expectEqualStrings("application/efi", program.content_type);
+    try testing.expectEqualStrings("program", program.body.memory);
+    const plain = door.get("/undionly.kpxe");
+    try testing.expectEqualStrings("application/octet-stream", plain.content_type);
+    try testing.expectEqual(.nbp, program.tag.what);
+    try testing.expectEqual(null, program.tag.boot);
+}
+
+test "POST is for a device's word and nothing else, and its word is for POST" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    var door: Door = .init(site);
+    const posted = door.ask(.post, "/boot.ipxe", "");
+    try testing.expectEqual(405, posted.status);
+    try testing.expectEqualStrings("GET, HEAD", posted.allow);
+    const got = door.get("/ready");
+    try testing.expectEqual(405, got.status);
+    try testing.expectEqualStrings("POST", got.allow);
+}
+
+test "a script by MAC address begins a boot, of an unknown device it is recorded" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var door: Door = .init(site);
+    const script = door.get("/m/02:bf:00:00:00:01/boot.ipxe");
+    try testing.expectEqual(200, script.status);
+    try testing.expectEqual(.script, script.tag.what);
+    try door.expectText(script, "kernel");
+    const boot = site.boot(script.tag.boot.?);
+    try testing.expect(boot.identity.mac.eql(macOf(1)));
+    try testing.expect(boot.facts.ip.?.eql(peer));
+    try testing.expectEqual(404, door.get("/m/02:bf:00:00:00:09/boot.ipxe").status);
+    site.boots.tick(site.io.now_us + std.time.us_per_hour);
+    try testing.expectEqual(1, site.io.discovered);
+}
+
+test "a full table answers with 503" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    site.state.unknownDevices = .boot;
+    try site.decide();
+    for (11..15) |number| _ = try site.begin(@intCast(number));
+    var door: Door = .init(site);
+    try testing.expectEqual(503, door.get("/m/02:bf:00:00:00:01/boot.ipxe").status);
+}
+
+test "a boot has its kernel, initrd and disk, and a missing file of its own ends it" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const version = site.open(1);
+    version.initrd = .{ .fd = 4, .size = 500 };
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const kernel = try door.ofBoot(boot, "kernel");
+    try testing.expectEqual(1000, kernel.body.file.size);
+    try testing.expectEqual(.kernel, kernel.tag.what);
+    try testing.expectEqual(ref, kernel.tag.boot.?);
+    try testing.expectEqual(4, (try door.ofBoot(boot, "initrd")).body.file.fd);
+    const disk = try door.ofBoot(boot, "disk");
+    try testing.expectEqual(1 << 20, disk.body.disk.size);
+    try testing.expect(disk.body.disk.version_id.eql(uuid(1)));
+    version.disk.plain = .{ .fd = 5 };
+    try testing.expectEqual(5, (try door.ofBoot(boot, "disk")).body.file.fd);
+    // Loaders look for files that need not be there.
+    try testing.expectEqual(404, (try door.ofBoot(boot, "splash.png")).status);
+    try testing.expectEqual(.file_not_found, boot.suspicion.?.cause);
+    try testing.expectEqual(404, boot.last_packets.from_edge.?.packet.number);
+    try testing.expect(!boot.isOver());
+    version.initrd = null;
+    try testing.expectEqual(404, (try door.ofBoot(boot, "initrd")).status);
+    try testing.expectEqual(.file_not_found, boot.outcome.?.failed.cause);
+    try testing.expectEqualStrings("initrd", boot.outcome.?.failed.text.slice());
+}
+
+test "a bare name belongs to the boot of the address, and suspects nothing" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    site.boots.learnPeer(ref, peer);
+    try testing.expectEqual(ref, door.get("/undionly.kpxe").tag.boot.?);
+    try testing.expectEqual(404, door.get("/splash.png").status);
+    try testing.expectEqual(null, site.boot(ref).suspicion);
+}
+
+test "what hinders a boot is in its script, and ends it" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    try door.expectText(try door.ofBoot(boot, "boot.ipxe"), "the version is unreadable");
+    try testing.expectEqual(.version_missing, boot.outcome.?.failed.cause);
+    try testing.expectEqual(.loader, boot.outcome.?.failed.phase);
+}
+
+test "a device's word ends its boot once, by handle or by its only boot's address" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var door: Door = .init(site);
+    try testing.expectEqual(409, door.ask(.post, "/ready", "").status);
+    try testing.expectEqual(404, door.ask(.post, "/b/00000000000000aa/ready", "").status);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    boot.facts.ip = peer;
+    try testing.expectEqual(400, door.ask(.post, "/failed", "").status);
+    try testing.expect(!boot.isOver());
+    try testing.expectEqual(204, door.ask(.post, "/ready", "").status);
+    try testing.expectEqual(.ready, std.meta.activeTag(boot.outcome.?));
+    try testing.expectEqual(204, boot.last_packets.from_edge.?.packet.number);
+    var buffer: [64]u8 = undefined;
+    const handle = boot.identity.handle;
+    const ready = try std.mem.print(&buffer, "/b/{x:0>16}/ready", .{handle});
+    try testing.expectEqual(204, door.ask(.post, ready, "").status);
+    var other: [64]u8 = undefined;
+    const failed = try std.mem.print(&other, "/b/{x:0>16}/failed", .{handle});
+    const contrary = door.ask(.post, failed, "x it broke");
+    try testing.expectEqual(409, contrary.status);
+    try door.expectText(contrary, "it became ready");
+}
+
+test "a device's failure is believed, and one of two at an address has to name itself" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    site.state.unknownDevices = .boot;
+    try site.decide();
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    boot.facts.ip = peer;
+    const neighbour = try site.begin(11);
+    site.boot(neighbour).facts.ip = peer;
+    const ambiguous = door.ask(.post, "/failed", "x it broke");
+    try testing.expectEqual(409, ambiguous.status);
+    try door.expectText(ambiguous, "Several boots");
+    site.boots.endEarlier(site.io.now_us, macOf(11));
+    try testing.expectEqual(204, door.ask(.post, "/failed", "x it broke").status);
+    try testing.expectEqualStrings("x: it broke", boot.outcome.?.failed.text.slice());
+}
+
+test "downloads move a boot through its phases" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const now_us = site.io.now_us;
+    const Step = struct { what: http_response.Tag.What, begins: bool, finished: bool };
+    const Traffic = core.boot.phase.Traffic;
+    const traffic: Traffic = .{ .bytes_out = 100, .packets_out = 1, .packets_in = 1 };
+    const phases = [_]core.boot.phase.Phase{ .nbp, .loader, .loader, .loader, .stage1 };
+    for ([_]Step{
+        .{ .what = .nbp, .begins = true, .finished = false },
+        .{ .what = .nbp, .begins = false, .finished = true },
+        .{ .what = .script, .begins = true, .finished = true },
+        .{ .what = .kernel, .begins = true, .finished = true },
+        .{ .what = .disk, .begins = true, .finished = false },
+    }, phases, 1..) |step, phase, number| {
+        door.paths.progress(.{ .boot = ref, .what = step.what }, .{
+            .traffic = traffic,
+            .begins = step.begins,
+            .finished = step.finished,
+            .at_us = now_us + number,
+            .body_size = 100,
+        });
+        try testing.expectEqual(phase, boot.current().?);
+    }
+    try testing.expectEqual(200, boot.record(.nbp).?.traffic.bytes_out);
+    try testing.expectEqual(200, boot.record(.loader).?.traffic.bytes_out);
+    try testing.expectEqual(100, boot.record(.stage1).?.traffic.bytes_out);
+    try testing.expect(boot.loader_done.kernel);
+    try testing.expect(boot.files_begun);
+    try testing.expectEqual(1, boot.record(.stage1).?.reads);
+}
+
+test "an empty answer ends no download" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    door.paths.progress(.{ .boot = ref, .what = .nbp }, .{
+        .traffic = .{},
+        .begins = true,
+        .finished = true,
+        .at_us = site.io.now_us,
+        .body_size = 0,
+    });
+    try testing.expectEqual(.nbp, site.boot(ref).current().?);
+    try testing.expectEqual(null, site.boot(ref).last_packets.from_edge);
+    door.paths.progress(.{ .boot = ref, .what = .disk }, .{
+        .traffic = .{},
+        .begins = true,
+        .finished = true,
+        .at_us = site.io.now_us,
+        .body_size = 0,
+    });
+    try testing.expectEqual(null, site.boot(ref).record(.stage1));
+}

@@ -1,0 +1,302 @@
+//! The world of the agent's unit tests (io.zig): time, versions and answers are what a test sets, and what
+//! the agent did is counted and kept.
+
+const std = @import("std");
+const agent_io = @import("io.zig");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const write_caches = @import("write_caches.zig");
+const DesiredVersion = core.uplink.desired_state.Version;
+const Boot = core.boot.Boot;
+const ReadRequest = core.stream.Server.ReadRequest;
+
+const TestIo = @This();
+
+now_us: u64 = 1000 * std.time.us_per_s,
+unix_ms: u64 = 1_795_000_000_000,
+prng: base.Prng = .init(1),
+versions: base.BoundedArray(Version, 4) = .empty,
+/// Opened when it is asked for; null: `problem`.
+openable: ?Version = null,
+problem: Problem = .unreadable,
+keeps_reports: bool = true,
+is_behind: bool = false,
+backlog: u64 = 0,
+held: ?write_caches.HoldSubject = null,
+answer: ?write_caches.HoldAnswer = null,
+written: ?core.uplink.store_inventory.Written = null,
+profile_size: u32 = 0,
+reading: bool = false,
+sent: base.BoundedArray(Sent, 16) = .empty,
+journaled: u32 = 0,
+journaled_failovers: u32 = 0,
+compacted: u32 = 0,
+begun: u32 = 0,
+/// Reports of boots.
+reported: u32 = 0,
+withdrawn_to: ?base.Uuid = null,
+waiting: u32 = 0,
+discovered: u32 = 0,
+told: u32 = 0,
+problems: u32 = 0,
+opened: u32 = 0,
+below: ?base.Uuid = null,
+sessions_told: u32 = 0,
+reads: u32 = 0,
+profile_reads: u32 = 0,
+profiles_sent: u32 = 0,
+profile_class: ?core.boot.Guest.CacheClass = null,
+profile_finished: ?base.Uuid = null,
+profile_wanted: ?base.Uuid = null,
+used: u32 = 0,
+leases: u32 = 0,
+syncing: ?*write_caches.Layer = null,
+
+pub const Sent = struct {
+    port: agent_io.Port,
+    to: base.Endpoint,
+    size: usize,
+    buffer: [2048]u8 = undefined,
+
+    pub fn bytes(sent: *const Sent) []const u8 {
+        return sent.buffer[0..@min(sent.size, sent.buffer.len)];
+    }
+};
+
+pub const Version = struct {
+    id: base.Uuid,
+    disk: Disk = .{},
+    layer_above: ?base.Uuid = null,
+    kernel: ?File = .{},
+    initrd: ?File = null,
+    disk_shortage: ?core.loader.disk_fit.Shortage = null,
+    loader_files: ?core.loader.kernel_fit.Files = null,
+
+    pub fn commandLine(_: *const Version) []const u8 {
+        return "quiet";
+    }
+};
+
+/// A disk of zeros.
+pub const Disk = struct {
+    bytes: u64 = 1 << 20,
+    plain: ?File = null,
+
+    pub fn plainFile(disk: *const Disk) ?File {
+        return disk.plain;
+    }
+
+    pub fn source(disk: *Disk) store.BlockSource {
+        return .{ .context = disk, .vtable = &.{ .read = readZeros }, .size = disk.bytes };
+    }
+
+    pub fn root(_: *const Disk) [32]u8 {
+        return @splat(0);
+    }
+
+    pub fn size(disk: *const Disk) u64 {
+        return disk.bytes;
+    }
+
+    fn readZeros(_: *anyopaque, buffer: []u8, _: u64) store.block_source.ReadError!void {
+        @memset(buffer, 0);
+    }
+};
+
+pub const Problem = enum {
+    not_described,
+    unreadable,
+    gone,
+
+    pub fn isGone(problem: Problem) bool {
+        return problem == .gone;
+    }
+
+    pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        try writer.print("the version is {t}", .{problem});
+    }
+};
+
+pub const File = struct { fd: i32 = 3, size: u64 = 1000 };
+
+/// One set of boot programs for BIOS.
+pub const BootFiles = struct {
+    pub const Set = struct {
+        name: []const u8 = "default",
+        first: core.dhcp.Service.Programs = .{ .bios = "undionly.kpxe" },
+
+        pub fn find(set: *const Set, name: []const u8) ?struct { kind: enum { nbp, ipxe } } {
+            if (!std.mem.eql(u8, name, "undionly.kpxe")) return null;
+            return .{ .kind = if (std.mem.eql(u8, set.name, "default")) .ipxe else .nbp };
+        }
+    };
+
+    pub fn fileFor(_: *const BootFiles, _: ?*const Boot, name: []const u8) ?[]const u8 {
+        return if (std.mem.startsWith(u8, name, "undionly.kpxe")) "program" else null;
+    }
+
+    const sets = [_]Set{ .{}, .{ .name = "other" } };
+
+    pub fn findSet(_: *const BootFiles, name: []const u8) ?*const Set {
+        for (&sets) |*set| if (std.mem.eql(u8, set.name, name)) return set;
+        return null;
+    }
+
+    pub fn setFor(files: *const BootFiles, boot: *const Boot, _: anytype) ?*const Set {
+        const chosen = &boot.assignment.program_set;
+        return files.findSet(if (chosen.size == 0) "default" else chosen.slice());
+    }
+};
+
+pub fn now(io: *const TestIo) u64 {
+    return io.now_us;
+}
+
+pub fn unixMs(io: *const TestIo) u64 {
+    return io.unix_ms;
+}
+
+pub fn random(io: *TestIo, buffer: []u8) void {
+    io.prng.fill(buffer);
+}
+
+pub fn log(_: *TestIo, comptime _: []const u8, _: anytype) void {}
+
+pub fn send(io: *TestIo, port: agent_io.Port, to: base.Endpoint, bytes: []const u8) void {
+    var sent: Sent = .{ .port = port, .to = to, .size = bytes.len };
+    const kept = @min(bytes.len, sent.buffer.len);
+    @memcpy(sent.buffer[0..kept], bytes[0..kept]);
+    io.sent.appendAssumeCapacity(sent);
+}
+
+pub fn findVersion(io: *TestIo, id: base.Uuid) ?*Version {
+    for (io.versions.buffer[0..io.versions.count]) |*version|
+        if (version.id.eql(id)) return version;
+    return null;
+}
+
+pub fn openVersion(io: *TestIo, _: *const DesiredVersion, below: ?*const DesiredVersion) ?Problem {
+    io.opened += 1;
+    io.below = if (below) |version| version.id else null;
+    io.versions.appendAssumeCapacity(io.openable orelse return io.problem);
+    return null;
+}
+
+pub fn bootFiles(_: *const TestIo) BootFiles {
+    return .{};
+}
+
+pub fn journal(io: *TestIo, _: *const Boot) void {
+    io.journaled += 1;
+}
+
+pub fn journalFailover(io: *TestIo, _: *const Boot) void {
+    io.journaled_failovers += 1;
+}
+
+pub fn compactJournal(io: *TestIo, _: *core.boot.Table) void {
+    io.compacted += 1;
+}
+
+pub fn keepLease(io: *TestIo, _: anytype) void {
+    io.leases += 1;
+}
+
+pub fn keepsReports(io: *const TestIo) bool {
+    return io.keeps_reports;
+}
+
+pub fn report(io: *TestIo, what: agent_io.Report) void {
+    switch (what) {
+        .boot => io.reported += 1,
+        .withdrawn => |withdrawn| io.withdrawn_to = withdrawn.to,
+        .waiting => io.waiting += 1,
+        .discovered => io.discovered += 1,
+    }
+}
+
+pub fn reportBacklog(io: *const TestIo) u64 {
+    return io.backlog;
+}
+
+pub fn isReportLogBehind(io: *const TestIo) bool {
+    return io.is_behind;
+}
+
+pub fn onBegin(io: *TestIo, _: *const Boot) void {
+    io.begun += 1;
+}
+
+pub fn onReport(io: *TestIo, _: *const Boot) void {
+    io.told += 1;
+}
+
+pub fn onVersionProblem(io: *TestIo, _: Problem) void {
+    io.problems += 1;
+}
+
+pub fn onSessions(io: *TestIo, _: *const core.stream.Server) void {
+    io.sessions_told += 1;
+}
+
+pub fn isReading(io: *const TestIo, _: *const ReadRequest) bool {
+    return io.reading;
+}
+
+pub fn read(io: *TestIo, _: *const ReadRequest, _: anytype) void {
+    io.reads += 1;
+}
+
+pub fn sendProfile(io: *TestIo, _: *const ReadRequest, _: anytype) void {
+    io.profiles_sent += 1;
+}
+
+pub fn profileSize(io: *const TestIo, _: *const Boot) u32 {
+    return io.profile_size;
+}
+
+pub fn beginProfile(io: *TestIo, _: *const Boot, class: core.boot.Guest.CacheClass) void {
+    io.profile_class = class;
+}
+
+pub fn wantProfile(io: *TestIo, version_id: base.Uuid, _: u64) void {
+    io.profile_wanted = version_id;
+}
+
+pub fn noteProfileRead(io: *TestIo, _: *const ReadRequest) void {
+    io.profile_reads += 1;
+}
+
+pub fn noteProfileUsed(io: *TestIo, _: *const core.stream.Server.UsedUnits) void {
+    io.used += 1;
+}
+
+pub fn finishProfile(io: *TestIo, boot_id: base.Uuid) void {
+    io.profile_finished = boot_id;
+}
+
+pub fn startSync(io: *TestIo, layer: *write_caches.Layer) void {
+    layer.result = layer.inner.runSync(&layer.batch);
+    io.syncing = layer;
+}
+
+pub fn endSyncSoon(io: *TestIo, layer: *write_caches.Layer) void {
+    io.syncing = layer;
+}
+
+pub fn heldSubject(io: *const TestIo) ?write_caches.HoldSubject {
+    return io.held;
+}
+
+pub fn answerHold(
+    io: *TestIo,
+    _: write_caches.HoldSubject,
+    answer: write_caches.HoldAnswer,
+) void {
+    io.answer = answer;
+}
+
+pub fn setWritten(io: *TestIo, written: *const core.uplink.store_inventory.Written) void {
+    io.written = written.*;
+}

@@ -1,0 +1,306 @@
+//! Tests of stream.zig: what the stream's packets do to a boot, with a device that sends them in
+//! clear text.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire").stream;
+const TestIo = @import("io_test.zig");
+const fixture = @import("boots_test.zig");
+const stream = @import("stream.zig");
+const testing = std.testing;
+const gpa = testing.allocator;
+const Site = fixture.Site;
+const Stream = stream.Stream(TestIo);
+
+pub const device: base.Endpoint = .{ .ip = .init(10, 77, 0, 10), .port = 40000 };
+const attacker: base.Endpoint = .{ .ip = .init(10, 77, 0, 66), .port = 40000 };
+
+pub const Link = struct {
+    site: *Site,
+    port: Stream,
+    out: [wire.packet_size_max]u8 = undefined,
+
+    pub fn init(site: *Site) !Link {
+        const server: core.stream.Server = try .init(gpa, .{
+            .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+            .sessions_max = 4,
+            .ciphers = .{ .clear = true },
+        });
+        return .{ .site = site, .port = try .init(gpa, server, &site.boots) };
+    }
+
+    pub fn deinit(link: *Link) void {
+        link.port.deinit(gpa);
+    }
+
+    pub fn send(link: *Link, from: base.Endpoint, packet: wire.Packet) void {
+        const bytes = wire.emit(packet, &link.out);
+        const now_us = link.site.io.now_us;
+        link.port.receive(&.{ .from = from, .bytes = bytes, .at_us = now_us }, now_us);
+    }
+
+    /// Returns the newest answer and forgets all.
+    pub fn answer(link: *Link) !wire.Packet {
+        const sent = &link.site.io.sent;
+        try testing.expect(sent.count > 0);
+        const last = sent.buffer[sent.count - 1];
+        sent.count = 0;
+        @memcpy(link.out[0..last.size], last.bytes());
+        return wire.parse(link.out[0..last.size]);
+    }
+
+    fn helloOf(boot_id: base.Uuid, nonce: u8, kind: wire.HelloKind, secret: []const u8) wire.Hello {
+        var hello: wire.Hello = .{
+            .client_nonce = @splat(nonce),
+            .kind = kind,
+            .ciphers = .{ .clear = true },
+            .packet_size_max = wire.packet_size_ethernet,
+            .boot_id = boot_id.bytes,
+            .client_public = @splat(9),
+            .proof = undefined,
+        };
+        hello.proof = core.stream.seal.helloProof(secret, &hello);
+        return hello;
+    }
+
+    /// Sends HELLO with its cookie round trip; returns the answer.
+    pub fn sayHello(link: *Link, from: base.Endpoint, hello: wire.Hello) !wire.Packet {
+        link.send(from, .{ .body = .{ .hello = hello } });
+        var with_cookie = hello;
+        with_cookie.cookie = (try link.answer()).body.cookie.cookie;
+        link.send(from, .{ .body = .{ .hello = with_cookie } });
+        return link.answer();
+    }
+
+    pub fn open(link: *Link, boot: *const core.boot.Boot) !wire.Packet {
+        const hello = helloOf(boot.identity.id, 5, .token, &boot.identity.token);
+        return link.sayHello(device, hello);
+    }
+
+    pub fn read(link: *Link, welcome: *const wire.Packet, request_id: u32) void {
+        link.send(device, .{
+            .session_id = welcome.session_id,
+            .request_id = request_id,
+            .body = .{ .read = .{
+                .version_tag = welcome.body.welcome.version_tag,
+                .offset = 0,
+                .length = 4096,
+                .fragment_size = welcome.body.welcome.fragment_size,
+            } },
+        });
+    }
+};
+
+test "a session opens with the boot's token, once, and is in the boot and the journal" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const welcome = try link.open(boot);
+    try testing.expectEqual(1 << 20, welcome.body.welcome.disk_size);
+    try testing.expect(boot.stream_was_open);
+    try testing.expectEqual(@as([16]u8, @splat(5)), boot.token_nonce.?);
+    try testing.expect(boot.facts.ip.?.eql(device.ip));
+    try testing.expectEqual(wire.packet_size_ethernet + 28, boot.facts.mtu.?);
+    try testing.expectEqual(.device_ram, site.io.profile_class.?);
+    try testing.expect(site.io.journaled > 0);
+    try testing.expect(site.io.sessions_told > 0);
+    // Another process with the same token is refused, which its device has overcome long ago.
+    const again = Link.helloOf(boot.identity.id, 6, .token, &boot.identity.token);
+    try testing.expectEqual(.token_refused, (try link.sayHello(device, again)).body.refuse.code);
+    try testing.expectEqual(null, boot.suspicion);
+}
+
+test "a wrong token changes no boot, unless it comes from the device itself" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const wrong = Link.helloOf(boot.identity.id, 5, .token, "0123456789abcdef");
+    try testing.expectEqual(.token_refused, (try link.sayHello(attacker, wrong)).body.refuse.code);
+    try testing.expectEqual(null, boot.suspicion);
+    boot.facts.ip = device.ip;
+    _ = try link.sayHello(attacker, wrong);
+    try testing.expectEqual(null, boot.suspicion);
+    _ = try link.sayHello(device, wrong);
+    try testing.expectEqual(.token_refused, boot.suspicion.?.cause);
+    try testing.expect(!boot.stream_was_open);
+    try testing.expectEqual(null, boot.token_nonce);
+    // A boot that nobody knows.
+    const unknown = Link.helloOf(fixture.uuid(99), 5, .token, "0123456789abcdef");
+    try testing.expectEqual(.token_refused, (try link.sayHello(device, unknown)).body.refuse.code);
+}
+
+test "a superseded boot opens no session, and one whose version is missing fails" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const first = try site.begin(1);
+    site.boots.apply(first, site.io.now_us, .{ .loader_begin = .script });
+    const missing = try site.begin(1);
+    const old = site.boot(first);
+    try testing.expectEqual(.token_refused, (try link.open(old)).body.refuse.code);
+    site.io.versions.clear();
+    const boot = site.boot(missing);
+    try testing.expectEqual(.version_missing, (try link.open(boot)).body.refuse.code);
+    try testing.expectEqual(.version_missing, boot.outcome.?.failed.cause);
+}
+
+test "an edge without write caches serves a device that keeps its own writes, and no other" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    site.vdisks[0].writeCache = .{ .class = "edge", .full = .stop };
+    const boot = site.boot(try site.begin(1));
+    // Without the proof nobody learns of it.
+    const wrong = Link.helloOf(boot.identity.id, 5, .token, "0123456789abcdef");
+    try testing.expectEqual(.token_refused, (try link.sayHello(device, wrong)).body.refuse.code);
+    try testing.expect(!boot.isOver());
+    try testing.expectEqual(.cache_failed, (try link.open(boot)).body.refuse.code);
+    try testing.expectEqual(.write_cache_unusable, boot.outcome.?.failed.cause);
+    site.vdisks[0].writeCache = null;
+    const next = site.boot(try site.begin(1));
+    try testing.expect((try link.open(next)).body == .welcome);
+}
+
+test "a boot whose writes another edge keeps is refused with that edge's name" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    site.vdisks[0].writeCache = .{ .class = "edge_persistent", .full = .stop };
+    site.devices[0].home = 1;
+    const boot = site.boot(try site.begin(1));
+    try testing.expectEqual(.cache_failed, (try link.open(boot)).body.refuse.code);
+    const failure = boot.outcome.?.failed;
+    try testing.expectEqual(.writes_at_another_edge, failure.cause);
+    try testing.expectEqualStrings("its writes are kept at the edge north", failure.text.slice());
+}
+
+test "the writer of a version that was sealed meanwhile has to start again" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const version = site.open(3);
+    version.layer_above = fixture.uuid(2);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const boot = site.boot(try site.begin(4));
+    version.layer_above = null;
+    try testing.expectEqual(.cache_failed, (try link.open(boot)).body.refuse.code);
+    try testing.expectEqualStrings(
+        "the version is sealed: start the device again",
+        boot.outcome.?.failed.text.slice(),
+    );
+}
+
+test "a READ is handed on and counted, its copy as a retransmission, and its answer as traffic" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const welcome = try link.open(boot);
+    link.read(&welcome, 1);
+    try testing.expectEqual(1, site.io.reads);
+    const stage2 = boot.record(.stage2).?;
+    try testing.expectEqual(1, stage2.reads);
+    try testing.expectEqual(0, stage2.traffic.retries);
+    link.read(&welcome, 1);
+    try testing.expectEqual(2, site.io.reads);
+    try testing.expectEqual(1, stage2.traffic.retries);
+    // Nothing of it was sent yet: no loss.
+    site.io.reading = true;
+    const packets_in = stage2.traffic.packets_in;
+    link.read(&welcome, 1);
+    try testing.expectEqual(2, site.io.reads);
+    try testing.expectEqual(1, stage2.traffic.retries);
+    try testing.expectEqual(packets_in + 1, stage2.traffic.packets_in);
+}
+
+test "a device's READY ends its boot, and is acknowledged each time" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const welcome = try link.open(boot);
+    const ready: wire.Packet = .{
+        .session_id = welcome.session_id,
+        .request_id = 2,
+        .body = .{ .ready = .{ .outcome = .ready, .uptime_us = 1 } },
+    };
+    link.send(device, ready);
+    try testing.expect((try link.answer()).body == .ready_ack);
+    try testing.expectEqual(.ready, std.meta.activeTag(boot.outcome.?));
+    try testing.expect(site.io.profile_finished.?.eql(boot.identity.id));
+    const revision = boot.revision;
+    link.send(device, ready);
+    try testing.expect((try link.answer()).body == .ready_ack);
+    try testing.expectEqual(revision, boot.revision);
+}
+
+test "a device that gave up says why" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const welcome = try link.open(boot);
+    var ready: wire.Ready = .{ .outcome = .failed, .uptime_us = 1, .sentence = "no space" };
+    ready.code[0.."cache_full".len].* = "cache_full".*;
+    link.send(device, .{
+        .session_id = welcome.session_id,
+        .request_id = 2,
+        .body = .{ .ready = ready },
+    });
+    try testing.expectEqual(.write_cache_full, boot.outcome.?.failed.cause);
+    try testing.expectEqual(null, site.io.profile_finished);
+}
+
+test "a READ whose bytes are not available is refused with its reason" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const welcome = try link.open(boot);
+    var request: core.stream.Server.ReadRequest = undefined;
+    request.session_id = welcome.session_id;
+    request.boot_id = boot.identity.id;
+    request.request_id = 3;
+    request.offset = 0;
+    const now_us = site.io.now_us;
+    for (
+        [_]stream.ReadError{ error.StoreError, error.Lost, error.Stopped },
+        [_]wire.ReadErrorCode{ .store_error, .cache_lost, .stopped },
+    ) |why, code| {
+        link.port.refuseRead(&request, why, now_us);
+        try testing.expectEqual(code, (try link.answer()).body.read_error.code);
+    }
+    try testing.expectEqual(1, link.port.store_errors);
+    try testing.expectEqual(1, boot.store_errors);
+    // Its session is gone: nobody is answered.
+    request.session_id = 0;
+    link.port.refuseRead(&request, error.StoreError, now_us);
+    try testing.expectEqual(0, site.io.sent.count);
+}

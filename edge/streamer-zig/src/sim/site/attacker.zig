@@ -1,0 +1,355 @@
+//! An attacker on the site's network, who acts until the end of a run: replays what it saw, damaged
+//! or whole, from its own address; puts packets out at the wrong port; sends noise; shows a token
+//! that it overheard; requests files and reports failures by HTTP and TFTP. Invariant: none of it
+//! ends a boot, opens a session or keeps a device from its disk. `Attack.isWithstood` lists what
+//! the agent does not withstand yet.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire");
+const agent = @import("agent");
+const stream = @import("wire").stream;
+const DeviceNode = @import("device_node.zig");
+const addresses = @import("addresses.zig");
+const EdgeIo = @import("edge_io.zig");
+const EdgeNode = @import("edge_node.zig");
+const EventQueue = @import("event_queue.zig");
+const Fabric = @import("fabric.zig");
+const Ledger = @import("ledger.zig");
+const PacketPool = @import("../kit/packet_pool.zig");
+const Endpoint = base.Endpoint;
+const StreamClient = core.stream.Client;
+
+pub const Attacker = @This();
+
+pub const ip: base.Ip4 = .init(10, 77, 0, 250);
+/// Nothing is replayed from here.
+const other_ip: base.Ip4 = .init(10, 77, 0, 251);
+const own: Endpoint = .{ .ip = ip, .port = 31337 };
+
+fabric: *Fabric,
+edge: *EdgeNode,
+link: EventQueue.Link,
+prng: base.Prng,
+devices: []DeviceNode,
+/// The real client, with a token that belongs to a device.
+thief: StreamClient,
+period_us: u64,
+/// Null: all that are withstood, in turn by chance.
+only: ?Attack = null,
+response: [agent.response.text_size_max]u8 = undefined,
+
+pub const Attack = enum {
+    /// Sends what a device sent, from the attacker's address.
+    replay,
+    /// The same with some bits flipped, or cut short.
+    replay_damaged,
+    /// A switch that has forgotten where a device is gives its packet to another one.
+    misdeliver,
+    /// Random bytes to any port.
+    noise,
+    /// A packet of the stream with a device's or the edge's address as its source, and a guessed
+    /// session.
+    forge_source,
+    /// HELLO with the token of a device that has its session.
+    steal_token,
+    /// GET of boot files by their names and below a guessed handle.
+    fetch_files,
+    /// RRQ from a new port, which is never acknowledged.
+    request_tftp,
+    /// POST of /ready and /failed without a handle, and below a guessed one.
+    report_outcome,
+    /// The same from the address that replays: `replay` of a device's RRQ comes before it.
+    report_outcome_as_peer,
+    /// DISCOVER with a device's MAC address.
+    discover_as_device,
+    /// DISCOVER with MAC addresses of no device.
+    invent_devices,
+    /// GET of a device's script by its MAC address.
+    fetch_script,
+    /// GET of the disk below a handle that was overheard.
+    fetch_disk,
+    /// POST of /failed below a handle that was overheard.
+    report_outcome_of_boot,
+
+    /// Returns whether a check would fail if the agent did not withstand it. The others need a rule
+    /// that the agent does not have; `--attack NAME` shows what each one does.
+    fn isWithstood(attack: Attack) bool {
+        return switch (attack) {
+            .replay, .replay_damaged, .misdeliver, .noise, .forge_source, .steal_token => true,
+            .fetch_files, .request_tftp, .report_outcome => true,
+            // The device's boot is superseded. Missing rule: a new boot is a candidate, which ends
+            // nothing before its HELLO has proved itself.
+            .discover_as_device => false,
+            // In standalone use each begins a boot until the table is full. Missing rule: unknown
+            // MAC addresses share a bounded part of the table, at a bounded rate.
+            .invent_devices => false,
+            // The same as `discover_as_device`, and the script has the new boot's token. Missing
+            // rule: it is answered only to a peer whose address and MAC address DHCP or the
+            // kernel's neighbour table confirms.
+            .fetch_script => false,
+            // It counts as the boot's own read before its kernel. Missing rule: the disk is served
+            // by HTTP only to the address of the boot, and only for versions without a kernel.
+            .fetch_disk => false,
+            // It ends the boot. Missing rule: an outcome counts only from the boot's own address.
+            .report_outcome_of_boot => false,
+            // After a restart the edge does not know the addresses that it has only offered, and
+            // takes the one that a boot's files are requested from. Missing rule: only DHCP or the
+            // kernel's neighbour table says which address a boot has.
+            .report_outcome_as_peer => false,
+        };
+    }
+
+    const withstood = list: {
+        var list: base.BoundedArray(Attack, std.enums.values(Attack).len) = .empty;
+        for (std.enums.values(Attack)) |attack|
+            if (attack.isWithstood()) list.appendAssumeCapacity(attack);
+        break :list list;
+    };
+
+    /// As in `--attack`: dashes for underscores.
+    pub fn parse(text: []const u8) ?Attack {
+        for (std.enums.values(Attack)) |attack| {
+            const name = @tagName(attack);
+            if (name.len != text.len) continue;
+            for (name, text) |a, b| {
+                if (a != b and !(a == '_' and b == '-')) break;
+            } else return attack;
+        }
+        return null;
+    }
+};
+
+/// Runs one attack.
+pub fn act(attacker: *Attacker) void {
+    const withstood = Attack.withstood.constSlice();
+    const attack = attacker.only orelse withstood[@intCast(attacker.prng.below(withstood.len))];
+    switch (attack) {
+        .replay => attacker.replay(),
+        .replay_damaged => attacker.replayDamaged(),
+        .misdeliver => attacker.misdeliver(),
+        .noise => attacker.sendNoise(),
+        .forge_source => attacker.forgeSource(),
+        .steal_token => attacker.stealToken(),
+        .fetch_files => attacker.fetchFiles(),
+        .request_tftp => attacker.requestTftp(),
+        .report_outcome => attacker.reportOutcome(other_ip),
+        .report_outcome_as_peer => {
+            attacker.replay();
+            attacker.reportOutcome(ip);
+        },
+        .discover_as_device => attacker.discover(Ledger.macOf(attacker.anyDevice().link)),
+        .invent_devices => attacker.discover(
+            .fromInt(@as(u48, 0x02cf_0000_0000) + attacker.prng.nextU32()),
+        ),
+        .fetch_script => attacker.get(
+            "/m/{f}/boot.ipxe",
+            .{Ledger.macOf(attacker.anyDevice().link)},
+        ),
+        .fetch_disk => attacker.get("{s}/disk", .{attacker.overheardPath() orelse return}),
+        .report_outcome_of_boot => attacker.post(
+            ip,
+            "{s}/failed",
+            .{attacker.overheardPath() orelse return},
+        ),
+    }
+    attacker.transmit();
+}
+
+pub fn receive(attacker: *Attacker, to: Endpoint, bytes: []const u8) void {
+    if (to.port != own.port) return;
+    attacker.thief.receive(attacker.fabric.now_us, bytes);
+    while (attacker.thief.nextEvent()) |event| switch (event) {
+        .established => attacker.fabric.ledger.violate(
+            .token_bought_once,
+            "an overheard token opened a session",
+            .{},
+        ),
+        else => {},
+    };
+    attacker.transmit();
+}
+
+fn transmit(attacker: *Attacker) void {
+    var out: [stream.sealed_request_size_max]u8 = undefined;
+    while (attacker.thief.transmit(attacker.fabric.now_us, &out)) |packet|
+        attacker.send(own, addresses.stream_port, packet);
+}
+
+fn send(attacker: *Attacker, from: Endpoint, port: u16, bytes: []const u8) void {
+    attacker.fabric.sendToEdge(attacker.link, from, addresses.endpoint(port), bytes);
+}
+
+fn anyDevice(attacker: *Attacker) *DeviceNode {
+    return &attacker.devices[@intCast(attacker.prng.below(attacker.devices.len))];
+}
+
+fn replay(attacker: *Attacker) void {
+    const packet = attacker.fabric.sniffed[0].pick(&attacker.prng) orelse return;
+    // DHCP knows a device by what the packet says: this would be `discover_as_device`.
+    if (packet.to.port == addresses.dhcp_port) return;
+    var copy: [PacketPool.payload_size_max]u8 = undefined;
+    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    attacker.send(own, packet.to.port, copy[0..packet.size]);
+}
+
+fn replayDamaged(attacker: *Attacker) void {
+    const prng = &attacker.prng;
+    const packet = attacker.fabric.sniffed[0].pick(prng) orelse return;
+    if (packet.to.port == addresses.dhcp_port or packet.size == 0) return;
+    var copy: [PacketPool.payload_size_max]u8 = undefined;
+    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    for (0..@intCast(prng.between(1, 8))) |_| {
+        const bit: u3 = @intCast(prng.below(8));
+        copy[@intCast(prng.below(packet.size))] ^= @as(u8, 1) << bit;
+    }
+    const size: usize = @intCast(if (prng.chance(1, 2)) packet.size else prng.below(packet.size));
+    attacker.send(own, packet.to.port, copy[0..size]);
+}
+
+fn forgeSource(attacker: *Attacker) void {
+    const prng = &attacker.prng;
+    const direction: EventQueue.Direction = if (prng.chance(1, 2)) .to_edge else .to_device;
+    const packet = attacker.fabric.sniffed[@backingInt(direction)].pick(prng) orelse return;
+    const is_stream = packet.from.port == addresses.stream_port or
+        packet.to.port == addresses.stream_port;
+    if (!is_stream or packet.size < stream.header_size) return;
+    var copy: [PacketPool.payload_size_max]u8 = undefined;
+    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    // What has no session has a nonce, which an attacker off the path cannot know.
+    if (std.mem.allEqual(u8, copy[8..16], 0)) return;
+    prng.fill(copy[8..16]);
+    attacker.fabric.deliver(.{
+        .slot = 0,
+        .link = packet.link,
+        .direction = direction,
+        .from = packet.from,
+        .to = packet.to,
+    }, copy[0..packet.size], 20);
+}
+
+fn misdeliver(attacker: *Attacker) void {
+    const packet = attacker.fabric.sniffed[1].pick(&attacker.prng) orelse return;
+    const node = attacker.anyDevice();
+    const address = attacker.fabric.links[node.link].ip orelse return;
+    const port = node.stream_socket orelse return;
+    if (packet.from.port != addresses.stream_port or packet.link == node.link) return;
+    var copy: [PacketPool.payload_size_max]u8 = undefined;
+    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    attacker.fabric.deliver(.{
+        .slot = 0,
+        .link = node.link,
+        .direction = .to_device,
+        .from = packet.from,
+        .to = .{ .ip = address, .port = port },
+    }, copy[0..packet.size], 50);
+}
+
+fn sendNoise(attacker: *Attacker) void {
+    const prng = &attacker.prng;
+    var noise: [200]u8 = undefined;
+    prng.fill(&noise);
+    // A version and type that exist get further.
+    if (prng.chance(1, 2)) noise[0] = 0x10 | @as(u8, @intCast(prng.between(1, 10)));
+    const ports = [_]u64{ addresses.dhcp_port, addresses.tftp_port, addresses.stream_port };
+    const port = prng.pick(u64, &ports);
+    attacker.send(own, @intCast(port), noise[0..@intCast(prng.below(noise.len))]);
+}
+
+fn stealToken(attacker: *Attacker) void {
+    const node = attacker.anyDevice();
+    const plan = node.device.plan orelse return;
+    if (node.device.phase != .stage2 and node.device.phase != .ready) return;
+    if (node.device.client.state != .established) return;
+    var seed: [32]u8 = undefined;
+    attacker.prng.fill(&seed);
+    attacker.thief.start(
+        attacker.fabric.now_us,
+        .{ .boot_id = plan.boot_id, .token = plan.token, .nonce_seed = seed },
+    );
+}
+
+fn fetchFiles(attacker: *Attacker) void {
+    const prng = &attacker.prng;
+    const names = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk", "undionly.kpxe", "x.cfg" };
+    const name = names[@intCast(prng.below(names.len))];
+    if (prng.chance(1, 2)) return attacker.get("/{s}", .{name});
+    attacker.get("/b/{x:0>16}/{s}", .{ prng.nextU64(), name });
+}
+
+fn reportOutcome(attacker: *Attacker, from: base.Ip4) void {
+    const prng = &attacker.prng;
+    const word: []const u8 = if (prng.chance(1, 2)) "ready" else "failed";
+    if (prng.chance(1, 2)) return attacker.post(from, "/{s}", .{word});
+    attacker.post(from, "/b/{x:0>16}/{s}", .{ prng.nextU64(), word });
+}
+
+fn requestTftp(attacker: *Attacker) void {
+    const name = EdgeIo.BootFiles.program_name;
+    const packet = "\x00\x01" ++ name ++ "\x00octet\x00";
+    const port: u16 = @intCast(attacker.prng.between(1024, std.math.maxInt(u16)));
+    attacker.send(.{ .ip = ip, .port = port }, addresses.tftp_port, packet);
+}
+
+fn discover(attacker: *Attacker, mac: base.Mac) void {
+    var exchange: core.device.DhcpExchange = .init(attacker.fabric.now_us, .{
+        .mac = mac,
+        .stage = .rom,
+        .xid = attacker.prng.nextU32(),
+        .has_address = false,
+        .broadcast = true,
+    });
+    var buffer: [wire.dhcp.packet_size_max]u8 = undefined;
+    const packet = exchange.transmit(attacker.fabric.now_us, &buffer) orelse return;
+    attacker.send(.{ .ip = .zero, .port = 68 }, addresses.dhcp_port, packet);
+}
+
+/// Returns `/b/<handle>` of some device's boot.
+fn overheardPath(attacker: *Attacker) ?[]const u8 {
+    const node = attacker.anyDevice();
+    switch (node.device.phase) {
+        .off, .dhcp, .nbp, .ipxe_dhcp, .failed => return null,
+        .loader, .breather, .stage2, .ready => {},
+    }
+    const path = node.device.script_url.path;
+    return path[0 .. std.mem.findScalarLast(u8, path, '/') orelse return null];
+}
+
+fn get(attacker: *Attacker, comptime path: []const u8, arguments: anytype) void {
+    attacker.request(ip, "GET " ++ path ++ " HTTP/1.1\r\nhost: edge\r\n\r\n", arguments);
+}
+
+fn post(
+    attacker: *Attacker,
+    from: base.Ip4,
+    comptime path: []const u8,
+    arguments: anytype,
+) void {
+    const body = "E00 forged";
+    const head = " HTTP/1.1\r\nhost: edge\r\ncontent-length: {d}\r\n\r\n" ++ body;
+    attacker.request(from, "POST " ++ path ++ head, arguments ++ .{body.len});
+}
+
+fn request(
+    attacker: *Attacker,
+    from: base.Ip4,
+    comptime format: []const u8,
+    arguments: anytype,
+) void {
+    var buffer: [256]u8 = undefined;
+    const text = std.mem.print(&buffer, format, arguments) catch unreachable;
+    const response = attacker.edge.respond(text, from, &attacker.response) orelse return;
+    attacker.fabric.trail.note(response.status);
+    if (response.body_size == 0) return;
+    attacker.edge.progress(
+        &response,
+        .{ .size = response.body_size, .is_first = true, .is_last = true },
+    );
+}
+
+test "an attack has one spelling on the command line" {
+    try std.testing.expectEqual(.steal_token, Attack.parse("steal-token").?);
+    try std.testing.expectEqual(null, Attack.parse("steal-tokens"));
+    try std.testing.expectEqual(null, Attack.parse("steal+token"));
+}
