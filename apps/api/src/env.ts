@@ -21,11 +21,11 @@ const environment = z.object({
       ),
     ),
   API_PORT: z.coerce.number().int().min(0).max(65535).default(4000),
-  /** How long `/readyz` says that the process shuts down before it does: longer than a balancer's interval. */
+  /** How long `/readyz` reports the shutdown before it happens: longer than a balancer's interval. */
   API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(300).default(0),
-  /** Where people open the dashboard: origin of sign-in and of its cookies. */
+  /** The URL at which people open the dashboard: origin of sign-in and of its cookies. */
   WEB_URL: z.url().default('http://localhost:3000'),
-  /** Where servers of sites reach this control plane; empty: as people do. */
+  /** The URL at which sites' servers reach this control plane; empty: the same as for people. */
   EDGE_URL: z.union([z.literal(''), z.url()]).default(''),
   /** Directory with signed programs for edges, and the public key of their signatures: docs/guides/operations.md. */
   BOOTFARM_EDGE_BINARIES: z.string().default(''),
@@ -50,17 +50,17 @@ const environment = z.object({
   OIDC_CLIENT_ID: z.string().default(''),
   OIDC_CLIENT_SECRET: z.string().default(''),
   OIDC_NAME: z.string().default('single sign-on'),
-  /** Who becomes a member of what: `example.org=acme:viewer, …`. */
+  /** Memberships by domain: `example.org=acme:viewer, …`. */
   OIDC_MEMBERS: z.string().default(''),
   /** Whether people may sign up and make organizations of their own: docs/guides/organizations.md. */
   SELF_SERVICE: z.enum(['on', 'off']).default('off'),
-  /** What such an organization may have, `sites=2,devices=100`; no limit for what is not named. */
+  /** Quotas of such an organization, `sites=2,devices=100`; no limit for others. */
   SELF_SERVICE_QUOTAS: z.string().default(selfServiceQuotas).transform(quotasOf),
-  /** That one person may make. */
+  /** The number that one person may create. */
   SELF_SERVICE_ORGANIZATIONS: z.coerce.number().int().min(1).max(100).default(3),
-  /** Between asking for an organization's deletion and it. */
+  /** Time between the request to delete an organization and its deletion. */
   ORGANIZATION_GRACE_DAYS: z.coerce.number().int().min(1).max(365).default(14),
-  /** Who runs the installation, as pages name it: an e-mail address, a telephone number, a link. */
+  /** The operator of the installation, as pages show it: an e-mail address, a telephone number, a link. */
   PLATFORM_CONTACT: z.string().max(200).default(''),
   /** Private networks that webhooks may lead into, by plain HTTP and any port, too: CIDR, with commas between. */
   WEBHOOK_ALLOW_NETWORKS: z
@@ -71,9 +71,9 @@ const environment = z.object({
   /** Where `/metrics` is: docs/reference/observability.md. Nowhere without a port. */
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
   METRICS_PORT: z.union([z.literal('').transform(() => null), z.coerce.number().int().min(1).max(65535)]).default(null),
-  /** What a scraper shows as `Authorization: Bearer`; nothing where it is empty. */
+  /** The token that a scraper sends as `Authorization: Bearer`; none if it is empty. */
   METRICS_TOKEN: z.union([z.literal(''), z.string().min(16, 'must have at least 16 characters')]).default(''),
-  /** Of an OpenTelemetry collector that takes OTLP over HTTP; no traces where it is empty. */
+  /** URL of an OpenTelemetry collector that accepts OTLP over HTTP; no traces if it is empty. */
   OTEL_EXPORTER_OTLP_ENDPOINT: z.union([z.literal(''), z.url({ protocol: /^https?$/ })]).default(''),
   OTEL_SERVICE_NAME: z.string().min(1).default('bootfarm-api'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),

@@ -5,10 +5,10 @@ import type { Permission } from '../rules/permissions.ts'
 import { organizationPlace, type Place, type PlaceKind } from '../rules/place.ts'
 import { findPlaces } from './find-place.ts'
 
-/** Where something is to be done: in the organization, wherever the actor may, or at these objects. */
+/** The place of an action: the organization, wherever the actor may act, or these objects. */
 export type AskedPlaces = 'organization' | 'visible' | { kind: PlaceKind; ids: string[] }[]
 
-/** What seeing an object takes: who may not even see it is answered as if it were not there. */
+/** The permission to see an object: an actor without it gets the same answer as if the object did not exist. */
 const readPermissions: Record<PlaceKind, Permission> = {
   farm: 'farm.read',
   site: 'site.read',
@@ -26,7 +26,7 @@ const readPermissions: Record<PlaceKind, Permission> = {
   deletion: 'trash.read',
 }
 
-/** What becomes of it when the actor asks for something. */
+/** The decision about the actor's request. */
 type Judgement =
   | { verdict: 'allowed'; grants: Grant[] }
   | { verdict: 'forbidden' }
@@ -34,7 +34,7 @@ type Judgement =
   | { verdict: 'unseen' }
 
 /**
- * Judges what the actor wants to do to an object of this kind that lies there; kind null: to the organization as a
+ * Decides about an action of the actor on an object of this kind at that place; kind null: on the organization as a
  * whole.
  */
 export function judge(
@@ -48,8 +48,8 @@ export function judge(
 }
 
 /**
- * Returns where the first of the objects lies. Throws `forbidden`; `not_found` where one of the objects is absent,
- * another organization's, or none that the actor may see.
+ * Returns the place of the first of the objects. Throws `forbidden`; `not_found` if one of the objects is absent,
+ * belongs to another organization, or is invisible to the actor.
  */
 export async function authorise(
   { db, actor }: { db: DbOrTransaction; actor: Actor },

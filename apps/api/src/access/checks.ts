@@ -2,8 +2,8 @@ import type { Actor } from '../rules/actor.ts'
 import { authorise } from './authorise.ts'
 
 /**
- * The application's own wall in front of tenants' rows, the first of two: row-level security is the other. It is a part
- * of its own so that tests can take it away and see that the other one holds alone; nothing else does.
+ * The application's own wall in front of tenants' rows, the first of two: row-level security is the other. It is a
+ * separate part so that tests can remove it and see that the other one holds alone; nothing else does.
  */
 export interface Checks {
   authorise: typeof authorise

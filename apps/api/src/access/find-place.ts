@@ -11,7 +11,10 @@ type Find = (db: DbOrTransaction, asked: Asked) => Promise<PlacesById>
 
 const ofSite = { siteId: true, site: { select: { farmId: true } } } as const
 
-/** Where the organization's objects of these ids lie, by id; who is absent or another organization's is not in it. */
+/**
+ * Returns the places of the organization's objects with these ids, by id; objects that are absent or of another
+ * organization are left out.
+ */
 export function findPlaces(db: DbOrTransaction, kind: PlaceKind, asked: Asked): Promise<PlacesById> {
   return finders[kind](db, asked)
 }
@@ -41,7 +44,7 @@ const finders: Record<PlaceKind, Find> = {
     const rows = await db.device.findMany({ where: whereOf(asked), select })
     return byId(rows, (row) => ({ ...placeInSite(row), collectionId: row.collectionId }))
   },
-  /** Of the device as it is now; one that lies in the trash is none. */
+  /** The device's current place; a device in the trash has none. */
   async boot(db, { organizationId, ids }) {
     const rows = await db.$queryRaw<(Place & { id: string })[]>`
       select key.boot_id::text as id, site.farm_id::text as "farmId", site.id::text as "siteId",

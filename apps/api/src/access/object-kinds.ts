@@ -1,7 +1,7 @@
 import { Prisma } from '@bootfarm/db'
 import type { PlaceKind } from '../rules/place.ts'
 
-/** Where the rows of each kind lie, and what people call one. */
+/** The tables of each kind, and its name for people. */
 export const objectKinds = {
   farm: { table: Prisma.sql`farm`, noun: 'farm' },
   site: { table: Prisma.sql`site`, noun: 'site' },

@@ -12,7 +12,7 @@ type RevisedKind = Exclude<keyof typeof objectKinds, 'schedule'>
 interface Wanted {
   kind: RevisedKind
   id: string
-  /** What the caller has seen; undefined: whatever it is now. */
+  /** The revision that the caller has seen; undefined: any. */
   revision?: number | undefined
 }
 
@@ -41,7 +41,7 @@ export async function requireCurrent(
   throw staleError(objectKinds[kind].noun, story, row.revision)
 }
 
-/** @param story what `tellChanges` says; empty where nothing may be said */
+/** @param story the text of `tellChanges`; empty if nothing may be shown */
 export function staleError(noun: string, story: string, revision: number): AppError {
   return new AppError('conflict', {
     public: `This ${noun} was changed in the meantime${story || '. Load the latest version to see how.'}`,
@@ -49,7 +49,7 @@ export function staleError(noun: string, story: string, revision: number): AppEr
   })
 }
 
-/** Each change that counts is an entry of the log: the last ones are those that the caller has not seen. */
+/** Each change is an entry of the log: the last ones are those that the caller has not seen. */
 export async function tellChanges(
   { db, actor }: Pick<ServiceContext, 'actor'> & { db: DbOrTransaction },
   { count, ...which }: { objectId: string; action?: Prisma.StringFilter; count: number },
@@ -67,7 +67,7 @@ export async function tellChanges(
   return told.length > 0 ? `: ${told.join('; ')}.` : ''
 }
 
-/** `bootMenuId` as people say it. */
+/** `bootMenuId` in people's words. */
 function wordsOf(field: string): string {
   return field
     .replace(/Id$/, '')

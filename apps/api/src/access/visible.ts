@@ -8,7 +8,7 @@ interface ScopedContext {
   actor: Actor
 }
 
-/** As many values as a statement takes, with room for its others. */
+/** As many values as a statement can take beside its others. */
 const devicesMax = 30_000
 
 /** The ids that bound what the actor may see; null where that is the whole organization. */
@@ -37,7 +37,7 @@ function boundsOf(actor: Actor, permission: Permission): Bounds | null {
 /** Edges are not deleted themselves: with their site they are out of sight. */
 export const ofLiveSite = { site: { deletionId: null } }
 
-// Each of these is the `where` of lists: what of the organization the actor may see. `{}` is all of it.
+// Each of these is a `where` for lists: the part of the organization that the actor may see. `{}` is all of it.
 
 export function visibleFarms(actor: Actor): Prisma.FarmWhereInput {
   const bounds = boundsOf(actor, 'farm.read')
@@ -59,7 +59,7 @@ export function visibleDevices(actor: Actor): Prisma.DeviceWhereInput {
   return bounds ? { OR: [...ofSites(bounds), { collectionId: { in: bounds.collectionIds } }] } : {}
 }
 
-/** A boot's row names site and device without a relation to them, for it lies in a day's partition. */
+/** A boot's row names site and device without a relation to them, because it is in a day's partition. */
 export async function visibleBoots({ db, actor }: ScopedContext): Promise<Prisma.BootWhereInput> {
   const { organizationId } = actor
   const bounds = boundsOf(actor, 'boot.read')
@@ -80,7 +80,7 @@ export async function visibleBoots({ db, actor }: ScopedContext): Promise<Prisma
   }
 }
 
-/** Leaves out those of sites that lie in the trash; most organizations have none. */
+/** Leaves out those of sites in the trash; most organizations have none. */
 async function bootsOfTrash(db: DbOrTransaction, organizationId: string): Promise<Prisma.BootWhereInput> {
   const where = { organizationId, kind: { in: ['farm', 'site'] } }
   const deletions = await db.deletion.findMany({ where, select: { id: true } })
@@ -119,7 +119,7 @@ export function visibleMenus(actor: Actor): Prisma.BootMenuWhereInput {
   return bounds ? { farmId: { in: bounds.farmIdsAbove } } : {}
 }
 
-/** What lies in the trash is hidden: a schedule whose farm or site is there is none. */
+/** Rows in the trash are hidden: a schedule whose farm or site is there does not exist. */
 export const liveSchedule = {
   farm: { deletionId: null },
   OR: [{ siteId: null }, ofLiveSite],
@@ -131,7 +131,10 @@ export function visibleSchedules(actor: Actor): Prisma.ScheduleWhereInput {
   return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { siteId: { in: bounds.siteIds } }] } : {}
 }
 
-/** An entry is where its object lies; what is of the whole organization is for those whose role is. */
+/**
+ * An entry is at the place of its object; entries of the whole organization are visible to roles of the whole
+ * organization.
+ */
 export function visibleAudit(actor: Actor): Prisma.AuditEntryWhereInput {
   return ofPlaceColumns(boundsOf(actor, 'audit.read'))
 }

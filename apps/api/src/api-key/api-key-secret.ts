@@ -4,7 +4,7 @@ import { apiKeyPrefix } from './schema.ts'
 const secretSizeBytes = 32
 const shownLength = apiKeyPrefix.length + 6
 
-/** 256 random bits: nobody finds one by trying, so a plain hash of it keeps it safe. */
+/** 256 random bits cannot be guessed, so a plain hash is enough. */
 export function newApiKeySecret(): { secret: string; prefix: string; secretHash: string } {
   const secret = apiKeyPrefix + randomBytes(secretSizeBytes).toString('base64url')
   return { secret, prefix: secret.slice(0, shownLength), secretHash: hashApiKey(secret) }

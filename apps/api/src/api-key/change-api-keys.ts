@@ -55,7 +55,7 @@ export async function createApiKey(context: ServiceContext, input: Input): Promi
   return { ...view, secret }
 }
 
-/** Refuses the key from the next request on, for ever. Revoking again changes nothing. Throws `not_found`. */
+/** Refuses the key from the next request on, permanently. Revoking again changes nothing. Throws `not_found`. */
 export async function revokeApiKey(
   context: ServiceContext,
   { apiKeyId }: z.output<typeof apiKeyInput>,

@@ -10,7 +10,7 @@ import { apiKeyPrefix } from './schema.ts'
 export interface RateLimit {
   perMinute: number
   remaining: number
-  /** Until the count begins anew. */
+  /** Until the count starts again. */
   resetsInSeconds: number
   isExceeded: boolean
 }
@@ -28,9 +28,9 @@ interface IdentityRow {
 }
 
 /**
- * Who calls with this secret; counts the request, for all API processes. Null for a key that is not known, has expired
- * or was revoked, or whose creator has no role any more. What the key may do is looked up at each request: it shrinks
- * with its creator.
+ * Returns the actor with this secret, and counts the request for all API processes. Null for a key that is unknown,
+ * expired or revoked, or whose creator has no role any more. The key's permissions are read at each request: they
+ * shrink with its creator's.
  */
 export async function findApiKeyActor(
   { db, clock }: PlatformContext,

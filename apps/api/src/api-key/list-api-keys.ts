@@ -23,7 +23,7 @@ export async function listApiKeys(
   })
 }
 
-/** Of those who are still members. */
+/** Only of current members. */
 export async function creatorNames(
   db: ServiceContext['db'],
   { organizationId, rows }: { organizationId: string; rows: ApiKeyRow[] },

@@ -11,7 +11,7 @@ export const apiKeysMax = 200
 const requestsPerMinuteMax = 6_000
 
 const placeFields = {
-  /** Where the role holds: one of the three at most; the whole organization without them. */
+  /** The scope of the role: at most one of the three; without them the whole organization. */
   farmId: uuid.nullable().default(null),
   siteId: uuid.nullable().default(null),
   collectionId: uuid.nullable().default(null),
@@ -23,7 +23,7 @@ export const createApiKeyInput = z
     name: nameOf('Enter a name for the API key.'),
     role: roleView,
     ...placeFields,
-    /** Of the role's permissions; all of them without it. */
+    /** A subset of the role's permissions; without it all of them. */
     permissions: z.array(permissionView).min(1).max(100).nullable().default(null),
     expiresAt: instant.nullable().default(null),
     requestsPerMinute: z.number().int().min(1).max(requestsPerMinuteMax).default(600),

@@ -34,7 +34,7 @@ export async function keepChanges({ db, now, doer, changes }: RecordedChanges): 
       object_name text, farm_id uuid, site_id uuid, collection_id uuid, before jsonb, after jsonb)`
 }
 
-/** What a person does with the own account is in the audit log of every organization that the person is a member of. */
+/** A person's change of their own account is in the audit log of every organization that the person belongs to. */
 export async function keepAccountEvent({
   context: { db, clock },
   event,

@@ -6,7 +6,7 @@ import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { AuditEntryView, auditFilter, auditListInput, auditPage } from './schema.ts'
 
-/** Who changed what, newest first: of the parts of the organization in which the actor may read it. */
+/** Returns who changed what, newest first, in the parts of the organization whose log the actor may read. */
 export async function listAudit(
   { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
   input: z.output<typeof auditListInput>,

@@ -2,7 +2,7 @@ import { inOrganization } from '@bootfarm/db'
 import { forEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 
-/** In one transaction; what is left then waits for the next one, of the same run. */
+/** In one transaction; the rest waits for the next one of the same run. */
 const removedAtOnceMax = 5_000
 
 /**

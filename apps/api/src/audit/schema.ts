@@ -5,7 +5,7 @@ const fields = z.record(z.string(), z.unknown()).nullable()
 
 const auditActorKinds = ['person', 'api_key', 'edge', 'system', 'platform'] as const
 
-/** What narrows the audit log down: for lists and for the export. */
+/** Filters of the audit log, for lists and for the export. */
 export const auditFilter = z.object({
   /** From this instant on. */
   since: z.iso.datetime().optional(),

@@ -12,8 +12,8 @@ const ofPlace = { site: { select: { farmId: true } } } as const
 const ofMenu = { select: { name: true } } as const
 
 /**
- * Which menu the collection's devices show that have no choice of their own. Throws `not_found`; `invalid` for a menu
- * of no such name in its farm.
+ * Sets the menu for devices of the collection without their own choice. Throws `not_found`; `invalid` if its farm has
+ * no such menu.
  */
 export async function chooseMenuOfCollection(
   context: ServiceContext,
@@ -48,8 +48,7 @@ export async function chooseMenuOfCollection(
 }
 
 /**
- * Which menu a device shows, in place of its collection's. @returns what the choice comes to. Throws as for
- * collections.
+ * Sets the menu of a device instead of its collection's. @returns the result of the choice. Throws as for collections.
  */
 export async function chooseMenuOfDevice(
   context: ServiceContext,

@@ -19,7 +19,7 @@ export async function getMenu({ db, clock, actor }: ServiceContext, menuId: stri
   return menuDetailOf(row, clock())
 }
 
-/** What a menu of the farm can start. Throws `not_found`. */
+/** Returns what a menu of the farm can start. Throws `not_found`. */
 export async function getMenuChoices(
   { db, actor: { organizationId } }: ServiceContext,
   farmId: string,

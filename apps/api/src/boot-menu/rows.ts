@@ -95,7 +95,7 @@ export function menuDetailOf(row: DetailRow, now: Date): MenuDetail {
   }
 }
 
-/** What the audit log keeps of a menu. */
+/** The part of a menu that the audit log keeps. */
 export function auditOfMenu({ name, timeoutMs, defaultTitle, entries }: MenuDetail): Fields {
   return {
     name,
@@ -110,7 +110,7 @@ export function auditOfMenu({ name, timeoutMs, defaultTitle, entries }: MenuDeta
 
 const menuReferenceSelect = { select: { id: true, name: true } } as const
 
-/** What tells which menu a device shows. */
+/** The fields that decide which menu a device shows. */
 export const deviceMenuSelect = {
   bootMenuChoice: true,
   bootMenu: menuReferenceSelect,

@@ -54,7 +54,7 @@ export async function createMenu(
   })
 }
 
-/** As `createMenu`; `conflict` also where somebody else changed it meanwhile. */
+/** Like `createMenu`; `conflict` also if somebody else has changed it meanwhile. */
 export async function updateMenu(
   context: ServiceContext,
   { menuId, revision, ...menu }: z.output<typeof updateMenuInput>,

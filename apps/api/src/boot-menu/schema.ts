@@ -45,7 +45,7 @@ export const createMenuInput = z.object({ farmId: uuid, ...menuFields }).refine(
 export const updateMenuInput = z
   .object({
     menuId: uuid,
-    /** Of the menu as it was read: somebody else's change in between is not written over. */
+    /** The revision of the menu that was read: another person's change in between is not overwritten. */
     revision: seenRevision,
     ...menuFields,
   })
@@ -55,7 +55,7 @@ export type MenuFields = Pick<z.output<typeof createMenuInput>, keyof typeof men
 export const menuListInput = z.object({
   ...pageInput,
   farmId: uuid.optional(),
-  /** Those that its collections and devices may show: its farm's. */
+  /** The menus that its collections and devices may show: those of its farm. */
   siteId: uuid.optional(),
   /** Part of the name, upper or lower case. */
   search: z.string().trim().max(64).optional(),
@@ -103,7 +103,7 @@ export const menuDetail = menuSummary.extend({
 export type MenuDetail = z.infer<typeof menuDetail>
 
 export const menuChoicesInput = z.object({ farmId: uuid })
-/** What entries can start: the farm's vDisks by name with their newest versions. Long lists are cut. */
+/** The versions that entries can start: the farm's vDisks by name with their newest versions. Long lists are cut. */
 export const menuChoices = z.array(
   z.object({ id: uuid, name: z.string(), versions: z.array(z.object({ id: uuid, number: count })) }),
 )
@@ -126,7 +126,7 @@ export const deviceMenuView = z.object({
   /** `collection`: its collection's, if that has one; `none`: none; `own`: the one that it names. */
   choice: z.enum(['collection', 'none', 'own']),
   ofCollection: menuReference.nullable(),
-  /** What the choice comes to. */
+  /** The result of the choice. */
   shown: menuReference.nullable(),
 })
 export type DeviceMenuView = z.infer<typeof deviceMenuView>

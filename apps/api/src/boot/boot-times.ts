@@ -1,4 +1,4 @@
-/** How boots of one span went; µs from begin to ready, null where none was ready. */
+/** Times of the boots of one span, in µs from start to ready; null if none became ready. */
 export interface BootTimes {
   readyCount: number
   failedCount: number
@@ -24,7 +24,7 @@ export function daysBefore(now: Date, count: number): string[] {
   )
 }
 
-/** One row for each day, empty where `rows` has none. */
+/** One row for each day; empty for days without rows. */
 export function fillDays(days: string[], rows: (BootTimes & { day: string })[]): (BootTimes & { day: string })[] {
   const byDay = new Map(rows.map((row) => [row.day, row]))
   return days.map((day) => byDay.get(day) ?? { day, ...noBoots })

@@ -17,11 +17,11 @@ const firmwareMsMax = 300_000
 interface Options {
   bootId: string
   after: number | undefined
-  /** Null where nobody keeps consoles. */
+  /** Null if no consoles are kept. */
   directory: string | null
 }
 
-/** What the device wrote to its serial console from the boot's begin to its next boot. Throws `not_found`. */
+/** Returns the device's serial output from the start of the boot to its next boot. Throws `not_found`. */
 export async function getBootConsole(
   context: ServiceContext,
   { bootId, after, directory }: Options,
@@ -47,14 +47,14 @@ export async function getBootConsole(
   }
 }
 
-/** How long before the boot's begin its firmware began, where the device said so; else some seconds. */
+/** How long before the boot the firmware started, if the device reported it; otherwise some seconds. */
 function leadMs(guest: GuestReport | null): number {
   const firstStepUs = Math.min(0, ...(guest?.steps ?? []).map((step) => step.startUs))
   const sinceMs = guest ? -(guest.kernelStartUs + firstStepUs) / 1000 : 0
   return Math.min(firmwareMsMax, Math.max(firmwareMs, Math.ceil(sinceMs)))
 }
 
-/** When the device began the next boot; the newest ones after this one end with it. */
+/** When the device started the next boot; the newest boots after this one end with it. */
 async function nextBootAt(context: ServiceContext, boot: BootRow): Promise<number | null> {
   const sameDevice = boot.deviceId ? { deviceId: boot.deviceId } : { siteId: boot.siteId, mac: boot.mac }
   const next = await findNextBoot(context, { ...sameDevice, generated: false }, boot.startedAt)
@@ -78,18 +78,18 @@ interface ReadOptions {
 
 interface ConsolePart {
   lines: ConsoleLine[]
-  /** Where the next line will begin. */
+  /** Where the next line starts. */
   next: number
   more: boolean
 }
 
-/** Null where nobody keeps a console for this address. The file's name is made of the address alone. */
+/** Null if no console is kept for this address. The file's name consists of the address alone. */
 export async function openConsole(directory: string, mac: string): Promise<FileHandle | null> {
   if (!/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(mac)) return null
   const file = path.join(directory, `${mac.replaceAll(':', '-')}.log`)
   let handle: FileHandle
   try {
-    // Without O_NONBLOCK a named pipe would hold the request up until somebody writes.
+    // Without O_NONBLOCK a named pipe would block the request until somebody writes.
     handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
@@ -102,7 +102,8 @@ export async function openConsole(directory: string, mac: string): Promise<FileH
 }
 
 /**
- * The lines of a span of time, bounded. A file that was begun anew since `after` is read from its first fitting line.
+ * Returns the lines of a time span, bounded. A file that was started again since `after` is read from its first
+ * matching line.
  */
 async function readConsole(file: FileHandle, options: ReadOptions): Promise<ConsolePart> {
   const { size } = await file.stat()

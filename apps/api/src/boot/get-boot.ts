@@ -34,17 +34,17 @@ async function readDetail({ db, actor }: ReadContext, { id, receivedOn }: BootRo
     where: { organizationId_bootId_receivedOn: { organizationId, bootId: id, receivedOn } },
     select: { phases: true, facts: true, guest: true },
   })
-  // Only `writeBoots` writes these, from a report that zod held against its schema.
+  // Only `writeBoots` writes these, from a report that zod validated.
   return detail as unknown as BootDetailParts | null
 }
 
-/** What the device said of itself; null where it said nothing, or it is past its retention. */
+/** The device's own report; null if there is none, or it is past its retention. */
 export async function readGuest(context: ReadContext, row: BootRow): Promise<GuestReport | null> {
   const detail = await readDetail(context, row)
   return detail?.guest ?? null
 }
 
-/** Null also where the edge is not one of this organization any more. */
+/** Null also if the edge no longer belongs to this organization. */
 async function handOverOf(
   { db, actor }: ReadContext,
   { startedAt }: BootRow,

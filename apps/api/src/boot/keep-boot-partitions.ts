@@ -3,7 +3,7 @@ import { firstHourKept } from '../rules/boot-rollup.ts'
 import { dayMs, dayText, utcDay } from '../rules/utc-day.ts'
 import type { BootRetention } from './boot-retention.ts'
 
-/** Partitions of so many days beyond today are there: the job may fail for as long. */
+/** Partitions are created so many days ahead: the job may fail for as long. */
 const daysAhead = 3
 const keysAtOnceMax = 5_000
 

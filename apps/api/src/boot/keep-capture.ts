@@ -9,8 +9,8 @@ import { findBoot } from './read-boots.ts'
 export const capturesPerSiteMax = 500
 
 /**
- * Keeps a boot's packets, in place of those sent before, and drops the site's oldest beyond the limit.
- * Throws `invalid_body` for what is no pcap file; `boot_unknown` where this edge has not reported the boot.
+ * Keeps a boot's packets, replaces those sent before, and drops the site's oldest beyond the limit. Throws
+ * `invalid_body` for a body that is no pcap file; `boot_unknown` if this edge has not reported the boot.
  */
 export async function keepCapture(
   { db, clock }: SystemContext,

@@ -3,14 +3,14 @@ import { dayMs } from '../rules/utc-day.ts'
 import { type BootRow, findBoots, nameBoots, type ReadContext } from './read-boots.ts'
 
 /**
- * The newest boots by when they began, without looking into every day's partition. A boot's partition is the day on
- * which its first report arrived, never before it began; so those that began since day D lie in partitions from D on.
- * Spans grow while too few are found, and each looks only into partitions where something began early enough.
+ * Returns the newest boots by start, without reading every day's partition. A boot's partition is the day on which its
+ * first report arrived, never before it started; so boots that started since day D are in partitions from D on. Spans
+ * grow while too few are found, and each reads only partitions with boots that started early enough.
  */
 
 /** How many days with boots the first spans cover; later ones as many as the last. */
 const spanDays = [2, 4, 8, 16, 32, 64]
-/** Of one statement: each partition that it looks into costs planning and locks. */
+/** Of one statement: each partition that it reads costs planning and locks. */
 const partitionsMax = 64
 
 interface BootDayRow {
@@ -22,9 +22,9 @@ interface Options {
   /** From `readBootDays`. */
   days: BootDayRow[]
   where: Prisma.BootWhereInput
-  /** Only boots that began before; null for all. */
+  /** Only boots that started before; null for all. */
   before: Date | null
-  /** Only boots that began then or later. */
+  /** Only boots that started then or later. */
   since?: Date | undefined
   limit: number
 }
@@ -55,8 +55,8 @@ export async function readNewestBoots(context: ReadContext, options: Options): P
 }
 
 /**
- * When the first boot that fits began after `startedAt`; null where there is none. Days that end before are not looked
- * into.
+ * Returns when the first matching boot started after `startedAt`; null if there is none. Days that end before are not
+ * read.
  */
 export async function findNextBoot(
   { db, actor }: ReadContext,
@@ -104,7 +104,7 @@ function* spansOf(
     yield { from, until }
     until = from
   }
-  // Those that began before the oldest day: edges that were away, or whose clock is wrong.
+  // Boots that started before the oldest day: of edges that were away, or whose clock is wrong.
   yield { from: since ?? null, until }
 }
 

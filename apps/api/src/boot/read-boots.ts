@@ -62,7 +62,7 @@ export async function findBoot(context: ReadContext, bootId: string): Promise<Bo
   return boots.get(bootId) ?? null
 }
 
-/** @param visible further conditions, such as what the actor may see */
+/** @param visible further conditions, such as the part that the actor may see */
 export async function readBootsById(
   context: ReadContext,
   ids: string[],
@@ -108,7 +108,7 @@ export async function findBoots(
   })
 }
 
-/** What boots name, in one statement: each would be a round trip of its own. */
+/** Reads the names that boots refer to in one statement: each would be a separate round trip. */
 export async function nameBoots({ db, actor }: ReadContext, rows: PlainBoot[]): Promise<BootRow[]> {
   if (rows.length === 0) return []
   const organizationId = Prisma.sql`organization_id = ${actor.organizationId}::uuid`

@@ -3,38 +3,38 @@ import { z } from 'zod'
 
 const count = z.number().int().nonnegative()
 
-/** Of one part of the way of the reads. Median and p95 are estimated within powers of two. */
+/** One part of the path of the reads. Median and p95 are estimated within powers of two. */
 const readTimes = z.object({
-  /** How many were measured. */
+  /** Number of measurements. */
   count,
   medianUs: count,
   p95Us: count,
   maxUs: count,
-  /** Of all of them. */
+  /** Sum of all of them. */
   sumUs: count,
 })
 type ReadTimes = z.infer<typeof readTimes>
 
-/** Of a phase or of the whole boot. Each is null where nothing was measured. */
+/** Of a phase or of the whole boot. Each is null if nothing was measured. */
 const readTimesOfPart = z.object({
   /** READs that the edge answered; where it measured none, those that the device says it got. */
   reads: count,
-  /** That they asked for; null from older edges. */
+  /** Bytes that they requested; null from older edges. */
   bytes: count.nullable(),
-  /** From a READ at the edge until its bytes were in hand. */
+  /** From a READ at the edge until its bytes were in memory. */
   storage: readTimes.nullable(),
   /** Reads of those that waited for a disk. */
   coldReads: count,
   /** From there until the edge's kernel had the last packet. */
   send: readTimes.nullable(),
   /**
-   * What is left of the time from the device's READ to its last byte: the network, and what was lost on it. Its sum is
+   * The remainder of the time from the device's READ to its last byte: the network, and what was lost on it. Its sum is
    * exact; its median and p95 are differences of medians and of 95th percentiles.
    */
   wire: readTimes.nullable(),
   /** The machine's own: from an answer to its next read. */
   turnaround: readTimes.nullable(),
-  /** How long its system waited for a read; less than the others where it was read ahead. */
+  /** How long its system waited for a read; shorter than the others if it was read ahead. */
   wait: readTimes.nullable(),
 })
 
@@ -49,12 +49,12 @@ type ReadTimesView = z.infer<typeof readTimesView>
 
 type PartReport = Omit<ReadTimesReport, 'phases'>
 
-/** What is kept of a report: of phases no sum beside them. */
+/** The kept part of a report: of phases without their sum. */
 export function keptReadTimes({ phases, ...whole }: ReadTimesReport): ReadTimesReport {
   return phases ? { phases } : whole
 }
 
-/** Of a report, or of what was kept of it. */
+/** Of a report, or of its kept part. */
 export function readTimesViewOf({ phases, ...whole }: ReadTimesReport): ReadTimesView {
   return {
     ...viewOf(...(phases ?? [whole])),
@@ -123,7 +123,7 @@ function timesOf(...histograms: DurationHistogram[]): ReadTimes | null {
 
 const countOf = ({ counts }: DurationHistogram) => counts.reduce((sum, each) => sum + each, 0)
 
-/** The `rank`-th shortest, as if those of a bucket lay evenly in it. */
+/** Returns the `rank`-th shortest, as if the values of a bucket were spread evenly in it. */
 function quantileUs(histograms: DurationHistogram[], rank: number): number {
   let before = 0
   for (let bucket = 0; ; bucket += 1) {

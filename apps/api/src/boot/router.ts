@@ -58,7 +58,7 @@ export const bootRouter = router({
       }),
     ),
   capture: procedure
-    // As the console; a script for a loader carries the boot's token.
+    // Like the console; a script for a loader contains the boot's token.
     .meta({
       permission: 'boot.inspect',
       place: { kind: 'boot', id: 'bootId' },

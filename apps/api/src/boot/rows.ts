@@ -28,7 +28,7 @@ export interface BootFacts {
   cipher?: BootReport['cipher']
   reconnects: number
   resumedUs?: number | undefined
-  /** Where it went on last, and from where. */
+  /** Where it failed over last, and from where. */
   handOver?: (HandOverReport & { edgeId: string }) | undefined
   program?: BootReport['program']
   readAhead?: BootReport['readAhead']
@@ -50,7 +50,7 @@ export function bootSummaryOf(row: BootRow, now: Date): BootSummary {
     edgeName: row.edge.name,
     startedAt: row.startedAt.toISOString(),
     outcome: row.outcome,
-    // Only `applyBoot` writes these two, from a report that zod held against the same lists.
+    // Only `applyBoot` writes these two, from a report that zod validated against the same lists.
     failedPhase: row.failedPhase as BootSummary['failedPhase'],
     failedCause: row.failedCause as BootSummary['failedCause'],
     lastPhase: row.lastPhase as BootSummary['lastPhase'],
@@ -73,7 +73,7 @@ export function bootSummaryOf(row: BootRow, now: Date): BootSummary {
   }
 }
 
-/** No later one of its device is known. */
+/** No later boot of its device is known. */
 function isLastBoot(row: BootRow): boolean {
   return row.device === null || row.device.lastBootId === row.id
 }
@@ -138,7 +138,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
   }
 }
 
-/** Of a phase whose detail is gone only its times are known. */
+/** Only the times are known of a phase whose detail is gone. */
 function phaseOfSummary({ name, startUs, durationUs }: BootPhaseTimes): BootPhaseView {
   return {
     name,
@@ -174,7 +174,7 @@ function causeOf(name: NonNullable<BootSummary['failedCause']>): { sentence: str
   return { sentence, remedy }
 }
 
-/** Of a phase, what its boot's summary keeps. */
+/** The part of a phase that its boot's summary keeps. */
 type BootPhaseTimes = Pick<BootPhaseReport, 'name' | 'startUs' | 'durationUs'>
 
 function phasesOf(row: { phases: unknown }): BootPhaseTimes[] {

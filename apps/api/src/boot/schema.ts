@@ -11,7 +11,7 @@ import { readTimesView } from './read-times.ts'
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()
 
-/** As long a list as anybody reads; the file has them all. */
+/** A list as long as anybody reads; the file has all of them. */
 export const capturePacketsShownMax = 1000
 
 /** The packets of a boot before its stream, kept as a pcap file. */
@@ -30,7 +30,7 @@ export const bootCapture = captureSummary
         /** `other`: neither from nor to the boot's device alone, as far as its addresses say. */
         direction: z.enum(['from_device', 'to_device', 'other']),
         protocol: z.enum(['dhcp', 'tftp', 'http', 'other']),
-        /** In words, e.g. `TFTP ACK of block 145`; made of untrusted bytes, printable ASCII alone. */
+        /** In words, e.g. `TFTP ACK of block 145`; derived from untrusted bytes, printable ASCII only. */
         what: z.string(),
         /** On the wire. */
         sizeBytes: count,
@@ -70,11 +70,11 @@ export type BootConsole = z.infer<typeof bootConsole>
 
 const microseconds = z.number().int()
 
-/** What a device said of itself: its words are untrusted text. */
+/** A device's own report: its texts are untrusted. */
 const guestView = z.object({
-  /** Where the kernel's clock began, µs since the boot's begin; concluded by the edge. */
+  /** Start of the kernel's clock, in µs since the start of the boot; inferred by the edge. */
   kernelStartUs: microseconds,
-  /** By begin. Steps of the firmware begin before the boot's first packet, below 0. */
+  /** By start. Steps of the firmware start before the boot's first packet, below 0. */
   steps: z.array(
     z.object({
       group: z.enum(guestStepGroups),
@@ -84,7 +84,7 @@ const guestView = z.object({
       durationUs: z.number().int().nonnegative(),
     }),
   ),
-  /** When the device said how full its write cache is; null where it never did. */
+  /** When the device reported the fill level of its write cache; null if it never did. */
   writeCacheAt: z.iso.datetime().nullable(),
 })
 type GuestView = z.infer<typeof guestView>
@@ -112,7 +112,7 @@ const bootPhaseView = z.object({
   name: z.enum(bootPhases),
   /** µs since the boot's begin. */
   startUs: count,
-  /** Null while the phase goes on. */
+  /** Null while the phase lasts. */
   durationUs: count.nullable(),
   source: z.enum(valueSources),
   bytesIn: count,
@@ -141,13 +141,13 @@ export const bootSummary = z.object({
   edgeId: uuid,
   edgeName: z.string(),
   startedAt: instant,
-  /** Null while the boot goes on. */
+  /** Null while the boot lasts. */
   outcome: z.enum(bootOutcomes).nullable(),
   failedPhase: z.enum(bootPhases).nullable(),
   failedCause: z.enum(bootCauses).nullable(),
   /** The phase that began last. */
   lastPhase: z.enum(bootPhases).nullable(),
-  /** From the boot's begin to the end of the last phase known. */
+  /** From the start of the boot to the end of the last known phase. */
   totalUs: count,
   bytesOut: count,
   retries: count,
@@ -159,11 +159,11 @@ export const bootSummary = z.object({
   writeCache: writeCacheView.nullable(),
   /** The last power order that the device took in this boot. */
   takenPowerOrder: z.object({ id: uuid, order: z.enum(powerOrders), takenAt: instant }).nullable(),
-  /** What the device does now, as far as this boot's reports say. */
+  /** The device's current state, according to this boot's reports. */
   deviceState,
   /** Why the device stands still, or may; null for a boot that is not its device's last one, too. */
   waitsFor: deviceWait.nullable(),
-  /** When its newest report came. */
+  /** When its newest report arrived. */
   reportedAt: instant,
   phases: z.array(bootPhaseView.pick({ name: true, startUs: true, durationUs: true })),
 })
@@ -201,9 +201,9 @@ export const bootDetail = bootSummary.extend({
    * packets and steps.
    */
   detailGone: z.object({ keptDays: count }).nullable(),
-  /** What went wrong, for people; only where the outcome is `failed`. */
+  /** What went wrong, in people's words; only if the outcome is `failed`. */
   cause: z.object({ sentence: z.string(), remedy: z.string(), deviceText: z.string().nullable() }).nullable(),
-  /** What the machine said of itself: untrusted text. */
+  /** The machine's own report: untrusted text. */
   facts: z.object({
     machineId: z.string().nullable(),
     clientArch: count.nullable(),
@@ -211,19 +211,17 @@ export const bootDetail = bootSummary.extend({
     userClass: z.string().nullable(),
     ip: z.string().nullable(),
     mtuBytes: count.nullable(),
-    /** How its stream was protected; null before it was open, and from older edges. */
+    /** The cipher of its stream; null before it was open, and from older edges. */
     cipher: z.enum(streamCiphers).nullable(),
     reconnects: count,
     /** The first boot program that the device was given. */
     program: z.object({ set: z.string(), file: z.string() }).nullable(),
   }),
-  /** Null where the boot ended at the edge that it began at; else the edge where its device went on last. */
+  /** Null if the boot ended at the edge where it started; otherwise the edge to which its device failed over last. */
   handOver: z
     .object({ edgeId: uuid, edgeName: z.string(), at: instant, fromEdgeName: z.string().nullable(), count })
     .nullable(),
-  /**
-   * What came of reading ahead until the boot was over; null where it had no stream, or the edge is older than this.
-   */
+  /** The result of reading ahead until the boot was over; null without a stream, or from older edges. */
   readAhead: z
     .object({
       /** There was a boot profile for the device when its stream opened. */
@@ -235,15 +233,15 @@ export const bootDetail = bootSummary.extend({
       waitedReads: count,
     })
     .nullable(),
-  /** Where the time of the stream's reads went until the boot was over; null where nothing was measured. */
+  /** Where the time of the stream's reads went until the boot was over; null if nothing was measured. */
   readTimes: readTimesView.nullable(),
-  /** In order of time; empty where the edge heard none, or is older than this. */
+  /** In order of time; empty if the edge heard none, or is too old to report them. */
   offers: z.array(offerView),
   /** The last packet each way of a boot that did not get ready. */
   lastPackets: z.object({ fromDevice: namedPacketView.nullable(), fromEdge: namedPacketView.nullable() }).nullable(),
   /** The packets that were kept of it; null where none were. */
   capture: captureSummary.nullable(),
-  /** Null until the device has said anything of itself. */
+  /** Null until the device has sent a report. */
   guest: guestView.nullable(),
   phases: z.array(bootPhaseView),
 })
@@ -251,7 +249,7 @@ export type BootDetail = z.infer<typeof bootDetail>
 
 export const bootListInput = z.object({
   ...pageInput,
-  /** `booting`: still going on. */
+  /** `booting`: in progress. */
   outcome: z.enum([...bootOutcomes, 'booting']).optional(),
   deviceId: uuid.optional(),
   siteId: uuid.optional(),
@@ -281,17 +279,17 @@ export const bootChangeInput = z
 const bootChange = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('synced') }),
   z.object({ kind: z.literal('boot'), boot: bootSummary }),
-  /** It went on at another edge: there is no such boot any more. */
+  /** It failed over to another edge: this boot no longer exists. */
   z.object({ kind: z.literal('withdrawn'), bootId: uuid }),
   /** Which devices wait at sites is not what it was. */
   z.object({ kind: z.literal('discovered') }),
 ])
 export type BootChange = z.infer<typeof bootChange>
 
-/** What an open boot page shows, whole: first as it is, then after each change. */
+/** The content of an open boot page: first the current state, then each change. */
 const bootPageChange = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('boot'), boot: bootDetail }),
-  /** It went on at another edge, or is past its retention: there is no such boot any more. */
+  /** It failed over to another edge, or is past its retention: this boot no longer exists. */
   z.object({ kind: z.literal('withdrawn') }),
 ])
 export type BootPageChange = z.infer<typeof bootPageChange>

@@ -8,7 +8,7 @@ export interface WaitEdgeJson {
   revokedAt: string | null
 }
 
-/** As `waitsJson` says it. */
+/** As `waitsJson` returns it. */
 export interface WaitJson {
   edge: WaitEdgeJson
   asked: { id: string; name: string }

@@ -11,8 +11,8 @@ interface WatchBootOptions extends Omit<WatchOptions, 'after'> {
 }
 
 /**
- * Yields one boot as its page shows it: as it is now, then after each change, until `signal` aborts or there is no such
- * boot any more. Reports that come faster than they are read are one event with the newest state.
+ * Yields one boot as its page shows it: its current state, then each change, until `signal` aborts or the boot no
+ * longer exists. Reports that arrive faster than they are read are one event with the newest state.
  */
 export async function* watchBoot(
   { db, clock, actor }: WatchContext,
@@ -30,7 +30,7 @@ export async function* watchBoot(
   try {
     while (!signal.aborted) {
       isWoken = false
-      // No transaction is held between two reads. A boot that did not change is not read whole.
+      // No transaction is held between two reads. An unchanged boot is not read completely.
       const found = await inOrganization(db, organizationId, async (transaction) => {
         const key = await transaction.bootKey.findUnique({
           where: { organizationId_bootId: { organizationId, bootId } },

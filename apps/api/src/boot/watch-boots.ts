@@ -24,9 +24,9 @@ export interface WatchOptions {
 }
 
 /**
- * The organization's boots as they change, and that its discovered devices have changed, until `signal` aborts. Each
- * event carries the number to go on after. A boot that changed several times since `after` comes once, in its newest
- * state.
+ * Yields the organization's boots when they change, and changes of its discovered devices, until `signal` aborts. Each
+ * event has the number after which to continue. A boot that changed several times since `after` comes once, in its
+ * newest state.
  */
 export async function* watchBoots(
   { db, clock, actor }: WatchContext,

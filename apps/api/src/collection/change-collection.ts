@@ -35,8 +35,9 @@ export async function createCollection(
 }
 
 /**
- * What its devices boot changes with their next boot. Throws `not_found`; `conflict` for a taken name, or where
- * somebody else changed it meanwhile; `invalid` for a vDisk that is not of its farm, or a template that is not in it.
+ * A change of what its devices boot takes effect with their next boot. Throws `not_found`; `conflict` for a taken name,
+ * or if somebody else changed it meanwhile; `invalid` for a vDisk that is not in its farm, or a template that is not in
+ * the collection.
  */
 export async function updateCollection(
   context: ServiceContext,

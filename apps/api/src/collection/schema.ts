@@ -15,9 +15,9 @@ export const collectionSummary = z.object({
   siteName: z.string(),
   vdiskId: uuid.nullable(),
   vdiskName: z.string().nullable(),
-  /** In place of the site's; null where it has none of its own. */
+  /** Instead of the site's; null if it has none. */
   bootProgramSet: z.string().nullable(),
-  /** Shown by its devices unless they have a choice of their own. */
+  /** Shown by its devices unless they have their own choice. */
   bootMenu: menuReference.nullable(),
   deviceCount: count,
   revision: seenRevision,
@@ -29,7 +29,7 @@ export const collectionGetInput = z.object({ collectionId: uuid })
 export const collectionDetail = collectionSummary.extend({
   farmId: uuid,
   createdAt: z.iso.datetime(),
-  /** Whose settings a new device of it gets. */
+  /** The template whose settings its new devices get. */
   templateDevice: z.object({ id: uuid, name: z.string() }).nullable(),
   personality,
   sitePersonality: personality,

@@ -1,6 +1,6 @@
 import { AppError } from '../errors/app-error.ts'
 
-/** Prisma tells a field that is absent from one that is undefined. */
+/** Prisma distinguishes an absent field from an undefined one. */
 export function definedOf<Fields extends object>(
   fields: Fields,
 ): { [Name in keyof Fields]: Exclude<Fields[Name], undefined> } {

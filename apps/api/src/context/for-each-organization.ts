@@ -1,7 +1,7 @@
 import { type Db, inOrganization, type TenantDb } from '@bootfarm/db'
 import type { PlatformContext } from './service-context.ts'
 
-/** One organization's error stopped nobody else's work: thrown when all have been done. */
+/** One organization's error does not stop the work of others: it is thrown when all are done. */
 export class OrganizationsFailed extends Error {
   readonly failedCount: number
 
@@ -39,7 +39,7 @@ export async function forEachOrganization(
   if (failures.length > 0) throw new OrganizationsFailed(failures, ids.length)
 }
 
-/** As `forEachOrganization`, each in one transaction of its own. */
+/** Like `forEachOrganization`, each in a separate transaction. */
 export function inEachOrganization(
   context: Pick<PlatformContext, 'db'>,
   work: (db: TenantDb, organizationId: string) => Promise<unknown>,
@@ -52,7 +52,7 @@ export function inEachOrganization(
   )
 }
 
-/** For jobs, which do their work in one organization after the other. */
+/** For jobs that work on one organization after the other. */
 async function listOrganizationIds(db: Db): Promise<string[]> {
   const rows = await db.$queryRaw<{ id: string }[]>`select id::text from organization_ids() as id`
   return rows.map(({ id }) => id)

@@ -10,7 +10,7 @@ export interface Users {
 
 const namesToldMax = 3
 
-/** "3 collections (Lab, Hall, Office)": who uses something, as the end of a sentence. Null where nobody does. */
+/** "3 collections (Lab, Hall, Office)": the users of something, as the end of a sentence. Null if there are none. */
 export function usersText({ noun, count, names }: Users): string | null {
   if (count === 0) return null
   const shown = names.slice(0, namesToldMax).join(', ')
@@ -18,7 +18,7 @@ export function usersText({ noun, count, names }: Users): string | null {
   return `${count} ${noun}s (${shown}${count > namesToldMax ? ', …' : ''})`
 }
 
-/** Throws `conflict` where anybody uses it: who, how many, and what to do first. */
+/** Throws `conflict` if anything uses it: what, how many, and what to do first. */
 export function requireUnused(users: Users[], { verb, instead }: { verb: string; instead: string }): void {
   const texts = users.map(usersText).filter((text) => text !== null)
   if (texts.length > 0)
@@ -47,7 +47,7 @@ export async function requireFreeName(
 
 const usedNouns = { edge: 'edge', collection: 'collection', device: 'device', vdisk: 'vDisk', bootMenu: 'boot menu' }
 
-/** Who of one kind uses something, for `requireUnused`. */
+/** Users of one kind, for `requireUnused`. */
 export async function readUsers(
   { db }: Pick<ServiceContext, 'db'>,
   kind: keyof typeof usedNouns,
@@ -58,7 +58,7 @@ export async function readUsers(
   return { noun: usedNouns[kind], count: await table.count({ where }), names: first.map(({ name }) => name) }
 }
 
-/** What the tables of named objects have in common. */
+/** The common columns of the tables of named objects. */
 interface NamedTable {
   count(query: { where: object }): Promise<number>
   findMany(query: object): Promise<{ name: string }[]>

@@ -3,7 +3,10 @@ import { AppError } from '../errors/app-error.ts'
 
 const key = z.tuple([z.string(), z.uuid()])
 
-/** What a page goes on after: the sort key's text (a name, or an ISO instant) and the id that makes it unique. */
+/**
+ * The position after which a page continues: the sort key's text (a name, or an ISO instant) and the id that makes it
+ * unique.
+ */
 type KeysetKey = z.infer<typeof key>
 
 function encodeCursor(sortKey: KeysetKey): string {
@@ -20,7 +23,7 @@ export function decodeCursor(cursor: string | null | undefined): KeysetKey | nul
   }
 }
 
-/** As `decodeCursor`, for lists sorted by an instant. */
+/** Like `decodeCursor`, for lists sorted by an instant. */
 export function decodeInstantCursor(cursor: string | null | undefined): { at: Date; id: string } | null {
   const sortKey = decodeCursor(cursor)
   if (!sortKey) return null

@@ -40,7 +40,7 @@ export async function lockRow<Row = { id: string }>(
   return rows[0] ?? null
 }
 
-/** As `lockRow`, for the row of the organization itself. */
+/** Like `lockRow`, for the row of the organization itself. */
 export async function lockOrganization(db: DbOrTransaction, id: string, strength: Strength): Promise<void> {
   await db.$queryRaw`select id from organization where id = ${id}::uuid ${strengths[strength]}`
 }

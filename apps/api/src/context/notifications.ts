@@ -1,7 +1,9 @@
 import { listen, type NotificationListener } from '@bootfarm/db'
 import type { DbOrTransaction } from './service-context.ts'
 
-/** What PostgreSQL carries between API processes: only that something changed, never the change itself. */
+/**
+ * Notifications that PostgreSQL carries between API processes: only that something changed, never the change itself.
+ */
 type Topic = NotifiedTopic | { state: { siteId: string } }
 /** Triggers notify of `state` (the migration `wake_edges`), services of the others. */
 type NotifiedTopic = { boots: { organizationId: string } } | { discovered: { organizationId: string } }

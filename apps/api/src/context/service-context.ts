@@ -13,7 +13,7 @@ export interface PlatformContext {
 }
 
 /**
- * What a use case of one organization works with when nobody is signed in: edges, jobs, the demo. `db` is one
+ * The context of a use case of one organization without a signed-in person: edges, jobs, the demo. `db` is one
  * transaction.
  */
 export interface SystemContext {
@@ -21,31 +21,31 @@ export interface SystemContext {
   clock: Clock
 }
 
-/** What the audit log keeps of a request beside who made it. */
+/** The facts of a request that the audit log keeps, apart from who made it. */
 export interface RequestFacts {
   /** Procedure, e.g. `device.update`. */
   action: string
   /** Of the caller. */
   address: string | null
   id: string | null
-  /** Where the procedure's object lies. */
+  /** The place of the procedure's object. */
   place: Place
   /** Entries that the request has written to the audit log. */
   recordedCount: number
 }
 
-/** What a use case of a signed-in person, or of an API key, works with. */
+/** The context of a use case of a signed-in person, or of an API key. */
 export interface ServiceContext extends SystemContext {
   actor: Actor
   request: RequestFacts
 }
 
-/** What a use case works with that needs no organization, or looks for one itself. */
+/** The context of a use case that needs no organization, or finds one itself. */
 export interface OutsideContext extends PlatformContext {
   request: RequestFacts
 }
 
-/** The same for somebody who is signed in. */
+/** The same for a signed-in person. */
 export interface PersonContext extends OutsideContext {
   person: Person
 }
@@ -66,10 +66,10 @@ export function ownRow({ organizationId }: { organizationId: string }, id: strin
   return { organizationId_id: { organizationId, id } }
 }
 
-/** Within `work` the transaction sees what lies in the trash: everywhere else row-level security hides it. */
+/** Within `work` the transaction sees the trash: everywhere else row-level security hides it. */
 export async function withTrash<T>(db: DbOrTransaction, work: () => Promise<T>): Promise<T> {
   await db.$executeRaw`select set_config('bootfarm.trash', 'shown', true)`
-  // Where it throws, the transaction ends, and the setting with it.
+  // If it throws, the transaction ends, and the setting with it.
   const result = await work()
   await db.$executeRaw`select set_config('bootfarm.trash', '', true)`
   return result

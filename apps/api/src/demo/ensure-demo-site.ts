@@ -3,11 +3,11 @@ import { macAddress } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { ownRow, type SystemContext } from '../context/service-context.ts'
 
-/** One more site of the demo, whose edge serves real machines: what they boot, and which of them are known by name. */
+/** One more site of the demo, whose edge serves real machines: what they boot, and which of them are registered. */
 export const demoSite = z.strictObject({
   name: z.string().min(1),
   unknownDevices: z.enum(['ignore', 'boot']),
-  /** What all of its devices boot. Paths below the edge's store. */
+  /** The version for all of its devices. Paths below the edge's store. */
   vdisk: z.strictObject({
     name: z.string().min(1),
     sizeBytes: z.number().int().positive(),
@@ -16,7 +16,7 @@ export const demoSite = z.strictObject({
     initrdPath: z.string().min(1).nullable(),
     commandLine: z.string(),
   }),
-  /** Whether its edge has yet to enrol, and so needs a join token. */
+  /** Whether its edge still has to enrol, and so needs a join token. */
   needsJoinToken: z.boolean(),
   devices: z.array(z.strictObject({ name: z.string().min(1), mac: macAddress })).max(100),
 })

@@ -56,7 +56,7 @@ const demoEmail = 'demo@bootfarm.test'
 const signIn = z.object({ email: z.string(), password: z.string() })
 type DemoSignIn = z.infer<typeof signIn>
 
-/** The demo's sign-in of this installation: read from its file, or made with a password of its own. */
+/** The demo's sign-in of this installation: read from its file, or created with a new password. */
 function ensureSignInFile(directory: string): { signIn: DemoSignIn; isNew: boolean } {
   const file = path.join(directory, 'demo-sign-in.json')
   if (existsSync(file)) return { signIn: signIn.parse(JSON.parse(readFileSync(file, 'utf8'))), isNew: false }
@@ -69,7 +69,7 @@ function ensureSignInFile(directory: string): { signIn: DemoSignIn; isNew: boole
 
 const organizationSlug = 'demo'
 const deviceCount = 6
-/** What the demo's simulated devices boot: made beside the edge's store at start. */
+/** The files that the demo's simulated devices boot: created beside the edge's store at start. */
 const demoVersion = {
   number: 1,
   sizeBytes: 419_430_400,
@@ -79,7 +79,7 @@ const demoVersion = {
   commandLine: 'console=ttyS0 ro',
 }
 
-/** For devices that somebody makes test devices; until it is promoted nobody else boots it. */
+/** For test devices; until it is promoted no other device boots it. */
 const testVersion = {
   ...demoVersion,
   number: 2,
@@ -94,7 +94,7 @@ interface DemoRows {
   siteId: string
 }
 
-/** The demo's organization with everything in it; what is there already stays as it is. */
+/** Creates the demo's organization with everything in it; existing objects stay unchanged. */
 async function ensureDemoRows(context: PlatformContext, ownerUserId: string): Promise<DemoRows> {
   const organizationId = await ensureDemoOrganization(context, ownerUserId)
   return inOrganization(context.db, organizationId, async (transaction) => {
@@ -115,7 +115,7 @@ async function ensureDemoRows(context: PlatformContext, ownerUserId: string): Pr
   })
 }
 
-/** The one of this slug that its owner is a member of: both are made in one transaction. */
+/** Returns the organization with this slug whose member its owner is: both are created in one transaction. */
 async function ensureDemoOrganization(context: PlatformContext, ownerUserId: string): Promise<string> {
   const [known] = await context.db.$queryRaw<{ id: string }[]>`
     select organization_id::text as id from memberships_of(${ownerUserId}::uuid)
@@ -135,7 +135,7 @@ async function ensureVdisk(transaction: DbTransaction, organizationId: string, f
     update: {},
     select: { id: true },
   })
-  // Whoever deletes it has deleted it.
+  // An object that a person deleted stays deleted.
   if (!known)
     await transaction.vdiskVersion.create({
       data: { organizationId, vdiskId: vdisk.id, ...testVersion },

@@ -25,7 +25,7 @@ export async function createDevice(
   return readChanged(context, written?.id ?? '')
 }
 
-/** Throws as `createDevice`; `conflict` also where somebody else changed it meanwhile. */
+/** Throws like `createDevice`; `conflict` also if somebody else changed it meanwhile. */
 export async function updateDevice(
   context: ServiceContext,
   { deviceId, revision, ...fields }: z.output<typeof updateDeviceInput>,
@@ -37,7 +37,7 @@ export async function updateDevice(
   return readChanged(context, deviceId)
 }
 
-/** Its boots stay. Edges give it no answer any more. Throws `not_found`. */
+/** Deletes the device; its boots stay. Edges no longer answer it. Throws `not_found`. */
 export async function removeDevice(
   context: ServiceContext,
   { deviceId, revision }: z.output<typeof removeDeviceInput>,

@@ -10,9 +10,9 @@ import { type DeviceFields, planDevices, type WantedDevice } from './plan-device
 import { type csvResult, type deviceFilterInput, exportMax, type importCsvInput, type PlanResult } from './schema.ts'
 
 /**
- * Creates and changes devices of a site by a table: a line is the device with its MAC address, else the one with its
- * name, else a new one. All lines, or none where one has a problem; the same table again changes nothing. Throws
- * `invalid` for what is no such table.
+ * Creates and changes devices of a site from a table: a line is the device with its MAC address, otherwise the one with
+ * its name, otherwise a new one. All lines, or none if one has a problem; the same table again changes nothing. Throws
+ * `invalid` for an unreadable table.
  */
 export async function importDevices(
   context: ServiceContext,
@@ -117,7 +117,7 @@ function wishOf(
   return { wish: isPlannable ? { deviceId: device?.id ?? null, fields } : null, problems }
 }
 
-/** `collection` is what a device without a choice of its own has. */
+/** `collection` is the value of a device without its own choice. */
 function menuOf(
   bootMenu: string | null | undefined,
   idOf: (name: string) => string | undefined,

@@ -29,9 +29,9 @@ const deviceColumns = [
 ] as const
 type DeviceColumn = (typeof deviceColumns)[number]
 
-/** One line of the table; what is undefined stays as it is. */
+/** One line of the table; undefined fields stay unchanged. */
 export interface CsvDevice {
-  /** In the file, from 1 on; the heading is line 1. */
+  /** Line number in the file, from 1; the heading is line 1. */
   line: number
   mac?: string
   name?: string
@@ -40,14 +40,14 @@ export interface CsvDevice {
   tags?: string[]
   vdisk?: string | null
   bootPrograms?: string | null
-  /** `null`: none, whatever its collection has; `collection`: as its collection. */
+  /** `null`: none, whatever its collection has; `collection`: the collection's. */
   bootMenu?: string | null
   deviceType?: DeviceType
   personality: Personality
   problems: string[]
 }
 
-/** What cannot be read at all is one sentence; what is wrong with a line stands with that line. */
+/** An unreadable file is reported in one sentence; a problem of a line is reported with that line. */
 export function parseDevicesCsv(text: string): { devices: CsvDevice[] } | { problem: string } {
   if (text.includes('\uFFFD')) return { problem: 'The file is not UTF-8. Save it as “CSV UTF-8”.' }
   let records: { record: Record<string, string>; line: number }[]
@@ -147,7 +147,7 @@ const tagCell = z
   .transform((text) => (text.toLowerCase() === none ? [] : text.split(',').map((one) => one.trim())))
   .pipe(tags)
 
-/** What `csvLine` put before a text that a spreadsheet would run. */
+/** The prefix that `csvLine` puts before a text that a spreadsheet would execute. */
 function unescaped(text: string): string {
   return /^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text
 }

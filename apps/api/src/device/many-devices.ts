@@ -34,7 +34,7 @@ export async function listDeviceIds(
   return { ids: rows.slice(0, bulkMax).map(({ id }) => id), isCut: rows.length > bulkMax }
 }
 
-/** All of them, or none where one has a problem. Throws `not_found`. */
+/** All of them, or none if one has a problem. Throws `not_found`. */
 export async function changeManyDevices(
   context: ServiceContext,
   { deviceIds, preview, addTags = [], removeTags = [], menu, ...fields }: z.output<typeof changeManyInput>,
@@ -62,7 +62,7 @@ export async function changeManyDevices(
   return carryOutPlan(context, { planned, lines: null, preview })
 }
 
-/** Writes a plan without problems unless it is only to be looked at. */
+/** Writes a plan without problems unless it is only a preview. */
 export async function carryOutPlan(
   context: ServiceContext,
   { planned, lines, preview }: { planned: PlannedDevice[]; lines: number[] | null; preview: boolean },
@@ -117,7 +117,7 @@ const fieldWords: Record<keyof DeviceFields, string> = {
   bootMenuId: 'boot menu',
 }
 
-/** Each into the trash, to be restored one by one. Throws `not_found` where one is gone. */
+/** Each into the trash, restored one by one. Throws `not_found` if one is gone. */
 export async function removeManyDevices(
   context: ServiceContext,
   { deviceIds }: z.output<typeof removeManyInput>,
@@ -170,7 +170,7 @@ export async function removeManyDevices(
 
 const reasonsToldMax = 5
 
-/** All of them, or none. Throws `conflict` with whose order cannot be given, and why. */
+/** All of them, or none. Throws `conflict` with the devices that cannot get the order, and why. */
 export async function powerManyDevices(
   context: ServiceContext,
   { deviceIds, order }: z.output<typeof powerManyInput>,

@@ -16,10 +16,10 @@ interface Move {
 }
 
 /**
- * Lets another edge keep what a device writes. An edge that is there lets go first, and does not where it keeps
- * something of the device; of one that was removed all is given up. Throws `not_found`; `invalid` for an edge that is
- * not of the device's site; `conflict` where none was chosen yet, that edge has it already, the device runs, something
- * is kept, or what is lost was not agreed to.
+ * Makes another edge the write owner of a device. A live write owner must release the device first, and refuses if it
+ * keeps any of its writes; the writes at a removed edge are given up. Throws `not_found`; `invalid` for an edge that is
+ * not of the device's site; `conflict` if no write owner was chosen yet, that edge is the write owner already, the
+ * device runs, writes are kept, or their loss was not confirmed.
  */
 export async function moveHome(
   context: ServiceContext,
@@ -100,7 +100,7 @@ async function askToLetGo(context: ServiceContext, move: Move): Promise<z.infer<
   return { jobId }
 }
 
-/** What a device had written at an edge that is given up is not shown as kept any more. */
+/** Writes at an edge that is given up are no longer shown as kept. */
 async function layerAt(
   { db, actor: { organizationId } }: ServiceContext,
   { deviceId, edgeId }: { deviceId: string; edgeId: string },

@@ -11,8 +11,8 @@ const powerOnValidMs = 60_000
 const powerOnsPendingMax = 10
 
 /**
- * Asks the site's edges to wake the device; they hear of it within a second.
- * Throws `not_found`; `conflict` for a disabled device, a site without an edge, or too many wishes at once.
+ * Asks the site's edges to wake the device; they learn it within a second. Throws `not_found`; `conflict` for a
+ * disabled device, a site without an edge, or too many orders at once.
  */
 export async function bootAgain(context: ServiceContext, deviceId: string): Promise<z.infer<typeof bootAgainResult>> {
   const { db, clock, actor } = context

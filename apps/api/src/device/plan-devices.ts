@@ -6,7 +6,7 @@ import { type DeviceType, devicesPerSiteMax } from '../rules/object-fields.ts'
 import { type Personality, personalityOf } from '../rules/personality.ts'
 import { requireReportedSet } from '../site/public.ts'
 
-/** What people set on a device. */
+/** The settings that people make for a device. */
 export interface DeviceFields {
   collectionId: string
   name: string
@@ -21,12 +21,12 @@ export interface DeviceFields {
   bootMenuId: string | null
 }
 
-/** One device as it is to be. */
+/** The future state of one device. */
 export interface WantedDevice {
   /** Null: a new one. */
   deviceId: string | null
   fields: Partial<DeviceFields>
-  /** Of a new one: whose settings it gets; undefined: its collection's template's. */
+  /** For a new device: the template; undefined: its collection's template. */
   templateDeviceId?: string | null | undefined
 }
 
@@ -39,7 +39,7 @@ export interface PlannedDevice {
   farmId: string
   /** Why it cannot be. */
   problems: string[]
-  /** What becomes of it besides, in words. */
+  /** Further effects, in words. */
   effects: string[]
 }
 
@@ -71,8 +71,8 @@ type Collection = Awaited<ReturnType<typeof readCollections>> extends Map<string
 type Row = Awaited<ReturnType<typeof readDevices>> extends Map<string, infer One> ? One : never
 
 /**
- * What wishes for devices come to, with all that speaks against each: nothing is written. Holds the locks of the sites
- * until the transaction ends, so that what is planned can be written as it is.
+ * Plans changes of devices, with every problem: nothing is written. Holds the locks of the sites until the transaction
+ * ends, so that the plan can be written unchanged.
  */
 export async function planDevices(context: Context, wanted: WantedDevice[]): Promise<PlannedDevice[]> {
   const known = await readDevices(context, wanted)
@@ -142,7 +142,7 @@ function fieldsOf({ id: _id, siteId: _siteId, personality, ...row }: Row): Devic
   return { ...row, personality: personalityOf(personality) }
 }
 
-/** All that a template passes on. */
+/** Everything that a template passes on. */
 function copiedOf(template: Row): Omit<DeviceFields, 'collectionId' | 'name' | 'mac'> {
   const { collectionId: _collection, name: _name, mac: _mac, ...copied } = fieldsOf(template)
   return copied
@@ -182,7 +182,7 @@ function readTemplates(context: Context, wanted: WantedDevice[], collections: Ma
   return devicesById(context, [...new Set([...named, ...ofCollections])])
 }
 
-/** vDisks and boot menus of another farm are left behind where a device moves, and refused where they are asked for. */
+/** vDisks and boot menus of another farm are dropped when a device moves, and refused when they are requested. */
 async function checkFarm({ db, actor: { organizationId } }: Context, planned: PlannedDevice[]): Promise<void> {
   const vdiskIds = [...new Set(planned.flatMap(({ after }) => after.vdiskId ?? []))]
   const menuIds = [...new Set(planned.flatMap(({ after }) => after.bootMenuId ?? []))]

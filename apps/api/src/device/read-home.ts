@@ -43,8 +43,7 @@ export async function readDeviceHome(context: ServiceContext, row: DeviceHomeRow
 }
 
 /**
- * The last time that this home was asked to let go, as long as it is the home: what came of it is said until it is
- * asked again.
+ * The last release job of this write owner, as long as it is the write owner: its result is shown until the next one.
  */
 async function readAsked(
   { db, actor: { organizationId } }: ServiceContext,
@@ -87,7 +86,7 @@ export function readSiteEdges(
   })
 }
 
-/** As boots and inventories have said; what the edge has begun since, it alone knows. */
+/** According to boots and inventories; only the edge knows what it has started since. */
 async function readKept(
   { db, actor: { organizationId } }: ServiceContext,
   { id, homeEdgeId, layerClass, layerEdgeId, layerBytes }: DeviceHomeRow,

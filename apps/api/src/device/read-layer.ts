@@ -14,7 +14,7 @@ export const deviceLayerSelect = {
 type DeviceLayerRow = Prisma.DeviceGetPayload<{ select: typeof deviceLayerSelect }>
 
 /**
- * What an edge keeps of a device's writes, as far as the device's boots have said; null: nothing, or its edge is gone.
+ * Returns what an edge keeps of a device's writes, according to the device's boots; null: nothing, or its edge is gone.
  */
 export async function readDeviceLayer(
   { db, clock, actor: { organizationId } }: ServiceContext,

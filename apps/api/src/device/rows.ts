@@ -39,8 +39,8 @@ export const deviceSummarySelect = {
 type DeviceSummaryRow = Prisma.DeviceGetPayload<{ select: typeof deviceSummarySelect }>
 
 /**
- * What devices' rows name, by kind and id; of an order the id is its device's, or its boot's where it was taken in
- * that.
+ * Reads the names that devices' rows refer to, by kind and id; for an order the id is its device's, or its boot's if it
+ * was taken in that.
  */
 class DeviceNames {
   readonly #values: Map<string, unknown>
@@ -82,7 +82,7 @@ interface NamedBoot {
 }
 
 /**
- * In one statement: each relation would be a round trip of its own, and a page of devices names few sites, collections
+ * In one statement: each relation would be a separate round trip, and a page of devices names few sites, collections
  * and vDisks.
  */
 export async function nameDevices(
@@ -128,7 +128,7 @@ export async function nameDevices(
   )
 }
 
-/** The device's own vDisk, else its collection's; null for one without a version for it. */
+/** The device's own vDisk, otherwise its collection's; null for one without a version for it. */
 function vdiskOf(
   row: Pick<DeviceSummaryRow, 'id' | 'deviceType' | 'vdiskId' | 'collectionId'>,
   { names, now }: { names: DeviceNames; now: Date },
@@ -184,7 +184,7 @@ function writeCacheOfBoot({ cacheUsedBytes, cacheSizeBytes, cacheHeld }: NamedBo
   return writeCacheOf({ usedBytes: cacheUsedBytes, sizeBytes: cacheSizeBytes }, cacheHeld)
 }
 
-/** Also of a device that has not booted: it does not start while the home of its writes is away. */
+/** Also for a device that has not booted: it does not start while its write owner is away. */
 function waitOf(row: DeviceSummaryRow, { names, now }: { names: DeviceNames; now: Date }): DeviceWait | null {
   const boot = names.get('boot', row.lastBootId)
   const reported = names.get('wait', row.lastBootId)

@@ -24,7 +24,7 @@ export const deviceListInput = z.object({
   tag: tag.optional(),
   enabled: z.boolean().optional(),
   deviceType: deviceType.optional(),
-  /** `booting`: its last boot goes on; `never`: it has not booted yet. */
+  /** `booting`: its last boot is in progress; `never`: it has not booted yet. */
   lastOutcome: z.enum([...bootOutcomes, 'booting', 'never']).optional(),
   /** `warning`: 80 % or more of it is used; `critical`: 95 % or more; `full`. */
   writeCache: z.enum(['warning', 'critical', 'full']).optional(),
@@ -54,19 +54,19 @@ const deviceSummary = z.object({
   siteName: z.string(),
   collectionId: uuid,
   collectionName: z.string(),
-  /** What it boots next; null where its collection has no vDisk or the vDisk no version for it. */
+  /** The version of its next boot; null if its collection has no vDisk or the vDisk has no version for it. */
   vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count }).nullable(),
   lastBoot: z
     .object({
       id: uuid,
       startedAt: instant,
-      /** Null while the boot goes on. */
+      /** Null while the boot lasts. */
       outcome: z.enum(bootOutcomes).nullable(),
       totalUs: count,
       simulated: z.boolean(),
       generated: z.boolean(),
       writeCache: writeCacheView.nullable(),
-      /** When the last of its reports came. */
+      /** When its last report arrived. */
       reportedAt: instant,
     })
     .nullable(),
@@ -80,19 +80,19 @@ export type DeviceSummary = z.infer<typeof deviceSummary>
 export const devicePage = pageOf(deviceSummary)
 
 export const deviceGetInput = z.object({ deviceId: uuid })
-/** What an edge keeps of a device's writes over its restarts, as the device's boots say. */
+/** The writes of a device that an edge keeps across restarts, according to the device's boots. */
 const deviceLayer = z.object({
   class: z.enum(layerClasses),
-  /** What it takes at the edge, and what is lost when it is dropped. */
+  /** Space at the edge, which is freed and lost when it is dropped. */
   usedBytes: count,
   edge: z.object({ id: uuid, name: z.string() }),
-  /** What it lies above; null: a version that is gone. */
+  /** The version below; null: it is gone. */
   version: z.object({ id: uuid, number: count, vdiskId: uuid, vdiskName: z.string() }).nullable(),
-  /** What the device would boot without it; null: nothing of that vDisk. */
+  /** The version that the device would boot without it; null: none of that vDisk. */
   currentNumber: count.nullable(),
-  /** How many versions were released after it that production devices have, or had; null where nobody can say. */
+  /** How many versions for production devices were released after it; null if unknown. */
   releasesBehind: count.nullable(),
-  /** The work that drops it, where there is one under way. */
+  /** The job that drops it, if there is one. */
   dropJobId: uuid.nullable(),
 })
 export type DeviceLayer = z.infer<typeof deviceLayer>
@@ -105,11 +105,11 @@ const deviceHome = z.object({
     /** Gone for good: what it has is lost once another edge is chosen. */
     isRemoved: z.boolean(),
   }),
-  /** It is to be this one, once `edge` has said that it keeps nothing of the device. */
+  /** The next write owner, once `edge` has reported that it keeps nothing of the device. */
   next: z.object({ id: uuid, name: z.string(), jobId: uuid.nullable() }).nullable(),
   /** Null: since before this was kept. */
   since: instant.nullable(),
-  /** What it was asked last to let go; null: nothing, or that is done. */
+  /** The last release job; null: none, or it is done. */
   asked: z
     .object({
       jobId: uuid,
@@ -117,11 +117,11 @@ const deviceHome = z.object({
       askedBy: z.string(),
       askedAt: instant,
       endedAt: instant.nullable(),
-      /** As the edge said it. */
+      /** In the edge's words. */
       untrusted: z.object({ message: z.string().nullable() }),
     })
     .nullable(),
-  /** What is kept there, as far as is known, e.g. "4096 bytes of a private image"; null: nothing. */
+  /** What is kept there, as far as known, e.g. "4096 bytes of a private image"; null: nothing. */
   keeps: z.string().nullable(),
 })
 export type DeviceHome = z.infer<typeof deviceHome>
@@ -133,7 +133,7 @@ export const deviceDetail = deviceSummary.extend({
   siteEdges: z.array(z.object({ id: uuid, name: z.string() })),
   layer: deviceLayer.nullable(),
   bootMenu: deviceMenuView,
-  /** Its own, its collection's and its site's; the first that is not null counts, else each edge's first. */
+  /** Its own, its collection's and its site's; the first that is not null applies, otherwise each edge's first. */
   bootProgramSets: z.object({
     device: z.string().nullable(),
     collection: z.string().nullable(),
@@ -141,22 +141,22 @@ export const deviceDetail = deviceSummary.extend({
   }),
   createdAt: instant,
   farmId: uuid,
-  /** What it boots in place of its collection's. */
+  /** The vDisk that it boots instead of its collection's. */
   ownVdisk: z.object({ id: uuid, name: z.string() }).nullable(),
   /** Its own pairs. */
   personality,
-  /** What it has in the end, by name. */
+  /** The resulting values, by name. */
   inheritedPersonality,
   /** Whether new devices of its collection get its settings. */
   isTemplate: z.boolean(),
-  /** A power-on that the edge is being asked for now. */
+  /** A pending power-on. */
   powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),
 })
 export type DeviceDetail = z.infer<typeof deviceDetail>
 
 export const dropWritesInput = z.object({
   deviceId: uuid,
-  /** As the caller has seen it: what is dropped when another was made meanwhile is nobody's wish. */
+  /** The layer that the caller has seen: one that was created meanwhile must not be dropped. */
   class: z.enum(layerClasses),
 })
 export const dropWritesResult = z.object({ jobId: uuid })
@@ -165,7 +165,7 @@ export const moveHomeInput = z.object({
   deviceId: uuid,
   /** Of the device's site. */
   edgeId: uuid,
-  /** What the removed edge may have kept of the device is given up. */
+  /** The writes that the removed edge may have kept of the device are given up. */
   giveUp: z.boolean().default(false),
 })
 /** The work that lets go of it; null: it is so already. */
@@ -190,7 +190,7 @@ export const createDeviceInput = z.object(deviceFields).partial().extend({
   collectionId: uuid,
   name: deviceFields.name,
   mac: deviceFields.mac,
-  /** Whose settings it gets where none are given; null: nobody's, also where the collection names a template. */
+  /** The template if no settings are given; null: none, even if the collection names one. */
   templateDeviceId: uuid.nullish(),
 })
 export const updateDeviceInput = z.object(deviceFields).partial().extend({ deviceId: uuid, revision: seenRevision })
@@ -209,13 +209,13 @@ const deviceIds = z.array(uuid).min(1).max(bulkMax)
 export const deviceFilterInput = deviceListInput.omit({ cursor: true, limit: true })
 export const deviceIdsResult = z.object({
   ids: z.array(uuid),
-  /** Whether the filter leaves more than can be changed at once. */
+  /** Whether the filter matches more than can be changed at once. */
   isCut: z.boolean(),
 })
 
 export const changeManyInput = z.object({
   deviceIds,
-  /** Only says what would become of them. */
+  /** Only previews the result. */
   preview: z.boolean().default(false),
   collectionId: uuid.optional(),
   enabled: z.boolean().optional(),
@@ -260,7 +260,7 @@ export type PlanResult = z.infer<typeof planResult>
 export const importCsvInput = z.object({
   siteId: uuid,
   csv: z.string().min(1).max(csvSizeMax, 'The file is too large.'),
-  /** Only says what would become of it. */
+  /** Only previews the result. */
   preview: z.boolean().default(true),
 })
 export const csvResult = z.object({

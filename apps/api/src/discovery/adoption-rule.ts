@@ -3,10 +3,10 @@ import { ipv4Network, isInNetwork } from '../rules/ipv4-network.ts'
 import { nameOf, namePattern, namesMany } from '../rules/name-pattern.ts'
 import { architecture, architectureOf } from './architecture.ts'
 
-/** What happens to discovered devices without a click: the first rule of the site whose conditions all hold. */
+/** Actions on discovered devices without a click: the first rule of the site whose conditions all match. */
 
 export const adoptionRulesMax = 32
-/** Anybody at a site's network can make up addresses: beyond so many devices a site's rules adopt none. */
+/** Anybody at a site's network can forge addresses: beyond so many devices a site's rules adopt none. */
 export const adoptingDevicesMax = 1000
 
 const conditionText = z
@@ -40,14 +40,14 @@ const pattern = namePattern.refine(namesMany, 'Use {n} or {mac} in the name patt
 const adoptionAction = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ignore') }),
   z.object({ kind: z.literal('adopt'), namePattern: pattern, collectionId: z.uuid() }),
-  /** With the settings of a device: its collection, boot programs and menu, and whether it is enabled. */
+  /** The template device for the settings: its collection, boot programs and menu, and whether it is enabled. */
   z.object({ kind: z.literal('copy'), namePattern: pattern, templateDeviceId: z.uuid() }),
 ])
 
 export const adoptionRule = z.object({ conditions: adoptionConditions, action: adoptionAction })
 export type AdoptionRule = z.infer<typeof adoptionRule>
 
-/** What rules look at. */
+/** The facts that rules examine. */
 export interface RuledDevice {
   mac: string
   vendorClass: string | null
@@ -85,7 +85,7 @@ interface PlanOptions<Device> {
   room: { devices: number; ignored: number }
 }
 
-/** What the rules do to these devices, in their order. */
+/** The actions of the rules on these devices, in their order. */
 export function planAdoption<Device extends RuledDevice>({
   rules,
   devices,

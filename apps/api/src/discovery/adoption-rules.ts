@@ -34,9 +34,8 @@ export async function getRules({ db, actor }: ServiceContext, siteId: string): P
 }
 
 /**
- * Puts these rules in place of the site's; they hold for devices that are reported from now on.
- * Throws `not_found` for a site, a collection or a device that is not there; `conflict` where somebody changed them
- * meanwhile.
+ * Replaces the site's rules; they apply to devices that are reported from now on. Throws `not_found` for a missing
+ * site, collection or device; `conflict` if somebody changed them meanwhile.
  */
 export async function setRules(
   context: ServiceContext,
@@ -97,7 +96,7 @@ function viewOf(rules: AdoptionRule[]): RulesView {
 }
 
 function ruleOf({ namePattern, collectionId, templateDeviceId, ...row }: RuleRow): AdoptionRule {
-  // Only `setRules` writes it, from input that zod held against the list.
+  // Only `setRules` writes it, from input that zod validated.
   const conditions = { ...row, architecture: row.architecture as Architecture | null }
   if (namePattern !== null && templateDeviceId !== null)
     return { conditions, action: { kind: 'copy', namePattern, templateDeviceId } }

@@ -8,7 +8,7 @@ import { lockSite, type SitePlace } from './rows.ts'
 import { carryOut, type Plan, planRules } from './run-rules.ts'
 import { discoveredWaitingMax, type rulesApplied, type rulesPreview } from './schema.ts'
 
-/** What `applyRules` would do now, device by device. Throws `not_found`. */
+/** Previews `applyRules`, device by device. Throws `not_found`. */
 export async function previewRules(
   { db, actor }: ServiceContext,
   siteId: string,
@@ -41,7 +41,7 @@ export async function applyRules(context: ServiceContext, siteId: string): Promi
   })
 }
 
-/** In the order in which they were seen first, so that numbers follow it. */
+/** In the order in which they were first seen, so that numbers follow it. */
 function readWaiting(transaction: DbTransaction, place: SitePlace) {
   return transaction.discoveredDevice.findMany({
     where: { ...place, ignoredAt: null },

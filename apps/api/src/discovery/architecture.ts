@@ -1,12 +1,12 @@
 import { z } from 'zod'
 
-/** What a machine's firmware is, as far as rules tell one from another. */
+/** The kind of a machine's firmware, as far as rules distinguish it. */
 const architectures = ['bios', 'x86_uefi', 'x64_uefi', 'arm32_uefi', 'arm64_uefi'] as const
 export const architecture = z.enum(architectures)
 export type Architecture = z.infer<typeof architecture>
 
 /**
- * By DHCP option 93 (RFC 4578 and IANA's list of processor architecture types). Firmware of x64 machines says 7 or 9.
+ * By DHCP option 93 (RFC 4578 and IANA's list of processor architecture types). Firmware of x64 machines sends 7 or 9.
  */
 const architectureOfType: Record<number, Architecture> = {
   0: 'bios',

@@ -11,8 +11,8 @@ import { forgetDiscovered, lockSite, namesOfSite } from './rows.ts'
 import type { adoptInput, adoptResult, ignoreInput, ignoreResult } from './schema.ts'
 
 /**
- * Ignored devices get no answer from the site's edges and are not reported any more; taken back, they wait again.
- * Throws `not_found`; `conflict` where a site ignores as many as its edges can be told of.
+ * Ignored devices get no answer from the site's edges and are no longer reported; when they are no longer ignored, they
+ * wait again. Throws `not_found`; `conflict` if a site ignores as many as a desired state can hold.
  */
 export async function ignoreDiscovered(
   context: ServiceContext,
@@ -47,16 +47,16 @@ export async function ignoreDiscovered(
   })
 }
 
-/** What the audit log keeps of a machine that is ignored from now on, or no longer. */
+/** The audit entry of a machine that is ignored from now on, or no longer. */
 export function ignoredChange(place: Place, { id, mac }: { id: string; mac: string }, ignored = true): Change {
   const object = { kind: 'discovered_device', id, name: mac, place }
   return { ...object, before: { ignored: !ignored }, after: { ignored } }
 }
 
 /**
- * Registers discovered devices, ignored ones too: they boot when they ask next. Numbers are given in the order of
- * `discoveredIds`. Throws `not_found` for a site or a collection that is not there; `conflict` for a name that a device
- * of the site has, or one name for several devices.
+ * Registers discovered devices, including ignored ones: they boot with their next request. Numbers follow the order of
+ * `discoveredIds`. Throws `not_found` for a missing site or collection; `conflict` for a name that a device of the site
+ * has, or one name for several devices.
  */
 export async function adoptDiscovered(
   context: ServiceContext,
@@ -102,7 +102,7 @@ export async function adoptDiscovered(
   })
 }
 
-/** What the audit log keeps of a machine that becomes a device. */
+/** The audit entry of a machine that becomes a device. */
 export function adoptedChange(
   { farmId, siteId }: Place,
   { id, name, mac, collectionId }: { id: string; name: string; mac: string; collectionId: string },

@@ -26,7 +26,7 @@ export async function listDiscovered(context: ServiceContext, input: Input): Pro
   })
 }
 
-/** How many wait for somebody to decide, up to a limit. */
+/** How many wait for a decision, up to a limit. */
 export async function countWaiting({ db, actor }: ServiceContext): Promise<z.infer<typeof waitingCountResult>> {
   const rows = await db.discoveredDevice.findMany({
     where: { organizationId: actor.organizationId, ignoredAt: null, AND: [visibleDiscovered(actor)] },
@@ -36,7 +36,7 @@ export async function countWaiting({ db, actor }: ServiceContext): Promise<z.inf
   return { count: rows.length }
 }
 
-/** Of the names that devices say they have, those that registered devices of their site have already. */
+/** Returns which of the devices' own names belong to registered devices of their site already. */
 async function takenHostNames(
   { db, actor }: ServiceContext,
   rows: { siteId: string; hostName: string | null }[],

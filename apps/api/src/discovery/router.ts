@@ -80,7 +80,7 @@ export const discoveredRouter = router({
     .output(rulesView)
     .query(({ ctx, input }) => getRules(ctx, input.siteId)),
   setRules: procedure
-    // Rules adopt without anybody looking.
+    // Rules adopt without a person.
     .meta({
       permission: 'discovery.rules',
       place: { kind: 'site', id: 'siteId' },

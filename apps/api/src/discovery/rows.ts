@@ -49,10 +49,7 @@ export function discoveredViewOf(
   }
 }
 
-/**
- * Whoever decides about a site's discovered devices holds this lock until the transaction ends, so that names and
- * limits hold. Throws `not_found`.
- */
+/** Locks a site's discovered devices until the transaction ends, so that names and limits hold. Throws `not_found`. */
 export async function lockSite(transaction: DbTransaction, { organizationId, siteId }: SitePlace): Promise<void> {
   if (!(await lockRow(transaction, 'site', { organizationId, id: siteId, strength: 'no key update' })))
     throw new AppError('not_found')

@@ -13,7 +13,10 @@ import { forgetDiscovered, namesOfSite, type SitePlace } from './rows.ts'
 
 export type Plan<Device> = AdoptionPlan<Device>
 
-/** What the site's rules do to these devices now. The caller holds the site's lock where it goes on to `carryOut`. */
+/**
+ * Returns the actions of the site's rules on these devices now. The caller holds the site's lock if it continues with
+ * `carryOut`.
+ */
 export async function planRules<Device extends RuledDevice>(
   transaction: DbTransaction,
   place: SitePlace,
@@ -74,7 +77,7 @@ export async function carryOut<Device extends { mac: string }>(
   return { adopted, ignored }
 }
 
-/** What a device gets that a rule adopts, rule by rule; null where its template has gone. */
+/** Returns the settings of devices that a rule adopts, rule by rule; null if its template is gone. */
 async function settingsByRule(transaction: DbTransaction, place: SitePlace, rules: AdoptionRule[]) {
   const templateIds = rules.flatMap(({ action }) => (action.kind === 'copy' ? action.templateDeviceId : []))
   const templates = await transaction.device.findMany({

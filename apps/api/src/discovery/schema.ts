@@ -6,10 +6,10 @@ import { adoptionRule, adoptionRulesMax } from './adoption-rule.ts'
 const uuid = z.uuid()
 const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
-/** What a device says of itself: untrusted. */
+/** A device's own text: untrusted. */
 const deviceText = z.string().nullable()
 
-/** Of one site, those that are not ignored: the one that was seen longest ago goes. */
+/** Per site, without ignored ones: beyond it the one last seen the longest ago is dropped. */
 export const discoveredWaitingMax = 1000
 /** How many may be adopted or ignored at once. */
 const discoveredAtOnceMax = 100
@@ -19,14 +19,14 @@ export const discoveredListInput = z.object({
   siteId: uuid.optional(),
   /** Part of the MAC address or of what the device says, upper or lower case. */
   search: z.string().trim().max(64).optional(),
-  /** `waiting`: for somebody to decide. */
+  /** `waiting`: for a decision. */
   state: z.enum(['waiting', 'ignored']).default('waiting'),
 })
 const discoveredDevice = z.object({
   id: uuid,
   siteId: uuid,
   siteName: z.string(),
-  /** That reported it last. */
+  /** The edge that reported it last. */
   edgeId: uuid,
   edgeName: z.string(),
   mac: z.string(),
@@ -46,7 +46,7 @@ const discoveredDevice = z.object({
   suggestedName: z.string(),
 })
 export type DiscoveredDeviceView = z.infer<typeof discoveredDevice>
-/** Newest first, by when they were seen first: a device that goes on asking keeps its place. */
+/** Newest first, by when they were first seen: a device that keeps asking keeps its place. */
 export const discoveredPage = pageOf(discoveredDevice)
 
 /** Of all sites; more than the limit is not counted. */
@@ -58,7 +58,7 @@ const discoveredIds = z.array(uuid).min(1).max(discoveredAtOnceMax)
 export const adoptInput = z.object({ siteId: uuid, discoveredIds, namePattern, collectionId: uuid })
 export const adoptResult = z.object({
   adopted: z.array(z.object({ deviceId: uuid, name: z.string(), mac: z.string() })),
-  /** Not waiting any more: adopted by somebody else, or too long not seen. */
+  /** No longer waiting: adopted by somebody else, or not seen for too long. */
   missingCount: count,
 })
 
@@ -68,7 +68,7 @@ export const ignoreResult = z.object({ changedCount: count })
 export const rulesInput = z.object({ siteId: uuid })
 export const rulesView = z.object({
   rules: z.array(adoptionRule),
-  /** Of what is shown, to be given back with a change of it. */
+  /** The revision shown, to be sent with a change. */
   revision: z.string(),
 })
 export type RulesView = z.infer<typeof rulesView>
@@ -78,7 +78,7 @@ export const setRulesInput = z.object({
   revision: z.string().max(64),
 })
 
-/** What the rules would do to the devices that wait now. */
+/** The actions of the rules on the devices that wait now. */
 export const rulesPreview = z.object({
   devices: z
     .array(
@@ -87,7 +87,7 @@ export const rulesPreview = z.object({
         mac: z.string(),
         vendorClass: deviceText,
         outcome: z.enum(['adopt', 'ignore', 'full', 'none']),
-        /** From 1 on; null where none fits. */
+        /** From 1; null if none matches. */
         ruleNumber: count.nullable(),
         /** Of an adopted one. */
         name: z.string().nullable(),

@@ -12,8 +12,8 @@ type Share = z.infer<typeof edgeShareView>
 const shareSelect = { revision: true, weight: true, subnets: true, draining: true } as const
 
 /**
- * Which of the site's devices are the edge's: its weight and the networks that it serves first. Throws `not_found`;
- * `conflict` where somebody else changed it meanwhile.
+ * The settings that decide which of the site's devices the edge owns: its weight and the networks that it serves first.
+ * Throws `not_found`; `conflict` if somebody else changed it meanwhile.
  */
 export function setShare(
   context: ServiceContext,
@@ -23,7 +23,7 @@ export function setShare(
 }
 
 /**
- * A drained edge gets no new boots while another of its site can have them; what runs there goes on. Throws as
+ * A drained edge gets no new boots while another edge of its site can take them; running boots continue. Throws like
  * `setShare`.
  */
 export function drainEdge(
@@ -34,8 +34,8 @@ export function drainEdge(
 }
 
 /**
- * Refuses the edge's requests from now on, for ever, and gives the site's other edges a new key. It goes on by the
- * state that it has until somebody stops it. Revoking again changes nothing. Throws `not_found`.
+ * Refuses the edge's requests from now on, permanently, and gives the site's other edges a new key. The edge continues
+ * with its state until somebody stops it. Revoking again changes nothing. Throws `not_found`.
  */
 export async function revokeEdge(
   context: ServiceContext,
@@ -66,7 +66,7 @@ export async function revokeEdge(
 }
 
 /**
- * Orders a new key in place of the one that the edge has now; it makes one as soon as it hears of it. Throws
+ * Orders a new key to replace the edge's current one; the edge creates it as soon as it learns of the order. Throws
  * `not_found`.
  */
 export async function orderNewKey(

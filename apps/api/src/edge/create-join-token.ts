@@ -67,7 +67,7 @@ export async function createJoinToken(
   return { id: row.id, token, expiresAt: row.expiresAt.toISOString() }
 }
 
-/** What has become of a join token of this site; never the token itself. Throws `not_found`. */
+/** Returns the state of a join token of this site; never the token itself. Throws `not_found`. */
 export async function getJoinToken(
   { db, clock, actor: { organizationId } }: ServiceContext,
   { siteId, joinTokenId }: z.output<typeof joinTokenInput>,

@@ -45,7 +45,7 @@ export const edgeRouter = router({
     .input(edgeGetInput)
     .output(edgeDetail)
     .query(({ ctx, input }) => getEdge(ctx, input.edgeId)),
-  /** Of its store what is no version of any vDisk. */
+  /** The images in its store that are no version of any vDisk. */
   images: procedure
     .meta({
       permission: 'vdisk.read',
@@ -59,7 +59,7 @@ export const edgeRouter = router({
     .input(edgeImagesInput)
     .output(edgeImagePage)
     .query(({ ctx, input }) => listEdgeImages(ctx, input)),
-  /** What a new edge is installed from. */
+  /** The releases from which a new edge is installed. */
   installation: procedure
     .meta({
       permission: 'edge.change',
@@ -82,7 +82,7 @@ export const edgeRouter = router({
     .input(createJoinTokenInput)
     .output(createdJoinToken)
     .mutation(({ ctx, input }) => offerJoinToken(ctx, input.siteId)),
-  /** What has become of a join token. */
+  /** The state of a join token. */
   joinToken: procedure
     .meta({
       permission: 'edge.change',

@@ -60,14 +60,14 @@ export const edgeDetail = edgeSummary.extend({
   reportGaps: z.array(
     z.object({
       count,
-      /** By the edge's clock; null where it does not know. */
+      /** By the edge's clock; null if unknown. */
       fromAt: instant.nullable(),
       untilAt: instant.nullable(),
       reason: z.string(),
       declaredAt: instant,
     }),
   ),
-  /** Where devices and other edges of the site reach it; null where it has not said. */
+  /** The address at which devices and other edges of the site reach it; null if not reported. */
   address: z.string().nullable(),
   interfaces: z.array(
     edgeInterface.extend({
@@ -75,15 +75,15 @@ export const edgeDetail = edgeSummary.extend({
       otherMtus: z.array(z.object({ edgeId: uuid, edgeName: z.string(), mtu: count })),
     }),
   ),
-  /** What the edge runs on; null where it does not say. */
+  /** The machine of the edge; null if not reported. */
   machine: edgeMachine.nullable(),
-  /** When its key was last replaced; null where it has its first. */
+  /** When its key was last replaced; null if it has its first. */
   keyRotatedAt: instant.nullable(),
-  /** Another key was ordered, and it has not said that it has one. */
+  /** Another key was ordered, and the edge has not reported one. */
   keyOrdered: z.boolean(),
-  /** Its requests are refused for what version of the uplink it speaks; null where they are not. */
+  /** The version of the uplink for which its requests are refused; null if they are not. */
   refused: z.object({ code: z.enum(['edge_too_old', 'edge_too_new']), version: count, at: instant }).nullable(),
-  /** Why it has not taken its desired state, a word such as `too_large`; null where it has. */
+  /** Why it has not applied its desired state, a word such as `too_large`; null if it has. */
   stateRefused: z.string().nullable(),
   bootPrograms: z.array(bootProgram),
   /** Other edges of its site that it has heard from directly. */
@@ -116,7 +116,7 @@ export const joinTokenView = z.object({
   expiresAt: instant,
   /** It has passed without an edge. */
   expired: z.boolean(),
-  /** Who has joined with it; null until somebody has. */
+  /** The edge that joined with it; null until then. */
   edge: edgeSummary.nullable(),
 })
 

@@ -62,7 +62,7 @@ export const errorTable = {
 
 export type AppErrorCode = keyof typeof errorTable
 
-/** What is wrong with one field of a request. */
+/** The problem with one field of a request. */
 export interface FieldProblem {
   /** `input`: the path, query and body taken together. */
   in: 'path' | 'query' | 'body' | 'header' | 'input'
@@ -72,9 +72,9 @@ export interface FieldProblem {
 }
 
 interface AppErrorTexts {
-  /** For logs alone. */
+  /** For logs only. */
   internal?: string
-  /** For the caller, in place of the table's sentence. */
+  /** For the caller, instead of the table's sentence. */
   public?: string
   /** Further members of the uplink's problem document. */
   extra?: Record<string, unknown>

@@ -71,7 +71,7 @@ function isUnavailable(error: Error): boolean {
 }
 
 function codeOf(error: Error): string {
-  // Of a statement of our own Prisma has one code for all, and says PostgreSQL's in its words.
+  // For raw statements Prisma has one code for all, and quotes PostgreSQL's message.
   const stated = rawQueryCode.exec(error.message)?.[1]
   return stated ?? ('code' in error && typeof error.code === 'string' ? error.code : '')
 }

@@ -23,7 +23,7 @@ export type Listeners = { [Name in keyof Events]: ((event: Events[Name]) => Prom
 
 let listeners: Listeners | null = null
 
-/** Each program calls this once when it starts, before it emits anything. */
+/** Each program calls this once at its start, before it emits anything. */
 export function setListeners(all: Listeners): void {
   listeners = all
 }
@@ -92,7 +92,7 @@ export interface PlatformEvent {
   /** Null for what went by itself. */
   actorUserId: string | null
   organizationId: string | null
-  /** Ids, figures and instants alone: it stays when the organization has gone. */
+  /** Only ids, figures and instants: it remains when the organization is gone. */
   before: Record<string, string | number | boolean | null> | null
   after: Record<string, string | number | boolean | null> | null
 }

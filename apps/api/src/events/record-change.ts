@@ -9,7 +9,7 @@ export async function recordChange(context: AuditContext, change: Change): Promi
   await recordChanges(context, [change])
 }
 
-/** As `recordChange`, for many objects at once. */
+/** Like `recordChange`, for many objects at once. */
 export async function recordChanges({ db, clock, actor, request }: AuditContext, changes: Change[]): Promise<void> {
   request.recordedCount += changes.length
   const who = { organizationId: actor.organizationId, kind: actor.kind, name: actor.userName }
@@ -31,7 +31,7 @@ export function jobDoer(organizationId: string, name: string): Doer {
   return { organizationId, kind: 'system', id: null, name }
 }
 
-/** As `recordChanges`, for changes that no person and no API key requested. */
+/** Like `recordChanges`, for changes that no person and no API key requested. */
 export async function recordDoings(
   { db, now }: { db: DbOrTransaction; now: Date },
   doer: Doer,

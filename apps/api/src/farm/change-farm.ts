@@ -26,7 +26,7 @@ export async function createFarm(
   return farm
 }
 
-/** Throws `not_found`; `conflict` for a taken name, or where somebody else changed it meanwhile. */
+/** Throws `not_found`; `conflict` for a taken name, or if somebody else changed it meanwhile. */
 export async function updateFarm(
   context: ServiceContext,
   { farmId, revision, name }: z.output<typeof updateFarmInput>,
@@ -52,7 +52,10 @@ export async function updateFarm(
   return after
 }
 
-/** With all that lies in it. Throws `not_found`; `conflict` while it has edges that are not revoked. */
+/**
+ * Deletes the farm with everything that belongs to it. Throws `not_found`; `conflict` while it has edges that are not
+ * revoked.
+ */
 export async function removeFarm(
   context: ServiceContext,
   { farmId, revision }: z.output<typeof removeFarmInput>,

@@ -44,7 +44,7 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
   }
 }
 
-/** Of the farm's sites, those that the actor may see. */
+/** The farm's sites that the actor may see. */
 async function readSiteIds({ db, actor }: ServiceContext, farmId: string): Promise<string[]> {
   const sites = await db.site.findMany({
     where: { organizationId: actor.organizationId, farmId, AND: [visibleSites(actor)] },
@@ -72,7 +72,7 @@ async function countRows(
   return { edges, edgesOnline, collections, devices, devicesBooting, vdisks }
 }
 
-/** From the rollups: how many boots there were does not matter. */
+/** From the rollups: the number of boots does not matter. */
 
 const hourMs = 3_600_000
 const hoursShown = 24
@@ -93,7 +93,7 @@ interface Span {
   since: Date
 }
 
-/** Of the last 24 hours as the clock has them, the one that goes on among them. */
+/** The last 24 hours of the clock, including the current one. */
 async function bootTimesOfLastDay(context: ServiceContext, siteIds: string[]): Promise<BootTimes> {
   const hour = Math.floor(context.clock().getTime() / hourMs) * hourMs
   const since = new Date(hour - (hoursShown - 1) * hourMs)
@@ -122,7 +122,7 @@ async function bootTimesByDay(context: ServiceContext, siteIds: string[]): Promi
   )
 }
 
-/** The sketches are added up where they lie: as rows of their own they would be some hundred times as many. */
+/** PostgreSQL adds the sketches up: as rows they would be some hundred times as many. */
 function readSums({ db, actor }: ServiceContext, { siteIds, grain, since }: Span): Promise<SumsRow[]> {
   const { organizationId } = actor
   return db.$queryRaw<SumsRow[]>`

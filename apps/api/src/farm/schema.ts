@@ -24,9 +24,9 @@ const bootTimes = {
   readyCount: count,
   /** Failed and silent. */
   failedCount: count,
-  /** Of all these, made by the demo's history generator. */
+  /** How many of these the demo's history generator created. */
   generatedCount: count,
-  /** Of the ready ones, from begin to ready; null where there is none. */
+  /** Of the ready ones, from start to ready; null if there is none. */
   p50Us: count.nullable(),
   p95Us: count.nullable(),
 }

@@ -43,7 +43,7 @@ export async function beginOnce(
   return { answer: JSON.parse(openAnswer(request, known.answer)) }
 }
 
-/** Keeps the answer; a request that fails keeps nothing, for all of it is taken back. */
+/** Keeps the answer; a failed request keeps nothing, because all of it is rolled back. */
 export async function finishOnce({ db, actor }: OnceContext, request: OnceRequest, answer: unknown): Promise<void> {
   await db.idempotentRequest.update({
     where: { organizationId_callerId_keyHash: idOf(actor, request) },
@@ -75,10 +75,7 @@ const tagSizeBytes = 16
 export interface SealingKey {
   /** The API's own secret. */
   secret: string
-  /**
-   * The Idempotency-Key as it was sent: without it nobody reads the answer, not even who has the database and the
-   * secret.
-   */
+  /** The Idempotency-Key as sent: without it nobody can read the answer, not even with the database and the secret. */
   key: string
 }
 

@@ -8,11 +8,11 @@ import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 
 export interface InstallationSettings {
-  /** `ARCH/bootfarm-edge`, `ARCH/release` and `ARCH/release.sig`; null where nobody has said where. */
+  /** `ARCH/bootfarm-edge`, `ARCH/release` and `ARCH/release.sig`; null if no directory is set. */
   directory: string | null
   /** Raw Ed25519 key in base64 that releases are signed by; its private half is never here. */
   publicKey: string | null
-  /** Where servers of sites reach the control plane, without a slash at its end. */
+  /** The URL at which servers of sites reach the control plane, without a slash at its end. */
   url: string
 }
 
@@ -48,8 +48,8 @@ export class EdgeReleases {
   }
 
   /**
-   * A release whose signature and program were found right. Throws `not_found` where there is none for this processor,
-   * and `unavailable` where what is there must not be handed out.
+   * Returns a release whose signature and program are valid. Throws `not_found` if there is none for this processor,
+   * and `unavailable` if the existing one must not be served.
    */
   async read(arch: EdgeArchitecture): Promise<SignedRelease> {
     const { publicKey } = this
@@ -68,7 +68,7 @@ export class EdgeReleases {
     return { ...release, text, signature: signature.trim() }
   }
 
-  /** What there is to install, and why not where there is nothing. */
+  /** Returns the available releases, and the reason if there is none. */
   async describe(): Promise<z.infer<typeof edgeInstallation>> {
     const releases = edgeArchitectures.map(async (arch) => {
       try {
@@ -153,9 +153,9 @@ function parseRelease(text: string): EdgeRelease | null {
   return { version, arch, sha256, sizeBytes: Number(size) }
 }
 
-/** What "Add edge" needs to know before it makes a token. */
+/** The facts that "Add edge" needs before it creates a token. */
 export const edgeInstallation = z.object({
-  /** Where the script and the edges' uplink are, without a slash at its end. */
+  /** The URL of the script and of the edges' uplink, without a slash at its end. */
   url: z.string(),
   releases: z.array(
     z.object({

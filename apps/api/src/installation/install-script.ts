@@ -3,7 +3,7 @@ import { AppError } from '../errors/app-error.ts'
 import type { EdgeReleases } from './edge-releases.ts'
 
 const template = new URL('../../install/edge.sh', import.meta.url)
-/** What may stand between single quotes of a shell; a control plane has no stranger address. */
+/** Characters that may be between single quotes of a shell; an address of a control plane has no others. */
 const plainUrl = /^https?:\/\/[A-Za-z0-9.\-_~:/[\]]+$/
 const plainKey = /^[A-Za-z0-9+/]{43}=$/
 

@@ -28,7 +28,7 @@ interface JobSettings {
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
   telemetry: Telemetry
-  /** Nobody collects traces where it is left out. */
+  /** Without it no traces are collected. */
   tracer: Tracer | undefined
 }
 
@@ -69,8 +69,8 @@ const jobs: Job[] = [
 
 /**
  * Runs each job once in its time, in one of the API processes that share the database; all of them deliver webhooks,
- * each message taken by one.
- * @param events hear of what failed; it is tried again
+ * and one of them takes each message.
+ * @param events hear of failures; a failed job is retried
  */
 export async function startJobs(databaseUrl: string, context: JobContext, events: JobEvents): Promise<RunningJobs> {
   const queue = await openJobQueue(databaseUrl, events)

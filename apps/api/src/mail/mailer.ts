@@ -6,17 +6,17 @@ const connectionLimitMs = 10_000
 const socketLimitMs = 20_000
 
 interface MailerOptions {
-  /** smtp:// or smtps://, with name and password where the server wants them; null where no server is set. */
+  /** smtp:// or smtps://, with name and password if the server needs them; null if no server is set. */
   smtpUrl: string | null
   /** The sender, e.g. `Bootfarm <boot@example.org>`. */
   from: string
-  /** Where mails go that no server takes: one line each. Their links are in it only where no server is set. */
+  /** The log for mails that no server accepts: one line each. Their links are included only if no server is set. */
   log: (line: string) => void
 }
 
 /**
- * Mails by SMTP; where no server is set by the log, so that whoever runs the installation can hand the link on. Where
- * one is set, a link that opens an account stays out of the log, also when the server refuses the mail.
+ * Sends mails by SMTP; if no server is set, to the log, so that the operator can pass the link on. If one is set, a
+ * link that opens an account stays out of the log, even if the server refuses the mail.
  */
 export function createMailer({ smtpUrl, from, log }: MailerOptions): SendMail {
   if (!smtpUrl)

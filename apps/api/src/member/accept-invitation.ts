@@ -14,14 +14,14 @@ import { type InvitationRow, invitationSelect, stateOf } from './invitation-rows
 import type { acceptInput, offerView } from './schema.ts'
 import { roleWords, scopePlaceOf, scopeViewOf } from './scope-rows.ts'
 
-/** What the holder of the link does it with; `person` is null where nobody is signed in. */
+/** The data of the link's holder; `person` is null if nobody is signed in. */
 interface HolderContext extends OutsideContext {
   person: Person | null
-  /** Of a new account. Takes a tenth of a second, so it is no part of a transaction. */
+  /** Hashes the password of a new account. It takes a tenth of a second, so it runs outside of the transaction. */
   hashPassword: (password: string) => Promise<string>
 }
 
-/** What the link offers. Throws `not_found` for a token that nobody has, and `conflict` for one that is over. */
+/** Returns the offer of the link. Throws `not_found` for an unknown token, and `conflict` for an expired one. */
 export async function getOffer(
   context: HolderContext,
   { token }: z.output<typeof tokenInput>,

@@ -91,12 +91,12 @@ export async function takeRole(
   return memberViewOf(actor, await findMember(context, userId))
 }
 
-/** What an account does by itself is kept under its member, too: none of it is a change of roles. */
+/** An account's own actions are also recorded under its member: none of them changes roles. */
 const ofRoles = { not: { startsWith: 'account.' } }
 
 /**
- * Locks the member until the transaction ends. Throws `conflict`, with who was quicker, where roles came or went since
- * the caller saw them; revision undefined: whatever they are now.
+ * Locks the member until the transaction ends. Throws `conflict`, with the name of the other person, if roles changed
+ * since the caller saw them; revision undefined: any.
  */
 async function requireCurrentRoles(
   context: ServiceContext,
@@ -159,10 +159,7 @@ async function endMembership(
   return done
 }
 
-/**
- * Whoever changes who owns the organization waits here for others that do, so that two cannot each leave the other as
- * the last.
- */
+/** Concurrent changes of owners wait here for each other, so that two cannot each leave the other as the last. */
 async function lockOwners(db: DbOrTransaction, organizationId: string): Promise<void> {
   await lockOrganization(db, organizationId, 'update')
 }

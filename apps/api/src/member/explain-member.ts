@@ -22,9 +22,9 @@ type Explained = z.infer<typeof explainedView>
 type NamedGrant = Explained['permissions'][number]['by'][number]
 
 /**
- * What a member may do to an object, or in the whole organization, and by which role: judged as the member's own
- * requests are. The policy has looked at the object before. Throws `not_found`, and `forbidden` where it is asked for
- * more than the actor sees the members of.
+ * Explains what a member may do to an object, or in the whole organization, and by which role: decided like the
+ * member's own requests. The policy has checked the object before. Throws `not_found`, and `forbidden` for a place
+ * whose members the actor may not see.
  */
 export async function explainMember(context: ServiceContext, input: z.output<typeof explainInput>): Promise<Explained> {
   const { db, actor } = context
@@ -39,7 +39,7 @@ export async function explainMember(context: ServiceContext, input: z.output<typ
     ...newMemberActor({ userId: member.userId, ...member.user }, organization),
     grants,
   }
-  // Roles that hold in this place are all in the actor's sight, for the place is; of others nothing is said.
+  // The actor sees all roles that apply in this place, because they see the place; other roles are left out.
   const named = new Map(memberViewOf(actor, member).grants.map((grant) => [keyOf(grant), grant]))
   const nameOf = ({ role, scope }: Grant) =>
     named.get(`${role} ${scope.collectionId ?? scope.siteId ?? scope.farmId}`) ?? []

@@ -14,7 +14,7 @@ import {
   offerView,
 } from './schema.ts'
 
-/** The database's client of the whole request, which `procedure` puts its transaction in place of. */
+/** The database client of the whole request, which `procedure` replaces with its transaction. */
 const invitingProcedure = procedure.use(({ ctx, next }) => {
   const { afterCommit, sendMail, platform, actor } = ctx
   return next({

@@ -20,7 +20,7 @@ import {
 import type { invitationInput, invitationListInput, invitationPage, invitationView, inviteInput } from './schema.ts'
 import { placeOfScope, roleWords, scopePlaceOf, scopeViewOf } from './scope-rows.ts'
 
-/** What is left to do once the transaction is over: the mail, and to keep that it went out. */
+/** The work after the transaction: the mail, and the record that it was sent. */
 export interface Invited {
   view: z.infer<typeof invitationView>
   mail: Mail
@@ -29,8 +29,8 @@ export interface Invited {
 type InviteContext = ServiceContext & { webUrl: string }
 
 /**
- * Offers a role to an address. Throws `not_found`, `forbidden`, and `conflict` where the offer is made, or the role is
- * had, already.
+ * Offers a role to an address. Throws `not_found`, `forbidden`, and `conflict` if the offer exists, or the address has
+ * the role already.
  */
 export async function invite(
   context: InviteContext,

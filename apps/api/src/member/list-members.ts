@@ -41,7 +41,7 @@ export async function getMember(
   return memberViewOf(context.actor, await findMember(context, userId))
 }
 
-/** Who has a role in what the actor may see, be it by a role of the farm or the organization. */
+/** Members with a role in the part that the actor may see, also by a role of the farm or the organization. */
 function visibleMembers(actor: Actor): Prisma.MembershipWhereInput {
   const scopes = scopesOf(actor, 'member.read')
   if (scopes.some(({ farmId }) => farmId === null)) return {}

@@ -17,7 +17,7 @@ export const memberSelect = {
 
 export type MemberRow = Prisma.MembershipGetPayload<{ select: typeof memberSelect }>
 
-/** As the asking person may see it: of roles elsewhere, nothing; null where no role is in sight. */
+/** As the requesting person may see it: without roles elsewhere; null if no role is visible. */
 export function memberViewOf(actor: Actor, row: MemberRow): z.infer<typeof memberView> {
   const isSelf = row.userId === actor.userId
   const inSight = row.grants.filter((grant) => isSelf || isVisible(actor, scopePlaceOf(grant)))
@@ -41,7 +41,10 @@ export function memberViewOf(actor: Actor, row: MemberRow): z.infer<typeof membe
   }
 }
 
-/** Who may see members of one site sees who has a role there, also through a role of the farm or the organization. */
+/**
+ * A person who may see members of one site sees everybody with a role there, also by a role of the farm or the
+ * organization.
+ */
 function isVisible(actor: Actor, place: ReturnType<typeof scopePlaceOf>): boolean {
   return scopesOf(actor, 'member.read').some((scope) => covers(scope, place) || covers(place, scope))
 }

@@ -6,7 +6,7 @@ import { emailInput, nameInput, passwordInput } from '../rules/person.ts'
 import type { PlaceKind } from '../rules/place.ts'
 import { tokenInput } from '../session/schema.ts'
 
-/** Where a role holds: at most one is set, none is the whole organization. */
+/** The scope of a role: at most one is set; none is the whole organization. */
 const scopeInput = z
   .object({
     farmId: z.uuid().nullable().default(null),
@@ -31,7 +31,7 @@ const grantView = z.object({
   role: roleView,
   scope: scopeView,
   grantedAt: z.iso.datetime(),
-  /** Whether the asking person may take it. */
+  /** Whether the requesting person may remove it. */
   mayTake: z.boolean(),
 })
 
@@ -41,12 +41,12 @@ export const memberView = z.object({
   email: z.string(),
   hasTotp: z.boolean(),
   joinedAt: z.iso.datetime(),
-  /** In whatever organization; null before the first one. */
+  /** In any organization; null before the first one. */
   lastSignInAt: z.iso.datetime().nullable(),
   /** Of the roles. */
   revision: seenRevision,
   isSelf: z.boolean(),
-  /** Whether the asking person may remove this one. */
+  /** Whether the requesting person may remove this one. */
   mayRemove: z.boolean(),
   grants: z.array(grantView),
 })
@@ -67,10 +67,10 @@ export const takeInput = z.object({
 })
 export const emptyInput = z.object({}).optional()
 
-/** What the asking person may give, and where. */
+/** The roles that the requesting person may grant, and where. */
 export const grantableView = z.array(z.object({ scope: scopeView, roles: z.array(roleView) }))
 
-/** The objects that an explanation can be asked for, each by the name of its id. */
+/** The objects for which an explanation can be requested, each by the name of its id. */
 export const explainablePlaces = {
   farmId: 'farm',
   siteId: 'site',
@@ -89,7 +89,7 @@ export const explainableIds = Object.keys(explainablePlaces) as ExplainableId[]
 export const explainInput = z
   .object({
     userId: z.uuid(),
-    /** One of these at most; the whole organization without them. */
+    /** At most one of these; without them the whole organization. */
     ...(Object.fromEntries(explainableIds.map((name) => [name, z.uuid().optional()])) as Record<
       ExplainableId,
       z.ZodOptional<z.ZodUUID>
@@ -124,7 +124,7 @@ export const roleTableView = z.object({
     z.object({
       permission: permissionView,
       allows: z.string(),
-      /** It also holds for what only leads to the role's place, such as the site of a collection. */
+      /** It also applies to objects that only lead to the role's place, such as the site of a collection. */
       upwards: z.boolean(),
       roles: z.array(roleView),
     }),
@@ -162,7 +162,7 @@ export const invitationPage = pageOf(invitationView)
 export const inviteInput = z.object({ email: emailInput, role: roleView, scope: scopeInput })
 export const invitationInput = z.object({ invitationId: z.uuid() })
 
-/** What the link shows before it is accepted. */
+/** The content of the link before it is accepted. */
 export const offerView = z.object({
   organizationName: z.string(),
   email: z.string(),
@@ -176,6 +176,6 @@ export const offerView = z.object({
 })
 
 export const acceptInput = tokenInput.extend({
-  /** Of a new account; nothing where there is one. */
+  /** For a new account; nothing if there is one. */
   account: z.object({ name: nameInput, password: passwordInput }).optional(),
 })

@@ -6,7 +6,7 @@ import { AppError } from '../errors/app-error.ts'
 import { organizationPlace, type Place } from '../rules/place.ts'
 import type { ScopeInput, scopeView } from './schema.ts'
 
-/** Of a role grant or an invitation: where it holds, with the names on the way. */
+/** The place of a role grant or an invitation, with the names on the path. */
 export const scopeSelect = {
   farmId: true,
   siteId: true,
@@ -28,7 +28,7 @@ export function scopePlaceOf({ farmId, siteId, collectionId, site, collection }:
 
 export function scopeViewOf(row: ScopeRow): z.infer<typeof scopeView> {
   const { collection, site, farm } = row
-  // What lies in the trash is not seen; the role is, and holds again when it is restored.
+  // Objects in the trash are invisible; the role remains, and applies again when the object is restored.
   const name = (text: string | undefined) => text ?? deletedName
   if (row.collectionId)
     return {

@@ -11,14 +11,14 @@ import type { askDeletionInput, organizationView } from './schema.ts'
 
 type DeletionContext = SettingsContext & { webUrl: string }
 
-/** What is left to do once the transaction is over. */
+/** The work after the transaction. */
 export interface DeletionAnswer {
   view: z.infer<typeof organizationView>
   mails: Mail[]
 }
 
 /**
- * The organization will be deleted when the grace is over; until then everything goes on. Asked again, it stays at the
+ * The organization will be deleted when the grace period ends; until then everything works. A second request keeps the
  * first time. Throws `invalid` for another name, `forbidden` for an API key.
  */
 export async function askDeletion(
@@ -55,7 +55,7 @@ export async function askDeletion(
   return { view: await getOrganization(context), mails }
 }
 
-/** Everything stays. Throws `conflict` once the deletion has begun, `forbidden` for an API key. */
+/** Everything stays. Throws `conflict` once the deletion has started, `forbidden` for an API key. */
 export async function cancelDeletion(context: DeletionContext): Promise<DeletionAnswer> {
   const { db, clock, actor } = context
   requirePerson(context)
@@ -111,7 +111,7 @@ async function record(context: DeletionContext, { action, name, before, after }:
   await recordPlatformEvent(context, { action, actorUserId, organizationId, ...change })
 }
 
-/** Who owns the organization, for mails to them. */
+/** The organization's owners, for mails to them. */
 export async function ownersOf(
   db: DbOrTransaction,
   organizationId: string,

@@ -4,15 +4,15 @@ import type { PlatformContext } from '../context/service-context.ts'
 import { deletionBegunMail, type SendMail } from '../rules/mail.ts'
 import { ownersOf } from './ask-deletion.ts'
 
-/** Edges that reach the control plane in this time hear that they are revoked; later ones that nobody knows them. */
+/** Edges that reach the control plane in this time learn that they are revoked; later ones are unknown. */
 export const edgesToldMs = 3_600_000
 const rowsAtOnceMax = 5_000
 
 type DeletionContext = PlatformContext & { sendMail: SendMail }
 
 /**
- * Deletes the organizations whose grace is over. Each step is a transaction of its own and can be done again: whoever
- * goes on after a kill finds what is left.
+ * Deletes the organizations whose grace period is over. Each step is a separate transaction and can be repeated: after
+ * a kill, the next run finds what is left.
  */
 export async function deleteDueOrganizations(context: DeletionContext): Promise<void> {
   const { db, clock } = context
@@ -38,8 +38,8 @@ async function deleteOrganization(context: DeletionContext, organizationId: stri
 }
 
 /**
- * Nobody is a member any more, no key and no edge gets in.
- * @returns when that was; null where it was stopped meanwhile
+ * Nobody is a member any more, and no key and no edge is accepted.
+ * @returns when that happened; null if it was stopped meanwhile
  */
 async function begin({ db, clock, sendMail }: DeletionContext, organizationId: string): Promise<Date | null> {
   const now = clock()

@@ -83,7 +83,7 @@ interface NewOrganization {
   name: string
   /** Becomes its owner. */
   ownerUserId?: string
-  /** Who made it by self-service. */
+  /** The creator by self-service. */
   foundedByUserId?: string
 }
 
@@ -94,7 +94,7 @@ export async function createOrganization({ db }: PlatformContext, fields: NewOrg
   return id
 }
 
-/** As `createOrganization`, in a transaction that is already in the organization to be. */
+/** Like `createOrganization`, in a transaction that is already in the future organization. */
 export async function insertOrganization(
   db: DbOrTransaction,
   { id, slug, name, ownerUserId, foundedByUserId }: NewOrganization & { id: string },

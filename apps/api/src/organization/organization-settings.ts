@@ -6,14 +6,14 @@ import { quotaName } from '../rules/quotas.ts'
 import { getOrganization, type SettingsContext } from './rows.ts'
 import type { organizationView, renameOrganizationInput, signingKeysView, usageView } from './schema.ts'
 
-/** Throws `conflict` where somebody else changed it meanwhile. */
+/** Throws `conflict` if somebody else changed it meanwhile. */
 export async function renameOrganization(
   context: SettingsContext,
   { name, revision }: z.output<typeof renameOrganizationInput>,
 ): Promise<z.infer<typeof organizationView>> {
   const { db, actor } = context
   const before = await getOrganization(context)
-  // Nothing of anybody's is lost, whatever was seen.
+  // Nothing is lost, whatever revision was seen.
   if (name === before.name) {
     recordNothing(context)
     return before
@@ -37,7 +37,7 @@ export async function renameOrganization(
   return getOrganization(context)
 }
 
-/** How many it has of what there are quotas for, and may have. */
+/** Usage and limits of everything with a quota. */
 export async function getUsage({ db }: ServiceContext): Promise<z.infer<typeof usageView>> {
   const rows = await db.$queryRaw<{ name: string; used: bigint; count_max: number | null }[]>`
     select name, used, count_max from own_usage()`

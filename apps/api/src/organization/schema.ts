@@ -14,12 +14,12 @@ export const organizationView = z.object({
   createdAt: z.iso.datetime(),
   /** Since when nothing can be changed; null while it can. */
   suspendedAt: z.iso.datetime().nullable(),
-  /** When it will be deleted; null while nobody has asked for that. */
+  /** When it will be deleted; null while nobody has requested that. */
   deleteAfter: z.iso.datetime().nullable(),
   deleteAskedAt: z.iso.datetime().nullable(),
   /** Days between asking for the deletion and it. */
   deletionGraceDays: z.number().int(),
-  /** Who runs the installation; null where nobody is named. */
+  /** The operator of the installation; null if none is named. */
   contact: z.string().nullable(),
 })
 
@@ -37,11 +37,11 @@ export const signingKeysView = z.object({
       publicKey: z.string(),
       createdAt: z.iso.datetime(),
       isNewest: z.boolean(),
-      /** Edges whose last desired state, as far as they have said, is signed by it. */
+      /** Edges whose last desired state, as far as reported, is signed by it. */
       edgeCount: z.number().int(),
     }),
   ),
-  /** All that are not revoked, those that have taken no state yet included. */
+  /** All that are not revoked, including those that have applied no state yet. */
   edgeCount: z.number().int(),
 })
 

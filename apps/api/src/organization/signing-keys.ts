@@ -2,7 +2,7 @@ import { type SigningKeyStatement, signingKeyStatementsMax } from '@bootfarm/pro
 import type { DbOrTransaction } from '../context/service-context.ts'
 
 interface SigningKeys {
-  /** Of all keys but the first, oldest first. */
+  /** For all keys except the first, oldest first. */
   keys: SigningKeyStatement[]
   /** The one that signs. */
   newest: { id: string; publicKey: string; seed: Uint8Array }

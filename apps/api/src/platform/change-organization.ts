@@ -7,7 +7,7 @@ import { recordPlatformEvent } from '../events/record-event.ts'
 import { getPlatformOrganization } from './list-organizations.ts'
 import type { platformOrganizationView, setQuotasInput, setSuspendedInput } from './schema.ts'
 
-/** What is there already stays, also where it is more: only what is added is refused. Throws `not_found`. */
+/** Existing objects stay, even if there are more: only additions are refused. Throws `not_found`. */
 export async function setQuotas(
   context: PersonContext,
   { organizationId, quotas }: z.output<typeof setQuotasInput>,
@@ -38,7 +38,7 @@ export async function setQuotas(
   return getPlatformOrganization(context, organizationId)
 }
 
-/** Its people may read and change nothing; its machines boot on. Throws `not_found`. */
+/** Its people may read and change nothing; its machines keep booting. Throws `not_found`. */
 export async function setSuspended(
   context: PersonContext,
   { organizationId, suspended }: z.output<typeof setSuspendedInput>,
@@ -82,7 +82,7 @@ interface Recorded {
   after: Record<string, number | boolean>
 }
 
-/** In the platform's log with who it was; in the organization's own as somebody of those who run the installation. */
+/** In the platform's log with the person; in the organization's own log as an operator of the installation. */
 async function record(
   { clock, person, request }: PersonContext,
   db: TenantDb,

@@ -1,9 +1,9 @@
 import type { PlatformContext } from '../context/service-context.ts'
 
-/** One thing that has to hold for requests to be worth sending here. */
+/** One condition for serving requests. */
 export interface ReadinessCheck {
   part: 'database' | 'migrations' | 'notifications' | 'jobs' | 'process'
-  /** Resolves with what is wrong in a sentence for people, and with null where all is well. */
+  /** Resolves with the problem in a sentence for people, or with null if there is none. */
   problemOf(): Promise<string | null>
 }
 
@@ -16,7 +16,8 @@ interface NotReady {
 const checkLimitMs = 2_000
 
 /**
- * What is not ready, each within the limit; empty where all is. No word of why reaches the caller: that is in the log.
+ * Returns what is not ready, each within the limit; empty if everything is. The reasons never reach the caller: they
+ * are in the log.
  */
 export async function checkReadiness(
   checks: ReadinessCheck[],
@@ -34,7 +35,7 @@ export async function checkReadiness(
   return found.flat()
 }
 
-/** Whether the database answers. */
+/** Returns whether the database answers. */
 export async function databaseProblem({ db }: Pick<PlatformContext, 'db'>): Promise<string | null> {
   await db.$queryRaw`select 1`
   return null

@@ -4,7 +4,7 @@ import type { PlatformContext } from '../context/service-context.ts'
 /** An edge whose clock is this far off is shown as skewed. */
 const clockSkewMs = 5_000
 
-/** Over all organizations, of nobody's content. */
+/** Over all organizations, without anybody's content. */
 export interface FleetFigures {
   edgesOnline: number
   edgesOffline: number
@@ -13,7 +13,7 @@ export interface FleetFigures {
   devicesBooting: number
   reportBacklog: number
   statesWaiting: number
-  /** Of the oldest state that no edge has taken; 0 where all are. */
+  /** Age of the oldest state that no edge has applied; 0 if all are. */
   oldestStateSeconds: number
   deliveriesWaiting: number
   /** How long the oldest delivery is overdue. */

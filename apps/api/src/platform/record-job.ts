@@ -31,7 +31,7 @@ export async function recordJob(context: PlatformContext, name: string, run: () 
   })
 }
 
-/** SQLSTATE, Prisma's or Node's code, else the error's class: none of them holds what a tenant has written. */
+/** SQLSTATE, Prisma's or Node's code, otherwise the error's class: none of them contains a tenant's text. */
 function kindOf(error: unknown): string {
   const cause = error instanceof OrganizationsFailed ? error.cause : error
   if (!(cause instanceof Error)) return 'unknown'

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { pageInput, pageOf } from '../rules/page.ts'
 import { quotaCountMax, quotaName, quotaView } from '../rules/quotas.ts'
 
-// What those who run the installation see: figures, instants, and the organizations' own names. Nothing of what a
-// tenant has, and nobody's name.
+// The view of operators: figures, instants, and the organizations' own names. None of a tenant's content, and nobody's
+// name.
 
 export const platformOrganizationView = z.object({
   id: z.uuid(),
@@ -12,7 +12,7 @@ export const platformOrganizationView = z.object({
   createdAt: z.iso.datetime(),
   suspendedAt: z.iso.datetime().nullable(),
   deleteAfter: z.iso.datetime().nullable(),
-  /** Made by somebody who signed up. */
+  /** Created by a person who signed up. */
   isSelfService: z.boolean(),
   edgesOnline: z.number().int(),
   /** The newest heartbeat of its edges. */
@@ -49,7 +49,7 @@ export const platformHealthView = z.object({
 
 const platformOrganizationInput = z.object({ organizationId: z.uuid() })
 export const setQuotasInput = platformOrganizationInput.extend({
-  /** What is not named stays; null takes the limit away. */
+  /** Absent fields stay unchanged; null removes the limit. */
   quotas: z.partialRecord(quotaName, z.number().int().min(0).max(quotaCountMax).nullable()),
 })
 export const setSuspendedInput = platformOrganizationInput.extend({ suspended: z.boolean() })

@@ -7,10 +7,10 @@ export interface Grant {
   scope: Place
 }
 
-/** Who calls, in one organization. */
+/** The caller, in one organization. */
 export interface Actor {
   kind: 'person' | 'api_key'
-  /** Of the person; of an API key the one who created it, null when that account is gone. */
+  /** The person's id; for an API key its creator's, null if that account is gone. */
   userId: string | null
   userName: string
   userEmail: string
@@ -19,11 +19,11 @@ export interface Actor {
   organizationId: string
   organizationName: string
   grants: Grant[]
-  /** What an API key is limited to, whatever its role has; null for a person. */
+  /** The limits of an API key, whatever its role has; null for a person. */
   onlyPermissions: ReadonlySet<Permission> | null
 }
 
-/** For what somebody does before the first role is there: set up, accept, found. */
+/** For actions before the first role exists: set up, accept, create an organization. */
 export function newMemberActor(
   person: { userId: string; name: string; email: string },
   organization: { id: string; name: string },
@@ -47,12 +47,12 @@ export function scopesOf(actor: Actor, permission: Permission): Place[] {
   return actor.grants.filter(({ role }) => roleHas(role, permission)).map(({ scope }) => scope)
 }
 
-/** Whether the actor has the permission at this place. */
+/** Returns whether the actor has the permission at this place. */
 export function may(actor: Actor, permission: Permission, place: Place): boolean {
   return grantsFor(actor, permission, place).length > 0
 }
 
-/** Those of the actor's grants that give the permission at this place. */
+/** Returns the actor's grants that give the permission at this place. */
 export function grantsFor(actor: Actor, permission: Permission, place: Place): Grant[] {
   if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
   const upwards = holdsUpwards(permission)
@@ -61,7 +61,7 @@ export function grantsFor(actor: Actor, permission: Permission, place: Place): G
   )
 }
 
-/** What is left of a grant for somebody who can give no more than `own`. */
+/** Returns the part of a grant that somebody with no more than `own` can give. */
 export function withinGrants(grant: Grant, own: Grant[]): Grant[] {
   return own.flatMap(({ role, scope }) => {
     const both = narrower(grant.scope, scope)
@@ -70,8 +70,8 @@ export function withinGrants(grant: Grant, own: Grant[]): Grant[] {
 }
 
 /**
- * Whether the actor may give this role there, or take it: only what one has oneself, and owners are of the whole
- * organization.
+ * Returns whether the actor may grant this role there, or remove it: only permissions that they have themselves, and
+ * owners have the whole organization.
  */
 export function mayGrant(actor: Actor, role: Role, scope: Place): boolean {
   if (role === 'owner' && !isWhole(scope)) return false

@@ -1,6 +1,6 @@
 /** Values of these fields never reach the audit log. */
 const secretNames = /secret|password|token|seed|hash|privatekey|edgekey/i
-/** When a secret ends is none. */
+/** The expiry of a secret is not secret. */
 const instantNames = /(?:At|Until)$/
 const hidden = '[hidden]'
 const textLengthMax = 2_000
@@ -27,7 +27,7 @@ function safe(fields: Fields): Fields {
   )
 }
 
-/** As JSON carries it, bounded. */
+/** As JSON stores it, bounded. */
 function plain(value: unknown): unknown {
   if (value === undefined || value === null) return null
   if (typeof value === 'bigint') return value.toString()

@@ -9,7 +9,7 @@ type BootProgram = z.infer<typeof bootProgram>
 /** Programs that edges publish together under one name. */
 const bootProgramSetView = z.object({
   name: bootProgramSetName,
-  /** As the first edge that has them says. */
+  /** As the first edge that has them reports it. */
   programs: z.array(bootProgramView),
   /** Debian's signed GRUB asks the DHCP server alone for its files: it ignores proxyDHCP. */
   hasGrub: z.boolean(),
@@ -33,7 +33,7 @@ interface ReportingEdge {
   programs: BootProgram[]
 }
 
-/** All sets that the edges of a site report, by name. */
+/** Returns all sets that the edges of a site report, by name. */
 export function bootProgramSetsOf(edges: ReportingEdge[]): BootProgramSetView[] {
   const names = new Set(edges.flatMap(({ programs }) => programs.map(({ set }) => set)))
   return [...names].sort().map((name) => {

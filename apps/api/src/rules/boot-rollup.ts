@@ -8,10 +8,10 @@ export type RollupGrain = 'hour' | 'day'
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const grainMs: Record<RollupGrain, number> = { hour: hourMs, day: dayMs }
-/** Hours are kept as long as somebody looks at hours; days for good. */
+/** Hours are kept as long as anybody looks at hours; days permanently. */
 const hoursKeptMs = 35 * dayMs
 
-/** What a boot adds to the sums: these columns of its row. */
+/** The columns of a boot's row that count in the sums. */
 export interface RollupBoot {
   siteId: string
   startedAt: Date
@@ -29,7 +29,7 @@ export interface PhaseSums {
 
 export interface RollupSums {
   counts: Record<BootOutcome | 'booting' | 'generated', number>
-  /** Of the ready ones. */
+  /** Sums of the ready ones. */
   totalUsSum: number
   totalUsBuckets: TimeSketch
   phases: Record<string, PhaseSums>
@@ -55,7 +55,7 @@ export function emptySums(): RollupSums {
   }
 }
 
-/** What changes to boots change of the sums, by place. */
+/** Changes of the sums by changes of boots, by place. */
 export class RollupChanges {
   readonly #now: Date
   readonly #places = new Map<string, { place: RollupPlace; sums: RollupSums }>()

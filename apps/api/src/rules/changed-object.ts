@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { seenRevision } from './object-fields.ts'
 
-/** What creating, changing, moving and deleting objects gives. */
+/** The results of creating, changing, moving and deleting objects. */
 
 const uuid = z.uuid()
 
-/** Enough to go on with: the object's page is read anew. */
+/** Enough to continue: the object's page is read again. */
 export const changedObject = z.object({ id: uuid, name: z.string(), revision: seenRevision })
 export type ChangedObject = z.infer<typeof changedObject>
 
-/** What was deleted, and by which deletion it can be restored. */
+/** The deleted object, and the deletion by which it can be restored. */
 export const deletedObject = z.object({ deletionId: uuid, name: z.string() })
 export type DeletedObject = z.infer<typeof deletedObject>
 export const restoreInput = z.object({ deletionId: uuid })

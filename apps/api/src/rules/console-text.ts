@@ -1,6 +1,6 @@
 /**
- * A serial console's text is whatever a machine, its firmware and its guests chose to write: never trusted, and full of
- * what only a terminal understands.
+ * A serial console's text is arbitrary output of a machine, its firmware and its guests: never trusted, and full of
+ * sequences that only a terminal understands.
  */
 
 /** Longer lines are cut. */
@@ -23,7 +23,8 @@ const secrets = /(bootfarm\.token=)[^\s"']+/g
 const tab = '    '
 
 /**
- * One line as text for people: what stands on a terminal after its last carriage return, without control characters.
+ * Returns one line as text for people: what a terminal shows after its last carriage return, without control
+ * characters.
  */
 export function readableConsoleText(raw: string): string {
   const plain = raw.replace(escapeSequences, '')
@@ -37,7 +38,7 @@ export function readableConsoleText(raw: string): string {
 }
 
 export interface ConsoleLine {
-  /** By the clock of who keeps the console. */
+  /** By the clock of the machine that keeps the console. */
   atUnixMs: number
   text: string
 }

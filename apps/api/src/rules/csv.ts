@@ -5,8 +5,8 @@
 const formulaBegin = /^'*[=+\-@\t\r]/
 
 /**
- * One line of CSV (RFC 4180): every cell quoted, CRLF at its end. A text that a spreadsheet would run as a formula gets
- * an apostrophe in front.
+ * Returns one line of CSV (RFC 4180): every cell quoted, CRLF at its end. A text that a spreadsheet would execute as a
+ * formula gets an apostrophe in front.
  */
 export function csvLine(cells: (string | number | null)[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`

@@ -13,7 +13,7 @@ const deviceStates = [
   'unknown',
 ] as const
 
-/** What a device does now, as far as the reports of its newest boot say. */
+/** The current state of a device, according to the reports of its newest boot. */
 export const deviceState = z.object({
   state: z.enum(deviceStates),
   /** Null where the state is unknown. */
@@ -23,12 +23,12 @@ export type DeviceState = z.infer<typeof deviceState>
 
 interface ReportedBoot {
   startedAt: Date
-  /** When its newest report came. */
+  /** When its newest report arrived. */
   updatedAt: Date
   outcome: BootOutcome | null
   totalUs: bigint
   generated: boolean
-  /** Of a device that got ready: its edge has heard nothing of it since. */
+  /** For a device that became ready: its edge has not heard it since. */
   silentSince: Date | null
   /** The orders that the device took in this boot, the last one first. */
   takenPowerOrders: { order: (typeof powerOrders)[number]; takenAt: Date | null }[]

@@ -6,21 +6,21 @@ const waitReasons = ['asked_another_edge', 'edge_not_heard'] as const
 
 const namedEdge = z.object({ id: z.uuid(), name: z.string() })
 
-/** Why a device stands still, or may: what it wrote is at one edge alone, and that one is not there. */
+/** Why a device waits, or may wait: its writes are at one edge only, and that one is away. */
 export const deviceWait = z.object({
   /**
-   * `asked_another_edge`: the device did not reach its edge, and asked another one, in vain. `edge_not_heard`: nobody
+   * `asked_another_edge`: the device did not reach its edge, and asked another one in vain. `edge_not_heard`: nobody
    * heard the device, but the edge that has its writes is away.
    */
   reason: z.enum(waitReasons),
   /** Has what the device wrote. */
   edge: namedEdge,
-  /** Which it asked; null where nobody was asked. */
+  /** The edge that it asked; null if it asked none. */
   asked: namedEdge.nullable(),
-  /** When it asked, or that edge was heard last or was removed; null: never heard. */
+  /** When it asked, or when that edge was last heard or removed; null: never heard. */
   since: z.iso.datetime().nullable(),
   sentence: z.string(),
-  /** What to do, and what of its writes is lost by it. */
+  /** The remedy, and which of its writes it loses. */
   remedy: z.string(),
 })
 export type DeviceWait = z.infer<typeof deviceWait>
@@ -33,7 +33,7 @@ export interface WaitEdge {
   revokedAt: Date | null
 }
 
-/** What another edge said of the device. */
+/** Another edge's report about the device. */
 export interface ReportedWait {
   edge: WaitEdge
   asked: { id: string; name: string }
@@ -77,7 +77,7 @@ function outcomeOf({ outcome, failedCause }: NonNullable<WaitFacts['boot']>): Re
 
 type ReportedOutcome = { kind: BootOutcome; cause?: BootCause } | undefined
 
-/** Whether a device may stand still in a boot that ended so: its edge, where it comes back, may take it for silent. */
+/** Returns whether a device may wait in a boot that ended so: its edge, when it returns, may consider it silent. */
 export function isStillThere(outcome: ReportedOutcome): boolean {
   if (outcome === undefined) return true
   const { kind, cause } = outcome

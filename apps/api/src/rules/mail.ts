@@ -1,4 +1,4 @@
-/** What is mailed to one person: plain text alone. */
+/** A mail to one person: plain text only. */
 export interface Mail {
   to: string
   subject: string
@@ -8,7 +8,7 @@ export interface Mail {
 /** Says whether a mail server has taken it. */
 export type SendMail = (mail: Mail) => Promise<boolean>
 
-/** Names that people choose, on one line: a line end in a subject would begin a header of its own. */
+/** Names that people choose, on one line: a line end in a subject would start another header. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ').trim()
 }

@@ -20,7 +20,7 @@ export const namePattern = z
     if (problem) context.addIssue({ code: 'custom', message: problem })
   })
 
-/** One sentence, or null where the pattern can be used. */
+/** One sentence, or null if the pattern can be used. */
 function patternProblem(pattern: string): string | null {
   const longest = expand(pattern, { mac: '00:00:00:00:00:00', number: numbersMax })
   if (pattern === '') return 'Enter a name, or a pattern such as lab-{nn}.'
@@ -31,7 +31,7 @@ function patternProblem(pattern: string): string | null {
   return null
 }
 
-/** Whether each device gets a name of its own by it. */
+/** Returns whether it gives each device a different name. */
 export function namesMany(pattern: string): boolean {
   return pattern.search(placeholder) >= 0
 }
@@ -50,7 +50,7 @@ export function nameOf(pattern: string, mac: string, taken: ReadonlySet<string>)
   throw new Error(`all names of ${pattern} are taken`)
 }
 
-/** What to call a device that says its host name; else its MAC address. */
+/** Returns the name for a device: its host name, otherwise its MAC address. */
 export function suggestedName(
   { hostName, mac }: { hostName: string | null; mac: string },
   taken: ReadonlySet<string>,

@@ -2,7 +2,7 @@ import { deviceTypes } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceNameSizeMax } from './name-pattern.ts'
 
-/** Fields that many objects have, as people write them. */
+/** Fields of many objects, as people write them. */
 
 const nameSizeMax = 64
 const noteSizeMax = 500
@@ -12,7 +12,7 @@ const tagsMax = 32
 const tagSizeMax = 64
 const controlCharacter = /\p{C}/u
 
-/** One line, without what moves a terminal's cursor or turns the text around it. */
+/** One line, without characters that move a terminal's cursor or reverse the text around it. */
 export const nameOf = (whenEmpty: string) =>
   z
     .string()
@@ -34,7 +34,7 @@ export const objectNote = z
     'A note cannot contain control characters.',
   )
 
-/** As of adopted devices: what every system takes as a host name. */
+/** As for adopted devices: a name that every system accepts as a host name. */
 export const deviceName = z
   .string()
   .trim()
@@ -45,7 +45,7 @@ export const deviceName = z
     'A device name consists of letters, digits, hyphens, dots and underscores, and begins and ends with a letter or digit.',
   )
 
-/** With colons, hyphens, dots or nothing between the digits; kept in lower case with colons. */
+/** With colons, hyphens, dots or nothing between the digits; stored in lower case with colons. */
 export const writtenMac = z
   .string()
   .trim()
@@ -75,9 +75,9 @@ export const tags = z
 export const deviceType = z.enum(deviceTypes)
 export type DeviceType = z.infer<typeof deviceType>
 
-/** As many as PostgreSQL's `integer` counts. */
+/** The range of PostgreSQL's `integer`. */
 const revisionMax = 2 ** 31 - 1
-/** What the caller has seen: a change of something that has another by now is refused. */
+/** The revision that the caller has seen: a change is refused if the object has another one by now. */
 export const seenRevision = z.number().int().positive().max(revisionMax)
 
 export const timeZone = z.string().refine(isTimeZone, 'Unknown time zone. Enter a name such as Europe/Berlin.')

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Lists are read page by page: a page goes on after the last row's sort key, which travels as an opaque cursor. */
+/** Lists are read page by page: a page continues after the last row's sort key, which travels as an opaque cursor. */
 
 const pageSizeMax = 100
 const pageSizeDefault = 50

@@ -12,7 +12,7 @@ const imageManagers = ['owner', 'admin', 'image_manager'] as const
 interface PermissionRow {
   /** The roles that have it. */
   roles: readonly Role[]
-  /** What it allows, as the end of "may …". */
+  /** The permission, as the end of "may …". */
   allows: string
   /**
    * Holds also for what only leads to the scope, or serves it: the site of one's collection, the vDisks of its farm.
@@ -21,8 +21,9 @@ interface PermissionRow {
 }
 
 /**
- * All that may be allowed, and to whom. A procedure names one of these in its policy; what no row gives, nobody has.
- * A role is granted for the organization, a farm, a site or a collection, and holds for all that lies within.
+ * All permissions, and the roles that have them. A procedure names one of these in its policy; a permission that no row
+ * gives, nobody has. A role is granted for the organization, a farm, a site or a collection, and applies to everything
+ * below.
  */
 export const permissions = {
   'organization.read': row(everybody, 'see the organization and your own roles in it', { upwards: true }),

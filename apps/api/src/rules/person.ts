@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Somebody who is signed in, whatever organization that is in. */
+/** A signed-in person, in any organization. */
 export interface Person {
   userId: string
   name: string
@@ -15,7 +15,7 @@ export const passwordRule = `At least ${passwordLengthMin} characters. It must n
 const nameLengthMax = 80
 const emailLengthMax = 254
 
-/** One line of text that people type as a name: no control characters, for it goes into mails, logs and pages. */
+/** One line of text that people type as a name: no control characters, because it appears in mails, logs and pages. */
 export const nameInput = z
   .string()
   .trim()
@@ -23,7 +23,7 @@ export const nameInput = z
   .max(nameLengthMax, `has more than ${nameLengthMax} characters`)
   .refine((text) => !/\p{Cc}|\p{Cf}/u.test(text), 'contains characters that cannot be displayed')
 
-/** In lower case, as all that are kept. */
+/** In lower case, like all stored addresses. */
 export const emailInput = z
   .string()
   .trim()

@@ -14,7 +14,7 @@ export const personalityName = z
     `A name begins with a letter or underscore, continues with letters, digits, hyphens, dots and underscores, and has at most ${nameSizeMax} characters.`,
   )
 
-/** One line of text: it has to survive an environment file. */
+/** One line of text: it must survive an environment file. */
 export const personalityValue = z
   .string()
   .max(valueSizeMax, `A value can have at most ${valueSizeMax} characters.`)
@@ -34,7 +34,7 @@ export const inheritedPersonality = z.array(
 )
 type InheritedPersonality = z.infer<typeof inheritedPersonality>
 
-/** What a device has in the end, by name: its own pairs go before its collection's, and those before its site's. */
+/** Returns the values of a device, by name: its own pairs precede its collection's, and those precede its site's. */
 export function inheritPersonality(of: Record<(typeof personalityOrigins)[number], Personality>): InheritedPersonality {
   const pairs = personalityOrigins.flatMap((origin) =>
     Object.entries(of[origin]).map(([name, value]) => [name, { name, value, origin }] as const),
@@ -42,7 +42,7 @@ export function inheritPersonality(of: Record<(typeof personalityOrigins)[number
   return [...new Map(pairs).values()].sort((left, right) => (left.name < right.name ? -1 : 1))
 }
 
-/** As it was written by `personality`: PostgreSQL gives back JSON. */
+/** As `personality` wrote it: PostgreSQL returns JSON. */
 export function personalityOf(column: unknown): Personality {
   return (column ?? {}) as Personality
 }

@@ -18,8 +18,8 @@ const placeKinds = [
 export type PlaceKind = (typeof placeKinds)[number]
 
 /**
- * Where an object lies. What is null is above it: a farm's place has no site, a schedule of the whole organization has
- * no farm.
+ * The place of an object. Null fields are above it: a farm's place has no site, a schedule of the whole organization
+ * has no farm.
  */
 export interface Place {
   farmId: string | null
@@ -32,19 +32,20 @@ export const organizationPlace: Place = { farmId: null, siteId: null, collection
 
 const levels = ['farmId', 'siteId', 'collectionId'] as const
 
-/** Whether `place` is `scope` or lies within. */
+/** Returns whether `place` is `scope` or below it. */
 export function covers(scope: Place, place: Place): boolean {
   return levels.every((level) => scope[level] === null || scope[level] === place[level])
 }
 
 /**
- * Whether `place` is on the way from the organization down to `scope`, so that its name is no secret to who has that.
+ * Returns whether `place` is on the path from the organization down to `scope`, so that its name is no secret to a
+ * person with that scope.
  */
 export function leadsTo(place: Place, scope: Place): boolean {
   return covers(place, scope)
 }
 
-/** What lies within both: the narrower one; null where neither is within the other. */
+/** Returns the narrower one if one is below the other; otherwise null. */
 export function narrower(one: Place, other: Place): Place | null {
   if (covers(one, other)) return other
   return covers(other, one) ? one : null

@@ -1,11 +1,14 @@
 import { z } from 'zod'
 
-/** What an organization may have a limited number of. The database counts and enforces: migration `organizations`. */
+/**
+ * The objects of which an organization may have a limited number. The database counts and enforces: migration
+ * `organizations`.
+ */
 const quotaNames = ['sites', 'edges', 'devices', 'vdisks', 'members', 'api_keys', 'webhooks', 'schedules'] as const
 export const quotaName = z.enum(quotaNames)
 export type QuotaName = (typeof quotaNames)[number]
 
-/** As sentences name them. */
+/** Their names in sentences. */
 const quotaWords: Record<QuotaName, string> = {
   sites: 'sites',
   edges: 'edges',
@@ -22,14 +25,14 @@ export const quotaCountMax = 10_000_000
 export const quotaView = z.object({
   name: quotaName,
   used: z.number().int(),
-  /** Null: as many as there is room for. */
+  /** Null: no limit. */
   allowed: z.number().int().nullable(),
 })
 export type QuotaView = z.infer<typeof quotaView>
 
 export type QuotaDefaults = Partial<Record<QuotaName, number>>
 
-/** What an organization of self-service begins with where the setting says nothing else. */
+/** The quotas of a new self-service organization if the setting names no others. */
 export const selfServiceQuotas = 'sites=2,edges=4,devices=100,vdisks=10,members=10,api_keys=10,webhooks=5,schedules=20'
 
 /** Reads `sites=2,devices=100`; what is not named has no limit. Throws one sentence for what it cannot read. */

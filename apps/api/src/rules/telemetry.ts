@@ -11,7 +11,7 @@ export interface AnsweredRequest {
 }
 
 export interface EndedProcedure {
-  /** Of the router, e.g. `device.list`; never what a caller made up. */
+  /** The router's name, e.g. `device.list`; never a caller's text. */
   path: string
   /** `ok`, or a code of the error table; `invalid` where the input was refused. */
   outcome: string
@@ -42,7 +42,7 @@ export interface EndedBoot {
   boot: BootReport
 }
 
-/** What the API tells of its doings to whoever counts them. No call throws or waits. */
+/** The events that the API reports to metrics and traces. No call throws or waits. */
 export interface Telemetry {
   requestAnswered(answered: AnsweredRequest): void
   procedureEnded(ended: EndedProcedure): void
@@ -69,7 +69,7 @@ export const noTelemetry: Telemetry = {
   rateLimited() {},
 }
 
-/** Tells each of them. */
+/** Returns a telemetry that calls each of them. */
 export function tellAll(listeners: Telemetry[]): Telemetry {
   return {
     requestAnswered: (answered) => listeners.forEach((each) => void each.requestAnswered(answered)),

@@ -2,15 +2,15 @@ import { parseQuotas, type QuotaDefaults, selfServiceQuotas } from './quotas.ts'
 
 /** How an installation deals with its organizations: docs/guides/organizations.md. */
 export interface TenancySettings {
-  /** Whether people may sign up and make organizations of their own. */
+  /** Whether people may sign up and create organizations. */
   isSelfService: boolean
-  /** What an organization of self-service may have. */
+  /** The quotas of a self-service organization. */
   quotas: QuotaDefaults
-  /** That one person may make. */
+  /** The number that one person may create. */
   organizationsPerPersonMax: number
-  /** Between asking for a deletion and the deletion. */
+  /** Time between the request for a deletion and the deletion. */
   deletionGraceDays: number
-  /** Who runs the installation, as people reach them: an address, a name, a link. Null where nobody is named. */
+  /** The operator's contact: an address, a name, a link. Null if none is named. */
   contact: string | null
 }
 

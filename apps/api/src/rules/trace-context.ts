@@ -1,13 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
 
-/** A span that goes on, as W3C Trace Context names it (https://www.w3.org/TR/trace-context/). */
+/** A span that continues, as W3C Trace Context names it (https://www.w3.org/TR/trace-context/). */
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   traceId: string
   /** 16 hexadecimal digits. */
   spanId: string
-  /** False where who began the trace wants none of it collected. */
+  /** False if the trace's origin does not want it collected. */
   isSampled: boolean
 }
 
@@ -17,7 +17,8 @@ const sampledFlag = 1
 const active = new AsyncLocalStorage<TraceContext>()
 
 /**
- * What a caller's `traceparent` names; null for none, and for one that is not well-formed: its trace begins here then.
+ * Returns the span that a caller's `traceparent` names; null for none, and for a malformed one: its trace then starts
+ * here.
  */
 export function parseTraceparent(text: unknown): TraceContext | null {
   const [, version = '', traceId = '', spanId = '', flags = '', rest] =
@@ -40,17 +41,17 @@ export function newTraceContext(parent: TraceContext | null): TraceContext {
   }
 }
 
-/** Whatever `work` begins belongs to this span, until it has one of its own. */
+/** Spans that start in `work` belong to this span. */
 export function runInTrace<T, Span extends TraceContext>(span: Span, work: () => T): T {
   return active.run(span, work)
 }
 
-/** The span that goes on here; null where nobody collects traces. */
+/** Returns the current span; null if no traces are collected. */
 export function activeTrace(): TraceContext | null {
   return active.getStore() ?? null
 }
 
-/** For who is told of what happens here; null where nobody collects traces. */
+/** Returns the `traceparent` for services that are called from here; null if no traces are collected. */
 export function activeTraceparent(): string | null {
   const trace = activeTrace()
   return trace && traceparentOf(trace)

@@ -1,10 +1,10 @@
 import { activeTrace, runInTrace, type TraceContext } from './trace-context.ts'
 
-/** `server`: what somebody asked us for; `client`: what we ask somebody else for. */
+/** `server`: a request to us; `client`: a request from us. */
 type SpanKind = 'server' | 'client' | 'internal'
 
 export interface EndedSpan {
-  /** Of a set that the build knows: routes, procedures, jobs. */
+  /** From a set that the build knows: routes, procedures, jobs. */
   name: string
   attributes?: Record<string, string | number | boolean>
   /** Null where it went well. */
@@ -15,18 +15,18 @@ export interface OpenSpan extends TraceContext {
   end(ended: EndedSpan): void
 }
 
-/** Who collects traces. No call throws or waits. */
+/** The collector of traces. No call throws or waits. */
 export interface Tracer {
   /** A span that begins now, below `parent` or as the first one of a trace. */
   start(kind: SpanKind, parent: TraceContext | null): OpenSpan
 }
 
-/** Without a span where nobody collects. */
+/** Without a span if no traces are collected. */
 export function within<T>(span: OpenSpan | undefined, work: () => T): T {
   return span ? runInTrace(span, work) : work()
 }
 
-/** Runs `work` as a span of this name below the one that goes on here. What it throws is not said, but that it did. */
+/** Runs `work` as a span of this name below the current one. An error is recorded without its content. */
 export async function traced<T>(tracer: Tracer | undefined, name: string, work: () => Promise<T>): Promise<T> {
   const span = tracer?.start('internal', activeTrace())
   try {

@@ -5,10 +5,10 @@ import type { DeviceType } from './object-fields.ts'
  * the events all ask here. docs/guides/versions.md has the same rules in words.
  */
 
-/** How a version is kept. */
+/** How a version is stored. */
 export type VersionState = 'maintenance' | 'test' | 'released'
 
-/** How people see it; null: released before, or one that is being made. */
+/** How people see it; null: released before, or being created. */
 type VersionAccess = 'maintenance' | 'test' | 'pending' | 'default' | 'override' | null
 
 export interface VersionFacts {
@@ -19,11 +19,11 @@ export interface VersionFacts {
   releasedAt: Date | null
   /** Null: written, or being made yet. */
   sealedAt: Date | null
-  /** Nobody writes it any more once its sealing was asked for. */
+  /** Nobody writes it any more once its sealing was requested. */
   sealAskedAt: Date | null
 }
 
-/** What a vDisk says of its versions. An id of a version that is not there counts as null. */
+/** A vDisk's choices among its versions. An id of a missing version counts as null. */
 export interface VersionChoices {
   defaultVersionId: string | null
   overrideVersionId: string | null
@@ -31,16 +31,16 @@ export interface VersionChoices {
   maintenanceDeviceId: string | null
 }
 
-/** Each is null where there is none. */
+/** Each is null if there is none. */
 export interface ResolvedVersions<V extends VersionFacts = VersionFacts> {
-  /** What production devices boot. */
+  /** The version that production devices boot. */
   production: V | null
-  /** What they boot without an override. */
+  /** The version that they boot without an override. */
   default: V | null
   override: V | null
   /** Its instant is still to come. */
   pending: { version: V; at: Date } | null
-  /** What test devices boot. */
+  /** The version that test devices boot. */
   test: V | null
   /** Also while it is being sealed. */
   maintenance: V | null
@@ -64,7 +64,7 @@ export function resolveVersions<V extends VersionFacts>(
     (isDue ? awaited : null) ?? outNow.find(({ id }) => id === choices.defaultVersionId) ?? newestOf(outNow)
   const override = outNow.find(({ id }) => id === choices.overrideVersionId) ?? null
   const production = override ?? byDefault
-  // One that was left in test is not what devices go back to once a newer one was promoted.
+  // Devices do not return to a version that was left in test once a newer one was promoted.
   const isAhead = ({ number }: V) => byDefault === null || number > byDefault.number
   const tested = versions.filter(
     (version) =>
@@ -82,7 +82,7 @@ export function resolveVersions<V extends VersionFacts>(
   }
 }
 
-/** What a device boots next; null: nothing. */
+/** Returns the version of a device's next boot; null: none. */
 export function versionFor<V extends VersionFacts>(
   resolved: ResolvedVersions<V>,
   device: { id: string; deviceType: DeviceType },
@@ -97,7 +97,7 @@ export function versionFor<V extends VersionFacts>(
   }
 }
 
-/** Whether the device gets the maintenance version to write it. */
+/** Returns whether the device gets the maintenance version to write it. */
 export function writes(
   { writerDeviceId }: ResolvedVersions,
   { id, deviceType }: { id: string; deviceType: DeviceType },
@@ -105,7 +105,7 @@ export function writes(
   return deviceType === 'maintenance' && writerDeviceId === id
 }
 
-/** How people see a version of those that were resolved. An override that is the default, too, is an override. */
+/** Returns how people see one of the resolved versions. An override that is also the default is an override. */
 export function accessOf(resolved: ResolvedVersions, version: VersionFacts): VersionAccess {
   if (version.state === 'maintenance') return 'maintenance'
   if (version.sealedAt === null) return null

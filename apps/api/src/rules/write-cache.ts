@@ -6,29 +6,29 @@ export const writeCacheWarningPercent = 80
 export const writeCacheCriticalPercent = 95
 
 const writeCacheLevels = ['ok', 'warning', 'critical', 'full'] as const
-/** Where an alarm is given, rising. */
+/** Alarm thresholds, ascending. */
 export const writeCacheMarks = [
   { percent: writeCacheWarningPercent, level: 'warning' },
   { percent: writeCacheCriticalPercent, level: 'critical' },
   { percent: 100, level: 'full' },
 ] as const
 
-/** Where the write cache is and what has become of it, as kept with a boot. */
+/** The location and state of the write cache, as stored with a boot. */
 const writeCacheHeld = z.object({
   class: z.enum(writeCacheClasses).default('device_ram'),
   state: z.enum(['ok', ...writeCacheStates]).default('ok'),
   fullInSeconds: z.number().int().nonnegative().nullable().default(null),
 })
 
-/** A device's write cache as it was last said. */
+/** A device's last reported write cache. */
 export const writeCacheView = z.object({
   class: writeCacheHeld.shape.class.unwrap(),
   /**
-   * `read_only`: full, and the device goes on; `stopped`: full, and its disk stands still; `lost`: so too, since what
-   * was written is gone.
+   * `read_only`: full, and the device continues; `stopped`: full, and its disk is halted; `lost`: halted as well,
+   * because the writes are gone.
    */
   state: writeCacheHeld.shape.state.unwrap(),
-  /** As it filled in the minutes before that was said; null where it does not fill, or nobody knows. */
+  /** The rate in the minutes before that report; null if it does not fill, or the rate is unknown. */
   fullInSeconds: writeCacheHeld.shape.fullInSeconds.unwrap(),
   usedBytes: z.number().int().nonnegative(),
   sizeBytes: z.number().int().positive(),

@@ -26,7 +26,7 @@ interface LockedSchedule {
   instants: Date[]
 }
 
-/** The row, locked. Throws `not_found`, and `conflict` where somebody else changed it meanwhile. */
+/** Returns the row, locked. Throws `not_found`, and `conflict` if somebody else changed it meanwhile. */
 export async function lockSchedule(
   transaction: DbTransaction,
   { organizationId, scheduleId }: ScheduleKey,
@@ -57,8 +57,8 @@ export async function lockSchedule(
 }
 
 /**
- * Switched off, it stops the runs that are under way. Throws `not_found`; `conflict` also where edges of a site take no
- * more devices.
+ * Switching it off stops its active runs. Throws `not_found`; `conflict` also if edges of a site accept no more
+ * devices.
  */
 export async function setScheduleEnabled(
   context: ServiceContext,
@@ -79,7 +79,7 @@ export async function setScheduleEnabled(
       data: {
         enabled,
         ...horizonOf({ ...before, enabled, known }, now),
-        // What passed while it was off was no run.
+        // Instants that passed while it was off were no runs.
         ...(enabled && !before.enabled ? { preparedUntil: now } : {}),
         revision: { increment: 1 },
         updatedAt: now,
@@ -93,7 +93,7 @@ export async function setScheduleEnabled(
   })
 }
 
-/** With its runs; the boots stay. Throws `not_found` and `conflict`. */
+/** Deletes the schedule with its runs; the boots stay. Throws `not_found` and `conflict`. */
 export async function removeSchedule(
   context: ServiceContext,
   { scheduleId, revision }: z.output<typeof scheduleChangeInput>,
@@ -109,7 +109,7 @@ export async function removeSchedule(
   })
 }
 
-/** For the audit log: what people chose, not what follows from it. */
+/** For the audit log: people's choices, not their consequences. */
 export async function recordScheduleChange(
   context: Parameters<typeof recordChange>[0],
   before: ScheduleDetail | null,

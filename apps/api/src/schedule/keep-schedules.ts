@@ -7,10 +7,10 @@ import { prepareRun } from './prepare-run.ts'
 import { whenOf } from './rows.ts'
 import { horizonOf } from './schedule-horizon.ts'
 
-/** Of one organization in one go; the next time goes on. */
+/** Of one organization in one transaction; the next run continues. */
 const atOnceMax = 200
 
-/** For every organization, each by itself. */
+/** For every organization separately. */
 export async function keepAllSchedules({ db, clock }: PlatformContext): Promise<void> {
   await inEachOrganization({ db }, (transaction, organizationId) =>
     keepSchedules({ db: transaction, clock }, organizationId),
@@ -18,9 +18,9 @@ export async function keepAllSchedules({ db, clock }: PlatformContext): Promise<
 }
 
 /**
- * What time alone does to an organization's schedules: instants are worked out further ahead, runs whose instant has
- * come get their rows, runs whose time is over are closed, and those that have ended are told. Done twice it does no
- * harm.
+ * Applies the passage of time to an organization's schedules: instants are computed further ahead, runs whose instant
+ * has come get their rows, runs whose time is over are closed, and those that have ended are announced. Repeating it
+ * does no harm.
  */
 async function keepSchedules({ db, clock }: SystemContext, organizationId: string): Promise<void> {
   const now = clock()
@@ -92,12 +92,12 @@ async function close(transaction: DbTransaction, organizationId: string, now: Da
   }
 }
 
-/** Of one organization in one go; the next time goes on. */
+/** Of one organization in one transaction; the next run continues. */
 
 /**
- * Nothing more is to come of such a run from any edge: each device has been passed over or its boot is over, or the
- * time for what was not heard of is. A device that one edge has missed may have been started by another, which tells of
- * it later: such a run waits for its end.
+ * No edge will report more about such a run: each device has been skipped or its boot is over, or the time for missing
+ * reports is over. A device that one edge has missed may have been started by another, which reports it later: such a
+ * run waits for its end.
  */
 const isOver = Prisma.sql`(run.closed_at is not null or (run.state in ('done', 'stopped')
   and run.waiting_count + run.sent_count + run.booting_count = 0

@@ -76,7 +76,7 @@ export async function listRunDevices(
       bootId: true,
     },
   })
-  // One that lies in the trash is not seen here, and was in the run all the same.
+  // A device in the trash is invisible here, but was in the run all the same.
   const devices = await db.device.findMany({
     where: { organizationId, id: { in: rows.map(({ deviceId }) => deviceId) } },
     select: { id: true, name: true, site: { select: { name: true } } },

@@ -10,7 +10,7 @@ export async function moveDevices(
   organizationId: string,
   wanted: Prisma.Sql,
 ): Promise<void> {
-  // Whoever counts holds the run, in one order: nobody counts what another is changing.
+  // A count locks the runs in one order, so that nobody counts what another is changing.
   await transaction.$queryRaw`select id from schedule_run where organization_id = ${organizationId}::uuid
     and id in (select run_id from (${wanted}) as wanted) order by id for update`
   const difference = (state: string) =>
@@ -45,7 +45,9 @@ export interface DeviceResult {
   text: string | null
 }
 
-/** What an edge did with devices of a run. A device that it switched on is not taken back by what another edge says. */
+/**
+ * Stores what an edge did with devices of a run. Another edge's report does not revoke that a device was switched on.
+ */
 export async function noteResults(
   transaction: DbTransaction,
   { organizationId, edgeId }: { organizationId: string; edgeId: string },

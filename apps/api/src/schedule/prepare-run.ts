@@ -10,10 +10,10 @@ interface RunKey {
   instant: Date
 }
 
-/** Of a schedule; the oldest go first. */
+/** Per schedule; the oldest are dropped first. */
 const runsKeptMax = 1000
 
-/** For edges that are away: their reports still count when they come later. */
+/** For edges that are away: their reports still count when they arrive later. */
 const patienceMs = 30 * 60_000
 
 /**
@@ -73,7 +73,7 @@ export async function prepareRun(
   return made.id
 }
 
-/** In the order of the edges: by name, each site by itself. */
+/** In the order of the edges: by name, each site separately. */
 async function addDevices(
   transaction: DbTransaction,
   runId: string,

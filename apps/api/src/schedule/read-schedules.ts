@@ -68,7 +68,7 @@ function targetOf({ kind, deviceId, collectionId, tag, device, collection }: Tar
   return kind === 'tag' && tag ? [{ kind, tag }] : []
 }
 
-/** By name. Those of a site are its own and those of all its farm's sites. */
+/** By name. The schedules of a site are its own and those for all sites of its farm. */
 export async function listSchedules(
   { db, clock, actor }: ServiceContext,
   input: z.output<typeof scheduleListInput>,

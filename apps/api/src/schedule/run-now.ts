@@ -11,7 +11,7 @@ const byHandMax = 20
 const byHandWithinMs = 60 * 60_000
 
 /**
- * Begins a run at once, also of a schedule that is switched off; its edges hear of it within a second. Throws
+ * Starts a run at once, also of a schedule that is switched off; its edges learn it within a second. Throws
  * `not_found`, `conflict`.
  */
 export async function runScheduleNow(context: ServiceContext, scheduleId: string): Promise<{ runId: string }> {
@@ -43,7 +43,7 @@ export async function runScheduleNow(context: ServiceContext, scheduleId: string
       },
     })
     if (edges === 0) throw new AppError('conflict', { public: 'No edge could start the devices there.' })
-    // No instant twice: it is what a run is known by.
+    // No instant twice: it identifies a run.
     const instant = new Date(now)
     // It is what a run is known by.
     while (schedule.instants.some((at) => at.getTime() === instant.getTime())) instant.setTime(instant.getTime() + 1)

@@ -67,7 +67,7 @@ export async function createSchedule(
   })
 }
 
-/** As `createSchedule`; `conflict` also where somebody else changed it meanwhile. */
+/** Like `createSchedule`; `conflict` also if somebody else changed it meanwhile. */
 export async function updateSchedule(
   context: ServiceContext,
   { scheduleId, revision, ...fields }: z.output<typeof updateScheduleInput>,
@@ -145,10 +145,7 @@ async function requireFields(
 
 const instantsShown = 10
 
-/**
- * What a schedule would do; targets that the place does not have count as none. Throws `not_found` for the farm or
- * site.
- */
+/** Previews a schedule; targets that the place does not have count as none. Throws `not_found` for the farm or site. */
 export async function previewSchedule(
   { db, clock, actor }: ServiceContext,
   { farmId, siteId, when, timeZone, targets }: z.output<typeof previewInput>,

@@ -2,9 +2,9 @@ import { scheduleInstantsMax } from '@bootfarm/proto/uplink'
 import { instantsAfter, type ScheduleWhen } from './schedule-times.ts'
 
 /**
- * How far ahead edges know a schedule: they go on for at least 30 days without the control plane, or for as long as
- * 1,024 instants last where those come more often (one each minute: 17 hours). What an edge is told changes only when a
- * week has passed or half of the instants have, never from one request to the next.
+ * How far ahead edges know a schedule: they continue for at least 30 days without the control plane, or for as long as
+ * 1,024 instants last if those are more frequent (one each minute: 17 hours). The instants in a desired state change
+ * only when a week or half of them has passed, never from one request to the next.
  */
 const dayMs = 86_400_000
 const aheadMs = 37 * dayMs
@@ -13,7 +13,7 @@ const renewAfterMs = 7 * dayMs
 export const latenessMs = 15 * 60_000
 /** A boot that begins within this time of a power-on belongs to it. */
 export const bootWindowMs = 15 * 60_000
-/** An instant that has passed stays this long in what edges are told. */
+/** An instant that has passed stays in the desired state this long. */
 const keptMs = 60 * 60_000
 const keptMax = scheduleInstantsMax / 4
 
@@ -26,9 +26,9 @@ interface HorizonInput {
   enabled: boolean
   when: ScheduleWhen
   timeZone: string
-  /** As edges know them now: those that have just passed, and those that were started by hand, stay. */
+  /** As edges know them now: instants that have just passed, and those started manually, stay. */
   known: Date[]
-  /** Instants of runs that are not over: an edge ends a run whose schedule has gone. */
+  /** Instants of runs that are not over: an edge ends a run whose schedule disappears. */
   open?: Date[]
 }
 

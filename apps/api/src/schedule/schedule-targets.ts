@@ -5,7 +5,7 @@ import { type Actor, may } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
 import type { ScheduleTarget } from './schema.ts'
 
-/** Where a schedule's devices are. */
+/** The places of a schedule's devices. */
 export interface Scope {
   organizationId: string
   farmId: string

@@ -1,11 +1,10 @@
 import { Cron } from 'croner'
 
 /**
- * When a schedule runs. Zones and DST end here: edges are told UTC instants alone.
- *
- * A fixed local time that the clocks skip in spring runs at the moment after the gap (02:30 runs at 03:00); one that
- * comes twice in autumn runs the first time only. Expressions that run every so many minutes or hours follow elapsed
- * time instead: nothing of theirs is skipped or run twice.
+ * Computes when a schedule runs. Zones and DST end here: edges get UTC instants only. A fixed local time that the
+ * clocks skip in spring runs at the moment after the gap (02:30 runs at 03:00); one that occurs twice in autumn runs
+ * the first time only. Expressions for every so many minutes or hours follow elapsed time instead: none of their
+ * instants is skipped or repeated.
  */
 
 export type ScheduleWhen =
@@ -13,7 +12,8 @@ export type ScheduleWhen =
   | { kind: 'cron'; expression: string }
 
 /**
- * What DST does to an instant: its local time is skipped that day; it comes twice and this is the first or the second.
+ * The effect of DST on an instant: its local time is skipped that day; it occurs twice and this is the first or the
+ * second.
  */
 type DstNote = 'moved' | 'first_of_two' | 'second_of_two'
 
@@ -30,7 +30,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Null where the times can be worked out, else a sentence for people. */
+/** Null if the times can be computed, otherwise a sentence for people. */
 export function problemOf(when: ScheduleWhen, timeZone: string): string | null {
   try {
     if (openCron(when, timeZone).nextRun(farPast)) return null
@@ -43,7 +43,7 @@ export function problemOf(when: ScheduleWhen, timeZone: string): string | null {
   }
 }
 
-/** At most `limit` instants after `from`, the first one first. */
+/** Returns at most `limit` instants after `from`, in order. */
 export function instantsAfter(
   { when, timeZone }: { when: ScheduleWhen; timeZone: string },
   from: Date,
@@ -55,7 +55,7 @@ export function instantsAfter(
   return at && at.getTime() > from.getTime() ? [at] : []
 }
 
-/** As `instantsAfter`, with what DST does to each. */
+/** Like `instantsAfter`, with the effect of DST on each. */
 export function plannedInstants(
   schedule: { when: ScheduleWhen; timeZone: string },
   from: Date,

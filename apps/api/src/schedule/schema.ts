@@ -9,7 +9,7 @@ const uuid = z.uuid()
 const count = z.number().int().nonnegative()
 const instant = z.iso.datetime()
 
-/** Of a farm; a desired state holds no more. */
+/** Per farm; a desired state holds no more. */
 export const schedulesPerFarmMax = 256
 const targetsPerScheduleMax = 200
 
@@ -149,18 +149,18 @@ export const scheduleDetail = scheduleSummary.extend({
       z.object({ kind: z.literal('tag'), tag: z.string() }),
     ]),
   ),
-  /** Edges that have this state can go on until then without the control plane; null: it is off or over. */
+  /** Edges with this state can continue until then without the control plane; null: it is off or over. */
   knownUntil: instant.nullable(),
   /** Edges whose clock is more than a minute off: their runs begin so much early or late. */
   wrongClocks: z.array(z.object({ edgeId: uuid, name: z.string(), offsetMs: z.number() })),
-  /** Sites whose edges are not told of it: older schedules name as many devices as they take. */
+  /** Sites whose edges do not get it: older schedules name as many devices as they accept. */
   withheldAt: z.array(z.object({ siteId: uuid, siteName: z.string(), namedCount: count, limit: count })),
   createdAt: instant,
   updatedAt: instant,
 })
 export type ScheduleDetail = z.infer<typeof scheduleDetail>
 
-/** What a schedule with these fields would do; also for one that is not saved. */
+/** Previews a schedule with these fields, also if it is not saved. */
 export const previewInput = z
   .object({ farmId: uuid, siteId: uuid.nullable(), ...timing, targets })
   .superRefine(checkTiming)
@@ -175,9 +175,9 @@ export const schedulePreview = z.object({
     }),
   ),
   deviceCount: count,
-  /** Of them, those that a run would skip. */
+  /** How many of them a run would skip. */
   skippedCount: count,
-  /** Edges go on without the control plane until then. */
+  /** Edges continue without the control plane until then. */
   knownUntil: instant.nullable(),
 })
 
@@ -204,7 +204,7 @@ const runDevice = z.object({
   position: count,
   state: z.enum(runDeviceStates),
   reason: z.string().nullable(),
-  /** What the power command said: untrusted. */
+  /** Output of the power command: untrusted. */
   text: z.string().nullable(),
   sentAt: instant.nullable(),
   boot: z.object({ id: uuid, startedAt: instant, outcome: z.string().nullable(), totalUs: count }).nullable(),

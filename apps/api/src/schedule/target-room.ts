@@ -9,10 +9,10 @@ import type { Scope } from './schedule-targets.ts'
 interface OverfullSite {
   siteId: string
   siteName: string
-  /** Each device once for each schedule that names it. */
+  /** Each device counts once for each schedule that names it. */
   namedCount: number
   limit: number
-  /** Schedules that its edges are not told, for those that are older leave no room. */
+  /** Schedules that its edges do not get, because older ones use the capacity. */
   withheldScheduleIds: string[]
 }
 
@@ -24,8 +24,8 @@ interface NamedRow {
 }
 
 /**
- * Of a farm, or of one site of it. Where there is room the devices themselves are not looked at: most sites are far
- * from the limit.
+ * Of a farm, or of one site of it. If there is capacity, the devices themselves are not read: most sites are far from
+ * the limit.
  */
 export async function readOverfullSites(
   db: DbOrTransaction,
@@ -54,7 +54,7 @@ export async function readOverfullSites(
   return [...sites.values()].flatMap((named) => overfull(named, limit) ?? [])
 }
 
-/** As uplink/state/site-schedules.ts deals with it: the oldest first, each whole or not at all. */
+/** As uplink/state/site-schedules.ts does: the oldest first, each completely or not at all. */
 function overfull(named: NamedRow[], limit: number): OverfullSite | null {
   const [first] = named
   const namedCount = named.reduce((sum, { count }) => sum + count, 0)
@@ -68,9 +68,9 @@ function overfull(named: NamedRow[], limit: number): OverfullSite | null {
 }
 
 /**
- * After a schedule was written, in the same transaction. Where a site was overfull before, a change that names fewer is
- * let through. Throws `conflict`.
- * @param before what `readOverfullSites` said before the change
+ * Checks after a schedule was written, in the same transaction. If a site was over its limit before, a change that
+ * names fewer devices is accepted. Throws `conflict`.
+ * @param before the result of `readOverfullSites` before the change
  */
 export async function requireTargetRoom(db: DbOrTransaction, scope: Scope, before: OverfullSite[] = []): Promise<void> {
   const known = new Map(before.map(({ siteId, namedCount }) => [siteId, namedCount]))

@@ -11,7 +11,7 @@ interface OwnOrganization {
   grants: Grant[]
 }
 
-/** Those that the person is a member of, the one joined first before the others. */
+/** The person's organizations, the one joined first before the others. */
 export async function listOwnOrganizations({
   db,
   person,

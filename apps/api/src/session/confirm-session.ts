@@ -7,8 +7,8 @@ import type { confirmInput } from './schema.ts'
 import { takeAttempt } from './take-attempt.ts'
 
 /**
- * For so long after a sign-in, or after password and code were given again, what cannot be undone is taken from a
- * session. Where codes are asked for, a sign-in alone does not do.
+ * How long after a sign-in, or after password and code were entered again, a session may do what cannot be undone. If
+ * codes are required, a sign-in alone is not enough.
  */
 const confirmedForMs = 600_000
 const attemptsMax = 10
@@ -65,7 +65,7 @@ async function requireCode(context: ConfirmContext, code: string | undefined): P
     throw await refused(context, 'The code is incorrect or has expired.')
 }
 
-/** Who guesses leaves a trace. */
+/** A wrong guess is recorded. */
 async function refused(context: ConfirmContext, sentence: string): Promise<AppError> {
   const { userId } = context.person
   const { address } = context.request

@@ -4,9 +4,9 @@ import type { Clock } from '../rules/clock.ts'
 
 interface NewAccount {
   name: string
-  /** In lower case, and proven: by a link that was mailed there, or by being the first. */
+  /** In lower case, and proven: by a mailed link, or by being the first. */
   email: string
-  /** As better-auth keeps it. */
+  /** As better-auth stores it. */
   passwordHash: string
 }
 

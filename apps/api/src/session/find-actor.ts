@@ -6,11 +6,11 @@ import type { Person } from '../rules/person.ts'
 export interface SignedIn {
   person: Person
   /**
-   * In the organization that the session works in, else the one that was chosen last, else the one joined first; null
-   * for who is a member of none.
+   * In the organization that the session works in, otherwise the one chosen last, otherwise the one joined first; null
+   * for a person without one.
    */
   actor: Actor | null
-  /** It has expired, or goes on for less than was asked. */
+  /** It has expired, or lasts shorter than was requested. */
   isDue: boolean
 }
 
@@ -26,9 +26,9 @@ interface SignedInRow {
 }
 
 /**
- * Who is signed in by a session's token, with the roles held now; null for a token of no session. One statement and
- * nothing kept between requests: whatever ends a session or changes a role holds from the next request on, in each API
- * process.
+ * Returns the person who is signed in by a session's token, with the current roles; null for a token of no session. One
+ * statement and nothing cached between requests: an ended session or a changed role takes effect with the next request,
+ * in each API process.
  */
 export async function findSignedIn(
   { db }: PlatformContext,

@@ -1,6 +1,6 @@
 import { type Role, roles, roleView } from '../rules/permissions.ts'
 
-/** Of the provider by which people sign in beside e-mail and password. */
+/** Settings of the provider by which people sign in beside e-mail and password. */
 export interface OidcSettings {
   issuer: string
   clientId: string
@@ -10,7 +10,7 @@ export interface OidcSettings {
   rules: DomainRule[]
 }
 
-/** Whoever the provider vouches for with an address of this domain becomes a member. */
+/** People whom the provider confirms with an address of this domain become members. */
 export interface DomainRule {
   domain: string
   organizationSlug: string

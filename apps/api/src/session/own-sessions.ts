@@ -5,7 +5,7 @@ import { recordAccountEvent } from '../events/record-event.ts'
 import { done, type doneView } from '../rules/changed-object.ts'
 import type { accountView, ownSessionsView, sessionInput } from './schema.ts'
 
-/** Where the person is signed in, the newest first; never a session's secret. */
+/** The person's sessions, the newest first; never a session's secret. */
 export async function listOwnSessions({ db, clock, person }: PersonContext): Promise<z.infer<typeof ownSessionsView>> {
   const rows = await db.session.findMany({
     where: { userId: person.userId, expiresAt: { gt: clock() } },
@@ -25,7 +25,7 @@ export async function listOwnSessions({ db, clock, person }: PersonContext): Pro
 
 const sessionsMax = 100
 
-/** The next request of that session is nobody's. Throws `not_found` for one that is not the person's own. */
+/** The next request of that session is anonymous. Throws `not_found` for a session of another person. */
 export async function endSession(
   context: PersonContext,
   { sessionId }: z.output<typeof sessionInput>,
@@ -37,7 +37,7 @@ export async function endSession(
   return recorded(context, 'account.endSession', count)
 }
 
-/** All but the one that asks. */
+/** All except the requesting one. */
 export async function endOtherSessions(context: PersonContext): Promise<z.infer<typeof doneView>> {
   const { userId, sessionId } = context.person
   const { count } = await context.db.session.deleteMany({ where: { userId, id: { not: sessionId } } })
@@ -60,7 +60,7 @@ async function recorded(
   return done
 }
 
-/** What the account page shows of the person who asks. */
+/** The account page of the requesting person. */
 export async function getAccount({ db, person }: PersonContext): Promise<z.infer<typeof accountView>> {
   const { accounts, twoFactorEnabled, ...own } = await db.user.findUniqueOrThrow({
     where: { id: person.userId },

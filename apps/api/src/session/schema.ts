@@ -5,7 +5,7 @@ import { emailInput, nameInput, passwordInput } from '../rules/person.ts'
 
 const grantView = z.object({
   role: roleView,
-  /** Where it holds: all null is the whole organization. */
+  /** The scope: all null is the whole organization. */
   farmId: z.uuid().nullable(),
   siteId: z.uuid().nullable(),
   collectionId: z.uuid().nullable(),
@@ -58,11 +58,11 @@ export const ownSessionsView = z.array(
   }),
 )
 export const sessionInput = z.object({ sessionId: z.uuid() })
-/** What the sign-in page offers. */
+/** The options of the sign-in page. */
 export const signInView = z.object({
   oidcName: z.string().nullable(),
   isSelfService: z.boolean(),
-  /** Who runs the installation; null where nobody is named. */
+  /** The operator of the installation; null if none is named. */
   contact: z.string().nullable(),
   passwordRule: z.string(),
 })
@@ -94,7 +94,7 @@ export const completeSignUpInput = z.object({
 
 export const confirmInput = z.object({
   password: z.string().min(1).max(200),
-  /** Of the authenticator, where the account has one. */
+  /** The code of the authenticator, if the account has one. */
   code: z
     .string()
     .transform((text) => text.replaceAll(/\s/g, ''))
@@ -102,7 +102,7 @@ export const confirmInput = z.object({
     .optional(),
 })
 
-/** What somebody who is signed in can do outside of any organization. */
+/** The actions of a signed-in person outside of any organization. */
 export const accessView = z.object({
   name: z.string(),
   email: z.string(),

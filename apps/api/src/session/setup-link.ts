@@ -15,8 +15,8 @@ import type { setupInput, setupView, tokenInput } from './schema.ts'
 const validMs = 24 * 3_600_000
 
 /**
- * The URL by which the first owner sets the installation up, once, within a day; earlier ones end. Null where somebody
- * has an account.
+ * Returns the URL for the first owner to set the installation up, once, within a day; earlier ones expire. Null if an
+ * account exists.
  */
 export async function createSetupLink({ db, clock }: PlatformContext, webUrl: string): Promise<string | null> {
   return db.$transaction(async (transaction) => {
@@ -31,7 +31,7 @@ export async function createSetupLink({ db, clock }: PlatformContext, webUrl: st
  */
 type SetupOffer = { link: string } | { heldUntil: Date }
 
-/** What an API process that starts says of the first owner. Null where somebody has an account. */
+/** The message of a starting API process about the first owner. Null if an account exists. */
 export async function offerSetupLink({ db, clock }: PlatformContext, webUrl: string): Promise<SetupOffer | null> {
   return db.$transaction(async (transaction) => {
     await lockSetup(transaction)
@@ -54,7 +54,7 @@ async function replaceLink(db: DbOrTransaction, createdAt: Date, webUrl: string)
   return new URL(`/setup/${token}`, webUrl).toString()
 }
 
-/** Throws `not_found` for a link that nobody has, and `conflict` for one that is over. */
+/** Throws `not_found` for an unknown link, and `conflict` for an expired one. */
 export async function getSetup(
   context: OutsideContext,
   { token }: z.output<typeof tokenInput>,

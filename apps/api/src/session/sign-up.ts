@@ -13,7 +13,7 @@ import { takeAttempt } from './take-attempt.ts'
 
 const hourMs = 3_600_000
 const linkValidMs = hourMs
-/** Mails to one address: whoever asks more often gets the same answer, and the address no mail. */
+/** Mails to one address: further requests get the same answer, and the address no mail. */
 const mailsPerHourMax = 3
 const asksPerAddressMax = 100
 const asksPerHourMax = 2_000
@@ -27,7 +27,7 @@ type SignUpContext = OutsideContext & {
 
 /**
  * Mails a link to the address. The answer and its time are the same whether the address has an account or not; nothing
- * is made before the link is opened. Throws `sign_up_closed`, `invalid` for what is no address, `rate_limited`.
+ * is created before the link is opened. Throws `sign_up_closed`, `invalid` for an invalid address, `rate_limited`.
  */
 export async function askToSignUp(
   context: SignUpContext,
@@ -46,7 +46,7 @@ export async function askToSignUp(
   const key = `sign-up of ${hashToken(email)}`
   const isMailed = await takeAttempt(context, { key, countMax: mailsPerHourMax, windowMs: hourMs })
   const mail = await prepareMail(context, email)
-  // Not waited for: how long a mail server takes says nothing about the address.
+  // Not awaited: the time of a mail server reveals nothing about the address.
   if (isMailed) void context.sendMail(mail)
   return { asked: true }
 }
@@ -56,7 +56,7 @@ async function prepareMail({ db, clock, webUrl }: SignUpContext, email: string):
   const now = clock()
   const known = await db.user.findUnique({ where: { email }, select: { id: true } })
   await db.signUpLink.deleteMany({ where: { expiresAt: { lte: now } } })
-  // For a known address, too: so many steps take so much time. That link opens nothing.
+  // Also for a known address: the same steps take the same time. That link opens nothing.
   await db.signUpLink.create({
     data: { email, tokenHash, createdAt: now, expiresAt: new Date(now.getTime() + linkValidMs) },
     select: { id: true },
@@ -88,7 +88,7 @@ export async function completeSignUp(
   if (problem) throw new AppError('invalid', { public: problem })
   const passwordHash = await context.hashPassword(password)
   await context.db.$transaction(async (transaction) => {
-    // Of two that open it at once, one finds it.
+    // If two open it at once, one finds it.
     const { count } = await transaction.signUpLink.deleteMany({ where: { tokenHash: hashToken(token) } })
     const known = await transaction.user.findUnique({ where: { email }, select: { id: true } })
     if (count === 0 || known) throw usedUp()

@@ -5,7 +5,7 @@ import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { bootProgramSetsOf, type bootProgramSetsView } from '../rules/boot-programs.ts'
 
-/** Sets that the site's edges said they have in their last heartbeats. Throws `not_found`. */
+/** Returns the sets that the site's edges reported in their last heartbeats. Throws `not_found`. */
 export async function getBootProgramSets(
   { db, actor }: ServiceContext,
   siteId: string,

@@ -38,7 +38,7 @@ export async function createSite(
   return site
 }
 
-/** Throws `not_found`; `conflict` for a taken name, or where somebody else changed it meanwhile. */
+/** Throws `not_found`; `conflict` for a taken name, or if somebody else changed it meanwhile. */
 export async function updateSite(
   context: ServiceContext,
   { siteId, revision, ...fields }: z.output<typeof updateSiteInput>,
@@ -62,7 +62,10 @@ export async function updateSite(
   return site
 }
 
-/** With its collections and devices. Throws `not_found`; `conflict` while it has edges that are not revoked. */
+/**
+ * Deletes the site with its collections and devices. Throws `not_found`; `conflict` while it has edges that are not
+ * revoked.
+ */
 export async function removeSite(
   context: ServiceContext,
   { siteId, revision }: z.output<typeof removeSiteInput>,
@@ -79,12 +82,12 @@ export async function removeSite(
     verb: 'served',
     instead: 'revoke them first. Otherwise they keep booting devices with their last desired state.',
   })
-  // Nobody enrols at what lies in the trash.
+  // Nobody can enrol at a site in the trash.
   await db.joinToken.deleteMany({ where: { organizationId, siteId, usedAt: null } })
   return deleteObject(context, { kind: 'site', id: siteId, name, place })
 }
 
-/** Of which boots the site's edges keep the packets before the stream, from now on. Throws `not_found`. */
+/** Sets for which boots the site's edges keep the packets before the stream, from now on. Throws `not_found`. */
 export async function setCapture(
   context: ServiceContext,
   { siteId, capture }: z.output<typeof setCaptureInput>,

@@ -23,7 +23,7 @@ export async function chooseForSite(
   return { bootProgramSet }
 }
 
-/** As `chooseForSite`, in place of the site's. */
+/** Like `chooseForSite`, instead of the site's. */
 export async function chooseForCollection(
   context: ServiceContext,
   { collectionId, bootProgramSet }: z.output<typeof setOfCollectionInput>,
@@ -36,7 +36,7 @@ export async function chooseForCollection(
   return { bootProgramSet }
 }
 
-/** As `chooseForSite`, in place of the collection's and the site's. */
+/** Like `chooseForSite`, instead of the collection's and the site's. */
 export async function chooseForDevice(
   context: ServiceContext,
   { deviceId, bootProgramSet }: z.output<typeof setOfDeviceInput>,
@@ -63,7 +63,7 @@ interface ChangeOfSet {
   bootProgramSet: string | null
 }
 
-/** All that goes with writing it. */
+/** Everything that belongs to writing it. */
 async function change(context: ServiceContext, { kind, id, was, bootProgramSet }: ChangeOfSet): Promise<void> {
   if (!was) throw new AppError('not_found')
   const { name, siteId } = was

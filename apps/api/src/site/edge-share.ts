@@ -1,4 +1,4 @@
-/** What decides how many of a site's devices are an edge's, as far as the control plane knows. */
+/** The settings that decide how many of a site's devices an edge owns, as far as the control plane knows. */
 export interface SharingEdge {
   id: string
   online: boolean
@@ -8,8 +8,8 @@ export interface SharingEdge {
 }
 
 /**
- * Each edge's share of the site's devices in percent, subnets aside: by weight among those that are heard, not drained
- * and of a weight above 0, and where there is none such among those that are left.
+ * Returns each edge's share of the site's devices in percent, without subnets: by weight among those that are heard,
+ * not drained and have a weight above 0; if there is none, among the others.
  */
 export function sharesOf(edges: SharingEdge[]): Map<string, number> {
   const heard = edges.filter(({ online, revokedAt }) => online && revokedAt === null)

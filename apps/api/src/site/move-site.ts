@@ -8,9 +8,9 @@ import type { ChangedObject } from '../rules/changed-object.ts'
 import type { moveSiteInput } from './schema.ts'
 
 /**
- * To another farm, with edges, collections, devices and boots. vDisks and boot menus stay with the farm: where the
- * site's collections and devices have any, that is a `conflict` which names them, unless `dropForeign` takes them away.
- * Also throws `not_found`, and `conflict` for a taken name or where somebody changed it meanwhile.
+ * Moves it to another farm, with edges, collections, devices and boots. vDisks and boot menus stay with the farm: if
+ * the site's collections and devices have any, the result is a `conflict` that names them, unless `dropForeign` removes
+ * them. Also throws `not_found`, and `conflict` for a taken name or if somebody changed it meanwhile.
  */
 export async function moveSite(
   context: ServiceContext,
@@ -66,7 +66,7 @@ async function dropOrRefuse({ db, actor }: ServiceContext, siteId: string, dropF
     throw new AppError('conflict', {
       public: `vDisks and boot menus stay in the farm, so ${texts.join(' and ')} would lose theirs. Confirm that, or choose others first.`,
     })
-  // What lies in the trash comes back without them, too.
+  // Objects in the trash also come back without them.
   await withTrash(db, async () => {
     await db.collection.updateMany({ where: ofSite, data: { vdiskId: null, bootMenuId: null } })
     await db.device.updateMany({

@@ -34,7 +34,7 @@ export async function startStoreJob(
 }
 
 /**
- * Throws `not_found`; `conflict` for one that is over, and for a seal under way, which copies nothing and is done at
+ * Throws `not_found`; `conflict` for one that is over, and for a running seal, which copies nothing and is done at
  * once.
  */
 export async function cancelStoreJob(context: ServiceContext, jobId: string): Promise<StoreJobView> {
@@ -55,8 +55,8 @@ export async function cancelStoreJob(context: ServiceContext, jobId: string): Pr
 async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: string; edgeId: string }): Promise<void> {
   const { db, clock, actor } = context
   const { organizationId } = actor
-  // Before the job and its version, as an edge's own message has them: it tells of versions, and none of them may be
-  // half gone by then.
+  // Before the job and its version, in the order of an edge's own message: it concerns versions, and none of them may
+  // be half gone by then.
   await lockRow(db, 'edge', { organizationId, id: edgeId, strength: 'no key update' })
   await lockRow(db, 'store_job', { organizationId, id: jobId, strength: 'no key update' })
   const where = ownRow({ organizationId }, jobId)
@@ -83,8 +83,8 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
     })
   await db.storeJob.update({ where, data: { state: 'cancelled', endedAt: clock() }, select: { id: true } })
   await undoJob(db, { organizationId, job })
-  // What the edge may have made of it by now is nobody's. Of an import that it has begun and not spoken of yet, half an
-  // image would keep its store from freeing anything.
+  // Nobody uses what the edge may have made of it by now. Half an image of an import that it has started and not
+  // reported yet would keep its store from freeing anything.
   const made = madeVersionId(job)
   if (made !== null && (kind === 'import' || (kind === 'merge' && state === 'running')))
     await askStore(context, { edgeId: job.edgeId, kind: 'delete', vdiskId: job.vdiskId, versionId: made })
@@ -97,7 +97,7 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
   })
 }
 
-/** What edges' stores were asked for, and has ended long ago. */
+/** Removes jobs of edges' stores that ended long ago. */
 export async function dropOldStoreJobs({ db, clock }: PlatformContext): Promise<void> {
   const before = new Date(clock().getTime() - storeJobsKeptDays * dayMs)
   await inEachOrganization({ db }, (transaction, organizationId) =>
@@ -116,8 +116,8 @@ export interface JobRow {
 }
 
 /**
- * What a job that came to nothing leaves behind is taken away: a version that was to be sealed is written on, and one
- * that nobody makes any more is gone. The caller holds the vDisk, and has noted the job's end.
+ * Removes what a failed job leaves behind: a version that was to be sealed is written again, and one that nobody makes
+ * any more is removed. The caller holds the vDisk, and has recorded the job's end.
  */
 export async function undoJob(
   db: DbOrTransaction,
@@ -143,7 +143,7 @@ export async function undoJob(
   if (others === 0) await db.vdiskVersion.deleteMany({ where: { organizationId, id, sealedAt: null } })
 }
 
-/** The version that comes of a job; null where none does. */
+/** Returns the version that a job creates; null if none. */
 export function madeVersionId({
   kind,
   versionId,

@@ -73,7 +73,7 @@ interface JobNames {
   devices: Map<string, { id: string; name: string }>
 }
 
-/** Of devices only those that the caller may see. */
+/** Only devices that the caller may see. */
 async function readNames({ db, actor }: ServiceContext, rows: JobRow[]): Promise<JobNames> {
   const { organizationId } = actor
   const vdiskIds = rows.flatMap(({ vdiskId }) => vdiskId ?? [])
@@ -106,7 +106,7 @@ function idsIn(message: string | null): string[] {
   return message?.match(versionIdPattern) ?? []
 }
 
-/** An edge knows versions by their ids, people by their numbers. */
+/** Edges know versions by their ids, people by their numbers. */
 function withNumbers(message: string | null, { versions }: JobNames): string | null {
   return message?.replace(versionIdPattern, (id) => String(versions.get(id)?.number ?? id)) ?? null
 }

@@ -22,7 +22,7 @@ export const startStoreJobInput = z.object({
   edgeId: uuid,
   /** `verify` reads all and compares it; `gc` frees what no version holds. */
   kind: z.enum(['verify', 'gc']),
-  /** What is verified; absent: all of the store. */
+  /** The version to verify; absent: the whole store. */
   versionId: uuid.nullable().default(null),
 })
 
@@ -34,15 +34,15 @@ export const storeJobView = z.object({
   /** Null: all of the store, or one that is gone. */
   vdisk: z.object({ id: uuid, name: z.string() }).nullable(),
   version: z.object({ id: uuid, number: count }).nullable(),
-  /** What a merge makes. */
+  /** The version that a merge makes. */
   intoVersion: z.object({ id: uuid, number: count }).nullable(),
-  /** Whose writes are dropped; null also for one that is gone. */
+  /** The device whose writes are dropped; null also if it is gone. */
   device: z.object({ id: uuid, name: z.string() }).nullable(),
   sourcePath: z.string().nullable(),
   progressBytes: count,
   /** 0: not known yet. */
   totalBytes: count,
-  /** As the edge said it. */
+  /** In the edge's words. */
   untrusted: z.object({ message: z.string().nullable() }),
   askedBy: z.string(),
   askedAt: instant,

@@ -14,7 +14,7 @@ export interface StoreOrder {
   versionId?: string | null
   intoVersionId?: string | null
   sourcePath?: string | null
-  /** Of what is sealed or imported; null: taken from the disk. */
+  /** For a seal or an import; null: taken from the disk. */
   bootFiles?: 'parent' | 'none' | null
   deviceId?: string | null
   layerClass?: (typeof layerClasses)[number] | null
@@ -98,12 +98,12 @@ export function whyNoWork(edge: WorkingEdge, kind: StoreOrder['kind']): string |
   if (revokedAt) return `${name} was revoked and accepts no jobs.`
   const heartbeat = heartbeatOf(edge)
   const kinds: readonly string[] = heartbeat?.storeJobKinds ?? unsaidJobKinds
-  // One that was never heard says it when it comes.
+  // An edge that was never heard reports it when it comes.
   if (!heartbeat || kinds.includes(kind)) return null
   return `The edge ${name} (release ${agentVersion ?? 'unknown'}) does not support ${kind}. Update it.`
 }
 
-/** Edges that are there and whose stores hold the version whole, by name. */
+/** Returns the online edges whose stores have the complete version, by name. */
 export function edgesHolding(
   db: DbOrTransaction,
   { organizationId, versionId }: { organizationId: string; versionId: string },

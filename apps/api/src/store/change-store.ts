@@ -31,7 +31,7 @@ export async function createStore(
   return store
 }
 
-/** Throws `not_found`; `conflict` for a taken name, or where somebody else changed it meanwhile. */
+/** Throws `not_found`; `conflict` for a taken name, or if somebody else changed it meanwhile. */
 export async function updateStore(
   context: ServiceContext,
   { storeId, revision, ...fields }: z.output<typeof updateStoreInput>,
@@ -48,7 +48,7 @@ export async function updateStore(
   return store
 }
 
-/** Throws `not_found`; `conflict` while vDisks lie in it. */
+/** Throws `not_found`; `conflict` while it contains vDisks. */
 export async function removeStore(
   context: ServiceContext,
   { storeId, revision }: z.output<typeof removeStoreInput>,

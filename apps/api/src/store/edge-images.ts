@@ -49,7 +49,7 @@ export async function readImagesEdge({ db, actor }: ServiceContext, edgeId: stri
   return edge
 }
 
-/** Of its store what is no version of any vDisk, by id. Throws `not_found`. */
+/** Returns the images in its store that are no version of any vDisk, by id. Throws `not_found`. */
 export async function listEdgeImages(
   context: ServiceContext,
   { edgeId, cursor, limit }: z.output<typeof edgeImagesInput>,

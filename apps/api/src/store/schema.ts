@@ -37,22 +37,22 @@ const instant = z.iso.datetime()
 
 export const edgeImagesInput = z.object({ edgeId: uuid, ...pageInput })
 
-/** What an edge's store holds that is no version of any vDisk. */
+/** The images in an edge's store that are no version of any vDisk. */
 const edgeImageView = z.object({
   versionId: uuid,
   state: z.enum(edgeVersionStates),
-  /** Of the disk; null: not known. */
+  /** Size of the disk; null: unknown. */
   sizeBytes: count.nullable(),
   madeAt: instant.nullable(),
   hasKernel: z.boolean(),
   ownBytes: count,
   sharedBytes: count,
   reclaimableBytes: count,
-  /** What it was made from, where that is a version of a vDisk of the edge's farm. */
+  /** The version from which it was made, if that belongs to a vDisk of the edge's farm. */
   parent: z.object({ vdiskId: uuid, vdiskName: z.string(), number: count }).nullable(),
   /** Why it cannot be adopted; null: it can. */
   problem: z.string().nullable(),
-  /** As the edge said it. */
+  /** In the edge's words. */
   untrusted: z.object({ name: z.string() }),
   reportedAt: instant,
 })

@@ -7,7 +7,7 @@ import { trashKeptDays, trashKindNames, trashKinds, type trashListInput, type tr
 
 const dayMs = 86_400_000
 
-/** What can be restored, the newest deletion first. */
+/** Returns the deletions that can be restored, the newest first. */
 export async function listDeletions(
   { db, actor }: ServiceContext,
   input: z.output<typeof trashListInput>,

@@ -13,10 +13,10 @@ import { trashKeptDays } from './schema.ts'
 import { trashTables } from './trash-tables.ts'
 
 const dayMs = 86_400_000
-/** Deletions of an organization that one run purges; the next one goes on. */
+/** Deletions of an organization that one run purges; the next run continues. */
 const purgedAtOnceMax = 100
 
-/** Deletes for ever what one deletion holds, with its boots. Throws `not_found`. */
+/** Permanently deletes the content of one deletion, with its boots. Throws `not_found`. */
 export async function purgeDeletion(context: ServiceContext, deletionId: string): Promise<{ name: string }> {
   const { db, clock, actor } = context
   const { organizationId } = actor
@@ -80,8 +80,9 @@ interface Purged {
 }
 
 /**
- * Rows that lie in what goes away go with it, though they were deleted before. What only names them, in the trash or
- * not, loses the name. Boots of a device stay, as ones of a machine that is not registered; those of a site go.
+ * Rows that belong to a purged object are purged with it, even if they were deleted before. Rows that only name it, in
+ * the trash or not, lose the name. Boots of a device stay, as boots of an unregistered machine; those of a site are
+ * deleted.
  */
 async function purge(db: DbOrTransaction, { organizationId, deletionId, now }: Purged): Promise<void> {
   const own = (table: Prisma.Sql, ...within: Prisma.Sql[]) =>

@@ -12,7 +12,7 @@ interface Parent {
   name: string
 }
 
-/** What lies above an object, by the kind of that. */
+/** The objects above an object, by its kind. */
 const parents: Partial<Record<TrashKind, { noun: string; table: Prisma.Sql; parent: Prisma.Sql; column: Prisma.Sql }>> =
   {
     site: parentOf('farm', Prisma.sql`site`, Prisma.sql`farm`, Prisma.sql`farm_id`),
@@ -39,7 +39,7 @@ const ofDevices = [
 ]
 const takenToldMax = 5
 
-/** What a deletion has taken away. Throws `not_found`, also for one of another kind. */
+/** Returns the content of a deletion. Throws `not_found`, also for one of another kind. */
 export async function requireDeletion(
   { db, actor }: ServiceContext,
   deletionId: string,
@@ -55,8 +55,8 @@ export async function requireDeletion(
 }
 
 /**
- * Takes everything of one deletion out of the trash. Throws `not_found`; `quota_exceeded`; `conflict` where what it lay
- * in is in the trash, or where names or addresses are taken by now: which.
+ * Takes everything of one deletion out of the trash. Throws `not_found`; `quota_exceeded`; `conflict` if its parent is
+ * in the trash, or if names or addresses are taken by now: which.
  */
 export async function restoreObject(
   context: ServiceContext,
@@ -160,8 +160,8 @@ interface Deleted {
 }
 
 /**
- * Puts the object, and all that lies in it and is not in the trash yet, into the trash. The caller holds its row's lock
- * and has made sure that nothing else needs it.
+ * Puts the object, and everything below it that is not in the trash yet, into the trash. The caller holds its row's
+ * lock and has made sure that nothing else needs it.
  */
 export async function deleteObject(
   context: ServiceContext,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { pageInput, pageOf } from '../rules/page.ts'
 import type { Permission } from '../rules/permissions.ts'
 
-/** What can be deleted and restored, with the permission that both take. */
+/** The kinds that can be deleted and restored, with the permission that both need. */
 export const trashKinds = {
   farm: 'farm.change',
   site: 'site.change',
@@ -25,7 +25,7 @@ const deletionSummary = z.object({
   name: z.string(),
   deletedAt: z.iso.datetime(),
   deletedByName: z.string(),
-  /** When it is purged by itself. */
+  /** When it is purged automatically. */
   purgedAt: z.iso.datetime(),
   /** Rows by kind, without the object's own. */
   with: z.array(z.object({ noun: z.string(), count: z.number().int().positive() })),

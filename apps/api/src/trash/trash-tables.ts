@@ -17,7 +17,7 @@ const ofSitesOfFarm = Prisma.sql`site_id in (select site.id from site
 const ofVdisksOfFarm = Prisma.sql`vdisk_id in (select vdisk.id from vdisk
   where vdisk.organization_id = object.organization_id and vdisk.farm_id = object.id)`
 
-/** All tables whose rows can lie in the trash; what lies in something stands after it. */
+/** All tables whose rows can be in the trash; children follow their parents. */
 export const trashTables: TrashTable[] = [
   { noun: 'farm', table: Prisma.sql`farm`, within: { farm: own } },
   { noun: 'site', table: Prisma.sql`site`, within: { farm: ofFarm, site: own } },

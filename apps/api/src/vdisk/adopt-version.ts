@@ -9,10 +9,10 @@ import { changeVdiskVersions, conflict, type OpenVdisk } from './open-version.ts
 import type { adoptInput, VersionWithJobs } from './version-schema.ts'
 
 /**
- * Makes a version of an image that an edge has and no vDisk: under the id that it has there, so that nothing of it is
- * written anew. The edge reads it through first. Throws `not_found`; `invalid` for a vDisk of another farm than the
- * edge's; `conflict` for an image that is a version already, is not whole or damaged, was made for somebody else, or
- * whose edge does not do such work.
+ * Makes a version from an image that an edge has and no vDisk: under the id that it has there, so that nothing of it is
+ * written again. The edge reads all of it first. Throws `not_found`; `invalid` for a vDisk of another farm than the
+ * edge's; `conflict` for an image that is a version already, is incomplete or damaged, was made for another
+ * organization, or whose edge does not support such jobs.
  */
 export async function adoptVersion(
   context: ServiceContext,
@@ -89,7 +89,7 @@ async function createFrom(
       throw conflict('Someone else has just adopted it.')
     throw error
   }
-  // Wherever the same bytes lie under this id; the next inventories say so themselves.
+  // Wherever the same bytes are stored under this id; the next inventories report it themselves.
   await db.$executeRaw`
     insert into edge_version (organization_id, edge_id, version_id, state, root, own_bytes, shared_bytes, reclaimable_bytes, reported_at, scan)
     select organization_id, edge_id, version_id, state, root, own_bytes, shared_bytes, reclaimable_bytes, reported_at, scan from edge_image

@@ -36,7 +36,7 @@ export async function createVdisk(
   return vdisk
 }
 
-/** Throws as `createVdisk`; `conflict` also where somebody else changed it meanwhile. */
+/** Throws like `createVdisk`; `conflict` also if somebody else changed it meanwhile. */
 export async function updateVdisk(
   context: ServiceContext,
   { vdiskId, revision, ...fields }: z.output<typeof updateVdiskInput>,
@@ -56,8 +56,8 @@ export async function updateVdisk(
 }
 
 /**
- * With its versions; files on edges stay. Throws `not_found`; `conflict` while collections, devices or boot menus start
- * it: which.
+ * Deletes the vDisk with its versions; files on edges stay. Throws `not_found`; `conflict` while collections, devices
+ * or boot menus use it: which.
  */
 export async function removeVdisk(
   context: ServiceContext,
@@ -85,8 +85,8 @@ export async function removeVdisk(
 }
 
 /**
- * Whose last boot, as far as is known, still reads it. One that writes a version runs no more once its edge hears
- * nothing of it.
+ * Devices whose last boot, as far as known, still reads it. A device that writes a version no longer runs once its edge
+ * hears nothing of it.
  */
 export async function runningDevices(
   { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
@@ -121,8 +121,8 @@ async function requireStoreOf({ db, actor }: ServiceContext, farmId: string, sto
 const writeCacheSelect = { writeCache: true, writeCacheLimitBytes: true, writeCacheFull: true } as const
 
 /**
- * Where writes of the vDisk's devices go from their next boot on. Throws `not_found`; `conflict` where somebody changed
- * it meanwhile.
+ * Sets the write cache of the vDisk's devices from their next boot on. Throws `not_found`; `conflict` if somebody
+ * changed it meanwhile.
  */
 export async function updateWriteCache(
   context: ServiceContext,

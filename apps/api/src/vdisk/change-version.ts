@@ -26,8 +26,8 @@ interface ChangedVersionRow {
 }
 
 /**
- * Registers files that lie in the edges' stores as the vDisk's next version: its devices boot it from now on, or those
- * that test; those that run keep theirs. Numbers are never given twice. Throws `not_found`.
+ * Registers files in the edges' stores as the vDisk's next version: its devices, or its test devices, boot it from now
+ * on; running devices keep theirs. Numbers are never reused. Throws `not_found`.
  */
 export function registerVersion(
   context: ServiceContext,
@@ -74,7 +74,7 @@ async function register(
 }
 
 /**
- * Its note and its labels; never what it holds. Throws `not_found`; `conflict` where somebody else changed it
+ * Changes its note and its labels, never its content. Throws `not_found`; `conflict` if somebody else changed it
  * meanwhile.
  */
 export async function updateVersion(

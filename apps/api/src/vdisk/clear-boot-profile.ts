@@ -6,8 +6,8 @@ import { changedVersionNow, changeVersion, conflict } from './open-version.ts'
 import type { VersionWithJobs } from './version-schema.ts'
 
 /**
- * Has each edge that has learned of a version's boots forget that; it learns anew from the next one. Throws
- * `not_found`; `conflict` where no edge has learned any, or all have been asked already.
+ * Makes each edge that has learned from a version's boots forget that; it learns again from the next boot. Throws
+ * `not_found`; `conflict` if no edge has learned any, or all have been asked already.
  */
 export function clearBootProfile(
   context: ServiceContext,
@@ -23,7 +23,7 @@ export function clearBootProfile(
         bootProfiles: { not: Prisma.DbNull },
         edge: { revokedAt: null, site: { deletionId: null } },
       },
-      // As whoever asks several edges: nobody waits for somebody who waits for him.
+      // In the lock order of every request to several edges, so that no deadlock can occur.
       orderBy: [{ edge: { name: 'asc' } }, { edgeId: 'asc' }],
       select: { edgeId: true },
     })

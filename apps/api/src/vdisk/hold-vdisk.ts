@@ -17,9 +17,9 @@ interface VdiskKey {
 type Booted = { id: string; number: number } | null
 
 /**
- * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before,
- * `versionPromoted` is told, in the same transaction. Changes of one vDisk's versions wait for each other here, so that
- * each compares with what the one before it left; a release whose instant has come is made the default before.
+ * Executes a change of a vDisk's versions. If devices of the vDisk boot another version after it, `versionPromoted` is
+ * emitted in the same transaction. Changes of one vDisk's versions wait for each other here, so that each compares with
+ * the result of the previous one; a release whose instant has come becomes the default before.
  */
 export async function withVdiskHeld<T>(
   { db, clock, actor }: PromotionContext,
@@ -28,7 +28,7 @@ export async function withVdiskHeld<T>(
 ): Promise<T> {
   const { organizationId } = actor
   const vdiskId = 'vdiskId' in of ? of.vdiskId : await vdiskOf(db, organizationId, of.versionId)
-  // What is not there is refused by the change itself.
+  // The change itself refuses missing objects.
   if (vdiskId === null) return change({ settled: false })
   const key = { organizationId, vdiskId }
   await lockRow(db, 'vdisk', { organizationId, id: vdiskId, strength: 'no key update' })
@@ -39,7 +39,7 @@ export async function withVdiskHeld<T>(
   return result
 }
 
-/** Time alone has changed what devices boot: that is kept now, and told once. @returns whether it has */
+/** Time alone has changed what devices boot: that is stored now, and announced once. @returns whether it has */
 async function settleRelease(db: DbOrTransaction, key: VdiskKey, now: Date): Promise<boolean> {
   const versions = await readVersions(db, key)
   if (!versions?.pendingVersionId) return false
@@ -76,7 +76,7 @@ async function tellPromotion(
   })
 }
 
-/** A version may lie in the trash, from where it is about to be restored. */
+/** A version may be in the trash, about to be restored. */
 async function vdiskOf(db: DbOrTransaction, organizationId: string, versionId: string): Promise<string | null> {
   const version = await withTrash(db, () =>
     db.vdiskVersion.findUnique({
@@ -87,7 +87,7 @@ async function vdiskOf(db: DbOrTransaction, organizationId: string, versionId: s
   return version?.vdiskId ?? null
 }
 
-/** What production devices boot, as the desired state says it. */
+/** The version that production devices boot, according to the desired state. */
 async function bootedVersion(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey, now: Date): Promise<Booted> {
   const resolved = await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, now)
   const version = resolved.get(vdiskId)?.production

@@ -135,7 +135,7 @@ async function requireResting(context: ServiceContext, { version }: OpenVersion)
     throw conflict(`${running.names.join(', ')} still runs from version ${version.number}: shut it down first.`)
 }
 
-/** As its edge said; before it has, the only edge of the device's site. Throws `conflict`. */
+/** As its edge reported; before that, the only edge of the device's site. Throws `conflict`. */
 async function edgeOfLayer(context: ServiceContext, { version, versions }: OpenVersion): Promise<string> {
   const { db, actor } = context
   const { organizationId } = actor
@@ -160,8 +160,8 @@ async function edgeOfLayer(context: ServiceContext, { version, versions }: OpenV
 }
 
 /**
- * Those that have said so; and those that may have it and have not said so yet, being away: of the device's site, with
- * what the version was begun above in their stores.
+ * Edges that reported the layer; and edges that may have it and are away: of the device's site, with the version below
+ * it in their stores.
  */
 async function edgesThatMayHold(
   { db, actor: { organizationId } }: ServiceContext,
@@ -185,7 +185,7 @@ async function edgesThatMayHold(
   return edges.map(({ id }) => id)
 }
 
-/** What was written is gone, and so is the version; its number is not given again. Throws as `sealVersion`. */
+/** The writes are lost, and so is the version; its number is not reused. Throws like `sealVersion`. */
 export function discardMaintenance(
   context: ServiceContext,
   seen: z.output<typeof discardMaintenanceInput>,

@@ -16,7 +16,7 @@ import {
 } from './open-version.ts'
 import type { importInput, mergeInput, VersionWithJobs } from './version-schema.ts'
 
-/** Longer chains are no tree that people made. */
+/** People make no longer chains. */
 const ancestorsMax = 1_000
 
 /**
@@ -62,9 +62,9 @@ export function mergeVersion(
 }
 
 /**
- * Makes a version of a raw image that lies in an edge's store. Throws `not_found`; `invalid` for a kernel or an
- * initramfs of a version that is to have none, and for a vDisk of another farm than the edge's; `conflict` for an edge
- * that cannot.
+ * Makes a version from a raw image in an edge's store. Throws `not_found`; `invalid` for a kernel or an initramfs of a
+ * version that is to have none, and for a vDisk of another farm than the edge's; `conflict` for an edge that does not
+ * support it.
  */
 export function importVersion(
   context: ServiceContext,
@@ -110,7 +110,7 @@ interface Unsealed {
   adoptedFrom?: string
 }
 
-/** A version that is being made: nobody boots it before its edge has said what it is. */
+/** A version that is being made: nobody boots it before its edge has described it. */
 export async function createUnsealed(
   context: ServiceContext,
   { vdisk, place, now }: OpenVdisk,

@@ -45,15 +45,15 @@ export interface OpenVersion extends OpenVdisk {
   version: OpenVersionRow
 }
 
-/** What the caller has seen: of the vDisk, of the version, or neither. */
+/** The revision that the caller has seen: of the vDisk, of the version, or neither. */
 interface Seen {
   vdiskRevision?: number
   revision?: number
 }
 
 /**
- * Does a change of one version with its vDisk held: nobody else changes any of the vDisk's versions meanwhile. Throws
- * `not_found`; `conflict` where the caller has seen another revision.
+ * Executes a change of one version with its vDisk locked: nobody else changes any of the vDisk's versions meanwhile.
+ * Throws `not_found`; `conflict` if the caller has seen another revision.
  */
 export function changeVersion<T>(
   context: ServiceContext,
@@ -73,7 +73,7 @@ export function changeVersion<T>(
   })
 }
 
-/** As `changeVersion`, for what is about no one version. */
+/** Like `changeVersion`, for changes that concern no single version. */
 export function changeVdiskVersions<T>(
   context: ServiceContext,
   { vdiskId, revision }: { vdiskId: string; revision?: number },
@@ -99,14 +99,14 @@ async function openVdisk(
   return { vdisk, place, versions, resolved: resolveVersions(versions, versions.versions, now), now }
 }
 
-/** What a step makes of the versions. Throws its refusal. */
+/** Returns the versions after a step. Throws its refusal. */
 export function nextVersions({ versions, now }: OpenVdisk, step: VersionStep): VdiskVersions {
   const { next, refusal } = apply(versions, step, now)
   if (refusal) throw new AppError(refusal.code, { public: refusal.text })
   return next
 }
 
-/** As it is now, with what further changes have to name. */
+/** The current revision, which further changes must name. */
 export async function changedVersionNow(
   { db, actor: { organizationId } }: ServiceContext,
   versionId: string,

@@ -19,7 +19,7 @@ const select = {
 type VdiskRow = Prisma.VdiskGetPayload<{ select: typeof select }>
 type VersionRow = VdiskRow['versions'][number]
 
-/** What will happen, with nothing done. Throws `not_found`. */
+/** Previews the result, without a change. Throws `not_found`. */
 export async function previewVersion(
   context: ServiceContext,
   { versionId, action }: z.output<typeof previewInput>,

@@ -4,11 +4,11 @@ import type { PlatformContext } from '../context/service-context.ts'
 import { jobDoer, recordDoings } from '../events/record-change.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
 
-/** Of one organization in one go; the next time goes on. */
+/** Of one organization in one transaction; the next run continues. */
 const atOnceMax = 200
 
 /**
- * Makes versions the default whose instant has come, and tells of it. Edges do so by themselves: nothing waits for
+ * Makes versions the default whose instant has come, and announces it. Edges do so by themselves: nothing waits for
  * this.
  */
 export async function releaseDue({ db, clock }: PlatformContext): Promise<void> {
@@ -43,7 +43,7 @@ async function releaseOf({ db, clock }: PlatformContext, organizationId: string,
     await inOrganization(db, organizationId, async (transaction) => {
       const context = { db: transaction, clock, actor: { organizationId } }
       const isSettled = await withVdiskHeld(context, { vdiskId: id }, async ({ settled }) => settled)
-      // Somebody's change of the vDisk, or another API process, was first.
+      // Another change of the vDisk, or another API process, was first.
       if (!isSettled) return
       const place = { farmId, siteId: null, collectionId: null }
       await recordDoings({ db: transaction, now }, jobDoer(organizationId, 'release of versions'), [

@@ -15,9 +15,9 @@ import type {
 import type { VdiskVersions, VersionStep } from './version-steps.ts'
 
 /**
- * A version in test becomes the default, now or at an instant to come; what runs goes on with what it booted. Throws
- * `not_found`; `invalid` for an instant that is over or too far; `conflict` for one that is not in test, or where
- * another release is to come already.
+ * Makes a version in test the default, now or at a future instant; running devices keep the version that they booted.
+ * Throws `not_found`; `invalid` for an instant that is past or too far ahead; `conflict` for one that is not in test,
+ * or if another release is pending.
  */
 export function promoteVersion(
   context: ServiceContext,
@@ -30,10 +30,7 @@ export function promoteVersion(
   })
 }
 
-/**
- * The release to come is taken back: the version is in test again. Throws `not_found`; `conflict` where none is to
- * come.
- */
+/** Cancels the pending release: the version is in test again. Throws `not_found`; `conflict` if none is pending. */
 export function cancelRelease(
   context: ServiceContext,
   seen: z.output<typeof cancelReleaseInput>,
@@ -56,7 +53,7 @@ export function revertVersion(context: ServiceContext, seen: z.output<typeof rev
 }
 
 /**
- * Production devices boot this version in place of the default until the override is taken back. Throws `not_found`;
+ * Production devices boot this version instead of the default until the override is cleared. Throws `not_found`;
  * `conflict` for a version that was never released, and for the override itself.
  */
 export function overrideVersion(

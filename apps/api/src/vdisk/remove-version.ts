@@ -15,9 +15,9 @@ import { apply, holderOf } from './version-steps.ts'
 const firstNames = { orderBy: { name: 'asc' as const }, take: 3, select: { name: true } }
 
 /**
- * What edges hold of it stays until the trash is emptied. Throws `not_found`; `conflict` while anybody needs it:
- * running devices, boot menus, collections and devices that boot it by default, images of devices' own above it, the
- * vDisk's override or release to come, or work of a store.
+ * The edges' copies stay until the trash is emptied. Throws `not_found`; `conflict` while anything needs it: running
+ * devices, boot menus, collections and devices that boot it by default, private images above it, the vDisk's override
+ * or pending release, or store jobs.
  */
 export function removeVersion(
   context: ServiceContext,
@@ -49,7 +49,10 @@ async function remove(
   return deleteObject(context, { kind: 'version', id: versionId, name, place })
 }
 
-/** Who needs the version, so that it cannot go: each with how many and the first of them. Throws `not_found`. */
+/**
+ * Returns everything that needs the version, so that it cannot be deleted: each with a count and the first names.
+ * Throws `not_found`.
+ */
 export async function versionHolders(
   context: Pick<ServiceContext, 'db' | 'clock' | 'actor'>,
   versionId: string,
@@ -96,7 +99,7 @@ export async function versionHolders(
   ]
 }
 
-/** What boots the vDisk's production version. */
+/** The devices that boot the vDisk's production version. */
 async function bootersOf(db: DbOrTransaction, ofVdisk: { organizationId: string; vdiskId: string }): Promise<Users[]> {
   const collections = await db.collection.findMany({ where: ofVdisk, ...firstNames })
   const devices = await db.device.findMany({ where: ofVdisk, ...firstNames })

@@ -2,7 +2,7 @@ import type { ServiceContext } from '../context/service-context.ts'
 import { requireDeletion, restoreObject } from '../trash/public.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
 
-/** As `restoreObject`, with the vDisk held: its newest version may be another one than before. */
+/** Like `restoreObject`, with the vDisk locked: its newest version may change. */
 export async function restoreVersion(
   context: ServiceContext,
   deletionId: string,

@@ -40,15 +40,15 @@ const vdiskVersionDetail = vdiskVersionView.extend({
   releasedAt: instant.nullable(),
   /** Null: it is written or made yet. */
   sealedAt: instant.nullable(),
-  /** Its sealing was asked for and is not done. */
+  /** Its sealing was requested and is not done. */
   isSealing: z.boolean(),
-  /** What it was made from, which may be gone. */
+  /** The version from which it was made, which may be gone. */
   parentVersionId: uuid.nullable(),
   /** In the edges' stores; null: a file at `diskPath`. */
   manifest: z.object({ root: z.string(), counter: count }).nullable(),
   kernel: bundleFile.nullable(),
   initrd: bundleFile.nullable(),
-  /** What edges' stores say of it; at most 200. */
+  /** Reports of edges' stores; at most 200. */
   atEdges: z.array(versionAtEdge),
   /** Devices that run it now, and the first of them. */
   running: deviceTally,
@@ -59,7 +59,7 @@ export type VdiskVersionDetail = z.infer<typeof vdiskVersionDetail>
 
 const writeCacheSettings = z.object({
   class: z.enum(writeCacheClasses),
-  /** Of each device; null: as much as there is. */
+  /** Per device; null: no limit. */
   limitBytes: count.nullable(),
   full: z.enum(writeCacheFullChoices),
 })
@@ -76,9 +76,9 @@ const vdiskSummary = z.object({
   name: z.string(),
   createdAt: instant,
   versionCount: count,
-  /** By its number, whatever it is kept as. */
+  /** By number, whatever its kind. */
   newestVersion: vdiskVersionView.pick({ id: true, number: true, sizeBytes: true, createdAt: true }).nullable(),
-  /** What its production devices boot. */
+  /** The version that its production devices boot. */
   bootedVersion: vdiskVersionView.pick({ id: true, number: true }).nullable(),
 })
 export const vdiskPage = pageOf(vdiskSummary)
@@ -96,7 +96,7 @@ export const vdiskDetail = z.object({
   /** Newest first. */
   versions: z.array(vdiskVersionDetail),
   writeCache: writeCacheSettings,
-  /** What production devices boot without an override, and with it. */
+  /** The version that production devices boot without an override, and with it. */
   defaultVersionId: uuid.nullable(),
   overrideVersionId: uuid.nullable(),
   pending: z.object({ versionId: uuid, releaseAt: instant }).nullable(),
@@ -108,14 +108,14 @@ export const vdiskDetail = z.object({
     })
     .nullable(),
   collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
-  /** Devices that boot it in place of their collection's. */
+  /** Devices that boot it instead of their collection's. */
   deviceCount: count,
   /** Boot menus with entries of this vDisk, each once; the vDisk and these versions cannot be removed meanwhile. */
   menus: z.array(
     z.object({
       id: uuid,
       name: z.string(),
-      /** Of entries for one version; null stands for the newest. */
+      /** For entries with one version; null stands for the newest. */
       versionNumbers: z.array(count.nullable()),
     }),
   ),

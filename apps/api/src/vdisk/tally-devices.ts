@@ -4,7 +4,7 @@ import { type Actor, may } from '../rules/actor.ts'
 import type { DeviceType } from '../rules/object-fields.ts'
 import { type ResolvedVersions, versionFor } from '../rules/version-access.ts'
 
-/** How many devices, and the first of them by name. */
+/** The number of devices, and the first of them by name. */
 export interface Tally {
   count: number
   names: string[]
@@ -17,7 +17,7 @@ interface Group {
   tally: Tally
 }
 
-/** Who runs which version of a vDisk, and who gets which at the next boot. */
+/** Returns which devices run which version of a vDisk, and which get which at the next boot. */
 export class DeviceTallies {
   readonly groups: Group[]
   readonly running: Map<string, Tally>
@@ -66,7 +66,7 @@ export function seesEdgesOf(actor: Actor, farmId: string): (siteId: string) => b
   return (siteId) => may(actor, 'edge.read', { farmId, siteId, collectionId: null })
 }
 
-/** In two statements however many devices there are. */
+/** In two statements, however many devices there are. */
 export async function tallyDevices(
   db: DbOrTransaction,
   { vdiskId, farmId, actor }: { vdiskId: string; farmId: string; actor: Actor },
@@ -108,8 +108,8 @@ export async function tallyDevices(
 }
 
 /**
- * Of `device` and its last `boot`, in a statement: the device writes a version, its start is over, and every edge that
- * holds what it has written says that it hears nothing of the device any more.
+ * A condition on `device` and its last `boot` in a statement: the device writes a version, its start is over, and every
+ * edge that has its writes reports that it no longer hears the device.
  */
 export const hasLeft = Prisma.sql`(device.last_boot_outcome is not null and (
   select bool_and(layer.is_written is not distinct from false) from edge_version as layer

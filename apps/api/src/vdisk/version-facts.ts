@@ -9,7 +9,7 @@ import {
 } from '../rules/version-access.ts'
 import type { VdiskVersions } from './version-steps.ts'
 
-/** What rules/version-access.ts has to know of a version. */
+/** The facts about a version that rules/version-access.ts needs. */
 export const versionFactsSelect = {
   id: true,
   number: true,
@@ -27,10 +27,10 @@ export const versionChoicesSelect = {
   maintenanceDeviceId: true,
 } satisfies Prisma.VdiskSelect
 
-/** What version-steps.ts has to know of a version. */
+/** The facts about a version that version-steps.ts needs. */
 const stepVersionSelect = { ...versionFactsSelect, manifestRoot: true } satisfies Prisma.VdiskVersionSelect
 
-/** As `choicesJson` says it. */
+/** As `choicesJson` returns it. */
 export interface ChoicesJson {
   choices: VersionChoices
   versions: (Omit<VersionFacts, 'releasedAt' | 'sealedAt' | 'sealAskedAt'> & {
@@ -40,7 +40,7 @@ export interface ChoicesJson {
   })[]
 }
 
-/** Of rows of `vdisk`: all that decides who boots what, without the versions that nobody can boot. */
+/** Of rows of `vdisk`: everything that decides who boots what, without the versions that nobody can boot. */
 export const choicesJson = Prisma.sql`jsonb_build_object(
   'choices', jsonb_build_object('defaultVersionId', vdisk.default_version_id, 'overrideVersionId', vdisk.override_version_id,
     'pendingVersionId', vdisk.pending_version_id, 'maintenanceDeviceId', vdisk.maintenance_device_id),
@@ -66,7 +66,7 @@ export function resolvedOf({ choices, versions }: ChoicesJson, now: Date): Resol
   )
 }
 
-/** By vDisk, of those that are there. */
+/** By vDisk, for those that exist. */
 export async function readResolved(
   db: DbOrTransaction,
   { organizationId, vdiskIds }: { organizationId: string; vdiskIds: string[] },
@@ -79,7 +79,7 @@ export async function readResolved(
   return new Map(rows.map(({ id, json }) => [id, resolvedOf(json, now)]))
 }
 
-/** All versions of a vDisk as steps need them; null where there is no such vDisk. */
+/** Returns all versions of a vDisk as steps need them; null if the vDisk does not exist. */
 export async function readVersions(
   db: DbOrTransaction,
   { organizationId, vdiskId }: { organizationId: string; vdiskId: string },

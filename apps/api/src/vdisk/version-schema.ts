@@ -12,7 +12,7 @@ const sizeBytesMax = 64 * 1024 ** 4
 const writeCacheLimitBytesMin = 16 * 1024 ** 2
 
 const commandLineSizeMax = 1_024
-/** As the edge's `isCommandLine`: iPXE has no quotes for these. */
+/** Like the edge's `isCommandLine`: iPXE has no quotes for these. */
 const endsScript = /\$\{|(^| )(\|\||&&|;)( |$)|(^| )#/
 function storePathProblem(path: string): string | null {
   if (path.startsWith('/')) return 'The path begins with /'
@@ -44,12 +44,12 @@ export const commandLineText = z
   )
   .default('')
 
-/** What changes what a vDisk's devices boot is refused where the vDisk has another revision by now. */
+/** A change of what a vDisk's devices boot is refused if the vDisk has another revision by now. */
 const ofVersion = { versionId: uuid, vdiskRevision: seenRevision }
 const ofVdisk = { vdiskId: uuid, revision: seenRevision }
 
 export const startMaintenanceInput = z.object({
-  /** What the new version begins with. */
+  /** The content with which the new version starts. */
   ...ofVersion,
   /** The one that writes it: a maintenance device that boots this vDisk. */
   deviceId: uuid,
@@ -99,9 +99,9 @@ export const importInput = z.object({
 export const adoptInput = z
   .object({
     edgeId: uuid,
-    /** Of the image: its version's id, here as at its edge. */
+    /** Id of the image's version, here and at its edge. */
     versionId: uuid,
-    /** Whose version it becomes; null: that of a new vDisk of the edge's farm, of this name. */
+    /** The vDisk of the version; null: a new vDisk of the edge's farm, with this name. */
     vdiskId: uuid.nullable().default(null),
     farmId: uuid.nullable().default(null),
     name: objectName.nullable().default(null),
@@ -116,7 +116,7 @@ export const adoptInput = z
 export const updateWriteCacheInput = z.object({
   ...ofVdisk,
   class: z.enum(writeCacheClasses),
-  /** Of each device; null: as much as there is. */
+  /** Per device; null: no limit. */
   limitBytes: z.number().int().min(writeCacheLimitBytesMin).max(sizeBytesMax).nullable(),
   full: z.enum(writeCacheFullChoices),
 })
@@ -126,12 +126,12 @@ export const changedVersion = z.object({
   name: z.string(),
   number: count,
   revision: seenRevision,
-  /** What a further change of the vDisk's versions takes. */
+  /** The revision that a further change of the vDisk's versions needs. */
   vdiskRevision: seenRevision,
 })
 export type ChangedVersion = z.infer<typeof changedVersion>
 export const discarded = z.object({ name: z.string() })
-/** With what the edges' stores have been asked for. */
+/** With the jobs that were ordered from the edges' stores. */
 export const versionWithJobs = changedVersion.extend({ jobIds: z.array(uuid) })
 export type VersionWithJobs = z.infer<typeof versionWithJobs>
 
@@ -147,20 +147,20 @@ export const versionPreview = z.object({
   action: z.enum(versionActions),
   /** Why it would be refused; empty: it would not. */
   refusals: z.array(z.string()),
-  /** What production devices boot before and after it; null: nothing. */
+  /** The version that production devices boot before and after it; null: none. */
   before: z.object({ versionId: uuid, number: count }).nullable(),
   after: z.object({ versionId: uuid, number: count }).nullable(),
   /** Devices that get another version at their next boot, by what they get then. */
   changed: z.array(z.object({ fromNumber: count.nullable(), toNumber: count.nullable(), devices: deviceTally })),
-  /** What devices run now, which goes on. */
+  /** The version that devices run now and keep. */
   running: z.array(z.object({ versionId: uuid, number: count.nullable(), devices: deviceTally })),
   /** Kernel, initramfs or command line are others after it. */
   changesBoot: z.boolean(),
-  /** Who holds the version, in words. */
+  /** The holders of the version, in words. */
   holders: z.array(z.string()),
   /** Versions made from it: they need it no more. */
   childNumbers: z.array(count),
-  /** At which edges how much becomes free, or is worked on. */
+  /** How much each edge frees, or works on. */
   edges: z.array(
     z.object({
       edgeId: uuid,
@@ -174,12 +174,12 @@ export const versionPreview = z.object({
 })
 export type VersionPreview = z.infer<typeof versionPreview>
 
-/** What an edge has learned of a version's boots. */
+/** What an edge has learned from a version's boots. */
 const bootProfileView = z.object({
   /** The class of hardware, or `any`; untrusted text. */
   hardware: z.string(),
   boots: count,
-  /** What a device is told to read ahead. */
+  /** The blocks that a device reads ahead. */
   readAheadBytes: count,
   /** Of 32 KiB. */
   units: count,
@@ -188,7 +188,7 @@ const bootProfileView = z.object({
 })
 export type BootProfileView = z.infer<typeof bootProfileView>
 
-/** What an edge's store says of a version. */
+/** An edge's report about a version in its store. */
 export const versionAtEdge = z.object({
   edgeId: uuid,
   edgeName: z.string(),
@@ -198,7 +198,7 @@ export const versionAtEdge = z.object({
   ownBytes: count,
   sharedBytes: count,
   reclaimableBytes: count,
-  /** That of all boots first; empty: none was learned, or the edge is older than this. */
+  /** The profile of all boots first; empty: none was learned, or the edge is too old to report it. */
   bootProfiles: z.array(bootProfileView),
   checkedAt: instant.nullable(),
   reportedAt: instant,

@@ -14,7 +14,7 @@ import {
  * pending and one in maintenance.
  */
 
-/** What people do to a version. The first that is allowed is usually the next. */
+/** The actions of people on a version. The first that is allowed is usually the next. */
 export const versionSteps = [
   'seal',
   'discard',
@@ -52,7 +52,7 @@ export type VersionStep =
   | {
       kind: 'startMaintenance'
       versionId: string
-      /** Of the device that writes the version in maintenance; null: it is gone. */
+      /** The device that writes the version in maintenance; null: it is gone. */
       writerName?: string | null
       /** Absent: only asked whether it is allowed. */
       begun?: NewVersion & { deviceId: string }
@@ -71,7 +71,7 @@ export type VersionStep =
 
 interface Refusal {
   code: 'conflict' | 'invalid'
-  /** What the caller is told. */
+  /** The sentence for the caller. */
   text: string
 }
 type Applied = { next: VdiskVersions; refusal?: never } | { next?: never; refusal: Refusal }
@@ -99,7 +99,7 @@ export function allowedSteps(versions: VdiskVersions, now: Date): Map<string, St
   )
 }
 
-/** A step as somebody who looks at a version would take it; null where it is about another version. */
+/** Returns a step as a person who looks at a version would take it; null if it concerns another version. */
 function stepOf({ resolved }: Open, name: StepName, versionId: string): VersionStep | null {
   if (name === 'cancelRelease') return resolved.pending?.version.id === versionId ? { kind: name } : null
   if (name === 'clearOverride') return resolved.override?.id === versionId ? { kind: name } : null
@@ -223,16 +223,14 @@ function notInStore({ number, sealedAt, manifestRoot }: StepVersion, verb: 'main
     : null
 }
 
-/**
- * Who needs a version that is sealed (`holderOf`, devices, menus, jobs) is asked where it is deleted, and named there.
- */
+/** Users of a sealed version (`holderOf`, devices, menus, jobs) are checked when it is deleted, and named there. */
 function notDeletable({ resolved }: Open, version: StepVersion): string | null {
   const { number, sealedAt } = version
   if (accessOf(resolved, version) === 'maintenance') return `Version ${number} is in maintenance: discard it instead.`
   return sealedAt === null ? `Version ${number} is being made: wait until that is done.` : null
 }
 
-/** As what its vDisk holds the version; null: it does not. */
+/** Returns the role in which its vDisk holds the version; null: none. */
 export function holderOf(resolved: ResolvedVersions, version: VersionFacts): string | null {
   switch (accessOf(resolved, version)) {
     case 'override':
@@ -306,7 +304,7 @@ function finish(open: Open, { versionId, manifestRoot }: Extract<VersionStep, { 
   return released(sealed, versionId, now)
 }
 
-/** Where somebody has chosen a default, one that is released at once takes its place; else the newest is it. */
+/** If a person has chosen a default, a version released at once replaces it; otherwise the newest is the default. */
 function released(versions: VdiskVersions, versionId: string, now: Date): VdiskVersions {
   if (versions.versions.find(({ id }) => id === versionId)?.state !== 'released') return versions
   const defaultVersionId = versions.defaultVersionId === null ? null : versionId

@@ -42,7 +42,7 @@ export async function createWebhook(
   return { ...view, secret: shownSecret(secret) }
 }
 
-/** Throws `not_found`, `invalid`; `conflict` where somebody else changed it meanwhile. */
+/** Throws `not_found`, `invalid`; `conflict` if somebody else changed it meanwhile. */
 export async function updateWebhook(
   context: WebhookContext,
   { webhookId, revision, name, url, events, enabled }: z.output<typeof updateWebhookInput>,

@@ -12,12 +12,12 @@ import type { TargetPolicy } from './target-guard.ts'
 interface DeliveryContext extends PlatformContext {
   webhookTargets: TargetPolicy
   telemetry: Pick<Telemetry, 'deliveryTried'>
-  /** Nobody collects traces where it is left out. */
+  /** Without it no traces are collected. */
   tracer?: Tracer | undefined
 }
 
 const atOnceMax = 16
-/** Whoever took a message and died: it is sent again after this time, with the id that it had. */
+/** If the process that took a message dies, the message is sent again after this time, with the same id. */
 const leaseMs = 60_000
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -28,10 +28,7 @@ const attemptsKeptMax = 10
 /** An endpoint that takes nothing for so long is switched off. */
 export const failingMsMax = 4 * 24 * hourMs
 
-/**
- * Sends what is due, of all organizations. Several processes do this beside each other; a message is taken by one of
- * them.
- */
+/** Sends due messages of all organizations. Several processes do this in parallel; one of them takes each message. */
 export async function deliverDue(context: DeliveryContext, onError: (error: unknown) => void): Promise<void> {
   const { db, clock } = context
   for (;;) {
@@ -40,7 +37,7 @@ export async function deliverDue(context: DeliveryContext, onError: (error: unkn
     const taken = await Promise.allSettled(
       due.map((row) => deliver(context, { organizationId: row.organization_id, id: row.delivery_id })),
     )
-    // One that failed here, not at its receiver, holds up no other: it is due again when its lease ends.
+    // A message that failed here, not at its receiver, delays no other: it is due again when its lease ends.
     for (const result of taken) if (result.status === 'rejected') onError(result.reason)
     if (!taken.some((result) => result.status === 'fulfilled' && result.value)) return
   }
@@ -78,7 +75,7 @@ async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<bool
   return true
 }
 
-/** Where it goes to, and what it answers, is the tenant's. */
+/** Its destination and answer belong to the tenant. */
 function deliverySpan(attempt: number, { status, error }: Sent): EndedSpan {
   return {
     name: 'POST webhook',
@@ -136,7 +133,7 @@ async function note(db: Transaction, { key, attempt, at, ...taken }: Noted): Pro
   // First of all, so that two messages of one endpoint do not wait for each other.
   await lockRow(db, 'webhook_endpoint', { organizationId, id: taken.endpointId, strength: 'update' })
   const isTaken = attempt.error === null
-  // Told to stop by RFC 9110's word for what is gone for good.
+  // Stopped by 410 Gone of RFC 9110.
   const isGivenUp = taken.attemptCount >= attemptsMax || attempt.status === 410
   const waitMs = backOffMs[taken.attemptCount - 1] ?? 0
   const attempts = [...(taken.attempts as WebhookAttempt[]), attempt].slice(-attemptsKeptMax)

@@ -137,7 +137,7 @@ function deliveryViewOf(row: DeliveryRow): DeliveryView {
 
 const deliveriesKeptDays = 30
 
-/** Forgets events and their deliveries; what is still on its way is younger than this. */
+/** Deletes events and their deliveries; pending ones are younger than this. */
 export async function dropOldDeliveries({ db, clock }: PlatformContext): Promise<void> {
   const before = new Date(clock().getTime() - deliveriesKeptDays * dayMs)
   await inEachOrganization({ db }, (transaction, organizationId) =>

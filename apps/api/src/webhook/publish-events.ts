@@ -9,15 +9,15 @@ import type { WebhookEventType } from './schema.ts'
 interface EventToPublish {
   organizationId: string
   type: WebhookEventType
-  /** What makes it one event, however often its cause is seen. */
+  /** The key that makes it one event, however often its cause occurs. */
   subject: string
   /** Texts of devices stand in a member `untrusted`. */
   data: Prisma.InputJsonObject
 }
 
 /**
- * Writes the event and a message for each endpoint that wants to hear of it, in the transaction of what happened: both
- * are kept, or neither. Nothing is written where nobody listens; a subject that is known is not told again.
+ * Writes the event and a message for each endpoint that subscribes to it, in the transaction of the change: both are
+ * stored, or neither. Nothing is written without subscribers; a known subject is not announced again.
  */
 async function publishEvents(db: DbOrTransaction, now: Date, events: EventToPublish[]): Promise<void> {
   const [first] = events
@@ -227,7 +227,7 @@ export async function publishFillingCaches({ db, now, edge, boots }: Events['boo
   )
 }
 
-/** What an event of an edge's boots calls site, edge and devices by. */
+/** The names of site, edge and devices in an event of an edge's boots. */
 async function eventNamesOf(
   db: DbOrTransaction,
   { organizationId, siteId, edgeId }: Pick<AuthenticatedEdge, 'organizationId' | 'siteId' | 'edgeId'>,

@@ -22,7 +22,7 @@ export const webhooksMax = 50
 const urlLengthMax = 2_048
 
 const name = nameOf('Enter a name for the webhook.')
-/** Where it leads is looked at when a message is sent: webhook/target-guard.ts. */
+/** Its destination is checked when a message is sent: webhook/target-guard.ts. */
 const target = z
   .url({ protocol: /^https?$/, error: 'Enter an https:// URL.' })
   .max(urlLengthMax)
@@ -53,7 +53,7 @@ export const webhookView = z.object({
   disabledReason: z.string().nullable(),
   /** Since when no message came through; null while they do. */
   failingSince: instant.nullable(),
-  /** Until then messages are signed with the secret before, too. */
+  /** Until then messages are also signed with the previous secret. */
   previousSecretUntil: instant.nullable(),
   revision: count,
   createdAt: instant,
@@ -63,7 +63,7 @@ export const webhookPage = pageOf(webhookView)
 /** The secret, `whsec_` and base64 as Standard Webhooks has it, is shown once. */
 export const webhookWithSecret = webhookView.extend({ secret: z.string() })
 
-/** One try to send a message. */
+/** One attempt to send a message. */
 const webhookAttempt = z.object({
   at: instant,
   durationMs: count,
@@ -85,7 +85,7 @@ export const deliveryView = z.object({
   eventType: z.string(),
   state: z.enum(['pending', 'delivered', 'failed']),
   createdAt: instant,
-  /** Of the next try; null where there is none. */
+  /** When the next attempt is due; null if there is none. */
   dueAt: instant.nullable(),
   attemptCount: count,
   /** The last ones, oldest first. */

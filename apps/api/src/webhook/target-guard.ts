@@ -1,7 +1,7 @@
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { AppError } from '../errors/app-error.ts'
 
-/** Where messages may go besides the public internet: what the operator of this installation has said. */
+/** Destinations that are allowed beside the public internet: set by the operator of this installation. */
 export interface TargetPolicy {
   /** CIDR, e.g. `10.20.0.0/16`. In these, plain HTTP and any port are fine, too. */
   allowedNetworks: string[]
@@ -12,7 +12,9 @@ export interface Address {
   family: 4 | 6
 }
 
-/** By which a request of ours could reach what only this machine or its network should: RFC 6890 and its registries. */
+/**
+ * Addresses by which our request could reach what only this machine or its network should: RFC 6890 and its registries.
+ */
 const refusedV4 = listOf([
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -30,9 +32,10 @@ const refusedV4 = listOf([
   '224.0.0.0/4',
   '240.0.0.0/4',
 ])
-/** Of its own: in a list with both, networks of IPv6 that hold IPv4's would refuse all of that. */
+/** Separate: in a list with both, networks of IPv6 that contain IPv4's would refuse all of that. */
 const refusedV6 = listOf([
-  // All but global unicast, and of that what leads to IPv4 (Teredo, 6to4, NAT64), to documentation or to nowhere.
+  // All except global unicast, and of that the ranges that lead to IPv4 (Teredo, 6to4, NAT64), to documentation or to
+  // nowhere.
   '::/3',
   '4000::/2',
   '8000::/1',

@@ -1,6 +1,4 @@
-/**
- * A place in bytes that anybody may have made. What lies beyond their end reads as nothing: undefined, or fewer bytes.
- */
+/** A position in untrusted bytes. Reading beyond their end returns nothing: undefined, or fewer bytes. */
 export class Cursor {
   readonly bytes: Uint8Array
 
@@ -39,7 +37,7 @@ export class Cursor {
     return new Cursor(this.bytes.subarray(at, at + Math.max(0, size)))
   }
 
-  /** Up to the first zero byte, printable ASCII, everything else as `?`. */
+  /** Up to the first zero byte; printable ASCII, everything else as `?`. */
   text(at: number, sizeMax: number): string {
     const field = this.bytes.subarray(at, at + sizeMax)
     const end = field.indexOf(0)

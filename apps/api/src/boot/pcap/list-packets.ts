@@ -34,9 +34,9 @@ const udpHeaderSize = 8
 
 class PacketWords {
   readonly #deviceMac: string
-  /** What DHCP said the device's address is: behind a router its packets come from another MAC address. */
+  /** The device's address according to DHCP: behind a router its packets come from another MAC address. */
   #deviceIp: string | undefined
-  /** `ip:port` of who asked for a file by TFTP: its transfer has ports of its own (RFC 1350, section 4). */
+  /** `ip:port` of the TFTP client: its transfer has separate ports (RFC 1350, section 4). */
   readonly #tftpClients = new Set<string>()
 
   constructor(deviceMac: string) {
@@ -71,7 +71,7 @@ class PacketWords {
     const direction = byMac === 'other' ? this.#directionOf(source, destination, this.#deviceIp) : byMac
     const other = (what: string): Words => ({ direction, protocol: 'other', what })
     const totalSize = packet.u16(2) ?? 0
-    // Ethernet pads short frames: what lies behind the packet's own size is not part of it.
+    // Ethernet pads short frames: bytes beyond the packet's own size are not part of it.
     const payload = packet.from(headerSize, totalSize - headerSize)
     const fragment = packet.u16(6) ?? 0
     if ((fragment & 0x1fff) !== 0) return other(`IP fragment, ${totalSize} B, ${source} to ${destination}`)
@@ -133,7 +133,7 @@ const neighbourMessages: Record<number, string> = {
   136: 'neighbour advertisement',
 }
 
-/** Behind extension headers nothing is looked for: no boot of ours has any. */
+/** Extension headers are not followed: no boot of ours has any. */
 function ipv6Words(packet: Cursor): string {
   const next = packet.u8(6)
   if (next === ipProtocol.icmpv6) {
@@ -146,7 +146,7 @@ function ipv6Words(packet: Cursor): string {
 
 /** A DHCP message (RFC 2131, figure 1; options RFC 2132, 4578) as a list of packets names it. */
 interface DhcpMessage {
-  /** The device's, whoever sent it on. */
+  /** The device's, whoever forwarded it. */
   clientMac: string
   fromClient: boolean
   /** The address that the client has, or is given; undefined for none. */
@@ -246,7 +246,7 @@ function readTcp(segment: Cursor, segmentSize: number): TcpWords {
   }
 }
 
-/** Of the first line without its end; a header that is no text has no line. */
+/** Returns the first line without its end; a binary header has no line. */
 function lineEnd(bytes: Uint8Array): number {
   const end = bytes.subarray(0, 512).findIndex((byte) => byte === 0x0d || byte === 0x0a)
   return Math.max(end, 0)

@@ -1,7 +1,7 @@
 /**
  * Reads pcap files (https://www.tcpdump.org/manpages/pcap-savefile.5.html): 24 bytes of header, then records of 16
- * bytes of header and the recorded bytes. The work is bounded by the file's size; whatever stands in it, nothing is
- * thrown after the header was found right.
+ * bytes of header and the recorded bytes. The work is bounded by the file's size; once the header is valid, no content
+ * makes it throw.
  */
 
 const fileHeaderSize = 24
@@ -13,13 +13,13 @@ const linkTypeEthernet = 1
 interface PcapRecord {
   /** µs since 1970 by the clock of who recorded it. */
   atUs: number
-  /** What was recorded of the frame. */
+  /** The recorded part of the frame. */
   frame: Uint8Array
-  /** Of the whole frame on the wire. */
+  /** Size of the whole frame on the wire. */
   sizeBytes: number
 }
 
-/** Why these bytes are no pcap file that is taken here, as a sentence; null where they are one. */
+/** Returns the reason, as a sentence, why these bytes are no acceptable pcap file; null if they are one. */
 export function pcapProblem(bytes: Uint8Array): string | null {
   if (bytes.byteLength < fileHeaderSize)
     return `A pcap file has at least ${fileHeaderSize} bytes; these are ${bytes.byteLength}.`

@@ -1,2 +1,2 @@
-/** Tells better-auth where a request came from. Nobody else's word: auth-routes.ts sets it anew for each request. */
+/** Tells better-auth the address of a request. The header is trusted: auth-routes.ts sets it for each request. */
 export const addressHeader = 'x-bootfarm-address'

@@ -6,17 +6,17 @@ import type { ProviderAuth } from './provider-auth.ts'
 const bodySizeMax = 64 * 1024
 /** Set here. */
 const ownHeaders = new Set(['set-cookie', 'content-length'])
-/** What the provider takes part in, by the beginning of its path. */
+/** The paths in which the provider takes part, by prefix. */
 const byProvider = ['/api/auth/sign-in/social', '/api/auth/callback/', '/api/auth/link-social']
 
 interface AuthRoutesOptions {
   auth: Auth
-  /** Where there is a provider. */
+  /** If there is a provider. */
   providerAuth: ProviderAuth | undefined
   webUrl: string
 }
 
-/** Hands /api/auth/* to better-auth, which wants the request's bytes as they came. */
+/** Passes /api/auth/* to better-auth, which needs the request's original bytes. */
 export async function authRoutes(
   app: FastifyInstance,
   { auth, providerAuth, webUrl }: AuthRoutesOptions,
@@ -57,7 +57,7 @@ function withoutTokens(headers: Headers, body: Buffer): Buffer | string {
   return JSON.stringify(answer, (name, value: unknown) => (name === 'token' ? undefined : value))
 }
 
-/** The rate limit counts by it, and sessions show it. Whatever a caller says of it is not heard. */
+/** The rate limit counts by it, and sessions show it. A caller's own claim is ignored. */
 function withCallersAddress(request: FastifyRequest): Headers {
   const headers = headersOf(request)
   headers.set(addressHeader, request.ip)

@@ -1,6 +1,6 @@
 import type { Auth } from './auth.ts'
 
-/** Null for an e-mail address that nobody has. */
+/** Null for an e-mail address without an account. */
 export async function findUserId(auth: Auth, email: string): Promise<string | null> {
   const { internalAdapter } = await auth.$context
   return (await internalAdapter.findUserByEmail(email))?.user.id ?? null

@@ -5,7 +5,7 @@ import { ProviderAuth } from './provider-auth.ts'
 interface OpenAuth {
   /** Waits for no provider. */
   auth: Auth
-  /** Where there is a provider. */
+  /** If there is a provider. */
   providerAuth: ProviderAuth | undefined
 }
 
@@ -15,12 +15,12 @@ export function openAuth({ oidc, ...options }: AuthOptions, log: FastifyBaseLogg
     logError: (message, details) => log.error({ detail: messagesOf(details) }, `sign-in: ${message}`),
   }
   const providerAuth = oidc ? new ProviderAuth({ ...settings, oidc }, (text) => log.warn(text)) : undefined
-  // Whether it answers is said at once, and waited for by nobody.
+  // Reports at once whether it answers; nothing waits for that.
   void providerAuth?.find()
   return { auth: createAuth(settings), providerAuth }
 }
 
-/** What sign-in says of what went wrong; nothing else of it, for it may hold a whole request. */
+/** The code of a failed sign-in; nothing else of it, because it may contain a whole request. */
 function messagesOf(details: unknown[]): string[] {
   return details.flatMap((detail) => (detail instanceof Error ? [detail.message] : []))
 }

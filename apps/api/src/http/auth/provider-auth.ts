@@ -4,14 +4,15 @@ import { type Auth, type AuthOptions, createAuth, discoveryUrlOf, oidcProviderId
 const answerLimitMs = 5_000
 
 /**
- * Sign-in by the OpenID Connect provider. better-auth asks for the provider's document only while it is made: here that
- * is done when the provider answers, and looked for again with each sign-in until then. All else goes on without it.
+ * Sign-in by the OpenID Connect provider. better-auth asks for the provider's document only when it is created: here
+ * that happens when the provider answers, and is tried again with each sign-in until then. Everything else works
+ * without it.
  */
 export class ProviderAuth {
   readonly #options: AuthOptions & { oidc: OidcSettings }
   readonly #warn: (text: string) => void
   #found: Auth | null = null
-  /** One at a time, however many want to sign in. */
+  /** One at a time, however many people sign in. */
   #asking: Promise<Auth | null> | undefined
 
   constructor(options: AuthOptions & { oidc: OidcSettings }, warn: (text: string) => void) {
@@ -45,7 +46,7 @@ export class ProviderAuth {
   }
 }
 
-/** Why the document is not there; null where it is. better-auth itself would wait for it without a limit. */
+/** Why the document is missing; null if it is there. better-auth itself would wait for it without a limit. */
 async function problemOf(url: string): Promise<string | null> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(answerLimitMs) })

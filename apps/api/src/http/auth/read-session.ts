@@ -6,8 +6,8 @@ import { headersOf } from './auth-routes.ts'
 import { sessionTokenOf } from './session-cookie.ts'
 
 /**
- * Who is signed in by the request's cookie; null for nobody. A session that has expired, or is to be made longer since
- * it is in use, is better-auth's business; all others cost one statement.
+ * Returns the person who is signed in by the request's cookie; null if nobody is. better-auth handles sessions that
+ * have expired or must be extended; all others cost one statement.
  */
 export async function readSession(
   request: FastifyRequest,

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** What better-auth signs a session's cookie with: HMAC-SHA256 in padded base64, behind the last dot. */
+/** The signature of better-auth on a session's cookie: HMAC-SHA256 in padded base64, after the last dot. */
 const signatureLength = 44
 
 /**

@@ -9,7 +9,7 @@ export interface GivenCode {
   sealedSecret: string
 }
 
-/** Whether the code is right now, or was or will be for one step of 30 s. */
+/** Returns whether the code is valid now, or in the previous or next step of 30 s. */
 export async function verifyCode(auth: Auth, { code, sealedSecret }: GivenCode): Promise<boolean> {
   const { secretConfig } = await auth.$context
   return createOTP(await symmetricDecrypt({ key: secretConfig, data: sealedSecret })).verify(code)

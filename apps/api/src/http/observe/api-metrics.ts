@@ -18,7 +18,7 @@ const phaseBuckets = [0.1, 0.5, 1, 2, 5, 10, 20, 40, 80, 160]
 const stateBuckets = [0.05, 0.2, 1, 5, 30, 300]
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** Of the database's connections in this process. */
+/** The database's connections in this process. */
 interface PoolFigures {
   total: number
   idle: number

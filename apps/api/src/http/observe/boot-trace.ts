@@ -17,9 +17,9 @@ export interface PlainSpan {
 }
 
 /**
- * A boot as a trace: the boot, and below it each phase when the edge saw it begin and end. Ids follow from the boot's,
- * so that a boot told twice is the same trace with the same spans. Outcomes and causes are our own words; nothing a
- * device says is in it.
+ * A boot as a trace: the boot, and below it each phase whose start and end the edge observed. Ids are derived from the
+ * boot's, so that a boot reported twice is the same trace with the same spans. Outcomes and causes are our own words;
+ * it contains no text of a device.
  */
 export function bootTrace({ boot, startedAt, organizationId, siteId, edgeId }: EndedBoot): PlainSpan[] {
   const traceId = boot.id.replaceAll('-', '')

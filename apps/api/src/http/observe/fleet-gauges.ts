@@ -44,7 +44,7 @@ export function addFleetGauges(registry: Registry, { read, now }: FleetGaugesOpt
         const found = await figures()
         this.reset()
         if (found) for (const { labels = {}, value } of values(found)) this.set(labels, value)
-        // A gauge without labels is 0 after a reset, which nobody has said.
+        // A gauge without labels would be 0 after a reset, which nobody reported.
         else if (labelNames.length === 0) this.set(Number.NaN)
       },
     })

@@ -4,13 +4,13 @@ import { checkReadiness, type ReadinessCheck } from '../../platform/check-readin
 
 interface HealthOptions {
   checks: ReadinessCheck[]
-  /** How long requests are still taken after the shutdown began, so that balancers see the 503 first. */
+  /** How long requests are still accepted after the shutdown began, so that balancers see the 503 first. */
   drain: () => Promise<void>
 }
 
 /**
- * `/healthz`: the process answers, whatever else is away: a supervisor restarts on its silence. `/readyz`: requests are
- * worth sending here: a balancer goes elsewhere on its 503, which names what is not ready.
+ * `/healthz`: the process answers, whatever else is unavailable: a supervisor restarts on its silence. `/readyz`: the
+ * process can serve requests: a balancer uses another one on its 503, which names what is not ready.
  */
 export async function healthRoutes(app: FastifyInstance, { checks, drain }: HealthOptions) {
   let isStopping = false

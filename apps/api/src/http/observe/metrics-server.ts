@@ -11,7 +11,7 @@ interface MetricsAddress {
   host: string
   /** 0: any that is free. */
   port: number
-  /** What a scraper has to show as `Authorization: Bearer`; empty: nothing. */
+  /** The token that a scraper must send as `Authorization: Bearer`; empty: none. */
   token: string
 }
 
@@ -20,7 +20,7 @@ export interface MetricsServer {
   close(): Promise<void>
 }
 
-/** `/metrics` on an address of its own, so that no proxy in front of the API ever shows it. */
+/** Serves `/metrics` on a separate address, so that no proxy in front of the API ever shows it. */
 export async function startMetricsServer(
   registry: Registry,
   { host, port, token }: MetricsAddress,

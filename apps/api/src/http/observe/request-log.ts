@@ -7,15 +7,15 @@ import { type EndedSpan, type OpenSpan, type Tracer, within } from '../../rules/
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Known once somebody asked; null where nobody did, or nobody is signed in. */
+    /** Known once it was requested; null if it was not, or nobody is signed in. */
     caller: Caller | null
-    /** Its span; null where nobody collects traces. */
+    /** Its span; null if no traces are collected. */
     span: OpenSpan | null
   }
 }
 
 const callerLeft = 499
-/** What supervisors and balancers ask every few seconds. */
+/** The paths that supervisors and balancers request every few seconds. */
 const probes = new Set(['/healthz', '/readyz'])
 
 export function makeRequestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
@@ -24,13 +24,13 @@ export function makeRequestId({ headers }: Pick<IncomingMessage, 'headers'>): st
 
 interface RequestListeners {
   onAnswered: (answered: AnsweredRequest) => void
-  /** Nobody collects traces where it is left out. */
+  /** Without it no traces are collected. */
   tracer: Tracer | undefined
 }
 
 /**
- * One line in the log for each request; its id on every answer. Neither query, nor cookies, nor any other header is
- * written.
+ * Writes one line to the log for each request; its id is in every answer. Query, cookies and other headers are not
+ * logged.
  */
 export function logRequests(app: FastifyInstance, { onAnswered, tracer }: RequestListeners): void {
   app.decorateRequest('caller', null)
@@ -52,7 +52,7 @@ export function logRequests(app: FastifyInstance, { onAnswered, tracer }: Reques
     })
     within(request.span ?? undefined, done)
   })
-  // Who has read a body comes from the connection.
+  // After a body was read, the asynchronous context is the connection's.
   app.addHook('preValidation', (request, _reply, done) => within(request.span ?? undefined, done))
 }
 
@@ -81,7 +81,7 @@ function answeredRequest(request: FastifyRequest, reply: FastifyReply, durationM
   }
 }
 
-/** Who made a request, as logs and traces know them: by id, never by name or e-mail address. */
+/** The caller in logs and traces: by id, never by name or e-mail address. */
 interface Caller {
   kind: 'person' | 'api_key' | 'edge'
   id: string | null

@@ -1,9 +1,9 @@
 const operations = new Set(['select', 'insert', 'update', 'delete', 'with', 'begin', 'commit', 'rollback'])
-/** What it is about first: Prisma's quoted names with their schema, and our own without. */
+/** The table of the statement: Prisma's quoted names with their schema, and our own without. */
 const tableOf = /\b(?:from|into|update)\s+(?:only\s+)?(?:"?\w+"?\.)?"?([a-z_]\w*)"?/i
 
 /**
- * What a statement does, and to which table first: names of this build, never a value. Statements that are none of
+ * Names a statement by its kind and first table: names of this build, never a value. Statements that are none of
  * Prisma's kinds are `other`.
  */
 export function statementName(text: string): { operation: string; table: string | null } {

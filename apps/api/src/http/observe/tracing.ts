@@ -9,22 +9,22 @@ import type { EndedSpan, OpenSpan, Tracer } from '../../rules/tracer.ts'
 import { bootTrace, type PlainSpan } from './boot-trace.ts'
 import { statementName } from './statement-name.ts'
 
-/** Spans beyond are dropped: a collector that is away costs no memory and holds up nobody. */
+/** Spans beyond this are dropped: an unavailable collector costs no memory and delays nothing. */
 const queueMax = 2_048
 const exportLimitMs = 5_000
-/** Of one request or job; of those beyond, only their number is told. */
+/** Per request or job; of further ones only the number is reported. */
 const queriesMax = 500
 const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL }
 
 export interface TracingSettings {
-  /** Of the collector; `/v1/traces` follows. */
+  /** URL of the collector; `/v1/traces` follows. */
   endpoint: string
   serviceName: string
   version: string
 }
 
 export interface Tracing extends Telemetry, Tracer {
-  /** Called in the asynchronous context of who asked for it; nothing is said of what belongs to no span. */
+  /** Called in the asynchronous context of the requester; queries outside of any span are not reported. */
   queryEnded(ended: EndedQuery): void
   /** Sends what waits. */
   flush(): Promise<void>
@@ -73,7 +73,7 @@ export function startTracing({ endpoint, serviceName, version }: TracingSettings
   }
 }
 
-/** What began in this process: all its spans have one clock, which nobody sets meanwhile. */
+/** Spans that started in this process: they have one clock, which nobody sets meanwhile. */
 class Begun {
   readonly #unixUs = Date.now() * 1000
   readonly #monotonicMs = performance.now()

@@ -16,7 +16,7 @@ interface AuditExportOptions {
   findActor: (request: FastifyRequest) => Promise<Actor | null>
 }
 
-/** Read at once, each in a transaction of its own: an export never holds more than this in memory. */
+/** Read in pages, each in a separate transaction: an export never holds more than this in memory. */
 const entriesPerRead = 500
 const exportQuery = auditFilter.extend({ format: z.enum(['csv', 'jsonl']).default('csv') })
 type ExportQuery = z.output<typeof exportQuery>

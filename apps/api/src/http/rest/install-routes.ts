@@ -6,15 +6,15 @@ import { type EdgeArchitecture, type EdgeReleases, edgeArchitectures } from '../
 import { installScript } from '../../installation/install-script.ts'
 import { problemError, sendProblem } from './problem.ts'
 
-/** Anybody may ask, and a program is 12 MB: this many at once, the next one is told to come again. */
+/** Anybody may ask, and a program has 12 MB: this many at once; the next one is asked to retry. */
 const downloadsMax = 32
 const retryAfterSeconds = 5
 
 const parameters = z.object({ arch: z.enum(edgeArchitectures) })
 
 /**
- * /install, for site servers: a script, the programs, and what proves them. Nothing here is secret and nobody signs in;
- * the join token is what gives a right.
+ * /install, for servers of sites: a script, the programs, and their signatures. Nothing here is secret and nobody signs
+ * in; the join token grants the right.
  */
 export async function installRoutes(app: FastifyInstance, { releases }: { releases: EdgeReleases }) {
   app.setErrorHandler(problem)
@@ -69,7 +69,7 @@ function plain(reply: FastifyReply): FastifyReply {
 
 /** The script prints `detail`. */
 function problem(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  // A range that lies outside; there is no code for what only downloads have.
+  // A range outside of the file; only downloads have it, so there is no code.
   if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 416) return reply.code(416).send()
   if (problemError(thrown).code === 'unavailable') reply.header('retry-after', retryAfterSeconds)
   return sendProblem(thrown, request, reply)

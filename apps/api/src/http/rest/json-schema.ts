@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The part of JSON Schema 2020-12, which OpenAPI 3.1 speaks, that this folder looks into. */
+/** The part of JSON Schema 2020-12, the dialect of OpenAPI 3.1, that this folder reads. */
 export interface JsonSchema {
   type?: string
   properties?: Record<string, JsonSchema>

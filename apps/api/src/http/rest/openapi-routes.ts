@@ -4,7 +4,7 @@ import { type JsonSchema, withoutNull } from './json-schema.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { type Operation, readOperations } from './operations.ts'
 
-/** What the API can do, for programs and for people; it says nothing of anybody's data and is for everybody. */
+/** Describes the API for programs and for people; it contains nobody's data and is public. */
 export async function openApiRoutes(app: FastifyInstance) {
   const documents = [
     { url: '/openapi.json', type: 'application/json', text: JSON.stringify(openApiDocument()) },
@@ -22,7 +22,7 @@ export async function openApiRoutes(app: FastifyInstance) {
     )
 }
 
-/** Of pages made here: nothing runs, and the style is a file of this server. */
+/** For pages made here: no script runs, and the style is a file of this server. */
 const docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 /** Every operation on one page, without a script: what a browser's own search finds. */
@@ -38,7 +38,7 @@ function docsPage(operations: Operation[]): string {
   )
 }
 
-/** Where `type` of a problem leads. */
+/** The target of `type` in a problem. */
 function problemsPage(): string {
   const rows = Object.entries(errorTable).map(
     ([code, { status, title }]) =>

@@ -83,7 +83,7 @@ function operationOf(id: string, rest: RestOperation, { type, meta, inputs, outp
   }
 }
 
-/** What is left of the input when the path has taken its fields; a misspelt field is refused, not passed over. */
+/** The rest of the input after the path has taken its fields; a misspelt field is refused, not ignored. */
 function bodyOf(input: JsonSchema, properties: Record<string, JsonSchema>, required: string[]): JsonSchema {
   const { properties: _fields, required: _required, ...rest } = input
   return {

@@ -7,19 +7,19 @@ import { ZodError } from 'zod'
 import { AppError, type AppErrorCode, errorTable, type FieldProblem } from '../../errors/app-error.ts'
 import { toAppError } from '../../errors/to-app-error.ts'
 
-/** Where people read about a code. */
+/** The page about a code. */
 function problemType(code: AppErrorCode): string {
   return `/api/docs/problems#${code}`
 }
 
-/** RFC 9457. `code` is stable, the texts are for people and are not. */
+/** RFC 9457. `code` is stable; the texts are for people and may change. */
 interface Problem {
   type: string
   title: string
   status: number
   code: AppErrorCode
   detail: string
-  /** What is wrong with which field; only where fields are. */
+  /** Problems by field; only if there are any. */
   errors?: FieldProblem[]
   requestId: string
   [extra: string]: unknown
@@ -68,7 +68,7 @@ function problemOf(error: AppError, requestId: string): Problem {
   }
 }
 
-/** Whatever was thrown on the way of a request, as a row of the table. */
+/** Returns any error of a request as a row of the table. */
 export function problemError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   if (thrown instanceof TRPCError) {

@@ -9,12 +9,12 @@ import { type Operation, readOperations } from './operations.ts'
 import { sendProblem } from './problem.ts'
 
 const bodySizeMax = 1024 * 1024
-/** What clients send by mistake; every other path takes none of them either. */
+/** Methods that clients send by mistake; every other path refuses them, too. */
 const allMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
 
 interface RestRoutesOptions {
   createContext: (request: FastifyRequest) => TrpcContext
-  /** Of this API: answers that are kept for a repetition are sealed with it. */
+  /** The secret of this API: answers kept for a repetition are sealed with it. */
   secret: string
 }
 
@@ -41,7 +41,7 @@ export async function restRoutes(app: FastifyInstance, options: RestRoutesOption
 
 const notFound = new AppError('not_found', { public: 'This address does not exist. See /api/docs.' })
 
-/** An empty body is none, whatever its type says; JSON is the only type there is. */
+/** An empty body is none, whatever its type; JSON is the only accepted type. */
 function takeJson(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
@@ -61,7 +61,7 @@ function refuseOtherMethods(app: FastifyInstance, url: string, operations: Opera
   app.route({
     method: allMethods.filter((method) => !taken.has(method)),
     url,
-    // Whatever body it has: it is the method that is wrong.
+    // Whatever its body: the method is wrong.
     onRequest: async (_request, reply) => {
       reply.header('allow', allow)
       throw new AppError('method_not_allowed', { public: `This path supports ${allow}.` })
@@ -82,7 +82,7 @@ async function answer(
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
   const context = createContext(request)
-  // Before the input is looked at: who is nobody learns nothing of what an operation takes.
+  // Before the input is read: an anonymous caller learns nothing about an operation's input.
   if (!(await context.findActor())) throw new AppError('unauthenticated')
   const input = inputOf(operation, {
     params: request.params as Record<string, string>,

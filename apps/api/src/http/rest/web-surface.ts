@@ -5,7 +5,7 @@ import { AppError } from '../../errors/app-error.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of the API key that calls; null for people. */
+    /** The limit of the calling API key; null for people. */
     rateLimit: RateLimit | null
   }
 }
@@ -15,19 +15,19 @@ const edgePrefix = '/edge/'
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 const yearSeconds = 31_536_000
 
-/** What holds for every answer, and for every change but those of edges, whichever route it is of. */
+/** Applies to every answer, and to every change except those of edges, on any route. */
 export function protectWebSurface(app: FastifyInstance, webUrl: string): void {
   const origin = new URL(webUrl).origin
   app.decorateRequest('rateLimit', null)
   app.addHook('onRequest', async (request) => {
-    // By the route that was found, never by the address: `/%61pi/` leads to the same one.
+    // By the matched route, never by the address: `/%61pi/` leads to the same one.
     const { url: route = '' } = request.routeOptions
     if (safeMethods.has(request.method) || route.startsWith(edgePrefix)) return
     refuseForeignOrigin(request, origin)
     refuseForms(request)
   })
   app.addHook('onSend', async (request, reply) => {
-    // Answers are read by scripts, never shown: nothing in them may run, be framed, or be taken for another type.
+    // Scripts read answers, nobody displays them: nothing in them may run, be framed, or be sniffed as another type.
     reply.header('x-content-type-options', 'nosniff')
     reply.header('referrer-policy', 'no-referrer')
     reply.header('cross-origin-resource-policy', 'same-origin')
@@ -64,7 +64,7 @@ function refuseForeignOrigin(request: FastifyRequest, own: string): void {
     })
 }
 
-/** Only a script can send JSON, and a script of another site has to ask first: forms end here. */
+/** Only a script can send JSON, and a script of another site needs a preflight: forms end here. */
 function refuseForms({ headers }: FastifyRequest): void {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   if (!hasBody) return
@@ -72,7 +72,7 @@ function refuseForms({ headers }: FastifyRequest): void {
   if (type.trim().toLowerCase() !== 'application/json') throw new AppError('unsupported_media_type')
 }
 
-/** As draft-ietf-httpapi-ratelimit-headers-07 has them. */
+/** As specified by draft-ietf-httpapi-ratelimit-headers-07. */
 function setRateLimit(
   { perMinute, remaining, resetsInSeconds, isExceeded }: RateLimit,
   set: (name: string, value: string) => void,

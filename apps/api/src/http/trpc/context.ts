@@ -13,17 +13,17 @@ import type { Tracer } from '../../rules/tracer.ts'
 import type { TargetPolicy } from '../../webhook/target-guard.ts'
 import type { GivenCode } from '../auth/verify-code.ts'
 
-/** What each request brings to its procedures. */
+/** The context that each request gives to its procedures. */
 export interface TrpcContext extends PlatformContext {
   notifications: Notifications
   checks: Checks
-  /** Where devices' serial consoles are kept; null where nobody does. */
+  /** The directory of devices' serial consoles; null if none are kept. */
   consolesDirectory: string | null
   bootRetention: BootRetention
   sendMail: SendMail
-  /** Where people open the dashboard; links in mails begin with it. */
+  /** The URL at which people open the dashboard; links in mails start with it. */
   webUrl: string
-  /** Of the OpenID Connect provider; null where none is set. */
+  /** Name of the OpenID Connect provider; null if none is set. */
   oidcName: string | null
   tenancy: TenancySettings
   /** Of the caller, for the audit log. */
@@ -32,17 +32,17 @@ export interface TrpcContext extends PlatformContext {
   /** Programs for site servers. */
   releases: EdgeReleases
   /**
-   * Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls.
+   * Reads the session cookie; null if nobody is signed in. One look-up per request, however many procedures it calls.
    */
   findActor(): Promise<Actor | null>
-  /** Of a request that is to be done at most once; null for others. */
+  /** The key of a request that must be executed at most once; null for others. */
   idempotency: SealingKey | null
-  /** As `findActor`, for what is asked outside of any organization. */
+  /** Like `findActor`, for requests outside of any organization. */
   findPerson(): Promise<Person | null>
   /** Of an account's authenticator. */
   verifyCode(given: GivenCode): Promise<boolean>
   webhookTargets: TargetPolicy
   telemetry: Telemetry
-  /** Nobody collects traces where it is left out. */
+  /** Without it no traces are collected. */
   tracer: Tracer | undefined
 }

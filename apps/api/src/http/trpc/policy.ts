@@ -10,7 +10,7 @@ import type { NoRestOperation, RestOperation } from './rest-operation.ts'
 /** Policy as data: who may call a procedure. There is none without one. */
 export type ProcedurePolicy = MemberPolicy | OutsidePolicy
 
-/** For what happens outside of any organization, or before there is one. */
+/** For requests outside of any organization, or before there is one. */
 export interface OutsidePolicy {
   /**
    * `anyone`: a link's token says enough. `person`: who is signed in, for himself. `platform`: who runs the
@@ -21,15 +21,16 @@ export interface OutsidePolicy {
   rest: NoRestOperation
 }
 
-/** What a member, or an API key, must be allowed, and where. */
+/** The permission that a member, or an API key, needs, and the place. */
 export interface MemberPolicy {
   permission: Permission
   /**
    * `organization`: the permission must hold in the whole organization. `visible`: anywhere; the service shows and
-   * takes only what lies within (access/visible.ts). Else the input's ids that say where: it must hold at each of them.
+   * accepts only what is visible (access/visible.ts). Otherwise the input's ids that name places: it must hold at each
+   * of them.
    */
   place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
-  /** Only for a person who has signed in, or given the password again, minutes ago. */
+  /** Only for a person who signed in, or entered the password again, within the last minutes. */
   confirmed?: true
   /** What it is below /api/v1: docs/reference/api.md. */
   rest?: RestOperation | NoRestOperation
@@ -74,7 +75,7 @@ function idsOf(name: string, value: unknown): string[] {
   })
 }
 
-/** What the audit log keeps of a change whose service says nothing of its own: what was asked for. */
+/** The audit entry of a change whose service records none itself: its input. */
 export function changeAsAsked(places: AskedPlaces, input: unknown): Change {
   const first = typeof places === 'string' ? undefined : places[0]
   const fields = typeof input === 'object' && input !== null ? (input as Fields) : { input }

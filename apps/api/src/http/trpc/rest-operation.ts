@@ -2,16 +2,16 @@
 export interface RestOperation {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /**
-   * Below /api/v1. Names in braces are the input's fields; what is left of it is the query of GET and DELETE, else the
-   * body.
+   * Path below /api/v1. Names in braces are the input's fields; the rest of the input is the query of GET and DELETE,
+   * otherwise the body.
    */
   path: string
   /** One line, without a full stop. */
   summary: string
   description?: string
   /**
-   * What it creates is there afterwards: answers 201 with this Location, whose names are the output's fields; null
-   * where nobody can read it.
+   * For an operation that creates an object: answers 201 with this Location, whose names are the output's fields; null
+   * if nobody can read the object.
    */
   creates?: string | null
   /** Answers 204: the output says nothing that the status does not. */

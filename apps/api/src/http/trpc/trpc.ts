@@ -40,7 +40,7 @@ const t = initTRPC
           httpStatus: shape.data.httpStatus,
           path: shape.data.path,
           appCode: code,
-          // Of a stale change: what the object has now.
+          // For a stale change: the object's current revision.
           ...(revision === undefined ? {} : { revision }),
         },
       }
@@ -112,7 +112,7 @@ export const procedure = signedInProcedure.use(async ({ ctx, next, path, type, g
     const result = await next({ ctx: { ...context, afterCommit, platform: { db: ctx.db, clock } } })
     if (!result.ok) throw result.error
     if (once) await finishOnce(context, once, result.data)
-    // No change goes unrecorded: what a service does not say of its own is kept as it was asked for.
+    // No change goes unrecorded: if a service records none itself, its input is recorded.
     if (type === 'mutation' && request.recordedCount === 0)
       await recordChange(context, changeAsAsked(places, await getRawInput()))
     return result
@@ -132,7 +132,7 @@ export class AnsweredBefore extends Error {
 }
 
 /**
- * For what must not hold the transaction, such as a mail: done once the change is kept, in the order it was asked for.
+ * For work that must not hold the transaction, such as a mail: executed after the commit, in the order of the calls.
  */
 function workAfterCommit() {
   const works: (() => Promise<unknown>)[] = []
@@ -154,13 +154,13 @@ export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => 
   return next()
 })
 
-/** For whom a link's token speaks: no organization is known, and no transaction open. */
+/** For the holder of a link's token: no organization is known, and no transaction is open. */
 export const openProcedure = anyProcedure.use(({ ctx, meta, next, path }) => {
   requireWho(meta, 'anyone')
   return next({ ctx: { request: requestOf(ctx, path) } })
 })
 
-/** For a person, in whatever organization or in none. */
+/** For a person, in any organization or in none. */
 export const personProcedure = anyProcedure.use(async ({ ctx, meta, next, path }) => {
   requireWho(meta, 'person')
   const person = await ctx.findPerson()
@@ -168,7 +168,7 @@ export const personProcedure = anyProcedure.use(async ({ ctx, meta, next, path }
   return next({ ctx: { person, request: requestOf(ctx, path) } })
 })
 
-/** For who runs the installation. What they get is of no tenant's content. */
+/** For operators of the installation. They get no tenant's content. */
 export const platformProcedure = anyProcedure.use(async ({ ctx, meta, next, path }) => {
   requireWho(meta, 'platform')
   const person = await ctx.findPerson()
@@ -191,7 +191,7 @@ function isCallersFault(error: TRPCError): boolean {
   return error.code !== 'INTERNAL_SERVER_ERROR' && !(error.cause instanceof AppError)
 }
 
-/** What a caller has done wrong is no failure of ours. */
+/** A caller's mistake is no failure of ours. */
 function isOurFault(outcome: string): boolean {
   return outcome in errorTable && errorTable[outcome as keyof typeof errorTable].status >= 500
 }
@@ -219,7 +219,7 @@ function zodMessage(error: ZodError): string {
 const depthMax = 32
 
 /**
- * PostgreSQL keeps no zero byte and no half of a surrogate pair, in no column and in no JSON: whatever has one is
+ * PostgreSQL stores no zero byte and no half of a surrogate pair, in no column and in no JSON: input with one is
  * refused before it reaches a service. Throws `invalid`.
  */
 function requireWholeTexts(input: unknown): void {

@@ -10,7 +10,7 @@ themselves are untrusted. What went wrong is \`application/problem+json\`; its \
 
 Live updates are server-sent events and no operation of this document; a webhook says more with less.`
 
-/** Of the operations, not of the release: grows when one changes in a way that clients notice. */
+/** Version of the operations, not of the release: grows when one changes in a way that clients notice. */
 const apiVersion = '1.0.0'
 
 type Json = Record<string, unknown>
@@ -154,7 +154,7 @@ function capitalised(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1)
 }
 
-/** What any operation may answer. */
+/** Answers that every operation may give. */
 const anyOperation: AppErrorCode[] = [
   'invalid',
   'unauthenticated',
