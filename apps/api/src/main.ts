@@ -141,7 +141,7 @@ async function offerSetup(context: PlatformContext, webUrl: string): Promise<voi
     )
 }
 
-/** What traces need is not even loaded where nobody collects them. */
+/** The modules for traces are not even loaded if no traces are collected. */
 async function openTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: serviceName }: Environment) {
   if (!endpoint) return null
   const { startTracing } = await import('./http/observe/tracing.ts')

@@ -65,7 +65,7 @@ export function afterAuth({ context, rules }: EventOptions) {
     const failed = isAPIError(returned) && returned.statusCode >= 400
     if (ctx.path === '/sign-in/email') {
       if (failed) recordFailure(context, ctx)
-      // With a second factor it is not over yet.
+      // With a second factor it is not complete yet.
       else if (newSession && !newSession.user.twoFactorEnabled)
         await recordSignIn(context, ctx, { userId: newSession.user.id, by: 'password' })
       return
@@ -85,7 +85,7 @@ export function afterAuth({ context, rules }: EventOptions) {
   })
 }
 
-/** What completes a sign-in. */
+/** The events that complete a sign-in. */
 const secondFactors: Record<string, string> = {
   '/two-factor/verify-totp': 'password and code',
   '/two-factor/verify-backup-code': 'password and backup code',
@@ -110,7 +110,7 @@ function eventOf(path: string, isSignedIn: boolean): Pick<AccountEvent, 'action'
   }
 }
 
-/** Not waited for: a known address must not take longer to refuse than an unknown one. */
+/** Not awaited: a known address must not take longer to refuse than an unknown one. */
 function recordFailure(context: PlatformContext, ctx: Middleware): void {
   const email = String(ctx.body?.email ?? '').toLowerCase()
   void context.db.user

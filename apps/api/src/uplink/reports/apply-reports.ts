@@ -119,8 +119,8 @@ async function lockCursor(
 }
 
 /**
- * Marks the orders that boots say their devices have taken. Each once, only for the device that it was given to, and
- * also after it has expired: the report may come late.
+ * Marks the orders that devices have taken, according to their boots. Each is marked once, only for the device that it
+ * was given to, and even after it has expired: the report may be late.
  */
 async function takePowerOrders(
   transaction: DbTransaction,
@@ -141,7 +141,7 @@ async function takePowerOrders(
       and power_order.device_id = boot.device_id and power_order.taken_at is null`
 }
 
-/** Of each edge; older ones are still in the count of what was lost. */
+/** Per edge; older gaps remain in the count of lost reports. */
 const gapsKeptMax = 100
 const reasonLengthMax = 64
 
@@ -154,8 +154,8 @@ interface FreshReports {
 }
 
 /**
- * Keeps what the edge says it could not report, and what could not be read, for its page.
- * @returns how many reports that were
+ * Stores, for the edge's page, the reports that the edge could not send or that could not be read.
+ * @returns their number
  */
 async function keepGaps(
   transaction: DbTransaction,
@@ -187,7 +187,7 @@ function gapOf(report: ReceivedReport, acked: number, now: Date) {
   return [{ fromSeq: Math.max(report.seq, acked + 1), untilSeq: lastSeqOf(report), reason, fromAt, untilAt }]
 }
 
-/** A `gap` stands for all the records up to `untilSeq`. */
+/** A `gap` stands for all records up to `untilSeq`. */
 function lastSeqOf(report: ReceivedReport): number {
   return report.type === 'gap' ? Math.max(report.seq, report.untilSeq) : report.seq
 }

@@ -1,7 +1,7 @@
 import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
 
-/** What lists filter, sort and show of a boot, computed once when its report is applied. */
+/** The fields of a boot that lists filter, sort and show, computed once when its report is applied. */
 interface BootColumns {
   startedAt: Date
   outcome: BootOutcome | null

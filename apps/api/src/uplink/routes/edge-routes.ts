@@ -162,17 +162,17 @@ function closedSignal(reply: FastifyReply): AbortSignal {
 const unzip = promisify(gunzip)
 
 /**
- * Says on every answer, refusals too, in which form a batch may come (RFC 7694): edges compress from then on. A hook
- * for `onRequest`.
+ * Announces with every answer, refusals included, in which form a batch may be sent (RFC 7694): edges compress from
+ * then on. A hook for `onRequest`.
  */
 async function offerGzip(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header('accept-encoding', 'gzip')
 }
 
 /**
- * The batch as JSON bytes, however it was sent. To be called when the signature, which is over what was sent, was found
- * right. Unzipping ends at the limit: a bomb costs no more than a batch. Throws `unsupported_media_type`, `too_large`,
- * `invalid_body`.
+ * Returns the batch as JSON bytes, however it was sent. Call it after the signature over the bytes as sent was
+ * verified. Decompression ends at the limit: a bomb costs no more than a batch. Throws `unsupported_media_type`,
+ * `too_large`, `invalid_body`.
  */
 async function batchBytes(request: FastifyRequest): Promise<Uint8Array> {
   const bytes = bytesOf(request)
@@ -194,7 +194,10 @@ async function batchBytes(request: FastifyRequest): Promise<Uint8Array> {
   }
 }
 
-/** RFC 9457 problem document with the uplink's `code`; of an unforeseen error nothing but that it happened. */
+/**
+ * Returns an RFC 9457 problem document with the uplink's `code`; an unexpected error reveals nothing but that it
+ * happened.
+ */
 export function problemHandler(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = fromFastify(thrown) ?? toAppError(thrown)
   const { status, title, log } = errorTable[error.code]
@@ -205,7 +208,7 @@ export function problemHandler(thrown: unknown, request: FastifyRequest, reply: 
     .send({ type: 'about:blank', title, status, code: error.code, detail: error.publicText, ...error.extra })
 }
 
-/** Refusals that Fastify itself makes before a route runs. */
+/** Refusals by Fastify itself, before a route runs. */
 function fromFastify(thrown: unknown): AppError | null {
   if (!(thrown instanceof Error) || !('statusCode' in thrown)) return null
   if (thrown.statusCode === 413) return new AppError('too_large')

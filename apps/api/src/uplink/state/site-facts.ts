@@ -61,7 +61,7 @@ export async function readSiteFacts(
   return facts
 }
 
-/** Orders desired states: first the control plane's incarnation, then the edge's counter. */
+/** Orders desired states: first by the control plane's incarnation, then by the edge's counter. */
 export interface StatePair {
   incarnation: number
   counter: number

@@ -18,8 +18,8 @@ type Job = JobRow & {
 }
 
 /**
- * How far an edge's jobs are. One that is over here already stays as it is, but for a seal that was done before it was
- * cancelled.
+ * Applies the progress of an edge's jobs. A job that is already over here stays unchanged, except a seal that was done
+ * before it was cancelled.
  */
 export async function applyStoreJobs(
   context: SystemContext,
@@ -61,7 +61,7 @@ function isOpen(job: Job, report: StoreJobReport): boolean {
   return job.state === 'cancelled' && job.kind === 'seal' && report.state === 'done'
 }
 
-/** Of the jobs that an edge speaks of, those that are over here, or that nobody knows. */
+/** Returns those of an edge's reported jobs that are over here, or unknown. */
 export async function settledJobs(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
@@ -127,7 +127,7 @@ async function endJob(
     await db.edgeVersion.deleteMany({ where: { organizationId, edgeId, versionId: job.versionId } })
 }
 
-/** The edge keeps nothing of the device and begins nothing: another one may from now on. */
+/** The edge keeps nothing of the device and starts nothing: from now on another one may. */
 async function moveHome(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
@@ -139,7 +139,7 @@ async function moveHome(
       and next_home_edge_id is not null`
 }
 
-/** What is adopted is what somebody has seen and asked for. */
+/** Returns whether the adopted bytes are those that were shown when the adoption was requested. */
 async function isAsShown(
   db: DbOrTransaction,
   { organizationId, job, root }: { organizationId: string; job: Job; root: Buffer },
@@ -152,7 +152,7 @@ async function isAsShown(
   return shown?.root != null && root.equals(shown.root)
 }
 
-/** @returns why what was made is not taken; null where it is, or where nothing was to be made */
+/** @returns why the created version is refused; null if it is accepted, or if nothing was to be created */
 async function finish(
   db: DbOrTransaction,
   { organizationId }: AuthenticatedEdge,
@@ -167,7 +167,7 @@ async function finish(
   })
   if (!version) return 'the version was deleted'
   const root = Buffer.from(made.root, 'base64')
-  // Another edge was first: the same version is the same bytes.
+  // Another edge was first: the same version must have the same bytes.
   if (version.sealedAt !== null)
     return version.manifestRoot && root.equals(version.manifestRoot)
       ? null
@@ -187,7 +187,7 @@ async function finish(
     },
     select: { id: true },
   })
-  // Last: what is sealed does not change any more.
+  // Last, because a sealed version no longer changes.
   const key = { organizationId, vdiskId: version.vdiskId }
   const before = await readVersions(db, key)
   if (!before) return 'the vDisk was deleted'
