@@ -55,15 +55,15 @@ export interface ServerOptions {
   notifications: Notifications
   clock: Clock
   webUrl: string
-  /** The proxies whose `x-forwarded-for` is trusted, beside this machine's own. */
+  /** Whose `x-forwarded-for` is believed, beside this machine's own. */
   trustedProxies?: string[]
   secret: string
-  /** The directory of devices' serial consoles; null if none are kept. */
+  /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
   bootRetention: BootRetention
-  /** Accepted versions of the uplink; those of UPLINK.md unless a test sets others. */
+  /** Versions of the uplink that are taken; those of UPLINK.md unless a test says otherwise. */
   acceptedVersions?: AcceptedVersions
-  /** The releases that "Add edge" offers. */
+  /** What "Add edge" hands out. */
   installation: InstallationSettings
   /** Public addresses alone without it. */
   webhookTargets?: TargetPolicy
@@ -80,11 +80,11 @@ export interface ServerOptions {
   oidc?: OidcSettings | null
   /** Throws while jobs cannot run in this process; they run elsewhere where it is left out. */
   checkJobs?: () => Promise<void>
-  /** Without it nothing is counted. */
+  /** Nobody counts where it is left out. */
   telemetry?: Telemetry
-  /** Without it no traces are collected. */
+  /** Nobody collects traces where it is left out. */
   tracer?: Tracer | undefined
-  /** Time between the start of a shutdown, when `/readyz` reports it, and its execution; none if it is left out. */
+  /** Between the begin of a shutdown, when `/readyz` says so, and its doing; nothing where it is left out. */
   drain?: () => Promise<void>
 }
 
@@ -112,7 +112,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     genReqId: makeRequestId,
     forceCloseConnections: true,
     trustProxy: ['loopback', ...(options.trustedProxies ?? [])],
-    // Requests that arrive while it drains are served.
+    // Who still comes while it drains is served.
     return503OnClosing: false,
     keepAliveTimeout: keepAliveTimeoutMs,
     bodyLimit: bodySizeMax,
@@ -260,7 +260,7 @@ async function findKey(
 
 const signInRoute = '/api/auth/*'
 
-/** A refused sign-in is known by its status only: better-auth answers itself. */
+/** What sign-in refuses is known by its status alone: better-auth answers by itself. */
 function countRequest(telemetry: Telemetry, answered: AnsweredRequest): void {
   telemetry.requestAnswered(answered)
   if (answered.route === signInRoute && answered.status === errorTable.rate_limited.status)
@@ -278,7 +278,7 @@ function readinessChecks({ db, notifications, checkJobs }: ServerOptions): Readi
   ]
 }
 
-/** Requests that no route answers, and Fastify's own refusals: never more than the table's sentence. */
+/** What no route answers, and what Fastify itself refuses: never more than the table's sentence. */
 function setFallbacks(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => sendProblem(new AppError('not_found'), request, reply))
   app.setErrorHandler(sendProblem)

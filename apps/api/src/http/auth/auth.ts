@@ -24,7 +24,7 @@ const linkValidSeconds = 3600
 
 export const oidcProviderId = 'oidc'
 
-/** Routes that the dashboard does not use. */
+/** What the dashboard has no use for. */
 const disabledPaths = [
   // Their answers hold sessions' tokens: the account's own procedures list and end sessions.
   '/list-sessions',
@@ -32,7 +32,7 @@ const disabledPaths = [
   '/revoke-sessions',
   '/revoke-other-sessions',
   '/update-session',
-  // They contain the provider's data for this server only.
+  // Theirs hold what the provider gave to this server, and to nobody else.
   '/get-access-token',
   '/refresh-token',
   '/account-info',
@@ -43,7 +43,7 @@ const disabledPaths = [
   '/delete-user/callback',
   '/two-factor/send-otp',
   '/two-factor/verify-otp',
-  // The secret is shown once, when it is created.
+  // The secret is shown once, when it is made.
   '/two-factor/get-totp-uri',
 ]
 
@@ -52,12 +52,12 @@ export interface AuthOptions {
   webUrl: string
   secret: string
   clock?: Clock
-  /** Without it no mail is sent. */
+  /** Nobody gets mail where it is left out. */
   sendMail?: SendMail
   /** Whether people may come from the provider without an invitation. */
   isSelfService?: boolean
   oidc?: OidcSettings | null
-  /** Without it nobody is notified. */
+  /** Nobody is told where it is left out. */
   logError?: (message: string, details: unknown[]) => void
 }
 
@@ -90,14 +90,14 @@ export function createAuth(options: AuthOptions) {
     disabledPaths,
     emailAndPassword: {
       enabled: true,
-      // Accounts are created by invitations and by mailed links, which prove the address first.
+      // Accounts are made by invitations and by mailed links, which prove the address before anything is made.
       disableSignUp: true,
       requireEmailVerification: true,
       minPasswordLength: passwordLengthMin,
       maxPasswordLength: passwordLengthMax,
       resetPasswordTokenExpiresIn: linkValidSeconds,
       revokeSessionsOnPasswordReset: true,
-      // Not awaited: an address with an account must not take longer to answer.
+      // Not waited for: an address with an account must not take longer to answer.
       async sendResetPassword({ user, token }) {
         void sendMail(resetMail({ email: user.email, url: pageUrl(webUrl, `/reset-password/${token}`) }))
       },
@@ -156,7 +156,7 @@ export function createAuth(options: AuthOptions) {
         '/send-verification-email': { window: 3600, max: mailsPerHourMax },
       },
     },
-    // Set explicitly, because the default depends on NODE_ENV.
+    // Said, not left to a default that depends on NODE_ENV.
     advanced: {
       ipAddress: { ipAddressHeaders: [addressHeader] },
       database: { generateId: 'uuid' },
@@ -173,7 +173,7 @@ export function createAuth(options: AuthOptions) {
     },
     plugins: [twoFactor({ issuer: 'Bootfarm' }), ...(oidc ? [oidcPlugin(oidc)] : [])],
     telemetry: { enabled: false },
-    // Its own logger writes to the terminal, with any content of a request.
+    // Its own goes to the terminal, with whatever a request had in it.
     logger: { level: 'error', log: (_level, message, ...details) => logError(message, details) },
   })
 }

@@ -167,7 +167,7 @@ function menuIdOf(
   return { collection: collection.bootMenuId, none: null, own: own.bootMenuId }[own.bootMenuChoice]
 }
 
-/** Returns the jobs that the edge's store has yet to start or to finish, oldest first. */
+/** Work that the edge's store has yet to do or to finish, oldest first. */
 async function readStoreJobs(
   db: DbOrTransaction,
   { organizationId, edgeId }: { organizationId: string; edgeId: string },
@@ -213,7 +213,7 @@ async function readStoreJobs(
       ...(sourcePath ? { sourcePath } : {}),
       ...(bootFiles ? { bootFiles } : {}),
       ...(made ? { number: made.number } : {}),
-      // For other kinds, the command line found in the image counts.
+      // Of any other, the one that is taken from the image counts.
       ...(made && kind === 'import' && made.commandLine !== '' ? { commandLine: made.commandLine } : {}),
       ...(deviceId ? { deviceId } : {}),
       // Only `dropWrites` sets it.
