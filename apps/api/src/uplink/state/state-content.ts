@@ -16,18 +16,18 @@ import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './sit
 import { readSiteSchedules } from './site-schedules.ts'
 import { readSiteVdisks } from './site-vdisks.ts'
 
-/** A desired state without the fields that signing adds. */
+/** A desired state without what its signing adds. */
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
 
 /**
- * Returns what the edge's site should do now: vDisks of its collections, and of its devices and their menus, with all
- * their versions; the version that production devices boot next (running devices may still use another one); its
- * devices; the jobs of the edge's store; and the power-ons and power orders that have not expired, the oldest ones if
- * there are more than an edge accepts.
+ * What the edge's site wants now: vDisks of its collections, its devices and the menus they show with all their
+ * versions, what production devices boot first (running devices may still be on another one), its devices, the work of
+ * the edge's store, and the power-ons and power orders that have not expired, the oldest of them where there are more
+ * than an edge takes.
  */
 export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedEdge, now: Date): Promise<StateContent> {
   const { organizationId, edgeId, siteId } = edge
-  // Sequential, because a transaction has one connection.
+  // One after the other: a transaction is one connection.
   const site = await readSiteFacts(db, edge, now)
   const menuRows = site.hasMenus ? await readSiteMenus(db, { organizationId, siteId }) : []
   const vdisks = await readSiteVdisks(db, { organizationId, siteId, now }, { ...site, menus: menuRows })
@@ -89,7 +89,7 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
         select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
       })
   const writing: WritingDevice[] = []
-  // A device without a version to boot does not concern the edge yet.
+  // A device without a version to boot is not the edge's business yet.
   const booting = devices.flatMap((device) => {
     const { id, name, mac, enabled, collection } = device
     const menu = menus.get(menuIdOf(device, collection) ?? '')
