@@ -9,7 +9,7 @@ import { zigJobs } from '../lib/toolchain.mjs'
 export const mutationFolder = path.join(edgeSource, '.zig-cache/mutation')
 const copy = path.join(mutationFolder, 'edge/streamer-zig')
 const list = path.join(mutationFolder, 'mutants.json')
-/** Each round leaves out what the compiler refused; a function shows one error at a time. */
+/** Each round leaves out mutants that the compiler refused; a function shows one error at a time. */
 const roundsMax = 40
 
 /**
@@ -57,7 +57,9 @@ function copySources() {
     if (!existsSync(path.join(mutationFolder, name))) symlinkSync(inRoot(name), path.join(mutationFolder, name))
 }
 
-/** Which mutants the compiler's errors are about: those at the error's place, else at one of its notes. */
+/**
+ * Returns the mutants that the compiler's errors concern: those at the error's place, otherwise at one of its notes.
+ */
 function refusedBy(output, mutants) {
   const errors = []
   for (const match of output.matchAll(/^(src\/[^\s:]+\.zig):(\d+):(\d+): (error|note): /gm)) {
@@ -88,7 +90,7 @@ function refusedBy(output, mutants) {
 
 const sizeOf = (span) => span.end - span.first
 
-/** Of spans one in another, the innermost. */
+/** Of nested spans, the innermost. */
 function smallest(mutants, span) {
   const size = Math.min(...mutants.map((mutant) => sizeOf(mutant[span])))
   return mutants.filter((mutant) => sizeOf(mutant[span]) === size)

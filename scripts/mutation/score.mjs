@@ -4,7 +4,7 @@ import { edgeSource } from '../lib/paths.mjs'
 
 const acceptedFile = path.join(edgeSource, 'src/mutation/accepted.json')
 
-/** What must not be wrong, whichever module it is in; a row of the table apart. */
+/** Code that must not be wrong, in any module; a separate row of the table. */
 const parts = {
   admission: ['agent/admission.zig', 'core/boot/policy.zig', 'core/stream/server/hello.zig', 'core/stream/ticket.zig'],
   'sealing of packets': ['core/stream/seal.zig', 'core/stream/packet_sealer.zig', 'core/stream/secrets.zig'],
@@ -70,7 +70,7 @@ function moduleOf(file) {
   return inner === undefined ? 'core' : `core/${folder}`
 }
 
-/** One that was not found, on a line. */
+/** Returns a mutant that was not found, as a line. */
 export function describe(mutant) {
   const { id, file, line, function: name, before, after, verdict, accepted } = mutant
   const change = after === '' ? `drop ${short(before)}` : `${short(before)} -> ${short(after)}`

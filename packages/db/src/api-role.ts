@@ -2,7 +2,7 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Db } from './client.ts'
 
-/** What the API's login role is a member of; it has the rights, made by the migration `tenancy`. */
+/** The group of the API's login role; it has the rights, created by the migration `tenancy`. */
 export const apiGroup = 'bootfarm_api'
 /** GRANT ... WITH SET FALSE. */
 const serverVersionMin = 160_000
@@ -44,8 +44,8 @@ export async function ensureApiGroup(owner: pg.Client): Promise<void> {
 }
 
 /**
- * Makes the login role that `apiUrl` names, or gives it the password that `apiUrl` has, puts it into the group, and
- * lets nobody else into the database. Throws where it is the owner, or mightier than the API's role may be.
+ * Creates the login role that `apiUrl` names, or sets the password of `apiUrl`, adds it to the group, and lets nobody
+ * else into the database. Throws if it is the owner, or has more rights than the API's role may have.
  */
 export async function ensureApiRole(owner: pg.Client, ownerUrl: string, apiUrl: string): Promise<void> {
   const role = decodeURIComponent(new URL(apiUrl).username)

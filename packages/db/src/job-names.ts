@@ -1,4 +1,4 @@
-/** What runs by itself, one API process at a time; `migrate` makes a queue for each. */
+/** Jobs that run automatically, in one API process at a time; `migrate` creates a queue for each. */
 export const jobNames = [
   'drop old captures',
   'make boot partitions',

@@ -5,7 +5,7 @@ import { apiGroup } from './api-role.ts'
 import { type JobName, jobNames } from './job-names.ts'
 
 const schema = 'pgboss'
-/** Of the pg-boss that is installed here. */
+/** The version of the installed pg-boss. */
 const schemaVersion = (createRequire(import.meta.url)('pg-boss/package.json') as { pgboss: { schema: number } }).pgboss
   .schema
 /**
@@ -20,18 +20,15 @@ const retryLimit = 3
 const retryDelaySeconds = 10
 const pollingIntervalSeconds = 2
 const connectionsMax = 2
-/**
- * A job is asked for twice in its time, and at least once a minute: the first one to ask in a slot of that time gets
- * it.
- */
+/** A job is requested twice in its time, and at least once a minute: the first request in a slot of that time wins. */
 const askIntervalMsMax = 60_000
 const stopLimitMs = 8_000
 
 const queueOf = (name: JobName) => name.replaceAll(' ', '-')
 
 /**
- * By the owner, while it migrates: pg-boss's tables in a schema of their own, and a queue for each job. The API may use
- * them and make none.
+ * Runs as the owner during migration: pg-boss's tables in a separate schema, and a queue for each job. The API may use
+ * them but create none.
  */
 export async function installJobQueues(owner: pg.Client): Promise<void> {
   const version = await installedVersion(owner)
@@ -63,13 +60,13 @@ export interface DoneJob {
   /** The same over its repetitions. */
   jobId: string
   durationMs: number
-  /** What it threw; null where it went well. */
+  /** The error; null if it succeeded. */
   error: unknown
 }
 
 export interface JobEvents {
   onDone(done: DoneJob): void
-  /** Hears of a database that is away: the queue goes on by itself when that is back. */
+  /** Called when the database is away: the queue continues by itself when the database is back. */
   onError(error: unknown): void
 }
 
@@ -91,7 +88,7 @@ export async function openJobQueue(url: string, { onDone, onError }: JobEvents):
     schema,
     max: connectionsMax,
     application_name: 'bootfarm jobs',
-    // Whatever needs the owner is done while migrating.
+    // Everything that needs the owner is done during migration.
     migrate: false,
     createSchema: false,
     reindex: false,

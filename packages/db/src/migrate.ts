@@ -31,9 +31,9 @@ const lockMissed = new Set(['55P03', '40P01'])
 const lockTimeoutMs = 500
 const politeAttempts = 4
 /**
- * Where somebody always holds one table while waiting for another, giving way would go on for ever. Beyond the
- * deadlock_timeout PostgreSQL decides: it cuts off who waited first, whose transaction is undone and whose caller asks
- * again.
+ * If somebody always holds one table while waiting for another, giving way would last for ever. Beyond the
+ * deadlock_timeout PostgreSQL decides: it cancels the one that waited first, whose transaction is rolled back and whose
+ * caller retries.
  */
 const insistingLockTimeoutMs = 3_000
 const lockRetryMs = 500
@@ -51,21 +51,21 @@ interface Migration {
 }
 
 interface MigrateOptions {
-  /** With the role and password that the API signs in with: made where it is missing. */
+  /** With the API's role and password; created if it is missing. */
   apiUrl?: string
   folder?: string
-  /** How long it tries to get the tables that others are using. */
+  /** How long it tries to get tables that others use. */
   lockLimitMs?: number
   /** Hears, once for each migration, that it has to wait, and for whom. */
   onBlocked?: (text: string) => void
 }
 
 /**
- * Brings the database up to date and makes it where it does not exist.
+ * Applies the missing migrations, and creates the database if it does not exist.
  * @param ownerUrl of the role that owns, or will own, the tables
- * @returns names of the migrations applied now. Throws when one failed earlier, was edited after it was applied, or
- *   does not get the tables that others hold: the next start goes on; and for a database of a build from before the
- *   first release that is not up to date.
+ * @returns names of the migrations applied now. Throws if one failed earlier, was edited after it was applied, or does
+ * not get tables that others hold: the next start continues; and for a database of a build from before the first
+ * release that is not up to date.
  */
 export async function migrate(ownerUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const { apiUrl, folder = migrationsFolder } = options
@@ -92,7 +92,7 @@ async function connect(url: string): Promise<pg.Client> {
   const deadline = performance.now() + connectLimitMs
   for (;;) {
     const client = new pg.Client({ connectionString: url })
-    // Whoever waits for an answer hears of a lost connection; without this Node would end the program.
+    // A caller that waits for an answer learns of a lost connection; without this Node would end the program.
     client.on('error', () => undefined)
     try {
       await client.connect()
@@ -156,7 +156,7 @@ async function carryOver(
   return new Map(applied).set(whole.name, whole.checksum)
 }
 
-/** What a database must have applied for the programs of this build. */
+/** The migrations that a database needs for the programs of this build. */
 export function migrationNames(): string[] {
   return readMigrations(migrationsFolder).map(({ name }) => name)
 }
@@ -179,7 +179,7 @@ function isPending({ name, checksum }: Migration, applied: Map<string, string>):
   return known === undefined
 }
 
-/** Tries until nobody else holds what it needs. */
+/** Retries until nobody else holds the tables that it needs. */
 async function applyWhenFree(
   client: pg.Client,
   migration: Migration,
@@ -218,9 +218,9 @@ async function longestTransaction(client: pg.Client): Promise<string> {
 }
 
 /**
- * One simple query: PostgreSQL runs the file and its row in `_prisma_migrations` as one transaction, so that whoever is
- * killed leaves nothing of it behind. Only a migration that fails is recorded on its own.
- * @returns false where others hold what it needs, and nothing was done
+ * One simple query: PostgreSQL runs the file and its row in `_prisma_migrations` as one transaction, so that a kill
+ * leaves nothing of it behind. Only a migration that fails is recorded separately.
+ * @returns false if others hold tables that it needs, and nothing was done
  */
 async function apply(client: pg.Client, { name, sql, checksum }: Migration, lockWaitMs: number): Promise<boolean> {
   const row = [randomUUID(), checksum, name].map((text) => pg.escapeLiteral(text)).join(', ')
@@ -235,7 +235,7 @@ async function apply(client: pg.Client, { name, sql, checksum }: Migration, lock
     const logs = pg.escapeLiteral(String(error))
     await client
       .query(`insert into _prisma_migrations (id, checksum, migration_name, logs) values (${row}, ${logs})`)
-      // The server is away, and so is all that was begun.
+      // The server is away, and everything that was started is lost.
       .catch(() => undefined)
     throw new Error(`Migration ${name} failed: ${String(error)}`, { cause: error })
   }

@@ -5,12 +5,12 @@ const reconnectDelayMs = 250
 export interface NotificationListener {
   /** Calls `wake` at each notification whose payload is `payload`, and after each reconnect, for some may be lost. */
   subscribe(payload: string, wake: () => void): () => void
-  /** Not while the connection is lost: subscribers hear of what they missed when it is back. */
+  /** Not while the connection is lost: subscribers learn of missed changes when it is back. */
   isListening(): boolean
   close(): Promise<void>
 }
 
-/** LISTEN on one channel over a connection of its own, for as long as the process lives. Resolves once it listens. */
+/** Listens on one channel over a separate connection, for the lifetime of the process. Resolves once it listens. */
 export async function listen(url: string, channel: string): Promise<NotificationListener> {
   const wakers = new Map<string, Set<() => void>>()
   let client: pg.Client | undefined

@@ -4,11 +4,11 @@ import { StatementNames } from './statement-names.ts'
 
 /** A statement that PostgreSQL has answered. */
 export interface EndedQuery {
-  /** With its parameters' places, never their values. */
+  /** With placeholders for its parameters, never their values. */
   text: string
   /** When the connection was free for it, in monotonic milliseconds (`performance.now`). */
   beginMs: number
-  /** From then until its answer was read: the way there and back, and PostgreSQL's work. */
+  /** From then until its answer was read: the round trip, and PostgreSQL's work. */
   durationMs: number
   /** Before that: for the answers of those sent before on the same connection. */
   waitMs: number
@@ -17,7 +17,7 @@ export interface EndedQuery {
 /** Called in the asynchronous context of who asked. */
 export type OnQuery = (ended: EndedQuery) => void
 
-/** Of the transaction that is about to begin. */
+/** The organization of the transaction that is about to start. */
 const organization = new AsyncLocalStorage<string | null>()
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
@@ -27,7 +27,7 @@ export function beginIn<T>(organizationId: string, begin: () => Promise<T>): Pro
   return organization.run(organizationId, begin)
 }
 
-/** What runs inside the transaction: one that it begins beside is nobody's. */
+/** Statements inside the transaction: one that starts beside it belongs to nobody. */
 export function outOfOrganization<T>(work: () => Promise<T>): Promise<T> {
   return organization.run(null, work)
 }
@@ -44,7 +44,7 @@ export class OrganizationClient extends pg.Client {
   /** A transaction that nothing was asked of yet. */
   #begin: object | null = null
   #isHeldBack = false
-  /** PostgreSQL answers in the order of asking: what was sent meanwhile has begun when the one before it ended. */
+  /** PostgreSQL answers in order: a statement sent meanwhile starts when the previous one ends. */
   #lastEndMs = 0
   readonly #onQuery: OnQuery | undefined
 
@@ -67,7 +67,7 @@ export class OrganizationClient extends pg.Client {
     const begin = this.#begin
     this.#begin = null
     if (begin !== null && (text === 'COMMIT' || text === 'ROLLBACK')) return Promise.resolve(nothing)
-    // Where it fails, so does what follows, which is of the same transaction.
+    // If it fails, so do the following statements of the same transaction.
     if (begin !== null) this.#ask([begin])
     return this.#ask([named(config), ...parameters.slice(1)])
   }
@@ -102,7 +102,7 @@ export class OrganizationClient extends pg.Client {
     return Reflect.apply(super.query, this, parameters)
   }
 
-  /** What is asked at once goes out in one write: each wakes up a process of the server. */
+  /** Statements that are requested at once go out in one write: each write wakes a process of the server. */
   #holdBack(): void {
     if (this.#isHeldBack) return
     this.#isHeldBack = true
@@ -115,12 +115,12 @@ export class OrganizationClient extends pg.Client {
   }
 }
 
-/** As PostgreSQL answers BEGIN, and the end of what has not begun. */
+/** As PostgreSQL answers BEGIN, and the end of a transaction that has not started. */
 const nothing = { command: '', rowCount: null, oid: 0, rows: [], fields: [] }
 
 const names = new StatementNames()
 
-/** Only what has values is a statement of its own for PostgreSQL: others may hold several. */
+/** Only a statement with values is separate for PostgreSQL: others may contain several. */
 function named<T>(config: T): T {
   if (typeof config !== 'object' || config === null) return config
   const { name, values } = config as { name?: string; values?: unknown[] }

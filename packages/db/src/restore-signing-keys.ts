@@ -19,7 +19,7 @@ export async function restoreSigningKeys(client: pg.Client, file: string): Promi
   const there = Map.groupBy(rows, (row) => row.organization_id)
   const wanted: string[] = []
   for (const [organizationId, keys] of Map.groupBy(given, ({ key }) => key.organization_id)) {
-    // One that was made after the backup is not in it.
+    // A key that was created after the backup is not in it.
     const known = new Set(there.get(organizationId)?.map((row) => row.public_key))
     const inFile = new Set(keys.map(({ key }) => key.public_key))
     if (known.size === 0 || [...inFile].every((key) => known.has(key))) continue

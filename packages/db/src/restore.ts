@@ -11,7 +11,7 @@ const rowsPerInsert = 500
 
 interface RestoreOptions {
   ownerUrl: string
-  /** With the role that the API signs in with: made where it is missing. */
+  /** With the API's role; created if it is missing. */
   apiUrl: string
   file: string
   /** A file of signing keys, or another backup, that is newer than `file`. */
@@ -37,7 +37,7 @@ export async function restore({ ownerUrl, apiUrl, file, keysFile = null }: Resto
   try {
     await requireEmpty(client)
     await client.query('begin')
-    // Tables refer to each other in circles: foreign keys are looked at when all rows are there.
+    // Tables refer to each other in cycles: foreign keys are checked when all rows are there.
     const checkLater = await deferForeignKeys(client)
     rows = await load(client, file)
     if (keysFile) await restoreSigningKeys(client, keysFile)
@@ -52,7 +52,7 @@ export async function restore({ ownerUrl, apiUrl, file, keysFile = null }: Resto
   return rows
 }
 
-/** By the migrations that the backup was made under, which this release has to have. */
+/** By the migrations of the backup, which this release must contain. */
 async function makeTables({
   ownerUrl,
   apiUrl,
@@ -114,7 +114,7 @@ async function load(client: pg.Client, file: string): Promise<number> {
   return count
 }
 
-/** Of all columns that are not computed; numbers that the database gives go on after the highest. */
+/** Of all columns that are not computed; sequences continue after the highest number. */
 async function insertInto(client: pg.Client, table: string): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select quote_ident(attname) as name from pg_attribute
@@ -157,7 +157,7 @@ async function makePartitions(client: pg.Client, { partitions }: BackupHeader): 
     for (const day of days) await client.query('select make_boot_partition($1, $2::date)', [parent, day])
 }
 
-/** Higher than whatever an earlier restore of the same backup began: one each ten seconds. */
+/** Higher than any start of an earlier restore of the same backup: one each ten seconds. */
 async function beginIncarnation(client: pg.Client): Promise<void> {
   await client.query(
     `update organization set state_incarnation = greatest(state_incarnation + 1, (extract(epoch from now()) / 10)::integer)`,

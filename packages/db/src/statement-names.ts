@@ -9,7 +9,7 @@ const page = /\bORDER BY\b.*\bLIMIT \$\d+/s
 const sightingsBeforeName = 3
 /** Each connection of the pool keeps each named statement, and PostgreSQL its plan. */
 const namesMax = 400
-/** Texts that came too seldom; more of them than this, and counting begins anew. */
+/** Texts that are too rare; beyond this number, counting starts again. */
 const sightingsMax = 2_000
 
 /**

@@ -7,10 +7,7 @@ export interface TenantTable {
   key: string
 }
 
-/**
- * From the catalogue: every table of the schema that has rows of organizations, but no partitions: those are nobody's
- * to name.
- */
+/** From the catalogue: every table of the schema with rows of organizations, except partitions. */
 export async function readTenantTables(owner: pg.Client): Promise<TenantTable[]> {
   const { rows } = await owner.query<TenantTable>(`
     select relname as name, case relname when 'organization' then 'id' else 'organization_id' end as key from pg_class

@@ -22,8 +22,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * In memory where there is enough of it: to make and drop a database are 700 files each, which costs a disk's file
- * system eight times what PostgreSQL itself does for it. Containers often have 64 MiB there.
+ * In memory if there is enough of it: creating and dropping a database touches 700 files each, which costs a disk's
+ * file system eight times as much as PostgreSQL's own work. Containers often have 64 MiB there.
  */
 function quickestParent(): string {
   if (!existsSync(memoryFolder) || os.freemem() < roomWanted) return os.tmpdir()

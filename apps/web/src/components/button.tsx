@@ -53,7 +53,7 @@ export function LinkButton({ href, look = 'quiet', children }: LinkButtonProps) 
   )
 }
 
-/** The name of an object that leads to its page. Lists have many: none is loaded before somebody follows it. */
+/** The name of an object as a link to its page. Lists have many: none is loaded before it is followed. */
 export function ObjectLink({ href, children }: { href: string; children: ReactNode }) {
   return (
     <Link prefetch={false} href={href} className="rounded font-medium text-ink underline-offset-4 hover:underline">

@@ -9,7 +9,7 @@ interface CopyLineProps {
   text: string
 }
 
-/** One line to take elsewhere, whole, by one press; where the browser does not let us copy, it is selected. */
+/** One line to copy with one click; if the browser does not allow copying, it is selected. */
 export function CopyLine({ label, text }: CopyLineProps) {
   const shown = useRef<HTMLElement>(null)
   const [said, setSaid] = useState<string | null>(null)

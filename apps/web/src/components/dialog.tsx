@@ -6,7 +6,7 @@ import { Button, type ButtonLook } from './button'
 
 interface FormDialogProps {
   title: string
-  /** What pressing the action does, and how long. */
+  /** The effect of the action, and how long it lasts. */
   action: string
   /** Nothing that the form holds could be done. */
   disabled?: boolean
@@ -71,7 +71,7 @@ export function FormDialog({
 
 interface InfoDialogProps {
   title: string
-  /** What the closing button says. */
+  /** The label of the closing button. */
   closing: string
   onClose: () => void
   children: ReactNode
@@ -85,7 +85,7 @@ export function InfoDialog({ title, closing, onClose, children }: InfoDialogProp
         <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <RadixDialog.Content
           aria-describedby={undefined}
-          // What was made for this dialog is lost with it: a press beside it is no wish to close it.
+          // The content of this dialog is lost with it: a click beside it does not close it.
           onPointerDownOutside={(event) => event.preventDefault()}
           className="fixed top-1/2 left-1/2 z-50 flex max-h-[calc(100vh-2rem)] w-[min(680px,calc(100vw-2rem))] -translate-x-1/2 -translate-y-1/2 flex-col rounded-lg border border-line bg-raised shadow-black/20 shadow-xl"
         >
@@ -106,7 +106,7 @@ interface ConfirmDialogProps {
   open: boolean
   onOpenChange: (open: boolean) => void
   title: string
-  /** What will happen, and what is lost by it. */
+  /** The effect, and what is lost by it. */
   children: ReactNode
   /** The verb and what it is done to. */
   action: string

@@ -11,7 +11,7 @@ interface TextFieldProps {
   label: string
   value: string
   onChange: (value: string) => void
-  /** What is written here, and how. */
+  /** What to enter, and in which form. */
   hint?: ReactNode
   placeholder?: string
   mono?: boolean
@@ -129,7 +129,7 @@ function Labelled({ id, label, hint, children }: { id: string; label: string; hi
   )
 }
 
-/** Something to know before going on. */
+/** Something to know before continuing. */
 export function Notice({ tone, children }: { tone: 'silent' | 'live'; children: ReactNode }) {
   return (
     <p
@@ -151,7 +151,7 @@ interface SubmitRowProps {
   problem: string | null
 }
 
-/** The end of a form that is a page: its button, and what speaks against it. */
+/** The end of a form that is a page: its button, and its error. */
 export function SubmitRow({ action, busy, disabled = false, problem }: SubmitRowProps) {
   return (
     <div className="flex flex-wrap items-center justify-end gap-3">

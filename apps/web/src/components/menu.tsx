@@ -12,7 +12,7 @@ interface MenuItem {
 }
 
 interface MenuProps {
-  /** What the icon opens, for screen readers. */
+  /** The purpose of the icon, for screen readers. */
   label: string
   icon?: IconName
   /** A frame like a button's, beside other buttons. */

@@ -13,7 +13,7 @@ interface ObjectPickerProps<T> {
   value: string
   onChange: (value: string) => void
   labelOf: (item: T) => string
-  /** Choices that are no objects, such as "none"; they stand above the objects. */
+  /** Choices that are no objects, such as "none"; they are above the objects. */
   first?: Option[]
   /** The chosen object, where it was chosen before this picker was opened. */
   chosen?: Option | null | undefined

@@ -35,7 +35,7 @@ function EmptyBars() {
   )
 }
 
-/** What failed in one sentence, and a way to try again. */
+/** The failure in one sentence, and a button to retry. */
 export function ErrorState({ title, text, onRetry }: { title: string; text: string; onRetry?: () => void }) {
   return (
     <div role="alert" className="flex flex-col items-center gap-1.5 px-6 py-14 text-center">

@@ -5,7 +5,7 @@ import { LoadingState, Skeleton } from './states'
 
 export interface Column<Row> {
   title: string
-  /** What a short title stands for. */
+  /** The meaning of a short title. */
   meaning?: string
   cell: (row: Row) => ReactNode
   /** Numbers stand right. */
@@ -14,7 +14,7 @@ export interface Column<Row> {
   from?: 'sm' | 'md' | 'lg' | 'xl' | '2xl'
   /** Takes the width that is left over. */
   wide?: boolean
-  /** One of many with little in them: on phones its title stands upright, so that all of them are seen. */
+  /** One of many narrow columns: on phones its title is vertical, so that all of them are visible. */
   narrow?: boolean
 }
 
@@ -37,7 +37,7 @@ function cellClass<Row>(column: Column<Row>): string {
 }
 
 interface TableProps<Row> {
-  /** What the rows are, for screen readers. */
+  /** The kind of the rows, for screen readers. */
   label: string
   columns: Column<Row>[]
   rows: Row[]
@@ -60,7 +60,7 @@ interface GroupedTableProps<Row> extends Omit<TableProps<Row>, 'rows'> {
   groups: RowGroup<Row>[]
 }
 
-/** The same in groups; keys of rows are told apart within their group. */
+/** The same in groups; keys of rows are unique within their group. */
 export function GroupedTable<Row>({ label, columns, groups, rowKey }: GroupedTableProps<Row>) {
   return (
     <section
@@ -135,7 +135,7 @@ function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
   )
 }
 
-/** As high as `rowCount` rows, so that nothing jumps when they come. */
+/** As high as `rowCount` rows, so that nothing jumps when they arrive. */
 export function TableSkeleton({ label, rowCount = 8 }: { label: string; rowCount?: number }) {
   const widths = ['w-40', 'w-32', 'w-36', 'w-28']
   return (

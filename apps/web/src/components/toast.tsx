@@ -22,7 +22,7 @@ export function useToast(): (content: ToastContent) => void {
   return useContext(ToastContext)
 }
 
-/** For `onError`: says what could not be done, and why. */
+/** For `onError`: shows what failed, and why. */
 export function useFailureToast(title: string): (error: unknown) => void {
   const show = useToast()
   return (error) => show({ title, text: readableError(error), tone: 'failed' })

@@ -1,4 +1,4 @@
-/** Joins class names; whatever is not a non-empty string is left out. */
+/** Joins class names; leaves out anything that is not a non-empty string. */
 export function classNames(...parts: (string | false | null | undefined)[]): string {
   return parts.filter(Boolean).join(' ')
 }

@@ -1,7 +1,6 @@
 /**
  * What a page of the dashboard may load and do. Scripts run only from this server, and inline only with the answer's
- * own nonce: text that a device made up cannot become one. Style attributes are allowed: bars and charts are drawn by
- * them.
+ * own nonce: a device's text cannot become one. Style attributes are allowed: bars and charts need them.
  */
 export function contentSecurityPolicy(nonce: string, { isDevelopment }: { isDevelopment: boolean }): string {
   const policy: Record<string, string[]> = {

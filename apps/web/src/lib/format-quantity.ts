@@ -1,4 +1,4 @@
-/** Numbers for people. A no-break space stands before the unit, so that a value never wraps away from it. */
+/** Numbers for people. A no-break space precedes the unit, so that a value never wraps away from it. */
 
 const space = '\u00a0'
 const secondUs = 1_000_000

@@ -2,9 +2,8 @@ import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 
 /**
- * Writes behind each request's `x-forwarded-for` who has sent it to this server, as every proxy does: what a browser
- * says there stays before it, and the API believes as much of it as TRUSTED_PROXIES says. Next itself leaves a header
- * that is there as it is.
+ * Appends the sender to each request's `x-forwarded-for`, as every proxy does: a browser's own claim stays before it,
+ * and the API trusts as much of it as TRUSTED_PROXIES says. Next itself leaves an existing header unchanged.
  */
 export function nameCallers(): void {
   subscribe('http.server.request.start', (message) => {

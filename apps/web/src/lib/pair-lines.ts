@@ -1,4 +1,4 @@
-/** Names and values as people write them: one `NAME=value` a line. */
+/** Names and values as people write them: one `NAME=value` per line. */
 
 export function linesOfPairs(pairs: Record<string, string>): string {
   return Object.entries(pairs)

@@ -1,11 +1,11 @@
-/** One sentence for people out of whatever a query threw. */
+/** Returns one sentence for people from any error of a query. */
 export function readableError(error: unknown): string {
   if (error instanceof TypeError || isUnreachable(error)) return 'The control plane does not respond. Try again.'
   if (error instanceof Error && error.message !== '') return error.message
   return 'Something went wrong.'
 }
 
-/** As `readableError`, for a form: without the input's path, which stands before what the API says is wrong with it. */
+/** Like `readableError`, for a form: without the input's path, which the API puts before its message. */
 export function formProblem(error: unknown): string | null {
   return error ? readableError(error).replace(/^[A-Za-z]+(\.\w+)*: /, '') : null
 }

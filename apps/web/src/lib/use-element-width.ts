@@ -3,9 +3,9 @@
 import { type RefObject, useLayoutEffect, useRef, useState } from 'react'
 
 /**
- * The width of an element in CSS pixels, `initial` until it is measured; it is that of before for a moment when the
- * window becomes narrower. What is drawn by it has no width of its own that a page would have to be as wide as: an
- * `svg` is as wide as its frame.
+ * Returns the width of an element in CSS pixels, `initial` until it is measured; for a moment it is the old one when
+ * the window becomes narrower. What is drawn with it must not have a width that the page would need: an `svg` is as
+ * wide as its frame.
  */
 export function useElementWidth<T extends Element>(initial: number): [RefObject<T | null>, number] {
   const ref = useRef<T>(null)

@@ -4,11 +4,11 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { type RouterInputs, type RouterOutputs, useTRPCClient } from './trpc'
 
-/** As many as the API gives at once. */
+/** The maximum that the API returns at once. */
 const pageSize = 100
 const searchDelayMs = 250
 
-/** What a picker can list, in the words of its search field. */
+/** The kinds that a picker can list, in the words of its search field. */
 const plurals = {
   farm: 'farms',
   site: 'sites',
@@ -71,7 +71,7 @@ export function usePicker<N extends Noun>(noun: N, where: Where<N>, { enabled = 
     },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.nextCursor,
-    // The list stays while a search is on its way, but objects of another place are never shown.
+    // The list stays during a search, but objects of another place are never shown.
     placeholderData: (previous, query) => (query?.queryKey[1].picker === scope ? previous : undefined),
     enabled,
   })

@@ -15,11 +15,11 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
   const pathname = usePathname()
 
   const query = parameters.toString()
-  // By its text: the same query keeps the same filters, and with them whatever is made of them.
+  // By its text: the same query keeps the same filters, and everything derived from them.
   const filters = useMemo(() => readFilters(shape, new URLSearchParams(query)), [shape, query]) as Filters
 
-  // While Next takes a query over, it may show an earlier one in the address bar for a moment: what is set then builds
-  // on the last one that was asked for, not on what stands there.
+  // While Next applies a query, the address bar may briefly show an earlier one: a new value then builds on the last
+  // requested one, not on the address bar.
   const asked = useRef<string[]>([])
   useEffect(() => {
     asked.current = stillAwaited(asked.current, query)
@@ -42,7 +42,7 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
     [ask],
   )
   const clearFilters = useCallback(() => ask(''), [ask])
-  /** What a field of this filter shows, and does when it is changed. */
+  /** The value of a filter's field, and its change handler. */
   const bind = (name: keyof Shape & string) => ({
     value: filters[name],
     onChange: (value: string) => setFilter(name, value),
@@ -50,7 +50,7 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
   return { filters, setFilter, bind, clearFilters, filtered: Object.keys(filters).length > 0 }
 }
 
-/** The queries that were asked for after the one that has come; none where another came, by a link or by going back. */
+/** The requested queries after the one that arrived; none if another arrived, by a link or by going back. */
 export function stillAwaited(asked: string[], came: string): string[] {
   const index = asked.lastIndexOf(came)
   return index < 0 ? [] : asked.slice(index + 1)

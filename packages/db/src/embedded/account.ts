@@ -17,7 +17,7 @@ export function serverAccount(): Account | null {
     try {
       return { uid: idOf('-u', name), gid: idOf('-g', name) }
     } catch {
-      // No such account here; the next one.
+      // No such account here; try the next one.
     }
   }
   throw new Error(

@@ -65,7 +65,7 @@ function linkLibraries(native: string): void {
     try {
       symlinkSync(path.relative(path.dirname(target), source), link)
     } catch (error) {
-      // Another start made it meanwhile.
+      // Another start created it meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }

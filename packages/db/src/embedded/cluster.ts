@@ -68,10 +68,10 @@ function ensureApiSecret(directory: string): string {
   return readFileSync(file, 'utf8')
 }
 
-/** Where the new cluster is built: under a name that no start takes for a finished one. */
+/** Where the new cluster is built: under a name that no start mistakes for a finished one. */
 function placeFor(directory: string, account: Account | null): string {
   const partial = partialOf(directory)
-  // What a start that was killed left half-made, also behind the link.
+  // Remains of a start that was killed, also behind the link.
   if (existsSync(partial)) rmSync(realpathSync(partial), { recursive: true, force: true })
   rmSync(partial, { force: true })
   if (!account || isReachableByAll(directory)) return partial

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import net from 'node:net'
 
 /**
- * One supervisor for a directory. The lock is a socket in Linux's abstract namespace: the kernel frees it with the
- * process, so that kill -9 leaves nothing stale.
+ * One supervisor per directory. The lock is a socket in Linux's abstract namespace: the kernel frees it with the
+ * process, so kill -9 leaves nothing stale.
  */
 export function lockDirectory(directory: string): Promise<() => Promise<void>> {
   const name = `\0bootfarm-postgres-${createHash('sha256').update(directory).digest('hex').slice(0, 32)}`

@@ -11,7 +11,7 @@ import { schemaOf } from './schema-of.ts'
 
 /** The states that a later migration starts from: all but the last. */
 export const earlierStates = migrationNames().slice(0, -1)
-/** Of builds from before the first release: the schema is the same, their own migrations are recorded. */
+/** Builds from before the first release: the schema is the same, but their own migrations are recorded. */
 export const beforeFirstRelease = 'what builds before the first release recorded'
 
 /**

@@ -8,11 +8,11 @@ const devicesPerWriter = 4
 /** Between two requests of a connection. */
 const pauseMs = 5
 /**
- * Whoever waits for longer is cut off, which fails the test. Far beyond what a migration may keep anybody waiting, for
- * busy machines.
+ * A caller that waits longer is cancelled, which fails the test. Far more than a migration may delay anybody, for busy
+ * machines.
  */
 const statementLimitMs = 30_000
-/** Of a writer that a deadlock has chosen; the API's callers ask again, too. */
+/** For a writer that a deadlock has chosen; the API's callers retry, too. */
 const deadlock = '40P01'
 const organization = '00000000-0000-4000-8000-000000000001'
 const id = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`
@@ -28,7 +28,7 @@ const rows = `
   insert into report_cursor (organization_id, edge_id, boot_epoch, updated_at)
     select '${organization}', '${edge}', n, now() from generate_series(1, ${writerCount}) as n;`
 
-/** As the API takes a boot's report. */
+/** As the API applies a boot's report. */
 const takeBoot = [
   `select ensure_boot_partitions((now() at time zone 'UTC')::date, (now() at time zone 'UTC')::date)`,
   `insert into boot_key (organization_id, boot_id, received_on, change) values ('${organization}', $1, (now() at time zone 'UTC')::date, 1)`,
@@ -78,7 +78,7 @@ export class ReleaseAtWork {
     await this.moves()
   }
 
-  /** Resolves when each has done something more; rejects when one cannot go on. */
+  /** Resolves when each has done something more; rejects when one cannot continue. */
   async moves(): Promise<void> {
     const names = [...Array.from({ length: writerCount }, (_, index) => `writer ${index + 1}`), 'reader']
     const before = new Map(this.#rounds)
@@ -89,14 +89,14 @@ export class ReleaseAtWork {
     }
   }
 
-  /** Rejects where one could not go on. */
+  /** Rejects if one could not continue. */
   async end(): Promise<void> {
     this.#isOver = true
     await Promise.all(this.#works)
     if (this.#failure) throw this.#failure
   }
 
-  /** What was committed and is not there. */
+  /** Rows that were committed and are missing. */
   async lost(): Promise<Lost> {
     const owner = new pg.Client({ connectionString: this.#database.url })
     await owner.connect()
@@ -205,7 +205,7 @@ export class ReleaseAtWork {
     })
   }
 
-  /** As the API does one: with its organization set. Again where a deadlock has ended it: nothing was promised. */
+  /** As the API does: with its organization set. Retried after a deadlock: nothing was promised. */
   async #transaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
     for (;;) {
       try {

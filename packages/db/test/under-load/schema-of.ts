@@ -1,8 +1,8 @@
 import type pg from 'pg'
 
 /**
- * Of each kind of object in the schema, its definitions (of NOT NULL, the columns': PostgreSQL made up its names);
- * days' partitions apart, which depend on when reports arrived.
+ * The definitions of each kind of object in the schema (for NOT NULL, the columns': PostgreSQL invented the names);
+ * without days' partitions, which depend on when reports arrived.
  */
 const questions = {
   columns: `select format('%s.%s %s %s %s %s', relname, attname, format_type(atttypid, atttypmod), attnotnull, attgenerated,

@@ -2,7 +2,7 @@
 
 import { ErrorState } from '../../components/states'
 
-/** What a page threw while it was drawn: a mistake of ours, not the viewer's. */
+/** Shows an error that a page threw while it was rendered: a fault of ours, not of the viewer. */
 export default function PageError({ error, reset }: { error: Error & { digest?: string }; reset: () => void }) {
   return <ErrorState title="This page could not be displayed." text={error.message} onRetry={reset} />
 }

@@ -8,12 +8,12 @@ import type { RouterOutputs } from '../../lib/trpc'
 interface AccountFormProps {
   action: string
   disabled: boolean
-  /** One sentence that says why it did not work; null when it did. */
+  /** The reason of the failure in one sentence; null after a success. */
   onSubmit: () => Promise<string | null>
   children: ReactNode
 }
 
-/** Fields of a panel with one button; what is wrong is said between them. */
+/** Fields of a panel with one button; the error is shown between them. */
 export function AccountForm({ action, disabled, onSubmit, children }: AccountFormProps) {
   const [failure, setFailure] = useState<string | null>(null)
   const [isBusy, setBusy] = useState(false)
@@ -51,7 +51,7 @@ export function PasswordField(props: PasswordFieldProps) {
   return <TextField {...props} type="password" maxLength={passwordLengthMax} />
 }
 
-/** One request of a dialog: whether it is under way, and the sentence that says why the last one did nothing. */
+/** One request of a dialog: whether it is in progress, and why the last one failed. */
 export function useAsked(request: () => Promise<string | null>) {
   const [failure, setFailure] = useState<string | null>(null)
   const [isBusy, setBusy] = useState(false)

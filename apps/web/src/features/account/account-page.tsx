@@ -19,7 +19,7 @@ import { type Account, AccountForm, PasswordField } from './account-form'
 import { CodePanel } from './code-panel'
 import { MembershipsPanel } from './memberships-panel'
 
-/** What belongs to the person and to no organization: name, password, code, sessions, memberships. */
+/** Everything that belongs to the person and to no organization: name, password, code, sessions, memberships. */
 export function AccountPage() {
   const { data: account, error, refetch } = useQuery(useTRPC().session.account.queryOptions())
   return (
@@ -152,7 +152,7 @@ const columns: Column<Session>[] = [
   { title: 'Actions', align: 'right', cell: (session) => <EndButton session={session} /> },
 ]
 
-/** Where the person is signed in. What is ended here asks for the password at its next request. */
+/** The person's sessions. An ended session asks for the password at its next request. */
 function SessionsPanel() {
   const { data, error, refetch } = useQuery(useTRPC().session.own.queryOptions())
   const endOthers = useEnding('endOthers')

@@ -65,7 +65,7 @@ interface PasswordDialogProps {
   onClose: () => void
 }
 
-/** What is done for nobody who only sits before an open session. */
+/** Requires more than an open session. */
 function PasswordDialog({ title, action, text, request, onClose }: PasswordDialogProps) {
   const [password, setPassword] = useState('')
   const { failure, isBusy, ask } = useAsked(async () => {
@@ -224,7 +224,7 @@ function QrCode({ text, label }: { text: string; label: string }) {
   )
 }
 
-/** Shown once; each of them signs in once in place of a code. */
+/** Shown once; each of them replaces a code for one sign-in. */
 function BackupCodes({ codes }: { codes: string[] }) {
   return (
     <>

@@ -30,7 +30,7 @@ const states: Record<ApiKey['state'], { word: string; tone: Tone; title: string 
   },
 }
 
-/** As people read a role's name. */
+/** The role's name for people. */
 const roleText = (role: ApiKey['role']) => role.replace('_', ' ')
 
 const apiKeyColumns: Column<ApiKey>[] = [

@@ -129,7 +129,7 @@ function PermissionChoice({ role, chosen, onChange }: PermissionChoiceProps) {
 type Role = RouterInputs['apiKey']['create']['role']
 type Grant = RouterOutputs['session']['me']['grants'][number]
 
-/** From the most that a role may down to the least. */
+/** From the role's full permissions down to the smallest set. */
 const order: Role[] = ['owner', 'admin', 'operator', 'image_manager', 'auditor', 'viewer']
 
 function isOfOrganization(grant: Grant): boolean {

@@ -59,7 +59,7 @@ function Changed({ entry }: { entry: AuditEntry }) {
   )
 }
 
-/** How many fields changed; opened, each of them as it was and as it is. All of it is text, whoever wrote it. */
+/** The number of changed fields; when opened, each before and after. All of it is plain text, whoever wrote it. */
 function EntryChange({ entry }: { entry: AuditEntry }) {
   const fields = changedFields(entry)
   if (fields.length === 0) return <span className="text-ink-faint">no further details</span>

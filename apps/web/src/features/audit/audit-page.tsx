@@ -75,7 +75,7 @@ function auditInput({ search, noun, actor, period, object }: Filters, now: Date)
   }
 }
 
-/** Where the same entries come as a file. */
+/** The address of the same entries as a file. */
 function exportHref(input: Record<string, string>, format: 'csv' | 'jsonl'): string {
   return `/api/audit/export?${new URLSearchParams({ ...input, format })}`
 }

@@ -4,13 +4,13 @@ import { writeCachePlaceOf } from '../devices/write-cache-meaning'
 
 export type AuditEntry = RouterOutputs['audit']['list']['items'][number]
 
-/** `device.setBootMenu` as people say it: `device: set boot menu`. */
+/** `device.setBootMenu` in people's words: `device: set boot menu`. */
 export function actionText(action: string): string {
   const [noun = '', verb = ''] = action.split('.')
   return `${words(noun)}: ${words(verb)}`
 }
 
-/** What was changed: its name as it was then, else its kind. */
+/** The changed object: its name at that time, otherwise its kind. */
 export function objectText({ objectKind, objectName }: AuditEntry): string {
   return objectName ? `${words(objectKind)} ${objectName}` : words(objectKind)
 }
@@ -37,7 +37,7 @@ export function changedFields({ before, after }: Pick<AuditEntry, 'before' | 'af
   }))
 }
 
-/** Kinds of objects that have a page of their own. */
+/** Kinds of objects with a page. */
 const pages = new Map(
   Object.entries({
     device: '/devices',

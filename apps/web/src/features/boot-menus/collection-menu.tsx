@@ -9,7 +9,7 @@ import { useMay } from '../session/use-may'
 
 type Collection = RouterOutputs['site']['get']['collections'][number]
 
-/** In a row: the menu that the collection's devices show. */
+/** For a row: the menu that the collection's devices show. */
 export function CollectionMenu({ collection }: { collection: Collection }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()

@@ -11,7 +11,7 @@ import { useMay } from '../session/use-may'
 
 type DeviceDetail = RouterOutputs['device']['get']
 
-/** Which menu the device shows: its collection's, none, or one of its own. */
+/** The menu that the device shows: its collection's, none, or another. */
 export function DeviceMenu({ device }: { device: DeviceDetail }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()

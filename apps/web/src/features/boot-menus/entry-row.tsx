@@ -13,7 +13,7 @@ const localDisk = 'local_disk'
 
 interface EntryRowProps {
   entry: DraftEntry
-  /** From 1, as people count. */
+  /** From 1. */
   number: number
   count: number
   isDefault: boolean
@@ -83,7 +83,7 @@ export function EntryRow(props: EntryRowProps) {
   )
 }
 
-/** What the entry starts, and of a vDisk which version. */
+/** What the entry starts, and which version of a vDisk. */
 function StartsChoice({ entry: { starts }, number, choices, readOnly, onChange }: EntryRowProps) {
   const vdisk = starts.kind === 'version' ? choices.find(({ id }) => id === starts.vdiskId) : undefined
   const versions = vdisk?.versions ?? []

@@ -37,7 +37,7 @@ function bare(starts: MenuDetail['entries'][number]['starts']): Starts {
   return { kind: 'version', vdiskId: starts.vdiskId, versionId: starts.versionId }
 }
 
-/** What a new menu begins with: the machine's own disk, which is there on every farm. */
+/** A new menu starts with the machine's own disk, which exists on every farm. */
 export function emptyDraft(): MenuDraft {
   return { name: '', timeoutSeconds: '10', entries: [localDisk(0)], defaultKey: 0 }
 }
@@ -51,7 +51,7 @@ export function withEntry(draft: MenuDraft, entry: Omit<DraftEntry, 'key'>): Men
   return { ...draft, entries: [...draft.entries, { ...entry, key }] }
 }
 
-/** The default goes to the first one that is left where its entry is taken out. */
+/** If the default entry is removed, the first remaining one becomes the default. */
 export function withoutEntry(draft: MenuDraft, key: number): MenuDraft {
   const entries = draft.entries.filter((entry) => entry.key !== key)
   const defaultKey = draft.defaultKey === key ? (entries[0]?.key ?? 0) : draft.defaultKey
@@ -75,7 +75,7 @@ export function withMovedEntry(draft: MenuDraft, key: number, by: -1 | 1): MenuD
   return { ...draft, entries }
 }
 
-/** What the API takes, or why it would not, as a sentence. */
+/** The API's input, or the reason why it is invalid, as a sentence. */
 export function fieldsOf(draft: MenuDraft): { fields: MenuFields } | { problem: string } {
   const name = draft.name.trim()
   if (name === '') return { problem: 'Enter a name for the menu.' }

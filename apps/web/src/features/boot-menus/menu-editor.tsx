@@ -124,11 +124,11 @@ function plainTitle(name: string): string {
 interface MenuPreviewProps {
   titles: { key: number; title: string }[]
   defaultKey: number
-  /** As it stands in the form. */
+  /** As it is in the form. */
   timeoutSeconds: string
 }
 
-/** How a loader shows it on the device's screen: white on black, whatever the dashboard's colours are. */
+/** How a loader shows it on the device's screen: white on black, whatever the dashboard's colours. */
 function MenuPreview({ titles, defaultKey, timeoutSeconds }: MenuPreviewProps) {
   return (
     <figure>

@@ -11,9 +11,9 @@ interface BootProgramChoiceProps {
   siteId: string
   /** The chosen set; null where the choice is left to what stands above. */
   value: string | null
-  /** What null means. */
+  /** The meaning of null. */
   inherited: string
-  /** What counts where nothing is chosen. */
+  /** The value that applies if nothing is chosen. */
   inheritedSet: string | null
   mayChange: boolean
   onChoose: (set: string | null) => void

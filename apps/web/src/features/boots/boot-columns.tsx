@@ -28,7 +28,7 @@ export function bootColumns(scaleUs: number): Column<BootSummary>[] {
   ]
 }
 
-/** As `bootColumns`, for the boots of one device. */
+/** Like `bootColumns`, for the boots of one device. */
 export function bootColumnsOfOneDevice(scaleUs: number): Column<BootSummary>[] {
   const started: Column<BootSummary> = {
     title: 'Started',

@@ -12,7 +12,7 @@ interface TimedBoot {
 
 const refreshMs = 250
 
-/** How long the boot took; counting while it goes on. */
+/** The duration of the boot; counting while it lasts. */
 export function BootDuration({ boot }: { boot: TimedBoot }) {
   return boot.outcome === null ? <Counting boot={boot} /> : formatDuration(boot.totalUs)
 }

@@ -25,7 +25,7 @@ const streamProtection: Record<NonNullable<BootDetail['facts']['cipher']>, strin
   chacha20_poly1305: 'encrypted (ChaCha20-Poly1305)',
 }
 
-/** What is known of the machine and of who served it. What the machine said of itself is plain text here. */
+/** Facts about the machine and about the edge that served it. The machine's own texts are plain text here. */
 export function BootFacts({ boot }: { boot: BootDetail }) {
   const { facts, vdisk, takenPowerOrder } = boot
   const rows: Fact[] = [
@@ -79,7 +79,7 @@ function versionName({ name, versionNumber }: NonNullable<BootDetail['vdisk']>):
   return versionNumber === null ? name : `${name} version ${versionNumber}`
 }
 
-/** In words, with the number that the device said. */
+/** In words, with the number that the device sent. */
 export function architecture(clientArch: number | null): string | null {
   if (clientArch === null) return null
   return `${clientArchitectures[clientArch] ?? 'unknown'} (type ${clientArch})`

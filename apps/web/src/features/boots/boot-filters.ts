@@ -31,7 +31,7 @@ export const originOptions = [
   { value: 'generated', label: 'Demo history' },
 ]
 
-/** What the API is asked for. @param now fixed while the filters stay, so that a list is not another one each minute */
+/** The API's input. @param now fixed while the filters stay, so that a list does not change each minute */
 export function bootListInput({ outcome, device, period, origin }: BootFilters, now: Date): BootListInput {
   return {
     ...(outcome && { outcome }),

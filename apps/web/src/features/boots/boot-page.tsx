@@ -38,7 +38,8 @@ export function BootPage({ bootId }: { bootId: string }) {
 }
 
 /**
- * Puts each change of the boot onto the open page: the event carries all that the page shows, and nothing is asked for.
+ * Applies each change of the boot to the open page: the event carries everything that the page shows, and nothing is
+ * requested.
  */
 function useLiveBoot(bootId: string): void {
   const trpc = useTRPC()
@@ -145,7 +146,7 @@ function BootSkeleton() {
   )
 }
 
-/** What is no longer there of a boot whose detail is past its retention. */
+/** What is missing of a boot whose detail is past its retention. */
 function DetailGone({ keptDays }: { keptDays: number }) {
   return (
     <section aria-label="Boot details expired" className="flex gap-3 rounded-lg bg-hover px-4 py-3 text-ink-soft">

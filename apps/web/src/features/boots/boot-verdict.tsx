@@ -10,7 +10,7 @@ interface Verdict {
   deviceText: string | null
 }
 
-/** Why the boot did not end well, and what to do; null for one that goes on or is ready. */
+/** Why the boot did not end well, and the remedy; null for one that is in progress or ready. */
 function verdictOf(boot: BootDetail): Verdict | null {
   if (boot.outcome === 'failed' && boot.cause) return { tone: 'failed', ...boot.cause }
   const phase = boot.failedPhase ? ` during ${bootPhaseText(boot.failedPhase).title}` : ''

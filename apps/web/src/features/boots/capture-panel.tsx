@@ -43,7 +43,7 @@ const columns: Column<Row>[] = [
   { title: 'Size', align: 'right', from: 'md', cell: ({ sizeBytes }) => `${formatCount(sizeBytes)} B` },
 ]
 
-/** All alike, to a tenth of a millisecond, so that they stand in one column. */
+/** All with a tenth of a millisecond, so that they align in a column. */
 function secondsOf(atUs: number): string {
   return `${(atUs / 1_000_000).toFixed(4)}\u00a0s`
 }

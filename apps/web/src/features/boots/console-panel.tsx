@@ -8,7 +8,7 @@ import { errorCode } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPCClient } from '../../lib/trpc'
 import type { Span } from './waterfall/waterfall'
 
-/** So near to its end the list is followed. */
+/** Within this distance of its end, the list is followed. */
 const followWithinPx = 40
 
 interface ConsolePanelProps {
@@ -19,7 +19,7 @@ interface ConsolePanelProps {
   className?: string
 }
 
-/** What the machine wrote to its serial console. Whatever it wrote is plain text here. */
+/** The machine's serial output. All of it is plain text here. */
 export function ConsolePanel({ console: { lines, cut }, running, marked, className }: ConsolePanelProps) {
   const list = useRef<HTMLElement>(null)
   const atEnd = useRef(running)
@@ -93,11 +93,11 @@ const readingsAfterEnd = 5
 const linesMax = 2000
 const readingsMax = 20_000
 
-/** A boot's serial console, read on while the boot goes on; null where none is kept, or the viewer may not see it. */
+/** A boot's serial console, followed while the boot lasts; null if none is kept, or the viewer may not see it. */
 export function useConsole(bootId: string, running: boolean): ConsoleState | null {
   const client = useTRPCClient()
   const [state, setState] = useState<ConsoleState | null>(null)
-  /** Where the reading goes on, also when the boot has ended meanwhile. */
+  /** Where reading continues, even if the boot has ended meanwhile. */
   const next = useRef<number | undefined>(undefined)
 
   useEffect(() => {
@@ -108,7 +108,7 @@ export function useConsole(bootId: string, running: boolean): ConsoleState | nul
       readingsLeft -= 1
       const part = await client.boot.console
         .query({ bootId, ...(next.current !== undefined && { after: next.current }) }, { signal: controller.signal })
-        // A refusal stays one; only an API that is away is asked again.
+        // A refusal is final; only an unavailable API is retried.
         .catch((error: unknown) => (errorCode(error) === undefined ? undefined : null))
       if (controller.signal.aborted) return
       if (part) {

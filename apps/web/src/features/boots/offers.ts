@@ -9,8 +9,8 @@ export const offerKinds: Record<Offer['kind'], { word: string; meaning: string }
 }
 
 /**
- * What the offers mean for this boot, as a sentence: whose boot offer won where it was another server's, or whose could
- * have. Null where no other server offered anything to boot.
+ * Explains the offers for this boot in a sentence: which other server's offer won, or could have won. Null if no other
+ * server offered anything to boot.
  */
 export function offersSentence({ offers, failedCause }: Pick<BootDetail, 'offers' | 'failedCause'>): string | null {
   const rivals = offers.filter(({ ours, kind, file }) => !ours && (kind !== 'address' || file))

@@ -150,7 +150,7 @@ const columns: Column<Row>[] = [
 
 /** The device's own steps in numbers. */
 export function StepTable({ steps }: { steps: GuestStep[] }) {
-  // By place: a device may report two steps of one name and begin.
+  // By place: a device may report two steps with the same name and start.
   const rows = steps.map((step, index) => ({ ...step, key: String(index) }))
   return <Table label="OS boot steps" columns={columns} rows={rows} rowKey={({ key }) => key} />
 }

@@ -1,7 +1,7 @@
 import { countOf, formatBytes } from '../../lib/format-quantity'
 import type { BootDetail } from './boot-types'
 
-/** What came of reading ahead in a boot, in one line; null where nothing is known. */
+/** The result of reading ahead in a boot, in one line; null if unknown. */
 export function readAheadText(readAhead: BootDetail['readAhead']): string | null {
   if (readAhead === null) return null
   const { hadProfile, askedBytes, usedBytes, waitedReads } = readAhead

@@ -7,7 +7,7 @@ export interface ReadTimesRow {
   title: string
   meaning: string
   times: ReadTimes['storage']
-  /** Of the sum of all parts, 0 to 1; null where it was not measured, and of what is no part. */
+  /** Share of the sum of all parts, 0 to 1; null if it was not measured, or is no part. */
   share: number | null
   colour: string
   isPart: boolean
@@ -42,7 +42,7 @@ export interface ReadTimesGroup {
   rows: ReadTimesRow[]
 }
 
-/** Each phase that the device tells apart, and the whole boot. */
+/** Each phase that the device distinguishes, and the whole boot. */
 export function readTimesGroups({ phases: told, ...whole }: ReadTimes): ReadTimesGroup[] {
   const group = (key: string, words: { title: string; meaning: string }, times: PartTimes) => ({
     key,

@@ -19,8 +19,8 @@ const columns: Column<ReadTimesRow>[] = [
 ]
 
 /**
- * The parts that the boot's reads had on their way, in each phase that its device tells apart. @param running the boot
- * goes on
+ * The parts of the time of the boot's reads, in each phase that its device distinguishes. @param running the boot is in
+ * progress
  */
 export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; running: boolean }) {
   return (

@@ -30,7 +30,7 @@ export function NewCollection({ site }: { site: Site }) {
   )
 }
 
-/** In a row. */
+/** For a row. */
 export function CollectionActions({ collection }: { collection: Collection }) {
   const [open, setOpen] = useState(false)
   if (!useMay('collection.change', { siteId: collection.siteId, collectionId: collection.id })) return null
@@ -139,7 +139,7 @@ interface VdiskFieldProps {
   chosen?: { id: string; name: string } | null
   value: string
   onChange: (value: string) => void
-  /** What no vDisk means. */
+  /** The meaning of no vDisk. */
   none: string
 }
 

@@ -8,9 +8,9 @@ import { Icon } from '../../components/icon'
 import { useFailureToast, useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
 
-/** Asked for, and not yet seen to happen. */
+/** Requested, and not observed yet. */
 interface Wish {
-  /** The device's last boot when it was asked for. */
+  /** The device's last boot at the time of the request. */
   bootIdBefore: string | null
   expiresAt: string
 }
@@ -26,7 +26,7 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
 
   const wake = useMutation(
     trpc.device.bootAgain.mutationOptions({
-      // That of the click: a device may boot before the answer is here.
+      // The time of the click: a device may boot before the answer arrives.
       onMutate: () => bootId,
       onSuccess: ({ expiresAt }, _asked, bootIdBefore) => setWish({ bootIdBefore, expiresAt }),
       onError: useFailureToast(`Could not wake ${name}.`),

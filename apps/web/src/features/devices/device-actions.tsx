@@ -148,7 +148,7 @@ function TemplateField({ collection, value, onChange }: TemplateFieldProps) {
 
 function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; onClose: () => void }) {
   const trpc = useTRPC()
-  // What was there when the form was opened: a change of somebody else's is noticed, not taken over silently.
+  // The state when the form was opened: another person's change is noticed, not silently adopted.
   const [seen] = useState(device)
   const [name, setName] = useState(seen.name)
   const [mac, setMac] = useState(seen.mac)

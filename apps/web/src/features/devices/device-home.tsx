@@ -18,7 +18,7 @@ type DeviceDetail = RouterOutputs['device']['get']
 
 const link = 'rounded text-ink underline decoration-line-strong underline-offset-4 hover:decoration-ink'
 
-/** Whether the page should hear soon what has become of a move. */
+/** Whether the page should soon poll the result of a move. */
 export function isHomeMoving({ home }: Pick<DeviceDetail, 'home'>): boolean {
   return home?.asked?.state === 'queued' || home?.asked?.state === 'running'
 }
@@ -146,7 +146,7 @@ interface MoveHomeDialogProps {
   onClose: () => void
 }
 
-/** Another edge keeps what the device writes; what is lost and what is kept stands above the button. */
+/** Makes another edge the write owner; what is lost and what is kept is shown above the button. */
 function MoveHomeDialog({ device, home, others, onClose }: MoveHomeDialogProps) {
   const trpc = useTRPC()
   const [chosenId, setChosenId] = useState('')

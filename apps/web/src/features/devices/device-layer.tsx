@@ -22,7 +22,7 @@ const words = {
 
 const link = 'rounded text-ink underline decoration-line-strong underline-offset-4 hover:decoration-ink'
 
-/** What an edge keeps of the device's writes over its restarts, and how it goes; nothing where it keeps nothing. */
+/** The writes of the device that an edge keeps across its restarts; nothing if it keeps none. */
 export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
   const [asks, setAsks] = useState(false)
   const trpc = useTRPC()

@@ -31,7 +31,7 @@ import { writeCachePlace } from './write-cache-meaning'
 
 type DeviceDetail = RouterOutputs['device']['get']
 
-/** How soon the page hears that an order was taken or has expired, or that an edge has let go or has not. */
+/** How soon the page learns that an order was taken or has expired, or that an edge has released the device or not. */
 const orderRefreshMs = 2000
 
 export function DevicePage({ deviceId }: { deviceId: string }) {
@@ -53,7 +53,7 @@ export function DevicePage({ deviceId }: { deviceId: string }) {
 }
 
 function Device({ device }: { device: DeviceDetail }) {
-  // A machine that is off fills nothing, whatever it said last.
+  // A machine that is off fills nothing, whatever it last reported.
   const cache = device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)
   return (
     <Page>

@@ -11,7 +11,7 @@ const meanings: Record<DeviceType, string> = {
   maintenance: 'writes the maintenance version if it is selected for that, and boots as a test device otherwise',
 }
 
-/** As a filter of the URL has them. */
+/** As the URL's filter has them. */
 export const deviceTypes = ['production', 'test', 'maintenance'] as const
 export const deviceTypeOptions = deviceTypes.map((value) => ({ value, label: value }))
 
@@ -33,7 +33,7 @@ export function DeviceTypeField({ value, onChange }: DeviceTypeFieldProps) {
   )
 }
 
-/** Beside a device's name; production, as nearly all are, says nothing. */
+/** Beside a device's name; production, the usual type, is not shown. */
 export function DeviceTypeTag({ type }: { type: DeviceType }) {
   if (type === 'production') return null
   return (

@@ -127,7 +127,7 @@ const writeCacheOptions = [
   { value: 'critical', label: '95 % or more' },
   { value: 'full', label: 'Full' },
 ]
-/** How soon the list hears that an order was taken or has expired. */
+/** How soon the list learns that an order was taken or has expired. */
 const orderRefreshMs = 3000
 
 export function DevicesPage() {

@@ -18,7 +18,7 @@ export function moveRefusal({ deviceName, home, isRunning }: Omit<Move, 'targetN
   return `${home.edge.name} stores ${home.keeps}. Delete, seal or discard that first: ${deviceName} could not use it on another edge.`
 }
 
-/** What a move does, a sentence each: what is lost, what is kept. */
+/** The effects of a move, a sentence each: what is lost, what is kept. */
 export function moveSentences({ deviceName, home, targetName }: Omit<Move, 'isRunning'>): string[] {
   const from = home.edge.name
   const then = `${targetName} then stores the writes of ${deviceName}. ${from} no longer boots it with persistent writes.`

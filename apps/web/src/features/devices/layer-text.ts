@@ -2,7 +2,7 @@ import type { RouterOutputs } from '../../lib/trpc'
 
 type Layer = NonNullable<RouterOutputs['device']['get']['layer']>
 
-/** How what the device has written stands to what it would boot without it. */
+/** How the device's writes relate to the version that it would boot without them. */
 export function layerStanding(layer: Pick<Layer, 'class' | 'version' | 'currentNumber' | 'releasesBehind'>): string {
   const { version, currentNumber, releasesBehind } = layer
   const stays =

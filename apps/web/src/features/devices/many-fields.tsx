@@ -13,7 +13,7 @@ type ChangeMany = RouterInputs['device']['changeMany']
 const listedMax = 100
 const asTheyAre = { value: '', label: 'No change' }
 
-/** What is chosen for many devices; an empty text leaves each as it is. */
+/** Settings for many devices; an empty text leaves each unchanged. */
 interface ManyChoices {
   /** An id, or `collection`. */
   vdisk: string
@@ -27,13 +27,13 @@ interface ManyChoices {
 export const noChoices: ManyChoices = { vdisk: '', programs: '', menu: '', type: '' }
 
 interface ManyFieldsProps {
-  /** Of the devices, as far as they are shown. */
+  /** Of the devices that are shown. */
   siteIds: string[]
   choices: ManyChoices
   onChoose: (choices: ManyChoices) => void
 }
 
-/** What devices boot: in place of their collections', or theirs again. */
+/** The vDisk of the devices: instead of their collections', or theirs again. */
 export const enabledOptions = [
   { value: 'yes', label: 'yes' },
   { value: 'no', label: 'No (not served)' },
@@ -96,7 +96,7 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
   )
 }
 
-/** As the API takes them. */
+/** As the API accepts them. */
 export function manyInput({ vdisk, programs, menu, type }: ManyChoices): Partial<ChangeMany> {
   const deviceType = deviceTypes.find((one) => one === type)
   return {

@@ -51,7 +51,7 @@ export function PowerMenu({ device }: { device: OrderedDevice }) {
 
 interface PowerConfirmProps {
   device: OrderedDevice
-  /** What was chosen; null while nothing is. */
+  /** The choice; null while there is none. */
   order: PowerOrder | null
   onClose: () => void
 }

@@ -7,7 +7,7 @@ type PowerOrderView = NonNullable<RouterOutputs['device']['get']['powerOrder']>
 
 const tones: Record<PowerOrderView['state'], Tone> = { waiting: 'live', taken: 'ready', expired: 'silent' }
 
-/** What became of the newest order: a line on the device's page. */
+/** The result of the newest order: a line on the device's page. */
 export function PowerOrderNote({ order }: { order: PowerOrderView }) {
   const { noun } = powerText[order.order]
   return (
@@ -43,7 +43,7 @@ function State({ order }: { order: PowerOrderView }) {
   )
 }
 
-/** In a list: only while it waits, or when it came to nothing. */
+/** In a list: only while it waits, or after a failure. */
 export function PowerOrderTag({ order }: { order: PowerOrderView | null }) {
   if (order === null || order.state === 'taken') return null
   return (

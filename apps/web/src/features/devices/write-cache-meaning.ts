@@ -19,12 +19,12 @@ export function writeCachePlace({ class: chosen }: Pick<WriteCache, 'class'>): s
   return places[chosen]
 }
 
-/** The same of a class as the audit log has it; of one that nobody knows, its name. */
+/** The same for a class in the audit log; for an unknown one, its name. */
 export function writeCachePlaceOf(chosen: string): string {
   return Object.entries(places).find(([known]) => known === chosen)?.[1] ?? chosen
 }
 
-/** What a fuller and fuller write cache means, and what helps; null below 80 %. */
+/** The meaning of a filling write cache, and the remedy; null below 80 %. */
 export function writeCacheMeaning(cache: WriteCache): { sentence: string; meaning: string } | null {
   const { level, state, percent } = cache
   if (state === 'lost')
@@ -75,7 +75,7 @@ function whatARestartDoes(cache: WriteCache): string {
     : keptOverRestarts
 }
 
-/** Where an administrator gives more room for good; null where room is not what was wanting. */
+/** Where an administrator permanently increases the capacity; null if capacity was not the problem. */
 export function writeCacheRemedy({ class: chosen, state }: WriteCache): string | null {
   if (state === 'lost') return null
   const room =
@@ -85,7 +85,7 @@ export function writeCacheRemedy({ class: chosen, state }: WriteCache): string |
   return `Permanent fix: ${room}, or write less, for example by storing logs and temporary files elsewhere.`
 }
 
-/** How long it lasts; null where nobody knows, or it is full. */
+/** How long it lasts; null if unknown, or if it is full. */
 export function writeCacheForecast({ fullInSeconds }: WriteCache): string | null {
   if (fullInSeconds === null || fullInSeconds === 0) return null
   const minutes = Math.round(fullInSeconds / 60)

@@ -16,7 +16,7 @@ const looks = {
   full: { tone: 'failed', text: 'text-failed', bar: 'bg-failed' },
 } as const
 
-/** What a fuller and fuller write cache means, in words; nothing below 80 %. */
+/** The meaning of a filling write cache, in words; nothing below 80 %. */
 export function WriteCacheNotice({ cache, at }: { cache: WriteCache; at: string | null }) {
   const words = writeCacheMeaning(cache)
   if (words === null) return null
@@ -46,7 +46,7 @@ export function WriteCacheNotice({ cache, at }: { cache: WriteCache; at: string 
   )
 }
 
-/** How much of the room for writes is used. */
+/** How much of the capacity for writes is used. */
 export function WriteCacheMeter({ cache, note }: { cache: WriteCache; note: ReactNode }) {
   const { usedBytes, sizeBytes, percent } = cache
   const look = lookOf(cache)

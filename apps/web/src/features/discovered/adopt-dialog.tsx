@@ -85,7 +85,7 @@ export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
   )
 }
 
-/** What may stand in a pattern of names. */
+/** The placeholders of a name pattern. */
 export function PatternHint() {
   return (
     <>

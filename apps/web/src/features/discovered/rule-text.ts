@@ -11,7 +11,7 @@ export const architectureNames: Record<NonNullable<Conditions['architecture']>, 
   arm64_uefi: 'arm64 UEFI',
 }
 
-/** Each condition that is set, in words; together they all have to hold. */
+/** Each condition that is set, in words; all of them must hold. */
 export function conditionText(conditions: Conditions): string[] {
   const { macPrefix, vendorClassPrefix, vendorClassContains, architecture, relayNetwork } = conditions
   return [

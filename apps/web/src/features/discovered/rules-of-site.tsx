@@ -17,7 +17,7 @@ import { RuleDialog } from './rule-dialog'
 import { actionText, conditionText, moved, type Rule } from './rule-text'
 
 interface Editing {
-  /** Of the rule that is changed; as many as there are for a new one. */
+  /** For the rule being edited; the number of rules for a new one. */
   index: number
   rule: Rule | null
 }
@@ -141,7 +141,7 @@ function useTargetNames(rules: Rule[]): (id: string) => string {
   return (id) => names.get(id) ?? 'another one'
 }
 
-/** Where a dialog is open, it says why nothing was saved. */
+/** If a dialog is open, it shows why nothing was saved. */
 function useSave({ isEditing, onSaved }: { isEditing: boolean; onSaved: () => void }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
@@ -161,7 +161,7 @@ function useSave({ isEditing, onSaved }: { isEditing: boolean; onSaved: () => vo
 }
 
 interface RuleRowProps {
-  /** From 1 on. */
+  /** From 1. */
   number: number
   count: number
   rule: Rule

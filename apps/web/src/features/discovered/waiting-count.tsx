@@ -3,10 +3,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { useTRPC } from '../../lib/trpc'
 
-/** As many as the API counts. */
+/** The maximum that the API counts. */
 const countMax = 1000
 
-/** Beside the way to the page: how many machines wait for somebody to decide. */
+/** Beside the link to the page: how many machines wait for a decision. */
 export function WaitingCount() {
   const { data } = useQuery(useTRPC().discovered.waitingCount.queryOptions())
   if (!data || data.count === 0) return null

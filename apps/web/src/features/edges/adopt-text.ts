@@ -3,7 +3,7 @@ import type { RouterOutputs } from '../../lib/trpc'
 
 export type EdgeImage = RouterOutputs['edge']['images']['items'][number]
 
-/** As people know it; an edge of an older release says no name. */
+/** The name for people; an edge of an older release sends none. */
 export function imageName({ untrusted, versionId }: Pick<EdgeImage, 'untrusted' | 'versionId'>): string {
   return untrusted.name || `Image ${versionId.slice(0, 8)}`
 }
@@ -11,14 +11,14 @@ export function imageName({ untrusted, versionId }: Pick<EdgeImage, 'untrusted' 
 export interface Adoption {
   image: Pick<EdgeImage, 'sizeBytes' | 'hasKernel'>
   edgeName: string
-  /** Of the site, that have not got it. */
+  /** Of the site, without it. */
   otherEdges: string[]
   vdiskName: string
   isNewVdisk: boolean
   state: 'test' | 'released'
 }
 
-/** What will happen, a sentence each. */
+/** The effects, a sentence each. */
 export function adoptionSentences(adoption: Adoption): string[] {
   const { image, edgeName, otherEdges, vdiskName, isNewVdisk, state } = adoption
   const size =

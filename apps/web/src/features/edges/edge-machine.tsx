@@ -7,7 +7,7 @@ import type { RouterOutputs } from '../../lib/trpc'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
-/** What the edge runs on, as its last heartbeat said. */
+/** The edge's machine, according to its last heartbeat. */
 export function EdgeMachine({ machine }: { machine: EdgeDetail['machine'] }) {
   return (
     <Panel title="Machine" flush={!machine}>

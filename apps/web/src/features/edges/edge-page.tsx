@@ -181,8 +181,8 @@ function EdgeSkeleton() {
 type Gap = EdgeDetail['reportGaps'][number]
 
 /**
- * What the edge could not keep while the control plane was away: boots went on, and are missing in the lists. Nothing
- * where nothing was lost.
+ * Reports that the edge could not keep while the control plane was away: these boots took place, and are missing in the
+ * lists. Nothing if none was lost.
  */
 function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeDetail }) {
   if (reportsLost === 0) return null
@@ -224,7 +224,7 @@ const interfaceColumns: Column<Interface>[] = [
   { title: 'MTU', align: 'right', cell: ({ mtu }) => `${mtu} B` },
 ]
 
-/** Where it stands in its networks, as its last heartbeat said. */
+/** Its place in its networks, according to its last heartbeat. */
 function EdgeNetwork({ edge: { address, interfaces } }: { edge: EdgeDetail }) {
   const others = interfaces.flatMap(({ name, mtu, otherMtus }) =>
     otherMtus.map((other) => ({ ...other, name, own: mtu })),

@@ -1,2 +1,2 @@
-/** Whether an edge is online changes by nothing happening, so it is asked for: as often as edges report (UPLINK.md). */
+/** An edge goes offline without an event, so its state is polled as often as edges report (UPLINK.md). */
 export const heartbeatRefreshMs = 5000

@@ -1,6 +1,6 @@
 /**
- * What is run on a site's server. The token comes before the script and not on a command line, where everybody on that
- * server could see it.
+ * The line to run on a site's server. The token precedes the script and is not on a command line, where everybody on
+ * that server could see it.
  */
 export function installLine(url: string, token: string): string {
   return `{ echo token=${token}; curl -fsSL ${url}/install/edge.sh; } | sudo sh`

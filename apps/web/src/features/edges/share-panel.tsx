@@ -80,7 +80,7 @@ const networksSizeMax = 700
 function ShareDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () => void }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
-  // Of the edge as it was when the form was filled.
+  // The edge's, when the form was filled.
   const [revision] = useState(edge.revision)
   const [weight, setWeight] = useState(String(edge.weight))
   const [networks, setNetworks] = useState(edge.subnets.join(', '))

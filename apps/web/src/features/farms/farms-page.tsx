@@ -33,7 +33,7 @@ const storeColumns: Column<Store>[] = [
   { title: 'Actions', align: 'right', cell: (store) => <StoreActions store={store} /> },
 ]
 
-/** Farms, and the stores where their vDisks lie. */
+/** Farms, and the stores of their vDisks. */
 export function FarmsPage() {
   const trpc = useTRPC()
   const next = { getNextPageParam: (page: { nextCursor: string | null }) => page.nextCursor }

@@ -28,8 +28,8 @@ export function applyBootChange(queryClient: QueryClient, trpc: Trpc, boot: Boot
 }
 
 /**
- * The same list with the boot in its place: replaced where it stands, else by its begin, newest first; no longer than
- * before.
+ * The same list with the boot in its place: replaced if it is there, otherwise by its start, newest first; no longer
+ * than before.
  */
 export function withBoot(boots: BootSummary[], boot: BootSummary): BootSummary[] {
   if (boots.some(({ id }) => id === boot.id)) return boots.map((item) => (item.id === boot.id ? boot : item))
@@ -55,7 +55,7 @@ export function withLastBoot<Device extends Pick<DeviceSummary, 'id' | 'lastBoot
   }
 }
 
-/** Of the home of a device's writes its boots say nothing, unless they are reported by that edge itself. */
+/** A device's boots say nothing about its write owner, unless that edge itself reports them. */
 function homeAway(wait: DeviceSummary['waitsFor'], boot: BootSummary): DeviceSummary['waitsFor'] {
   return wait?.reason === 'edge_not_heard' && wait.edge.id !== boot.edgeId ? wait : null
 }

@@ -10,7 +10,7 @@ import { signInPath } from '../session/sign-in-path'
 import { applyBootChange } from './apply-boot-change'
 import { changesWithBoots } from './changes-with-boots'
 
-/** What lists and figures count is asked for again at most this often, however many boots report. */
+/** Lists and counts are read again at most this often, however many boots report. */
 const refreshIntervalMs = 1000
 const bootsRememberedMax = 500
 
@@ -22,7 +22,7 @@ function useLiveStatus(): LiveStatus {
   return useContext(LiveStatusContext)
 }
 
-/** One subscription for the whole dashboard: each boot's change goes into what is cached, and so onto the open page. */
+/** One subscription for the whole dashboard: each boot's change goes into the cache, and so onto the open page. */
 export function LiveUpdates({ children }: { children: ReactNode }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
@@ -41,8 +41,8 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
         }
         const { boot } = change
         applyBootChange(queryClient, trpc, boot)
-        // Only a boot that begins or ends can enter or leave a list, or change what is counted; and an order that its
-        // device took.
+        // Only a boot that starts or ends can enter or leave a list, or change a count; and an order that its device
+        // took.
         const turn = `${boot.outcome} ${boot.takenPowerOrder?.id}`
         if (turns.current.get(boot.id) === turn) return
         if (turns.current.size >= bootsRememberedMax) turns.current.clear()
@@ -89,7 +89,7 @@ const statusText = {
   away: { text: 'Not live', tone: 'failed', title: 'Live updates stopped. Reload the page.' },
 } as const
 
-/** Whether the page is being kept up to date. */
+/** Whether the page is kept up to date. */
 export function LiveMark() {
   const { text, tone, title } = statusText[useLiveStatus()]
   return (

@@ -15,11 +15,11 @@ interface Target {
 
 interface DeleteButtonProps {
   target: Target
-  /** As people call it. */
+  /** Its name for people. */
   name: string
-  /** What goes with it, and what stays. */
+  /** What is deleted with it, and what stays. */
   children: ReactNode
-  /** Where to go afterwards, from the page of what is no more. */
+  /** Where to go afterwards, from the page of the deleted object. */
   leaveTo?: string
   label?: string
   compact?: boolean

@@ -18,13 +18,13 @@ interface ObjectDialogProps {
   saving: Saving
   disabled?: boolean
   wide?: boolean
-  /** @param revision in place of the one that was seen: what others changed is overwritten */
+  /** @param revision instead of the one that was seen: other people's changes are overwritten */
   onSave: (revision?: number) => void
   onClose: () => void
   children: ReactNode
 }
 
-/** A form for one object. What somebody else changed meanwhile is loaded, or knowingly overwritten. */
+/** A form for one object. Another person's change is loaded, or knowingly overwritten. */
 export function ObjectDialog(props: ObjectDialogProps) {
   const { title, action, saving, disabled = false, wide = false, onSave, onClose, children } = props
   const queryClient = useQueryClient()
@@ -52,7 +52,7 @@ export function ObjectDialog(props: ObjectDialogProps) {
   )
 }
 
-/** For `onSuccess`: whatever the change touches is read anew, and the dialog closes. */
+/** For `onSuccess`: everything that the change touches is read again, and the dialog closes. */
 export function useSaved(onClose: () => void): () => void {
   const queryClient = useQueryClient()
   return () => {
@@ -61,7 +61,7 @@ export function useSaved(onClose: () => void): () => void {
   }
 }
 
-/** What the object has now, where the error says that somebody changed it meanwhile. */
+/** The object's current revision, if the error says that somebody changed it meanwhile. */
 export function staleRevision(error: unknown): number | null {
   const data = typeof error === 'object' && error !== null ? Reflect.get(error, 'data') : undefined
   const revision = typeof data === 'object' && data !== null ? Reflect.get(data, 'revision') : undefined
@@ -70,7 +70,7 @@ export function staleRevision(error: unknown): number | null {
 
 interface StaleChoiceProps {
   error: unknown
-  /** Shows what there is now in place of what was typed. */
+  /** Replaces the typed content with the current one. */
   onLoad: () => void
   /** Saves what was typed over what the others changed. */
   onOverwrite: (revision: number) => void
@@ -88,7 +88,7 @@ function StaleChoice({ error, onLoad, onOverwrite }: StaleChoiceProps) {
   )
 }
 
-/** What a dialog's action will do, in sentences. */
+/** The effects of a dialog's action, in sentences. */
 export function SentenceList({ sentences }: { sentences: string[] }) {
   return (
     <section aria-label="Preview" className="text-sm">

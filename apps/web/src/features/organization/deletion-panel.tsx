@@ -13,7 +13,7 @@ import { useTRPC, useTRPCClient } from '../../lib/trpc'
 import { useSaved } from '../objects/object-dialog'
 import type { Organization } from './organization-types'
 
-/** For owners: the end of the organization, and its being stopped. */
+/** For owners: deletes the organization, or cancels its deletion. */
 export function DeletionPanel({ organization }: { organization: Organization }) {
   const trpc = useTRPC()
   const queries = useQueryClient()

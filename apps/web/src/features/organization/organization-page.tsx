@@ -125,7 +125,7 @@ const columns: Column<Quota>[] = [
   },
 ]
 
-/** What the organization has of what there are quotas for. */
+/** Usage of everything with a quota. */
 function UsagePanel({ contact }: { contact: string | null }) {
   const query = useQuery(useTRPC().organization.usage.queryOptions({}))
   return (

@@ -3,7 +3,7 @@ import type { RouterOutputs } from '@bootfarm/api/router'
 export type Organization = RouterOutputs['organization']['get']
 export type Quota = RouterOutputs['organization']['usage']['quotas'][number]
 
-/** As pages name them, in the order of the list. */
+/** Their names on pages, in the order of the list. */
 export const quotaTitles: Record<Quota['name'], string> = {
   sites: 'Sites',
   edges: 'Edges',

@@ -20,7 +20,7 @@ const bootsShownMax = 8
 /** Short boots do not fill the line at once. */
 const scaleUsMin = 15_000_000
 
-/** What is booting at this moment; a boot that ends stays until the list is asked for again. */
+/** Boots in progress; a boot that ends stays until the list is read again. */
 export function BootingNow() {
   const trpc = useTRPC()
   const query = useInfiniteQuery(

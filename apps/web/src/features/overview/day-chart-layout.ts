@@ -55,13 +55,13 @@ export function layOutDayChart(days: DayOfBoots[], { widthPx, durationHeight, co
       p50Y: day.p50Us === null ? null : durations(day.p50Us),
       p95Y: day.p95Us === null ? null : durations(day.p95Us),
     })),
-    // Where there is nothing to scale, any number beside the axis would be made up.
+    // If there is nothing to scale, any number beside the axis would be invented.
     durationTicks: (highestUs === 0 ? [0] : durations.ticks(3)).map((us) => ({ us, y: durations(us) })),
     countMax,
   }
 }
 
-/** Of a day that has a value and no neighbour with one: a line needs two points to be seen. */
+/** A day with a value but without a neighbour with one: a line needs two points to be visible. */
 const alonePx = 6
 
 /** An SVG path through the days that have a value; a day without one breaks the line. */

@@ -11,15 +11,12 @@ import { AddEdge } from '../edges/add-edge'
 import { useMay } from '../session/use-may'
 import { type GuideStep, guideSteps } from './guide-steps'
 
-/** How soon a step that is done turns green. */
+/** How soon a completed step turns green. */
 const lookAgainMs = 3_000
 const dismissedKey = 'bootfarm-guide-dismissed'
 const skippedKey = 'bootfarm-guide-skipped'
 
-/**
- * From an empty organization to its first boot: each step looks at what is really there. Gone with the first ready
- * boot.
- */
+/** From an empty organization to its first boot: each step checks the real state. Hidden after the first ready boot. */
 export function FirstRunGuide() {
   const trpc = useTRPC()
   const [dismissed, setDismissed] = useState(isDismissed)
@@ -37,7 +34,7 @@ export function FirstRunGuide() {
   )
 }
 
-/** There is no such thing where the page is made on the server. */
+/** It does not exist when the page is rendered on the server. */
 function isDismissed(): boolean {
   return typeof window !== 'undefined' && localStorage.getItem(dismissedKey) === 'yes'
 }
@@ -97,7 +94,7 @@ interface StepActionsProps {
   onSkip: () => void
 }
 
-/** A step that somebody has no use for is passed over, and can be taken up again. */
+/** An unneeded step is skipped, and can be resumed. */
 function StepActions({ step, skipped, onSkip }: StepActionsProps) {
   const isLast = step.key === 'ready'
   return (

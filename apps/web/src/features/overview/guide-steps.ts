@@ -11,14 +11,14 @@ interface GuideFacts {
 export interface GuideStep {
   key: string
   title: string
-  /** What to do, and what to look at when it does not turn green. */
+  /** What to do, and what to check if it does not turn green. */
   help: string
   done: boolean
   href: string
   action: string
 }
 
-/** In their order; each is done as soon as what it asks for is there, whoever made it. */
+/** In their order; each is done as soon as its object exists, whoever created it. */
 const words = [
   {
     key: 'farm',
@@ -101,7 +101,7 @@ export function guideSteps(facts: GuideFacts): GuideStep[] {
   return words.map((step) => ({
     ...step,
     done: done[step.key],
-    // Collections are made on the page of their site.
+    // Collections are created on the page of their site.
     href: step.key === 'collection' && facts.sites[0] ? `/sites/${facts.sites[0].id}` : step.href,
   }))
 }

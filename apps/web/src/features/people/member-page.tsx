@@ -23,7 +23,7 @@ import { roleText, scopeInput, scopeText } from './role-text'
 
 type Grant = Member['grants'][number]
 
-/** One member: roles to give and to take, and who gave and took them. */
+/** One member: roles to grant and to remove, and who granted and removed them. */
 export function MemberPage({ userId }: { userId: string }) {
   const { data: member, error, refetch } = useQuery(useTRPC().member.get.queryOptions({ userId }))
   if (error) return <QueryError noun="member" error={error} onRetry={refetch} />
@@ -106,7 +106,7 @@ function grantColumns(onTake: (grant: Grant) => void): Column<Grant>[] {
   ]
 }
 
-/** Nothing for those who may not; whoever ends the own membership does so on the account page. */
+/** Nothing without permission; people leave an organization on their account page. */
 function RemoveMember({ member: { userId, name, mayRemove } }: { member: Member }) {
   const trpc = useTRPC()
   const queries = useQueryClient()

@@ -26,7 +26,7 @@ import { roleText, scopeInput, scopeText } from './role-text'
 
 const filterShape = { search: z.string().max(64).optional() }
 
-/** Who belongs to the organization, and who is invited. */
+/** Members of the organization, and pending invitations. */
 export function MembersPage() {
   const trpc = useTRPC()
   const mayChange = useMay('member.change')

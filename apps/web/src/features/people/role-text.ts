@@ -4,7 +4,7 @@ type Grant = RouterOutputs['member']['get']['grants'][number]
 export type Role = Grant['role']
 export type Scope = Grant['scope']
 
-/** As people read a role's name. */
+/** The role's name for people. */
 export function roleText(role: Role): string {
   return role.replace('_', ' ')
 }
@@ -20,7 +20,7 @@ export function scopeInput({ kind, id }: Scope): { farmId?: string; siteId?: str
   return { [`${kind}Id`]: id }
 }
 
-/** Tells scopes apart in a list of options. */
+/** Distinguishes scopes in a list of options. */
 export function scopeKey({ kind, id }: Scope): string {
   return `${kind} ${id ?? ''}`
 }

@@ -18,7 +18,7 @@ import { type Role, roleText } from './role-text'
 
 type PermissionRow = RouterOutputs['member']['roleTable']['permissions'][number]
 
-/** What each role allows; and of one member, what may be done where, and why. */
+/** What each role allows; for one member, what they may do where, and why. */
 export function RolesPage() {
   const mayRead = useMay('member.read')
   return (
@@ -71,7 +71,7 @@ function roleColumn(role: Role): Column<PermissionRow> {
 
 type Explained = RouterOutputs['member']['explain']['permissions'][number]
 
-/** Of one member at one place: each permission, yes or no, and by which role. */
+/** For one member at one place: each permission, yes or no, and by which role. */
 function ExplainPanel() {
   const { filters, setFilter } = useUrlFilters(explainFilterShape)
   const kind = placeKinds.find(({ value }) => value === filters.kind)
@@ -186,7 +186,7 @@ interface PlaceKind {
   noun: 'farm' | 'site' | 'collection' | 'device' | 'edge' | 'vdisk' | 'store' | 'bootMenu' | 'schedule'
 }
 
-/** Objects that an explanation can be asked for, beside the whole organization. */
+/** Objects for which an explanation can be requested, beside the whole organization. */
 const placeKinds: PlaceKind[] = [
   { value: 'farmId', label: 'Farm', noun: 'farm' },
   { value: 'siteId', label: 'Site', noun: 'site' },

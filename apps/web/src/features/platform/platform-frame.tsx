@@ -29,7 +29,7 @@ export function PlatformFrame({ theme, children }: { theme: Theme; children: Rea
   )
 }
 
-/** For who runs the installation; nobody else sees it. */
+/** For operators of the installation; nobody else sees it. */
 export function PlatformLink() {
   const { data } = useQuery(useTRPC().session.access.queryOptions())
   if (!data?.isPlatformOperator) return null

@@ -21,7 +21,7 @@ import { quotaTitles } from '../organization/organization-types'
 import { HealthPanels } from './health-panels'
 import { organizationColumns, type PlatformOrganization } from './organization-columns'
 
-/** For who runs the installation: its health, and every organization's figures; never what a tenant has. */
+/** For operators of the installation: its health, and every organization's figures; never a tenant's content. */
 export function PlatformPage() {
   const trpc = useTRPC()
   const [search, setSearch] = useState('')
@@ -71,7 +71,7 @@ export function PlatformPage() {
 }
 
 interface SuspendDialogProps {
-  /** Null while nobody has asked. */
+  /** Null before the first request. */
   organization: PlatformOrganization | null
   onClose: () => void
 }
@@ -176,7 +176,7 @@ function Id({ id }: { id: string | null }) {
   return id ? <span className="font-mono text-ink-soft text-xs">{id}</span> : <Unknown label="nobody" />
 }
 
-/** What was done to organizations as a whole; it outlives them. */
+/** Actions on whole organizations; this log outlives them. */
 function EventsPanel() {
   const query = useInfiniteQuery(
     useTRPC().platform.events.infiniteQueryOptions({ limit: 10 }, { getNextPageParam: (page) => page.nextCursor }),

@@ -33,7 +33,7 @@ function EditSchedule({ schedule }: { schedule: ScheduleDetail }) {
   const queryClient = useQueryClient()
   const router = useRouter()
   const showToast = useToast()
-  // What the form began with: it stays while somebody types, whatever is read meanwhile.
+  // The form's initial content: it stays while somebody types, whatever is loaded meanwhile.
   const [edited, setEdited] = useState(schedule)
   const [today] = useState(() => tomorrow(new Date()))
   const save = useMutation(
@@ -48,7 +48,7 @@ function EditSchedule({ schedule }: { schedule: ScheduleDetail }) {
         })
         router.push(`/schedules/${saved.id}`)
       },
-      // Where somebody else was first, the page says so.
+      // If somebody else was first, the page reports it.
       onError: () => queryClient.invalidateQueries(trpc.schedule.get.queryFilter({ scheduleId: schedule.id })),
     }),
   )

@@ -94,7 +94,7 @@ function weekdayOf(at: Date, timeZone: string): string {
   return at.toLocaleDateString('en-GB', { timeZone, weekday: 'short' })
 }
 
-/** What a fixed time means on the two odd days of a year. */
+/** The meaning of a fixed time on the two days of the year when clocks change. */
 function DstRule() {
   return (
     <p>

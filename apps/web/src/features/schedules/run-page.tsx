@@ -175,8 +175,8 @@ const rowsMax = 60
 const width = 1000
 
 /**
- * When each device was switched on and how long its boot took, one line for each, on one axis; the table says the same
- * in words.
+ * When each device was switched on and how long its boot took, one line each, on one axis; the table has the same in
+ * words.
  */
 function RunTimeline({ startedAt, devices }: { startedAt: string; devices: RunDevice[] }) {
   const begin = new Date(startedAt).getTime()

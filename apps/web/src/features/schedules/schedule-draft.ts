@@ -1,6 +1,6 @@
 import type { ScheduleDetail, ScheduleFields, ScheduleTarget, ScheduleWhen } from './schedule-types'
 
-/** How often, as people choose it; `cron` is everything that the others cannot say. */
+/** The frequency, as people choose it; `cron` is everything that the others cannot express. */
 export type Rhythm = 'once' | 'daily' | 'weekly' | 'cron'
 
 /** Monday first; the numbers are cron's. */
@@ -14,7 +14,7 @@ export const weekdays = [
   { number: 0, short: 'Sun', name: 'Sunday' },
 ] as const
 
-/** What the form holds: texts as they are typed. */
+/** The form's content: texts as typed. */
 export interface ScheduleDraft {
   name: string
   siteId: string | null
@@ -90,7 +90,7 @@ export function whenOf(draft: ScheduleDraft): ScheduleWhen {
   return { kind: 'cron', expression: `${minute} ${hour} * * ${rhythm === 'daily' ? '*' : daysText(days)}` }
 }
 
-/** `1-5` where they follow each other, else `1,3,5`. */
+/** `1-5` if they are consecutive, otherwise `1,3,5`. */
 function daysText(days: number[]): string {
   const sorted = [...days].sort((a, b) => a - b)
   const [first = 0] = sorted
@@ -98,7 +98,7 @@ function daysText(days: number[]): string {
   return isRow ? `${first}-${sorted.at(-1)}` : sorted.join(',')
 }
 
-/** What the API takes, or what is missing. */
+/** The API's input, or what is missing. */
 export function fieldsOf(draft: ScheduleDraft): { fields: ScheduleFields } | { problem: string } {
   const name = draft.name.trim()
   if (!name) return { problem: 'Enter a name for the schedule.' }

@@ -34,7 +34,7 @@ interface ScheduleEditorProps {
   onSave: (fields: ScheduleFields) => void
 }
 
-/** What a schedule says, beside when that would be. */
+/** A schedule's settings, beside the resulting times. */
 export function ScheduleEditor({ farm, site, initial, action, busy, failure, onSave }: ScheduleEditorProps) {
   const sites = usePicker('site', { farmId: farm.id })
   const [draft, setDraft] = useState(initial)
@@ -122,7 +122,7 @@ function WhenField({ draft, onChange }: WhenFieldProps) {
           onChange={(rhythm) =>
             onChange({
               rhythm: rhythm as Rhythm,
-              // What the form said until now is what the expression begins with.
+              // The expression starts with the form's previous content.
               ...(rhythm === 'cron' && when.kind === 'cron' ? { expression: when.expression } : {}),
             })
           }
@@ -193,7 +193,7 @@ function DaysField({ days, onChange }: { days: number[]; onChange: (days: number
   )
 }
 
-/** All that the browser knows, UTC first, and the schedule's own in any case. */
+/** All that the browser knows, UTC first, and always the schedule's own. */
 function zonesWith(own: string): string[] {
   return [...new Set(['UTC', own, ...Intl.supportedValuesOf('timeZone')])]
 }

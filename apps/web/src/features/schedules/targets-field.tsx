@@ -19,7 +19,7 @@ interface TargetsFieldProps {
   onRemove: (target: ScheduleTarget) => void
 }
 
-/** Whose devices are started: collections, tags and single devices, in any mixture. */
+/** The devices to start: collections, tags and single devices, in any combination. */
 export function TargetsField({ siteId, targets, onAdd, onRemove }: TargetsFieldProps) {
   const [kind, setKind] = useState<ScheduleTarget['kind']>('collection')
   return (

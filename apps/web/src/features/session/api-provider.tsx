@@ -10,7 +10,7 @@ import { signInPath } from './sign-in-path'
 
 const url = '/api/trpc'
 const retriesMax = 2
-/** Live updates say what changed, so what is shown stays fresh without being asked for again. */
+/** Live updates report changes, so shown data stays fresh without polling. */
 const staleTimeMs = 30_000
 
 /** The way to the API for everything in the browser; the session cookie goes along by itself. */

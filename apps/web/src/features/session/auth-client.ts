@@ -10,7 +10,7 @@ interface AuthError {
   message?: string | undefined
 }
 
-/** What an answer of the sign-in says is wrong, as a sentence; null where nothing is. */
+/** The error in an answer of the sign-in, as a sentence; null if there is none. */
 export function authProblem(error: AuthError | null | undefined, refused: string): string | null {
   if (!error) return null
   if (error.status === 429) return 'Too many attempts. Wait a minute and try again.'

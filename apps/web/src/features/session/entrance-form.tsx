@@ -16,13 +16,13 @@ export interface EntranceField {
 interface EntranceFormProps {
   fields: EntranceField[]
   action: string
-  /** While it is under way. */
+  /** While it is in progress. */
   working: string
-  /** One sentence that says why it did not work; null when it did. */
+  /** The reason of the failure in one sentence; null after a success. */
   onSubmit: (values: Record<string, string>) => Promise<string | null>
 }
 
-/** A form before the dashboard: what is wrong is said beside it, and the last field is gone back to. */
+/** A form before the dashboard: an error is shown beside it, and the last field gets the focus. */
 export function EntranceForm({ fields, action, working, onSubmit }: EntranceFormProps) {
   const [failure, setFailure] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)

@@ -3,9 +3,9 @@ import { type ReactNode, useState } from 'react'
 import { EntranceForm } from './entrance-form'
 
 interface MailedLinkFormProps {
-  /** @returns why it was refused; null where a mail is on its way */
+  /** @returns why it was refused; null if a mail was sent */
   ask: (email: string) => Promise<string | null>
-  /** What is said then, the same whether the address has an account or not. */
+  /** The message afterwards, the same whether the address has an account or not. */
   asked: ReactNode
   /** To the sign-in page. */
   back: string

@@ -5,12 +5,12 @@ import { formProblem } from '../../lib/readable-error'
 
 interface OfferedProps<T> {
   offer: { data: T | undefined; error: unknown; isPending: boolean }
-  /** While it is asked for. */
+  /** While it is loading. */
   label: string
   children: (offered: T) => ReactNode
 }
 
-/** What the API says of a link or of this installation, once it has. */
+/** The API's facts about a link or this installation, once loaded. */
 export function Offered<T>({ offer: { data, error }, label, children }: OfferedProps<T>) {
   if (error) return <ProblemNote>{formProblem(error)}</ProblemNote>
   if (data === undefined) return <LoadingState label={label}>{null}</LoadingState>

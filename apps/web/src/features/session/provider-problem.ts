@@ -13,8 +13,8 @@ const sentences = new Map(
 )
 
 /**
- * What the sign-in page says when somebody comes back from the provider without being signed in. @param code of its
- * address
+ * The message of the sign-in page for somebody who returns from the provider without being signed in. @param code of
+ * its address
  */
 export function providerProblem(code: string | undefined): string | null {
   if (!code) return null

@@ -50,13 +50,13 @@ const signInAnswer = z.object({
   result: z.object({ data: z.object({ oidcName: z.string().nullable(), isSelfService: z.boolean() }) }),
 })
 export interface SignInOffer {
-  /** Of the OpenID Connect provider; null where there is none. */
+  /** The name of the OpenID Connect provider; null if there is none. */
   oidcName: string | null
   /** Whether people may sign up. */
   isSelfService: boolean
 }
 
-/** What the sign-in page offers beside a password; nothing while the API is away. */
+/** The options of the sign-in page beside a password; none while the API is away. */
 export async function readSignInOffer(): Promise<SignInOffer> {
   try {
     const answer = await fetch(`${apiUrl()}/api/trpc/session.signIn`, { cache: 'no-store' })

@@ -13,11 +13,11 @@ import { pathAfterSignIn } from './sign-in-path'
 interface SignInFormProps {
   next: string | undefined
   offer: SignInOffer
-  /** What a way back from the provider ended with. */
+  /** The result of returning from the provider. */
   providerError: string | undefined
 }
 
-/** E-mail and password; then a code, for those who have asked for one. Beside it the provider, where one is set. */
+/** E-mail and password; then a code, if the account requires one. Beside it the provider, if one is set. */
 export function SignInForm({ next, offer: { oidcName, isSelfService }, providerError }: SignInFormProps) {
   const [wantsCode, setWantsCode] = useState(false)
   // A full load: the server renders the first page for the session that now exists.
@@ -67,7 +67,7 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
 }
 
 interface ProviderButtonProps {
-  /** As the installation calls it. */
+  /** Its name in this installation. */
   name: string
   next: string | undefined
 }

@@ -1,9 +1,9 @@
-/** Where to sign in, coming back to `from` afterwards. */
+/** The address of the sign-in page that returns to `from` afterwards. */
 export function signInPath(from: string): string {
   return from === '/' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(from)}`
 }
 
-/** Only a path of this dashboard is gone to after sign-in: never another host, also not as `//host` or `/\host`. */
+/** After sign-in only a path of this dashboard is opened: never another host, also not as `//host` or `/\host`. */
 export function pathAfterSignIn(next: string | null | undefined): string {
   if (!next || !/^\/(?![/\\])/.test(next)) return '/'
   // Browsers drop tabs and line ends out of URLs, so that `/\t/host` would be `//host`.

@@ -7,7 +7,7 @@ import { useTRPC } from '../../lib/trpc'
 import { MailedLinkForm } from './mailed-link-form'
 import { Offered } from './offered'
 
-/** Asks for the link that makes an account, where people may sign up. */
+/** Requests the link that creates an account, if people may sign up. */
 export function SignUpForm() {
   const trpc = useTRPC()
   const offer = useQuery(trpc.session.signIn.queryOptions())

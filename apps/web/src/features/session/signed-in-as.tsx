@@ -81,7 +81,7 @@ function Initials({ name }: { name: string }) {
   )
 }
 
-/** In the menu of who is signed in: the other organizations that the person belongs to. Nothing for those of one. */
+/** In the menu of the signed-in person: their other organizations. Nothing if there are none. */
 function OrganizationItems({ currentId }: { currentId: string }) {
   const { data = [] } = useQuery(useTRPC().session.organizations.queryOptions())
   const choose = useChooseOrganization()

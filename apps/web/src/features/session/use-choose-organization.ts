@@ -10,7 +10,10 @@ import { placeOf } from '../shell/places'
 /** Tabs of this browser share one session, and with it the organization. */
 const channelName = 'bootfarm-organization'
 
-/** What stays right in another organization: its list of the same kind, not an object of the one before. */
+/**
+ * The part of the address that is valid in another organization: its list of the same kind, not an object of the
+ * previous one.
+ */
 export function pathElsewhere(pathname: string): string {
   return placeOf(pathname)?.href ?? '/'
 }

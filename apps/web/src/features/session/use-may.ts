@@ -7,7 +7,7 @@ import { useTRPC } from '../../lib/trpc'
 type Grant = RouterOutputs['session']['me']['grants'][number]
 export type Permission = Grant['permissions'][number]
 
-/** Where something lies; what is not said is above it. */
+/** The place of something; absent fields are above it. */
 interface Place {
   farmId?: string | null
   siteId?: string | null
@@ -15,8 +15,8 @@ interface Place {
 }
 
 /**
- * Whether what takes this permission is shown: at `place`, or anywhere where no place is given. It decides nothing: the
- * API refuses what a role may not. False until the session is known.
+ * Whether elements that need this permission are shown: at `place`, or anywhere without a place. It decides nothing:
+ * the API refuses what a role may not do. False until the session is known.
  */
 export function useMay(permission: Permission, place?: Place): boolean {
   const { data } = useQuery(useTRPC().session.me.queryOptions())
@@ -26,7 +26,7 @@ export function useMay(permission: Permission, place?: Place): boolean {
 function allows(grant: Grant, permission: Permission, place: Place | undefined): boolean {
   if (!grant.permissions.includes(permission)) return false
   if (!place) return true
-  // A place that leaves a level out may still lie within the grant: the API knows.
+  // A place that leaves a level out may still be within the grant: the API knows.
   return (['farmId', 'siteId', 'collectionId'] as const).every(
     (level) => grant[level] === null || place[level] === undefined || grant[level] === place[level],
   )

@@ -10,7 +10,7 @@ import { useTRPC } from '../../lib/trpc'
 import { authClient } from './auth-client'
 import { EntranceForm } from './entrance-form'
 
-/** For somebody who is signed in and works in no organization, or wants one more. */
+/** For a signed-in person without an organization, or who wants another one. */
 export function Welcome() {
   const trpc = useTRPC()
   const access = useQuery(trpc.session.access.queryOptions())

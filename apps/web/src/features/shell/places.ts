@@ -5,7 +5,7 @@ export interface Place {
   href: string
   title: string
   icon: IconName
-  /** Shown to those who have it, in whatever part of the organization. */
+  /** Shown with this permission in any part of the organization. */
   permission?: Permission
 }
 

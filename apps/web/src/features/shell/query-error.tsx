@@ -5,13 +5,13 @@ import { errorCode, readableError } from '../../lib/readable-error'
 import { PageName } from './breadcrumbs'
 
 interface QueryErrorProps {
-  /** What the page shows, in the singular. */
+  /** The object of the page, in the singular. */
   noun: string
   error: unknown
   onRetry: () => void
 }
 
-/** Instead of a page of one thing. What is not there is not asked for again. */
+/** Instead of a page of one object. A missing object is not requested again. */
 export function QueryError({ noun, error, onRetry }: QueryErrorProps) {
   const code = errorCode(error)
   // A malformed id is refused as bad input; for the viewer it is an address of nothing.
@@ -31,7 +31,7 @@ export function QueryError({ noun, error, onRetry }: QueryErrorProps) {
 }
 
 interface ObjectQueryProps<T> {
-  /** What the page shows, in the singular. */
+  /** The object of the page, in the singular. */
   noun: string
   query: { data: T | undefined; isPending: boolean; error: unknown; refetch: () => unknown }
   children: (object: T) => ReactNode

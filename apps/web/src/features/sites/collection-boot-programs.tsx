@@ -8,7 +8,7 @@ import { useMay } from '../session/use-may'
 
 type Collection = RouterOutputs['site']['get']['collections'][number]
 
-/** In a row: the set that the collection's devices are given in place of the site's. */
+/** For a row: the set for the collection's devices instead of the site's. */
 export function CollectionBootPrograms({ collection }: { collection: Collection }) {
   const trpc = useTRPC()
   const mayChange = useMay('collection.change')

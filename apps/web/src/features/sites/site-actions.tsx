@@ -122,7 +122,7 @@ function viewerZone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone
 }
 
-/** To another farm; vDisks and boot menus do not go along. */
+/** To another farm; vDisks and boot menus stay. */
 function MoveSiteDialog({ site, onClose }: { site: RouterOutputs['site']['get']; onClose: () => void }) {
   const trpc = useTRPC()
   const farms = usePicker('farm', {})

@@ -15,7 +15,7 @@ const kindText: Record<StoreJob['kind'], string> = {
   adopt: 'Adopt',
 }
 
-/** What is done, to what. */
+/** The work and its object. */
 export function jobText({ kind, version, intoVersion, vdisk, device, sourcePath }: StoreJob): string {
   const what = [vdisk?.name, version && `version ${version.number}`].filter(Boolean).join(' ')
   const into = intoVersion ? ` into version ${intoVersion.number}` : ''
@@ -26,7 +26,7 @@ export function jobText({ kind, version, intoVersion, vdisk, device, sourcePath 
   return `${kindText[kind]}${whose}${what ? ` ${what}` : kind === 'verify' ? ' the whole store' : ''}${into}${from}`
 }
 
-/** Null while the edge has not said how much there is. */
+/** Null until the edge has reported the total. */
 export function jobPercent({ progressBytes, totalBytes, state }: StoreJob): number | null {
   if (state === 'done') return 100
   if (totalBytes === 0) return null
@@ -37,7 +37,7 @@ export function isActive({ state }: Pick<StoreJob, 'state'>): boolean {
   return state === 'queued' || state === 'running'
 }
 
-/** A seal takes no time to speak of, so one that is under way is not cancelled. */
+/** A seal takes almost no time, so a running one is not cancelled. */
 export function isCancellable({ state, kind }: Pick<StoreJob, 'state' | 'kind'>): boolean {
   return state === 'queued' || (state === 'running' && kind !== 'seal')
 }

@@ -15,14 +15,14 @@ import { useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { isActive, isCancellable, jobPercent, jobText, type StoreJob } from './job-text'
 
-/** How soon a bar moves, and how soon work is noticed that others have begun. */
+/** How soon a bar moves, and how soon jobs of others appear. */
 const activeRefreshMs = 1500
 const idleRefreshMs = 10_000
 /** The newest; all are in the API. */
 const jobsShown = 10
 
 interface JobsPanelProps {
-  /** Of which vDisk, or of which edge's store. */
+  /** Of one vDisk, or of one edge's store. */
   of: { vdiskId: string } | { edgeId: string }
 }
 
@@ -84,7 +84,7 @@ const tones: Record<StoreJob['state'], Tone> = {
   cancelled: 'silent',
 }
 
-/** What an edge's store was asked for, and how far it is. */
+/** The jobs of an edge's store, and their progress. */
 function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) {
   const { edge, state, untrusted, askedBy, askedAt, endedAt } = job
   return (

@@ -3,7 +3,7 @@ import type { Version } from './version-types'
 
 export type BootProfile = Version['atEdges'][number]['bootProfiles'][number]
 
-/** How much is known, and of which hardware. */
+/** How much is known, and for which hardware. */
 export function bootProfileText({ hardware, boots, readAheadBytes, learnedAt }: BootProfile): string {
   const whose = hardware === 'any' ? 'Boot profile' : `Boot profile of ${hardware}`
   const learned = learnedAt === null ? 'from the previous version' : `${countOf(boots, 'boot')} learned`

@@ -8,7 +8,7 @@ import { useMay } from '../session/use-may'
 import { type BootProfile, bootProfileText } from './boot-profile-text'
 import type { VdiskDetail, Version } from './version-types'
 
-/** What an edge has learned of the version's boots: of all first, then of each class of hardware. */
+/** What an edge has learned from the version's boots: from all of them first, then by class of hardware. */
 export function BootProfiles({ profiles }: { profiles: BootProfile[] }) {
   return profiles.map((profile) => (
     <p key={profile.hardware} className="break-words pl-4">
@@ -27,7 +27,7 @@ interface ClearBootProfileProps {
   version: Version
 }
 
-/** Only where there is one. */
+/** Only if there is one. */
 export function ClearBootProfile({ vdisk, version }: ClearBootProfileProps) {
   const [open, setOpen] = useState(false)
   const mayChange = useMay('vdisk.change', { farmId: vdisk.farmId })

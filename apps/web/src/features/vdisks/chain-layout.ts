@@ -1,4 +1,4 @@
-/** Where each version of a vDisk stands in the picture of its chain. Pure. */
+/** The layout of a vDisk's versions in the picture of its chain. Pure. */
 
 /** Further branches are drawn over the last of these. */
 const lanesMax = 5
@@ -11,7 +11,7 @@ export interface ChainRow {
   passing: number[]
   /** Lanes of versions made from this one, which end at it; its own among them. */
   fromAbove: number[]
-  /** Whether its parent stands further down. */
+  /** Whether its parent is further down. */
   goesOn: boolean
 }
 
@@ -26,7 +26,7 @@ interface Link {
  */
 export function layOutChain(versions: readonly Link[]): ChainRow[] {
   const placeOf = new Map(versions.map(({ id }, index) => [id, index]))
-  /** By lane: which version it leads down to. */
+  /** By lane: the version to which it leads down. */
   const awaited: (string | null)[] = []
   return versions.map(({ id, parentVersionId }, index) => {
     const fromAbove = lanesOf(awaited, (wanted) => wanted === id)

@@ -15,7 +15,7 @@ const bootMethods = [
   { value: 'none', label: 'from the disk’s own boot loader' },
 ]
 
-/** Makes a version of a raw image that lies in an edge's store. */
+/** Makes a version from a raw image in an edge's store. */
 export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () => void }) {
   const trpc = useTRPC()
   const { edge, pickers } = useEdgeChoice(vdisk.farmId)

@@ -9,7 +9,7 @@ export function devicesText({ count, names }: Tally): string {
   return `${countOf(count, 'device')}${names.length > 0 ? ` (${names.join(', ')}${more})` : ''}`
 }
 
-/** What will happen, a sentence each. */
+/** The effects, a sentence each. */
 export function previewSentences(preview: VersionPreview): string[] {
   const { action, before, after, changed, running, changesBoot, holders, childNumbers, edges } = preview
   const numberOf = (number: number | null) => (number === null ? 'nothing' : `version ${number}`)

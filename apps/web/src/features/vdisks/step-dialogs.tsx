@@ -19,7 +19,7 @@ export interface StepProps {
 interface PreviewedDialogProps {
   title: string
   action: string
-  /** What the preview is of. */
+  /** The subject of the preview. */
   step: VersionPreview['action']
   version: Version
   saving: { isPending: boolean; error: unknown }
@@ -29,7 +29,7 @@ interface PreviewedDialogProps {
   children?: ReactNode
 }
 
-/** What will happen stands above the button that does it; the button waits until it is known. */
+/** The effects are shown above the button; the button waits until they are known. */
 function PreviewedDialog({ step, version, disabled = false, children, ...dialog }: PreviewedDialogProps) {
   const preview = usePreview(version.id, step)
   const mayGoOn = preview.data !== undefined && preview.data.refusals.length === 0
@@ -190,14 +190,14 @@ export function DeleteVersionDialog({ version, onClose }: StepProps) {
   )
 }
 
-/** Asked anew whenever a dialog opens: what was true a minute ago is no preview. */
+/** Requested whenever a dialog opens: an old preview may be wrong. */
 function usePreview(versionId: string, action: VersionPreview['action']) {
   return useQuery(
     useTRPC().version.preview.queryOptions({ versionId, action }, { staleTime: 0, gcTime: 0, retry: false }),
   )
 }
 
-/** What will happen, before it is done; or why it would be refused. */
+/** The effects, before the action; or why it would be refused. */
 function PreviewList({ query }: { query: ReturnType<typeof usePreview> }) {
   const { data, error } = query
   if (data)

@@ -112,7 +112,7 @@ function versionText(number: number | null): string {
   return number === null ? 'latest version' : `version ${number}`
 }
 
-/** Where the writes of this vDisk's devices go, and how much they may be. */
+/** Where the writes of this vDisk's devices go, and their limit. */
 function WriteCachePanel({ vdisk }: { vdisk: VdiskDetail }) {
   const [open, setOpen] = useState(false)
   const mayChange = useMay('vdisk.change', { farmId: vdisk.farmId })
@@ -192,7 +192,7 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
   )
 }
 
-/** Stands where the field's hint does, and is said as it comes. */
+/** Replaces the field's hint, and is announced when it appears. */
 function Problem({ text }: { text: string }) {
   return (
     <span role="status" className="break-words text-failed">

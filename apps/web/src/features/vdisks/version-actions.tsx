@@ -85,7 +85,7 @@ function StepDialog({ step, vdisk, version, onClose }: StepDialogProps) {
   return <Dialog vdisk={vdisk} version={version} onClose={onClose} />
 }
 
-/** Of a release to come, or of the override: nothing is lost by either. */
+/** For a pending release, or the override: nothing is lost by either. */
 function useTakeBack({ id: vdiskId, revision }: VdiskDetail) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()

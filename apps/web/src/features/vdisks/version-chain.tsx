@@ -13,7 +13,7 @@ import { VersionActions } from './version-actions'
 import type { VdiskDetail, Version } from './version-types'
 
 const laneWidthPx = 16
-/** Of a row's dot below the row's upper edge: the middle of its first line. */
+/** The distance of a row's dot from the row's upper edge: the middle of its first line. */
 const dotTopPx = 24
 
 const lines = 'absolute bg-line-strong'
@@ -78,7 +78,7 @@ interface VersionCardProps {
   version: Version
 }
 
-/** One version in the chain: what it is, where it lies, who boots it, and what can be done with it. */
+/** One version in the chain: its facts, its places, the devices that boot it, and its actions. */
 function VersionCard({ vdisk, version }: VersionCardProps) {
   return (
     <div className="flex min-w-0 flex-1 flex-wrap items-start justify-between gap-x-6 gap-y-2 py-3 pr-4 pl-2">
@@ -142,7 +142,7 @@ function Booted({ version: { running, next } }: { version: Version }) {
   )
 }
 
-/** What its edges say of it; of a file registered by its path, the path. */
+/** The reports of its edges; for a file registered by its path, the path. */
 function Stored({ version }: { version: Version }) {
   const { atEdges, manifest, diskPath, sizeBytes, sealedAt } = version
   return (
@@ -180,7 +180,7 @@ function Stored({ version }: { version: Version }) {
   )
 }
 
-/** As many as the API gives at once. */
+/** The maximum that the API returns at once. */
 const sitesMax = 100
 const zonesShownMax = 3
 
@@ -216,7 +216,7 @@ const looks: Record<Access, { tone: Tone; meaning: string }> = {
   override: { tone: 'failed', meaning: 'Production devices boot this version until the override is cleared.' },
 }
 
-/** How people see a version; one that was released before has no word. */
+/** A version's state for people; one that was released before has none. */
 function AccessTag({ version }: { version: Version }) {
   if (version.isSealing)
     return (

@@ -1,6 +1,6 @@
 import type { Version } from './version-types'
 
-/** What can be done with a version, in the words of its button. */
+/** The actions on a version, in the words of its button. */
 export const stepText = {
   startMaintenance: 'New version',
   seal: 'Seal',
@@ -17,11 +17,11 @@ export const stepText = {
 export type Step = keyof typeof stepText
 
 const nextSteps: Step[] = ['seal', 'discard', 'promote', 'cancelRelease', 'clearOverride']
-/** Where there is none of those. */
+/** If there is none of those. */
 const otherwiseNext: Step[] = ['revert', 'startMaintenance']
 
 interface Steps {
-  /** What is usually done next. */
+  /** The usual next step. */
   first: Step[]
   more: Step[]
 }

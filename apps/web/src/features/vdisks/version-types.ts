@@ -4,7 +4,7 @@ export type VdiskDetail = RouterOutputs['vdisk']['get']
 export type Version = VdiskDetail['versions'][number]
 export type VersionPreview = RouterOutputs['version']['preview']
 
-/** In which state a version can begin. */
+/** The state in which a version can start. */
 export const firstStates = [
   { value: 'test', label: 'Test' },
   { value: 'released', label: 'Release' },

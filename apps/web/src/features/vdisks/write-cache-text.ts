@@ -44,7 +44,7 @@ export const cacheClasses: {
   },
 ]
 
-/** What a device does whose write cache is full. */
+/** What a device does when its write cache is full. */
 export const fullChoices: { value: WriteCache['full']; label: string; meaning: string }[] = [
   {
     value: 'stop',
@@ -89,9 +89,9 @@ export function writeCacheText({ class: chosen, limitBytes, full }: WriteCache):
 }
 
 const mebibyteBytes = 1024 ** 2
-/** As the API has it: below, a device would stop before it has booted. */
+/** Like the API: with less, a device would stop before it has booted. */
 const limitMibMin = 16
-/** As the API has it: no disk is larger. */
+/** Like the API: no disk is larger. */
 const limitMibMax = 64 * 1024 ** 2
 
 export const limitHint = `At least ${limitMibMin}. Leave empty for no limit.`
@@ -101,7 +101,7 @@ export function limitMib(limitBytes: number | null): string {
   return limitBytes === null ? '' : String(limitBytes / mebibyteBytes)
 }
 
-/** Of what is written in the form, or what is wrong with it. */
+/** The value in the form, or its error. */
 export function readLimit(text: string): { limitBytes: number | null } | { problem: string } {
   if (text.trim() === '') return { limitBytes: null }
   const mib = Number(text)

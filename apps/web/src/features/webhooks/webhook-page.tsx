@@ -88,7 +88,7 @@ const columns: Column<Delivery>[] = [
   { title: 'Response', wide: true, cell: (delivery) => <Answers delivery={delivery} /> },
 ]
 
-/** What the endpoint answered last; all of it, and what was sent, when opened. */
+/** The endpoint's last answer; when opened, all of it and what was sent. */
 function Answers({ delivery }: { delivery: Delivery }) {
   const last = delivery.attempts.at(-1)
   if (!last) return <span className="text-ink-faint">none yet</span>

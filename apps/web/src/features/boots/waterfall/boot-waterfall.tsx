@@ -77,7 +77,7 @@ function Legend({ boot }: { boot: BootDetail }) {
   )
 }
 
-/** What a reader would look for in vain. */
+/** Parts whose absence a reader would wonder about. */
 function NotKnown({ boot }: { boot: BootDetail }) {
   const running = boot.outcome === null
   const { notPartOfThisBoot, notReached } = absentPhases(boot.phases)

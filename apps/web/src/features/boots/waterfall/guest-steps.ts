@@ -19,7 +19,7 @@ export function guestStepColour(group: GuestStepGroup): string {
   return `var(--step-${group})`
 }
 
-/** What a reader would miss and nobody reported, as one sentence; null where everything is there. */
+/** The steps that nobody reported, as one sentence; null if everything is there. */
 export function unknownSteps(guest: BootDetail['guest'], running: boolean): string | null {
   if (guest === null || guest.steps.length === 0)
     return running

@@ -2,12 +2,12 @@ import { type BootPhase, bootPhases } from '@bootfarm/proto/boot-phases'
 import { scaleLinear } from 'd3-scale'
 import { type GuestStepGroup, guestStepGroups } from './guest-steps'
 
-/** Where everything of a waterfall stands. Times in µs since the boot's begin, lengths in the unit of `widthPx`. */
+/** The layout of a waterfall. Times are in µs since the start of the boot, lengths in the unit of `widthPx`. */
 
 export interface WaterfallPhase {
   name: BootPhase
   startUs: number
-  /** Null while the phase goes on, and where its end was never seen. */
+  /** Null while the phase lasts, and if its end was never observed. */
   durationUs: number | null
   gaps: { atUs: number; durationUs: number }[]
 }
@@ -26,7 +26,7 @@ interface WaterfallInput {
   steps?: readonly WaterfallStep[]
   /** False once the boot has an outcome. */
   running: boolean
-  /** How far the boot is: its whole length once it is over. */
+  /** The boot's elapsed time: its whole duration once it is over. */
   elapsedUs: number
   widthPx: number
 }
@@ -35,7 +35,7 @@ export interface WaterfallBar {
   name: BootPhase
   startUs: number
   endUs: number
-  /** The phase goes on, so the bar grows. */
+  /** The phase is in progress, so the bar grows. */
   open: boolean
   x: number
   width: number
@@ -49,9 +49,9 @@ export interface StepBar extends WaterfallStep {
 
 export interface WaterfallLayout {
   totalUs: number
-  /** What the axis shows: from before 0 where the firmware reported itself, to the end of the last step. */
+  /** The range of the axis: from before 0 if the firmware reported itself, to the end of the last step. */
   axis: { fromUs: number; toUs: number }
-  /** In the groups' order, by begin. */
+  /** In the groups' order, by start. */
   steps: StepBar[]
   bars: WaterfallBar[]
   ticks: { us: number; x: number }[]
@@ -60,9 +60,9 @@ export interface WaterfallLayout {
 /** A phase of a few µs is still to be seen and hit. */
 const barWidthMin = 2
 const pixelsPerTick = 90
-/** No firmware takes longer before its first packet; a number beyond is a broken clock. */
+/** No firmware takes longer before its first packet; a greater number means a broken clock. */
 const firmwareUsMax = 600 * 1_000_000
-/** Steps may go on after the boot, but do not press it into a corner. */
+/** Steps may continue after the boot, but must not squeeze it into a corner. */
 const afterBootShareMax = 0.5
 
 export function layOutWaterfall(input: WaterfallInput): WaterfallLayout {
@@ -143,19 +143,19 @@ export function absentPhases(present: { name: BootPhase }[]): AbsentPhases {
 
 type LabelSide = 'after' | 'before' | 'inside'
 
-/** Where a bar's text has room: after the bar, else before it, else on it. */
+/** Where a bar's text fits: after the bar, otherwise before it, otherwise on it. */
 export function labelSide(bar: { x: number; width: number }, textWidth: number, plotWidth: number): LabelSide {
   if (bar.x + bar.width + textWidth <= plotWidth) return 'after'
   return bar.x >= textWidth ? 'before' : 'inside'
 }
 
-/** How much later than its last report a boot may be: the longest silence that an edge waits for. */
+/** How much later than its last report a boot may be: the longest silence for which an edge waits. */
 const unreportedUsMax = 600 * 1_000_000
 
 /**
- * How far a boot is now. The edge's wall clock may be wrong by years: it is believed only where it fits what was
- * reported.
- * @param totalUs the end of the last phase known
+ * Returns the boot's elapsed time now. The edge's wall clock may be wrong by years: it is trusted only if it fits the
+ * reports.
+ * @param totalUs the end of the last known phase
  */
 export function elapsedOf(boot: { startedAt: string; totalUs: number; outcome: string | null }, now: Date): number {
   if (boot.outcome !== null) return boot.totalUs

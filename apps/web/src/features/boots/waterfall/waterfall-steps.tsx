@@ -30,14 +30,14 @@ export function stepRowsHeight(steps: StepBar[], narrow: boolean): number {
 
 interface StepRowsProps {
   steps: StepBar[]
-  /** Where the rows begin. */
+  /** Where the rows start. */
   y: number
   gutter: number
   widthPx: number
   narrow: boolean
 }
 
-/** What the device reported of itself, below what the edge saw: thinner, for it is the device's word. */
+/** The device's own report, below the edge's observations: thinner, because it is the device's claim. */
 export function StepRows({ steps, y, gutter, widthPx, narrow }: StepRowsProps) {
   let top = y
   return groupsOf(steps).map((group) => {
@@ -100,7 +100,7 @@ function StepRow({ step, y, gutter, widthPx, narrow }: StepRowProps) {
 
 function StepLabel({ step, y, widthPx }: { step: StepBar; y: number; widthPx: number }) {
   const side = labelSide(step, labelWidth, widthPx)
-  // A bar is too thin to write on: where neither side has room, its end is left free.
+  // A bar is too thin for text: if neither side has space, its end stays free.
   if (side === 'inside') return null
   return (
     <text

@@ -28,7 +28,7 @@ export interface Span {
 
 interface WaterfallProps {
   phases: WaterfallPhase[]
-  /** What the device reported of itself, on the same axis. */
+  /** The device's own report, on the same axis. */
   steps?: readonly WaterfallStep[]
   running: boolean
   elapsedUs: number
@@ -139,7 +139,7 @@ function summaryOf({ bars, steps, totalUs }: WaterfallLayout, running: boolean):
   return `Waterfall of ${formatDuration(totalUs)}${running ? ' so far' : ''}: ${parts.join('; ')}${reported}`
 }
 
-/** Over the names of the phases, for keyboards and fingers: what lies inside a picture cannot be reached. */
+/** Over the names of the phases, for keyboards and fingers: elements inside a picture cannot be reached. */
 function PhaseButtons({
   bars,
   width,
