@@ -35,7 +35,7 @@ pub fn Boots(comptime Io: type) type {
         /// The first address of this edge's own network.
         network: base.Ip4 = .zero,
         /// The write cache of every boot in standalone use.
-        write_cache: write_caches.Wanted = .{},
+        write_cache: write_caches.CacheSettings = .{},
         /// Boot scripts tell devices to use clear text for their streams.
         clear: bool = false,
         /// Validity of fail-over tickets.
@@ -116,7 +116,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Reports a device that cannot continue here because another edge keeps its writes.
-        pub fn tellWaiting(boots: *Self, waiting: *const core.site.WaitingDevices.Waiting) void {
+        pub fn reportWaiting(boots: *Self, waiting: *const core.site.WaitingDevices.Waiting) void {
             boots.io.report(.{ .waiting = waiting });
         }
 
@@ -127,7 +127,7 @@ pub fn Boots(comptime Io: type) type {
             request: *const core.dhcp.Service.BootRequest,
         ) void {
             if (boots.policy.source == .nothing) return;
-            boots.discovery.noteDhcp(boots.io, now_us, &boots.policy, request);
+            boots.discovery.onDhcp(boots.io, now_us, &boots.policy, request);
         }
 
         /// Records a script request of a device that is not in the desired state.
@@ -139,7 +139,7 @@ pub fn Boots(comptime Io: type) type {
             query: ?core.loader.MediaQuery,
         ) void {
             if (boots.policy.source == .nothing or boots.policy.decide(mac, boots.io.unixMs()) != .unknown_device) return;
-            boots.discovery.noteHttp(boots.io, now_us, &boots.policy, mac, ip, query);
+            boots.discovery.onHttp(boots.io, now_us, &boots.policy, mac, ip, query);
         }
 
         /// The device started a boot at another edge: its boot here is superseded.
@@ -237,7 +237,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Records this edge's own DHCP answer; `payload` is the whole packet.
-        pub fn noteDhcpAnswer(
+        pub fn onDhcpAnswer(
             boots: *Self,
             ref: Ref,
             now_us: u64,
@@ -286,14 +286,14 @@ pub fn Boots(comptime Io: type) type {
             boots.io.beginProfile(boot, wanted.class);
         }
 
-        pub fn noteRead(boots: *Self, ref: Ref, read: *const core.stream.Server.ReadRequest) void {
-            boots.io.noteProfileRead(read);
+        pub fn onRead(boots: *Self, ref: Ref, read: *const core.stream.Server.ReadRequest) void {
+            boots.io.onProfileRead(read);
             const boot = boots.table.get(ref) orelse return;
             if (!boot.isOver() and !read.repeated) boot.read_ahead.onRead(read.kind, read.length);
         }
 
-        pub fn noteUsed(boots: *Self, used: *const core.stream.Server.UsedUnits) void {
-            boots.io.noteProfileUsed(used);
+        pub fn onUsed(boots: *Self, used: *const core.stream.Server.UsedUnits) void {
+            boots.io.onProfileUsed(used);
             const boot = boots.table.get(
                 boots.table.findById(used.boot_id) orelse return,
             ) orelse return;
@@ -346,7 +346,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Applies the status of a boot's write cache.
-        pub fn noteWriteCache(
+        pub fn onWriteCache(
             boots: *Self,
             boot_id: base.Uuid,
             now_us: u64,
@@ -370,7 +370,7 @@ pub fn Boots(comptime Io: type) type {
 
         /// Applies the status of a write cache on the device's own disk: it reports itself full
         /// after the first write that does not fit.
-        pub fn noteLocalDisk(boots: *Self, boot_id: base.Uuid, now_us: u64) void {
+        pub fn onLocalDisk(boots: *Self, boot_id: base.Uuid, now_us: u64) void {
             const boot = boots.get(boots.table.findById(boot_id) orelse return) orelse return;
             const order = boot.assignment.local_disk orelse return;
             const guest = boot.guest orelse return;
@@ -380,17 +380,17 @@ pub fn Boots(comptime Io: type) type {
                 .stop => .stopped,
                 .read_only => .read_only,
             };
-            boots.noteWriteCache(boot_id, now_us, .{
+            boots.onWriteCache(boot_id, now_us, .{
                 .class = .device_ram_local_disk,
                 .state = state,
             });
         }
 
         /// The device's own disk failed, or returned other bytes than were written.
-        pub fn noteLostLocalDisk(boots: *Self, ref: Ref, now_us: u64) void {
+        pub fn onLocalDiskLost(boots: *Self, ref: Ref, now_us: u64) void {
             const boot = boots.get(ref) orelse return;
             if (boot.assignment.local_disk == null) return;
-            boots.noteWriteCache(boot.identity.id, now_us, .{
+            boots.onWriteCache(boot.identity.id, now_us, .{
                 .class = .device_ram_local_disk,
                 .state = .lost,
             });
@@ -401,7 +401,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Returns where a boot's writes are kept; null: a class that this edge does not know.
-        pub fn writeCacheOf(boots: *const Self, boot: *const Boot) ?write_caches.Wanted {
+        pub fn writeCacheOf(boots: *const Self, boot: *const Boot) ?write_caches.CacheSettings {
             // The kernel line fixed it, whatever is configured meanwhile.
             if (boot.assignment.local_disk != null) return .{ .class = .device_ram_local_disk };
             return boots.writeCacheFor(&boot.assignment);
@@ -410,7 +410,7 @@ pub fn Boots(comptime Io: type) type {
         fn writeCacheFor(
             boots: *const Self,
             assignment: *const core.boot.Assignment,
-        ) ?write_caches.Wanted {
+        ) ?write_caches.CacheSettings {
             if (assignment.writes) return .{ .class = .edge_persistent, .writes_version = true };
             const state = switch (boots.policy.source) {
                 .nothing, .standalone => return boots.write_cache,
@@ -567,7 +567,7 @@ pub fn Boots(comptime Io: type) type {
             if (!boots.peers.isStarting(now_us)) boots.table.tick(now_us);
             var iterator = boots.table.iterate();
             while (iterator.next()) |boot| {
-                noticeSilence(boot, now_us);
+                checkSilence(boot, now_us);
                 boots.settle(boot);
                 if (boot.touched) boots.journalNow(boot);
                 assert(!boot.changed);
@@ -579,7 +579,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// A machine that is switched off by hand falls silent.
-        fn noticeSilence(boot: *Boot, now_us: u64) void {
+        fn checkSilence(boot: *Boot, now_us: u64) void {
             const outcome = boot.outcome orelse return;
             const guest = if (boot.guest) |*known| known else return;
             if (outcome != .ready or !guest.checkSilence(now_us -| boot.started_us)) return;

@@ -526,7 +526,7 @@ test "a full or lost write cache ends a boot that is not ready, and is reported 
         const ref = try site.begin(1);
         const boot = site.boot(ref);
         const status: core.boot.Guest.CacheStatus = .{ .class = .edge, .state = state };
-        site.boots.noteWriteCache(boot.identity.id, site.io.now_us, status);
+        site.boots.onWriteCache(boot.identity.id, site.io.now_us, status);
         switch (state) {
             .ok, .read_only => try testing.expect(!boot.isOver()),
             .stopped => try testing.expectEqual(.write_cache_full, boot.outcome.?.failed.cause),
@@ -541,10 +541,10 @@ test "a full or lost write cache ends a boot that is not ready, and is reported 
     _ = site.boots.takeReport(site.io.now_us, &reportOf(boot));
     const revision = boot.revision;
     const status: core.boot.Guest.CacheStatus = .{ .class = .edge, .state = .read_only };
-    site.boots.noteWriteCache(boot.identity.id, site.io.now_us, status);
+    site.boots.onWriteCache(boot.identity.id, site.io.now_us, status);
     try testing.expectEqual(status, boot.guest.?.cache_status);
     try testing.expectEqual(revision + 1, boot.revision);
-    site.boots.noteWriteCache(boot.identity.id, site.io.now_us, status);
+    site.boots.onWriteCache(boot.identity.id, site.io.now_us, status);
     try testing.expectEqual(revision + 1, boot.revision);
 }
 
@@ -566,28 +566,28 @@ test "the device's own disk is full when it says so, and stays lost" {
     const boot = site.boot(ref);
     const id = boot.identity.id;
     // Nothing is known of a device that has reported nothing.
-    site.boots.noteLocalDisk(id, site.io.now_us);
+    site.boots.onLocalDisk(id, site.io.now_us);
     try testing.expectEqual(null, boot.guest);
     var report = reportOf(boot);
     report.report.write_cache_size = 4096;
     report.report.write_cache_used = 4095;
     _ = site.boots.takeReport(site.io.now_us, &report);
-    site.boots.noteLocalDisk(id, site.io.now_us);
+    site.boots.onLocalDisk(id, site.io.now_us);
     try testing.expectEqual(.ok, boot.guest.?.cache_status.state);
     try testing.expectEqual(.device_ram_local_disk, boot.guest.?.cache_status.class);
     report.report.write_cache_used = 4096;
     _ = site.boots.takeReport(site.io.now_us, &report);
-    site.boots.noteLocalDisk(id, site.io.now_us);
+    site.boots.onLocalDisk(id, site.io.now_us);
     try testing.expectEqual(.read_only, boot.guest.?.cache_status.state);
     boot.assignment.local_disk.?.full = .stop;
-    site.boots.noteLostLocalDisk(ref, site.io.now_us);
+    site.boots.onLocalDiskLost(ref, site.io.now_us);
     try testing.expectEqual(.lost, boot.guest.?.cache_status.state);
-    site.boots.noteLocalDisk(id, site.io.now_us);
+    site.boots.onLocalDisk(id, site.io.now_us);
     try testing.expectEqual(.lost, boot.guest.?.cache_status.state);
     // A boot that has no such disk cannot lose it.
     const next = try site.begin(1);
     site.boot(next).assignment.local_disk = null;
-    site.boots.noteLostLocalDisk(next, site.io.now_us);
+    site.boots.onLocalDiskLost(next, site.io.now_us);
     try testing.expect(!site.boot(next).isOver());
 }
 
@@ -605,14 +605,14 @@ test "reads and used units count until the boot is over" {
     read.kind = .ahead;
     read.length = 4096;
     read.repeated = false;
-    site.boots.noteRead(ref, &read);
+    site.boots.onRead(ref, &read);
     const after_one = boot.read_ahead;
     read.repeated = true;
-    site.boots.noteRead(ref, &read);
+    site.boots.onRead(ref, &read);
     try testing.expectEqualDeep(after_one, boot.read_ahead);
     boot.outcome = .ready;
     read.repeated = false;
-    site.boots.noteRead(ref, &read);
+    site.boots.onRead(ref, &read);
     try testing.expectEqualDeep(after_one, boot.read_ahead);
     try testing.expectEqual(3, site.io.profile_reads);
     site.io.profile_size = 0;

@@ -123,9 +123,9 @@ pub fn Dhcp(comptime Io: type) type {
                     sent_us,
                     .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } },
                 );
-                port.boots.noteDhcpAnswer(known, sent_us, reply.server_ip, reply.payload);
+                port.boots.onDhcpAnswer(known, sent_us, reply.server_ip, reply.payload);
                 if (reply.names_boot_file)
-                    port.noteProgram(known, &client.?)
+                    port.setProgram(known, &client.?)
                 else if (reply.message_type != .nak)
                     port.noProgram(known, client, now_us);
             }
@@ -136,7 +136,7 @@ pub fn Dhcp(comptime Io: type) type {
         }
 
         /// Records the first program that the device is told to load, not what iPXE is told later.
-        fn noteProgram(port: *Self, ref: Boots.Ref, client: *const core.boot.Client) void {
+        fn setProgram(port: *Self, ref: Boots.Ref, client: *const core.boot.Client) void {
             const boot = port.boots.get(ref) orelse return;
             if (boot.facts.program != null) return;
             if (client.loader == .ipxe and !port.ipxeTakesProgram(boot, client.arch)) return;

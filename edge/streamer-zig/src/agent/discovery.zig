@@ -18,7 +18,7 @@ pub fn Discovery(comptime Io: type) type {
         const backlog_max = 256;
 
         /// Records a DHCP request.
-        pub fn noteDhcp(
+        pub fn onDhcp(
             discovery: *Self,
             io: *Io,
             now_us: u64,
@@ -41,7 +41,7 @@ pub fn Discovery(comptime Io: type) type {
         }
 
         /// Records a request for a boot script.
-        pub fn noteHttp(
+        pub fn onHttp(
             discovery: *Self,
             io: *Io,
             now_us: u64,

@@ -143,7 +143,7 @@ pub fn Failover(comptime Io: type) type {
             assert(claim.hello.kind == .ticket);
             const now_us = boots.io.now();
             // A device that has begun another boot here since is not waiting.
-            if (isNewest(boots, ticket, boots.table.findById(claim.boot_id)) and boots.waiting.take(now_us, claim.boot_id)) boots.tellWaiting(&.{
+            if (isNewest(boots, ticket, boots.table.findById(claim.boot_id)) and boots.waiting.take(now_us, claim.boot_id)) boots.reportWaiting(&.{
                 .boot_id = claim.boot_id,
                 .mac = ticket.mac,
                 .edge = .fromBytes(ticket.edge_id),

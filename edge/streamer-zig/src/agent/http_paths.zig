@@ -38,7 +38,7 @@ pub fn HttpPaths(comptime Io: type) type {
             const word = std.meta.stringToEnum(Word, boot_path.name);
             if (request.method == .post or word != null) {
                 if (request.method == .post and word != null)
-                    return paths.takeWord(word.?, boot_path.handle, peer, request.body, text);
+                    return paths.onWord(word.?, boot_path.handle, peer, request.body, text);
                 const why = "POST is allowed only for /ready and /failed, with or without a boot's handle.";
                 var refusal: Response = .saying(405, why, text);
                 refusal.allow = if (word != null) "POST" else "GET, HEAD";
@@ -59,7 +59,7 @@ pub fn HttpPaths(comptime Io: type) type {
             const ref = paths.boots.forPath(boot_path.handle, peer);
             if (ref) |known| paths.boots.learnPeer(known, peer);
             if (boot_path.handle != null) if (ref) |known| {
-                const asked: IpxeScripts.Asked = .{ .ref = known, .query = query, .peer = peer };
+                const asked: IpxeScripts.ScriptRequest = .{ .ref = known, .query = query, .peer = peer };
                 if (paths.fileOfBoot(asked, boot_path.name, text)) |response| return response;
             };
             if (ref) |known| if (paths.grubConfig(known, boot_path.name, text)) |response| return response;
@@ -91,7 +91,7 @@ pub fn HttpPaths(comptime Io: type) type {
         const Word = enum { ready, failed };
 
         /// Handles `POST /ready` and `POST /failed`, alone or below a boot's handle.
-        fn takeWord(
+        fn onWord(
             paths: *Self,
             word: Word,
             handle: ?core.boot.Handle,
@@ -122,7 +122,7 @@ pub fn HttpPaths(comptime Io: type) type {
                 }, text);
             const boot = boots.get(ref).?;
             // Applies to running devices, too.
-            if (event == .failed and event.failed.cause == .write_cache_lost) boots.noteLostLocalDisk(
+            if (event == .failed and event.failed.cause == .write_cache_lost) boots.onLocalDiskLost(
                 ref,
                 paths.boots.io.now(),
             );
@@ -203,7 +203,7 @@ pub fn HttpPaths(comptime Io: type) type {
         /// Returns null for a name that is none of the boot's own files.
         fn fileOfBoot(
             paths: *Self,
-            asked: IpxeScripts.Asked,
+            asked: IpxeScripts.ScriptRequest,
             name: []const u8,
             text: *[http_response.text_size_max]u8,
         ) ?Response {

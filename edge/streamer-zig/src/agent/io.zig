@@ -21,7 +21,7 @@
 //! | `onSessions` | sessions of the stream may have changed |
 //! | `onTftpAck`, `sendBlocks` | an acknowledgement came; reads and sends blocks of a transfer |
 //! | `isReading`, `read`, `sendProfile` | whether a READ waits already; reads and sends its bytes; sends a part of the boot profile |
-//! | `profileSize`, `beginProfile`, `wantProfile`, `noteProfileRead`, `noteProfileUsed`, `finishProfile` | boot profiles |
+//! | `profileSize`, `beginProfile`, `wantProfile`, `onProfileRead`, `onProfileUsed`, `finishProfile` | boot profiles |
 //! | `startSync`, `endSyncSoon` | sync a layer without making the agent wait, or need not; `Stream.endSync` follows |
 //! | `heldSubject`, `answerHold`, `setWritten` | whose layer somebody else wants, and what he is answered |
 
@@ -48,7 +48,7 @@ const functions = [_][]const u8{
     "keepsReports", "report",          "reportBacklog",   "isReportLogBehind", "onBegin",
     "onReport",     "onSessions",      "onTftpAck",       "onVersionProblem",  "sendBlocks",
     "isReading",    "read",            "sendProfile",     "profileSize",       "beginProfile",
-    "wantProfile",  "noteProfileRead", "noteProfileUsed", "finishProfile",     "startSync",
+    "wantProfile",  "onProfileRead", "onProfileUsed", "finishProfile",     "startSync",
     "endSyncSoon",  "heldSubject",     "answerHold",      "setWritten",
 };
 

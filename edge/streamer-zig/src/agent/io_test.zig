@@ -264,11 +264,11 @@ pub fn wantProfile(io: *TestIo, version_id: base.Uuid, _: u64) void {
     io.profile_wanted = version_id;
 }
 
-pub fn noteProfileRead(io: *TestIo, _: *const ReadRequest) void {
+pub fn onProfileRead(io: *TestIo, _: *const ReadRequest) void {
     io.profile_reads += 1;
 }
 
-pub fn noteProfileUsed(io: *TestIo, _: *const core.stream.Server.UsedUnits) void {
+pub fn onProfileUsed(io: *TestIo, _: *const core.stream.Server.UsedUnits) void {
     io.used += 1;
 }
 

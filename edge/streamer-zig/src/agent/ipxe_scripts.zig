@@ -23,10 +23,10 @@ pub fn IpxeScripts(comptime Io: type) type {
         /// This edge's addresses as devices reach them.
         own: *const core.dhcp.network.Addresses,
 
-        pub const Asked = struct { ref: Boots.Ref, query: []const u8, peer: base.Ip4 };
+        pub const ScriptRequest = struct { ref: Boots.Ref, query: []const u8, peer: base.Ip4 };
 
         /// Returns null for a boot that this edge no longer knows.
-        pub fn answer(scripts: Self, asked: Asked, text: *Text) ?Response {
+        pub fn answer(scripts: Self, asked: ScriptRequest, text: *Text) ?Response {
             const boot = scripts.boots.get(asked.ref) orelse return null;
             const chosen = core.loader.menu.Answer.parse(asked.query);
             if (chosen != null) if (boot.outcome) |outcome| {

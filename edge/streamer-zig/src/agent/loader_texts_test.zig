@@ -157,7 +157,7 @@ const Ipxe = struct {
 
     fn ask(ipxe: *Ipxe, ref: Ref, query: []const u8) ?[]const u8 {
         const scripts: IpxeScripts = .{ .boots = &ipxe.site.boots, .own = &own };
-        const asked: IpxeScripts.Asked = .{ .ref = ref, .query = query, .peer = peer.ip };
+        const asked: IpxeScripts.ScriptRequest = .{ .ref = ref, .query = query, .peer = peer.ip };
         const response = scripts.answer(asked, &ipxe.text) orelse return null;
         return ipxe.text[0..response.body.text];
     }

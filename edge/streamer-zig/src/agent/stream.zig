@@ -80,7 +80,7 @@ pub fn Stream(comptime Io: type) type {
             assert(layer.is_syncing);
             const caches = &port.boots.caches;
             const code = caches.endSync(layer);
-            if (code != .done) port.boots.noteWriteCache(
+            if (code != .done) port.boots.onWriteCache(
                 layer.boot_id,
                 port.boots.io.now(),
                 layer.held(),
@@ -130,7 +130,7 @@ pub fn Stream(comptime Io: type) type {
             assert(!layer.is_over);
             switch (layers.carryOut(layer, ref, order)) {
                 .ended => |code| {
-                    if (code != .done) port.boots.noteWriteCache(
+                    if (code != .done) port.boots.onWriteCache(
                         ref.boot_id,
                         port.boots.io.now(),
                         layer.held(),
@@ -179,7 +179,7 @@ pub fn Stream(comptime Io: type) type {
                     const packet = port.server.answerProbe(probe, &port.large) orelse return;
                     io.send(.stream, from, packet);
                 },
-                .used => |*used| port.boots.noteUsed(used),
+                .used => |*used| port.boots.onUsed(used),
                 .write => |*write| port.carryOut(write.ref, .{
                     .write = .{ .offset = write.offset, .bytes = write.bytes },
                 }),
@@ -218,9 +218,9 @@ pub fn Stream(comptime Io: type) type {
             assert(said.report.write_cache_used <= said.report.write_cache_size);
             const ack = port.boots.takeReport(at_us, &said);
             if (port.layerOf(report.boot_id)) |layer|
-                port.boots.noteWriteCache(report.boot_id, at_us, layer.held())
+                port.boots.onWriteCache(report.boot_id, at_us, layer.held())
             else
-                port.boots.noteLocalDisk(report.boot_id, at_us);
+                port.boots.onLocalDisk(report.boot_id, at_us);
             const answer = if (port.wantsHello(report))
                 port.server.requestHello(report, datagram.bytes, &port.reply)
             else
@@ -259,7 +259,7 @@ pub fn Stream(comptime Io: type) type {
             // The shard must have the session before the device's first READ.
             port.boots.io.onSessions(&port.server);
             // A fail-over is reported only once it is confirmed.
-            if (known) |ref| port.noteAdmission(
+            if (known) |ref| port.onAdmission(
                 ref,
                 .{ .claim = claim, .admission = &admission, .why = why },
                 datagram,
@@ -341,16 +341,16 @@ pub fn Stream(comptime Io: type) type {
             return .{ .boot = known };
         }
 
-        const Asked = struct {
+        const AdmissionRecord = struct {
             claim: *const StreamServer.Claim,
             admission: *const StreamServer.Admission,
             why: Why,
         };
 
-        fn noteAdmission(
+        fn onAdmission(
             port: *Self,
             ref: Boots.Ref,
-            asked: Asked,
+            asked: AdmissionRecord,
             datagram: *const Datagram,
         ) void {
             const boots, const at_us = .{ port.boots, datagram.at_us };
@@ -447,13 +447,13 @@ pub fn Stream(comptime Io: type) type {
             if (mutants.has(.deaf_to_reads) and read.kind != .profile and read.request_id == 1) return;
             if (read.kind == .profile) return port.boots.io.sendProfile(read, ref);
             // Nothing of the first READ was sent yet: a retransmission does not indicate loss.
-            if (port.boots.io.isReading(read)) return port.noteUnanswered(read, arrival);
-            port.noteCame(ref, read, arrival);
+            if (port.boots.io.isReading(read)) return port.onUnanswered(read, arrival);
+            port.onReadArrived(ref, read, arrival);
             port.boots.io.read(read, arrival);
         }
 
         /// Applies a READ of a session that a shard serves.
-        pub fn takeForeignRead(
+        pub fn onShardRead(
             port: *Self,
             read: *const StreamServer.ReadRequest,
             ref: Boots.Ref,
@@ -461,17 +461,17 @@ pub fn Stream(comptime Io: type) type {
         ) void {
             port.server.onRead(read, arrival.at_us);
             failover.confirm(port.boots, &port.server, ref, arrival.at_us);
-            port.noteCame(ref, read, arrival);
+            port.onReadArrived(ref, read, arrival);
         }
 
-        fn noteCame(
+        fn onReadArrived(
             port: *Self,
             ref: Boots.Ref,
             read: *const StreamServer.ReadRequest,
             arrival: Arrival,
         ) void {
             assert(read.length > 0);
-            port.boots.noteRead(ref, read);
+            port.boots.onRead(ref, read);
             port.boots.apply(ref, arrival.at_us, .{ .stream_read = .{
                 .size = read.length,
                 .attempt = @intFromBool(read.repeated and !mutants.has(.count_repeats)),
@@ -485,7 +485,7 @@ pub fn Stream(comptime Io: type) type {
         }
 
         /// Counts a READ whose bytes are all sent.
-        pub fn noteAnswered(
+        pub fn onAnswered(
             port: *Self,
             read: *const StreamServer.ReadRequest,
             arrival: Arrival,
@@ -494,11 +494,11 @@ pub fn Stream(comptime Io: type) type {
         ) void {
             assert(read.packets_out > 0);
             const ref = port.bootOf(read) orelse return;
-            port.noteTraffic(ref, read, arrival, now_us);
-            port.noteTimes(ref, read, measured);
+            port.countTraffic(ref, read, arrival, now_us);
+            port.countTimes(ref, read, measured);
         }
 
-        pub fn noteTraffic(
+        pub fn countTraffic(
             port: *Self,
             ref: Boots.Ref,
             read: *const StreamServer.ReadRequest,
@@ -518,7 +518,7 @@ pub fn Stream(comptime Io: type) type {
             });
         }
 
-        pub fn noteTimes(
+        pub fn countTimes(
             port: *Self,
             ref: Boots.Ref,
             read: *const StreamServer.ReadRequest,
@@ -530,7 +530,7 @@ pub fn Stream(comptime Io: type) type {
         }
 
         /// Counts a READ without an answer; the device retransmits it.
-        pub fn noteUnanswered(
+        pub fn onUnanswered(
             port: *Self,
             read: *const StreamServer.ReadRequest,
             arrival: Arrival,
@@ -559,7 +559,7 @@ pub fn Stream(comptime Io: type) type {
                 error.Stopped => .stopped,
                 error.StoreError => .store_error,
             };
-            if (code == .store_error) port.noteStoreError(read, at_us) else if (port.layerOf(read.boot_id)) |layer| port.boots.noteWriteCache(
+            if (code == .store_error) port.onStoreError(read, at_us) else if (port.layerOf(read.boot_id)) |layer| port.boots.onWriteCache(
                 read.boot_id,
                 at_us,
                 layer.held(),
@@ -568,7 +568,7 @@ pub fn Stream(comptime Io: type) type {
             port.boots.io.send(.stream, session.from, packet);
         }
 
-        pub fn noteStoreError(port: *Self, read: *const StreamServer.ReadRequest, at_us: u64) void {
+        pub fn onStoreError(port: *Self, read: *const StreamServer.ReadRequest, at_us: u64) void {
             port.store_errors += 1;
             const ref = port.boots.table.findById(read.boot_id) orelse return;
             port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
@@ -588,7 +588,7 @@ pub fn Stream(comptime Io: type) type {
                         ready.sentence.slice(),
                     );
                     // Applies to running devices, too.
-                    if (failure.cause == .write_cache_lost) port.boots.noteLostLocalDisk(
+                    if (failure.cause == .write_cache_lost) port.boots.onLocalDiskLost(
                         ref,
                         at_us,
                     );

@@ -76,7 +76,7 @@ pub fn Tftp(comptime Io: type) type {
             now_us: u64,
         ) void {
             const step = port.server.receive(now_us, from, bytes, &port.reply);
-            if (step.ignored == .tftp_stale_ack) port.noteRepeatedAck(from);
+            if (step.ignored == .tftp_stale_ack) port.onRepeatedAck(from);
             port.act(&step, bytes, .{ .now_us = now_us, .at_us = at_us });
         }
 
@@ -155,11 +155,11 @@ pub fn Tftp(comptime Io: type) type {
                     assert(transfer.slot < port.owners.len);
                     port.owners[transfer.slot] = owner;
                     port.begin(owner, transfer.peer.ip, datagram.len, now_us);
-                    port.noteFrom(ref, datagram, now_us);
+                    port.recordPacket(ref, datagram, now_us);
                 },
                 .size_queried => |*asked| {
                     const ref = port.lookUp(asked.handle, asked.peer.ip, now_us) orelse return;
-                    port.noteFrom(ref, datagram, now_us);
+                    port.recordPacket(ref, datagram, now_us);
                     // OVMF sends this when it only wanted the size, and requests the file again.
                     port.boots.apply(ref, now_us, .{
                         .suspected = .{
@@ -174,7 +174,7 @@ pub fn Tftp(comptime Io: type) type {
                         unanswered.peer.ip,
                         now_us,
                     ) orelse return;
-                    port.noteFrom(ref, datagram, now_us);
+                    port.recordPacket(ref, datagram, now_us);
                     port.suspect(ref, &unanswered.why, now_us);
                 },
                 .finished => |*finished| port.finish(finished, datagram, now_us),
@@ -182,10 +182,10 @@ pub fn Tftp(comptime Io: type) type {
                     const owner = port.takeOwner(failed.transfer.slot) orelse return;
                     assert(port.owners[failed.transfer.slot] == null);
                     port.credit(owner, .{ .retries = failed.retries }, now_us);
-                    port.noteFrom(owner.ref, datagram, now_us);
+                    port.recordPacket(owner.ref, datagram, now_us);
                     port.suspect(owner.ref, &failed.why, now_us);
                 },
-                .refused => |*refused| port.tellRefused(refused, now_us),
+                .refused => |*refused| port.onRefused(refused, now_us),
             }
         }
 
@@ -203,7 +203,7 @@ pub fn Tftp(comptime Io: type) type {
                 .packets_in = @intFromBool(datagram.len > 0),
                 .retries = finished.retries,
             }, now_us);
-            port.noteFrom(owner.ref, datagram, now_us);
+            port.recordPacket(owner.ref, datagram, now_us);
             port.boots.apply(owner.ref, now_us, switch (owner.what) {
                 .boot_program => .nbp_end,
                 else => |what| .{ .loader_end = loaderFile(what) },
@@ -247,7 +247,7 @@ pub fn Tftp(comptime Io: type) type {
 
         /// Loaders probe for files that need not exist; only a program that this edge named counts
         /// as missing. Some probes show that the loader runs.
-        fn tellRefused(
+        fn onRefused(
             port: *Self,
             refused: *const @FieldType(TftpServer.Event, "refused"),
             now_us: u64,
@@ -274,13 +274,13 @@ pub fn Tftp(comptime Io: type) type {
             );
         }
 
-        fn noteRepeatedAck(port: *Self, peer: base.Endpoint) void {
+        fn onRepeatedAck(port: *Self, peer: base.Endpoint) void {
             const place = port.server.index.get(peer) orelse return;
             assert(place < port.owners.len);
             if (port.owners[place]) |*owner| owner.repeated_acks +|= 1;
         }
 
-        fn noteFirstBlocks(port: *Self, owner: *Owner, blksize: u16, now_us: u64) void {
+        fn onFirstBlocks(port: *Self, owner: *Owner, blksize: u16, now_us: u64) void {
             owner.first_sends +|= 1;
             if (blksize <= wire.blksize_default) return;
             if (owner.first_sends < first_sends_suspicious) return;
@@ -354,7 +354,7 @@ pub fn Tftp(comptime Io: type) type {
                 );
             assert(blocks.slot < port.owners.len);
             const owner = port.owners[blocks.slot] orelse return;
-            if (blocks.first == 1) port.noteFirstBlocks(
+            if (blocks.first == 1) port.onFirstBlocks(
                 &port.owners[blocks.slot].?,
                 blocks.blksize,
                 now_us,
@@ -367,13 +367,13 @@ pub fn Tftp(comptime Io: type) type {
                 .bytes_out = blocks.byteCount(),
                 .packets_out = blocks.count,
             }, now_us);
-            if (!is_counted) port.noteFrom(owner.ref, datagram, now_us);
+            if (!is_counted) port.recordPacket(owner.ref, datagram, now_us);
             const last = blocks.first + blocks.count - 1;
             port.boots.note(owner.ref, now_us, .from_edge, .{ .name = .tftp_data, .number = last });
         }
 
         /// Records a packet of a transfer by its first four bytes.
-        fn noteFrom(port: *Self, ref: Boots.Ref, datagram: []const u8, now_us: u64) void {
+        fn recordPacket(port: *Self, ref: Boots.Ref, datagram: []const u8, now_us: u64) void {
             if (core.boot.packets.ofTftp(datagram)) |packet|
                 port.boots.note(ref, now_us, .from_device, packet);
         }

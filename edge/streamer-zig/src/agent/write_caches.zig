@@ -25,7 +25,7 @@ pub const heard_us = 12 * std.time.us_per_s;
 const silent_us = 30 * std.time.us_per_s;
 
 /// The write cache that a boot gets.
-pub const Wanted = struct {
+pub const CacheSettings = struct {
     class: CacheClass = .device_ram,
     /// Bytes; null: the size of the disk.
     limit_bytes: ?u64 = null,
@@ -72,7 +72,7 @@ pub const Order = union(enum) {
     flush,
 };
 
-pub const Carried = union(enum) {
+pub const WriteOutcome = union(enum) {
     ended: wire.WriteCode,
     /// Until a sync has ended.
     waits,
@@ -80,7 +80,7 @@ pub const Carried = union(enum) {
     later,
 };
 
-pub const Granted = union(enum) { none, cache: core.stream.Server.WriteCache, refused: Refusal };
+pub const CacheGrant = union(enum) { none, cache: core.stream.Server.WriteCache, refused: Refusal };
 
 /// The text is for the boot, where the code is not enough.
 pub const Refusal = struct { code: wire.RefuseCode, text: base.UntrustedText = .empty };
@@ -176,7 +176,7 @@ pub fn WriteCaches(comptime Io: type) type {
             io: *Io,
             files: store.Files,
             capacity: u32,
-            wanted: Wanted,
+            wanted: CacheSettings,
         ) error{ OutOfMemory, NotWritable }!Self {
             makeParent(files) catch if (wanted.class != .device_ram) return error.NotWritable;
             const layers = try gpa.alloc(?*Layer, capacity);
@@ -230,9 +230,9 @@ pub fn WriteCaches(comptime Io: type) type {
             layers: *Self,
             boot: *const core.boot.Boot,
             below: Below,
-            wanted: Wanted,
+            wanted: CacheSettings,
             kind: wire.HelloKind,
-        ) Granted {
+        ) CacheGrant {
             if (layers.find(boot.identity.id)) |layer| {
                 layer.inner.below = below.source;
                 return .{ .cache = layer.cache() };
@@ -338,7 +338,7 @@ pub fn WriteCaches(comptime Io: type) type {
         }
 
         /// Carries out a device's order; `waits` is answered after `endSync`.
-        pub fn carryOut(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) Carried {
+        pub fn carryOut(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) WriteOutcome {
             assert(!layer.is_over);
             if (layer.refusal(order)) |code| return .{ .ended = code };
             const result = switch (order) {
@@ -466,7 +466,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layers: *Self,
             binding: *const WriteLayer.Binding,
             boot_id: Uuid,
-            wanted: Wanted,
+            wanted: CacheSettings,
         ) error{Busy}!?*Layer {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
@@ -496,7 +496,7 @@ pub fn WriteCaches(comptime Io: type) type {
             boot: *const core.boot.Boot,
             disk: store.BlockSource,
             binding: *const WriteLayer.Binding,
-            wanted: Wanted,
+            wanted: CacheSettings,
             kind: wire.HelloKind,
         ) OpenError!*Layer {
             const place: *?*Layer = for (layers.layers) |*place| {
@@ -523,7 +523,7 @@ pub fn WriteCaches(comptime Io: type) type {
             boot: *const core.boot.Boot,
             below: store.BlockSource,
             binding: *const WriteLayer.Binding,
-            wanted: Wanted,
+            wanted: CacheSettings,
             kind: wire.HelloKind,
         ) OpenError!WriteLayer {
             const files = layers.files;
@@ -668,7 +668,7 @@ fn levelOf(percent: u8) FillLevel {
     return if (percent < marks[2]) .critical else .full;
 }
 
-fn limitOf(wanted: Wanted, binding: *const WriteLayer.Binding) u64 {
+fn limitOf(wanted: CacheSettings, binding: *const WriteLayer.Binding) u64 {
     return wanted.limit_bytes orelse std.mem.alignForward(
         u64,
         binding.disk_size,
@@ -679,7 +679,7 @@ fn limitOf(wanted: Wanted, binding: *const WriteLayer.Binding) u64 {
 fn bindingOf(
     boot: *const core.boot.Boot,
     below: *const Below,
-    wanted: *const Wanted,
+    wanted: *const CacheSettings,
 ) WriteLayer.Binding {
     return .{
         .class = if (wanted.writes_version) .maintenance else switch (wanted.class) {

@@ -37,10 +37,10 @@ const Site = struct {
     io: *SyncingIo,
     on: *store.LinuxFiles,
     layers: WriteCaches,
-    wanted: write_caches.Wanted,
+    wanted: write_caches.CacheSettings,
     root: [32]u8 = @splat(0),
 
-    fn init(wanted: write_caches.Wanted) !Site {
+    fn init(wanted: write_caches.CacheSettings) !Site {
         var tmp = testing.tmpDir(.{});
         try tmp.dir.writeFile(testing.io, .{
             .sub_path = "disk",
@@ -78,7 +78,7 @@ const Site = struct {
         site: *Site,
         boot: *const core.boot.Boot,
         kind: @import("wire").stream.HelloKind,
-    ) write_caches.Granted {
+    ) write_caches.CacheGrant {
         var wanted = site.wanted;
         if (boot.assignment.writes) wanted = .{ .class = .edge_persistent, .writes_version = true };
         return site.layers.grant(
@@ -170,7 +170,7 @@ test "what a persistent write cache holds is there after the edge's end, for tha
 }
 
 test "a device that was served with a write cache never goes on without it" {
-    for ([_]write_caches.Wanted{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+    for ([_]write_caches.CacheSettings{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
         var site: Site = try .init(wanted);
         defer site.deinit();
         var boot = bootOf(1, 1);
@@ -194,7 +194,7 @@ test "a device that was served with a write cache never goes on without it" {
 }
 
 test "a write cache that is full stops its device, or takes no writes any more, and keeps what it has" {
-    for ([_]write_caches.Wanted{
+    for ([_]write_caches.CacheSettings{
         .{ .class = .edge_persistent, .limit_bytes = 4096, .full = .stop },
         .{ .class = .edge_persistent, .limit_bytes = 4096, .full = .read_only },
     }) |wanted| {
@@ -450,7 +450,7 @@ fn carry(
     layer: *write_caches.Layer,
     request_id: u32,
     order: write_caches.Order,
-) write_caches.Carried {
+) write_caches.WriteOutcome {
     return site.layers.carryOut(layer, refOf(layer, request_id), order);
 }
 
@@ -560,7 +560,7 @@ test "a layer that ends with its boot acknowledges at once, and a write beyond t
 }
 
 test "a layer is closed when its boot is gone or superseded, but not while a thread uses it" {
-    for ([_]write_caches.Wanted{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+    for ([_]write_caches.CacheSettings{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
         var site: Site = try .init(wanted);
         defer site.deinit();
         var table: core.boot.Table = try .init(testing.allocator, 4);
@@ -673,7 +673,7 @@ test "an edge without a store keeps nobody's writes and has no private images" {
 }
 
 test "a silent device's layer is closed if it stays on the disk and nothing uses it" {
-    for ([_]write_caches.Wanted{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+    for ([_]write_caches.CacheSettings{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
         var site: Site = try .init(wanted);
         defer site.deinit();
         var server: core.stream.Server = try .init(testing.allocator, .{

@@ -224,7 +224,7 @@ fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     if (edge.schedules) |schedules| schedules.next_turn_us = 0;
     const box = edge.link.?.takeState() orelse return;
     edge.applyState(box);
-    edge.link.?.noteInForce(box.state.pair());
+    edge.link.?.onInForce(box.state.pair());
     edge.applyOrders();
     for (box.state.powerOns) |power_on| {
         if (!edge.power_ons.add(power_on.id)) continue;

@@ -103,7 +103,7 @@ const EdgeFixture = struct {
             .token = @splat(0),
         }, .{ .version_id = version_id }, 0, 0);
         profiles.begin(&boot, .device_ram);
-        profiles.noteRead(&.{
+        profiles.onRead(&.{
             .boot_id = boot.identity.id,
             .version_id = version_id,
             .to = .{ .ip = .zero, .port = 0 },

@@ -38,13 +38,13 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     return 0;
 }
 
-const Joined = struct { identity: Identity, is_known: bool = false };
+const JoinResult = struct { identity: Identity, is_known: bool = false };
 
 fn enrol(
     init: std.process.Init,
     arguments: []const [:0]const u8,
     complaint: *Complaint,
-) Error!Joined {
+) Error!JoinResult {
     const arena = init.arena.allocator();
     const options = try enrol_options.parse(arena, init.io, arguments, complaint);
     var data = try start.openData(init.io, options.data, complaint);
@@ -130,7 +130,7 @@ fn rejoin(
     data: *const host.DataDir,
     existing: Identity,
     complaint: *Complaint,
-) Error!?Joined {
+) Error!?JoinResult {
     const arena = init.arena.allocator();
     const epoch_text = data.read(arena, "epoch") catch "0";
     var counter: std.atomic.Value(u64) = .init(0);

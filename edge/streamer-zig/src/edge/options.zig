@@ -41,7 +41,7 @@ pub const Serve = struct {
     /// Disk space for reports, in bytes.
     report_log_size: u64 = core.uplink.report_log.size_max_default,
     /// The write cache of every device without a control plane.
-    write_cache: agent.write_caches.Wanted = .{},
+    write_cache: agent.write_caches.CacheSettings = .{},
     /// Learns what boots read, hands it to devices and reads it ahead.
     boot_profile: bool = true,
     /// Sends streams in clear text.
@@ -254,7 +254,7 @@ fn setServe(
 }
 
 fn setWriteCache(
-    cache: *agent.write_caches.Wanted,
+    cache: *agent.write_caches.CacheSettings,
     option: ServeOption,
     text: []const u8,
     complaint: *Complaint,

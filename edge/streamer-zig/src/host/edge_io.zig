@@ -270,12 +270,12 @@ pub fn wantProfile(io: *EdgeIo, version_id: base.Uuid, now_us: u64) void {
     if (io.profiles) |profiles| profiles.want(version_id, now_us);
 }
 
-pub fn noteProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
-    if (io.profiles) |profiles| profiles.noteRead(request);
+pub fn onProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
+    if (io.profiles) |profiles| profiles.onRead(request);
 }
 
-pub fn noteProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
-    if (io.profiles) |profiles| profiles.noteUsed(used);
+pub fn onProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
+    if (io.profiles) |profiles| profiles.onUsed(used);
 }
 
 pub fn finishProfile(io: *EdgeIo, boot_id: base.Uuid) void {

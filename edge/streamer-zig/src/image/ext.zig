@@ -218,8 +218,8 @@ pub const Inode = struct {
     /// A small file's bytes after the first 60.
     tail: struct { at: u64 = 0, size: u32 = 0 } = .{},
 
-    pub const flag_encrypted = 0x800;
-    pub const flag_extents = 0x80000;
+    const flag_encrypted = 0x800;
+    const flag_extents = 0x80000;
     const flag_inline = 0x10000000;
 
     /// `at` is the offset of the inode in the file system.
@@ -240,12 +240,12 @@ pub const Inode = struct {
         return inode;
     }
 
-    pub fn isInline(inode: *const Inode) bool {
+    fn isInline(inode: *const Inode) bool {
         return inode.flags & flag_inline != 0;
     }
 
     /// Short targets of symbolic links are stored in place of the block numbers.
-    pub fn isFastLink(inode: *const Inode) bool {
+    fn isFastLink(inode: *const Inode) bool {
         return inode.kind == .symlink and inode.size < 60 and
             inode.flags & (flag_extents | flag_inline) == 0;
     }

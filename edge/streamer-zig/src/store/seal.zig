@@ -184,7 +184,8 @@ pub fn giveBack(files: Files, version: Uuid) Files.Error!void {
     var dir_buffer: Files.Name = undefined;
     var names: [2]Files.Name = undefined;
     const dir = pending_seal.layerDir(version, &dir_buffer);
-    const sealed = std.mem.print(&names[0], "{s}/" ++ pending_seal.sealed_name, .{dir}) catch unreachable;
+    const sealed =
+        std.mem.print(&names[0], "{s}/" ++ pending_seal.sealed_name, .{dir}) catch unreachable;
     const data = std.mem.print(&names[1], "{s}/data", .{dir}) catch unreachable;
     if (files.open(data, .read)) |handle|
         return files.close(handle)
@@ -251,7 +252,8 @@ fn checkBinding(
 fn takeData(files: Files, dir: []const u8) Error!Handle {
     var names: [2]Files.Name = undefined;
     const data = std.mem.print(&names[0], "{s}/data", .{dir}) catch unreachable;
-    const sealed = std.mem.print(&names[1], "{s}/" ++ pending_seal.sealed_name, .{dir}) catch unreachable;
+    const sealed =
+        std.mem.print(&names[1], "{s}/" ++ pending_seal.sealed_name, .{dir}) catch unreachable;
     const handle = files.open(data, .write) catch |err| {
         if (err != error.NotFound) return err;
         // An earlier attempt renamed it and may have been killed before that was durable.

@@ -217,7 +217,7 @@ test "blocks in memory are read without waiting once this reader or another one 
         switch (prng.below(3)) {
             0 => {
                 try beside.read(bytes, offset);
-                version.reader.noteChecked(offset, bytes.len);
+                version.reader.markChecked(offset, bytes.len);
             },
             1 => try version.reader.read(bytes, offset),
             else => {
@@ -233,7 +233,7 @@ test "blocks in memory are read without waiting once this reader or another one 
     // The location on the disk is known; its bytes are not checked yet.
     try testing.expectEqual(false, try version.reader.readNow(buffer[0..], 0));
     try beside.read(buffer, 0);
-    version.reader.noteChecked(0, buffer.len);
+    version.reader.markChecked(0, buffer.len);
     const is_told = fixture.on.read_now.load(.monotonic) != .never;
     try testing.expectEqual(is_told, try version.reader.readNow(buffer, 0));
     // A read that ends in the block after the checked one.

@@ -91,7 +91,7 @@ pub fn readNow(reader: *VersionReader, buffer: []u8, offset: u64) Error!bool {
 }
 
 /// Marks a range as checked: a reader of the same version in another thread has just read it.
-pub fn noteChecked(reader: *VersionReader, offset: u64, size: u64) void {
+pub fn markChecked(reader: *VersionReader, offset: u64, size: u64) void {
     if (size == 0) return;
     var index = offset / block.block_size;
     const end = (offset + size - 1) / block.block_size + 1;

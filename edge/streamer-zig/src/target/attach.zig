@@ -182,7 +182,7 @@ fn openSession(
         silence.watch(client, edge, now_us);
         if (now_us >= tell_at_us) {
             tell_at_us = std.math.maxInt(u64);
-            tellNoStream(words, options);
+            reportNoStream(words, options);
         }
         if (edge.fd < 0) edge.open();
         waitForPacket(
@@ -199,7 +199,7 @@ fn waitForPacket(edge: *const EdgeSocket, limit_us: u64) void {
 }
 
 /// In a separate process, since retransmission continues meanwhile.
-fn tellNoStream(words: []const u8, options: TargetOptions) void {
+fn reportNoStream(words: []const u8, options: TargetOptions) void {
     const pid = sys.check(linux.fork()) catch return;
     if (pid != 0) return;
     var buffer: [http_report.body_size_max]u8 = undefined;

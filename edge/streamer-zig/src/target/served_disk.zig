@@ -147,9 +147,9 @@ fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
             }),
         .refused => |code| {
             say("the edge refused to resume this boot ({t}); the disk is halted", .{code});
-            if (code == .cache_lost) disk.tellLost(lost_at_the_edge);
+            if (code == .cache_lost) disk.reportLost(lost_at_the_edge);
         },
-        .cache_lost => disk.tellLost(lost_at_the_edge),
+        .cache_lost => disk.reportLost(lost_at_the_edge),
         .write_ended => |ended| try disk.answerWrite(ended.tag, ended.code),
         .version_changed => say(
             "the edge has another version of the disk than this boot started with; the disk is halted",
@@ -245,7 +245,7 @@ fn submit(disk: *ServedDisk, request: *const disk_link.Request) error{Full}!bool
         disk.client.times.onDemand(disk.now_us);
     }
     if (request.kind == .write or request.kind == .discard) {
-        if (disk.ahead) |*ahead| ahead.noteWrite(request.offset, request.length);
+        if (disk.ahead) |*ahead| ahead.onWrite(request.offset, request.length);
     }
     switch (request.kind) {
         .read => {
@@ -394,7 +394,7 @@ fn fillLocal(disk: *ServedDisk, slot: u32) disk_link.Error!void {
 fn loseLocal(disk: *ServedDisk, is_damaged: bool) void {
     if (disk.isStopped()) return;
     disk.memory.is_stopped.store(true, .seq_cst);
-    disk.tellLost(if (is_damaged)
+    disk.reportLost(if (is_damaged)
         "the local disk returned other bytes than this machine wrote"
     else
         "the local disk has failed, and the writes on it are lost");
@@ -405,7 +405,7 @@ fn isStopped(disk: *const ServedDisk) bool {
 }
 
 /// The disk is no longer reliable: halts it, and tells the edge that serves it.
-fn tellLost(disk: *ServedDisk, text: []const u8) void {
+fn reportLost(disk: *ServedDisk, text: []const u8) void {
     say("{s}; the disk is halted, restart the machine", .{text});
     if (disk.client.state != .ended) return disk.keepOutcome(.failed, "cache_lost", text);
     // Its own edge has ended the session that began the boot: writes stored at an edge cannot

@@ -238,7 +238,7 @@ fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned) bool {
 }
 
 /// The system writes or discards this range: data read ahead of it is outdated.
-pub fn noteWrite(ahead: *ReadAhead, offset: u64, length: u64) void {
+pub fn onWrite(ahead: *ReadAhead, offset: u64, length: u64) void {
     ahead.forgo(offset, length, .written);
 }
 

@@ -321,14 +321,14 @@ test "data that the system has written is never replaced by what was read ahead"
             try world.readAll(&reads);
             const first = prng.below(disk_size / 4096 - 40);
             const count = prng.between(1, 40);
-            world.ahead.noteWrite(first * 4096, count * 4096);
+            world.ahead.onWrite(first * 4096, count * 4096);
             for (world.generations[@intCast(first)..][0..@intCast(count)]) |*generation|
                 generation.* +%= 1;
             try world.readAll(&.{
                 .{ .offset = first * 4096, .length = @intCast(4096 * @as(u64, @min(count, 32))) },
             });
         }
-        world.ahead.noteWrite(0, disk_size);
+        world.ahead.onWrite(0, disk_size);
         try testing.expectEqual(0, world.ahead.slots_used - world.ahead.asked);
     }
 }

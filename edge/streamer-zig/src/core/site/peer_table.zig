@@ -152,7 +152,7 @@ pub fn hasOthers(table: *const PeerTable) bool {
     return site.edges.count > 1;
 }
 
-pub const Received = union(enum) {
+pub const MessageOutcome = union(enum) {
     ignored: base.IgnoreReason,
     nothing,
     claim: Claim,
@@ -171,7 +171,7 @@ pub const Claim = struct {
 };
 
 /// Takes one datagram of the peer port.
-pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const u8) Received {
+pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const u8) MessageOutcome {
     const site = if (table.site) |*site| site else return table.ignore(.peer_unknown);
     const message = peer.parse(payload) catch return table.ignore(.peer_bad_message);
     const index = site.indexOf(message.edge) orelse return table.ignore(.peer_unknown);
@@ -600,7 +600,7 @@ pub fn listPeers(table: *const PeerTable, now_us: u64, buffer: []PeerStatus) []P
     return buffer[0..count];
 }
 
-fn ignore(table: *PeerTable, reason: base.IgnoreReason) Received {
+fn ignore(table: *PeerTable, reason: base.IgnoreReason) MessageOutcome {
     table.ignored.add(reason);
     return .{ .ignored = reason };
 }

@@ -588,7 +588,7 @@ test "messages of attackers, with other keys and in floods are ignored and count
         _ = pair.b.receive(0, edgeEndpoint(0), forged[0..bytes.len]);
     try testing.expect(pair.b.ignored.get(.peer_too_many) >= 10);
     try testing.expectEqual(
-        PeerTable.Received.nothing,
+        PeerTable.MessageOutcome.nothing,
         pair.b.receive(2 * std.time.us_per_s, edgeEndpoint(0), bytes),
     );
 }

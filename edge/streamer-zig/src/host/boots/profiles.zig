@@ -163,7 +163,7 @@ pub fn begin(
 }
 
 /// Records a READ that came for the first time. Of one ahead of demand, only the size counts.
-pub fn noteRead(profiles: *BootProfiles, read: *const core.stream.Server.ReadRequest) void {
+pub fn onRead(profiles: *BootProfiles, read: *const core.stream.Server.ReadRequest) void {
     if (read.repeated) return;
     const recording = profiles.find(read.boot_id) orelse return;
     switch (read.kind) {
@@ -173,7 +173,7 @@ pub fn noteRead(profiles: *BootProfiles, read: *const core.stream.Server.ReadReq
     }
 }
 
-pub fn noteUsed(profiles: *BootProfiles, used: *const core.stream.Server.UsedUnits) void {
+pub fn onUsed(profiles: *BootProfiles, used: *const core.stream.Server.UsedUnits) void {
     const recording = profiles.find(used.boot_id) orelse return;
     for (0..used.units.count()) |index| recording.trace.used(used.units.at(@intCast(index)));
 }

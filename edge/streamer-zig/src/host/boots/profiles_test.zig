@@ -79,7 +79,7 @@ const ProfileFixture = struct {
     fn bootReading(site: *ProfileFixture, mac: [3]u8, blocks: []const u64) void {
         const made = site.boot(mac);
         site.profiles.begin(&made, .device_ram);
-        for (blocks) |block| site.profiles.noteRead(&read(&made, .demand, block * 4096, 4096));
+        for (blocks) |block| site.profiles.onRead(&read(&made, .demand, block * 4096, 4096));
         site.profiles.finish(made.identity.id);
         site.profiles.doAll();
     }
@@ -120,14 +120,14 @@ test "only what the system used counts, and only of boots that became ready" {
     defer site.deinit();
     const made = site.boot(amber);
     site.profiles.begin(&made, .edge);
-    site.profiles.noteRead(&ProfileFixture.read(&made, .ahead, 0, 32768));
-    site.profiles.noteRead(&ProfileFixture.read(&made, .demand, 1 << 20, 4096));
+    site.profiles.onRead(&ProfileFixture.read(&made, .ahead, 0, 32768));
+    site.profiles.onRead(&ProfileFixture.read(&made, .demand, 1 << 20, 4096));
     var again = ProfileFixture.read(&made, .demand, 2 << 20, 4096);
     again.repeated = true;
-    site.profiles.noteRead(&again);
+    site.profiles.onRead(&again);
     var bytes: [8]u8 = undefined;
     (wire.profile.Unit{ .index = 0, .blocks = 0x30 }).encode(&bytes);
-    site.profiles.noteUsed(&.{ .boot_id = made.identity.id, .units = .{ .bytes = &bytes } });
+    site.profiles.onUsed(&.{ .boot_id = made.identity.id, .units = .{ .bytes = &bytes } });
     site.profiles.finish(made.identity.id);
     site.profiles.doAll();
     try site.expectHanded(amber, &.{
@@ -141,7 +141,7 @@ test "only what the system used counts, and only of boots that became ready" {
     defer table.deinit(testing.allocator);
     const failing = site.boot(birch);
     site.profiles.begin(&failing, .device_ram);
-    site.profiles.noteRead(&ProfileFixture.read(&failing, .demand, 5 << 20, 4096));
+    site.profiles.onRead(&ProfileFixture.read(&failing, .demand, 5 << 20, 4096));
     // The boot is no longer in any table.
     site.profiles.tick(&table);
     site.profiles.finish(failing.identity.id);
@@ -183,7 +183,7 @@ test "boots beyond the recording capacity are served as well, and further classe
     for (0..BootProfiles.traces_max + 3) |_| {
         const made = site.boot(amber);
         site.profiles.begin(&made, .device_ram);
-        site.profiles.noteRead(&ProfileFixture.read(&made, .demand, 0, 4096));
+        site.profiles.onRead(&ProfileFixture.read(&made, .demand, 0, 4096));
     }
     for (0..site.boots) |index| site.profiles.finish(.fromRandom(@splat(@intCast(index + 1))));
     site.profiles.doAll();
@@ -204,7 +204,7 @@ test "a device whose writes outlive its boots teaches nothing, and is handed wha
     for ([_]core.boot.Guest.CacheClass{ .edge_persistent, .private }) |class| {
         const made = site.boot(amber);
         site.profiles.begin(&made, class);
-        site.profiles.noteRead(&ProfileFixture.read(&made, .demand, 1 << 20, 4096));
+        site.profiles.onRead(&ProfileFixture.read(&made, .demand, 1 << 20, 4096));
         site.profiles.finish(made.identity.id);
     }
     site.profiles.doAll();

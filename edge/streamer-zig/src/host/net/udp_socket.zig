@@ -173,7 +173,7 @@ pub fn sendPackets(
         else |err| switch (err) {
             error.Full => return 0,
             error.Dropped => return count,
-            error.Unsupported => socket.noteUncut(link),
+            error.Unsupported => socket.onUncut(link),
             // For this receiver only: the packets are larger than its path takes as one.
             error.TooLarge => {},
         }
@@ -229,7 +229,7 @@ pub fn sendCut(
         const size: ?u16 = if (count > 1) @intCast(cut.packet_size) else null;
         socket.sendVectors(to, part, size, .waits) catch |err| switch (err) {
             error.Unsupported, error.TooLarge => {
-                if (err == error.Unsupported) socket.noteUncut(link);
+                if (err == error.Unsupported) socket.onUncut(link);
                 _ = socket.sendSingly(to, part, pieces_each, .waits);
             },
             error.Full, error.Dropped => return,
@@ -252,7 +252,7 @@ fn isCutting(socket: *const UdpSocket, link: u5) bool {
 }
 
 /// This interface or kernel cannot segment: sends one by one from now on.
-fn noteUncut(socket: *UdpSocket, link: u5) void {
+fn onUncut(socket: *UdpSocket, link: u5) void {
     socket.uncut_links |= @as(u32, 1) << link;
 }
 

@@ -121,11 +121,11 @@ fn takeReadEvent(port: *StreamPort, event: *const shard_messages.ReadEvent) void
     const read = &event.read;
     const ref = policy.bootOf(read) orelse return policy.server.forget(read.boot_id);
     switch (event.what) {
-        .came => policy.takeForeignRead(read, ref, event.arrival),
-        .unanswered => policy.noteUnanswered(read, event.arrival),
-        .sending => |at_us| policy.noteTraffic(ref, read, event.arrival, at_us),
-        .answered => |measured| policy.noteTimes(ref, read, measured),
-        .store_error => |at_us| policy.noteStoreError(read, at_us),
+        .came => policy.onShardRead(read, ref, event.arrival),
+        .unanswered => policy.onUnanswered(read, event.arrival),
+        .sending => |at_us| policy.countTraffic(ref, read, event.arrival, at_us),
+        .answered => |measured| policy.countTimes(ref, read, measured),
+        .store_error => |at_us| policy.onStoreError(read, at_us),
     }
 }
 
@@ -210,10 +210,10 @@ pub fn sendRead(
 }
 
 /// Counted when it is over.
-pub fn noteSending(_: *StreamPort, _: *const ReadRequest, _: Arrival) void {}
+pub fn onSending(_: *StreamPort, _: *const ReadRequest, _: Arrival) void {}
 
 /// All of a READ's bytes are on their way.
-pub fn noteAnswered(
+pub fn onAnswered(
     port: *StreamPort,
     read: *const ReadRequest,
     arrival: Arrival,
@@ -222,11 +222,11 @@ pub fn noteAnswered(
 ) void {
     port.sent_bytes += read.bytes_out;
     port.reads_count += 1;
-    port.policy.noteAnswered(read, arrival, now_us, measured);
+    port.policy.onAnswered(read, arrival, now_us, measured);
 }
 
-pub fn noteUnanswered(port: *StreamPort, read: *const ReadRequest, arrival: Arrival) void {
-    port.policy.noteUnanswered(read, arrival);
+pub fn onUnanswered(port: *StreamPort, read: *const ReadRequest, arrival: Arrival) void {
+    port.policy.onUnanswered(read, arrival);
 }
 
 pub fn refuseRead(

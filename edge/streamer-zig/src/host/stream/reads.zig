@@ -119,7 +119,7 @@ pub fn take(
     })) return;
     const is_cold = goes_at_once and !is_filled;
     const slot = reads.queue.add(flow, read, arrival, if (is_cold) .cold else .ready) orelse
-        return port.noteUnanswered(read, arrival);
+        return port.onUnanswered(read, arrival);
     slot.sent = sent;
     slot.in_hand_us = in_hand_us;
     if (is_cold) reads.order(port, socket);
@@ -185,7 +185,7 @@ fn finish(reads: *StreamReads, port: anytype, socket: *UdpSocket, task: *Task) b
     if (reads.isGone(port, slot)) return reads.conclude(port, task, .over);
     if (port.diskOf(read.version_id)) |disk| if (task.result) |_| {
         for (task.parts.constSlice()) |*part|
-            if (!part.is_own) disk.noteChecked(part.offset, part.size);
+            if (!part.is_own) disk.markChecked(part.offset, part.size);
     } else |_| {};
     if (task.layer) |layer| if (task.result == error.Lost) {
         layer.inner.is_lost = true;
@@ -260,7 +260,7 @@ fn send(
     read: *const ReadRequest,
     what: Sending,
 ) bool {
-    if (what.is_begin) port.noteSending(read, what.arrival);
+    if (what.is_begin) port.onSending(read, what.arrival);
     switch (port.sendRead(socket, read, what.bytes, what.sent.*)) {
         .all => {},
         .some => |count| {
@@ -275,7 +275,7 @@ fn send(
     }
     reads.queue.charge(flowOf(read), read.bytes_out);
     const now_us = sys.monotonicUs();
-    port.noteAnswered(read, what.arrival, now_us, .{
+    port.onAnswered(read, what.arrival, now_us, .{
         .is_cold = what.is_cold,
         .storage_us = what.in_hand_us -| what.arrival.at_us,
         .send_us = now_us -| what.in_hand_us,

@@ -224,7 +224,7 @@ fn handle(shard: *StreamShard, datagram: *const UdpSocket.Datagram, now_us: u64)
 }
 
 fn takeRead(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
-    if (shard.reads.isWaiting(read)) return shard.noteUnanswered(read, arrival);
+    if (shard.reads.isWaiting(read)) return shard.onUnanswered(read, arrival);
     shard.emit(read, arrival, .came);
     shard.reads.take(shard, shard.socket, read, arrival);
 }
@@ -356,11 +356,11 @@ pub fn sendRead(
     });
 }
 
-pub fn noteSending(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
+pub fn onSending(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
     shard.emit(read, arrival, .{ .sending = sys.monotonicUs() });
 }
 
-pub fn noteAnswered(
+pub fn onAnswered(
     shard: *StreamShard,
     read: *const ReadRequest,
     arrival: Arrival,
@@ -373,7 +373,7 @@ pub fn noteAnswered(
     shard.emit(read, arrival, .{ .answered = measured });
 }
 
-pub fn noteUnanswered(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
+pub fn onUnanswered(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
     shard.emit(read, arrival, .unanswered);
 }
 

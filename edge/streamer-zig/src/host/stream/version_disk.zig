@@ -44,10 +44,10 @@ pub const VersionDisk = union(enum) {
 
     /// Another thread has read the range with a `HeldDisk` of this disk: what it verified need not
     /// be verified here.
-    pub fn noteChecked(disk: *VersionDisk, offset: u64, bytes: u64) void {
+    pub fn markChecked(disk: *VersionDisk, offset: u64, bytes: u64) void {
         switch (disk.*) {
             .file => {},
-            .version => |*version| version.reader.noteChecked(offset, bytes),
+            .version => |*version| version.reader.markChecked(offset, bytes),
         }
     }
 

@@ -76,7 +76,7 @@ pub const Numbers = struct {
 
 /// Records the result of the last answer that contained a state, or reported that there is
 /// none.
-pub fn noteRefusal(link: *UplinkLink, refusal: ?core.uplink.desired_state.Refusal) void {
+pub fn onRefusal(link: *UplinkLink, refusal: ?core.uplink.desired_state.Refusal) void {
     link.mutex.lockUncancelable(link.io);
     defer link.mutex.unlock(link.io);
     link.refusal = refusal;
@@ -131,7 +131,7 @@ pub fn setPair(link: *UplinkLink, pair: core.uplink.desired_state.Pair) void {
 }
 
 /// Called by the packet loop: this state is in force from now on.
-pub fn noteInForce(link: *UplinkLink, pair: core.uplink.desired_state.Pair) void {
+pub fn onInForce(link: *UplinkLink, pair: core.uplink.desired_state.Pair) void {
     link.mutex.lockUncancelable(link.io);
     defer link.mutex.unlock(link.io);
     link.in_force = pair;

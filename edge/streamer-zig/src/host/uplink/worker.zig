@@ -231,7 +231,7 @@ fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
     var usable = true;
     if (result) |answered| {
         if (answered.status == 200) usable = worker.takeState(answered.body);
-        if (answered.status == 204) worker.link.noteRefusal(null);
+        if (answered.status == 204) worker.link.onRefusal(null);
     } else |err| if (err == error.AnswerTooLarge) worker.refuseState(error.TooLarge);
     _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
 }
@@ -262,14 +262,14 @@ fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
     worker.rotation.order(
         if (box.state.rotateKey) |text| core.uplink.key_text.parse(text) catch null else null,
     );
-    worker.link.noteRefusal(null);
+    worker.link.onRefusal(null);
     worker.link.offerState(box);
     return true;
 }
 
 /// The edge keeps the state that it has, and its heartbeats report why.
 fn refuseState(worker: *UplinkWorker, refusal: core.uplink.desired_state.Refusal) void {
-    worker.link.noteRefusal(refusal);
+    worker.link.onRefusal(refusal);
     const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
     log.info("The desired state was refused: {s}.{s}", .{
         core.uplink.desired_state.sentence(refusal), hint,
@@ -310,7 +310,7 @@ pub fn pin(worker: *UplinkWorker, reached: core.uplink.desired_state.VerifiedKey
     );
 }
 
-fn tellRefusal(
+fn reportRefusal(
     worker: *UplinkWorker,
     what: []const u8,
     code: core.uplink.sender.Code,
@@ -364,7 +364,7 @@ fn logAnswer(
         .refused => |refused| switch (refused.code) {
             .signature_invalid => {
                 worker.rotation.doubt();
-                worker.tellRefusal(what, refused.code, refused.status, result);
+                worker.reportRefusal(what, refused.code, refused.status, result);
             },
             .edge_revoked => log.info(
                 "The control plane at {s} has revoked this edge: the edge sends nothing more.",
@@ -375,7 +375,7 @@ fn logAnswer(
                 .{what},
             ),
             .report_gap => {},
-            else => worker.tellRefusal(what, refused.code, refused.status, result),
+            else => worker.reportRefusal(what, refused.code, refused.status, result),
         },
     }
 }

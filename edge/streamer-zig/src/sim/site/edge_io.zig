@@ -292,7 +292,7 @@ pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arri
         .storage_us = latency_us,
         .send_us = 0,
     };
-    io.stream_port.noteAnswered(request, arrival, now_us, sample);
+    io.stream_port.onAnswered(request, arrival, now_us, sample);
 }
 
 fn sendFragments(io: *EdgeIo, request: *const ReadRequest, after_us: u64) void {
@@ -349,11 +349,11 @@ pub fn beginProfile(_: *EdgeIo, _: *const core.boot.Boot, _: core.boot.Guest.Cac
 
 pub fn wantProfile(_: *EdgeIo, _: base.Uuid, _: u64) void {}
 
-pub fn noteProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
+pub fn onProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
     if (request.kind == .demand) io.trace.demand(request.offset, request.length);
 }
 
-pub fn noteProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
+pub fn onProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
     for (0..used.units.count()) |index| io.trace.used(used.units.at(@intCast(index)));
 }
 

@@ -349,7 +349,7 @@ fn handle(edge: *StreamEdge, process: *Process, datagram: *const agent.stream.Da
     edge.is_writing = false;
     edge.checkDrops(&step, server.ignored.total() - ignored_before);
     switch (step) {
-        .admit => |*claim| edge.noteAdmission(claim.boot_id),
+        .admit => |*claim| edge.onAdmission(claim.boot_id),
         .write => |*write| if (request) |*known| edge.noteRequest(&write.ref, known),
         .control => |*control| if (request) |*known| edge.noteRequest(&control.ref, known),
         .ready => |*ready| edge.noteHeard(ready.boot_id),
@@ -561,7 +561,7 @@ pub fn noteSessions(edge: *StreamEdge, server: *Server) void {
 }
 
 /// A HELLO with a valid cookie has been handled.
-fn noteAdmission(edge: *StreamEdge, boot_id: base.Uuid) void {
+fn onAdmission(edge: *StreamEdge, boot_id: base.Uuid) void {
     const process = edge.process.?;
     const boots = &process.boots;
     const session = process.stream.server.sessionOf(boot_id) orelse return;
@@ -606,7 +606,7 @@ pub fn noteReport(edge: *StreamEdge, boot: *const core.boot.Boot) void {
 
 /// The first READ of a session: if nothing kept the larger WELCOME from the device, it asks for
 /// packets of that size.
-pub fn noteRead(edge: *StreamEdge, request: *const Server.ReadRequest) void {
+pub fn onRead(edge: *StreamEdge, request: *const Server.ReadRequest) void {
     const boot = edge.site.bootOf(request.boot_id) orelse return;
     const known = edge.knownOf(boot) orelse return;
     if (known.has_read) return;
@@ -625,7 +625,7 @@ pub fn noteRead(edge: *StreamEdge, request: *const Server.ReadRequest) void {
     );
 }
 
-pub fn noteUsed(edge: *StreamEdge, boot_id: base.Uuid, offset: u64) void {
+pub fn onUsed(edge: *StreamEdge, boot_id: base.Uuid, offset: u64) void {
     const boot = edge.site.bootOf(boot_id) orelse return;
     if (offset >= @as(u64, boot.version.sectors) * link.sector_size) edge.invariants.violate(
         .bytes_are_right,

@@ -158,13 +158,13 @@ pub fn isReading(_: *EdgeIo, _: *const ReadRequest) bool {
 pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arrival) void {
     const edge = io.edge;
     const stream = &edge.process.?.stream;
-    edge.noteRead(request);
+    edge.onRead(request);
     var other: VersionDisk = undefined;
     const source = io.sourceOf(request, &other) catch |err|
         return stream.refuseRead(request, err, edge.network.now_us);
     const latency_us = edge.diskDelayUs();
     io.sendFragments(request, &source, latency_us);
-    stream.noteAnswered(request, arrival, edge.network.now_us, .{
+    stream.onAnswered(request, arrival, edge.network.now_us, .{
         .is_cold = false,
         .storage_us = latency_us,
         .send_us = 0,
@@ -198,7 +198,7 @@ fn sourceOf(
 }
 
 pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, _: core.boot.Table.Ref) void {
-    io.edge.noteRead(request);
+    io.edge.onRead(request);
     io.sendFragments(request, null, io.edge.diskDelayUs());
 }
 
@@ -247,11 +247,11 @@ pub fn beginProfile(_: *EdgeIo, _: *const core.boot.Boot, _: core.boot.Guest.Cac
 
 pub fn wantProfile(_: *EdgeIo, _: base.Uuid, _: u64) void {}
 
-pub fn noteProfileRead(_: *EdgeIo, _: *const ReadRequest) void {}
+pub fn onProfileRead(_: *EdgeIo, _: *const ReadRequest) void {}
 
-pub fn noteProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
+pub fn onProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
     for (0..used.units.count()) |index|
-        io.edge.noteUsed(used.boot_id, used.units.at(@intCast(index)).offset());
+        io.edge.onUsed(used.boot_id, used.units.at(@intCast(index)).offset());
 }
 
 pub fn finishProfile(_: *EdgeIo, _: base.Uuid) void {}

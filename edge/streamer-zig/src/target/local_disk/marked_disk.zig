@@ -207,7 +207,7 @@ fn readTable(
     places: Folders,
     disk: *const Name,
     geometry: marked_partition.Geometry,
-) ?marked_partition.Found {
+) ?marked_partition.MarkedPartition {
     const flags: linux.O = .{ .NONBLOCK = true, .CLOEXEC = true };
     const fd: i32 =
         @intCast(sys.check(linux.openat(places.dev, &disk.buffer, flags, 0)) catch return null);

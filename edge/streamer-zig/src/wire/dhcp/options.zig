@@ -214,11 +214,11 @@ const Iterator = struct {
 };
 
 /// First occurrence, whole size and number of occurrences of one code.
-const Found = struct { first: []const u8 = &.{}, size: u32 = 0, parts: u32 = 0 };
+const OptionValue = struct { first: []const u8 = &.{}, size: u32 = 0, parts: u32 = 0 };
 
 const Reader = struct {
     regions: Regions,
-    found: [256]Found = @splat(.{}),
+    found: [256]OptionValue = @splat(.{}),
     scratch: base.ByteWriter,
 
     fn scan(reader: *Reader) ParseError!void {

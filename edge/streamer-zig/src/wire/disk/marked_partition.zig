@@ -45,7 +45,7 @@ pub const Header = struct {
     }
 };
 
-pub const Found = struct {
+pub const MarkedPartition = struct {
     /// As the kernel numbers it, from 1.
     number: u16,
     /// Byte offset in the disk, and size.
@@ -84,10 +84,10 @@ pub fn parseHeader(sector: []const u8, geometry: Geometry) ?Header {
 }
 
 /// Returns the largest partition of that name; `entries` are all that the header describes.
-pub fn find(header: *const Header, entries: []const u8, geometry: Geometry) ?Found {
+pub fn find(header: *const Header, entries: []const u8, geometry: Geometry) ?MarkedPartition {
     assert(entries.len == header.entriesSize());
     if (std.hash.Crc32.hash(entries) != header.entries_checksum) return null;
-    var largest: ?Found = null;
+    var largest: ?MarkedPartition = null;
     for (0..header.entry_count) |index| {
         const entry = entryAt(header, entries, index);
         if (!isMarked(entry)) continue;
@@ -182,7 +182,7 @@ pub const TestTable = struct {
         std.mem.writeInt(u32, table.header[16..20], checksum, .little);
     }
 
-    pub fn found(table: *const TestTable) ?Found {
+    pub fn found(table: *const TestTable) ?MarkedPartition {
         const header = parseHeader(&table.header, geometry) orelse return null;
         return find(&header, table.entries[0..header.entriesSize()], geometry);
     }
@@ -198,7 +198,7 @@ test "the largest partition of that name is found, whatever lies beside it" {
         .{ .name = name, .first = 100_000, .last = 110_000 },
     });
     try testing.expectEqual(
-        Found{ .number = 3, .first = 20_000 * 512, .size = 80_000 * 512 },
+        MarkedPartition{ .number = 3, .first = 20_000 * 512, .size = 80_000 * 512 },
         table.found().?,
     );
 }

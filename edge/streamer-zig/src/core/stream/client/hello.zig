@@ -202,7 +202,7 @@ fn keysOf(client: *const StreamClient, known: *const wire.WelcomeKnown) ?stream_
     }, greeting.pair.secret, known.edge_public);
 }
 
-const Opened = struct {
+const OpenedWelcome = struct {
     id: u64,
     welcome: wire.Welcome,
     protection: *const step.Protection,
@@ -210,7 +210,7 @@ const Opened = struct {
     size: u16,
 };
 
-fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
+fn establish(client: *StreamClient, now_us: u64, opened: OpenedWelcome) bool {
     const welcome = &opened.welcome;
     const session: step.Session = .{
         .id = opened.id,

@@ -109,7 +109,7 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     assert(read.received_count <= read.fragment_count);
     if (length == read.fragment_size) read.has_full_size = true;
     read.progress_at_us = now_us;
-    read.noteHighest(fragment.index);
+    read.recordHighest(fragment.index);
     read.retransmitHoles();
     return .new;
 }
@@ -250,7 +250,7 @@ pub fn takeMissing(read: *PendingRead, ranges: *wire.RangeList) u16 {
     return count;
 }
 
-pub fn noteRepeat(read: *PendingRead, now_us: u64, serial: u64) void {
+pub fn onRetransmit(read: *PendingRead, now_us: u64, serial: u64) void {
     assert(read.state == .in_flight);
     read.attempt +|= 1;
     read.sent_serial = serial;
@@ -274,7 +274,7 @@ pub fn isBefore(read: *const PendingRead, other: ?*const PendingRead) bool {
     return @as(i32, @bitCast(read.request_id -% rival.request_id)) < 0;
 }
 
-fn noteHighest(read: *PendingRead, index: u16) void {
+fn recordHighest(read: *PendingRead, index: u16) void {
     var candidate = index + 1;
     for (&read.highest) |*kept| {
         const lower = @min(kept.*, candidate);

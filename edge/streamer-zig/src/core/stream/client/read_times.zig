@@ -48,7 +48,7 @@ fn current(times: *ReadTimes) *Part {
     return if (times.system) |*part| part else &times.initramfs;
 }
 
-pub fn noteFetch(times: *ReadTimes, duration_us: u64) void {
+pub fn onFetch(times: *ReadTimes, duration_us: u64) void {
     if (!times.is_over) times.current().fetch.note(duration_us);
 }
 
@@ -117,7 +117,7 @@ test "reads after the boot are not counted, and earlier ones end well" {
     var times: ReadTimes = .{};
     times.onDemand(1000);
     times.is_over = true;
-    times.noteFetch(7);
+    times.onFetch(7);
     times.onAnswer(1500, 1000);
     times.onDemand(1600);
     try testing.expectEqual(0, times.list().view().count);
@@ -126,12 +126,12 @@ test "reads after the boot are not counted, and earlier ones end well" {
 test "reads that end after the switch are the system's, and both together are the whole boot's" {
     var times: ReadTimes = .{};
     times.onDemand(0);
-    times.noteFetch(90);
+    times.onFetch(90);
     times.onAnswer(100, 0);
     times.onDemand(150);
     try testing.expectEqual(wire.ReadPhase.whole, phaseOf(&times.list(), 0));
     times.beginSystem();
-    times.noteFetch(40);
+    times.onFetch(40);
     times.onAnswer(200, 150);
     times.beginSystem();
     times.onDemand(900);

@@ -84,7 +84,7 @@ fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
         return;
     };
     read.state = .done;
-    if (read.kind != .profile) client.times.noteFetch(now_us -| read.sent_first_at_us.?);
+    if (read.kind != .profile) client.times.onFetch(now_us -| read.sent_first_at_us.?);
     client.statistics.reads += 1;
 }
 
@@ -194,7 +194,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         );
         read.send_record = client.window.onSend(now_us, bytes);
         client.send_serial += 1;
-        read.noteRepeat(now_us, client.send_serial);
+        read.onRetransmit(now_us, client.send_serial);
         client.statistics.retransmits += 1;
         client.statistics.missing_fragments += missing;
         return emit(client, read, ranges.view(), out);

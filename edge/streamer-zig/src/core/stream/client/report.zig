@@ -160,9 +160,9 @@ fn firstPhase(report: wire.Report) wire.ReadPhase {
 
 test "read times are sent by phase, every other retransmission those of the whole boot" {
     var times: ReadTimes = .{};
-    times.noteFetch(5);
+    times.onFetch(5);
     times.beginSystem();
-    times.noteFetch(7);
+    times.onFetch(7);
     var state: ReportState = .{};
     state.set(0, .{ .uptime_us = 1 }, &times);
     state.send(0, 1, 10);
@@ -182,10 +182,10 @@ test "read times are sent by phase, every other retransmission those of the whol
 
 test "read times by phase that do not fit beside steps are replaced by the shorter sum" {
     var times: ReadTimes = .{};
-    times.noteFetch(5);
+    times.onFetch(5);
     times.beginSystem();
-    times.noteFetch(7);
-    times.noteFetch(16);
+    times.onFetch(7);
+    times.onFetch(16);
     var steps: wire.StepList = .empty;
     while (steps.size + 50 <= wire.steps_size_max) try steps.append(
         .{ .group = .unit, .name = &@as([32]u8, @splat('x')), .start_us = 0, .duration_us = 1 },
@@ -201,9 +201,9 @@ test "read times by phase that do not fit beside steps are replaced by the short
 
 test "on a narrow path a report has the read times that fit, by phase or of the whole boot" {
     var times: ReadTimes = .{};
-    for (0..12) |bit| times.noteFetch(@as(u64, 1) << @intCast(bit));
+    for (0..12) |bit| times.onFetch(@as(u64, 1) << @intCast(bit));
     times.beginSystem();
-    for (12..23) |bit| times.noteFetch(@as(u64, 1) << @intCast(bit));
+    for (12..23) |bit| times.onFetch(@as(u64, 1) << @intCast(bit));
     var steps: wire.StepList = .empty;
     while (cut_size_max - steps.size >= times.list().size)
         try steps.append(.{ .group = .unit, .name = "x", .start_us = 0, .duration_us = 1 });

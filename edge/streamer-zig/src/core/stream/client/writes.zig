@@ -146,7 +146,7 @@ pub const PendingWrite = struct {
     }
 };
 
-pub const Ended = struct { tag: u64, code: wire.WriteCode };
+pub const WriteEnd = struct { tag: u64, code: wire.WriteCode };
 
 pub fn init(gpa: std.mem.Allocator, writes_max: u16) error{OutOfMemory}!WriteQueue {
     assert(writes_max <= writes.window);
@@ -383,7 +383,7 @@ pub fn restart(queue: *WriteQueue, fragment_size: u16) void {
     }
 }
 
-pub fn nextEnded(queue: *WriteQueue) ?Ended {
+pub fn nextEnded(queue: *WriteQueue) ?WriteEnd {
     for (queue.pending) |*write| {
         if (write.state != .ended) continue;
         write.state = .free;

@@ -216,7 +216,7 @@ pub fn onAck(
         window.wait_us = if (round.has_wait) @min(window.wait_us, took_us) else took_us;
         round.has_wait = true;
         window.last_wait_us = took_us;
-        window.noteRoundTrip(now_us, took_us);
+        window.onRoundTrip(now_us, took_us);
         // One sample is enough: an end that comes too early costs a few round trips.
         if (window.isLong(took_us)) window.is_slow_start = false;
     }
@@ -309,7 +309,7 @@ pub fn roundTrip(window: *const CongestionWindow) u64 {
     return @min(now, before);
 }
 
-fn noteRoundTrip(window: *CongestionWindow, now_us: u64, sample_us: u64) void {
+fn onRoundTrip(window: *CongestionWindow, now_us: u64, sample_us: u64) void {
     assert(sample_us > 0);
     if (now_us -| window.round_trip_since_us >= round_trip_us_age) {
         window.round_trip_us = .{ 0, window.round_trip_us[0] };

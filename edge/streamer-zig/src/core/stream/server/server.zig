@@ -398,11 +398,11 @@ pub fn sealer(server: *StreamServer, session_id: u64) ?Sealer {
     return .{ .session = server.findById(session_id) orelse return null };
 }
 
-const Opened = union(enum) { clear: []const u8, unknown, refused: base.IgnoreReason };
+const OpenResult = union(enum) { clear: []const u8, unknown, refused: base.IgnoreReason };
 
 /// Opens a packet of this session's device; the result points into the packet, or is valid until
 /// the next packet.
-fn open(server: *StreamServer, session: *Session, packet: []const u8) Opened {
+fn open(server: *StreamServer, session: *Session, packet: []const u8) OpenResult {
     assert(session.id != 0);
     const counter = stream_seal.counterOf(packet);
     if (session.cipher() == .clear)

@@ -90,7 +90,7 @@ pub const Collector = struct {
 
     pub const Key = struct { session_id: u64, request_id: u32 };
 
-    pub const Taken = union(enum) {
+    pub const CollectResult = union(enum) {
         /// More has to arrive.
         part,
         /// All bytes; valid until the next packet.
@@ -119,7 +119,7 @@ pub const Collector = struct {
         collector.* = undefined;
     }
 
-    pub fn take(collector: *Collector, now_us: u64, key: Key, write: *const wire.Write) Taken {
+    pub fn take(collector: *Collector, now_us: u64, key: Key, write: *const wire.Write) CollectResult {
         const count = writes.fragmentCount(write.length, write.fragment_size);
         if (write.index >= count) return .mismatch;
         if (write.payload.len != writes.fragmentLength(
