@@ -138,7 +138,8 @@ pub fn Boots(comptime Io: type) type {
             ip: base.Ip4,
             query: ?core.loader.MediaQuery,
         ) void {
-            if (boots.policy.source == .nothing or boots.policy.decide(mac, boots.io.unixMs()) != .unknown_device) return;
+            if (boots.policy.source == .nothing or
+                boots.policy.decide(mac, boots.io.unixMs()) != .unknown_device) return;
             boots.discovery.onHttp(boots.io, now_us, &boots.policy, mac, ip, query);
         }
 
@@ -247,7 +248,8 @@ pub fn Boots(comptime Io: type) type {
             const boot = boots.table.get(ref) orelse return;
             var scratch: wire.dhcp.Scratch = undefined;
             const packet = wire.dhcp.parse(payload, &scratch) catch return;
-            const name: core.boot.packets.Name = switch (packet.options.message_type orelse return) {
+            const message_type = packet.options.message_type orelse return;
+            const name: core.boot.packets.Name = switch (message_type) {
                 .offer => .dhcp_offer,
                 .ack => .dhcp_ack,
                 else => .dhcp_nak,
@@ -307,15 +309,14 @@ pub fn Boots(comptime Io: type) type {
             said: *const core.stream.Server.DeviceReport,
         ) stream.ReportAck {
             const ref = boots.table.findById(said.boot_id) orelse return .{};
-            if (mutants.has(.deaf_to_the_running) and boots.table.get(ref).?.isOver()) return boots.orders.waitingFor(
-                said.boot_id,
-            );
+            if (mutants.has(.deaf_to_the_running) and boots.table.get(ref).?.isOver())
+                return boots.orders.waitingFor(said.boot_id);
             var report = said.report;
-            if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id))) report.order_id = @splat(
-                0,
-            );
+            if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id)))
+                report.order_id = @splat(0);
             boots.apply(ref, now_us, .{ .guest = report });
-            if (mutants.has(.order_follows_device)) if (boots.orderOfDevice(ref)) |order| return order;
+            if (mutants.has(.order_follows_device))
+                if (boots.orderOfDevice(ref)) |order| return order;
             return boots.orders.waitingFor(said.boot_id);
         }
 
@@ -420,11 +421,9 @@ pub fn Boots(comptime Io: type) type {
             const order = for (state.vdisks) |*vdisk| {
                 if (vdisk.id.eql(vdisk_id)) break vdisk.writeCache orelse return .{};
             } else return .{};
-            return .{
-                .class = std.meta.stringToEnum(core.boot.Guest.CacheClass, order.class) orelse return null,
-                .limit_bytes = order.limitBytes,
-                .full = order.full,
-            };
+            const class = std.meta.stringToEnum(core.boot.Guest.CacheClass, order.class) orelse
+                return null;
+            return .{ .class = class, .limit_bytes = order.limitBytes, .full = order.full };
         }
 
         /// Completes an assignment with what follows from its write cache.
@@ -481,18 +480,24 @@ pub fn Boots(comptime Io: type) type {
             var writer: std.Io.Writer = .fixed(&buffer);
             switch (boots.policy.writeOwnerOf(boot.identity.mac)) {
                 .any, .own => return null,
-                .other => |home| writer.print("its writes are kept at the edge {s}", .{home.name}) catch {},
-                .none => writer.writeAll("not registered: none of several edges keeps its writes") catch {},
+                .other => |home| writer.print("its writes are kept at the edge {s}", .{
+                    home.name,
+                }) catch {},
+                .none => writer.writeAll(
+                    "not registered: none of several edges keeps its writes",
+                ) catch {},
             }
             return .{ .cause = .writes_at_another_edge, .text = .init(writer.buffered()) };
         }
 
         /// Returns whether the boot's writes outlive it.
         fn keepsWrites(boots: *const Self, assignment: *const core.boot.Assignment) bool {
-            if (boots.policy.source == .state) if (describedVersion(boots.policy.source.state, assignment.version_id)) |version|
-                if (version.layerAboveVersionId != null) return true;
+            if (boots.policy.source == .state)
+                if (describedVersion(boots.policy.source.state, assignment.version_id)) |version|
+                    if (version.layerAboveVersionId != null) return true;
             const wanted = boots.writeCacheFor(assignment) orelse return false;
-            return wanted.writes_version or wanted.class == .edge_persistent or wanted.class == .private;
+            return wanted.writes_version or
+                wanted.class == .edge_persistent or wanted.class == .private;
         }
 
         /// Returns why the device cannot start its assignment, as far as the edge can tell; null:
@@ -538,11 +543,10 @@ pub fn Boots(comptime Io: type) type {
             problem: Io.Problem,
         ) BootBlocker {
             const own = boots.caches.privateVersionOf(assignment, mac);
-            if (problem.isGone() and own != null and own.?.eql(assignment.version_id))
-                return .{
-                    .cause = .version_missing,
-                    .text = .init("the version below its private image is missing: reset the image"),
-                };
+            if (problem.isGone() and own != null and own.?.eql(assignment.version_id)) return .{
+                .cause = .version_missing,
+                .text = .init("the version below its private image is missing: reset the image"),
+            };
             return missing(problem);
         }
 
@@ -650,7 +654,8 @@ pub fn Boots(comptime Io: type) type {
                 .nothing, .standalone => return .not_described,
             };
             const described = describedVersion(state, id) orelse return .not_described;
-            const below = if (described.layerAboveVersionId) |below_id| describedVersion(state, below_id) else null;
+            const below_id = described.layerAboveVersionId;
+            const below = if (below_id) |known| describedVersion(state, known) else null;
             const problem = boots.io.openVersion(described, below) orelse return null;
             boots.io.onVersionProblem(problem);
             return problem;

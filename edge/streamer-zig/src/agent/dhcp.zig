@@ -43,7 +43,9 @@ pub fn Dhcp(comptime Io: type) type {
             const step = switch (port.service.receive(now_us, arrival, bytes, &port.reply)) {
                 .network_boot => |*request| answer: {
                     const network = port.service.options.networks[request.network].subnet.ip;
-                    if (admission.judge(port.boots, now_us, request, network, bytes.len) == .silence) return;
+                    const verdict =
+                        admission.judge(port.boots, now_us, request, network, bytes.len);
+                    if (verdict == .silence) return;
                     ref = port.boots.forDhcp(
                         packet.at_us,
                         &request.client,
@@ -82,9 +84,10 @@ pub fn Dhcp(comptime Io: type) type {
                 .failed, .superseded => return .ignore,
                 .ready, .silent, .local_disk => {},
             };
+            const set = port.boots.io.bootFiles().setFor(boot, client.arch);
             return .{ .boot = .{
                 .handle = .{ .value = boot.identity.handle },
-                .programs = if (port.boots.io.bootFiles().setFor(boot, client.arch)) |set| set.first else .{},
+                .programs = if (set) |known| known.first else .{},
                 .ipxe_takes_program = port.ipxeTakesProgram(boot, client.arch),
             } };
         }
@@ -161,11 +164,14 @@ pub fn Dhcp(comptime Io: type) type {
             var writer: std.Io.Writer = .fixed(&buffer);
             // Text that is too long is cut.
             if (port.boots.io.bootFiles().setFor(boot, arch)) |set| {
-                writer.print("{s} has no program for {s}", .{ set.name, core.boot.Client.archText(arch) }) catch {};
+                writer.print("{s} has no program for {s}", .{
+                    set.name, core.boot.Client.archText(arch),
+                }) catch {};
             } else if (chosen.size > 0) {
                 writer.print("this edge has no set {s}", .{chosen.slice()}) catch {};
             } else writer.writeAll("this edge has no boot programs") catch {};
-            const is_missing = chosen.size > 0 and port.boots.io.bootFiles().findSet(chosen.slice()) == null;
+            const is_missing =
+                chosen.size > 0 and port.boots.io.bootFiles().findSet(chosen.slice()) == null;
             port.boots.apply(known, now_us, .{ .suspected = .{
                 .cause = if (is_missing) .nbp_not_found else .nbp_architecture_mismatch,
                 .text = .init(writer.buffered()),

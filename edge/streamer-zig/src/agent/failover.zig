@@ -43,7 +43,7 @@ pub fn Failover(comptime Io: type) type {
             if (failover.edges.count == 0) return null;
             var salt: core.stream.ticket.Salt = undefined;
             boots.io.random(&salt);
-            failover.ticket = core.stream.ticket.seal(&keys[0], salt, &boot_failover.ticketOf(boot, &.{
+            const ticket = boot_failover.ticketOf(boot, &.{
                 .now_us = now_us,
                 .now_unix_ms = boots.io.unixMs(),
                 .own_edge = site.own_id,
@@ -51,7 +51,8 @@ pub fn Failover(comptime Io: type) type {
                 .lifetime_s = boots.ticket_lifetime_s,
                 .disk_size = granted.disk_size,
                 .write_cache = granted.write_cache.class,
-            }));
+            });
+            failover.ticket = core.stream.ticket.seal(&keys[0], salt, &ticket);
             return failover;
         }
 
@@ -74,7 +75,8 @@ pub fn Failover(comptime Io: type) type {
             if (session.write_cache.class != .device_ram) return false;
             const peers = boots.peers;
             const site = if (peers.site) |*site| site else return false;
-            const boot = boots.get(boots.table.findById(session.boot_id) orelse return false) orelse return false;
+            const ref = boots.table.findById(session.boot_id) orelse return false;
+            const boot = boots.get(ref) orelse return false;
             assert(boot.identity.id.eql(session.boot_id));
             const edges = listOf(boots, boot, boots.io.now());
             return core.stream.ticket.isOutdated(
@@ -94,7 +96,9 @@ pub fn Failover(comptime Io: type) type {
             assert(claim.hello.kind == .ticket);
             const peers = boots.peers;
             const site = if (peers.site) |*site| site else return .unknown;
-            const ticket = switch (core.stream.ticket.judge(site.ticket_keys.constSlice(), &claim.hello, boots.io.unixMs())) {
+            const keys = site.ticket_keys.constSlice();
+            const judged = core.stream.ticket.judge(keys, &claim.hello, boots.io.unixMs());
+            const ticket = switch (judged) {
                 .good => |ticket| ticket,
                 .elsewhere => |ticket| if (mutants.has(.ticket_of_writes_taken))
                     ticket
@@ -107,9 +111,10 @@ pub fn Failover(comptime Io: type) type {
             var boot = boot_failover.bootFromTicket(&ticket, arrivalOf(boots, &claim.hello));
             // A retransmitted HELLO or the same fail-over: keep what is known of it.
             const repeated = if (known) |ref| boots.table.get(ref).? else null;
-            if (repeated) |found| if (found.failover) |earlier| if (earlier.number == boot.failover.?.number) {
-                boot = found.*;
-            };
+            if (repeated) |found| if (found.failover) |earlier|
+                if (earlier.number == boot.failover.?.number) {
+                    boot = found.*;
+                };
             const version = boots.versionOf(&boot) orelse return .version_missing;
             if (boots.writeOwnerBlocker(&boot) != null) return sendBack(boots, &ticket, claim);
             const wanted = boots.writeCacheOf(&boot) orelse return .{ .no_cache = .cache_failed };
@@ -117,9 +122,10 @@ pub fn Failover(comptime Io: type) type {
             if (wanted.class.isAtTheEdge() and !mutants.has(.ticket_of_writes_taken))
                 return sendBack(boots, &ticket, claim);
             if (version.disk.size() != ticket.disk_size) return .version_missing;
-            if (known) |ref| boots.table.replace(ref, boot) else _ = boots.table.insert(boot, boots.io.now()) catch return .{
-                .no_cache = .busy,
-            };
+            if (known) |ref|
+                boots.table.replace(ref, boot)
+            else
+                _ = boots.table.insert(boot, boots.io.now()) catch return .{ .no_cache = .busy };
             assert(boot.failover != null);
             var granted: StreamServer.Grant.Boot = .{
                 .token = boot.identity.token,
@@ -143,7 +149,8 @@ pub fn Failover(comptime Io: type) type {
             assert(claim.hello.kind == .ticket);
             const now_us = boots.io.now();
             // A device that has begun another boot here since is not waiting.
-            if (isNewest(boots, ticket, boots.table.findById(claim.boot_id)) and boots.waiting.take(now_us, claim.boot_id)) boots.reportWaiting(&.{
+            const is_newest = isNewest(boots, ticket, boots.table.findById(claim.boot_id));
+            if (is_newest and boots.waiting.take(now_us, claim.boot_id)) boots.reportWaiting(&.{
                 .boot_id = claim.boot_id,
                 .mac = ticket.mac,
                 .edge = .fromBytes(ticket.edge_id),
@@ -204,7 +211,8 @@ pub fn Failover(comptime Io: type) type {
             while (iterator.next()) |boot| {
                 const state = boot.failover orelse continue;
                 if (state.is_confirmed) continue;
-                if (now_us -| (boot.started_us + state.at_us) < boot_failover.BootFailover.unconfirmed_us_max) continue;
+                const age_us = now_us -| (boot.started_us + state.at_us);
+                if (age_us < boot_failover.BootFailover.unconfirmed_us_max) continue;
                 boots.table.remove(boots.table.findById(boot.identity.id).?);
             }
         }

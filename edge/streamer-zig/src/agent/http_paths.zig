@@ -39,7 +39,8 @@ pub fn HttpPaths(comptime Io: type) type {
             if (request.method == .post or word != null) {
                 if (request.method == .post and word != null)
                     return paths.onWord(word.?, boot_path.handle, peer, request.body, text);
-                const why = "POST is allowed only for /ready and /failed, with or without a boot's handle.";
+                const why =
+                    "POST is allowed only for /ready and /failed, with or without a boot's handle.";
                 var refusal: Response = .saying(405, why, text);
                 refusal.allow = if (word != null) "POST" else "GET, HEAD";
                 return refusal;
@@ -59,10 +60,12 @@ pub fn HttpPaths(comptime Io: type) type {
             const ref = paths.boots.forPath(boot_path.handle, peer);
             if (ref) |known| paths.boots.learnPeer(known, peer);
             if (boot_path.handle != null) if (ref) |known| {
-                const asked: IpxeScripts.ScriptRequest = .{ .ref = known, .query = query, .peer = peer };
+                const asked: IpxeScripts.ScriptRequest =
+                    .{ .ref = known, .query = query, .peer = peer };
                 if (paths.fileOfBoot(asked, boot_path.name, text)) |response| return response;
             };
-            if (ref) |known| if (paths.grubConfig(known, boot_path.name, text)) |response| return response;
+            if (ref) |known|
+                if (paths.grubConfig(known, boot_path.name, text)) |response| return response;
             const boot = if (ref) |known| paths.boots.get(known) else null;
             const bytes = paths.boots.io.bootFiles().fileFor(boot, boot_path.name) orelse {
                 if (boot_path.handle != null) if (ref) |known| paths.missing(known, boot_path.name);
@@ -118,7 +121,8 @@ pub fn HttpPaths(comptime Io: type) type {
             else
                 paths.onlyActiveByIp(peer) catch |err| return .saying(409, switch (err) {
                     error.None => "No boot of this address is in progress.",
-                    error.Several => "Several boots of this address are in progress; name one by its handle.",
+                    error.Several => "Several boots of this address are in progress; " ++
+                        "name one by its handle.",
                 }, text);
             const boot = boots.get(ref).?;
             // Applies to running devices, too.
@@ -179,7 +183,8 @@ pub fn HttpPaths(comptime Io: type) type {
             peer: base.Ip4,
             text: *[http_response.text_size_max]u8,
         ) Response {
-            const mac_text, const name = std.mem.cutScalar(u8, asked.path, '/') orelse return not_found;
+            const mac_text, const name = std.mem.cutScalar(u8, asked.path, '/') orelse
+                return not_found;
             if (!std.mem.eql(u8, name, "boot.ipxe")) return not_found;
             const mac = base.Mac.parse(mac_text) catch return not_found;
             if (!mac.isDevice()) return not_found;

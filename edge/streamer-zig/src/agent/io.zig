@@ -2,28 +2,28 @@
 //! names; "no control plane", "no data directory" and "one edge" are ways to implement it, and no
 //! state of the agent.
 //!
-//! | declaration | what it does |
-//! |---|---|
-//! | `Version` | an open version: `id`, `disk` (`source()`, `root()`, `size()`), `layer_above`, `kernel`, `initrd`, `disk_shortage`, `loader_files`, `commandLine()` |
-//! | `Problem` | why a version cannot be opened; printed by `{f}`, `isGone()`: the store does not have it |
-//! | `File` | an open file of a version, until `closeFile` |
-//! | `now`, `unixMs` | microseconds of a monotonic clock; milliseconds of the wall clock, which may be wrong |
-//! | `random` | fills a buffer with bytes that nobody can guess |
-//! | `log` | one line for a person |
-//! | `send` | sends a datagram from one of the edge's ports; it may be lost |
-//! | `findVersion`, `openVersion` | an open version; opens one that the desired state describes, or says why not |
-//! | `duplicateFile`, `readFile`, `closeFile` | files of versions that outlive the version's own handle |
-//! | `bootFiles` | the boot programs of this edge |
-//! | `journal`, `journalFailover`, `compactJournal` | keep a boot, or that it went on at another edge, before the call returns; once a second the table |
-//! | `keepLease` | keeps a lease before the call returns |
-//! | `keepsReports`, `report`, `isReportLogBehind`, `reportBacklog` | the report log |
-//! | `onBegin`, `onReport`, `onVersionProblem` | tell the edge's owner that a boot begins, that it changed, that a version cannot be opened |
-//! | `onSessions` | sessions of the stream may have changed |
-//! | `onTftpAck`, `sendBlocks` | an acknowledgement came; reads and sends blocks of a transfer |
-//! | `isReading`, `read`, `sendProfile` | whether a READ waits already; reads and sends its bytes; sends a part of the boot profile |
-//! | `profileSize`, `beginProfile`, `wantProfile`, `onProfileRead`, `onProfileUsed`, `finishProfile` | boot profiles |
-//! | `startSync`, `endSyncSoon` | sync a layer without making the agent wait, or need not; `Stream.endSync` follows |
-//! | `heldSubject`, `answerHold`, `setWritten` | whose layer somebody else wants, and what he is answered |
+//! | declaration | what it does | |---|---| | `Version` | an open version: `id`, `disk`
+//! (`source()`, `root()`, `size()`), `layer_above`, `kernel`, `initrd`, `disk_shortage`,
+//! `loader_files`, `commandLine()` | | `Problem` | why a version cannot be opened; printed by
+//! `{f}`, `isGone()`: the store does not have it | | `File` | an open file of a version, until
+//! `closeFile` | | `now`, `unixMs` | microseconds of a monotonic clock; milliseconds of the wall
+//! clock, which may be wrong | | `random` | fills a buffer with bytes that nobody can guess | |
+//! `log` | one line for a person | | `send` | sends a datagram from one of the edge's ports; it may
+//! be lost | | `findVersion`, `openVersion` | an open version; opens one that the desired state
+//! describes, or says why not | | `duplicateFile`, `readFile`, `closeFile` | files of versions that
+//! outlive the version's own handle | | `bootFiles` | the boot programs of this edge | | `journal`,
+//! `journalFailover`, `compactJournal` | keep a boot, or that it went on at another edge, before
+//! the call returns; once a second the table | | `keepLease` | keeps a lease before the call
+//! returns | | `keepsReports`, `report`, `isReportLogBehind`, `reportBacklog` | the report log | |
+//! `onBegin`, `onReport`, `onVersionProblem` | tell the edge's owner that a boot begins, that it
+//! changed, that a version cannot be opened | | `onSessions` | sessions of the stream may have
+//! changed | | `onTftpAck`, `sendBlocks` | an acknowledgement came; reads and sends blocks of a
+//! transfer | | `isReading`, `read`, `sendProfile` | whether a READ waits already; reads and sends
+//! its bytes; sends a part of the boot profile | | `profileSize`, `beginProfile`, `wantProfile`,
+//! `onProfileRead`, `onProfileUsed`, `finishProfile` | boot profiles | | `startSync`, `endSyncSoon`
+//! | sync a layer without making the agent wait, or need not; `Stream.endSync` follows | |
+//! `heldSubject`, `answerHold`, `setWritten` | whose layer somebody else wants, and what he is
+//! answered |
 
 const base = @import("base");
 const core = @import("core");
@@ -42,14 +42,14 @@ pub const Report = union(enum) {
 
 const types = [_][]const u8{ "Version", "Problem", "File" };
 const functions = [_][]const u8{
-    "now",          "unixMs",          "random",          "log",               "send",
-    "findVersion",  "openVersion",     "duplicateFile",   "readFile",          "closeFile",
-    "bootFiles",    "journal",         "journalFailover", "compactJournal",    "keepLease",
-    "keepsReports", "report",          "reportBacklog",   "isReportLogBehind", "onBegin",
-    "onReport",     "onSessions",      "onTftpAck",       "onVersionProblem",  "sendBlocks",
-    "isReading",    "read",            "sendProfile",     "profileSize",       "beginProfile",
-    "wantProfile",  "onProfileRead", "onProfileUsed", "finishProfile",     "startSync",
-    "endSyncSoon",  "heldSubject",     "answerHold",      "setWritten",
+    "now",          "unixMs",        "random",          "log",               "send",
+    "findVersion",  "openVersion",   "duplicateFile",   "readFile",          "closeFile",
+    "bootFiles",    "journal",       "journalFailover", "compactJournal",    "keepLease",
+    "keepsReports", "report",        "reportBacklog",   "isReportLogBehind", "onBegin",
+    "onReport",     "onSessions",    "onTftpAck",       "onVersionProblem",  "sendBlocks",
+    "isReading",    "read",          "sendProfile",     "profileSize",       "beginProfile",
+    "wantProfile",  "onProfileRead", "onProfileUsed",   "finishProfile",     "startSync",
+    "endSyncSoon",  "heldSubject",   "answerHold",      "setWritten",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

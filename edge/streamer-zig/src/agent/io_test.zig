@@ -1,5 +1,5 @@
-//! The world of the agent's unit tests (io.zig): time, versions and answers are what a test sets, and what
-//! the agent did is counted and kept.
+//! The world of the agent's unit tests (io.zig): time, versions and answers are what a test sets,
+//! and what the agent did is counted and kept.
 
 const std = @import("std");
 const agent_io = @import("io.zig");

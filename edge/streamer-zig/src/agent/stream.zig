@@ -245,11 +245,10 @@ pub fn Stream(comptime Io: type) type {
             var why: Why = .{};
             const is_moving = claim.hello.kind == .ticket;
             const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
-            const grant = if (is_moving) failover.grantOf(port.boots, &port.server, claim) else port.grantOf(
-                known,
-                claim,
-                &why,
-            );
+            const grant = if (is_moving)
+                failover.grantOf(port.boots, &port.server, claim)
+            else
+                port.grantOf(known, claim, &why);
             if (mutants.has(.token_twice) and claim.hello.kind == .token) port.server.forget(
                 claim.boot_id,
             );
@@ -295,8 +294,9 @@ pub fn Stream(comptime Io: type) type {
             const owner_blocker = port.boots.writeOwnerBlocker(boot);
             if (owner_blocker) |blocker| why.* = .{ .cause = blocker.cause, .text = blocker.text };
             var version = port.boots.versionOf(boot) orelse return .version_missing;
-            if (mutants.has(.version_follows_policy))
-                version = port.boots.io.findVersion(port.boots.policy.source.standalone.assignment.version_id).?;
+            if (mutants.has(.version_follows_policy)) version = port.boots.io.findVersion(
+                port.boots.policy.source.standalone.assignment.version_id,
+            ).?;
             assert(version.disk.size() > 0);
             var known: StreamServer.Grant.Boot = .{
                 .token = boot.identity.token,
@@ -373,7 +373,8 @@ pub fn Stream(comptime Io: type) type {
                         core.boot.failover.onDeviceReturn(boot, at_us);
                     boots.apply(ref, at_us, .{ .stream_open = .{
                         .resumed = admission.outcome == .resumed,
-                        .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) + overhead_size,
+                        .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) +
+                            overhead_size,
                         .cipher = session.cipher(),
                     } });
                     boots.journalNow(boot);
@@ -444,7 +445,8 @@ pub fn Stream(comptime Io: type) type {
                 port.server.forget(read.boot_id);
                 return;
             };
-            if (mutants.has(.deaf_to_reads) and read.kind != .profile and read.request_id == 1) return;
+            if (mutants.has(.deaf_to_reads) and read.kind != .profile and read.request_id == 1)
+                return;
             if (read.kind == .profile) return port.boots.io.sendProfile(read, ref);
             // Nothing of the first READ was sent yet: a retransmission does not indicate loss.
             if (port.boots.io.isReading(read)) return port.onUnanswered(read, arrival);
@@ -559,11 +561,9 @@ pub fn Stream(comptime Io: type) type {
                 error.Stopped => .stopped,
                 error.StoreError => .store_error,
             };
-            if (code == .store_error) port.onStoreError(read, at_us) else if (port.layerOf(read.boot_id)) |layer| port.boots.onWriteCache(
+            if (code == .store_error) port.onStoreError(read, at_us) else if (port.layerOf(
                 read.boot_id,
-                at_us,
-                layer.held(),
-            );
+            )) |layer| port.boots.onWriteCache(read.boot_id, at_us, layer.held());
             const packet = port.server.readError(read, code, &port.reply) orelse return;
             port.boots.io.send(.stream, session.from, packet);
         }

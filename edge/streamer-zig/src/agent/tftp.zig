@@ -254,9 +254,8 @@ pub fn Tftp(comptime Io: type) type {
         ) void {
             if (refused.why != .not_found) return;
             const name = refused.name.slice();
-            const is_loaders = core.loader.grub_config.isProbe(name) or core.loader.pxelinux_config.isProbe(
-                name,
-            );
+            const is_loaders =
+                core.loader.grub_config.isProbe(name) or core.loader.pxelinux_config.isProbe(name);
             if (refused.handle == null and !is_loaders) return;
             const ref = port.lookUp(refused.handle, refused.peer.ip, now_us) orelse return;
             port.boots.note(ref, now_us, .from_device, .{ .name = .tftp_read_request });

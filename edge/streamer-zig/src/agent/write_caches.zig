@@ -239,8 +239,10 @@ pub fn WriteCaches(comptime Io: type) type {
             }
             if (!wanted.class.isAtTheEdge()) return .none;
             const binding = bindingOf(boot, &below, &wanted);
-            if (binding.class == .maintenance) if (layers.held_version) |held| if (held.eql(binding.version_id))
-                return .{ .refused = layers.refusalOf(boot, error.Held, kind) };
+            if (binding.class == .maintenance)
+                if (layers.held_version) |held|
+                    if (held.eql(binding.version_id))
+                        return .{ .refused = layers.refusalOf(boot, error.Held, kind) };
             // The session was opened with a layer that ended with its process.
             if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption and
                 !mutants.has(.lost_cache_replaced))
@@ -312,7 +314,8 @@ pub fn WriteCaches(comptime Io: type) type {
                 .device_id = deviceIdOf(assignment, mac),
                 .vdisk_id = assignment.vdisk_id orelse .zero,
             });
-            const head = WriteLayer.readHead(layers.files, device_layers.dirOf(name, &dir)) catch return null;
+            const head = WriteLayer.readHead(layers.files, device_layers.dirOf(name, &dir)) catch
+                return null;
             return if (head.binding.class == .private) head.binding.version_id else null;
         }
 
@@ -330,8 +333,10 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn closeSilent(layers: *Self, server: *core.stream.Server, now_us: u64) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                if (!layer.inner.head.binding.class.isDurable() or layer.isInUse() or layer.waiting_count > 0) continue;
-                if (server.sessionOf(layer.boot_id)) |session| if (now_us -| session.last_packet_at_us < silent_us) continue;
+                if (!layer.inner.head.binding.class.isDurable() or layer.isInUse() or
+                    layer.waiting_count > 0) continue;
+                if (server.sessionOf(layer.boot_id)) |session|
+                    if (now_us -| session.last_packet_at_us < silent_us) continue;
                 server.forget(layer.boot_id);
                 layers.closeOf(layer);
             }
@@ -353,10 +358,10 @@ pub fn WriteCaches(comptime Io: type) type {
             result catch |err| return switch (err) {
                 error.Full, error.NoSpace => |full| blk: {
                     layer.is_closed = true;
-                    if (full == error.Full) log_lines.full(layers.io, layer) else log_lines.diskFull(
-                        layers.io,
-                        layer,
-                    );
+                    if (full == error.Full)
+                        log_lines.full(layers.io, layer)
+                    else
+                        log_lines.diskFull(layers.io, layer);
                     break :blk .{ .ended = layer.refusal(order).? };
                 },
                 error.BeyondTheEnd => .{ .ended = .beyond_the_end },
@@ -452,9 +457,11 @@ pub fn WriteCaches(comptime Io: type) type {
                     ),
                 );
                 const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
-                const is_over = boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
+                const is_over =
+                    boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
                 // A persistent layer waits for the device's next boot, which takes it over.
-                if (!is_over or (boot != null and layer.inner.head.binding.class.isDurable())) continue;
+                if (!is_over or (boot != null and layer.inner.head.binding.class.isDurable()))
+                    continue;
                 layer.is_over = true;
                 if (!layer.isInUse()) layers.closeOf(layer);
             }
@@ -472,8 +479,8 @@ pub fn WriteCaches(comptime Io: type) type {
                 const layer = place orelse continue;
                 if (!layer.device_id.eql(binding.device_id)) continue;
                 if (layer.isInUse()) return error.Busy;
-                const goes_on = binding.class.isDurable() and std.meta.eql(layer.inner.head.binding, binding.*) and
-                    !layer.inner.is_lost;
+                const goes_on = binding.class.isDurable() and
+                    std.meta.eql(layer.inner.head.binding, binding.*) and !layer.inner.is_lost;
                 if (!goes_on) {
                     layers.closeOf(layer);
                     continue;
@@ -549,7 +556,8 @@ pub fn WriteCaches(comptime Io: type) type {
                     error.NotFound => if (kind == .resumption and
                         !mutants.has(.lost_cache_replaced)) return error.Lost,
                     error.AnotherVersion, error.AnotherSize => {
-                        const is_kept = binding.class != .edge_persistent or wanted.of_another_version == .refuse;
+                        const is_kept = binding.class != .edge_persistent or
+                            wanted.of_another_version == .refuse;
                         if (kind == .resumption or is_kept) return error.AnotherVersion;
                         try WriteLayer.remove(files, dir);
                         layers.io.log(

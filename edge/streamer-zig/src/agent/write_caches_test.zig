@@ -105,7 +105,11 @@ const Site = struct {
             .session_id = 1,
             .request_id = 1,
         };
-        switch (site.layers.carryOut(layer, ref, .{ .write = .{ .offset = 512, .bytes = &bytes } })) {
+        switch (site.layers.carryOut(
+            layer,
+            ref,
+            .{ .write = .{ .offset = 512, .bytes = &bytes } },
+        )) {
             .ended => |code| return code,
             .later => return error.Later,
             .waits => {},
@@ -170,7 +174,10 @@ test "what a persistent write cache holds is there after the edge's end, for tha
 }
 
 test "a device that was served with a write cache never goes on without it" {
-    for ([_]write_caches.CacheSettings{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+    for ([_]write_caches.CacheSettings{
+        .{ .class = .edge },
+        .{ .class = .edge_persistent },
+    }) |wanted| {
         var site: Site = try .init(wanted);
         defer site.deinit();
         var boot = bootOf(1, 1);
@@ -212,14 +219,16 @@ test "a write cache that is full stops its device, or takes no writes any more, 
             .session_id = 1,
             .request_id = 2,
         };
-        const code: @import("wire").stream.WriteCode = if (wanted.full == .stop) .stopped else .cache_full;
+        const code: @import("wire").stream.WriteCode =
+            if (wanted.full == .stop) .stopped else .cache_full;
         try testing.expectEqual(code, site.layers.carryOut(layer, ref, order).ended);
         // Also what had its place before, and what would make room.
         try testing.expectEqual(code, try site.write(layer, 'x'));
-        try testing.expectEqual(
-            code,
-            site.layers.carryOut(layer, ref, .{ .discard = .{ .offset = 0, .length = 4096 } }).ended,
-        );
+        try testing.expectEqual(code, site.layers.carryOut(
+            layer,
+            ref,
+            .{ .discard = .{ .offset = 0, .length = 4096 } },
+        ).ended);
         const flushed = site.layers.carryOut(layer, ref, .flush);
         switch (wanted.full) {
             .stop => {
@@ -560,7 +569,10 @@ test "a layer that ends with its boot acknowledges at once, and a write beyond t
 }
 
 test "a layer is closed when its boot is gone or superseded, but not while a thread uses it" {
-    for ([_]write_caches.CacheSettings{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+    for ([_]write_caches.CacheSettings{
+        .{ .class = .edge },
+        .{ .class = .edge_persistent },
+    }) |wanted| {
         var site: Site = try .init(wanted);
         defer site.deinit();
         var table: core.boot.Table = try .init(testing.allocator, 4);
@@ -673,7 +685,10 @@ test "an edge without a store keeps nobody's writes and has no private images" {
 }
 
 test "a silent device's layer is closed if it stays on the disk and nothing uses it" {
-    for ([_]write_caches.CacheSettings{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+    for ([_]write_caches.CacheSettings{
+        .{ .class = .edge },
+        .{ .class = .edge_persistent },
+    }) |wanted| {
         var site: Site = try .init(wanted);
         defer site.deinit();
         var server: core.stream.Server = try .init(testing.allocator, .{

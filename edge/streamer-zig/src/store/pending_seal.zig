@@ -1,5 +1,6 @@
-//! The record of a layer that is being sealed (seal.zig), and the steps that follow it. It is enough
-//! to finish the job: every change of a store begins with `recover`, whatever interrupted the last.
+//! The record of a layer that is being sealed (seal.zig), and the steps that follow it. It is
+//! enough to finish the job: every change of a store begins with `recover`, whatever interrupted
+//! the last.
 
 const std = @import("std");
 const base = @import("base");

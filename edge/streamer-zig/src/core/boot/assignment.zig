@@ -90,7 +90,10 @@ fn writes(device: *const desired_state.Device, version_id: base.Uuid) bool {
     return device.writes and device.versionId.eql(version_id);
 }
 
-fn programSetOf(state: *const desired_state.DesiredState, device: *const desired_state.Device) ?[]const u8 {
+fn programSetOf(
+    state: *const desired_state.DesiredState,
+    device: *const desired_state.Device,
+) ?[]const u8 {
     return device.bootProgramSet orelse state.bootProgramSet;
 }
 

@@ -119,7 +119,12 @@ pub const Collector = struct {
         collector.* = undefined;
     }
 
-    pub fn take(collector: *Collector, now_us: u64, key: Key, write: *const wire.Write) CollectResult {
+    pub fn take(
+        collector: *Collector,
+        now_us: u64,
+        key: Key,
+        write: *const wire.Write,
+    ) CollectResult {
         const count = writes.fragmentCount(write.length, write.fragment_size);
         if (write.index >= count) return .mismatch;
         if (write.payload.len != writes.fragmentLength(
