@@ -23,6 +23,7 @@ pub fn Agent(comptime Io: type) type {
         pub const Catalogue = catalogue.Catalogue(Io);
         pub const Dhcp = dhcp.Dhcp(Io);
         pub const HttpPaths = @import("http_paths.zig").HttpPaths(Io);
+        pub const Peers = @import("peers.zig").Peers(Io);
         pub const Stream = stream.Stream(Io);
         pub const Tftp = @import("tftp.zig").Tftp(Io);
         pub const WriteCaches = write_caches.WriteCaches(Io);

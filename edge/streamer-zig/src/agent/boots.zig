@@ -609,8 +609,9 @@ pub fn Boots(comptime Io: type) type {
         /// Begins a boot; null: ignore the device.
         pub fn begin(boots: *Self, now_us: u64, mac: base.Mac) core.boot.Table.BeginError!?Ref {
             const target = switch (boots.policy.decide(mac, boots.io.unixMs())) {
-                .ignored_device, .unknown_device, .disabled => return null,
-                .version_missing => {
+                .ignored_device, .unknown_device, .disabled => boots.unpermittedTarget() orelse
+                    return null,
+                .version_missing => boots.withdrawnTarget(mac) orelse {
                     boots.io.onVersionProblem(.not_described);
                     return null;
                 },
@@ -645,6 +646,31 @@ pub fn Boots(comptime Io: type) type {
                 }
             }
             return ref;
+        }
+
+        /// Mutant: returns the first version for a device that may not boot.
+        fn unpermittedTarget(boots: *const Self) ?core.boot.policy.Target {
+            if (!mutants.has(.boot_without_permission)) return null;
+            const state = switch (boots.policy.source) {
+                .nothing, .standalone => return null,
+                .state => |state| state,
+            };
+            const versions = state.vdisks[0].versions;
+            if (versions.len == 0 or state.devices.len == 0) return null;
+            const device = &state.devices[0];
+            const assignment = core.boot.assignment.ofVersion(state, versions[0].id, device);
+            return .{ .assignment = assignment orelse return null, .command_line = "" };
+        }
+
+        /// Mutant: returns the version of a device that is not described any more.
+        fn withdrawnTarget(boots: *const Self, mac: base.Mac) ?core.boot.policy.Target {
+            if (!mutants.has(.begin_withdrawn_version)) return null;
+            const state = boots.policy.source.state;
+            for (state.devices) |*device| if (device.mac.eql(mac)) return .{
+                .assignment = core.boot.assignment.ofMissing(state, device.versionId, device),
+                .command_line = "",
+            };
+            return null;
         }
 
         /// Opens a version; returns null when it is open.

@@ -28,8 +28,8 @@
 const base = @import("base");
 const core = @import("core");
 
-/// A port of the edge that answers go out from; of DHCP with the index of the edge's address.
-pub const Port = union(enum) { dhcp: u8, pxe: u8, tftp, stream };
+/// A port of the edge that packets go out from; of DHCP with the index of the edge's address.
+pub const Port = union(enum) { dhcp: u8, pxe: u8, tftp, stream, peer };
 
 pub const Report = union(enum) {
     /// JSON of `core.boot.report`.

@@ -45,6 +45,14 @@ pub const Mutant = enum {
     sync_left_out,
     /// An empty layer silently replaces one that is lost.
     lost_cache_replaced,
+    /// A device that the desired state disables, or does not list, boots its first version.
+    boot_without_permission,
+    /// A boot begins with a version that the desired state does not describe any more.
+    begin_withdrawn_version,
+    /// An edge answers a device that another edge of the site answers.
+    answer_for_others,
+    /// What other edges say of their boots changes nothing here.
+    deaf_to_claims,
 };
 
 /// Per thread.

@@ -437,7 +437,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         return complaint.set("{s}/power-orders cannot be read or written.", .{path});
     try prepareSchedules(edge, complaint);
     edge.peers.epoch = edge.epoch;
-    edge.loop.peers = .{ .table = &edge.peers, .boots = &edge.boots };
+    edge.loop.peers = .{ .policy = .{ .table = &edge.peers, .boots = &edge.boots } };
     try prepareThreads(edge, &own, complaint);
     try loadState(edge, .{
         .edge_id = own.identity.edgeId,

@@ -51,6 +51,8 @@ listener: Listener,
 links: *@FieldType(EdgeSockets, "links") = undefined,
 tftp_socket: *UdpSocket = undefined,
 stream_socket: *UdpSocket = undefined,
+/// Null where the site has no other edges.
+peer_socket: ?*UdpSocket = null,
 /// Where magic packets go.
 wol_target: base.Endpoint = undefined,
 tftp: TftpCalls = undefined,
@@ -133,6 +135,7 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
         .pxe => |link| io.links.slice()[link].pxe.?.send(to, bytes),
         .tftp => io.tftp_socket.send(to, bytes),
         .stream => io.stream_socket.send(to, bytes),
+        .peer => io.peer_socket.?.send(to, bytes),
     }
 }
 

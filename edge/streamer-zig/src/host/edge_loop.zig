@@ -174,6 +174,7 @@ pub fn attach(loop: *EdgeLoop) void {
     io.links = &loop.sockets.links;
     io.tftp_socket = &loop.sockets.tftp;
     io.stream_socket = &loop.sockets.stream;
+    io.peer_socket = if (loop.sockets.peer) |*socket| socket else null;
     io.wol_target = loop.wol_target;
     io.tftp = loop.tftp.calls();
     io.stream = loop.stream.calls();
@@ -198,7 +199,7 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         loop.serveReads();
         if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
         loop.tftp.policy.tick(now_us);
-        if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
+        if (loop.peers) |*peers| peers.policy.flush(now_us);
         if (loop.schedules) |schedules|
             if (now_us >= schedules.next_turn_us) schedules.turn(now_us);
         if (now_us < loop.next_tick_us) continue;
@@ -224,7 +225,7 @@ pub fn ignored(loop: *const EdgeLoop) base.IgnoredCounters {
         for (shards.shards) |shard| total.merge(&.{ .values = shard.published.read().ignored });
     total.merge(&loop.http.ignored);
     total.merge(&loop.watch.ignored);
-    if (loop.peers) |*peers| total.merge(&peers.table.ignored);
+    if (loop.peers) |*peers| total.merge(&peers.policy.table.ignored);
     return total;
 }
 
@@ -303,7 +304,7 @@ fn timeoutMs(loop: *const EdgeLoop) i32 {
     const now_us = sys.monotonicUs();
     var deadline_us = loop.next_tick_us;
     if (loop.tftp.policy.server.nextDeadline()) |tftp_us| deadline_us = @min(deadline_us, tftp_us);
-    if (loop.peers) |*peers| if (peers.table.nextDeadline()) |peer_us| {
+    if (loop.peers) |*peers| if (peers.policy.table.nextDeadline()) |peer_us| {
         deadline_us = @min(deadline_us, peer_us);
     };
     if (loop.schedules) |schedules| deadline_us = @min(deadline_us, schedules.next_turn_us);

@@ -1,15 +1,31 @@
-//! Where the simulated edge is on the site's network.
+//! Where the simulated edges are on the site's network.
 
 const base = @import("base");
 
-pub const edge_ip: base.Ip4 = .init(10, 77, 0, 1);
+pub const edges_max = 3;
 pub const dhcp_port = 67;
 pub const tftp_port = 69;
 pub const http_port = 6980;
 pub const stream_port = 6910;
-/// The first address that the edge leases.
-pub const pool_first: base.Ip4 = .init(10, 77, 0, 10);
+pub const peer_port = 6911;
+/// Each edge leases addresses of its own: at most so many.
+pub const pool_size_max = 62;
 
-pub fn endpoint(port: u16) base.Endpoint {
-    return .{ .ip = edge_ip, .port = port };
+pub fn edgeIp(edge: u8) base.Ip4 {
+    return .init(10, 77, 0, 1 + edge);
+}
+
+/// Returns null for an address that is no edge's.
+pub fn edgeOf(ip: base.Ip4) ?u8 {
+    for (0..edges_max) |edge| if (ip.eql(edgeIp(@intCast(edge)))) return @intCast(edge);
+    return null;
+}
+
+pub fn endpoint(edge: u8, port: u16) base.Endpoint {
+    return .{ .ip = edgeIp(edge), .port = port };
+}
+
+/// The first address that an edge leases.
+pub fn poolFirst(edge: u8) base.Ip4 {
+    return .init(10, 77, 0, 10 + edge * (pool_size_max + 1));
 }

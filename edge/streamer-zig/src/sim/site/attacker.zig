@@ -29,12 +29,14 @@ const other_ip: base.Ip4 = .init(10, 77, 0, 251);
 const own: Endpoint = .{ .ip = ip, .port = 31337 };
 
 fabric: *Fabric,
-edge: *EdgeNode,
+edges: []EdgeNode,
 link: EventQueue.Link,
 prng: base.Prng,
 devices: []DeviceNode,
 /// The real client, with a token that belongs to a device.
 thief: StreamClient,
+/// The edge that the device has its session with.
+thief_to: Endpoint = .{ .ip = .zero, .port = 0 },
 period_us: u64,
 /// Null: all that are withstood, in turn by chance.
 only: ?Attack = null,
@@ -45,6 +47,8 @@ pub const Attack = enum {
     replay,
     /// The same with some bits flipped, or cut short.
     replay_damaged,
+    /// Sends what one edge sent to another once more, from the attacker's and from its own address.
+    replay_peer,
     /// A switch that has forgotten where a device is gives its packet to another one.
     misdeliver,
     /// Random bytes to any port.
@@ -77,7 +81,8 @@ pub const Attack = enum {
     /// that the agent does not have; `--attack NAME` shows what each one does.
     fn isWithstood(attack: Attack) bool {
         return switch (attack) {
-            .replay, .replay_damaged, .misdeliver, .noise, .forge_source, .steal_token => true,
+            .replay, .replay_damaged, .replay_peer, .misdeliver, .noise => true,
+            .forge_source, .steal_token => true,
             .fetch_files, .request_tftp, .report_outcome => true,
             // The device's boot is superseded. Missing rule: a new boot is a candidate, which ends
             // nothing before its HELLO has proved itself.
@@ -128,6 +133,7 @@ pub fn act(attacker: *Attacker) void {
     switch (attack) {
         .replay => attacker.replay(),
         .replay_damaged => attacker.replayDamaged(),
+        .replay_peer => attacker.replayPeer(),
         .misdeliver => attacker.misdeliver(),
         .noise => attacker.sendNoise(),
         .forge_source => attacker.forgeSource(),
@@ -174,11 +180,16 @@ pub fn receive(attacker: *Attacker, to: Endpoint, bytes: []const u8) void {
 fn transmit(attacker: *Attacker) void {
     var out: [stream.sealed_request_size_max]u8 = undefined;
     while (attacker.thief.transmit(attacker.fabric.now_us, &out)) |packet|
-        attacker.send(own, addresses.stream_port, packet);
+        attacker.fabric.sendToEdge(attacker.link, own, attacker.thief_to, packet);
 }
 
 fn send(attacker: *Attacker, from: Endpoint, port: u16, bytes: []const u8) void {
-    attacker.fabric.sendToEdge(attacker.link, from, addresses.endpoint(port), bytes);
+    const to = addresses.endpoint(attacker.anyEdge().index, port);
+    attacker.fabric.sendToEdge(attacker.link, from, to, bytes);
+}
+
+fn anyEdge(attacker: *Attacker) *EdgeNode {
+    return &attacker.edges[@intCast(attacker.prng.below(attacker.edges.len))];
 }
 
 fn anyDevice(attacker: *Attacker) *DeviceNode {
@@ -206,6 +217,15 @@ fn replayDamaged(attacker: *Attacker) void {
     }
     const size: usize = @intCast(if (prng.chance(1, 2)) packet.size else prng.below(packet.size));
     attacker.send(own, packet.to.port, copy[0..size]);
+}
+
+fn replayPeer(attacker: *Attacker) void {
+    const packet = attacker.fabric.sniffed[0].pick(&attacker.prng) orelse return;
+    if (packet.to.port != addresses.peer_port) return;
+    var copy: [PacketPool.payload_size_max]u8 = undefined;
+    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    const from = if (attacker.prng.chance(1, 2)) packet.from else own;
+    attacker.send(from, addresses.peer_port, copy[0..packet.size]);
 }
 
 fn forgeSource(attacker: *Attacker) void {
@@ -252,7 +272,12 @@ fn sendNoise(attacker: *Attacker) void {
     prng.fill(&noise);
     // A version and type that exist get further.
     if (prng.chance(1, 2)) noise[0] = 0x10 | @as(u8, @intCast(prng.between(1, 10)));
-    const ports = [_]u64{ addresses.dhcp_port, addresses.tftp_port, addresses.stream_port };
+    const ports = [_]u64{
+        addresses.dhcp_port,
+        addresses.tftp_port,
+        addresses.stream_port,
+        addresses.peer_port,
+    };
     const port = prng.pick(u64, &ports);
     attacker.send(own, @intCast(port), noise[0..@intCast(prng.below(noise.len))]);
 }
@@ -264,6 +289,7 @@ fn stealToken(attacker: *Attacker) void {
     if (node.device.client.state != .established) return;
     var seed: [32]u8 = undefined;
     attacker.prng.fill(&seed);
+    attacker.thief_to = node.stream_to;
     attacker.thief.start(
         attacker.fabric.now_us,
         .{ .boot_id = plan.boot_id, .token = plan.token, .nonce_seed = seed },
@@ -339,10 +365,11 @@ fn request(
 ) void {
     var buffer: [256]u8 = undefined;
     const text = std.mem.print(&buffer, format, arguments) catch unreachable;
-    const response = attacker.edge.respond(text, from, &attacker.response) orelse return;
+    const edge = attacker.anyEdge();
+    const response = edge.respond(text, from, &attacker.response) orelse return;
     attacker.fabric.trail.note(response.status);
     if (response.body_size == 0) return;
-    attacker.edge.progress(
+    edge.progress(
         &response,
         .{ .size = response.body_size, .is_first = true, .is_last = true },
     );

@@ -35,6 +35,9 @@ device: Device,
 link: Link,
 plant: Plant,
 fabric: *Fabric,
+edge_count: u8,
+/// The control plane lets it boot on the healed network.
+is_expected: bool = true,
 /// Null: it needs an offer with an address.
 own_address: ?base.Ip4,
 /// The same for all devices in some runs, which must not matter.
@@ -45,6 +48,8 @@ boots_ready: u32 = 0,
 http: HttpLink = .{},
 tftp_socket: ?u16 = null,
 stream_socket: ?u16 = null,
+/// The edge that the socket is connected to.
+stream_to: Endpoint = .{ .ip = .zero, .port = 0 },
 port_next: u16 = first_port,
 wake_at_us: ?u64 = null,
 powered_on_healed: bool = false,
@@ -72,12 +77,13 @@ pub fn powerOn(node: *DeviceNode) void {
 
 /// Ready, and nothing more planned.
 pub fn isDone(node: *const DeviceNode) bool {
+    if (!node.is_expected) return true;
     return node.device.phase == .ready and !node.is_power_planned and node.hasSaidAll();
 }
 
 /// Once a second: an attached device makes progress.
 pub fn checkProgress(node: *const DeviceNode) void {
-    if (!node.powered_on_healed) return;
+    if (!node.powered_on_healed or !node.is_expected) return;
     const now_us = node.fabric.now_us;
     const device = &node.device;
     const ledger = node.fabric.ledger;
@@ -107,6 +113,7 @@ fn hasSaidAll(node: *const DeviceNode) bool {
 
 /// What a device said last, and was acknowledged, is what the edge reported, but for a little.
 pub fn checkWords(node: *const DeviceNode) void {
+    if (!node.is_expected) return;
     const ledger = node.fabric.ledger;
     const used = node.device.guest.used_known orelse return;
     const account = ledger.find(node.device.plan.?.boot_id) orelse return;
@@ -131,21 +138,26 @@ pub fn wake(node: *DeviceNode) void {
 
 pub fn receive(node: *DeviceNode, from: Endpoint, to: Endpoint, bytes: []u8) void {
     const now_us = node.fabric.now_us;
-    const is_edge = from.ip.eql(addresses.edge_ip);
     if (to.port == dhcp_port) {
         node.device.receiveDhcp(now_us, bytes);
     } else if (node.tftp_socket == to.port) {
         node.device.receiveTftp(now_us, from, bytes);
-    } else if (node.stream_socket == to.port and is_edge and from.port == addresses.stream_port) {
+    } else if (node.stream_socket == to.port and from.eql(node.stream_to)) {
         if (node.plant == .accept_foreign_fragment) node.adopt(bytes);
         node.device.receiveStream(now_us, bytes);
     } else return;
     node.pump();
 }
 
-pub fn stepHttp(node: *DeviceNode, edge: *EdgeNode, serial: u32, what: EventQueue.HttpStep) void {
+pub fn stepHttp(
+    node: *DeviceNode,
+    edges: []EdgeNode,
+    serial: u32,
+    what: EventQueue.HttpStep,
+) void {
     if (serial != node.http.serial or !node.http.is_open) return;
-    node.http.step(node.fabric, edge, &node.device, node.link, what);
+    const edge = addresses.edgeOf(node.http.to.ip) orelse return;
+    node.http.step(node.fabric, &edges[edge], &node.device, node.link, what);
     node.pump();
 }
 
@@ -183,16 +195,23 @@ fn act(node: *DeviceNode, action: Device.Action) void {
     switch (action) {
         .dhcp => |packet| {
             const from: Endpoint = .{ .ip = fabric.links[node.link].ip orelse .zero, .port = dhcp_port };
-            fabric.sendToEdge(node.link, from, addresses.endpoint(addresses.dhcp_port), packet);
+            if (node.device.dhcp.attempts > 1) fabric.ledger.noteRetry(node.link, fabric.now_us);
+            for (0..node.edge_count) |edge| {
+                const to = addresses.endpoint(@intCast(edge), addresses.dhcp_port);
+                fabric.sendToEdge(node.link, from, to, packet);
+            }
         },
         .use_address => |given| node.useAddress(given.ip),
         .tftp => |packet| fabric.sendToEdge(node.link, node.socket(&node.tftp_socket) orelse return, packet.to, packet.bytes),
-        .http_open => |request| node.http.open(fabric, node.link, request.request),
+        .http_open => |request| node.http.open(fabric, node.link, request.to, request.request),
         .http_close => node.http.close(),
-        .stream_open => node.stream_socket = null,
+        .stream_open => |to| {
+            node.stream_socket = null;
+            node.stream_to = to;
+        },
         .stream => |packet| {
             const from = node.socket(&node.stream_socket) orelse return;
-            fabric.sendToEdge(node.link, from, node.device.plan.?.stream, packet);
+            fabric.sendToEdge(node.link, from, node.stream_to, packet);
         },
         .read_done => |read| node.checkRead(read.offset, read.bytes),
         .finished => |outcome| node.finish(outcome),
@@ -226,6 +245,10 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
         .ready => {
             fabric.trail.print(fabric.now_us, "device {d} ready", .{node.link});
             node.boots_ready += 1;
+            if (node.powered_on_healed and !node.is_expected)
+                fabric.ledger.violate(.only_wanted_devices, "device {d} is not wanted and ready", .{
+                    node.link,
+                });
             const statistics = &node.device.client.statistics;
             fabric.ledger.noteDeviceReady(
                 node.device.plan.?.boot_id,
@@ -242,9 +265,15 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
         .failed => |*failure| {
             fabric.trail.print(fabric.now_us, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
             fabric.ledger.devices_failed += 1;
-            if (!isOfTheNetwork(failure.text.slice()))
+            if (failure.phase == .dhcp or failure.phase == .ipxe_dhcp)
+                fabric.ledger.noteRetry(node.link, fabric.now_us);
+            const text = failure.text.slice();
+            const is_honest = isOfTheNetwork(text) or
+                (isOfTheState(text) and fabric.ledger.has_withdrawn) or
+                (isOfTwoEdges(text) and fabric.ledger.hadSeveralEdges(node.link));
+            if (!is_honest)
                 fabric.ledger.violate(.no_honest_refusal, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
-            if (node.powered_on_healed)
+            if (node.powered_on_healed and node.is_expected)
                 fabric.ledger.violate(.every_boot_finishes, "device {d} on a quiet network failed in {t}: {f}", .{
                     node.link, failure.phase, failure.text,
                 });
@@ -257,6 +286,25 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
 fn isOfTheNetwork(text: []const u8) bool {
     const known = [_][]const u8{
         "no DHCP answer with a boot program", "TFTP: no answer", "HTTP: no whole answer", "nothing read for 120 s",
+    };
+    for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
+    return false;
+}
+
+/// Ends of a boot that two edges have answered, which had not heard of each other: one of them took
+/// it back.
+fn isOfTwoEdges(text: []const u8) bool {
+    const known = [_][]const u8{ "token_refused", "HTTP: status 404" };
+    for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
+    return false;
+}
+
+/// Ends of a boot whose version the control plane has withdrawn.
+fn isOfTheState(text: []const u8) bool {
+    const known = [_][]const u8{
+        "version_missing",  "bootfarm: the desired state does not describe this version",
+        // Its kernel.
+        "HTTP: status 404",
     };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
     return false;

@@ -10,11 +10,13 @@ const store = @import("store");
 const stream = @import("wire").stream;
 const tftp = @import("wire").tftp;
 const wire_dhcp = @import("wire").dhcp;
+const ControlPlane = @import("control_plane.zig");
 const CookieAccount = @import("../kit/cookie_account.zig");
 const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
 const Fabric = @import("fabric.zig");
 const Journal = @import("journal.zig");
+const Ledger = @import("ledger.zig");
 const Plant = @import("plant.zig").Plant;
 
 const DesiredVersion = core.uplink.desired_state.Version;
@@ -32,6 +34,10 @@ const initrd_size = 150_000;
 const unix_ms_at_0 = 1_795_000_000_000;
 
 fabric: *Fabric,
+/// Which edge of the site it is.
+edge: u8,
+/// What the control plane wanted when it made the state in force; null in standalone use.
+plan: ?*const ControlPlane.Plan = null,
 journal_of_site: *Journal,
 disk: *Disk,
 prng: *base.Prng,
@@ -52,6 +58,7 @@ stream_port: *Agent.Stream = undefined,
 
 pub const Version = struct {
     id: base.Uuid,
+    is_open: bool,
     disk: VersionDisk,
     layer_above: ?base.Uuid = null,
     kernel: ?VersionFile = .{ .fd = 1, .size = kernel_size },
@@ -168,25 +175,69 @@ pub fn log(_: *EdgeIo, comptime _: []const u8, _: anytype) void {}
 
 pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8) void {
     switch (port) {
-        .dhcp => io.fabric.sendToDevices(addresses.endpoint(addresses.dhcp_port), to, bytes, 0),
+        .dhcp => {
+            io.noteBootOffer(bytes);
+            io.fabric.sendToDevices(io.endpoint(addresses.dhcp_port), to, bytes, 0);
+        },
         .pxe => unreachable,
-        .tftp => io.fabric.sendToDevices(addresses.endpoint(addresses.tftp_port), to, bytes, 0),
+        .tftp => io.fabric.sendToDevices(io.endpoint(addresses.tftp_port), to, bytes, 0),
         .stream => io.sendStream(to, bytes, 0),
+        .peer => io.fabric.sendToPeer(io.edge, io.endpoint(addresses.peer_port), to, bytes),
     }
+}
+
+fn endpoint(io: *const EdgeIo, port: u16) base.Endpoint {
+    return addresses.endpoint(io.edge, port);
+}
+
+fn noteBootOffer(io: *EdgeIo, bytes: []const u8) void {
+    var scratch: wire_dhcp.Scratch = undefined;
+    const packet = wire_dhcp.parse(bytes, &scratch) catch return;
+    const name = packet.bootFileName() orelse return;
+    if (name.len > 0) io.fabric.ledger.noteBootOffer(
+        io.edge,
+        packet.chaddr,
+        packet.xid,
+        io.fabric.now_us,
+    );
 }
 
 fn sendStream(io: *EdgeIo, to: base.Endpoint, bytes: []const u8, after_us: u64) void {
     io.account.noteAnswer(io.fabric.ledger, to, bytes);
-    io.fabric.sendToDevices(addresses.endpoint(addresses.stream_port), to, bytes, after_us);
+    io.fabric.sendToDevices(io.endpoint(addresses.stream_port), to, bytes, after_us);
 }
 
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
-    for (io.versions) |*version| if (version.id.eql(id)) return version;
+    for (io.versions) |*version| if (version.is_open and version.id.eql(id)) return version;
     return null;
 }
 
-pub fn openVersion(_: *EdgeIo, _: *const DesiredVersion, _: ?*const DesiredVersion) ?Problem {
+pub fn openVersion(
+    io: *EdgeIo,
+    described: *const DesiredVersion,
+    _: ?*const DesiredVersion,
+) ?Problem {
+    for (io.versions) |*version| if (version.id.eql(described.id)) {
+        version.is_open = true;
+        return null;
+    };
     return .not_described;
+}
+
+/// Closes what neither a boot nor the desired state uses, as the host does.
+pub fn closeUnused(
+    io: *EdgeIo,
+    boots: *core.boot.Table,
+    state: *const core.uplink.desired_state.DesiredState,
+) void {
+    for (io.versions) |*version| {
+        if (core.boot.assignment.describedVersion(state, version.id) != null) continue;
+        var iterator = boots.iterate();
+        const is_used = while (iterator.next()) |boot| {
+            if (boot.assignment.version_id.eql(version.id)) break true;
+        } else false;
+        if (!is_used) version.is_open = false;
+    }
 }
 
 pub fn duplicateFile(_: *EdgeIo, file: *const VersionFile) error{Busy}!File {
@@ -214,7 +265,10 @@ pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
     return null;
 }
 
-pub fn journalFailover(_: *EdgeIo, _: *const core.boot.Boot) void {}
+pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    io.journal_of_site.remove(boot.identity.id);
+    io.fabric.ledger.noteWithdrawn(boot.identity.id);
+}
 
 pub fn compactJournal(_: *EdgeIo, _: *core.boot.Table) void {}
 
@@ -241,12 +295,38 @@ pub fn reportBacklog(_: *const EdgeIo) u64 {
 }
 
 pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
-    const version = io.findVersion(boot.assignment.version_id).?;
-    io.fabric.ledger.noteBegin(boot.identity.id, boot.identity.mac, version.disk.of);
+    const ledger = io.fabric.ledger;
+    const index = for (io.versions, 0..) |*version, index| {
+        if (version.id.eql(boot.assignment.version_id)) break index;
+    } else return ledger.violate(.only_wanted_versions, "a boot of a version that never was", .{});
+    const version = io.versions[index].disk.of;
+    ledger.noteBegin(io.edge, boot.identity.id, boot.identity.mac, version);
+    const plan = io.plan orelse return;
+    const device = Ledger.deviceOf(boot.identity.mac) orelse return;
+    const wanted = plan.versionOf(device) orelse
+        return ledger.violate(.only_wanted_devices, "device {d} begins to boot and is {t}", .{
+            device, plan.devices[device].registration,
+        });
+    if (wanted != index)
+        ledger.violate(.only_wanted_versions, "device {d} begins version {d}, wanted is {d}", .{
+            device, index, wanted,
+        });
+    // A menu is shown whatever its default is; what it starts is refused later.
+    if (plan.is_withdrawn[index] and !plan.devices[device].has_menu)
+        ledger.violate(.only_wanted_versions, "device {d} begins a withdrawn version", .{device});
+    if (ledger.hasOneEdge(device, io.fabric.now_us) and plan.leavesToOthers(io.edge))
+        ledger.violate(.one_edge_answers, "edge {d} drains and begins a boot", .{io.edge});
 }
 
 pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
-    io.fabric.ledger.noteReport(boot);
+    const ledger = io.fabric.ledger;
+    ledger.noteReport(boot);
+    // A menu's entry may be another version, until the boot has read of it.
+    if (boot.stream_was_open) return;
+    const account = ledger.find(boot.identity.id) orelse return;
+    for (io.versions) |*version| if (version.id.eql(boot.assignment.version_id)) {
+        account.version = version.disk.of;
+    };
 }
 
 pub fn onVersionProblem(_: *EdgeIo, _: Problem) void {}
@@ -269,9 +349,8 @@ pub fn sendBlocks(io: *EdgeIo, blocks: *const core.tftp.Server.Blocks, now_us: u
                 blocks.to,
                 now_us,
             );
-        io.fabric.sendToDevices(addresses.endpoint(
-            addresses.tftp_port,
-        ), blocks.to, io.block[0..size], 0);
+        const from = io.endpoint(addresses.tftp_port);
+        io.fabric.sendToDevices(from, blocks.to, io.block[0..size], 0);
     }
 }
 

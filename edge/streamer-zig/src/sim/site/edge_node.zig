@@ -7,6 +7,7 @@ const core = @import("core");
 const wire = @import("wire");
 const addresses = @import("addresses.zig");
 const agent = @import("agent");
+const ControlPlane = @import("control_plane.zig");
 const EdgeIo = @import("edge_io.zig");
 const Disk = @import("disk.zig");
 const Fabric = @import("fabric.zig");
@@ -25,11 +26,13 @@ const boots_kept_max = 96;
 const orders_max = 16;
 const tftp_sessions_max = 64;
 const tftp_requests_max = 64;
-pub const versions_max = 2;
+const versions_max = ControlPlane.versions_max;
 
 gpa: std.mem.Allocator,
+/// Which edge of the site it is.
+index: u8,
 fabric: *Fabric,
-journal: *Journal,
+journal: Journal,
 disk: *Disk,
 prng: *base.Prng,
 versions: *const [versions_max]Disk.Version,
@@ -37,12 +40,15 @@ plant: Plant,
 mode: DhcpService.Mode,
 /// Hardly more addresses than devices.
 pool_size: u8,
-/// Which version devices get that begin a boot now.
+/// The latest desired state, on the disk; null in standalone use.
+box: ?*ControlPlane.StateBox = null,
+/// In standalone use: the version that devices get which begin a boot now.
 version_index: u8 = 0,
 /// Grows with each start; connections of an earlier one are gone.
 generation: u32 = 0,
 process: ?*Process = null,
 tftp_wake_at_us: ?u64 = null,
+peer_wake_at_us: ?u64 = null,
 /// Of the desired state; none goes from it before the end.
 orders: [orders_max]core.uplink.desired_state.PowerOrder = undefined,
 order_count: u8 = 0,
@@ -52,6 +58,7 @@ const Process = struct {
     io: EdgeIo,
     versions: [versions_max]EdgeIo.Version,
     peers: core.site.PeerTable,
+    peer_port: Agent.Peers,
     boots: Agent.Boots,
     pool: [1]core.dhcp.network.Pool,
     network: [1]core.dhcp.network.Network,
@@ -68,16 +75,18 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     const gpa = edge.gpa;
     const now_us = edge.fabric.now_us;
     edge.generation += 1;
-    edge.fabric.ledger.generation = edge.generation;
+    edge.fabric.ledger.generations[edge.index] = edge.generation;
     const process = try gpa.create(Process);
     errdefer gpa.destroy(process);
     for (&process.versions, edge.versions) |*version, of| version.* = .{
         .id = of.id,
+        .is_open = edge.box == null,
         .disk = .{ .of = of },
     };
     process.io = .{
         .fabric = edge.fabric,
-        .journal_of_site = edge.journal,
+        .edge = edge.index,
+        .journal_of_site = &edge.journal,
         .disk = edge.disk,
         .prng = edge.prng,
         .versions = &process.versions,
@@ -92,9 +101,10 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     process.peers = try .init(gpa, .{
         .epoch = edge.generation,
         .boots_max = boots_kept_max,
-        .others_max = 1,
+        .others_max = boots_kept_max,
     });
     errdefer process.peers.deinit(gpa);
+    process.peer_port = .{ .table = &process.peers, .boots = &process.boots };
     var devices: core.site.DiscoveredDevices = try .init(gpa);
     errdefer devices.deinit(gpa);
     process.boots = .{
@@ -107,7 +117,11 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     try edge.startPorts(process);
     edge.process = process;
     edge.tftp_wake_at_us = null;
-    edge.assign(edge.version_index);
+    edge.peer_wake_at_us = null;
+    if (edge.box) |box| edge.useState(process, box) else edge.assign(edge.version_index);
+    var iterator = process.boots.table.iterate();
+    while (iterator.next()) |boot| process.peers.onBoot(boot);
+    edge.flushPeers(process);
     edge.journal.loadOrders(&process.boots.orders, edge.plant);
     edge.takeOrders(process);
 }
@@ -115,14 +129,18 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
 fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     const gpa = edge.gpa;
     const boots = &process.boots;
+    const own_ip = addresses.edgeIp(edge.index);
+    const first = addresses.poolFirst(edge.index);
     process.pool = .{
-        .{ .first = addresses.pool_first, .last = .fromInt(addresses.pool_first.toInt() + edge.pool_size - 1) },
+        .{ .first = first, .last = .fromInt(first.toInt() + edge.pool_size - 1) },
     };
-    process.network = .{.{ .subnet = .of(
-        addresses.edge_ip,
-        24,
-    ), .mode = edge.mode, .link = 0, .pools = &process.pool }};
-    process.link = .{.{ .ip = addresses.edge_ip }};
+    process.network = .{.{
+        .subnet = .of(own_ip, 24),
+        .mode = edge.mode,
+        .link = 0,
+        .pools = &process.pool,
+    }};
+    process.link = .{.{ .ip = own_ip }};
     var dhcp: DhcpService = try .init(gpa, .{
         .links = &process.link,
         .networks = &process.network,
@@ -163,6 +181,14 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     process.http = .{ .boots = boots, .own = own };
 }
 
+/// The machine is gone, with its disk.
+pub fn deinit(edge: *EdgeNode) void {
+    edge.crash();
+    if (edge.box) |box| box.destroy(edge.gpa);
+    edge.journal.deinit(edge.gpa);
+    edge.* = undefined;
+}
+
 /// Everything in memory is gone, without a last word.
 pub fn crash(edge: *EdgeNode) void {
     const process = edge.process orelse return;
@@ -176,7 +202,25 @@ pub fn crash(edge: *EdgeNode) void {
     edge.process = null;
 }
 
-/// Boots that begin from now on get this version.
+/// A new desired state arrives, or is read from the disk by the next process. The edge owns it.
+pub fn applyState(edge: *EdgeNode, box: *ControlPlane.StateBox) void {
+    if (edge.box) |earlier| assert(box.state.counter > earlier.state.counter);
+    if (edge.process) |process| edge.useState(process, box);
+    if (edge.box) |earlier| earlier.destroy(edge.gpa);
+    edge.box = box;
+}
+
+/// As edge/edge.zig does.
+fn useState(edge: *EdgeNode, process: *Process, box: *ControlPlane.StateBox) void {
+    process.io.plan = &box.plan;
+    process.boots.policy = box.policy;
+    process.io.closeUnused(&process.boots.table, &box.state);
+    const site = if (box.state.siteEdges) |*site| site else return;
+    process.peers.setSite(edge.fabric.now_us, .init(site, box.state.edgeId));
+    edge.flushPeers(process);
+}
+
+/// In standalone use: boots that begin from now on get this version.
 pub fn assign(edge: *EdgeNode, version_index: u8) void {
     edge.version_index = version_index;
     const process = edge.process orelse return;
@@ -189,17 +233,10 @@ pub fn assign(edge: *EdgeNode, version_index: u8) void {
     });
 }
 
-/// The desired state says that this device is to do something.
-pub fn order(edge: *EdgeNode, device: u8) void {
+/// The desired state says that a device is to do something.
+pub fn order(edge: *EdgeNode, wanted: core.uplink.desired_state.PowerOrder) void {
     if (edge.order_count == orders_max) return;
-    var id: [16]u8 = undefined;
-    edge.prng.fill(&id);
-    edge.orders[edge.order_count] = .{
-        .id = .fromRandom(id),
-        .deviceId = .zero,
-        .mac = Ledger.macOf(device),
-        .order = if (edge.prng.chance(2, 3)) .restart else .power_off,
-    };
+    edge.orders[edge.order_count] = wanted;
     edge.order_count += 1;
     const process = edge.process orelse return;
     edge.takeOrders(process);
@@ -213,7 +250,7 @@ fn takeOrders(edge: *EdgeNode, process: *Process) void {
 
 fn keepOrder(edge: *EdgeNode, bound: core.site.PowerOrders.BoundOrder) void {
     edge.journal.writeOrder(bound);
-    edge.fabric.ledger.noteOrder(bound);
+    edge.fabric.ledger.noteOrder(edge.index, bound);
 }
 
 /// A datagram comes in; nobody listens while the edge is down.
@@ -227,10 +264,27 @@ pub fn receive(edge: *EdgeNode, from: Endpoint, to: Endpoint, bytes: []const u8)
         ),
         addresses.tftp_port => process.tftp.receive(from, bytes, now_us, now_us),
         addresses.stream_port => edge.receiveStream(process, from, bytes),
+        addresses.peer_port => process.peer_port.receive(from, bytes, now_us),
         else => {},
     }
     edge.planTftpWake(process);
+    edge.flushPeers(process);
     edge.checkTables(process);
+}
+
+/// Messages to the other edges are due.
+pub fn wakePeers(edge: *EdgeNode) void {
+    const process = edge.process orelse return;
+    edge.peer_wake_at_us = null;
+    edge.flushPeers(process);
+}
+
+fn flushPeers(edge: *EdgeNode, process: *Process) void {
+    process.peer_port.flush(edge.fabric.now_us);
+    const at_us = @max(process.peers.nextDeadline() orelse return, edge.fabric.now_us + 1);
+    if (edge.peer_wake_at_us) |planned| if (planned <= at_us) return;
+    edge.peer_wake_at_us = at_us;
+    edge.fabric.plan(at_us, .{ .peer_wake = edge.index });
 }
 
 pub fn wake(edge: *EdgeNode) void {
@@ -244,7 +298,9 @@ pub fn wake(edge: *EdgeNode) void {
 pub fn second(edge: *EdgeNode) void {
     const process = edge.process orelse return;
     process.boots.tick(edge.fabric.now_us);
+    process.peer_port.tick(edge.fabric.now_us);
     process.stream.tick(edge.fabric.now_us);
+    edge.flushPeers(process);
     edge.checkTables(process);
 }
 
@@ -252,7 +308,7 @@ fn planTftpWake(edge: *EdgeNode, process: *Process) void {
     const at_us = process.tftp.server.nextDeadline() orelse return;
     if (edge.tftp_wake_at_us) |planned| if (planned <= at_us) return;
     edge.tftp_wake_at_us = at_us;
-    edge.fabric.plan(@max(at_us, edge.fabric.now_us), .edge_wake);
+    edge.fabric.plan(@max(at_us, edge.fabric.now_us), .{ .edge_wake = edge.index });
 }
 
 fn receiveStream(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []const u8) void {

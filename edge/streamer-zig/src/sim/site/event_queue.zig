@@ -3,7 +3,8 @@
 const base = @import("base");
 const TimedQueue = @import("../kit/timed_queue.zig").TimedQueue;
 
-/// A link is a device's place in the network; the last one is the attacker's.
+/// A link is a device's place in the network; the attacker's follows, and then one for each edge to
+/// the others.
 pub const Link = u8;
 
 pub const Event = union(enum) {
@@ -11,12 +12,18 @@ pub const Event = union(enum) {
     arrival: Arrival,
     /// A device asked to be called at this time.
     device_wake: Link,
-    edge_wake,
+    edge_wake: u8,
+    /// Messages of this edge to the others are due.
+    peer_wake: u8,
     edge_second,
     http: struct { link: Link, serial: u32, step: HttpStep },
     power_on: Link,
-    edge_crash,
-    edge_start,
+    edge_crash: u8,
+    edge_start: u8,
+    /// The edge hears from the control plane, or does not.
+    uplink: struct { edge: u8, is_up: bool },
+    /// Somebody changes what the control plane wants.
+    change_state,
     cut: struct { link: Link, duration_us: u64 },
     mend: Link,
     switch_version,

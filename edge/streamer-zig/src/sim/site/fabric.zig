@@ -1,6 +1,7 @@
-//! The fake network with its clock: every node sends and plans through it. It loses, doubles, holds back and drops packets
-//! as the faults of each link say, and delivers the rest at their time. One edge, one link for each device, and a last one
-//! for an attacker. It must never change a byte that it delivers.
+//! The fake network with its clock: every node sends and plans through it. It loses, doubles, holds
+//! back and drops packets as the faults of each link say, and delivers the rest at their time. One
+//! link for each device, one for an attacker, and one for each edge to the others. It must never
+//! change a byte that it delivers.
 
 const std = @import("std");
 const base = @import("base");
@@ -30,6 +31,8 @@ prng: base.Prng,
 trail: *Trail,
 ledger: *Ledger,
 link_count: u8,
+/// The last links are those between the edges, one for each sender.
+edge_count: u8 = 0,
 links: [links_max]LinkState,
 /// Until when the edge's own link is busy.
 busy_until_us: [2]u64 = @splat(0),
@@ -107,6 +110,12 @@ pub fn next(fabric: *Fabric) ?EventQueue.Event {
 
 pub fn sendToEdge(fabric: *Fabric, link: Link, from: Endpoint, to: Endpoint, bytes: []const u8) void {
     fabric.send(link, .to_edge, from, to, bytes, 0);
+}
+
+/// From one edge to another, over the sender's link.
+pub fn sendToPeer(fabric: *Fabric, edge: u8, from: Endpoint, to: Endpoint, bytes: []const u8) void {
+    const first = fabric.link_count - fabric.edge_count;
+    fabric.sendToEdge(first + edge, from, to, bytes);
 }
 
 /// From the edge; `after_us` is the time it took to make the packet.

@@ -23,6 +23,7 @@ serial: u32 = 0,
 is_open: bool = false,
 request: [Device.http_request_size_max]u8 = undefined,
 request_size: u16 = 0,
+to: base.Endpoint = .{ .ip = .zero, .port = 0 },
 edge_generation: u32 = 0,
 response: ?EdgeNode.Response = null,
 head: [128]u8 = undefined,
@@ -31,8 +32,15 @@ is_head_sent: bool = false,
 text: [agent.response.text_size_max]u8 = undefined,
 sent: u64 = 0,
 
-pub fn open(http: *HttpLink, fabric: *Fabric, link: Link, request: []const u8) void {
+pub fn open(
+    http: *HttpLink,
+    fabric: *Fabric,
+    link: Link,
+    to: base.Endpoint,
+    request: []const u8,
+) void {
     http.serial += 1;
+    http.to = to;
     http.is_open = true;
     http.response = null;
     http.sent = 0;

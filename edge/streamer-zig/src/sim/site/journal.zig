@@ -44,6 +44,16 @@ pub fn write(journal: *Journal, boot: *const Boot) void {
     journal.boot_count += 1;
 }
 
+/// The boot goes on at another edge.
+pub fn remove(journal: *Journal, id: base.Uuid) void {
+    const kept = journal.boots[0..journal.boot_count];
+    for (kept, 0..) |*boot, index| if (boot.identity.id.eql(id)) {
+        std.mem.copyForwards(Boot, kept[index .. kept.len - 1], kept[index + 1 ..]);
+        journal.boot_count -= 1;
+        return;
+    };
+}
+
 /// The boots of the process before; those that do not fit are left out, as the host does.
 pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, plant: Plant) void {
     if (plant == .forget_journal) return;

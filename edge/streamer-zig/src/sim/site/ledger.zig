@@ -12,19 +12,34 @@ pub const Ledger = @This();
 
 pub const boots_max = 512;
 const devices_max = 64;
+const edges_max = @import("addresses.zig").edges_max;
 pub const orders_max = 32;
+/// An edge remembers so long that it has left a device to another one (core/site/peer_claims.zig).
+const retry_kept_us = 61 * std.time.us_per_s;
 
 violation: ?Violation = null,
 boots: [boots_max]BootAccount = undefined,
 boot_count: u32 = 0,
 power_ons: [devices_max]u32 = @splat(0),
-boots_begun: [devices_max]u32 = @splat(0),
+boots_begun: [edges_max][devices_max]u32 = @splat(@splat(0)),
+/// When each device last asked again for an offer.
+retried_at_us: [devices_max]?u64 = @splat(null),
+/// The edges that have offered a boot to each device since it was switched on; bit n: edge n.
+answered_by: [devices_max]u8 = @splat(0),
+/// Devices that the control plane keeps out.
+is_kept_out: [devices_max]bool = @splat(false),
+/// The last boot offers of each device.
+offers: [devices_max]BootOffer = @splat(.{}),
 devices_ready: u32 = 0,
 devices_failed: u32 = 0,
 resumptions: u64 = 0,
-/// How often the edge was started.
-generation: u32 = 0,
+/// How often each edge was started.
+generations: [edges_max]u32 = @splat(0),
 healed: bool = false,
+/// The control plane has withdrawn a version.
+has_withdrawn: bool = false,
+/// Healed long enough that the edges have heard each other.
+is_settled: bool = false,
 orders: [orders_max]OrderAccount = undefined,
 order_count: u32 = 0,
 
@@ -43,6 +58,12 @@ pub const Check = enum {
     reads_counted,
     outcome_final,
     revisions_ascend,
+    /// A boot begins only for a device that the state in force lists and enables.
+    only_wanted_devices,
+    /// ... and with the version that the state in force assigns and describes.
+    only_wanted_versions,
+    /// On a healed network, one edge of the site answers a device: none that drains.
+    one_edge_answers,
     one_address_per_device,
     no_honest_refusal,
     every_boot_finishes,
@@ -78,8 +99,11 @@ pub const BootAccount = struct {
     token_nonce: ?[16]u8 = null,
     /// The store could not be read in this boot: to the edge it has failed, though the device may overcome it.
     had_store_error: bool = false,
+    edge: u8,
     /// Of the edge, when the boot began.
     generation: u32,
+    /// The device took another edge's offer.
+    is_withdrawn: bool = false,
     /// As the edge counted them, when it heard of ready.
     reads_counted: u64 = 0,
     /// The device itself saw its READY acknowledged.
@@ -88,11 +112,19 @@ pub const BootAccount = struct {
     write_cache_used: ?u64 = null,
 };
 
+/// The exchange of a device that is offered a boot, and the edges that offered it; bit n: edge n.
+const BootOffer = struct { xid: u32 = 0, edges: u8 = 0 };
+
 pub const OrderAccount = struct {
     id: base.Uuid,
-    /// The boot that its device was in when the edge first saw it; zero: none.
-    boot_id: base.Uuid,
+    /// The boot that its device was in when each edge first saw it; zero: none.
+    boot_ids: [edges_max]base.Uuid = @splat(.zero),
     taken_count: u32 = 0,
+
+    fn isFor(order: *const OrderAccount, boot_id: base.Uuid) bool {
+        for (order.boot_ids) |id| if (id.eql(boot_id)) return true;
+        return false;
+    }
 };
 
 pub fn violate(ledger: *Ledger, check: Check, comptime format: []const u8, arguments: anytype) void {
@@ -110,20 +142,72 @@ pub fn find(ledger: *Ledger, id: base.Uuid) ?*BootAccount {
 
 pub fn notePowerOn(ledger: *Ledger, device: u8) void {
     ledger.power_ons[device] += 1;
+    ledger.answered_by[device] = 0;
 }
 
 /// The edge put a new boot into its table.
-pub fn noteBegin(ledger: *Ledger, id: base.Uuid, mac: base.Mac, version: Version) void {
+pub fn noteBegin(ledger: *Ledger, edge: u8, id: base.Uuid, mac: base.Mac, version: Version) void {
     const device = deviceOf(mac) orelse
         return ledger.violate(.one_boot_per_power_on, "{f} boots and is no device", .{mac});
-    ledger.boots_begun[device] += 1;
-    if (ledger.boots_begun[device] > ledger.power_ons[device])
-        ledger.violate(.one_boot_per_power_on, "device {d} was switched on {d} times and has {d} boots", .{
-            device, ledger.power_ons[device], ledger.boots_begun[device],
-        });
+    const begun = &ledger.boots_begun[edge][device];
+    begun.* += 1;
+    if (begun.* > ledger.power_ons[device])
+        ledger.violate(
+            .one_boot_per_power_on,
+            "device {d} was switched on {d} times and has {d} boots at edge {d}",
+            .{ device, ledger.power_ons[device], begun.*, edge },
+        );
     if (ledger.boot_count == boots_max) return ledger.violate(.tables_bounded, "more than {d} boots", .{boots_max});
-    ledger.boots[ledger.boot_count] = .{ .id = id, .device = device, .version = version, .generation = ledger.generation };
+    ledger.boots[ledger.boot_count] = .{
+        .id = id,
+        .device = device,
+        .version = version,
+        .edge = edge,
+        .generation = ledger.generations[edge],
+    };
     ledger.boot_count += 1;
+}
+
+/// The edge takes back a boot that its device took from another edge.
+pub fn noteWithdrawn(ledger: *Ledger, id: base.Uuid) void {
+    const account = ledger.find(id) orelse return;
+    if (account.device_ready)
+        ledger.violate(.ready_once, "device {d} is ready in a withdrawn boot", .{account.device});
+    account.is_withdrawn = true;
+    ledger.boots_begun[account.edge][account.device] -= 1;
+}
+
+/// A device asks again, or in vain.
+pub fn noteRetry(ledger: *Ledger, device: u8, now_us: u64) void {
+    ledger.retried_at_us[device] = now_us;
+}
+
+pub fn hadSeveralEdges(ledger: *const Ledger, device: u8) bool {
+    return @popCount(ledger.answered_by[device]) > 1;
+}
+
+/// Returns whether one edge alone answers this device: the others do so when it asks again.
+pub fn hasOneEdge(ledger: *const Ledger, device: u8, now_us: u64) bool {
+    const retried_at_us = ledger.retried_at_us[device] orelse return ledger.is_settled;
+    return ledger.is_settled and now_us - retried_at_us > retry_kept_us;
+}
+
+/// The edge names a boot file to a device, in this exchange.
+pub fn noteBootOffer(ledger: *Ledger, edge: u8, mac: base.Mac, xid: u32, now_us: u64) void {
+    const device = deviceOf(mac) orelse return;
+    if (ledger.boots_begun[edge][device] == 0)
+        ledger.violate(.only_wanted_devices, "edge {d} offers device {d} a boot of none", .{
+            edge, device,
+        });
+    ledger.answered_by[device] |= @as(u8, 1) << @intCast(edge);
+    if (!ledger.hasOneEdge(device, now_us)) return;
+    const offer = &ledger.offers[device];
+    if (offer.xid != xid) offer.* = .{ .xid = xid };
+    offer.edges |= @as(u8, 1) << @intCast(edge);
+    if (@popCount(offer.edges) > 1)
+        ledger.violate(.one_edge_answers, "several edges answer device {d}, one of them is {d}", .{
+            device, edge,
+        });
 }
 
 /// The edge wrote a report.
@@ -181,7 +265,7 @@ pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_asked: ?ReadsSent) 
         return ledger.violate(.ready_once, "device {d} is ready and its boot is {t}", .{ account.device, outcome });
     // What a crash loses is not counted again.
     const reads = reads_asked orelse return;
-    if (account.generation != ledger.generation) return;
+    if (account.generation != ledger.generations[account.edge]) return;
     const counted = account.reads_counted;
     if (counted > reads.sent or counted + reads.renamed < reads.sent)
         ledger.violate(
@@ -192,10 +276,14 @@ pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_asked: ?ReadsSent) 
 }
 
 /// The edge sees a power order for the first time.
-pub fn noteOrder(ledger: *Ledger, bound: core.site.PowerOrders.BoundOrder) void {
-    for (ledger.orders[0..ledger.order_count]) |*order| if (order.id.eql(bound.id)) return;
+pub fn noteOrder(ledger: *Ledger, edge: u8, bound: core.site.PowerOrders.BoundOrder) void {
+    for (ledger.orders[0..ledger.order_count]) |*order| if (order.id.eql(bound.id)) {
+        if (order.boot_ids[edge].eql(.zero)) order.boot_ids[edge] = bound.boot_id;
+        return;
+    };
     if (ledger.order_count == orders_max) return ledger.violate(.tables_bounded, "more than {d} orders", .{orders_max});
-    ledger.orders[ledger.order_count] = .{ .id = bound.id, .boot_id = bound.boot_id };
+    ledger.orders[ledger.order_count] = .{ .id = bound.id };
+    ledger.orders[ledger.order_count].boot_ids[edge] = bound.boot_id;
     ledger.order_count += 1;
 }
 
@@ -206,7 +294,7 @@ pub fn noteOrderTaken(ledger: *Ledger, id: base.Uuid, device: u8, boot_id: base.
         order.taken_count += 1;
         if (order.taken_count > 1)
             ledger.violate(.order_taken_once, "device {d} takes an order {d} times", .{ device, order.taken_count });
-        if (!order.boot_id.eql(boot_id))
+        if (!order.isFor(boot_id))
             ledger.violate(.order_taken_once, "device {d} takes an order that was for another boot", .{device});
         return;
     }
@@ -217,7 +305,7 @@ pub fn noteOrderTaken(ledger: *Ledger, id: base.Uuid, device: u8, boot_id: base.
 pub fn hasOrderFor(ledger: *const Ledger, nodes: anytype) bool {
     for (ledger.orders[0..ledger.order_count]) |*order| {
         if (order.taken_count > 0) continue;
-        for (nodes) |*node| if (node.device.plan) |plan| if (plan.boot_id.eql(order.boot_id)) return true;
+        for (nodes) |*node| if (node.device.plan) |plan| if (order.isFor(plan.boot_id)) return true;
     }
     return false;
 }
@@ -242,6 +330,7 @@ pub fn checkTable(ledger: *Ledger, table: *core.boot.Table) void {
 /// When everything is over.
 pub fn checkEnd(ledger: *Ledger) void {
     for (ledger.boots[0..ledger.boot_count]) |*account| {
+        if (account.is_withdrawn or ledger.is_kept_out[account.device]) continue;
         const outcome = account.outcome orelse {
             ledger.violate(.every_boot_finishes, "a boot of device {d} has no outcome", .{account.device});
             continue;
@@ -257,7 +346,7 @@ pub fn macOf(device: u8) base.Mac {
 }
 
 /// Null: no device of the site has this address.
-fn deviceOf(mac: base.Mac) ?u8 {
+pub fn deviceOf(mac: base.Mac) ?u8 {
     const device = mac.bytes[5] -% 1;
     return if (device < devices_max and macOf(device).eql(mac)) device else null;
 }
@@ -268,9 +357,9 @@ test "a boot more than there were power-ons is a violation" {
     var ledger: Ledger = .{};
     const version: Version = .{ .id = .fromRandom(@splat(1)), .size = 512 };
     ledger.notePowerOn(3);
-    ledger.noteBegin(.fromRandom(@splat(7)), macOf(3), version);
+    ledger.noteBegin(0, .fromRandom(@splat(7)), macOf(3), version);
     try testing.expectEqual(null, ledger.violation);
-    ledger.noteBegin(.fromRandom(@splat(8)), macOf(3), version);
+    ledger.noteBegin(0, .fromRandom(@splat(8)), macOf(3), version);
     try testing.expectEqual(.one_boot_per_power_on, ledger.violation.?.check);
 }
 

@@ -47,6 +47,14 @@ pub const Plant = enum {
     wrong_proof_ends_session,
     /// An outcome by HTTP counts for a boot whose device has another address.
     outcome_of_any_address,
+    /// A device that the desired state disables, or does not list, boots its first version.
+    boot_without_permission,
+    /// A boot begins with a version that the desired state does not describe any more.
+    begin_withdrawn_version,
+    /// An edge answers a device that another edge of the site answers.
+    answer_for_others,
+    /// What other edges say of their boots changes nothing here.
+    deaf_to_claims,
     /// A restarted edge has forgotten which runs it has begun.
     forget_schedules,
     /// A restarted edge has lost its report log.

@@ -4,20 +4,24 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const EdgeNode = @import("edge_node.zig");
+const addresses = @import("addresses.zig");
+const ControlPlane = @import("control_plane.zig");
 const Disk = @import("disk.zig");
 const EventQueue = @import("event_queue.zig");
 const assert = std.debug.assert;
 
-pub const planned_max = 64;
+pub const planned_max = 96;
 const second = std.time.us_per_s;
 
 pub const Scenario = struct {
     device_count: u8,
+    edge_count: u8,
+    /// There is a control plane; otherwise one edge gives every device the same version.
+    is_managed: bool,
     mode: core.dhcp.Service.Mode,
     is_xid_shared: bool,
     speed_per_mille: u32,
-    versions: [EdgeNode.versions_max]Disk.Version,
+    versions: [ControlPlane.versions_max]Disk.Version,
     /// Since the begin; faults end here.
     heal_at_us: u64,
     /// 0: there is no attacker.
@@ -32,8 +36,12 @@ pub const Scenario = struct {
 
     pub fn draw(prng: *base.Prng, device_count: ?u8) Scenario {
         const drawn_count: u8 = @intCast(prng.between(2, 8));
+        const is_managed = prng.chance(2, 3);
+        const several: u8 = @intCast(prng.between(1, addresses.edges_max));
         var scenario: Scenario = .{
             .device_count = device_count orelse drawn_count,
+            .edge_count = if (is_managed) several else 1,
+            .is_managed = is_managed,
             .mode = if (prng.chance(1, 2)) .proxy else .server,
             .is_xid_shared = prng.chance(1, 3),
             .speed_per_mille = @intCast(prng.pick(u64, &.{ 0, 1000, 4000 })),
@@ -58,23 +66,44 @@ pub const Scenario = struct {
             const at_us = prng.below(heal_at_us);
             // Within a second as the supervisor does it, or after some.
             const down_us = if (prng.chance(2, 3)) prng.between(1, second) else prng.between(1, 8 * second);
-            scenario.add(at_us, .edge_crash);
-            scenario.add(@min(at_us + down_us, heal_at_us), .edge_start);
+            const edge: u8 = @intCast(prng.below(scenario.edge_count));
+            scenario.add(at_us, .{ .edge_crash = edge });
+            scenario.add(@min(at_us + down_us, heal_at_us), .{ .edge_start = edge });
         }
         for (0..@intCast(prng.below(8))) |_| {
-            const link: u8 = @intCast(prng.below(scenario.device_count));
+            const link: u8 = @intCast(prng.below(scenario.linkCount()));
             const cut: EventQueue.Event = .{ .cut = .{ .link = link, .duration_us = if (prng.chance(1, 2)) prng.between(1, second) else prng.between(1, 15 * second) } };
             scenario.add(prng.below(heal_at_us), cut);
         }
         for (0..@intCast(prng.below(8))) |_|
             scenario.add(prng.between(2, heal_at_us), .{ .power_on = @intCast(prng.below(scenario.device_count)) });
-        for (0..@intCast(prng.below(4))) |_| scenario.add(prng.below(heal_at_us), .switch_version);
+        if (scenario.is_managed) scenario.drawChanges(prng) else {
+            for (0..@intCast(prng.below(4))) |_|
+                scenario.add(prng.below(heal_at_us), .switch_version);
+        }
         for (0..@intCast(prng.below(5))) |_|
             scenario.add(prng.below(heal_at_us), .{ .order = @intCast(prng.below(scenario.device_count)) });
         if (prng.chance(1, 2)) scenario.late_order = .{
             .at_us = heal_at_us + prng.between(1, 4 * second),
             .event = .{ .order = @intCast(prng.below(scenario.device_count)) },
         };
+    }
+
+    /// Of the devices, of the attacker, and of each edge to the others.
+    pub fn linkCount(scenario: *const Scenario) u8 {
+        return scenario.device_count + 1 + if (scenario.edge_count > 1) scenario.edge_count else 0;
+    }
+
+    fn drawChanges(scenario: *Scenario, prng: *base.Prng) void {
+        const heal_at_us = scenario.heal_at_us;
+        for (0..@intCast(prng.below(16))) |_| scenario.add(prng.below(heal_at_us), .change_state);
+        for (0..@intCast(prng.below(5))) |_| {
+            const edge: u8 = @intCast(prng.below(scenario.edge_count));
+            const at_us = prng.below(heal_at_us);
+            const back_at_us = @min(at_us + prng.between(1, 10 * second), heal_at_us);
+            scenario.add(at_us, .{ .uplink = .{ .edge = edge, .is_up = false } });
+            scenario.add(back_at_us, .{ .uplink = .{ .edge = edge, .is_up = true } });
+        }
     }
 
     fn add(scenario: *Scenario, at_us: u64, event: EventQueue.Event) void {

@@ -1,11 +1,13 @@
-//! One simulated site from one seed: an edge, its devices, an attacker, a network and a disk, and what goes wrong with them
-//! and when. Faults come first; then everything heals and every boot must finish.
+//! One simulated site from one seed: its edges, their control plane, devices, an attacker, a network
+//! and a disk, and what goes wrong with them and when. Faults come first; then everything but the
+//! attacker heals, and every boot must finish.
 
 const std = @import("std");
 const agent = @import("agent");
 const base = @import("base");
 const core = @import("core");
 const Attacker = @import("attacker.zig");
+const ControlPlane = @import("control_plane.zig");
 const DeviceNode = @import("device_node.zig");
 const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
@@ -26,6 +28,8 @@ pub const World = @This();
 pub const devices_max = 60;
 /// After the faults every device has that long to be ready.
 const finish_us_max = 300 * std.time.us_per_s;
+/// After the faults the edges have heard each other, and no boot of before is offered.
+const settle_us = 6 * std.time.us_per_s;
 /// Afterwards nothing more may happen to the boots.
 const calm_us = 5 * std.time.us_per_s;
 const events_max = 5_000_000;
@@ -38,8 +42,10 @@ ledger: Ledger = .{},
 prng: base.Prng,
 fabric: Fabric,
 disk: Disk,
-journal: Journal,
-edge: EdgeNode,
+edges: []EdgeNode,
+/// Null in standalone use.
+plane: ?ControlPlane = null,
+is_uplink_up: [addresses.edges_max]bool = @splat(true),
 devices: []DeviceNode,
 reads: [][]core.device.read_trace.Read,
 attacker: Attacker,
@@ -88,7 +94,7 @@ pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
         .boots_ready = world.ledger.devices_ready,
         .boots_failed = world.ledger.devices_failed,
         .resumptions = world.ledger.resumptions,
-        .crashes = world.edge.generation - 1,
+        .crashes = world.crashCount(),
         .virtual_us = world.fabric.now_us - Fabric.start_us,
         .hash = world.trail.hash,
         .violation = world.ledger.violation,
@@ -107,42 +113,80 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     world.events = 0;
     world.done_at_us = null;
     world.orders_left = 0;
-    world.fabric = try .init(gpa, plan.device_count + 1, prng.nextU64(), &world.trail, &world.ledger);
+    world.plane = null;
+    world.is_uplink_up = @splat(true);
+    const link_count = world.plan.linkCount();
+    world.fabric = try .init(gpa, link_count, prng.nextU64(), &world.trail, &world.ledger);
     errdefer world.fabric.deinit(gpa);
+    world.fabric.edge_count = if (plan.edge_count > 1) plan.edge_count else 0;
     world.disk = .init(&prng);
-    var resumption_key: [32]u8 = undefined;
-    prng.fill(&resumption_key);
-    world.journal = try .init(gpa, resumption_key);
-    errdefer world.journal.deinit(gpa);
-    const attacker_seed = prng.nextU64();
-    world.attacker = .{
-        .fabric = &world.fabric,
-        .edge = &world.edge,
-        .link = plan.device_count,
-        .prng = .init(attacker_seed),
-        .devices = &.{},
-        .thief = try .init(gpa, .{ .reads_max = 1 }),
-        .period_us = if (options.attack == null) plan.attack_period_us else 10_000,
-        .only = options.attack,
-    };
-    errdefer world.attacker.thief.deinit(gpa);
-    world.edge = .{
-        .gpa = gpa,
-        .fabric = &world.fabric,
-        .journal = &world.journal,
-        .disk = &world.disk,
-        .prng = &world.prng,
-        .versions = &world.plan.versions,
-        .plant = options.plant,
-        .mode = plan.mode,
-        .pool_size = plan.device_count + 2,
-    };
     world.prng = .init(prng.nextU64());
-    errdefer world.edge.crash();
-    try world.edge.start();
+    if (plan.is_managed) world.plane = .init(gpa, &prng, .{
+        .device_count = plan.device_count,
+        .edge_count = plan.edge_count,
+        .versions = &world.plan.versions,
+    });
+    try world.initEdges(&prng);
+    errdefer world.deinitEdges();
+    try world.initAttacker(prng.nextU64());
+    errdefer world.attacker.thief.deinit(gpa);
     try world.initDevices(&prng);
     world.attacker.devices = world.devices;
     world.planFaults(&prng);
+}
+
+fn initAttacker(world: *World, seed: u64) error{OutOfMemory}!void {
+    const attack = world.options.attack;
+    world.attacker = .{
+        .fabric = &world.fabric,
+        .edges = world.edges,
+        .link = world.plan.device_count,
+        .prng = .init(seed),
+        .devices = &.{},
+        .thief = try .init(world.gpa, .{ .reads_max = 1 }),
+        .period_us = if (attack == null) world.plan.attack_period_us else 10_000,
+        .only = attack,
+    };
+}
+
+fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
+    const gpa = world.gpa;
+    const plan = &world.plan;
+    const edges = try gpa.alloc(EdgeNode, plan.edge_count);
+    errdefer gpa.free(edges);
+    var made: usize = 0;
+    errdefer for (edges[0..made]) |*edge| edge.deinit();
+    for (edges, 0..) |*edge, index| {
+        var resumption_key: [32]u8 = undefined;
+        prng.fill(&resumption_key);
+        edge.* = .{
+            .gpa = gpa,
+            .index = @intCast(index),
+            .fabric = &world.fabric,
+            .journal = try .init(gpa, resumption_key),
+            .disk = &world.disk,
+            .prng = &world.prng,
+            .versions = &plan.versions,
+            .plant = world.options.plant,
+            .mode = plan.mode,
+            .pool_size = plan.device_count + 2,
+        };
+        made += 1;
+        if (world.plane) |*plane| edge.applyState(try plane.stateFor(edge.index));
+        try edge.start();
+    }
+    world.edges = edges;
+}
+
+fn deinitEdges(world: *World) void {
+    for (world.edges) |*edge| edge.deinit();
+    world.gpa.free(world.edges);
+}
+
+fn crashCount(world: *const World) u32 {
+    var count: u32 = 0;
+    for (world.edges) |*edge| count += edge.generation - 1;
+    return count;
 }
 
 fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
@@ -184,6 +228,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
             .link = @intCast(index),
             .plant = world.options.plant,
             .fabric = &world.fabric,
+            .edge_count = world.plan.edge_count,
             .own_address = if (world.plan.mode == .proxy) address else null,
             .xid_next = if (world.plan.is_xid_shared) shared_xid else prng.nextU32(),
             .prng = .init(prng.nextU64()),
@@ -203,9 +248,8 @@ fn deinit(world: *World) void {
     }
     gpa.free(world.devices);
     gpa.free(world.reads);
-    world.edge.crash();
+    world.deinitEdges();
     world.attacker.thief.deinit(gpa);
-    world.journal.deinit(gpa);
     world.fabric.deinit(gpa);
     world.* = undefined;
 }
@@ -265,25 +309,39 @@ fn tellUnfinished(world: *World) void {
 
 fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
     const fabric = &world.fabric;
-    const edge = &world.edge;
     switch (event) {
         .arrival => |arrival| world.arrive(arrival),
         .device_wake => |link| world.devices[link].wake(),
-        .edge_wake => edge.wake(),
+        .edge_wake => |edge| world.edges[edge].wake(),
+        .peer_wake => |edge| world.edges[edge].wakePeers(),
         .edge_second => {
-            edge.second();
+            const settled_at_us = Fabric.start_us + world.plan.heal_at_us + settle_us;
+            world.ledger.is_settled = fabric.now_us >= settled_at_us;
+            for (world.edges) |*edge| edge.second();
             for (world.devices) |*node| node.checkProgress();
             fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
         },
-        .http => |http| world.devices[http.link].stepHttp(edge, http.serial, http.step),
+        .http => |http| world.devices[http.link].stepHttp(world.edges, http.serial, http.step),
         .power_on => |link| world.devices[link].powerOn(),
-        .edge_crash => {
-            world.trail.print(fabric.now_us, "edge crashes", .{});
-            edge.crash();
+        .edge_crash => |edge| {
+            world.trail.print(fabric.now_us, "edge {d} crashes", .{edge});
+            world.edges[edge].crash();
         },
-        .edge_start => if (edge.process == null) {
-            world.trail.print(fabric.now_us, "edge starts", .{});
-            try edge.start();
+        .edge_start => |edge| if (world.edges[edge].process == null) {
+            world.trail.print(fabric.now_us, "edge {d} starts", .{edge});
+            try world.edges[edge].start();
+            try world.sendStates();
+        },
+        .uplink => |uplink| {
+            world.trail.print(fabric.now_us, "uplink of edge {d}: {}", .{
+                uplink.edge, uplink.is_up,
+            });
+            world.is_uplink_up[uplink.edge] = uplink.is_up;
+            try world.sendStates();
+        },
+        .change_state => {
+            world.trail.print(fabric.now_us, "the desired state changes", .{});
+            try world.changeState();
         },
         .cut => |cut| {
             world.trail.print(fabric.now_us, "link {d} is cut for {d} us", .{ cut.link, cut.duration_us });
@@ -291,27 +349,73 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             fabric.plan(fabric.now_us + cut.duration_us, .{ .mend = cut.link });
         },
         .mend => |link| fabric.links[link].is_cut = false,
-        .switch_version => edge.assign(1 - edge.version_index),
+        .switch_version => world.edges[0].assign(1 - world.edges[0].version_index),
         .order => |link| {
             world.trail.print(fabric.now_us, "an order for device {d}", .{link});
             world.orders_left -= 1;
-            edge.order(link);
+            world.order(link);
         },
         // It never stops: devices have to make progress under attack.
         .attack => {
             world.attacker.act();
             fabric.plan(fabric.now_us + world.attacker.period_us, .attack);
         },
-        .heal => {
-            world.trail.print(fabric.now_us, "everything heals", .{});
-            world.ledger.healed = true;
-            world.disk.error_per_mille = 0;
-            for (fabric.links[0..fabric.link_count]) |*link| {
-                link.faults = link.faults.healed();
-                link.is_cut = false;
-            }
-        },
+        .heal => try world.heal(),
     }
+}
+
+/// Faults end, and the control plane settles.
+fn heal(world: *World) error{OutOfMemory}!void {
+    const fabric = &world.fabric;
+    world.trail.print(fabric.now_us, "everything heals", .{});
+    world.ledger.healed = true;
+    world.disk.error_per_mille = 0;
+    for (fabric.links[0..fabric.link_count]) |*link| {
+        link.faults = link.faults.healed();
+        link.is_cut = false;
+    }
+    if (world.plane) |*plane| {
+        plane.settle();
+        world.is_uplink_up = @splat(true);
+        try world.sendStates();
+        for (world.devices) |*node| {
+            node.is_expected = plane.plan.versionOf(node.link) != null;
+            world.ledger.is_kept_out[node.link] = !node.is_expected;
+        }
+    }
+}
+
+fn changeState(world: *World) error{OutOfMemory}!void {
+    const plane = &world.plane.?;
+    plane.change();
+    for (plane.plan.is_withdrawn) |is_withdrawn| if (is_withdrawn) {
+        world.ledger.has_withdrawn = true;
+    };
+    try world.sendStates();
+}
+
+/// Each edge that hears from the control plane gets the state that it does not have yet.
+fn sendStates(world: *World) error{OutOfMemory}!void {
+    const plane = if (world.plane) |*plane| plane else return;
+    for (world.edges) |*edge| {
+        if (edge.process == null or !world.is_uplink_up[edge.index]) continue;
+        if (edge.box.?.state.counter < plane.counter)
+            edge.applyState(try plane.stateFor(edge.index));
+    }
+}
+
+/// The order is in the desired state of each edge.
+fn order(world: *World, device: EventQueue.Link) void {
+    var id: [16]u8 = undefined;
+    world.prng.fill(&id);
+    const kind: core.uplink.desired_state.PowerOrderKind =
+        if (world.prng.chance(2, 3)) .restart else .power_off;
+    for (world.edges) |*edge| edge.order(.{
+        .id = .fromRandom(id),
+        .deviceId = .zero,
+        .mac = Ledger.macOf(device),
+        .order = kind,
+    });
 }
 
 fn arrive(world: *World, arrival: EventQueue.Arrival) void {
@@ -327,10 +431,11 @@ fn arrive(world: *World, arrival: EventQueue.Arrival) void {
     @memcpy(packet, bytes);
     fabric.pool.giveBack(arrival.slot);
     switch (arrival.direction) {
-        .to_edge => world.edge.receive(arrival.from, arrival.to, packet),
+        .to_edge => if (addresses.edgeOf(arrival.to.ip)) |edge|
+            world.edges[edge].receive(arrival.from, arrival.to, packet),
         .to_device => if (arrival.link == world.attacker.link)
             world.attacker.receive(arrival.to, packet)
-        else
+        else if (arrival.link < world.devices.len)
             world.devices[arrival.link].receive(arrival.from, arrival.to, packet),
     }
 }

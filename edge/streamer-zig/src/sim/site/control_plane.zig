@@ -1,0 +1,243 @@
+//! The control plane of a simulated site: what it wants of each device, version and edge, and the
+//! desired states that say so. It changes its mind while faults go on. Consumers: the edges, which
+//! act on a state, and the invariants, which compare what they do with the plan behind it.
+//! Invariant: every state could have passed `desired_state.accept`.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const addresses = @import("addresses.zig");
+const Disk = @import("disk.zig");
+const Ledger = @import("ledger.zig");
+const assert = std.debug.assert;
+const desired_state = core.uplink.desired_state;
+
+pub const ControlPlane = @This();
+
+pub const versions_max = 4;
+const vdisk_count = 2;
+const versions_per_vdisk = versions_max / vdisk_count;
+const devices_max = 60;
+const site_key = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
+
+gpa: std.mem.Allocator,
+prng: base.Prng,
+device_count: u8,
+edge_count: u8,
+versions: *const [versions_max]Disk.Version,
+plan: Plan,
+/// Grows with each change.
+counter: u64 = 1,
+
+/// What the control plane wants.
+pub const Plan = struct {
+    edge_count: u8,
+    devices: [devices_max]DevicePlan = @splat(.{}),
+    /// Versions that the states do not describe.
+    is_withdrawn: [versions_max]bool = @splat(false),
+    /// The version of the menu's default entry.
+    menu_default: u8 = 0,
+    /// Edges that take no new devices while another one is there.
+    is_draining: [addresses.edges_max]bool = @splat(false),
+
+    /// Returns whether this edge begins no boot while the others are there.
+    pub fn leavesToOthers(plan: *const Plan, edge: u8) bool {
+        if (!plan.is_draining[edge]) return false;
+        for (plan.is_draining[0..plan.edge_count]) |is_draining| if (!is_draining) return true;
+        return false;
+    }
+
+    /// Returns the version that a device begins to boot; null: it may not boot.
+    pub fn versionOf(plan: *const Plan, device: u8) ?u8 {
+        const wanted = &plan.devices[device];
+        if (wanted.registration != .enabled) return null;
+        return if (wanted.has_menu) plan.menu_default else wanted.version;
+    }
+};
+
+pub const DevicePlan = struct {
+    registration: enum { enabled, disabled, absent } = .enabled,
+    version: u8 = 0,
+    has_menu: bool = false,
+};
+
+/// A desired state as one edge keeps it on its disk, with the plan that it was made from.
+pub const StateBox = struct {
+    arena: std.heap.ArenaAllocator,
+    plan: Plan,
+    state: desired_state.DesiredState,
+    policy: core.boot.Policy,
+
+    pub fn destroy(box: *StateBox, gpa: std.mem.Allocator) void {
+        box.arena.deinit();
+        gpa.destroy(box);
+    }
+};
+
+pub fn init(gpa: std.mem.Allocator, prng: *base.Prng, options: struct {
+    device_count: u8,
+    edge_count: u8,
+    versions: *const [versions_max]Disk.Version,
+}) ControlPlane {
+    assert(options.device_count <= devices_max);
+    assert(options.edge_count > 0 and options.edge_count <= addresses.edges_max);
+    var plane: ControlPlane = .{
+        .gpa = gpa,
+        .prng = .init(prng.nextU64()),
+        .device_count = options.device_count,
+        .edge_count = options.edge_count,
+        .versions = options.versions,
+        .plan = .{ .edge_count = options.edge_count },
+    };
+    for (plane.plan.devices[0..options.device_count]) |*device| device.* = .{
+        .version = @intCast(plane.prng.below(versions_max)),
+        .has_menu = plane.prng.chance(1, 4),
+    };
+    return plane;
+}
+
+/// Somebody changes something.
+pub fn change(plane: *ControlPlane) void {
+    const prng = &plane.prng;
+    const plan = &plane.plan;
+    plane.counter += 1;
+    const device = &plan.devices[@intCast(prng.below(plane.device_count))];
+    const version: u8 = @intCast(prng.below(versions_max));
+    switch (prng.below(7)) {
+        0, 1 => device.registration = switch (prng.below(3)) {
+            0 => .disabled,
+            1 => .absent,
+            else => .enabled,
+        },
+        2 => device.version = version,
+        3 => device.has_menu = !device.has_menu,
+        4 => plan.menu_default = version,
+        5 => plan.is_withdrawn[version] = !plan.is_withdrawn[version],
+        else => {
+            const edge: usize = @intCast(prng.below(plane.edge_count));
+            plan.is_draining[edge] = !plan.is_draining[edge];
+        },
+    }
+}
+
+/// From now on every device may boot, but for some that stay out.
+pub fn settle(plane: *ControlPlane) void {
+    const plan = &plane.plan;
+    plane.counter += 1;
+    plan.is_withdrawn = @splat(false);
+    for (plan.devices[0..plane.device_count]) |*device| device.registration = .enabled;
+    if (plane.device_count < 3) return;
+    if (plane.prng.chance(1, 2)) plan.devices[0].registration = .disabled;
+    if (plane.prng.chance(1, 2)) plan.devices[1].registration = .absent;
+}
+
+pub fn edgeId(edge: usize) base.Uuid {
+    return .fromRandom(@splat(@intCast(0x10 + edge)));
+}
+
+fn idOf(kind: u8, number: usize) base.Uuid {
+    var bytes: [16]u8 = @splat(kind);
+    std.mem.writeInt(u64, bytes[8..16], number, .big);
+    return .fromRandom(bytes);
+}
+
+/// Makes the current state of an edge, which owns it.
+pub fn stateFor(plane: *const ControlPlane, edge: u8) error{OutOfMemory}!*StateBox {
+    const box = try plane.gpa.create(StateBox);
+    errdefer plane.gpa.destroy(box);
+    box.arena = .init(plane.gpa);
+    errdefer box.arena.deinit();
+    const arena = box.arena.allocator();
+    box.plan = plane.plan;
+    box.state = .{
+        .edgeId = edgeId(edge),
+        .organizationId = .zero,
+        .siteId = .zero,
+        .siteName = "",
+        .incarnation = 1,
+        .counter = plane.counter,
+        .unknownDevices = .ignore,
+        .vdisks = try plane.vdisks(arena),
+        .devices = try plane.devices(arena),
+        .menus = try plane.menus(arena),
+        .powerOns = &.{},
+        .siteEdges = if (plane.edge_count > 1) .{
+            .key = site_key,
+            .edges = try plane.siteEdges(arena),
+        } else null,
+    };
+    box.policy = try .init(arena, &box.state);
+    return box;
+}
+
+fn vdisks(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desired_state.Vdisk {
+    const list = try arena.alloc(desired_state.Vdisk, vdisk_count);
+    for (list, 0..) |*vdisk, index| {
+        var versions: std.ArrayList(desired_state.Version) = .empty;
+        for (0..versions_per_vdisk) |number| {
+            const version = index * versions_per_vdisk + number;
+            if (!plane.plan.is_withdrawn[version]) try versions.append(arena, .{
+                .id = plane.versions[version].id,
+                .number = number + 1,
+                .sizeBytes = plane.versions[version].size,
+                .diskPath = "disk",
+                .kernelPath = "kernel",
+                .initrdPath = "initrd",
+                .commandLine = "quiet",
+            });
+        }
+        vdisk.* = .{ .id = idOf(0x30, index), .name = "vdisk", .versions = versions.items };
+    }
+    return list;
+}
+
+fn devices(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desired_state.Device {
+    var list: std.ArrayList(desired_state.Device) = .empty;
+    for (plane.plan.devices[0..plane.device_count], 0..) |*device, index| {
+        if (device.registration == .absent) continue;
+        try list.append(arena, .{
+            .id = idOf(0x40, index),
+            .name = "device",
+            .mac = Ledger.macOf(@intCast(index)),
+            .versionId = plane.versions[device.version].id,
+            .enabled = device.registration == .enabled,
+            .menuId = if (device.has_menu) idOf(0x50, 0) else null,
+        });
+    }
+    return list.items;
+}
+
+fn menus(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desired_state.Menu {
+    const entries = try arena.alloc(desired_state.MenuEntry, versions_max + 1);
+    for (entries[0..versions_max], plane.versions) |*entry, *version| entry.* = .{
+        .kind = .version,
+        .title = "version",
+        .versionId = version.id,
+    };
+    entries[versions_max] = .{ .kind = .local_disk, .title = "local disk" };
+    const list = try arena.alloc(desired_state.Menu, 1);
+    list[0] = .{
+        .id = idOf(0x50, 0),
+        .timeoutMs = 1000,
+        .defaultEntry = plane.plan.menu_default,
+        .entries = entries,
+    };
+    return list;
+}
+
+fn siteEdges(
+    plane: *const ControlPlane,
+    arena: std.mem.Allocator,
+) ![]const core.site.Edges.EdgeDescription {
+    const list = try arena.alloc(core.site.Edges.EdgeDescription, plane.edge_count);
+    for (list, 0..) |*edge, index| edge.* = .{
+        .id = edgeId(index),
+        .weight = 10,
+        .subnets = &.{},
+        .draining = plane.plan.is_draining[index],
+        .address = addresses.edgeIp(@intCast(index)),
+        .peerPort = addresses.peer_port,
+        .streamPort = addresses.stream_port,
+    };
+    return list;
+}
