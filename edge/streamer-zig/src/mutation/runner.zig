@@ -1,8 +1,8 @@
 //! Runs the tests of a module against mutants: the test runner of the mutated copy that
 //! `mutate.zig` makes. Each test is run once without a mutant, which shows the mutants that it
 //! reaches and its time; then each mutant is run by the tests that reach it, quickest first, until
-//! one fails. Every run is a process of its own with limits of time and memory. Prints a line for
-//! each mutant; exit code 1: a test fails without a mutant.
+//! one fails, in a process with limits of time and memory. Prints a line for each mutant; exit code
+//! 1: a test fails without a mutant.
 //!
 //!     runner FILE       with the number of sites and the mutants' ids, one a line
 
@@ -46,7 +46,13 @@ fn log(
 
 const Outcome = enum { passed, failed, skipped, too_slow };
 
-const Measured = struct { test_index: u32, us: u64, reached: []u8 };
+const Measured = struct { run: Run, reached: []u8 };
+
+/// A test and the processor time that it may take.
+const Run = struct { test_index: u32, us_max: u64 };
+
+/// Runs of the last process that began; the newest one is where it ended.
+var begun: *u32 = undefined;
 
 pub fn main(init: std.process.Init) !u8 {
     const arena = init.arena.allocator();
@@ -55,25 +61,22 @@ pub fn main(init: std.process.Init) !u8 {
     const list = try cwd.readFileAlloc(init.io, arguments[1], arena, .limited(1 << 20));
     var lines = std.mem.tokenizeScalar(u8, list, '\n');
     const sites = try std.fmt.parseInt(u32, lines.next().?, 10);
-    const shared = try std.posix.mmap(
-        null,
-        sites + 1,
-        .{ .READ = true, .WRITE = true },
-        .{ .TYPE = .SHARED, .ANONYMOUS = true },
-        -1,
-        0,
-    );
+    const shared = try mapShared(sites + 1);
+    begun = @ptrCast(try mapShared(@sizeOf(u32)));
     reached.* = shared.ptr;
     var out: std.Io.File.Writer = .initStreaming(.stdout(), init.io, try arena.alloc(u8, 4096));
     var exit_code: u8 = 0;
     var measured: std.ArrayList(Measured) = .empty;
     for (builtin.test_functions, 0..) |test_function, index| {
         @memset(shared, 0);
-        var us: u64 = 0;
-        switch (run(init.minimal, index, unmutated_us_max, &us)) {
+        const alone: Run = .{ .test_index = @intCast(index), .us_max = unmutated_us_max };
+        const ended = run(init.minimal, &.{alone});
+        switch (ended.outcome) {
             .passed => try measured.append(arena, .{
-                .test_index = @intCast(index),
-                .us = us,
+                .run = .{
+                    .test_index = alone.test_index,
+                    .us_max = slowdown_max * ended.us + extra_us,
+                },
                 .reached = try arena.dupe(u8, shared),
             }),
             .skipped => {},
@@ -85,57 +88,76 @@ pub fn main(init: std.process.Init) !u8 {
     }
     std.sort.insertion(Measured, measured.items, {}, isQuicker);
     reached.* = null;
+    const runs = try arena.alloc(Run, measured.items.len);
     while (lines.next()) |line| {
         const id = try std.fmt.parseInt(u32, line, 10);
         active.* = id;
-        try runMutant(init.minimal, id, measured.items, &out.interface);
+        var count: usize = 0;
+        for (measured.items) |*one| if (one.reached[id] != 0) {
+            runs[count] = one.run;
+            count += 1;
+        };
+        try runMutant(init.minimal, id, runs[0..count], &out.interface);
         try out.interface.flush();
     }
     try out.interface.flush();
     return exit_code;
 }
 
+fn mapShared(size: usize) ![]align(std.heap.page_size_min) u8 {
+    return std.posix.mmap(
+        null,
+        size,
+        .{ .READ = true, .WRITE = true },
+        .{ .TYPE = .SHARED, .ANONYMOUS = true },
+        -1,
+        0,
+    );
+}
+
 fn isQuicker(_: void, a: Measured, b: Measured) bool {
-    return a.us < b.us;
+    return a.run.us_max < b.run.us_max;
 }
 
 fn runMutant(
     init: std.process.Init.Minimal,
     id: u32,
-    measured: []const Measured,
+    runs: []const Run,
     out: *std.Io.Writer,
 ) !void {
-    var runs: u32 = 0;
-    for (measured) |*one| {
-        if (one.reached[id] == 0) continue;
-        runs += 1;
-        var us: u64 = 0;
-        const outcome = run(init, one.test_index, slowdown_max * one.us + extra_us, &us);
-        if (outcome == .passed) continue;
-        const name = builtin.test_functions[one.test_index].name;
-        return out.print("{d}\tkilled\t{d}\t{t}\t{s}\n", .{ id, runs, outcome, name });
-    }
-    try out.print("{d}\t{s}\t{d}\n", .{ id, if (runs == 0) "unreached" else "survived", runs });
+    if (runs.len == 0) return out.print("{d}\tunreached\t0\n", .{id});
+    const ended = run(init, runs);
+    if (ended.outcome == .passed) return out.print("{d}\tsurvived\t{d}\n", .{ id, runs.len });
+    const name = builtin.test_functions[runs[begun.* - 1].test_index].name;
+    try out.print("{d}\tkilled\t{d}\t{t}\t{s}\n", .{ id, begun.*, ended.outcome, name });
 }
 
-/// Runs a test in a process of its own; `us` becomes the processor time that it took.
-fn run(init: std.process.Init.Minimal, index: usize, us_max: u64, us: *u64) Outcome {
+const Ended = struct {
+    outcome: Outcome,
+    /// Processor time.
+    us: u64,
+};
+
+/// Runs tests one after the other in a process, until one fails.
+fn run(init: std.process.Init.Minimal, runs: []const Run) Ended {
+    begun.* = 0;
     const pid: i32 = @intCast(@as(isize, @bitCast(linux.fork())));
     if (pid < 0) @panic("fork");
-    if (pid == 0) runHere(init, index, us_max);
+    if (pid == 0) runHere(init, runs);
     var status: i32 = 0;
     var usage: linux.rusage = undefined;
     while (linux.errno(linux.wait4(pid, &status, 0, &usage)) == .INTR) {}
-    us.* = microseconds(usage.utime) + microseconds(usage.stime);
     const bits: u32 = @bitCast(status);
-    if (!linux.W.IFEXITED(bits)) return switch (linux.W.TERMSIG(bits)) {
-        .ALRM, .PROF => .too_slow,
-        else => .failed,
-    };
-    return switch (linux.W.EXITSTATUS(bits)) {
-        0 => .passed,
-        2 => .skipped,
-        else => .failed,
+    return .{
+        .outcome = if (linux.W.IFEXITED(bits)) switch (linux.W.EXITSTATUS(bits)) {
+            0 => .passed,
+            2 => .skipped,
+            else => .failed,
+        } else switch (linux.W.TERMSIG(bits)) {
+            .ALRM, .PROF => .too_slow,
+            else => .failed,
+        },
+        .us = microseconds(usage.utime) + microseconds(usage.stime),
     };
 }
 
@@ -143,14 +165,23 @@ fn microseconds(time: linux.timeval) u64 {
     return @as(u64, @intCast(time.sec)) * std.time.us_per_s + @as(u64, @intCast(time.usec));
 }
 
-fn runHere(init: std.process.Init.Minimal, index: usize, us_max: u64) noreturn {
+fn runHere(init: std.process.Init.Minimal, runs: []const Run) noreturn {
     is_test = true;
     const nowhere: i32 = @intCast(linux.open("/dev/null", .{ .ACCMODE = .RDWR }, 0));
     for (0..3) |handle| _ = linux.dup2(nowhere, @intCast(handle));
     _ = linux.setrlimit(.CORE, &.{ .cur = 0, .max = 0 });
     _ = linux.setrlimit(.AS, &.{ .cur = memory_max, .max = memory_max });
-    endAfter(.PROF, us_max);
-    endAfter(.REAL, us_max + wall_us_max);
+    for (runs) |*one| {
+        begun.* += 1;
+        endAfter(.PROF, one.us_max);
+        endAfter(.REAL, one.us_max + wall_us_max);
+        runTest(init, one.test_index);
+    }
+    linux.exit_group(0);
+}
+
+/// Returns when the test has passed; ends the process otherwise.
+fn runTest(init: std.process.Init.Minimal, index: u32) void {
     testing.environ = init.environ;
     testing.allocator_instance = .init(std.heap.page_allocator, .{
         .canary = 0xc3a701ba,
@@ -160,10 +191,12 @@ fn runHere(init: std.process.Init.Minimal, index: usize, us_max: u64) noreturn {
         .argv0 = .init(init.args),
         .environ = init.environ,
     });
-    builtin.test_functions[index].func() catch |err| linux.exit_group(if (err == error.SkipZigTest) 2 else 1);
+    builtin.test_functions[index].func() catch |err| {
+        if (err != error.SkipZigTest) linux.exit_group(1);
+        if (active.* == 0) linux.exit_group(2);
+    };
     testing.io_instance.deinit();
-    const leaks = testing.allocator_instance.deinit();
-    linux.exit_group(@intFromBool(leaks != 0 or logged_errors != 0));
+    if (testing.allocator_instance.deinit() != 0 or logged_errors != 0) linux.exit_group(1);
 }
 
 /// Ends this process by a signal after so much of its time.

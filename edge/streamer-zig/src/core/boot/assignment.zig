@@ -160,4 +160,7 @@ test "a command line cannot end the line or the command of the script that conta
         "quiet\nshell",  "quiet\rshell", "quiet\tx", "quiet || shell", "|| shell", "quiet &&",
         "quiet ; shell", "quiet #",      "#c quiet", "a=${net0/mac}",  "$${x",     "caf\xc3\xa9",
     }) |text| try testing.expect(!isCommandLine(text));
+    const long: [desired_state.command_line_size_max + 1]u8 = @splat('x');
+    try testing.expect(isCommandLine(long[1..]));
+    try testing.expect(!isCommandLine(&long));
 }

@@ -618,3 +618,25 @@ fn randomEvent(prng: *base.Prng) Boot.Event {
         else => .{ .stream_traffic = .{ .bytes_out = 4096 } },
     };
 }
+
+test "a machine that becomes ready by HTTP alone has its DHCP end with the last answer" {
+    var boot = start();
+    dhcpRom(&boot);
+    at(&boot, 5000, .{ .ready = .http });
+    try expectPhase(&boot, .dhcp, 0, 1);
+    try expectPhase(&boot, .breather, 1, 4999);
+}
+
+test "what is recorded of a boot has to be journaled" {
+    var boot = start();
+    dhcpRom(&boot);
+    boot.touched = false;
+    boot.onOffer(boot.started_us + 1 * ms, heardOffer(9, "theirs"));
+    try testing.expect(boot.touched);
+    boot.touched = false;
+    // The same offer again is nothing new.
+    boot.onOffer(boot.started_us + 2 * ms, heardOffer(9, "theirs"));
+    try testing.expect(!boot.touched);
+    boot.onPacket(boot.started_us + 3 * ms, .from_device, .{ .name = .dhcp_request });
+    try testing.expect(boot.touched);
+}

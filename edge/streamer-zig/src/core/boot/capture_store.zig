@@ -283,3 +283,14 @@ test "a flood fills its own boot's capacity or the pool, and released blocks are
     while (at != no_block) : (at = store.following[at]) free += 1;
     try testing.expectEqual(80, free);
 }
+
+test "a store that cannot have all of its memory takes none" {
+    const Make = struct {
+        fn make(gpa: std.mem.Allocator) !void {
+            var blocks: [2]Block = undefined;
+            var store: CaptureStore = try .init(gpa, &blocks, 2);
+            store.deinit(gpa);
+        }
+    };
+    try testing.checkAllAllocationFailures(testing.allocator, Make.make, .{});
+}

@@ -205,6 +205,13 @@ test "a boot keeps its times across fail-over and gets newer revisions" {
     try testing.expectEqual(500_000_000 - 12_000_000, moved.started_us);
     try testing.expectEqual(1 << 32, moved.revision);
     try testing.expect(!moved.changed);
+    try testing.expect(!moved.touched);
+    // What is known of the path and of its protection is that of another session.
+    try testing.expectEqual(null, moved.facts.cipher);
+    try testing.expectEqual(null, moved.facts.mtu);
+    try testing.expect(moved.stream_was_open);
+    try testing.expect(moved.is_taken);
+    try testing.expect(!moved.mayChoose());
     try testing.expect(moved.identity.id.eql(boot.identity.id));
     const again = ticketOf(&moved, &.{
         .now_us = 501_000_000,

@@ -787,3 +787,23 @@ test "the longest gaps survive when not all fit" {
     const text = encode(&boot, .{ .revision = 1 }, &buffer);
     try testing.expect(std.mem.find(u8, text, "\"durationUs\":5000000}") != null);
 }
+
+test "one read and one gap are in the report, with the sizes up to the largest read" {
+    var boot = testBoot();
+    var record: PhaseRecord = .init(1, .observed);
+    record.countRead(512);
+    record.touch(1_000_000_000);
+    record.end_us = 1_000_000_001;
+    boot.phases[@backingInt(Phase.stage2)] = record;
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    errdefer std.debug.print("{s}\n", .{text});
+    try testing.expect(std.mem.find(u8, text, "\"reads\":1,\"readSizes\":[1],") != null);
+    const gap = "\"gaps\":[{\"atUs\":1,\"durationUs\":999999999}]";
+    try testing.expect(std.mem.find(u8, text, gap) != null);
+    // Without them, neither is there.
+    boot.phases[@backingInt(Phase.stage2)] = .init(1, .observed);
+    const bare = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expectEqual(null, std.mem.find(u8, bare, "readSizes"));
+    try testing.expectEqual(null, std.mem.find(u8, bare, "gaps"));
+}

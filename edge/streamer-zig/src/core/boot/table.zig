@@ -361,6 +361,11 @@ test "a removed boot leaves no trace" {
     try testing.expectEqual(1, table.active_count);
     try testing.expectEqual(null, table.get(none));
     try testing.expectEqual(null, table.findByMac(testBoot(1, 0).identity.mac));
+    const gone = testBoot(1, 0).identity;
+    try testing.expectEqual(null, table.findByHandle(gone.handle));
+    try testing.expectEqual(null, table.findById(gone.id));
+    try testing.expectEqual(null, table.findAt(none.index, gone.id));
+    for ([_]u64{ 0, 1 }) |handle| try testing.expectEqual(null, table.findByHandle(handle));
     try testing.expectEqual(other, table.findByMac(testBoot(2, 0).identity.mac).?);
 }
 
@@ -444,4 +449,14 @@ test "boots are found by id and, while in progress, by address" {
     table.apply(ref, 5, .{ .failed = .{ .cause = .store_read_error } });
     try testing.expectEqual(null, table.findActiveByIp(.init(10, 0, 0, 9)));
     try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);
+}
+
+test "a table that cannot have all of its memory takes none" {
+    const Make = struct {
+        fn make(gpa: std.mem.Allocator) !void {
+            var table: BootTable = try .init(gpa, 2);
+            table.deinit(gpa);
+        }
+    };
+    try testing.checkAllAllocationFailures(testing.allocator, Make.make, .{});
 }
