@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
 
 /** Each one compares with another implementation in the same run, and may write its table into docs/results. */
@@ -16,35 +18,51 @@ const benches = {
   },
 }
 
-/** @param {string[]} args a benchmark's name and its options; none lists them */
+const help = `npm run bench -- NAME [OPTION...]
+Measures one part of Bootfarm beside other implementations, in turns, and prints medians and ratios.
+
+${Object.entries(benches)
+  .map(([name, { what }]) => `  ${name.padEnd(14)}${what}`)
+  .join('\n')}
+
+  --rounds N    measures each case N times, 1 to 9 (default 3)
+  --only TEXT   measures the case of this name, or else all cases whose names contain TEXT
+  --write       writes the table into docs/results and the raw figures into bench-results
+  --quick       (stream) measures each case once, and for a shorter time
+  --before FILE (stream) measures the bootfarm-edge in FILE, an earlier build, in place of the NBD servers
+
+Example: npm run bench -- stream --only '16 devices' --rounds 9 --before /tmp/bootfarm-edge
+`
+
+/** @param {string[]} args a benchmark's name and its options; none prints the help */
 export async function runBench([name, ...options]) {
-  if (name === undefined) {
-    for (const [known, { what }] of Object.entries(benches))
-      process.stdout.write(`npm run bench -- ${known.padEnd(6)} ${what}\n`)
-    process.stdout.write(
-      '--rounds N measures N times (3); --only TEXT takes those named so; --write keeps the table in docs/results and the raw figures in bench-results;\n' +
-        '--quick (of stream) measures once, and for a shorter time\n',
-    )
+  if (name === undefined || name === '--help' || options.includes('--help')) {
+    process.stdout.write(help)
     return
   }
   const bench = benches[name]
   if (!bench) throw new UserError(`there is no benchmark ${name}; there are: ${Object.keys(benches).join(', ')}.`)
+  const parsed = parse(options)
+  if (name !== 'stream' && (parsed.quick || parsed.before))
+    throw new UserError('only the benchmark stream has --quick and --before.')
   const run = await bench.load()
-  await run(parse(options))
+  await run(parsed)
 }
 
-/** @returns {{ rounds: number, write: boolean, only: string, quick: boolean }} */
+/** @returns {{ rounds: number, write: boolean, only: string, quick: boolean, before?: string }} */
 function parse(options) {
-  const parsed = { rounds: 3, write: false, only: '', quick: false }
+  const parsed = { rounds: 3, write: false, only: '', quick: false, before: undefined }
   while (options.length > 0) {
     const option = options.shift()
     if (option === '--write') parsed.write = true
     else if (option === '--quick') parsed.quick = true
     else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? '')) parsed.rounds = Number(options.shift())
     else if (option === '--only' && options.length > 0) parsed.only = options.shift()
+    else if (option === '--before' && existsSync(options[0] ?? '')) parsed.before = path.resolve(options.shift())
+    else if (option === '--before') throw new UserError('--before needs the file of an earlier build of bootfarm-edge.')
     else
       throw new UserError(
-        `${option} is not an option of a benchmark; there are --rounds 1 to 9, --only TEXT, --quick and --write.`,
+        `a benchmark has no option ${option}; there are --rounds 1 to 9, --only TEXT, --quick, --before FILE and --write.`,
       )
   }
   return parsed

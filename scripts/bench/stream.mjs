@@ -43,12 +43,14 @@ const quickMeasureMs = 300
 /**
  * Reads one disk from us and from NBD servers with the same client, in turns, and prints medians, extremes, ratios and
  * the goals that were reached.
- * @param {{ rounds: number, write: boolean, only: string, quick: boolean }} options
+ * @param {{ rounds: number, write: boolean, only: string, quick: boolean, before?: string }} options
  */
-export async function benchStream({ rounds, write, only, quick }) {
+export async function benchStream({ rounds, write, only, quick, before }) {
   if (process.getuid() !== 0) throw new UserError('this benchmark makes network namespaces and so needs root.')
+  const isOne = parts.some(({ cases }) => cases.some(({ name }) => name === only))
+  const isChosen = ({ name }) => (isOne ? name === only : name.includes(only))
   const chosen = parts
-    .map((part) => ({ ...part, cases: part.cases.filter(({ name }) => name.includes(only)) }))
+    .map((part) => ({ ...part, cases: part.cases.filter(isChosen) }))
     .filter(({ cases }) => cases.length > 0)
   if (chosen.length === 0) {
     const names = parts.flatMap(({ cases }) => cases.map(({ name }) => name))
@@ -68,7 +70,7 @@ export async function benchStream({ rounds, write, only, quick }) {
   })
   try {
     await held.waitFor(/held/, imageLimitMs)
-    const site = { cable, image, imageMib, scratch, peers: peersHere(), isStopped: false }
+    const site = { cable, image, imageMib, scratch, peers: peersHere(before), isStopped: false }
     for (const signal of ['SIGINT', 'SIGTERM'])
       process.once(signal, () => {
         site.isStopped = true
@@ -79,7 +81,7 @@ export async function benchStream({ rounds, write, only, quick }) {
     const { measured, failures } = await measureAll(site, chosen, how)
     const result = {
       date: new Date().toISOString(),
-      command: commandOf({ rounds, only, quick }),
+      command: commandOf({ rounds, only, quick, before }),
       rounds: how.rounds,
       machine: { ...machine, loadAfter: os.loadavg()[0] },
       goals: judge(measured),
@@ -125,11 +127,12 @@ function machineFacts() {
   }
 }
 
-function commandOf({ rounds, only, quick }) {
+function commandOf({ rounds, only, quick, before }) {
   const options = [
     ...(rounds === 3 ? [] : [`--rounds ${rounds}`]),
     ...(only === '' ? [] : [`--only '${only}'`]),
     ...(quick ? ['--quick'] : []),
+    ...(before === undefined ? [] : ['--before bootfarm-edge']),
   ]
   return ['npm run bench -- stream', ...options].join(' ')
 }

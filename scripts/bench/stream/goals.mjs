@@ -25,8 +25,12 @@ const ofReplays = { how: 'learned profile', timesBytes: 1.3 }
 /** The last ten boots beside the first ten. */
 const ofFleet = { times: 1.7 }
 
+/** Beside another build of the edge. */
+const ofBuilds = { least: 0.9, processorMost: 1.03 }
+
 /** @returns {Judgement[]} */
 export function judge({ throughput = [], losses = [], replays = [], fleet = [] }) {
+  if (throughput.some(({ by }) => by.endsWith(' before'))) return judgeBuilds(throughput)
   return [...judgeThroughput(throughput), ...judgeLosses(losses), ...judgeReplays(replays), ...judgeFleet(fleet)]
 }
 
@@ -118,6 +122,34 @@ function judgeThroughput(throughput) {
       if (few === undefined || many === undefined) continue
       const goal = `${mode}, ${by}: 256 devices keep at least ${least} of the rate of 8`
       judge(goal, (many / few).toFixed(2), many / few >= least)
+    }
+  }
+  return judgements
+}
+
+function judgeBuilds(throughput) {
+  const judgements = []
+  const { least, processorMost } = ofBuilds
+  const rows = new Set(throughput.map((one) => `${one.mode}, ${one.case}`))
+  for (const what of rows) {
+    const ones = throughput.filter((one) => `${one.mode}, ${one.case}` === what)
+    for (const cipher of ['encrypted', 'clear']) {
+      const times = (pick) => {
+        const medianOf = (by) => median(ones.filter((one) => one.by === by).map(pick))
+        return medianOf(cipher) / medianOf(`${cipher} before`)
+      }
+      const [rate, seconds] = [times(megabytes), times(processor)]
+      const name = `${what}, ${cipher}`
+      judgements.push({
+        goal: `${name}: at least ${least} times the MB/s before`,
+        found: rate.toFixed(3),
+        reached: rate >= least,
+      })
+      judgements.push({
+        goal: `${name}: at most ${processorMost} times the CPU s/GB before`,
+        found: seconds.toFixed(3),
+        reached: seconds <= processorMost,
+      })
     }
   }
   return judgements

@@ -64,8 +64,8 @@ export const named = (found) =>
 
 /** Checks that what was measured under a cipher's name used that cipher. */
 export function checked(peer, found) {
-  const isClear = found.cipher === 'clear'
-  if (peer.way === 'stream' && isClear !== (peer.by === 'clear'))
+  const cipher = found.cipher === 'clear' ? 'clear' : 'encrypted'
+  if (peer.way === 'stream' && cipher !== peer.cipher)
     throw new UserError(`the stream that was to be ${peer.by} went by ${found.cipher}.`)
   return found
 }

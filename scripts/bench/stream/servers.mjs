@@ -15,54 +15,41 @@ const nbdPort = 10_809
  * @property {(cable: import('./cable.mjs').Cable, image: string, data: string) => Promise<WatchedProcess>} start
  * @property {number} port where devices connect
  * @property {string[]} [args] of our edge, for its cipher
+ * @property {'encrypted' | 'clear'} [cipher] that our edge is to use
  */
 
 /**
  * The servers, in the order of the tables. All read the same file, which is in the page cache; otherwise each runs with
  * its defaults.
+ * @param {string} [before] the path of another build of the edge, which is measured in place of the NBD servers
+ * @returns {Peer[]}
  */
-export function peersHere() {
+export function peersHere(before) {
+  const ours = edgePeers(edgeProgram, '')
+  if (before !== undefined) return [...ours, ...edgePeers(before, ' before')]
   return [
-    ...edgeCiphers().map(({ by, args }) => ({
-      by,
-      way: 'stream',
-      port: bootScriptPort,
-      args,
-      start: startEdge(args),
-    })),
+    ...ours,
     { by: 'nbdkit', way: 'nbd', port: nbdPort, start: startNbdkit },
     { by: 'qemu-nbd', way: 'nbd', port: nbdPort, start: startQemuNbd },
   ]
 }
 
-/** For the edge that was built: one that can encrypt does, unless it is started with `--clear`. */
-function edgeCiphers() {
-  const help = execFileSync(edgeProgram, ['serve', '--help'], { encoding: 'utf8' })
-  const clear = { by: 'clear', args: [] }
-  if (!/--clear\b/.test(help)) return [clear]
-  return [
-    { by: 'encrypted', args: [] },
-    { ...clear, args: ['--clear'] },
-  ]
+/** An edge that can encrypt does, unless it is started with `--clear`. */
+function edgePeers(program, suffix) {
+  const help = execFileSync(program, ['serve', '--help'], { encoding: 'utf8' })
+  const canEncrypt = /--clear\b/.test(help)
+  const ciphers = canEncrypt ? ['encrypted', 'clear'] : ['clear']
+  return ciphers.map((cipher) => {
+    const args = cipher === 'clear' && canEncrypt ? ['--clear'] : []
+    const start = startEdge(program, args)
+    return { by: `${cipher}${suffix}`, cipher, way: 'stream', port: bootScriptPort, args, start }
+  })
 }
 
-function startEdge(more) {
+function startEdge(program, more) {
   return async (cable, image, data) => {
-    const edge = new WatchedProcess(
-      cable.onServer(edgeProgram, [
-        'serve',
-        '--json',
-        '--listen',
-        cable.serverIp,
-        '--dhcp',
-        'off',
-        '--vdisk',
-        image,
-        '--data',
-        data,
-        ...more,
-      ]),
-    )
+    const options = ['--json', '--listen', cable.serverIp, '--dhcp', 'off', '--vdisk', image, '--data', data]
+    const edge = new WatchedProcess(cable.onServer(program, ['serve', ...options, ...more]))
     await edge.waitFor(/serving on/, startLimitMs)
     return edge
   }

@@ -165,7 +165,7 @@ ${rows.join('\n')}
 
 /** Groups measurements with the same values of these keys, in the order in which they were first made, ours first. */
 function groups(measured, keys) {
-  const order = ['encrypted', 'clear', 'nbdkit', 'qemu-nbd']
+  const order = ['encrypted', 'encrypted before', 'clear', 'clear before', 'nbdkit', 'qemu-nbd']
   const byKey = new Map()
   for (const one of measured) {
     const values = keys.map((key) => one[key])
