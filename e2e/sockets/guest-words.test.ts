@@ -50,8 +50,8 @@ const deviceArguments = (ports: EdgePorts) => [
   '90',
 ]
 
-/** Edge and device read their clocks one after the other. */
-const clockToleranceUs = 1000
+/** Edge and device read their clocks one after the other, and a busy machine may run others in between. */
+const clockToleranceUs = 45_000
 
 describe('what a device reports of itself', () => {
   test('its steps and its write cache are in the boot that the edge prints', async () => {

@@ -226,18 +226,25 @@ function testServices(layer, scratch, generated) {
 }
 
 /**
- * Layers with clocks: no two of them run at the same time. Machines beside sockets, faults and install would take 4
- * minutes less, but each of three runs failed once, at another clock each time.
+ * Layers with clocks. Programs on sockets and programs that are killed wait for the network's clocks most of the time, so
+ * they run side by side; emulated machines need a processor each and run alone: beside the others, each of three runs
+ * failed once, at another clock each time.
  */
 async function timed(layer, { scratch, env, machineEnv, machineProduct, tally }) {
   await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
-  // Two files side by side do not disturb each other: they wait for the network's clocks most of the time.
-  const sideBySide = ['--fileParallelism', '--maxWorkers=2']
-  await layer('sockets', 180, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
-  await layer('machines', 300, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
+  await Promise.all([sockets(layer, { scratch, env }), faults(layer, { scratch, env, tally })])
+  await layer('machines', 400, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
   await layer('machine-boot', 120, () => machineProduct('machine-boot'))
-  // Programs are killed here, so no browser uses this product.
-  await onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
+}
+
+function sockets(layer, { scratch, env }) {
+  const sideBySide = ['--fileParallelism', '--maxWorkers=2']
+  return layer('sockets', 200, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
+}
+
+/** Programs are killed here, so no browser uses this product. */
+function faults(layer, { scratch, env, tally }) {
+  return onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
     await layer('faults', 400, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
     await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
   })
