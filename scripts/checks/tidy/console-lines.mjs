@@ -4,7 +4,7 @@ const document = 'docs/guides/real-machines.md'
 const heading = '## When it does not boot'
 /** The sources of such lines. */
 const sources =
-  /^edge\/streamer-zig\/src\/(initramfs\/init\.sh|(target|core|wire|store|host)\/(?!.*_test\.zig).+\.zig)$/
+  /^edge\/streamer-zig\/src\/(initramfs\/init\.sh|(target|core|wire|store|agent|host)\/(?!.*_test\.zig).+\.zig)$/
 
 /** @type {import('../tidy.mjs').Rule} */
 export const consoleLines = {
