@@ -1,6 +1,6 @@
-//! The simulation of the stream (docs/reference/stream-simulation.md): random runs of the agent, the
-//! stream's server and its clients on a simulated network with faults, mutants, a canary, and the
-//! repetition of one run by its seed.
+//! The simulation of the stream (docs/reference/stream-simulation.md): random runs of the agent,
+//! the stream's server and its clients on a simulated network with faults, mutants, a canary, and
+//! the repetition of one run by its seed.
 
 const std = @import("std");
 const arguments_module = @import("kit/arguments.zig");

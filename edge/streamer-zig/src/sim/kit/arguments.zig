@@ -1,12 +1,17 @@
-//! The words on a proof's command line, each with what it sets: flags, numbers, texts, and whatever else can be read from a text.
+//! Parses the command line of a simulation: flags, numbers, texts, and types with `parse`.
 
 const std = @import("std");
 
-/// A word, and the field that it sets.
+/// An option, and the field that it sets.
 pub const Name = struct { []const u8, []const u8 };
 
-/// A field that is a bool is a flag; the others take the next word, and those of no type that is known here have a `parse` of their own.
-pub fn parse(comptime Options: type, comptime names: []const Name, arguments: []const [:0]const u8) error{Usage}!Options {
+/// A `bool` is a flag; other fields take the next argument. Types that are unknown here have
+/// `parse`.
+pub fn parse(
+    comptime Options: type,
+    comptime names: []const Name,
+    arguments: []const [:0]const u8,
+) error{Usage}!Options {
     var options: Options = .{};
     var index: usize = 0;
     while (index < arguments.len) : (index += 1) {
@@ -20,7 +25,7 @@ pub fn parse(comptime Options: type, comptime names: []const Name, arguments: []
                 index += 1;
                 if (index == arguments.len) return error.Usage;
                 field.* = try valueOf(@TypeOf(field.*), arguments[index]);
-                // It was a value, and is no name.
+                // A value is no option.
                 break;
             }
         };
@@ -49,13 +54,23 @@ test "flags, numbers and texts are read, and nothing else" {
             return std.meta.stringToEnum(@This(), text);
         }
     };
-    const Options = struct { is_loud: bool = false, count: u8 = 1, at: ?u64 = null, name: ?[]const u8 = null, colour: Colour = .red };
+    const Options = struct {
+        is_loud: bool = false,
+        count: u8 = 1,
+        at: ?u64 = null,
+        name: ?[]const u8 = null,
+        colour: Colour = .red,
+    };
     const names = [_]Name{
         .{ "--loud", "is_loud" }, .{ "--count", "count" },   .{ "--at", "at" },
         .{ "--name", "name" },    .{ "--colour", "colour" },
     };
-    const options = try parse(Options, &names, &.{ "--count", "7", "--loud", "--name", "--at", "--at", "9", "--colour", "blue" });
-    try testing.expectEqualDeep(Options{ .is_loud = true, .count = 7, .at = 9, .name = "--at", .colour = .blue }, options);
+    const options = try parse(Options, &names, &.{
+        "--count", "7", "--loud", "--name", "--at", "--at", "9", "--colour", "blue",
+    });
+    const expected: Options =
+        .{ .is_loud = true, .count = 7, .at = 9, .name = "--at", .colour = .blue };
+    try testing.expectEqualDeep(expected, options);
     try testing.expectError(error.Usage, parse(Options, &names, &.{"--count"}));
     try testing.expectError(error.Usage, parse(Options, &names, &.{ "--count", "256" }));
     try testing.expectError(error.Usage, parse(Options, &names, &.{ "--colour", "green" }));

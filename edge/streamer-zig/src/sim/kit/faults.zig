@@ -1,4 +1,4 @@
-//! How badly a network treats its packets. Drawn from the seed; `healed` is a quiet LAN.
+//! The faults of a network link, drawn from the seed; `healed` is those of a quiet LAN.
 
 const std = @import("std");
 const base = @import("base");
@@ -6,21 +6,21 @@ const base = @import("base");
 pub const Faults = struct {
     loss_per_mille: u32 = 0,
     duplicate_per_mille: u32 = 0,
-    /// A bit is flipped; the UDP checksum of the receiver finds it and drops the packet.
+    /// A bit is flipped; the receiver's UDP checksum detects it, and the packet is dropped.
     corrupt_per_mille: u32 = 0,
-    /// Held back by up to `hold_us`, so that others overtake it.
+    /// Delayed by up to `hold_us`, so that others overtake it.
     reorder_per_mille: u32 = 0,
     hold_us: u64 = 0,
-    /// Fragments that come to the next device as well, as they do when an address has passed from one to the other.
+    /// Packets that another device receives too, as after an address has passed to it.
     stray_per_mille: u32 = 0,
     delay_us: u64 = 100,
     jitter_us: u64 = 0,
-    /// Of the edge's own link, in each direction.
+    /// Rate of the link, in each direction.
     bits_per_us: u64 = 1000,
-    /// Packets that would have to wait longer in a switch are dropped.
+    /// A switch drops packets that would wait longer.
     queue_us_max: u64 = 20_000,
 
-    /// One link in three is worse than bad, one is quiet.
+    /// One link in three is quiet, one is bad, one is very bad.
     pub fn draw(prng: *base.Prng) Faults {
         const quiet: Faults = .{
             .delay_us = prng.between(20, 2_000),
@@ -50,13 +50,14 @@ pub const Faults = struct {
         return faults;
     }
 
-    /// Whether what is sent comes, once, in its order.
+    /// Returns whether every packet arrives once, in order.
     pub fn isQuiet(faults: *const Faults) bool {
-        return faults.loss_per_mille == 0 and faults.duplicate_per_mille == 0 and faults.corrupt_per_mille == 0 and
-            faults.reorder_per_mille == 0 and faults.jitter_us == 0;
+        return faults.loss_per_mille == 0 and faults.duplicate_per_mille == 0 and
+            faults.corrupt_per_mille == 0 and faults.reorder_per_mille == 0 and
+            faults.jitter_us == 0;
     }
 
-    /// The same link when everything is well again.
+    /// Returns the same link without faults.
     pub fn healed(faults: *const Faults) Faults {
         return .{ .delay_us = faults.delay_us, .bits_per_us = faults.bits_per_us };
     }

@@ -462,7 +462,12 @@ pub fn Network(comptime Event: type, comptime Invariants: type, comptime limits:
 const testing = std.testing;
 const TestEvent = union(enum) { packet: Packet };
 const TestInvariants = struct {
-    fn violate(_: *TestInvariants, _: enum { queue_bounded }, comptime _: []const u8, _: anytype) void {
+    fn violate(
+        _: *TestInvariants,
+        _: enum { queue_bounded },
+        comptime _: []const u8,
+        _: anytype,
+    ) void {
         unreachable;
     }
 };

@@ -1,11 +1,12 @@
-//! Packets that are under way. A fixed number of them; when all are taken the network drops, as switches do.
+//! The packets in flight of a simulated network. Its size is fixed; when it is full, the network
+//! drops packets, as switches do.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
 pub const PacketPool = @This();
 
-/// Payload of UDP at an MTU of 1500: less 20 bytes of IP and 8 of UDP.
+/// UDP payload at an MTU of 1500: 20 bytes are IP, 8 UDP.
 pub const payload_size_max = 1472;
 
 /// Bytes of the largest packet.
@@ -20,12 +21,18 @@ pub fn init(gpa: std.mem.Allocator, capacity: u16, size_max: u16) error{OutOfMem
     errdefer gpa.free(sizes);
     const bytes = try gpa.alloc(u8, @as(usize, capacity) * size_max);
     errdefer gpa.free(bytes);
-    var pool: PacketPool = .{ .size_max = size_max, .sizes = sizes, .bytes = bytes, .free = try gpa.alloc(u16, capacity), .free_count = 0 };
+    var pool: PacketPool = .{
+        .size_max = size_max,
+        .sizes = sizes,
+        .bytes = bytes,
+        .free = try gpa.alloc(u16, capacity),
+        .free_count = 0,
+    };
     pool.clear();
     return pool;
 }
 
-/// Every slot is free.
+/// Frees every slot.
 pub fn clear(pool: *PacketPool) void {
     for (pool.free, 0..) |*slot, index| slot.* = @intCast(index);
     pool.free_count = @intCast(pool.free.len);
@@ -58,7 +65,7 @@ pub fn giveBack(pool: *PacketPool, slot: u16) void {
     pool.free_count += 1;
 }
 
-test "a pool gives each slot once until it is given back" {
+test "a slot is taken once until it is given back" {
     var pool: PacketPool = try .init(std.testing.allocator, 2, payload_size_max);
     defer pool.deinit(std.testing.allocator);
     const a = try pool.take("a");

@@ -1,5 +1,6 @@
-//! The last packets of a simulated network as a capture that tcpdump and Wireshark read: Ethernet, IPv4, UDP. The clock begins at 0. A time
-//! to live of 1 says that the network lost the packet; it is recorded when it was sent.
+//! The last packets of a simulated network as a capture for tcpdump and Wireshark: Ethernet, IPv4,
+//! UDP. The clock starts at 0. A packet is recorded when it is sent; a time to live of 1 marks one
+//! that the network lost.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,8 +14,15 @@ const headers_size = 14 + 20 + 8;
 packets: []Packet,
 count: u64 = 0,
 
-const Packet = struct { at_us: u64, from: Endpoint, to: Endpoint, is_lost: bool, size: u16, bytes: [payload_size_max]u8 };
-pub const payload_size_max = 8972;
+const Packet = struct {
+    at_us: u64,
+    from: Endpoint,
+    to: Endpoint,
+    is_lost: bool,
+    size: u16,
+    bytes: [payload_size_max]u8,
+};
+const payload_size_max = 8972;
 
 pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!Pcap {
     return .{ .packets = try gpa.alloc(Packet, packets_max) };
@@ -25,10 +33,24 @@ pub fn deinit(pcap: *Pcap, gpa: std.mem.Allocator) void {
     pcap.* = undefined;
 }
 
-pub fn note(pcap: *Pcap, at_us: u64, from: Endpoint, to: Endpoint, bytes: []const u8, is_lost: bool) void {
+pub fn note(
+    pcap: *Pcap,
+    at_us: u64,
+    from: Endpoint,
+    to: Endpoint,
+    bytes: []const u8,
+    is_lost: bool,
+) void {
     const packet = &pcap.packets[@intCast(pcap.count % pcap.packets.len)];
     pcap.count += 1;
-    packet.* = .{ .at_us = at_us, .from = from, .to = to, .is_lost = is_lost, .size = @intCast(bytes.len), .bytes = undefined };
+    packet.* = .{
+        .at_us = at_us,
+        .from = from,
+        .to = to,
+        .is_lost = is_lost,
+        .size = @intCast(bytes.len),
+        .bytes = undefined,
+    };
     @memcpy(packet.bytes[0..bytes.len], bytes);
 }
 
@@ -55,7 +77,7 @@ pub fn write(pcap: *const Pcap, writer: *std.Io.Writer) std.Io.Writer.Error!void
 
 fn headersOf(packet: *const Packet) [headers_size]u8 {
     var bytes: [headers_size]u8 = @splat(0);
-    // Locally administered addresses that end in those of IP.
+    // Locally administered addresses that end with the IP addresses.
     bytes[0..2].* = .{ 0x02, 0xbf };
     bytes[2..6].* = packet.to.ip.bytes;
     bytes[6..8].* = .{ 0x02, 0xbf };
@@ -75,7 +97,7 @@ fn headersOf(packet: *const Packet) [headers_size]u8 {
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
     std.mem.writeInt(u16, ip[10..12], ~@as(u16, @intCast(sum)), .big);
-    // The checksum of UDP may be left out.
+    // The UDP checksum is optional.
     const udp = bytes[34..42];
     std.mem.writeInt(u16, udp[0..2], packet.from.port, .big);
     std.mem.writeInt(u16, udp[2..4], packet.to.port, .big);
@@ -83,17 +105,20 @@ fn headersOf(packet: *const Packet) [headers_size]u8 {
     return bytes;
 }
 
-test "a capture is a header and frames whose IP headers add up" {
+test "a capture has a header, and frames with valid IP checksums" {
     var pcap: Pcap = try .init(std.testing.allocator);
     defer pcap.deinit(std.testing.allocator);
-    pcap.note(2_000_003, .{ .ip = .init(10, 0, 0, 1), .port = 6910 }, .{ .ip = .init(10, 0, 0, 2), .port = 5 }, "stream", false);
+    const from: Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 6910 };
+    const to: Endpoint = .{ .ip = .init(10, 0, 0, 2), .port = 5 };
+    pcap.note(2_000_003, from, to, "stream", false);
     var buffer: [256]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     try pcap.write(&writer);
     const bytes = writer.buffered();
     try std.testing.expectEqual(24 + 16 + headers_size + 6, bytes.len);
     var sum: u32 = 0;
-    for (0..10) |index| sum += std.mem.readInt(u16, bytes[24 + 16 + 14 + index * 2 ..][0..2], .big);
+    for (0..10) |index|
+        sum += std.mem.readInt(u16, bytes[24 + 16 + 14 + index * 2 ..][0..2], .big);
     try std.testing.expectEqual(0xffff, (sum & 0xffff) + (sum >> 16));
     try std.testing.expectEqualStrings("stream", bytes[bytes.len - 6 ..]);
 }

@@ -1,5 +1,5 @@
-//! Memory of a whole simulated world: copied away and back, it is as it was, with all pointers into it. What is large and gone at the end of
-//! a step lies elsewhere, and is used again.
+//! The memory of a whole simulated world: after a copy is restored, all pointers into it are valid
+//! again. Large blocks, which live for one step, lie outside and are reused.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,7 +13,7 @@ const large_min = 100 << 10;
 const classes = 18;
 const class_size_min = 16;
 
-/// Large ones that are kept for the next that asks for as much.
+/// Large blocks that are kept for the next request of the same size.
 const larges_max = 8;
 
 const Free = struct { next: ?*Free };
@@ -23,8 +23,8 @@ free: [classes]?*Free = @splat(null),
 larges: base.BoundedArray([]align(4096) u8, larges_max) = .empty,
 bytes: [size_max]u8 align(4096),
 
-/// Of the pages that a region has, with what is in them. Its memory serves the next copy, too: to take pages from the system and give
-/// them back costs more than to copy them.
+/// A copy of the used pages. Its memory serves the next copy too: allocating pages costs more than
+/// copying them.
 pub const Copy = struct {
     used: usize = 0,
     free: [classes]?*Free = @splat(null),
@@ -43,7 +43,7 @@ pub fn create() error{OutOfMemory}!*Region {
     return region;
 }
 
-/// Everything is free again.
+/// Frees everything.
 pub fn clear(region: *Region) void {
     region.used = 0;
     region.free = @splat(null);
@@ -54,10 +54,15 @@ pub fn destroy(region: *Region) void {
     std.heap.page_allocator.destroy(region);
 }
 
-pub fn copyTo(region: *const Region, gpa: std.mem.Allocator, copy: *Copy) error{OutOfMemory}!void {
+pub fn copyTo(
+    region: *const Region,
+    gpa: std.mem.Allocator,
+    copy: *Copy,
+) error{OutOfMemory}!void {
     if (copy.bytes.len < region.used) {
         copy.deinit(gpa);
-        copy.bytes = try gpa.alignedAlloc(u8, .fromByteUnits(4096), std.math.ceilPowerOfTwoAssert(usize, region.used));
+        const size = std.math.ceilPowerOfTwoAssert(usize, region.used);
+        copy.bytes = try gpa.alignedAlloc(u8, .fromByteUnits(4096), size);
     }
     copy.used = region.used;
     copy.free = region.free;
@@ -71,11 +76,15 @@ pub fn restore(region: *Region, copy: *const Copy) void {
 }
 
 pub fn allocator(region: *Region) std.mem.Allocator {
-    return .{ .ptr = region, .vtable = &.{ .alloc = alloc, .resize = resize, .remap = remap, .free = freeBytes } };
+    return .{
+        .ptr = region,
+        .vtable = &.{ .alloc = alloc, .resize = resize, .remap = remap, .free = freeBytes },
+    };
 }
 
 fn classOf(size: usize) usize {
-    return std.math.log2_int_ceil(usize, @max(size, class_size_min)) - std.math.log2_int(usize, class_size_min);
+    const least = std.math.log2_int(usize, class_size_min);
+    return std.math.log2_int_ceil(usize, @max(size, class_size_min)) - least;
 }
 
 fn sizeOfClass(class: usize) usize {
@@ -90,7 +99,7 @@ fn alloc(context: *anyopaque, size: usize, alignment: Alignment, _: usize) ?[*]u
         region.free[class] = found.next;
         return @ptrCast(found);
     }
-    // A size that is a power of two lies at a multiple of itself, up to a page.
+    // A block is aligned to its size, up to a page.
     const whole = sizeOfClass(class);
     const at = std.mem.alignForward(usize, region.used, @min(whole, 4096));
     if (at + whole > size_max) return null;
@@ -100,10 +109,17 @@ fn alloc(context: *anyopaque, size: usize, alignment: Alignment, _: usize) ?[*]u
 
 fn resize(_: *anyopaque, memory: []u8, alignment: Alignment, size: usize, _: usize) bool {
     if (memory.len >= large_min or size >= large_min) return false;
-    return classOf(@max(size, alignment.toByteUnits())) == classOf(@max(memory.len, alignment.toByteUnits()));
+    const least = alignment.toByteUnits();
+    return classOf(@max(size, least)) == classOf(@max(memory.len, least));
 }
 
-fn remap(context: *anyopaque, memory: []u8, alignment: Alignment, size: usize, return_address: usize) ?[*]u8 {
+fn remap(
+    context: *anyopaque,
+    memory: []u8,
+    alignment: Alignment,
+    size: usize,
+    return_address: usize,
+) ?[*]u8 {
     return if (resize(context, memory, alignment, size, return_address)) memory.ptr else null;
 }
 
@@ -120,7 +136,8 @@ fn takeLarge(region: *Region, size: usize) ?[*]u8 {
     for (region.larges.constSlice(), 0..) |large, index| {
         if (large.len == size) return region.larges.swapRemove(@intCast(index)).ptr;
     }
-    const large = std.heap.page_allocator.alignedAlloc(u8, .fromByteUnits(4096), size) catch return null;
+    const large = std.heap.page_allocator.alignedAlloc(u8, .fromByteUnits(4096), size) catch
+        return null;
     return large.ptr;
 }
 
@@ -129,14 +146,14 @@ fn giveBackLarge(region: *Region, large: []align(4096) u8) void {
     region.larges.appendAssumeCapacity(large);
 }
 
-test "a world that was copied back is as it was" {
+test "a restored world is as it was" {
     const region: *Region = try .create();
     defer region.destroy();
     const gpa = region.allocator();
     var list: std.ArrayList(u64) = .empty;
     var copy: Copy = .{};
     defer copy.deinit(std.testing.allocator);
-    // Of what was less, before.
+    // A copy of less memory comes first.
     try list.append(gpa, 0);
     try region.copyTo(std.testing.allocator, &copy);
     for (1..100) |number| try list.append(gpa, number);

@@ -1,12 +1,14 @@
-//! Many runs of a proof on some threads: each takes the next seed until all are done, or something was found. Which seeds are run, and what
-//! comes of each, does not depend on the threads.
+//! Many runs of a simulation on some threads: each takes the next seed until all are done, or a
+//! violation was found. The seeds and their results do not depend on the threads.
 //!
-//! A model makes the runs of one thread, one after the other, and keeps what came of them:
+//! A model makes the runs of one thread, one after another, and keeps their results:
 //!
-//!     const Given;                                             // for all threads alike
-//!     fn init(model: *Model, gpa, given: *const Given) error{OutOfMemory}!void     // in its thread
-//!     fn deinit(model: *Model, gpa) void                       // in its thread; what came of the runs stays
-//!     fn run(model: *Model, number: u64) error{OutOfMemory}!bool                   // false: nothing more is to be run
+//!     const Settings;                     // the same for all threads
+//!     // The thread calls these; the results outlive `deinit`.
+//!     fn init(model: *Model, gpa, settings: *const Settings) error{OutOfMemory}!void
+//!     fn deinit(model: *Model, gpa) void
+//!     // Returns false to end all runs.
+//!     fn run(model: *Model, number: u64) error{OutOfMemory}!bool
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -16,15 +18,15 @@ pub const jobs_max = 16;
 pub const Options = struct {
     runs: u64,
     jobs: u8 = 1,
-    /// Null: nothing is printed.
+    /// Null: prints no progress.
     progress: ?Progress = null,
 };
 
-/// Says now and then how far it is, and how it goes on when it is ended.
+/// Prints the progress, and how to resume after an interruption.
 pub const Progress = struct {
     interval_s: u32,
     seed: u64,
-    /// What is counted, and how many there are in all and in a run.
+    /// The unit that is counted, and how many there are in all and in a run.
     unit: []const u8,
     total: u64,
     per_run: u64,
@@ -36,7 +38,7 @@ pub fn Runner(comptime Model: type) type {
     return struct {
         const Shared = struct {
             gpa: std.mem.Allocator,
-            given: *const Model.Given,
+            settings: *const Model.Settings,
             options: *const Options,
             next: std.atomic.Value(u64) = .init(0),
             is_over: std.atomic.Value(bool) = .init(false),
@@ -46,26 +48,35 @@ pub fn Runner(comptime Model: type) type {
         const Worker = struct {
             shared: *Shared,
             model: *Model,
-            /// The run that it is at; all below that of every worker are done.
+            /// Its current run; all below those of every worker are done.
             at: std.atomic.Value(u64) = .init(0),
             has_memory: bool = true,
         };
 
-        /// Fills one of `models` for each thread; those that were filled.
-        pub fn run(gpa: std.mem.Allocator, given: *const Model.Given, models: *[jobs_max]Model, options: *const Options) Error![]Model {
-            var shared: Shared = .{ .gpa = gpa, .given = given, .options = options };
+        /// Uses one of `models` for each thread, and returns these.
+        pub fn run(
+            gpa: std.mem.Allocator,
+            settings: *const Model.Settings,
+            models: *[jobs_max]Model,
+            options: *const Options,
+        ) Error![]Model {
+            var shared: Shared = .{ .gpa = gpa, .settings = settings, .options = options };
             var workers: [jobs_max]Worker = undefined;
             var threads: [jobs_max]std.Thread = undefined;
             var count: usize = 0;
-            for (workers[0..options.jobs], threads[0..options.jobs], models[0..options.jobs]) |*worker, *thread, *model| {
+            const jobs = options.jobs;
+            for (workers[0..jobs], threads[0..jobs], models[0..jobs]) |*worker, *thread, *model| {
                 worker.* = .{ .shared = &shared, .model = model };
                 _ = shared.running.fetchAdd(1, .monotonic);
                 thread.* = std.Thread.spawn(.{}, work, .{worker}) catch break;
                 count += 1;
             }
-            if (count < options.jobs) shared.is_over.store(true, .monotonic) else if (options.progress) |*progress| watch(&shared, workers[0..count], progress);
+            if (count < jobs)
+                shared.is_over.store(true, .monotonic)
+            else if (options.progress) |*progress|
+                watch(&shared, workers[0..count], progress);
             for (threads[0..count]) |thread| thread.join();
-            if (count < options.jobs) return error.NoThreads;
+            if (count < jobs) return error.NoThreads;
             for (workers[0..count]) |*worker| if (!worker.has_memory) return error.OutOfMemory;
             return models[0..count];
         }
@@ -80,7 +91,7 @@ pub fn Runner(comptime Model: type) type {
 
         fn workUntilOver(worker: *Worker) error{OutOfMemory}!void {
             const shared = worker.shared;
-            try worker.model.init(shared.gpa, shared.given);
+            try worker.model.init(shared.gpa, shared.settings);
             defer worker.model.deinit(shared.gpa);
             while (!shared.is_over.load(.monotonic)) {
                 const number = shared.next.fetchAdd(1, .monotonic);
@@ -102,9 +113,10 @@ pub fn Runner(comptime Model: type) type {
                 waited_ms = 0;
                 var done = shared.options.runs;
                 for (workers) |*worker| done = @min(done, worker.at.load(.monotonic));
-                std.debug.print("{d} of {d} {s}; ended now, it goes on with --seed {d} --{s} {d}\n", .{
-                    done * progress.per_run,                   progress.total, progress.unit, progress.seed +% done, progress.unit,
-                    progress.total -| done * progress.per_run,
+                const units = done * progress.per_run;
+                std.debug.print("{d} of {d} {s}; to resume from here: --seed {d} --{s} {d}\n", .{
+                    units,         progress.total,          progress.unit, progress.seed +% done,
+                    progress.unit, progress.total -| units,
                 });
             }
         }
@@ -113,28 +125,35 @@ pub fn Runner(comptime Model: type) type {
 
 const testing = std.testing;
 
-test "each run is made once, whatever the threads, and nothing more when one has found something" {
+test "each run is made once on any number of threads, and none after a run has ended them" {
     const Model = struct {
         sum: u64 = 0,
-        given: *const Given = undefined,
+        settings: *const Settings = undefined,
 
-        const Given = struct { stops_at: u64 };
+        const Settings = struct { stops_at: u64 };
 
-        fn init(model: *@This(), _: std.mem.Allocator, given: *const Given) error{OutOfMemory}!void {
-            model.* = .{ .given = given };
+        fn init(
+            model: *@This(),
+            _: std.mem.Allocator,
+            settings: *const Settings,
+        ) error{OutOfMemory}!void {
+            model.* = .{ .settings = settings };
         }
 
         fn deinit(_: *@This(), _: std.mem.Allocator) void {}
 
         fn run(model: *@This(), number: u64) error{OutOfMemory}!bool {
             model.sum += number;
-            return number != model.given.stops_at;
+            return number != model.settings.stops_at;
         }
     };
     var models: [jobs_max]Model = undefined;
     var sum: u64 = 0;
-    for (try Runner(Model).run(testing.allocator, &.{ .stops_at = 5000 }, &models, &.{ .runs = 1000, .jobs = 3 })) |*model| sum += model.sum;
+    const gpa = testing.allocator;
+    const options: Options = .{ .runs = 1000, .jobs = 3 };
+    const together = try Runner(Model).run(gpa, &.{ .stops_at = 5000 }, &models, &options);
+    for (together) |*model| sum += model.sum;
     try testing.expectEqual(999 * 1000 / 2, sum);
-    const alone = try Runner(Model).run(testing.allocator, &.{ .stops_at = 10 }, &models, &.{ .runs = 1000 });
+    const alone = try Runner(Model).run(gpa, &.{ .stops_at = 10 }, &models, &.{ .runs = 1000 });
     try testing.expectEqual(10 * 11 / 2, alone[0].sum);
 }

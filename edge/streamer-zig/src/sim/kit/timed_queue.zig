@@ -1,5 +1,5 @@
-//! What will happen in a simulation, in the order in which it happens: by time, and at the same time in the order in which
-//! it was planned. Fixed capacity: a plan that does not fit is a fault of the simulated world, and told.
+//! The planned events of a simulation, in order of time, and at the same time in the order in which
+//! they were planned. Fixed capacity: an event that does not fit is a fault of the simulation.
 
 const std = @import("std");
 const base = @import("base");
@@ -29,7 +29,8 @@ pub fn TimedQueue(comptime Event: type) type {
             var index = queue.count;
             queue.count += 1;
             queue.count_max_seen = @max(queue.count_max_seen, queue.count);
-            const planned: Planned = .{ .at_us = at_us, .sequence = queue.sequence, .event = event };
+            const planned: Planned =
+                .{ .at_us = at_us, .sequence = queue.sequence, .event = event };
             queue.sequence += 1;
             while (index > 0) {
                 const parent = (index - 1) / 2;
@@ -49,7 +50,8 @@ pub fn TimedQueue(comptime Event: type) type {
             while (true) {
                 var child = index * 2 + 1;
                 if (child >= queue.count) break;
-                if (child + 1 < queue.count and isBefore(&queue.heap[child + 1], &queue.heap[child])) child += 1;
+                const has_next = child + 1 < queue.count;
+                if (has_next and isBefore(&queue.heap[child + 1], &queue.heap[child])) child += 1;
                 if (!isBefore(&queue.heap[child], &last)) break;
                 queue.heap[index] = queue.heap[child];
                 index = child;
@@ -67,7 +69,7 @@ pub fn TimedQueue(comptime Event: type) type {
 
 const testing = std.testing;
 
-test "events come in the order of time, and equal times in the order of planning" {
+test "events are ordered by time, and equal times by the order of planning" {
     const Queue = TimedQueue(u8);
     var queue: Queue = try .init(testing.allocator, 1000);
     defer queue.deinit(testing.allocator);

@@ -2,7 +2,7 @@
 //! of operations (`kit/runner.zig`).
 
 const std = @import("std");
-const proof_runner = @import("../kit/runner.zig");
+const runner = @import("../kit/runner.zig");
 const store = @import("store");
 const Region = @import("../kit/region.zig");
 const SignatureMemory = @import("../kit/signature_memory.zig");
@@ -12,7 +12,7 @@ const store_run = @import("run.zig");
 const StoreSequences = @import("sequences.zig");
 
 const operations_per_disk = store_run.operations_per_disk;
-pub const jobs_max = proof_runner.jobs_max;
+pub const jobs_max = runner.jobs_max;
 /// Distinct crash states that are recorded; further ones are only counted as power cuts.
 const crash_states_max = 1 << 21;
 
@@ -38,7 +38,7 @@ pub const Result = struct {
 };
 
 const Disks = struct {
-    options: *const Given,
+    options: *const Settings,
     result: Result,
     crash_states: StoreModel.CrashStates,
     memory: *SignatureMemory,
@@ -46,19 +46,19 @@ const Disks = struct {
     batches: *[3]store.WriteLayer.Batch,
     region: *Region,
 
-    pub const Given = Options;
+    pub const Settings = Options;
 
     pub fn init(
         model: *Disks,
         gpa: std.mem.Allocator,
-        given: *const Given,
+        settings: *const Settings,
     ) error{OutOfMemory}!void {
         const memory: *SignatureMemory = try .create(gpa);
         errdefer gpa.destroy(memory);
         const batches = try gpa.create([3]store.WriteLayer.Batch);
         errdefer gpa.destroy(batches);
         model.* = .{
-            .options = given,
+            .options = settings,
             .result = .{},
             .crash_states = .empty,
             .memory = memory,
@@ -68,7 +68,7 @@ const Disks = struct {
         };
         // Per thread.
         store.simulated.memory = &model.known;
-        store.simulated.mutant = given.mutant;
+        store.simulated.mutant = settings.mutant;
     }
 
     pub fn deinit(model: *Disks, gpa: std.mem.Allocator) void {
@@ -104,9 +104,9 @@ const Disks = struct {
     }
 };
 
-pub fn run(gpa: std.mem.Allocator, options: *const Options) proof_runner.Error!Result {
+pub fn run(gpa: std.mem.Allocator, options: *const Options) runner.Error!Result {
     var models: [jobs_max]Disks = undefined;
-    const filled = try proof_runner.Runner(Disks).run(gpa, options, &models, &.{
+    const filled = try runner.Runner(Disks).run(gpa, options, &models, &.{
         .runs = std.math.divCeil(u64, options.operations, operations_per_disk) catch unreachable,
         .jobs = options.jobs,
         .progress = if (options.progress_interval_s) |seconds| .{
@@ -149,12 +149,12 @@ const FirstOperations = struct {
     memory: *SignatureMemory,
     known: store.simulated.Memory,
 
-    pub const Given = StoreSequences.Options;
+    pub const Settings = StoreSequences.Options;
 
     pub fn init(
         model: *FirstOperations,
         gpa: std.mem.Allocator,
-        given: *const Given,
+        settings: *const Settings,
     ) error{OutOfMemory}!void {
         const memory: *SignatureMemory = try .create(gpa);
         errdefer gpa.destroy(memory);
@@ -166,7 +166,7 @@ const FirstOperations = struct {
             .known = memory.interface(),
         };
         store.simulated.memory = &model.known;
-        var options = given.*;
+        var options = settings.*;
         options.crash_states = &model.crash_states;
         model.all = try .create(gpa, options);
     }
@@ -193,9 +193,9 @@ pub fn runSequences(
     gpa: std.mem.Allocator,
     jobs: u8,
     options: StoreSequences.Options,
-) proof_runner.Error!Sequences {
+) runner.Error!Sequences {
     var models: [jobs_max]FirstOperations = undefined;
-    const filled = try proof_runner.Runner(FirstOperations).run(
+    const filled = try runner.Runner(FirstOperations).run(
         gpa,
         &options,
         &models,

@@ -14,7 +14,7 @@ pub const sectors_max = 1024;
 const addresses_max = 48;
 /// Orders that it gets.
 pub const orders_max = 8;
-pub const discards_max = 16;
+const discards_max = 16;
 
 /// Different for each boot of a run; not 0.
 number: u32 = 0,
@@ -66,7 +66,8 @@ pub const Profile = struct {
     }
 };
 
-/// Returns what a sector holds after the write with this serial number. 0: no write; odd: a discard.
+/// Returns what a sector holds after the write with this serial number. 0: no write; odd: a
+/// discard.
 pub fn stampOf(boot: *const StreamBoot, serial: u32) u64 {
     if (serial == 0) return boot.version.stampAt(0);
     if (serial % 2 == 1) return content.zeros;
@@ -81,6 +82,11 @@ pub fn discardSerial(boot: *const StreamBoot, first: u32, count: u32) ?u32 {
             oldest = @min(oldest orelse discard.serial, discard.serial);
     }
     return oldest;
+}
+
+/// The write cache is full, and the edge has stopped the device's disk.
+pub fn isStopped(boot: *const StreamBoot) bool {
+    return boot.is_full and boot.is_stopped_when_full;
 }
 
 pub fn forgetDiscard(boot: *StreamBoot, serial: u32) void {

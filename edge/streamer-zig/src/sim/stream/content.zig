@@ -1,5 +1,6 @@
-//! What the disks of the stream's proof hold: every word of a sector is made of the sector's number, the word's place and the stamp of who
-//! wrote it, so that a word in the wrong place, of another device or of another time is told from the right one.
+//! The contents of simulated disks: every word of a sector is computed from the sector's number,
+//! the word's index and the stamp of its writer, so that a word of another place, device or time is
+//! found.
 
 const std = @import("std");
 
@@ -18,7 +19,7 @@ const first_lanes: Lanes = blk: {
 };
 const lanes_step: Lanes = @splat(@as(u64, lane_count) *% word_step);
 
-/// A sector that was discarded: zeros.
+/// Stamp of a discarded sector, which holds zeros.
 pub const zeros: u64 = 0;
 
 pub fn fillSector(out: *[sector_size]u8, sector: u64, stamp: u64) void {
@@ -47,11 +48,12 @@ pub fn isFilled(bytes: *const [sector_size]u8, sector: u64, stamp: u64) bool {
 
 pub fn wordsOf(bytes: *const [sector_size]u8) [word_count]u64 {
     var words: [word_count]u64 = undefined;
-    for (&words, 0..) |*word, index| word.* = std.mem.readInt(u64, bytes[index * 8 ..][0..8], .little);
+    for (&words, 0..) |*word, index|
+        word.* = std.mem.readInt(u64, bytes[index * 8 ..][0..8], .little);
     return words;
 }
 
-/// The stamp that a word tells; `zeros` where it is 0.
+/// Returns the stamp of a word; `zeros` if it is 0.
 pub fn stampOf(word: u64, sector: u64, index: usize) u64 {
     return if (word == 0) zeros else word ^ keyOf(sector, index);
 }
@@ -60,7 +62,7 @@ fn keyOf(sector: u64, index: usize) u64 {
     return (@as(u64, index) + 1) *% word_step +% sector *% sector_factor;
 }
 
-/// All ones in each byte of `word` that is as this stamp makes it.
+/// Returns all ones in each byte of `word` that has the value of this stamp.
 pub fn equalBytes(word: u64, stamp: u64, sector: u64, index: usize) u64 {
     const wrong = word ^ if (stamp == zeros) 0 else keyOf(sector, index) ^ stamp;
     var equal: u64 = 0;
@@ -71,7 +73,8 @@ pub fn equalBytes(word: u64, stamp: u64, sector: u64, index: usize) u64 {
     return equal;
 }
 
-/// Bytes of a disk from `offset` on; `source.stampAt(sector)` says whose they are.
+/// Fills `out` with the bytes of a disk from `offset` on; `source.stampAt(sector)` names the
+/// writer.
 pub fn fill(source: anytype, offset: u64, out: []u8) void {
     var done: usize = 0;
     while (done < out.len) {
@@ -92,7 +95,7 @@ pub fn fill(source: anytype, offset: u64, out: []u8) void {
 
 const testing = std.testing;
 
-test "any part of a disk is the same bytes, and a sector tells its stamp" {
+test "any part of a disk has the same bytes, and a sector reveals its stamp" {
     const Source = struct {
         fn stampAt(_: @This(), sector: u64) u64 {
             return if (sector == 2) zeros else 1000 + sector;

@@ -104,7 +104,11 @@ pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
 
 const DesiredVersion = core.uplink.desired_state.Version;
 
-pub fn openVersion(io: *EdgeIo, version: *const DesiredVersion, _: ?*const DesiredVersion) ?Problem {
+pub fn openVersion(
+    io: *EdgeIo,
+    version: *const DesiredVersion,
+    _: ?*const DesiredVersion,
+) ?Problem {
     for (&io.edge.site.boots) |*boot| {
         if (boot.version.id().eql(version.id)) boot.ends.insert(.version_missing);
     }

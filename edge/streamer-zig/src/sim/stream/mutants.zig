@@ -1,7 +1,8 @@
 //! The mutants of the stream's simulation: mistakes that are planted one at a time, each of which
 //! must be found. Those that `agent.mutants` has too are changes of the agent's code. The others
 //! change the state and the events of the real client and server where the mistake would show
-//! (`device_side.zig`, `edge_mutants.zig`), or what a simulated disk or network does (`edge_io.zig`).
+//! (`device_side.zig`, `edge_mutants.zig`), or what a simulated disk or network does
+//! (`edge_io.zig`).
 
 const std = @import("std");
 

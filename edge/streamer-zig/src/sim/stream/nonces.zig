@@ -1,57 +1,64 @@
-//! Which counters each key of the stream's proof has sealed packets under: one that comes twice would be a nonce used twice. Whoever has a
-//! key for sending counts up, and sends what it has sealed nearly in that order; so the last ones of each key are enough.
+//! The counters under which each key has sealed packets: a counter that repeats is a nonce used
+//! twice. A sender counts up and sends nearly in that order, so the last counters of each key are
+//! enough.
 
 const std = @import("std");
 const Invariants = @import("invariants.zig");
 
-pub const StreamNonces = @This();
+pub const Nonces = @This();
 
-const places_max = 4096;
+const slots_max = 4096;
 
-places: [places_max]Place = @splat(.{}),
+slots: [slots_max]Slot = @splat(.{}),
 count: u32 = 0,
 
-const Place = struct {
-    /// The begin of a key, which is random; 0: free.
+const Slot = struct {
+    /// The first bytes of a key, which are random; 0: free.
     key: u64 = 0,
-    /// The highest, and which of those below it have been: bit i is that of i + 1 less.
+    /// The highest counter, and which of those below it were used: bit i is that of i + 1 less.
     counter: u64 = 0,
     below: u64 = 0,
 
-    fn goOn(place: *Place, counter: u64) void {
-        const step = counter - place.counter;
-        place.below = if (step > 64) 0 else if (step == 64) 1 << 63 else place.below << @intCast(step) | @as(u64, 1) << @intCast(step - 1);
-        place.counter = counter;
+    fn advance(slot: *Slot, counter: u64) void {
+        const step = counter - slot.counter;
+        const shifted = if (step >= 64) 0 else slot.below << @intCast(step);
+        const last = if (step > 64) 0 else @as(u64, 1) << @intCast(step - 1);
+        slot.below = shifted | last;
+        slot.counter = counter;
     }
 };
 
-pub fn clear(nonces: *StreamNonces) void {
-    nonces.places = @splat(.{});
-    nonces.count = 0;
-}
-
-/// A packet was sealed with this key.
-pub fn note(nonces: *StreamNonces, invariants: *Invariants, key_bytes: *const [32]u8, counter: u64) void {
+/// Records a packet that was sealed with this key.
+pub fn note(
+    nonces: *Nonces,
+    invariants: *Invariants,
+    key_bytes: *const [32]u8,
+    counter: u64,
+) void {
     const key = std.mem.readInt(u64, key_bytes[0..8], .little) | 1;
     var index: usize = @intCast(key >> 52);
-    while (nonces.places[index].key != 0) : (index = (index + 1) % places_max) {
-        const place = &nonces.places[index];
-        if (place.key != key) continue;
-        if (counter > place.counter) return place.goOn(counter);
-        const behind = place.counter - counter;
-        if (behind == 0 or behind > 64 or place.below >> @intCast(behind - 1) & 1 == 1)
-            return invariants.violate(.nonce_once, "a key seals under {d} after it has under {d}", .{ counter, place.counter });
-        place.below |= @as(u64, 1) << @intCast(behind - 1);
+    while (nonces.slots[index].key != 0) : (index = (index + 1) % slots_max) {
+        const slot = &nonces.slots[index];
+        if (slot.key != key) continue;
+        if (counter > slot.counter) return slot.advance(counter);
+        const behind = slot.counter - counter;
+        if (behind == 0 or behind > 64 or slot.below >> @intCast(behind - 1) & 1 == 1)
+            return invariants.violate(
+                .nonce_once,
+                "a key seals under {d} after it has sealed under {d}",
+                .{ counter, slot.counter },
+            );
+        slot.below |= @as(u64, 1) << @intCast(behind - 1);
         return;
     }
-    // Of keys that find no place nothing is told.
-    if (nonces.count == places_max / 2) return;
+    // Keys beyond the capacity are not checked.
+    if (nonces.count == slots_max / 2) return;
     nonces.count += 1;
-    nonces.places[index] = .{ .key = key, .counter = counter };
+    nonces.slots[index] = .{ .key = key, .counter = counter };
 }
 
-test "a counter that comes again is found, with another key it is another nonce" {
-    var nonces: StreamNonces = .{};
+test "a counter that repeats is found; with another key it is another nonce" {
+    var nonces: Nonces = .{};
     var invariants: Invariants = .{};
     const one: [32]u8 = @splat(1);
     const other: [32]u8 = @splat(2);

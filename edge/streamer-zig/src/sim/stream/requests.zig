@@ -1,5 +1,5 @@
-//! What the system of a device in the stream's proof wants, at random: reads, writes, discards and flushes in the same places; and whether
-//! what it got is right.
+//! The random reads, writes, discards and flushes of a simulated device's system, and the checks of
+//! what it gets.
 
 const std = @import("std");
 const content = @import("content.zig");
@@ -13,21 +13,24 @@ const sector_size = content.sector_size;
 const read_sectors_max = StreamDevice.read_sectors_max;
 const write_sectors_max = link.write_size_max / sector_size;
 pub const tag_write = 1 << 32;
-/// Before it looks again whether there is room for another request.
+/// Pause before another attempt to submit a request.
 const full_pause_us = 2 * std.time.us_per_ms;
 
-/// Submits what the device's system wants by now.
+/// Submits what the device's system requests by now.
 pub fn work(device: *StreamDevice) void {
     const now_us = device.network.now_us;
     if (device.state == .finished) return;
     const pending = device.pending_count;
     if (pending == 0) device.waiting_since_us = now_us;
     const is_patient = isPatient(device);
-    if (device.side.isEstablished() and is_patient and now_us >= device.report_at_us) device.sayReport();
-    if (now_us >= device.report_at_us) device.report_at_us = now_us + StreamDevice.report_interval_us;
-    if (!device.ready_said and (device.operations_of_boot >= device.habits.ready_after or device.state == .ending)) {
+    const is_due = now_us >= device.report_at_us;
+    if (device.side.isEstablished() and is_patient and is_due) device.report();
+    if (now_us >= device.report_at_us)
+        device.report_at_us = now_us + StreamDevice.report_interval_us;
+    const is_ready = device.operations_of_boot >= device.habits.ready_after;
+    if (!device.ready_said and (is_ready or device.state == .ending)) {
         device.ready_said = true;
-        device.side.sayReady(now_us, now_us);
+        device.side.reportReady(now_us, now_us);
     }
     switch (device.state) {
         .on => if (is_patient) submitSome(device, pending),
@@ -40,9 +43,10 @@ pub fn work(device: *StreamDevice) void {
     }
 }
 
-/// A system that hears nothing has soon no more to ask.
+/// A system that gets no answer soon has nothing more to request.
 pub fn isPatient(device: *const StreamDevice) bool {
-    return device.network.now_us -| @max(device.heard_at_us, device.waiting_since_us) < StreamDevice.patience_us;
+    const since_us = @max(device.heard_at_us, device.waiting_since_us);
+    return device.network.now_us -| since_us < StreamDevice.patience_us;
 }
 
 fn submitSome(device: *StreamDevice, pending_before: u32) void {
@@ -62,7 +66,7 @@ fn submitSome(device: *StreamDevice, pending_before: u32) void {
     device.next_at_us = now_us + 1 + device.prng.below(device.habits.think_us);
 }
 
-/// False: there is no room for it.
+/// Returns false if no slot is free.
 fn submitRandom(device: *StreamDevice) bool {
     const habits = &device.habits;
     const prng = &device.prng;
@@ -78,31 +82,31 @@ fn submitRandom(device: *StreamDevice) bool {
     bound += habits.ahead_percent;
     if (choice < bound and device.side.isEstablished()) return submitRead(device, .ahead);
     if (choice == 99 and device.side.isEstablished()) return submitRead(device, .profile);
-    if (prng.chance(1, 20)) device.side.sayUsed(prng.below(habits.sectors) * sector_size);
+    if (prng.chance(1, 20)) device.side.reportUsed(prng.below(habits.sectors) * sector_size);
     return submitRead(device, .demand);
 }
 
 const Range = struct { first: u32, count: u32 };
 
-fn range(device: *StreamDevice, most: u32) Range {
+fn drawRange(device: *StreamDevice, count_max: u32) Range {
     const prng = &device.prng;
     const sectors = device.habits.sectors;
-    const wanted = if (prng.chance(1, 16)) prng.between(1, most) else prng.between(1, device.habits.usual_sectors);
-    const count: u32 = @intCast(@min(wanted, sectors));
-    // The same places are used often.
+    const usual_max = if (prng.chance(1, 16)) count_max else device.habits.usual_sectors;
+    const count: u32 = @intCast(@min(prng.between(1, usual_max), sectors));
+    // The first sectors are used often.
     const span = if (prng.chance(1, 2)) @min(sectors, count + 16) else sectors;
     return .{ .first = @intCast(prng.below(span - count + 1)), .count = count };
 }
 
 fn submitRead(device: *StreamDevice, kind: ReadKind) bool {
-    const place: Range = if (kind == .profile)
+    const range: Range = if (kind == .profile)
         .{ .first = 0, .count = StreamBoot.profile_sectors }
     else
-        range(device, read_sectors_max);
-    return readRange(device, kind, place);
+        drawRange(device, read_sectors_max);
+    return readRange(device, kind, range);
 }
 
-fn readRange(device: *StreamDevice, kind: ReadKind, place: Range) bool {
+fn readRange(device: *StreamDevice, kind: ReadKind, range: Range) bool {
     const tag = for (&device.reads, 0..) |*read, tag| {
         if (!read.is_used) break tag;
     } else return false;
@@ -111,10 +115,12 @@ fn readRange(device: *StreamDevice, kind: ReadKind, place: Range) bool {
     read.asked_us = device.network.now_us;
     device.pending_count += 1;
     read.kind = kind;
-    read.first = place.first;
-    read.count = place.count;
-    device.sectors.copyFloors(place.first, read.floors[0..place.count]);
-    device.side.submitRead(kind, tag, @as(u64, place.first) * sector_size, read.buffer[0 .. place.count * sector_size]) catch unreachable;
+    read.first = range.first;
+    read.count = range.count;
+    device.sectors.copyFloors(range.first, read.floors[0..range.count]);
+    const buffer = read.buffer[0 .. range.count * sector_size];
+    const offset = @as(u64, range.first) * sector_size;
+    device.side.submitRead(kind, tag, offset, buffer) catch unreachable;
     return true;
 }
 
@@ -131,15 +137,18 @@ fn takeWrite(device: *StreamDevice) ?usize {
 fn submitWrite(device: *StreamDevice) bool {
     const tag = takeWrite(device) orelse return false;
     const write = &device.writes[tag];
-    const place = range(device, write_sectors_max);
+    const range = drawRange(device, write_sectors_max);
     device.serial += 2;
     write.kind = .write;
     write.serial = device.serial;
-    write.first = place.first;
-    write.count = place.count;
+    write.first = range.first;
+    write.count = range.count;
     const stamp = device.boot.stampOf(write.serial);
-    for (0..place.count) |index| content.fillSector(write.buffer[index * sector_size ..][0..sector_size], place.first + index, stamp);
-    device.sectors.noteSubmitted(place.first, place.count, write.serial);
+    for (0..range.count) |index| {
+        const sector = write.buffer[index * sector_size ..][0..sector_size];
+        content.fillSector(sector, range.first + index, stamp);
+    }
+    device.sectors.noteSubmitted(range.first, range.count, write.serial);
     submit(device, tag);
     return true;
 }
@@ -148,14 +157,16 @@ fn submitDiscard(device: *StreamDevice) bool {
     if (device.boot.discards.isFull()) return false;
     const tag = takeWrite(device) orelse return false;
     const write = &device.writes[tag];
-    const place = range(device, write_sectors_max);
+    const range = drawRange(device, write_sectors_max);
     device.serial += 2;
     write.kind = .discard;
     write.serial = device.serial + 1;
-    write.first = place.first;
-    write.count = place.count;
-    device.boot.discards.appendAssumeCapacity(.{ .first = place.first, .count = place.count, .serial = write.serial });
-    device.sectors.noteSubmitted(place.first, place.count, write.serial);
+    write.first = range.first;
+    write.count = range.count;
+    device.boot.discards.appendAssumeCapacity(
+        .{ .first = range.first, .count = range.count, .serial = write.serial },
+    );
+    device.sectors.noteSubmitted(range.first, range.count, write.serial);
     submit(device, tag);
     return true;
 }
@@ -170,7 +181,8 @@ fn submitFlush(device: *StreamDevice) bool {
     return true;
 }
 
-/// Reads the whole disk; when all of it has come and everything is said, the device is finished.
+/// Reads the whole disk. The device is finished when all of it has arrived and everything is
+/// reported.
 fn verify(device: *StreamDevice) void {
     const sectors = device.habits.sectors;
     while (device.verified < sectors) {
@@ -179,20 +191,30 @@ fn verify(device: *StreamDevice) void {
         device.verified += count;
     }
     if (device.pending_count > 0) return;
-    if (!device.ready_ended or device.report_said == 0 or device.reports_ended < device.report_said) return;
-    if (device.edgeNow().hasOrder(device.boot) or !device.side.isAllSaid()) return;
-    checkAllSaid(device);
+    if (!device.ready_ended or device.report_said == 0) return;
+    if (device.reports_ended < device.report_said) return;
+    if (device.edgeNow().hasOrder(device.boot) or !device.side.hasReportedAll()) return;
+    checkReports(device);
     device.state = .finished;
 }
 
-/// Wherever the boot has gone on, the edge that it is at knows all of it.
-fn checkAllSaid(device: *StreamDevice) void {
-    const known = device.edgeNow().knownOf(device.boot) orelse
-        return device.invariants.violate(.reported_again, "boot {d} is at an edge that knows nothing of it", .{device.boot.number});
-    if (!known.ready_heard or known.steps_heard < device.steps_said)
-        device.invariants.violate(.reported_again, "of boot {d}, with {d} steps, its edge knows {d} and READY {s}", .{
-            device.boot.number, device.steps_said, known.steps_heard, if (known.ready_heard) "too" else "not",
-        });
+/// Wherever the boot has failed over, its edge knows all of it.
+fn checkReports(device: *StreamDevice) void {
+    const known = device.edgeNow().knownOf(device.boot) orelse return device.invariants.violate(
+        .reported_again,
+        "boot {d} is at an edge that knows nothing of it",
+        .{device.boot.number},
+    );
+    if (!known.ready_heard or known.steps_heard < device.steps_said) device.invariants.violate(
+        .reported_again,
+        "of boot {d}, with {d} steps, its edge knows {d} steps and {s} READY",
+        .{
+            device.boot.number,
+            device.steps_said,
+            known.steps_heard,
+            if (known.ready_heard) "" else "not",
+        },
+    );
 }
 
 pub fn readEnded(device: *StreamDevice, tag: usize) void {
@@ -210,38 +232,56 @@ pub fn readEnded(device: *StreamDevice, tag: usize) void {
         else
             device.sectors.isRight(device.boot, bytes, @intCast(sector), read.floors[index]);
         if (is_right) continue;
-        return device.invariants.violate(.bytes_are_right, "sector {d} that boot {d} of device {d} reads ({t}) holds {x}, not write {d} to {d}", .{
-            sector,
-            device.boot.number,
-            device.index,
-            read.kind,
-            content.stampOf(content.wordsOf(bytes)[0], sector, 0),
-            read.floors[index] >> 1,
-            device.sectors.known[sector].submitted >> 1,
-        });
+        return device.invariants.violate(
+            .bytes_are_right,
+            "sector {d} that boot {d} of device {d} reads ({t}) holds {x}, not write {d} to {d}",
+            .{
+                sector,
+                device.boot.number,
+                device.index,
+                read.kind,
+                content.stampOf(content.wordsOf(bytes)[0], sector, 0),
+                read.floors[index] >> 1,
+                device.sectors.known[sector].submitted >> 1,
+            },
+        );
     }
 }
 
 pub fn writeEnded(device: *StreamDevice, tag: usize, code: link.WriteCode) void {
     const write = &device.writes[tag];
+    const boot = device.boot;
     assert(write.kind != .free);
     switch (code) {
         .done => {},
-        .cache_full => if (!device.boot.is_full or device.boot.is_stopped_when_full) return device.endFor("a full write cache", false),
-        .stopped => return device.endFor("a stopped disk", device.boot.is_full and device.boot.is_stopped_when_full),
-        .cache_lost => return device.endFor("a lost write cache", device.boot.ends.contains(.cache_lost)),
-        else => return device.invariants.violate(.ends_have_a_reason, "a write of device {d} fails: {t}", .{ device.index, code }),
+        .cache_full => if (!boot.is_full or boot.is_stopped_when_full)
+            return device.endFor("a full write cache", false),
+        .stopped => return device.endFor("a stopped disk", boot.isStopped()),
+        .cache_lost => {
+            return device.endFor("a lost write cache", boot.ends.contains(.cache_lost));
+        },
+        else => return device.invariants.violate(
+            .ends_have_a_reason,
+            "a write of device {d} fails: {t}",
+            .{ device.index, code },
+        ),
     }
     switch (write.kind) {
         .flush => {
             device.statistics.flushes += 1;
-            for (&device.writes) |*other| if (other.kind != .free and other.submission < write.submission)
-                device.invariants.violate(.flush_is_a_barrier, "a flush of device {d} ends before a write that was submitted before it", .{device.index});
+            for (&device.writes) |*other| {
+                if (other.kind == .free or other.submission >= write.submission) continue;
+                device.invariants.violate(
+                    .flush_is_a_barrier,
+                    "a flush of device {d} ends before an earlier write",
+                    .{device.index},
+                );
+            }
         },
         .write => device.statistics.writes += 1,
         .discard => {
             device.statistics.discards += 1;
-            device.boot.forgetDiscard(write.serial);
+            boot.forgetDiscard(write.serial);
         },
         .free => unreachable,
     }
@@ -250,6 +290,7 @@ pub fn writeEnded(device: *StreamDevice, tag: usize, code: link.WriteCode) void 
     device.pending_count -= 1;
 }
 
+/// Returns the write that was submitted next after `before`; null: there is none.
 pub fn nextWrite(device: *const StreamDevice, before: u64) ?usize {
     var next: ?usize = null;
     for (&device.writes, 0..) |*write, tag| {
@@ -262,10 +303,13 @@ pub fn nextWrite(device: *const StreamDevice, before: u64) ?usize {
 pub fn submit(device: *StreamDevice, tag: usize) void {
     const write = &device.writes[tag];
     const offset = @as(u64, write.first) * sector_size;
-    switch (write.kind) {
-        .write => device.side.submitWrite(tag_write + tag, offset, write.buffer[0 .. write.count * sector_size]) catch unreachable,
-        .discard => device.side.submitDiscard(tag_write + tag, offset, write.count * sector_size) catch unreachable,
-        .flush => device.side.submitFlush(tag_write + tag) catch unreachable,
+    const size = write.count * sector_size;
+    const side = &device.side;
+    const result = switch (write.kind) {
+        .write => side.submitWrite(tag_write + tag, offset, write.buffer[0..size]),
+        .discard => side.submitDiscard(tag_write + tag, offset, size),
+        .flush => side.submitFlush(tag_write + tag),
         .free => unreachable,
-    }
+    };
+    result catch unreachable;
 }

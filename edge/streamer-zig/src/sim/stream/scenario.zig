@@ -1,4 +1,5 @@
-//! What a seed makes of a run: how many devices with which habits, how the network and the edge's disk treat them, and what happens to them.
+//! Draws a run of the stream's simulation from its seed: the devices and their habits, the faults
+//! of network and disks, and the faults that occur meanwhile.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,7 +15,7 @@ pub const StreamScenario = @This();
 device_count: u8,
 edge_count: u8,
 faults: FaultSet,
-/// Between two things that happen, at most.
+/// Longest time between two faults.
 calm_us: u64,
 edge: StreamEdge.Settings,
 disk: StreamEdge.Disk,
@@ -26,61 +27,61 @@ const Drawn = struct {
     link: Faults,
     slow_us: u64,
     packet_size_max: u16,
-    /// UDP payload that comes through to it and from it.
+    /// UDP payload that passes in both directions.
     path_max: u16,
 };
 
 pub const FaultSet = std.EnumSet(Fault);
 
 pub const Fault = enum {
-    /// Packets are lost, doubled, held back and corrupted.
+    /// Packets are lost, duplicated, delayed and corrupted.
     bad_links,
-    /// Nothing comes through for a while.
+    /// A link is cut for a while.
     cuts,
-    /// Nothing comes through in one direction.
+    /// A link is cut in one direction.
     one_way_cuts,
-    /// Packets over a size vanish for a while.
+    /// Packets above a size vanish for a while.
     black_holes,
-    /// Devices behind switches or tunnels that take less than what is at both ends, and say nothing of it.
+    /// The path of a device forwards smaller packets than both ends take, and reports nothing.
     narrow_paths,
-    /// What they take changes.
+    /// The size that a path forwards changes.
     path_changes,
-    /// A device gets another address, sometimes one that another device had.
+    /// A device gets another address, sometimes that of another device.
     addresses,
-    /// Strangers send again what was on the wire.
+    /// Attackers replay packets.
     replays,
-    /// Strangers send what nobody ever sent.
+    /// Attackers send invented packets.
     garbage,
-    /// Somebody has a boot's token.
+    /// An attacker knows the token of a boot.
     thieves,
-    /// Other edges of the site, one to three, to go on at.
+    /// The site has two to four edges.
     several_edges,
-    /// An edge stands still for a while, and goes on with all that came meanwhile.
+    /// An edge hangs for a while, and then handles everything that arrived.
     stops,
     /// An edge is cut off from one device or from all.
     edge_cuts,
-    /// The machine of an edge that has ended says that nobody listens there; now and then somebody says so who has no reason.
+    /// The machine of a dead edge reports the closed port; sometimes an attacker reports it.
     refused_ports,
-    /// An edge's process ends and another begins.
+    /// An edge dies and restarts.
     crashes,
-    /// The one that begins has another resumption key.
+    /// An edge restarts with another resumption key.
     lost_keys,
     slow_disk,
     store_errors,
     missing_versions,
-    /// Devices that look at their packets every so often.
+    /// Devices process their packets only every so often.
     slow_devices,
-    /// A device starts again.
+    /// A device restarts.
     reboots,
-    /// Another process of a device goes on.
+    /// Another process of a device takes over.
     processes,
     orders,
-    /// Fewer places for sessions than devices.
+    /// Fewer sessions than devices.
     few_sessions,
-    /// Write caches that fill.
+    /// Write caches become full.
     full_caches,
 
-    /// As in `--without`: dashes for underscores.
+    /// Parses a name of the command line, with dashes for underscores.
     pub fn parse(text: []const u8) ?Fault {
         var buffer: [32]u8 = undefined;
         if (text.len > buffer.len) return null;
@@ -95,8 +96,8 @@ pub const Fault = enum {
     }
 };
 
-/// Those that happen now and then; the others hold all the time.
-pub const happenings: FaultSet = .init(.{
+/// Faults that occur now and then; the others last for the whole run.
+pub const occurring: FaultSet = .init(.{
     .cuts = true,
     .one_way_cuts = true,
     .black_holes = true,
@@ -114,7 +115,7 @@ pub const happenings: FaultSet = .init(.{
     .orders = true,
 });
 
-/// In some runs nothing else goes wrong.
+/// The only faults of some runs.
 const of_edges: FaultSet = .init(.{
     .stops = true,
     .edge_cuts = true,
@@ -135,7 +136,7 @@ pub const Limits = struct {
 
 pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
     var faults: FaultSet = .empty;
-    // One run in eight is a quiet one; in one nothing goes wrong but at the edges of a site.
+    // One run in eight has no faults, and in one only the edges of a site have faults.
     const drawn_kind = prng.below(8);
     const kind = if (limits.is_of_edges) 1 else drawn_kind;
     const of_eight = if (kind == 0) 0 else if (kind == 1) 4 else prng.between(1, 6);
@@ -149,18 +150,30 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
     const device_count = limits.devices orelse drawn_count;
     var scenario: StreamScenario = .{
         .device_count = device_count,
-        .edge_count = if (faults.contains(.several_edges)) @intCast(prng.between(2, network_module.edges_max)) else 1,
+        .edge_count = if (faults.contains(.several_edges))
+            @intCast(prng.between(2, network_module.edges_max))
+        else
+            1,
         .faults = faults,
         .calm_us = prng.between(20, 1000) * std.time.us_per_ms,
         .edge = .{
-            .sessions_max = @intCast(if (faults.contains(.few_sessions)) @max(1, device_count - device_count / 3) else device_count + prng.below(8)),
-            .packet_size_max = if (prng.chance(1, 2)) link.packet_size_max else @max(link.packet_size_ethernet, packetSize(prng)),
+            .sessions_max = @intCast(if (faults.contains(.few_sessions))
+                @max(1, device_count - device_count / 3)
+            else
+                device_count + prng.below(8)),
+            .packet_size_max = if (prng.chance(1, 2))
+                link.packet_size_max
+            else
+                @max(link.packet_size_ethernet, packetSize(prng)),
             .outstanding_bytes_max = @intCast(prng.between(128, 1024) << 10),
             .session_idle_us = prng.between(30, 300) * std.time.us_per_s,
             .write_slots = @intCast(prng.between(2, 16)),
         },
         .disk = .{ .latency_us = prng.below(500) },
-        .ticket_lifetime_s = @intCast(if (prng.chance(1, 4)) prng.between(4, 60) else prng.between(400, 4000)),
+        .ticket_lifetime_s = @intCast(if (prng.chance(1, 4))
+            prng.between(4, 60)
+        else
+            prng.between(400, 4000)),
         .devices = undefined,
     };
     if (faults.contains(.slow_disk)) {
@@ -172,9 +185,11 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
         scenario.disk.read_errors_per_mille = @intCast(prng.below(100));
         scenario.disk.write_errors_per_mille = @intCast(prng.below(100));
     }
-    if (faults.contains(.missing_versions)) scenario.disk.missing_per_mille = @intCast(prng.below(200));
+    if (faults.contains(.missing_versions))
+        scenario.disk.missing_per_mille = @intCast(prng.below(200));
     for (&scenario.devices) |*device| device.* = drawDevice(prng, &faults);
-    // Where edges come and go, a run has to last for some time, and not all of them are to be gone for most of it.
+    // Where edges come and go, a run must last for some time, and not all edges may be gone for
+    // most of it.
     if (kind == 1) {
         scenario.calm_us *= 4;
         for (&scenario.devices) |*device| device.habits.think_us = 2 * std.time.us_per_s;
@@ -191,33 +206,51 @@ fn packetSize(prng: *base.Prng) u16 {
     };
 }
 
-/// From tunnels to jumbo frames, and sizes that no network has.
+/// Draws a size between those of tunnels and jumbo frames, also sizes that no network has.
 pub fn pathSize(prng: *base.Prng) u16 {
     return if (prng.chance(1, 2))
-        prng.pick(u16, &.{ link.packet_size_max, 4052, link.packet_size_ethernet, 1372, 1228 })
+        prng.pick(
+            u16,
+            &.{ link.packet_size_max, 4052, link.packet_size_ethernet, 1372, 1228 },
+        )
     else
         @intCast(prng.between(path_size_min, link.packet_size_max));
 }
 
-/// The largest packet that a device here sends and nothing makes smaller is a REPORT with its steps.
+/// A REPORT without steps is the largest packet that a device cannot make smaller.
 const path_size_min = 560;
+
+/// Persistent write caches are drawn twice as often.
+const classes = [_]link.Class{
+    .device_ram,
+    .edge,
+    .edge_persistent,
+    .edge_persistent,
+    .device_ram_overflow,
+};
 
 fn drawDevice(prng: *base.Prng, faults: *const FaultSet) Drawn {
     var treatment: Faults = .draw(prng);
     if (!faults.contains(.bad_links)) treatment = treatment.healed();
-    // Sessions keep their packets apart; a device takes none for another address.
+    // Devices accept only packets for their address.
     treatment.stray_per_mille = 0;
     const sectors: u32 = @intCast(prng.between(64, StreamBoot.sectors_max));
     const is_small = faults.contains(.full_caches) and prng.chance(1, 2);
     return .{
         .link = treatment,
-        .slow_us = if (faults.contains(.slow_devices) and prng.chance(1, 2)) prng.between(1, 60) * std.time.us_per_ms else 0,
+        .slow_us = if (faults.contains(.slow_devices) and prng.chance(1, 2))
+            prng.between(1, 60) * std.time.us_per_ms
+        else
+            0,
         .packet_size_max = packetSize(prng),
         .path_max = if (faults.contains(.narrow_paths)) pathSize(prng) else link.packet_size_max,
         .habits = .{
-            .class = if (faults.contains(.several_edges) and prng.chance(1, 2)) .device_ram else prng.pick(link.Class, &.{ .device_ram, .edge, .edge_persistent, .edge_persistent, .device_ram_overflow }),
+            .class = if (faults.contains(.several_edges) and prng.chance(1, 2))
+                .device_ram
+            else
+                prng.pick(link.Class, &classes),
             .sectors = sectors,
-            // A device with one request at a time learns only from that.
+            // A device with one request at a time learns from nothing else.
             .depth = if (prng.chance(1, 8))
                 1
             else

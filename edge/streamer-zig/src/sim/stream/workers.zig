@@ -1,4 +1,5 @@
-//! Many runs of the stream's proof, one seed after the other, until so many packets are sent (`kit/runner.zig`).
+//! Many runs of the stream's simulation, one seed after another, until so many packets are sent
+//! (`kit/runner.zig`).
 
 const std = @import("std");
 const runner = @import("../kit/runner.zig");
@@ -6,35 +7,39 @@ const StreamWorld = @import("world.zig");
 const Invariants = @import("invariants.zig");
 
 pub const jobs_max = runner.jobs_max;
-/// One run in so many is done again to compare the hashes.
+/// One run in so many is repeated to compare the trace hashes.
 const compared_every = 50;
 
 pub const Options = struct {
     world: StreamWorld.Options,
     packets: u64,
     jobs: u8 = 1,
-    /// Null: nothing is printed.
+    /// Null: prints no progress.
     progress_interval_s: ?u32 = null,
 };
 
-pub const Found = struct { seed: u64, violation: Invariants.Violation };
+pub const FoundViolation = struct { seed: u64, violation: Invariants.Violation };
 
 pub const Result = struct {
     total: StreamWorld.Result = .{},
     compared: u64 = 0,
-    /// That of the lowest seed.
-    found: ?Found = null,
+    /// The violation with the lowest seed.
+    found: ?FoundViolation = null,
 };
 
 const Model = struct {
     world: *StreamWorld,
-    options: *const Given,
+    options: *const Settings,
     result: Result,
 
-    pub const Given = StreamWorld.Options;
+    pub const Settings = StreamWorld.Options;
 
-    pub fn init(model: *Model, gpa: std.mem.Allocator, given: *const Given) error{OutOfMemory}!void {
-        model.* = .{ .world = try .create(gpa), .options = given, .result = .{} };
+    pub fn init(
+        model: *Model,
+        gpa: std.mem.Allocator,
+        settings: *const Settings,
+    ) error{OutOfMemory}!void {
+        model.* = .{ .world = try .create(gpa), .options = settings, .result = .{} };
     }
 
     pub fn deinit(model: *Model, gpa: std.mem.Allocator) void {
@@ -51,14 +56,22 @@ const Model = struct {
         return false;
     }
 
-    fn runOnce(model: *Model, options: StreamWorld.Options, number: u64) error{OutOfMemory}!StreamWorld.Result {
+    fn runOnce(
+        model: *Model,
+        options: StreamWorld.Options,
+        number: u64,
+    ) error{OutOfMemory}!StreamWorld.Result {
         var result = try model.world.run(options);
         if (number % compared_every != 0 or result.violation != null) return result;
         model.result.compared += 1;
         const again = try model.world.run(options);
         if (again.hash == result.hash) return result;
         var invariants: Invariants = .{};
-        invariants.violate(.same_seed_same_run, "hash {x:0>16}, and {x:0>16} the second time", .{ result.hash, again.hash });
+        invariants.violate(
+            .same_seed_same_run,
+            "trace hash {x:0>16}, and {x:0>16} the second time",
+            .{ result.hash, again.hash },
+        );
         result.violation = invariants.violation;
         return result;
     }

@@ -1,4 +1,4 @@
-//! A few short runs of the stream's proof; `zig build stream-proof` does thousands.
+//! A few short runs of the stream's simulation; `zig build stream-sim` runs thousands.
 
 const std = @import("std");
 const Mutant = @import("mutants.zig").Mutant;
@@ -7,7 +7,7 @@ const testing = std.testing;
 
 const packets = 1500;
 
-test "whatever the network does, every byte is right, everything finishes, and a seed gives the same run again" {
+test "under all faults every byte is right, everything finishes, and a seed repeats its run" {
     const world: *StreamWorld = try .create(testing.allocator);
     defer world.destroy(testing.allocator);
     for (1..9) |seed| {
@@ -21,7 +21,7 @@ test "whatever the network does, every byte is right, everything finishes, and a
     }
 }
 
-test "a bug that is planted is found" {
+test "a mutant is found" {
     const world: *StreamWorld = try .create(testing.allocator);
     defer world.destroy(testing.allocator);
     for ([_]Mutant{ .fragment_at_wrong_index, .cookie_unchecked, .write_kept_in_part }) |mutant| {
