@@ -1,13 +1,14 @@
 import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type DoneJob, openDb, requireApiRole } from '@bootfarm/db'
-import type { FastifyBaseLogger } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { openNotifications } from './context/notifications.ts'
 import type { PlatformContext } from './context/service-context.ts'
 import { type Environment, readEnvironment } from './env.ts'
 import { ApiMetrics } from './http/observe/api-metrics.ts'
 import { addFleetGauges } from './http/observe/fleet-gauges.ts'
 import { startMetricsServer } from './http/observe/metrics-server.ts'
+import type { InstallationSettings } from './installation/edge-releases.ts'
 import { startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
 import { readFleetFigures } from './platform/read-fleet-figures.ts'
@@ -35,16 +36,12 @@ async function main(): Promise<void> {
   })
   const tracer = tracing ?? undefined
   const telemetry = tracing ? tellAll([metrics, tracing]) : metrics
-  addFleetGauges(metrics.registry, {
-    read: () => readFleetFigures({ db, clock: systemClock }),
-    now: () => performance.now(),
-  })
+  const readFigures = () => readFleetFigures({ db, clock: systemClock })
+  addFleetGauges(metrics.registry, { read: readFigures, now: () => performance.now() })
   const notifications = await openNotifications(environment.DATABASE_URL)
   await requireApiRole(db)
-  const bootRetention = {
-    summaryDays: environment.BOOTFARM_BOOT_SUMMARY_DAYS,
-    detailDays: environment.BOOTFARM_BOOT_DETAIL_DAYS,
-  }
+  const { BOOTFARM_BOOT_SUMMARY_DAYS: summaryDays, BOOTFARM_BOOT_DETAIL_DAYS: detailDays } = environment
+  const bootRetention = { summaryDays, detailDays }
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
   const people = peopleOptions(environment, telemetry)
   const app = await createServer({
@@ -60,11 +57,7 @@ async function main(): Promise<void> {
     consolesDirectory: environment.BOOTFARM_CONSOLES || null,
     bootRetention,
     webhookTargets,
-    installation: {
-      directory: environment.BOOTFARM_EDGE_BINARIES || null,
-      publicKey: environment.BOOTFARM_RELEASE_KEY || null,
-      url: (environment.EDGE_URL || environment.WEB_URL).replace(/\/+$/, ''),
-    },
+    installation: installationSettings(environment),
     logLevel: environment.LOG_LEVEL,
     checkJobs: () => jobs.check(),
     drain: () => delay(environment.API_DRAIN_SECONDS * 1000),
@@ -86,6 +79,12 @@ async function main(): Promise<void> {
     await notifications.close()
     await db.$disconnect()
   })
+  closeAtSignals(app)
+  await app.listen({ host: environment.API_HOST, port: environment.API_PORT })
+  await offerSetup({ db, clock: systemClock }, environment.WEB_URL)
+}
+
+function closeAtSignals(app: FastifyInstance): void {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
     process.once(signal, () => {
       app.close().then(
@@ -93,8 +92,14 @@ async function main(): Promise<void> {
         () => process.exit(1),
       )
     })
-  await app.listen({ host: environment.API_HOST, port: environment.API_PORT })
-  await offerSetup({ db, clock: systemClock }, environment.WEB_URL)
+}
+
+function installationSettings(environment: Environment): InstallationSettings {
+  return {
+    directory: environment.BOOTFARM_EDGE_BINARIES || null,
+    publicKey: environment.BOOTFARM_RELEASE_KEY || null,
+    url: (environment.EDGE_URL || environment.WEB_URL).replace(/\/+$/, ''),
+  }
 }
 
 function peopleOptions(environment: Environment, telemetry: Telemetry) {

@@ -95,31 +95,9 @@ const bodySizeMax = 6 * 1024 * 1024
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   procedurePolicies()
   setListeners(listeners)
-  const {
-    db,
-    clock,
-    notifications,
-    consolesDirectory,
-    bootRetention,
-    webUrl,
-    checks = applicationChecks,
-    telemetry = noTelemetry,
-  } = options
+  const { db, clock, notifications, webUrl, checks = applicationChecks, telemetry = noTelemetry } = options
   const releases = new EdgeReleases(options.installation)
-  const app = Fastify({
-    logger: { level: options.logLevel, ...(options.log ? { stream: options.log } : {}) },
-    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
-    genReqId: makeRequestId,
-    forceCloseConnections: true,
-    trustProxy: ['loopback', ...(options.trustedProxies ?? [])],
-    // Who still comes while it drains is served.
-    return503OnClosing: false,
-    keepAliveTimeout: keepAliveTimeoutMs,
-    bodyLimit: bodySizeMax,
-    frameworkErrors: sendProblem,
-    clientErrorHandler: refuseBytes,
-    routerOptions: { maxParamLength: pathParameterLengthMax },
-  })
+  const app = newApp(options)
   const sendMail =
     options.sendMail ?? createMailer({ smtpUrl: null, from: defaultSender, log: (line) => app.log.warn(line) })
   const tenancy = options.tenancy ?? defaultTenancy
@@ -130,24 +108,13 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     app.log,
   )
   setFallbacks(app)
-  logRequests(app, {
-    onAnswered: (answered) => countRequest(telemetry, answered),
-    tracer: options.tracer,
-  })
+  logRequests(app, { onAnswered: (answered) => countRequest(telemetry, answered), tracer: options.tracer })
   protectWebSurface(app, webUrl)
-  await app.register(healthRoutes, {
-    checks: readinessChecks(options),
-    drain: options.drain ?? (async () => undefined),
-  })
+  const drain = options.drain ?? (async () => undefined)
+  await app.register(healthRoutes, { checks: readinessChecks(options), drain })
   await app.register(authRoutes, { auth, providerAuth, webUrl })
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
-  await app.register(edgeRoutes, {
-    prefix: '/edge/v1',
-    context: { db, clock },
-    notifications,
-    accepted,
-    telemetry,
-  })
+  await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications, accepted, telemetry })
   await app.register(installRoutes, { prefix: '/install', releases })
   for (const files of [captureRoutes, auditExportRoutes])
     await app.register(files, {
@@ -162,8 +129,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       clock,
       checks,
       notifications,
-      consolesDirectory,
-      bootRetention,
+      consolesDirectory: options.consolesDirectory,
+      bootRetention: options.bootRetention,
       releases,
       auth,
       sendMail,
@@ -176,22 +143,10 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       oidcName: oidc?.name ?? null,
     })
   await app.register(openApiRoutes, { prefix: '/api' })
-  await app.register(restRoutes, {
-    prefix: '/api/v1',
-    createContext: contextOf,
-    secret: options.secret,
-  })
+  await app.register(restRoutes, { prefix: '/api/v1', createContext: contextOf, secret: options.secret })
   await app.register(fastifyTRPCPlugin, {
     prefix: '/api/trpc',
-    trpcOptions: {
-      router: appRouter,
-      createContext: ({ req }) => contextOf(req),
-      onError({ error, path, req }) {
-        const { code, message } = toAppError(error.cause ?? error)
-        if (error.code !== 'INTERNAL_SERVER_ERROR' && code === 'internal') return
-        req.log[errorTable[code].log]({ code, path, detail: message }, 'procedure failed')
-      },
-    } satisfies FastifyTRPCPluginOptions<AppRouter>['trpcOptions'],
+    trpcOptions: trpcOptions(contextOf),
   })
   return app
 }
@@ -282,4 +237,33 @@ function readinessChecks({ db, notifications, checkJobs }: ServerOptions): Readi
 function setFallbacks(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => sendProblem(new AppError('not_found'), request, reply))
   app.setErrorHandler(sendProblem)
+}
+
+function newApp(options: ServerOptions): FastifyInstance {
+  return Fastify({
+    logger: { level: options.logLevel, ...(options.log ? { stream: options.log } : {}) },
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    genReqId: makeRequestId,
+    forceCloseConnections: true,
+    trustProxy: ['loopback', ...(options.trustedProxies ?? [])],
+    // Who still comes while it drains is served.
+    return503OnClosing: false,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    bodyLimit: bodySizeMax,
+    frameworkErrors: sendProblem,
+    clientErrorHandler: refuseBytes,
+    routerOptions: { maxParamLength: pathParameterLengthMax },
+  })
+}
+
+function trpcOptions(contextOf: (request: FastifyRequest) => TrpcContext) {
+  return {
+    router: appRouter,
+    createContext: ({ req }) => contextOf(req),
+    onError({ error, path, req }) {
+      const { code, message } = toAppError(error.cause ?? error)
+      if (error.code !== 'INTERNAL_SERVER_ERROR' && code === 'internal') return
+      req.log[errorTable[code].log]({ code, path, detail: message }, 'procedure failed')
+    },
+  } satisfies FastifyTRPCPluginOptions<AppRouter>['trpcOptions']
 }

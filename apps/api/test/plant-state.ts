@@ -8,41 +8,13 @@ const minuteMs = 60_000
  * Makes a site whose desired state has some of everything, and a second one of the farm that shares little with it.
  * @returns the ids of both
  */
-export async function plantState({ db, clock }: TestApi, tenant: TestTenant): Promise<[string, string]> {
+export async function plantState(api: TestApi, tenant: TestTenant): Promise<[string, string]> {
+  const { db, clock } = api
   const { organizationId, farmId, siteId, collectionId, deviceIds, vdiskId, versionId } = tenant
   const now = clock.read()
-  const later = new Date(now.getTime() + 60 * minuteMs)
   const place = { organizationId, farmId }
   const [first = '', second = '', third = '', fourth = '', fifth = ''] = deviceIds
-  const makeEdge = (at: string, name: string) =>
-    db.edge.create({
-      data: {
-        organizationId,
-        siteId: at,
-        name,
-        publicKey: randomBytes(32).toString('base64'),
-        arch: 'x86_64',
-        agentVersion: '0.1.0',
-        enrolledAt: now,
-        heartbeatAt: now,
-        heartbeat: { address: `192.0.2.${name.length}`, peerPort: 1, streamPort: 2 },
-      },
-    })
-  const makeVdisk = async (name: string) => {
-    const vdisk = await db.vdisk.create({ data: { ...place, name } })
-    const files = { sizeBytes: 512, diskPath: 'd', kernelPath: 'k', initrdPath: 'i', commandLine: 'quiet' }
-    const version = await db.vdiskVersion.create({
-      data: {
-        organizationId,
-        vdiskId: vdisk.id,
-        number: 1,
-        manifestRoot: randomBytes(32),
-        manifestCounter: 1,
-        ...files,
-      },
-    })
-    return { vdiskId: vdisk.id, versionId: version.id }
-  }
+  const { makeEdge, makeVdisk } = makersOf(api, tenant)
   const other = await db.site.create({ data: { ...place, name: 'Other', timeZone: 'UTC' } })
   const edge = await makeEdge(siteId, 'edge-1')
   await makeEdge(siteId, 'edge-02')
@@ -77,24 +49,7 @@ export async function plantState({ db, clock }: TestApi, tenant: TestTenant): Pr
     where: { organizationId_id: { organizationId, id: elsewhere.vdiskId } },
     data: { writeCache: 'private' },
   })
-  const menuOf = (name: string, title: string) =>
-    db.bootMenu.create({
-      data: {
-        ...place,
-        name,
-        timeoutMs: 5_000,
-        defaultPosition: 1,
-        createdAt: now,
-        updatedAt: now,
-        entries: {
-          create: [
-            { position: 0, title: 'Local disk' },
-            { position: 1, title, vdiskId: shown.vdiskId, versionId: shown.versionId },
-            { position: 2, title: 'Newest', vdiskId: shown.vdiskId },
-          ],
-        },
-      },
-    })
+  const menuOf = (name: string, title: string) => makeMenu(api, tenant, { name, title, shown })
   const ofCollection = await menuOf('Of a collection', 'A')
   const ofDevice = await menuOf('Of a device', 'B')
   await db.collection.update({
@@ -110,13 +65,98 @@ export async function plantState({ db, clock }: TestApi, tenant: TestTenant): Pr
   await change(fifth, { homeEdgeId: edge.id, nextHomeEdgeId: away.id })
   const seen = { organizationId, siteId, edgeId: edge.id, asked: 'dhcp' as const, firstSeenAt: now, lastSeenAt: now }
   await db.discoveredDevice.create({ data: { ...seen, mac: '02:bf:00:00:02:01', requests: 1, ignoredAt: now } })
+  await plantWork(api, tenant, { own, edgeId: edge.id, awayEdgeId: away.id, awayCollectionId: awayCollection.id })
+  return [siteId, other.id]
+}
+
+interface Version {
+  vdiskId: string
+  versionId: string
+}
+
+function makersOf({ db, clock }: TestApi, { organizationId, farmId }: TestTenant) {
+  const now = clock.read()
+  const makeEdge = (at: string, name: string) =>
+    db.edge.create({
+      data: {
+        organizationId,
+        siteId: at,
+        name,
+        publicKey: randomBytes(32).toString('base64'),
+        arch: 'x86_64',
+        agentVersion: '0.1.0',
+        enrolledAt: now,
+        heartbeatAt: now,
+        heartbeat: { address: `192.0.2.${name.length}`, peerPort: 1, streamPort: 2 },
+      },
+    })
+  const makeVdisk = async (name: string) => {
+    const vdisk = await db.vdisk.create({ data: { organizationId, farmId, name } })
+    const files = { sizeBytes: 512, diskPath: 'd', kernelPath: 'k', initrdPath: 'i', commandLine: 'quiet' }
+    const version = await db.vdiskVersion.create({
+      data: {
+        organizationId,
+        vdiskId: vdisk.id,
+        number: 1,
+        manifestRoot: randomBytes(32),
+        manifestCounter: 1,
+        ...files,
+      },
+    })
+    return { vdiskId: vdisk.id, versionId: version.id }
+  }
+  return { makeEdge, makeVdisk }
+}
+
+interface MenuFields {
+  name: string
+  title: string
+  shown: Version
+}
+
+function makeMenu({ db, clock }: TestApi, { organizationId, farmId }: TestTenant, { name, title, shown }: MenuFields) {
+  const now = clock.read()
+  return db.bootMenu.create({
+    data: {
+      organizationId,
+      farmId,
+      name,
+      timeoutMs: 5_000,
+      defaultPosition: 1,
+      createdAt: now,
+      updatedAt: now,
+      entries: {
+        create: [
+          { position: 0, title: 'Local disk' },
+          { position: 1, title, vdiskId: shown.vdiskId, versionId: shown.versionId },
+          { position: 2, title: 'Newest', vdiskId: shown.vdiskId },
+        ],
+      },
+    },
+  })
+}
+
+interface WorkOf {
+  own: Version
+  edgeId: string
+  awayEdgeId: string
+  awayCollectionId: string
+}
+
+/** Plants power-ons, power orders, schedules and jobs of stores. */
+async function plantWork({ db, clock }: TestApi, tenant: TestTenant, { own, ...work }: WorkOf): Promise<void> {
+  const { organizationId, farmId, siteId, collectionId, deviceIds } = tenant
+  const [first = '', second = ''] = deviceIds
+  const now = clock.read()
+  const later = new Date(now.getTime() + 60 * minuteMs)
   const wish = { organizationId, requestedAt: now, expiresAt: later }
   await db.powerOn.create({ data: { ...wish, deviceId: first } })
   await db.powerOrder.create({ data: { ...wish, deviceId: second, order: 'restart' } })
   const scheduleOf = (name: string, at: string | null, targets: object[]) =>
     db.schedule.create({
       data: {
-        ...place,
+        organizationId,
+        farmId,
         siteId: at,
         name,
         ratePerMinute: 5,
@@ -134,11 +174,10 @@ export async function plantState({ db, clock }: TestApi, tenant: TestTenant): Pr
     { kind: 'collection', collectionId },
     { kind: 'tag', tag: 'lab' },
   ])
-  await scheduleOf('Of the farm', null, [{ kind: 'collection', collectionId: awayCollection.id }])
+  await scheduleOf('Of the farm', null, [{ kind: 'collection', collectionId: work.awayCollectionId }])
   const makeJob = (edgeId: string, job: object) =>
     db.storeJob.create({ data: { organizationId, edgeId, askedByName: 'A', askedAt: now, ...job } as never })
-  await makeJob(edge.id, { kind: 'import', ...own, sourcePath: 'a.raw', bootFiles: 'none' })
-  await makeJob(edge.id, { kind: 'drop_layer', deviceId: first, layerClass: 'edge' })
-  await makeJob(away.id, { kind: 'merge', ...own, intoVersionId: own.versionId })
-  return [siteId, other.id]
+  await makeJob(work.edgeId, { kind: 'import', ...own, sourcePath: 'a.raw', bootFiles: 'none' })
+  await makeJob(work.edgeId, { kind: 'drop_layer', deviceId: first, layerClass: 'edge' })
+  await makeJob(work.awayEdgeId, { kind: 'merge', ...own, intoVersionId: own.versionId })
 }

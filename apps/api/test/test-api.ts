@@ -73,32 +73,15 @@ export async function startTestApi({
   const db = createDb(database.url)
   const serverUrl = rowSecurity === 'on' ? database.apiUrl : database.url
   const { db: serverDb } = openDb(serverUrl, onQuery)
-  const clock: TestApi['clock'] = beside?.clock ?? {
-    now: new Date('2026-11-20T12:00:00Z'),
-    advance(ms: number): void {
-      clock.now = new Date(clock.now.getTime() + ms)
-    },
-    read: (): Date => clock.now,
-  }
+  const clock = beside?.clock ?? newClock()
   const notifications = await openNotifications(serverUrl)
-  let announce = () => {}
-  const observed: Notifications = {
-    subscribe(payload, wake) {
-      announce()
-      return notifications.subscribe(payload, wake)
-    },
-    isListening: () => notifications.isListening(),
-    close: () => notifications.close(),
-  }
+  const { observed, nextListener } = observe(notifications)
   const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))
   const mails: Mail[] = []
   const app = await createServer(
     change({
       ...people,
-      async sendMail(mail) {
-        mails.push(mail)
-        return true
-      },
+      sendMail: async (mail) => mails.push(mail) > 0,
       db: serverDb,
       notifications: observed,
       clock: clock.read,
@@ -109,8 +92,7 @@ export async function startTestApi({
       bootRetention: defaultBootRetention,
       installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
       ...(acceptedVersions ? { acceptedVersions } : {}),
-      logLevel: log ? 'trace' : 'silent',
-      ...(log ? { log } : {}),
+      ...(log ? { log, logLevel: 'trace' } : { logLevel: 'silent' }),
     }),
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -125,11 +107,7 @@ export async function startTestApi({
     mails,
     url: `http://127.0.0.1:${port}`,
     clock,
-    nextListener() {
-      return new Promise((resolve) => {
-        announce = resolve
-      })
-    },
+    nextListener,
     async close() {
       await app.close()
       await notifications.close()
@@ -144,4 +122,32 @@ export async function startTestApi({
 /** It is dropped by the first one. */
 function databaseOf({ databaseUrl, serverDatabaseUrl }: TestApi) {
   return { url: databaseUrl, apiUrl: serverDatabaseUrl, drop: async () => undefined }
+}
+
+function newClock(): TestApi['clock'] {
+  const clock: TestApi['clock'] = {
+    now: new Date('2026-11-20T12:00:00Z'),
+    advance(ms) {
+      clock.now = new Date(clock.now.getTime() + ms)
+    },
+    read: () => clock.now,
+  }
+  return clock
+}
+
+function observe(notifications: Notifications) {
+  let announce = () => {}
+  const observed: Notifications = {
+    subscribe(payload, wake) {
+      announce()
+      return notifications.subscribe(payload, wake)
+    },
+    isListening: () => notifications.isListening(),
+    close: () => notifications.close(),
+  }
+  const nextListener = () =>
+    new Promise<void>((resolve) => {
+      announce = resolve
+    })
+  return { observed, nextListener }
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Prisma } from '@bootfarm/db'
 import { type Sample, type SampleTenant, type VersionSample, type VersionSpares, versionKinds } from './sample.ts'
 import type { TestApi } from './test-api.ts'
 import type { TestTenant } from './test-tenant.ts'
@@ -66,49 +67,9 @@ export async function createVersionSpares(
   { db, clock }: Pick<TestApi, 'db' | 'clock'>,
   { organizationId, farmId, siteId, collectionId, edgeId }: TestTenant & { edgeId: string },
 ): Promise<VersionSpares> {
-  const vdisks = {} as VersionSpares['vdisks']
   const writers: Record<string, string> = {}
   const askedAt = clock.now
-  const releasedAt = new Date(askedAt.getTime() + 86_400_000)
-  const sealed = { manifestRoot: root, manifestCounter: 1n }
-  const shapes: Record<VersionSample, object> = {
-    startMaintenance: sealed,
-    seal: { state: 'maintenance', sealedAt: null },
-    discardMaintenance: { state: 'maintenance', sealedAt: null },
-    promote: { state: 'test' },
-    cancelRelease: { releasedAt },
-    revert: {},
-    override: {},
-    clearOverride: {},
-    merge: sealed,
-    import: {},
-    writeCache: {},
-    clearBootProfile: sealed,
-    adopt: {},
-  }
-  for (const kind of versionKinds) {
-    vdisks[kind] = Array.from({ length: spareCount }, () => ({
-      vdiskId: randomUUID(),
-      versionId: randomUUID(),
-    }))
-    await db.vdisk.createMany({
-      data: vdisks[kind].map(({ vdiskId, versionId }) => ({
-        organizationId,
-        id: vdiskId,
-        farmId,
-        name: vdiskId,
-        ...(kind === 'cancelRelease' ? { pendingVersionId: versionId } : {}),
-        ...(kind === 'clearOverride' ? { overrideVersionId: versionId } : {}),
-      })),
-    })
-    const file = { sizeBytes: 512n, diskPath: 'spare', commandLine: '' }
-    await db.vdiskVersion.createMany({
-      data: vdisks[kind].flatMap(({ vdiskId, versionId }) => [
-        { organizationId, id: versionId, vdiskId, number: 1, ...file, ...shapes[kind] },
-        ...(kind === 'revert' ? [{ organizationId, id: randomUUID(), vdiskId, number: 2, ...file }] : []),
-      ]),
-    })
-  }
+  const vdisks = await createVdisks(db, { organizationId, farmId }, askedAt)
   const stored = { state: 'present' as const, ownBytes: 1n, sharedBytes: 1n, reclaimableBytes: 1n, scan: 1n }
   await db.edgeVersion.createMany({
     data: (['merge', 'seal', 'clearBootProfile'] as const).flatMap((kind) =>
@@ -152,40 +113,80 @@ export async function createVersionSpares(
   })
   const jobIds = Array.from({ length: spareCount }, () => randomUUID())
   await db.storeJob.createMany({
-    data: jobIds.map((id) => ({
-      organizationId,
-      id,
-      edgeId,
-      kind: 'gc' as const,
-      askedByName: 'x',
-      askedAt,
-    })),
+    data: jobIds.map((id) => ({ organizationId, id, edgeId, kind: 'gc' as const, askedByName: 'x', askedAt })),
   })
-  const layeredIds = Array.from({ length: spareCount }, () => randomUUID())
-  await db.device.createMany({
-    data: layeredIds.map((id, index) => ({
-      organizationId,
-      id,
-      siteId,
-      collectionId,
-      name: `layered-${index}`,
-      mac: `02:bf:00:00:fd:${index.toString(16).padStart(2, '0')}`,
-      layerClass: 'private' as const,
-      layerEdgeId: edgeId,
-      layerBytes: 4096n,
-    })),
-  })
-  const homedIds = Array.from({ length: spareCount }, () => randomUUID())
-  await db.device.createMany({
-    data: homedIds.map((id, index) => ({
-      organizationId,
-      id,
-      siteId,
-      collectionId,
-      name: `homed-${index}`,
-      homeEdgeId: randomUUID(),
-      mac: `02:bf:00:00:fc:${index.toString(16).padStart(2, '0')}`,
-    })),
-  })
+  const place = { organizationId, siteId, collectionId }
+  const layer = { layerClass: 'private' as const, layerEdgeId: edgeId, layerBytes: 4096n }
+  const layeredIds = await createDevices(db, { ...place, ...layer }, 'layered')
+  const homedIds = await createDevices(db, { ...place, homeEdgeId: randomUUID() }, 'homed')
   return { vdisks, writers, images, jobIds, layeredIds, homedIds }
+}
+
+interface Farm {
+  organizationId: string
+  farmId: string
+}
+
+async function createVdisks(db: TestApi['db'], { organizationId, farmId }: Farm, now: Date) {
+  const vdisks = {} as VersionSpares['vdisks']
+  const releasedAt = new Date(now.getTime() + 86_400_000)
+  const sealed = { manifestRoot: root, manifestCounter: 1n }
+  const shapes: Record<VersionSample, object> = {
+    startMaintenance: sealed,
+    seal: { state: 'maintenance', sealedAt: null },
+    discardMaintenance: { state: 'maintenance', sealedAt: null },
+    promote: { state: 'test' },
+    cancelRelease: { releasedAt },
+    revert: {},
+    override: {},
+    clearOverride: {},
+    merge: sealed,
+    import: {},
+    writeCache: {},
+    clearBootProfile: sealed,
+    adopt: {},
+  }
+  for (const kind of versionKinds) {
+    vdisks[kind] = Array.from({ length: spareCount }, () => ({
+      vdiskId: randomUUID(),
+      versionId: randomUUID(),
+    }))
+    await db.vdisk.createMany({
+      data: vdisks[kind].map(({ vdiskId, versionId }) => ({
+        organizationId,
+        id: vdiskId,
+        farmId,
+        name: vdiskId,
+        ...(kind === 'cancelRelease' ? { pendingVersionId: versionId } : {}),
+        ...(kind === 'clearOverride' ? { overrideVersionId: versionId } : {}),
+      })),
+    })
+    const file = { sizeBytes: 512n, diskPath: 'spare', commandLine: '' }
+    await db.vdiskVersion.createMany({
+      data: vdisks[kind].flatMap(({ vdiskId, versionId }) => [
+        { organizationId, id: versionId, vdiskId, number: 1, ...file, ...shapes[kind] },
+        ...(kind === 'revert' ? [{ organizationId, id: randomUUID(), vdiskId, number: 2, ...file }] : []),
+      ]),
+    })
+  }
+  return vdisks
+}
+
+const macBytes = { layered: 'fd', homed: 'fc' }
+
+async function createDevices(
+  db: TestApi['db'],
+  fields: Omit<Prisma.DeviceCreateManyInput, 'id' | 'name' | 'mac'>,
+  kind: keyof typeof macBytes,
+): Promise<string[]> {
+  const ids = Array.from({ length: spareCount }, () => randomUUID())
+  await db.device.createMany({
+    data: ids.map((id, index) => ({
+      ...fields,
+      id,
+      name: `${kind}-${index}`,
+      mac: `02:bf:00:00:${macBytes[kind]}:${index.toString(16).padStart(2, '0')}`,
+    })),
+  })
+  return ids
 }

@@ -1,3 +1,4 @@
+import type { Prisma } from '@bootfarm/db'
 import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/public.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -12,31 +13,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
   const { db, clock, actor } = context
   const row = await db.device.findUnique({
     where: ownRow(actor, deviceId),
-    select: {
-      ...deviceSummarySelect,
-      ...deviceLayerSelect,
-      ...deviceHomeSelect,
-      createdAt: true,
-      bootMenuChoice: true,
-      bootMenu: deviceMenuSelect.bootMenu,
-      bootProgramSet: true,
-      collection: {
-        select: {
-          ...deviceMenuSelect.collection.select,
-          bootProgramSet: true,
-          personality: true,
-          templateDeviceId: true,
-        },
-      },
-      personality: true,
-      site: { select: { farmId: true, bootProgramSet: true, personality: true } },
-      powerOns: {
-        where: { expiresAt: { gt: clock() } },
-        orderBy: { requestedAt: 'desc' },
-        take: 1,
-        select: { id: true, requestedAt: true, expiresAt: true },
-      },
-    },
+    select: detailSelect(clock()),
   })
   if (!row) throw new AppError('not_found')
   const powerOn = row.powerOns[0]
@@ -72,4 +49,32 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
         }
       : null,
   }
+}
+
+function detailSelect(now: Date) {
+  return {
+    ...deviceSummarySelect,
+    ...deviceLayerSelect,
+    ...deviceHomeSelect,
+    createdAt: true,
+    bootMenuChoice: true,
+    bootMenu: deviceMenuSelect.bootMenu,
+    bootProgramSet: true,
+    collection: {
+      select: {
+        ...deviceMenuSelect.collection.select,
+        bootProgramSet: true,
+        personality: true,
+        templateDeviceId: true,
+      },
+    },
+    personality: true,
+    site: { select: { farmId: true, bootProgramSet: true, personality: true } },
+    powerOns: {
+      where: { expiresAt: { gt: now } },
+      orderBy: { requestedAt: 'desc' },
+      take: 1,
+      select: { id: true, requestedAt: true, expiresAt: true },
+    },
+  } satisfies Prisma.DeviceSelect
 }

@@ -29,12 +29,6 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
     where: { organizationId, edgeId },
     _sum: { lostCount: true },
   })
-  const gaps = await db.reportGap.findMany({
-    where: { organizationId, edgeId },
-    orderBy: [{ declaredAt: 'desc' }, { bootEpoch: 'desc' }, { fromSeq: 'desc' }],
-    take: gapsShown,
-    select: { fromSeq: true, untilSeq: true, fromAt: true, untilAt: true, reason: true, declaredAt: true },
-  })
   const heartbeat = heartbeatOf(row)
   const siteEdges = await db.edge.findMany({
     where: { organizationId, siteId: row.siteId },
@@ -54,13 +48,7 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
       : null,
     appliedState: heartbeat?.state ?? null,
     reportsLost: Number(lost._sum.lostCount ?? 0n),
-    reportGaps: gaps.map(({ fromSeq, untilSeq, fromAt, untilAt, reason, declaredAt }) => ({
-      count: Number(untilSeq - fromSeq) + 1,
-      fromAt: fromAt?.toISOString() ?? null,
-      untilAt: untilAt?.toISOString() ?? null,
-      reason,
-      declaredAt: declaredAt.toISOString(),
-    })),
+    reportGaps: await readGaps(db, { organizationId, edgeId }),
     address: heartbeat?.address ?? null,
     interfaces: withOtherMtus(
       heartbeat?.interfaces ?? [],
@@ -87,4 +75,23 @@ function refusalOf(row: {
   if (!row.refusedAt || row.refusedVersion === null) return null
   const code = row.refusedCode === 'edge_too_new' ? 'edge_too_new' : 'edge_too_old'
   return { code, version: row.refusedVersion, at: row.refusedAt.toISOString() }
+}
+
+async function readGaps(
+  db: ServiceContext['db'],
+  where: { organizationId: string; edgeId: string },
+): Promise<EdgeDetail['reportGaps']> {
+  const gaps = await db.reportGap.findMany({
+    where,
+    orderBy: [{ declaredAt: 'desc' }, { bootEpoch: 'desc' }, { fromSeq: 'desc' }],
+    take: gapsShown,
+    select: { fromSeq: true, untilSeq: true, fromAt: true, untilAt: true, reason: true, declaredAt: true },
+  })
+  return gaps.map(({ fromSeq, untilSeq, fromAt, untilAt, reason, declaredAt }) => ({
+    count: Number(untilSeq - fromSeq) + 1,
+    fromAt: fromAt?.toISOString() ?? null,
+    untilAt: untilAt?.toISOString() ?? null,
+    reason,
+    declaredAt: declaredAt.toISOString(),
+  }))
 }

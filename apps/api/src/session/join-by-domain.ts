@@ -25,8 +25,10 @@ export async function mayComeByOidc(
   return row?.invited ?? false
 }
 
-/** Makes the person a member where a rule for the e-mail's domain says so; who is one already keeps the roles there are.
- * An organization without room, or suspended, takes nobody. */
+/**
+ * Makes the person a member where a rule for the e-mail's domain says so; who is one already keeps the roles there are.
+ * An organization without room, or suspended, takes nobody.
+ */
 export async function joinByDomain(
   { db, clock }: PlatformContext,
   { userId, name, email, address }: Joining,

@@ -1,3 +1,4 @@
+import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleVdisks } from '../access/visible.ts'
 import { afterName, cutPage, nameContains } from '../context/keyset.ts'
@@ -10,42 +11,44 @@ import { versionDetailOf, versionDetailSelect } from './version-detail.ts'
 import { readResolved, versionChoicesSelect } from './version-facts.ts'
 import { allowedSteps } from './version-steps.ts'
 
+const detailSelect = {
+  id: true,
+  farmId: true,
+  name: true,
+  createdAt: true,
+  note: true,
+  revision: true,
+  ...versionChoicesSelect,
+  writeCache: true,
+  writeCacheLimitBytes: true,
+  writeCacheFull: true,
+  store: { select: { id: true, name: true } },
+  _count: { select: { devices: true } },
+  farm: { select: { name: true } },
+  versions: {
+    orderBy: { number: 'desc' },
+    select: versionDetailSelect,
+  },
+  menuEntries: {
+    orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
+    select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
+  },
+  collections: {
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    select: {
+      id: true,
+      name: true,
+      site: { select: { name: true } },
+      _count: { select: { devices: true } },
+    },
+  },
+} satisfies Prisma.VdiskSelect
+
 /** Throws `not_found`. */
 export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
   const row = await db.vdisk.findUnique({
     where: ownRow(actor, vdiskId),
-    select: {
-      id: true,
-      farmId: true,
-      name: true,
-      createdAt: true,
-      note: true,
-      revision: true,
-      ...versionChoicesSelect,
-      writeCache: true,
-      writeCacheLimitBytes: true,
-      writeCacheFull: true,
-      store: { select: { id: true, name: true } },
-      _count: { select: { devices: true } },
-      farm: { select: { name: true } },
-      versions: {
-        orderBy: { number: 'desc' },
-        select: versionDetailSelect,
-      },
-      menuEntries: {
-        orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
-        select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
-      },
-      collections: {
-        orderBy: [{ name: 'asc' }, { id: 'asc' }],
-        select: {
-          id: true,
-          name: true,
-          site: { select: { name: true } },
-          _count: { select: { devices: true } },
-        },
-      },
-    },
+    select: detailSelect,
   })
   if (!row) throw new AppError('not_found')
   const now = clock()
@@ -53,11 +56,6 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
   const allowed = allowedSteps(row, now)
   const tallies = await tallyDevices(db, { vdiskId, farmId: row.farmId, actor }, resolved)
   const writer = await readWriter(db, actor.organizationId, row.maintenanceDeviceId)
-  const menus = new Map<string, VdiskDetail['menus'][number]>()
-  for (const { menu, version } of row.menuEntries) {
-    const known = menus.get(menu.id) ?? { ...menu, versionNumbers: [] }
-    menus.set(menu.id, { ...known, versionNumbers: [...known.versionNumbers, version?.number ?? null] })
-  }
   return {
     id: row.id,
     farmId: row.farmId,
@@ -89,7 +87,7 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
       siteName: collection.site.name,
       deviceCount: collection._count.devices,
     })),
-    menus: [...menus.values()],
+    menus: menusOf(row.menuEntries),
   }
 }
 
@@ -152,4 +150,19 @@ export async function listVdisks(
 function bootedOf(resolved: ResolvedVersions | undefined): { id: string; number: number } | null {
   const version = resolved?.production
   return version ? { id: version.id, number: version.number } : null
+}
+
+interface MenuEntry {
+  menu: { id: string; name: string }
+  version: { number: number } | null
+}
+
+/** Each menu once, with the versions that it starts. */
+function menusOf(entries: MenuEntry[]): VdiskDetail['menus'] {
+  const menus = new Map<string, VdiskDetail['menus'][number]>()
+  for (const { menu, version } of entries) {
+    const known = menus.get(menu.id) ?? { ...menu, versionNumbers: [] }
+    menus.set(menu.id, { ...known, versionNumbers: [...known.versionNumbers, version?.number ?? null] })
+  }
+  return [...menus.values()]
 }

@@ -16,7 +16,7 @@ const minuteMs = 60_000
 
 type Middleware = Parameters<Parameters<typeof createAuthMiddleware>[0]>[0]
 
-interface EventOptions {
+export interface EventOptions {
   context: PlatformContext
   rules: DomainRule[]
 }

@@ -1,5 +1,5 @@
 import type { Db } from '@bootfarm/db'
-import { APIError, betterAuth } from 'better-auth'
+import { APIError, type BetterAuthOptions, betterAuth } from 'better-auth'
 import { prismaAdapter } from 'better-auth/adapters/prisma'
 import { isAPIError } from 'better-auth/api'
 import { genericOAuth, twoFactor } from 'better-auth/plugins'
@@ -10,7 +10,7 @@ import { passwordLengthMax, passwordLengthMin } from '../../rules/person.ts'
 import { mayComeByOidc } from '../../session/join-by-domain.ts'
 import type { OidcSettings } from '../../session/oidc.ts'
 import { addressHeader } from './address-header.ts'
-import { afterAuth, beforeAuth } from './auth-events.ts'
+import { afterAuth, beforeAuth, type EventOptions } from './auth-events.ts'
 
 /**
  * Sign-ins from one address, counted on while less than a minute passes between two: a school behind one address begins
@@ -88,83 +88,15 @@ export function createAuth(options: AuthOptions) {
     trustedOrigins: [webUrl],
     database: prismaAdapter(db, { provider: 'postgresql' }),
     disabledPaths,
-    emailAndPassword: {
-      enabled: true,
-      // Accounts are made by invitations and by mailed links, which prove the address before anything is made.
-      disableSignUp: true,
-      requireEmailVerification: true,
-      minPasswordLength: passwordLengthMin,
-      maxPasswordLength: passwordLengthMax,
-      resetPasswordTokenExpiresIn: linkValidSeconds,
-      revokeSessionsOnPasswordReset: true,
-      // Not waited for: an address with an account must not take longer to answer.
-      async sendResetPassword({ user, token }) {
-        void sendMail(resetMail({ email: user.email, url: pageUrl(webUrl, `/reset-password/${token}`) }))
-      },
-      async onPasswordReset({ user }) {
-        const event = { userId: user.id, action: 'account.resetPassword', isByPerson: true, address: null }
-        await recordAccountEvent(context, event)
-      },
-    },
+    emailAndPassword: passwordOptions(context, sendMail, webUrl),
     // A link's token opens an account: its hash is kept.
     verification: { storeIdentifier: 'hashed' },
-    emailVerification: {
-      expiresIn: linkValidSeconds,
-      autoSignInAfterVerification: false,
-      async sendVerificationEmail({ user, url }) {
-        void sendMail(verificationMail({ email: user.email, url }))
-      },
-    },
-    user: {
-      changeEmail: {
-        enabled: true,
-        async sendChangeEmailConfirmation({ user, newEmail, url }) {
-          void sendMail(changeOfEmailMail({ email: user.email, newEmail, url }))
-        },
-      },
-    },
+    ...mailedChanges(sendMail),
     account: { accountLinking: { enabled: true, trustedProviders: [] }, encryptOAuthTokens: true },
-    databaseHooks: {
-      user: {
-        create: {
-          async before(user, ctx) {
-            if (!ctx?.path?.startsWith('/callback/') || isSelfService) return
-            const mayCome =
-              user.emailVerified && (await mayComeByOidc(context, { email: user.email, rules: events.rules }))
-            if (!mayCome)
-              throw new APIError('FORBIDDEN', {
-                code: 'not_invited',
-                message: 'This address has not been invited.',
-              })
-          },
-        },
-      },
-    },
+    databaseHooks: { user: { create: { before: refuseUninvited(events, isSelfService) } } },
     hooks: { before: beforeAuth(events), after: afterAuth(events) },
-    rateLimit: {
-      enabled: true,
-      storage: 'database',
-      window: 60,
-      max: requestsPerMinuteMax,
-      customRules: {
-        '/sign-in/email': { window: 60, max: signInsPerMinuteMax },
-        '/sign-in/social': { window: 60, max: signInsPerMinuteMax },
-        '/two-factor/*': { window: 60, max: codesPerMinuteMax },
-        '/change-password': { window: 60, max: codesPerMinuteMax },
-        '/change-email': { window: 3600, max: mailsPerHourMax },
-        '/request-password-reset': { window: 3600, max: mailsPerHourMax },
-        '/send-verification-email': { window: 3600, max: mailsPerHourMax },
-      },
-    },
-    // Said, not left to a default that depends on NODE_ENV.
-    advanced: {
-      ipAddress: { ipAddressHeaders: [addressHeader] },
-      database: { generateId: 'uuid' },
-      disableOriginCheck: false,
-      disableCSRFCheck: false,
-      useSecureCookies: webUrl.startsWith('https://'),
-      defaultCookieAttributes: { httpOnly: true, sameSite: 'lax' },
-    },
+    rateLimit,
+    advanced: advancedOptions(webUrl),
     onAPIError: {
       errorURL: pageUrl(webUrl, '/sign-in'),
       onError(error) {
@@ -208,4 +140,91 @@ export function discoveryUrlOf({ issuer }: Pick<OidcSettings, 'issuer'>): string
 
 function pageUrl(webUrl: string, path: string): string {
   return new URL(path, webUrl).toString()
+}
+
+const rateLimit = {
+  enabled: true,
+  storage: 'database' as const,
+  window: 60,
+  max: requestsPerMinuteMax,
+  customRules: {
+    '/sign-in/email': { window: 60, max: signInsPerMinuteMax },
+    '/sign-in/social': { window: 60, max: signInsPerMinuteMax },
+    '/two-factor/*': { window: 60, max: codesPerMinuteMax },
+    '/change-password': { window: 60, max: codesPerMinuteMax },
+    '/change-email': { window: 3600, max: mailsPerHourMax },
+    '/request-password-reset': { window: 3600, max: mailsPerHourMax },
+    '/send-verification-email': { window: 3600, max: mailsPerHourMax },
+  },
+}
+
+function passwordOptions(context: EventOptions['context'], sendMail: SendMail, webUrl: string) {
+  return {
+    enabled: true,
+    // Accounts are made by invitations and by mailed links, which prove the address before anything is made.
+    disableSignUp: true,
+    requireEmailVerification: true,
+    minPasswordLength: passwordLengthMin,
+    maxPasswordLength: passwordLengthMax,
+    resetPasswordTokenExpiresIn: linkValidSeconds,
+    revokeSessionsOnPasswordReset: true,
+    // Not waited for: an address with an account must not take longer to answer.
+    async sendResetPassword({ user, token }) {
+      void sendMail(resetMail({ email: user.email, url: pageUrl(webUrl, `/reset-password/${token}`) }))
+    },
+    async onPasswordReset({ user }) {
+      const event = { userId: user.id, action: 'account.resetPassword', isByPerson: true, address: null }
+      await recordAccountEvent(context, event)
+    },
+  } satisfies BetterAuthOptions['emailAndPassword']
+}
+
+function mailedChanges(sendMail: SendMail) {
+  return {
+    emailVerification: {
+      expiresIn: linkValidSeconds,
+      autoSignInAfterVerification: false,
+      async sendVerificationEmail({ user, url }) {
+        void sendMail(verificationMail({ email: user.email, url }))
+      },
+    },
+    user: {
+      changeEmail: {
+        enabled: true,
+        async sendChangeEmailConfirmation({ user, newEmail, url }) {
+          void sendMail(changeOfEmailMail({ email: user.email, newEmail, url }))
+        },
+      },
+    },
+  } satisfies Partial<BetterAuthOptions>
+}
+
+interface NewUser {
+  email: string
+  emailVerified: boolean
+}
+
+/** Refuses the account of somebody whom the provider sends and nobody has invited. */
+function refuseUninvited({ context, rules }: EventOptions, isSelfService: boolean) {
+  return async (user: NewUser, ctx: { path?: string } | null) => {
+    if (!ctx?.path?.startsWith('/callback/') || isSelfService) return
+    const mayCome = user.emailVerified && (await mayComeByOidc(context, { email: user.email, rules }))
+    if (!mayCome)
+      throw new APIError('FORBIDDEN', {
+        code: 'not_invited',
+        message: 'This address has not been invited.',
+      })
+  }
+}
+
+/** Said, not left to a default that depends on NODE_ENV. */
+function advancedOptions(webUrl: string) {
+  return {
+    ipAddress: { ipAddressHeaders: [addressHeader] },
+    database: { generateId: 'uuid' },
+    disableOriginCheck: false,
+    disableCSRFCheck: false,
+    useSecureCookies: webUrl.startsWith('https://'),
+    defaultCookieAttributes: { httpOnly: true, sameSite: 'lax' },
+  } satisfies BetterAuthOptions['advanced']
 }

@@ -1,4 +1,4 @@
-import type { DbTransaction } from '@bootfarm/db'
+import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { type RollupBoot, RollupChanges } from '../../rules/boot-rollup.ts'
@@ -119,12 +119,7 @@ async function writeRows(
 ): Promise<void> {
   await transaction.$executeRaw`
     with reported as (
-      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (
-        id uuid, received_on date, mac text, revision bigint, change bigint, started_at timestamptz, outcome "BootOutcome",
-        failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint, bytes_out bigint,
-        retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid, menu_entry text, phases jsonb,
-        write_cache_used_bytes bigint, write_cache_size_bytes bigint, write_cache_held jsonb, silent_since timestamptz, has_detail boolean, detail_phases jsonb, facts jsonb,
-        guest jsonb)
+      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (${reportedColumns})
     ), keys as (
       insert into boot_key (organization_id, boot_id, received_on, change)
       select ${organizationId}::uuid, id, received_on, change from reported
@@ -157,14 +152,7 @@ async function writeRows(
       from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
         and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
       on conflict (organization_id, id, received_on) do update set
-        updated_at = excluded.updated_at, revision = excluded.revision,
-        outcome = excluded.outcome, failed_phase = excluded.failed_phase, failed_cause = excluded.failed_cause,
-        failed_text = excluded.failed_text, last_phase = excluded.last_phase, total_us = excluded.total_us,
-        bytes_out = excluded.bytes_out, retries = excluded.retries, vdisk_id = excluded.vdisk_id,
-        version_id = excluded.version_id, menu_entry = excluded.menu_entry, phases = excluded.phases,
-        simulated = excluded.simulated, generated = excluded.generated,
-        write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes,
-        write_cache_held = excluded.write_cache_held, silent_since = excluded.silent_since
+        ${newerBoot}
       returning id, device_id, started_at, outcome, total_us, write_cache_used_bytes, write_cache_size_bytes,
         version_id, write_cache_held ->> 'class' in ('edge_persistent', 'private') as has_layer, write_cache_held ->> 'class' as class
     ), newest as (
@@ -183,3 +171,22 @@ async function writeRows(
     from newest where device.organization_id = ${organizationId}::uuid and device.id = newest.device_id
       and (device.last_boot_started_at is null or device.last_boot_started_at <= newest.started_at)`
 }
+
+/** What a report with a higher revision replaces. */
+const newerBoot = Prisma.sql`
+  updated_at = excluded.updated_at, revision = excluded.revision,
+  outcome = excluded.outcome, failed_phase = excluded.failed_phase, failed_cause = excluded.failed_cause,
+  failed_text = excluded.failed_text, last_phase = excluded.last_phase, total_us = excluded.total_us,
+  bytes_out = excluded.bytes_out, retries = excluded.retries, vdisk_id = excluded.vdisk_id,
+  version_id = excluded.version_id, menu_entry = excluded.menu_entry, phases = excluded.phases,
+  simulated = excluded.simulated, generated = excluded.generated,
+  write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes,
+  write_cache_held = excluded.write_cache_held, silent_since = excluded.silent_since`
+
+const reportedColumns = Prisma.sql`
+  id uuid, received_on date, mac text, revision bigint, change bigint, started_at timestamptz,
+  outcome "BootOutcome", failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint,
+  bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid,
+  menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,
+  write_cache_held jsonb, silent_since timestamptz, has_detail boolean, detail_phases jsonb, facts jsonb,
+  guest jsonb`

@@ -103,11 +103,16 @@ describe('what is no batch in gzip', () => {
   test('is not unzipped for a wrong signature, and a bomb costs a small part of what unzipping it would', async () => {
     const bomb = gzipSync(Buffer.alloc(64 << 20))
     expect(bomb.length).toBeLessThan(reportBatchSizeMax)
+    // The least of three: what else this process does meanwhile counts, too.
     const costOf = async (work: () => Promise<unknown>) => {
-      const before = process.cpuUsage()
-      await work()
-      const { user, system } = process.cpuUsage(before)
-      return user + system
+      const costs: number[] = []
+      for (let round = 0; round < 3; round++) {
+        const before = process.cpuUsage()
+        await work()
+        const { user, system } = process.cpuUsage(before)
+        costs.push(user + system)
+      }
+      return Math.min(...costs)
     }
     const whole = await costOf(() => promisify(gunzip)(bomb))
     const refused = await costOf(async () => {

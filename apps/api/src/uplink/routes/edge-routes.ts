@@ -59,18 +59,9 @@ export async function edgeRoutes(
   { context, notifications, accepted, telemetry }: EdgeRoutesOptions,
 ) {
   const given = new GivenStates(notifications)
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-  app.setErrorHandler(problemHandler)
+  takeBytes(app)
 
-  const authenticate = async (request: FastifyRequest, anyEpoch = false) => {
-    const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch, accepted })
-    request.caller = { kind: 'edge', id: edge.edgeId, organizationId: edge.organizationId }
-    return edge
-  }
-  /** One transaction in the edge's organization. */
-  const within = <T>({ organizationId }: AuthenticatedEdge, work: (tenant: SystemContext) => Promise<T>) =>
-    inOrganization(context.db, organizationId, (db) => work({ db, clock: context.clock }))
+  const { authenticate, within } = edgeAccess(context, accepted)
 
   app.post('/enrol', { bodyLimit: smallBodySizeMax }, async (request, reply) => {
     const body = parseBody(enrolRequest, request)
@@ -101,23 +92,7 @@ export async function edgeRoutes(
     return reply.code(204).send()
   })
 
-  const reportsLimit = {
-    bodyLimit: reportBatchSizeMax,
-    onRequest: [offerGzip, inFlightLimit(reportBatchesAtOnceMax)],
-    onError: async () => telemetry.reportsRefused(),
-  }
-  app.post('/reports', reportsLimit, async (request) => {
-    const edge = await authenticate(request, true)
-    const batch = parseBytes(reportBatch, await batchBytes(request))
-    for (const report of batch.reports)
-      if (report.type === 'unreadable') request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
-    const applied = await within(edge, (tenant) => applyReports(tenant, edge, batch))
-    telemetry.reportsApplied(applied)
-    const { ackedSeq } = applied
-    const { bootEpoch, fromSeq } = batch
-    request.log.debug({ edgeId: edge.edgeId, bootEpoch, fromSeq, ackedSeq }, 'reports applied')
-    return { bootEpoch: batch.bootEpoch, ackedSeq }
-  })
+  reportRoute(app, { authenticate, within, telemetry })
 
   app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
     const edge = await authenticate(request)
@@ -215,4 +190,46 @@ function fromFastify(thrown: unknown): AppError | null {
   if (typeof thrown.statusCode === 'number' && thrown.statusCode < 500)
     return new AppError('invalid_body', { internal: thrown.message })
   return null
+}
+
+function takeBytes(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.setErrorHandler(problemHandler)
+}
+
+type EdgeAccess = ReturnType<typeof edgeAccess>
+
+function edgeAccess(context: PlatformContext, accepted: AcceptedVersions) {
+  const authenticate = async (request: FastifyRequest, anyEpoch = false) => {
+    const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch, accepted })
+    request.caller = { kind: 'edge', id: edge.edgeId, organizationId: edge.organizationId }
+    return edge
+  }
+  /** One transaction in the edge's organization. */
+  const within = <T>({ organizationId }: AuthenticatedEdge, work: (tenant: SystemContext) => Promise<T>) =>
+    inOrganization(context.db, organizationId, (db) => work({ db, clock: context.clock }))
+  return { authenticate, within }
+}
+
+type ReportRouteOptions = EdgeAccess & Pick<EdgeRoutesOptions, 'telemetry'>
+
+function reportRoute(app: FastifyInstance, { authenticate, within, telemetry }: ReportRouteOptions): void {
+  const reportsLimit = {
+    bodyLimit: reportBatchSizeMax,
+    onRequest: [offerGzip, inFlightLimit(reportBatchesAtOnceMax)],
+    onError: async () => telemetry.reportsRefused(),
+  }
+  app.post('/reports', reportsLimit, async (request) => {
+    const edge = await authenticate(request, true)
+    const batch = parseBytes(reportBatch, await batchBytes(request))
+    for (const report of batch.reports)
+      if (report.type === 'unreadable') request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
+    const applied = await within(edge, (tenant) => applyReports(tenant, edge, batch))
+    telemetry.reportsApplied(applied)
+    const { ackedSeq } = applied
+    const { bootEpoch, fromSeq } = batch
+    request.log.debug({ edgeId: edge.edgeId, bootEpoch, fromSeq, ackedSeq }, 'reports applied')
+    return { bootEpoch: batch.bootEpoch, ackedSeq }
+  })
 }

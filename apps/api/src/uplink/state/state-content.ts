@@ -1,4 +1,5 @@
 import {
+  type BootMenu,
   type DesiredState,
   ignoredMacsMax,
   powerOnsMax,
@@ -31,7 +32,6 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
   const site = await readSiteFacts(db, edge, now)
   const menuRows = site.hasMenus ? await readSiteMenus(db, { organizationId, siteId }) : []
   const vdisks = await readSiteVdisks(db, { organizationId, siteId, now }, { ...site, menus: menuRows })
-  const resolvedOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved]))
   const bootedVersionOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved.production?.id]))
   const menus = new Map(
     menuRows.flatMap((row) => {
@@ -39,90 +39,9 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
       return menu ? [[menu.id, menu] as const] : []
     }),
   )
-  const keeping = new Set(
-    vdisks.flatMap(({ keepsWrites, stated }) => (keepsWrites ? stated.versions.map(({ id }) => id) : [])),
-  )
-  const devices = await db.device.findMany({
-    where: { organizationId, siteId },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
-    select: {
-      id: true,
-      name: true,
-      mac: true,
-      enabled: true,
-      bootProgramSet: true,
-      bootMenuChoice: true,
-      bootMenuId: true,
-      collectionId: true,
-      tags: true,
-      vdiskId: true,
-      deviceType: true,
-      homeEdgeId: true,
-      nextHomeEdgeId: true,
-      layerEdgeId: true,
-      collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
-    },
-  })
-  const ignored = !site.hasIgnored
-    ? []
-    : await db.discoveredDevice.findMany({
-        where: { organizationId, siteId, ignoredAt: { not: null } },
-        orderBy: { mac: 'asc' },
-        take: ignoredMacsMax,
-        select: { mac: true },
-      })
+  const ignoredMacs = site.hasIgnored ? await readIgnoredMacs(db, edge) : []
   const siteEdges = site.hasOtherEdges ? await readSiteEdges(db, { organizationId, siteId }, now) : undefined
-  const powerOns = !site.hasPowerOns
-    ? []
-    : await db.powerOn.findMany({
-        where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
-        orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
-        take: powerOnsMax,
-        select: { id: true, deviceId: true, device: { select: { mac: true } } },
-      })
-  const powerOrders = !site.hasPowerOrders
-    ? []
-    : await db.powerOrder.findMany({
-        where: { organizationId, expiresAt: { gt: now }, takenAt: null, device: { siteId } },
-        orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
-        take: powerOrdersMax,
-        select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
-      })
-  const writing: WritingDevice[] = []
-  // A device without a version to boot is not the edge's business yet.
-  const booting = devices.flatMap((device) => {
-    const { id, name, mac, enabled, collection } = device
-    const menu = menus.get(menuIdOf(device, collection) ?? '')
-    const resolved = resolvedOf.get(device.vdiskId ?? collection.vdiskId ?? '')
-    const versionId = (resolved && versionFor(resolved, device)?.id) ?? versionOfMenu(menu)
-    const ownSet = device.bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
-    const differs = ownSet !== null && ownSet !== site.bootProgramSet
-    if (!versionId) return []
-    const carried = {
-      id,
-      name,
-      mac,
-      enabled,
-      versionId,
-      ...(device.deviceType === 'production' ? {} : { deviceType: device.deviceType }),
-      ...(differs ? { bootProgramSet: ownSet } : {}),
-      ...(menu ? { menuId: menu.id } : {}),
-    }
-    const isWriter = resolved !== undefined && writes(resolved, device)
-    const bootable = [versionId, ...versionsOfMenu(menu)]
-    const above = isWriter ? (resolved.maintenance?.parentVersionId ?? []) : []
-    if (isWriter || bootable.some((one) => keeping.has(one)))
-      writing.push({ ...device, versionIds: bootable.concat(above) })
-    return [{ device, carried, isWriter }]
-  })
-  const homes = await readDeviceHomes(db, edge, { devices: writing, now })
-  const isWriting = new Set(writing.map(({ id }) => id))
-  const listed = booting.flatMap(({ device, carried, isWriter }) => {
-    const home = homes.indexOf(device.id)
-    if (home === null) return isWriting.has(device.id) ? [] : [{ device, carried }]
-    const isHome = homes.edges[home]?.id === edgeId
-    return [{ device, carried: { ...carried, ...(isWriter && isHome ? { writes: true } : {}), home } }]
-  })
+  const { listed, homeEdges } = await listDevices(db, edge, { now, site, menus, vdisks })
   const storeJobs = site.hasStoreJobs ? await readStoreJobs(db, edge) : []
   const schedules = !site.hasSchedules
     ? []
@@ -142,19 +61,14 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     vdisks: vdisks.map(({ stated }) => stated),
     devices: listed.map(({ carried }) => carried),
     ...(site.bootProgramSet ? { bootProgramSet: site.bootProgramSet } : {}),
-    ...(ignored.length > 0 ? { ignoredMacs: ignored.map(({ mac }) => mac) } : {}),
+    ...(ignoredMacs.length > 0 ? { ignoredMacs } : {}),
     ...(menus.size > 0 ? { menus: [...menus.values()] } : {}),
     capture: site.capture,
     ...(site.rotateKey ? { rotateKey: site.rotateKey } : {}),
     ...(siteEdges ? { siteEdges } : {}),
-    ...(homes.edges.length > 0 ? { homeEdges: homes.edges } : {}),
-    powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
-    powerOrders: powerOrders.map(({ id, deviceId, order, device }) => ({
-      id,
-      deviceId,
-      mac: device.mac,
-      order,
-    })),
+    ...(homeEdges.length > 0 ? { homeEdges } : {}),
+    powerOns: site.hasPowerOns ? await readPowerOns(db, edge, now) : [],
+    powerOrders: site.hasPowerOrders ? await readPowerOrders(db, edge, now) : [],
     ...(storeJobs.length > 0 ? { storeJobs } : {}),
     ...(schedules.length > 0 ? { schedules } : {}),
   }
@@ -223,4 +137,112 @@ async function readStoreJobs(
       ...(made?.initrdPath ? { initrdPath: made.initrdPath } : {}),
     }
   })
+}
+
+interface Siting {
+  now: Date
+  site: Awaited<ReturnType<typeof readSiteFacts>>
+  menus: Map<string, BootMenu>
+  vdisks: Awaited<ReturnType<typeof readSiteVdisks>>
+}
+
+/** The site's devices as the edge is told of them, and the edges that keep their writes. */
+async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, site, menus, vdisks }: Siting) {
+  const resolvedOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved]))
+  const keeping = new Set(
+    vdisks.flatMap(({ keepsWrites, stated }) => (keepsWrites ? stated.versions.map(({ id }) => id) : [])),
+  )
+  const devices = await readDevices(db, edge)
+  const writing: WritingDevice[] = []
+  // A device without a version to boot is not the edge's business yet.
+  const booting = devices.flatMap((device) => {
+    const { id, name, mac, enabled, collection } = device
+    const menu = menus.get(menuIdOf(device, collection) ?? '')
+    const resolved = resolvedOf.get(device.vdiskId ?? collection.vdiskId ?? '')
+    const versionId = (resolved && versionFor(resolved, device)?.id) ?? versionOfMenu(menu)
+    const ownSet = device.bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
+    const differs = ownSet !== null && ownSet !== site.bootProgramSet
+    if (!versionId) return []
+    const carried = {
+      id,
+      name,
+      mac,
+      enabled,
+      versionId,
+      ...(device.deviceType === 'production' ? {} : { deviceType: device.deviceType }),
+      ...(differs ? { bootProgramSet: ownSet } : {}),
+      ...(menu ? { menuId: menu.id } : {}),
+    }
+    const isWriter = resolved !== undefined && writes(resolved, device)
+    const bootable = [versionId, ...versionsOfMenu(menu)]
+    const above = isWriter ? (resolved.maintenance?.parentVersionId ?? []) : []
+    if (isWriter || bootable.some((one) => keeping.has(one)))
+      writing.push({ ...device, versionIds: bootable.concat(above) })
+    return [{ device, carried, isWriter }]
+  })
+  const homes = await readDeviceHomes(db, edge, { devices: writing, now })
+  const isWriting = new Set(writing.map(({ id }) => id))
+  const listed = booting.flatMap(({ device, carried, isWriter }) => {
+    const home = homes.indexOf(device.id)
+    if (home === null) return isWriting.has(device.id) ? [] : [{ device, carried }]
+    const isHome = homes.edges[home]?.id === edge.edgeId
+    return [{ device, carried: { ...carried, ...(isWriter && isHome ? { writes: true } : {}), home } }]
+  })
+  return { listed, homeEdges: homes.edges }
+}
+
+type Site = Pick<AuthenticatedEdge, 'organizationId' | 'siteId'>
+
+function readDevices(db: DbOrTransaction, { organizationId, siteId }: Site) {
+  return db.device.findMany({
+    where: { organizationId, siteId },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    select: {
+      id: true,
+      name: true,
+      mac: true,
+      enabled: true,
+      bootProgramSet: true,
+      bootMenuChoice: true,
+      bootMenuId: true,
+      collectionId: true,
+      tags: true,
+      vdiskId: true,
+      deviceType: true,
+      homeEdgeId: true,
+      nextHomeEdgeId: true,
+      layerEdgeId: true,
+      collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
+    },
+  })
+}
+
+async function readIgnoredMacs(db: DbOrTransaction, { organizationId, siteId }: Site): Promise<string[]> {
+  const ignored = await db.discoveredDevice.findMany({
+    where: { organizationId, siteId, ignoredAt: { not: null } },
+    orderBy: { mac: 'asc' },
+    take: ignoredMacsMax,
+    select: { mac: true },
+  })
+  return ignored.map(({ mac }) => mac)
+}
+
+async function readPowerOns(db: DbOrTransaction, { organizationId, siteId }: Site, now: Date) {
+  const powerOns = await db.powerOn.findMany({
+    where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
+    orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+    take: powerOnsMax,
+    select: { id: true, deviceId: true, device: { select: { mac: true } } },
+  })
+  return powerOns.map(({ id, deviceId, device: { mac } }) => ({ id, deviceId, mac }))
+}
+
+async function readPowerOrders(db: DbOrTransaction, { organizationId, siteId }: Site, now: Date) {
+  const powerOrders = await db.powerOrder.findMany({
+    where: { organizationId, expiresAt: { gt: now }, takenAt: null, device: { siteId } },
+    orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+    take: powerOrdersMax,
+    select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
+  })
+  return powerOrders.map(({ id, deviceId, order, device: { mac } }) => ({ id, deviceId, mac, order }))
 }

@@ -45,26 +45,11 @@ export function CsvButtons({ filter }: { filter: RouterInputs['device']['exportC
 }
 
 function ImportDialog({ onClose }: { onClose: () => void }) {
-  const trpc = useTRPC()
-  const queryClient = useQueryClient()
-  const showToast = useToast()
   const sites = usePicker('site', {})
   const [chosenId, setChosenId] = useState('')
   const [csv, setCsv] = useState('')
   const site = sites.itemOf(chosenId) ?? sites.items[0]
-  const take = useMutation(
-    trpc.device.importCsv.mutationOptions({
-      onSuccess: (plan) => {
-        if (!plan.applied) return
-        void queryClient.invalidateQueries()
-        showToast({
-          title: `${countOf(plan.createdCount, 'device')} created, ${plan.changedCount} updated.`,
-          tone: 'ready',
-        })
-        onClose()
-      },
-    }),
-  )
+  const take = useImport(onClose)
   const plan = take.data
   const isReady = plan !== undefined && plan.refusedCount === 0
   return (
@@ -188,5 +173,23 @@ function FileField({ onRead }: { onRead: (text: string) => void }) {
         onChange={async (event) => onRead((await event.target.files?.[0]?.text()) ?? '')}
       />
     </label>
+  )
+}
+
+function useImport(onDone: () => void) {
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  return useMutation(
+    useTRPC().device.importCsv.mutationOptions({
+      onSuccess: (plan) => {
+        if (!plan.applied) return
+        void queryClient.invalidateQueries()
+        showToast({
+          title: `${countOf(plan.createdCount, 'device')} created, ${plan.changedCount} updated.`,
+          tone: 'ready',
+        })
+        onDone()
+      },
+    }),
   )
 }

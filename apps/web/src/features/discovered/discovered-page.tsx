@@ -26,10 +26,10 @@ const filterShape = {
 
 export function DiscoveredPage() {
   const mayAdopt = useMay('discovery.decide')
-  const { filters, setFilter, bind, clearFilters, filtered } = useUrlFilters(filterShape)
+  const urlFilters = useUrlFilters(filterShape)
+  const { filters, filtered } = urlFilters
   const [selected, setSelected] = useState<ReadonlyMap<string, Discovered>>(new Map())
   const [adopting, setAdopting] = useState<Discovered[]>([])
-  const sites = usePicker('site', {})
   const query = useDiscovered(filters)
   const shown = query.data?.pages.flatMap((page) => page.items) ?? []
   // What is gone from the list is no longer chosen.
@@ -50,17 +50,7 @@ export function DiscoveredPage() {
           </LinkButton>
         }
       />
-      <FilterBar onClear={filtered ? clearFilters : undefined}>
-        <SearchFilter label="Search MAC, name or class" {...bind('search')} />
-        <ObjectFilter
-          label="Site"
-          picker={sites}
-          chosen={filters.site ? { value: filters.site, label: 'Selected site' } : null}
-          labelOf={({ name }) => name}
-          {...bind('site')}
-        />
-        <StateFilter value={filters.state} onChange={(state) => setFilter('state', state)} />
-      </FilterBar>
+      <Filters {...urlFilters} />
       <div className="rounded-lg border border-line bg-surface">
         {mayAdopt && shown.length > 0 && (
           <SelectionBar
@@ -178,9 +168,9 @@ function useIgnore() {
   )
 }
 
-type Filters = ReturnType<typeof useUrlFilters<typeof filterShape>>['filters']
+type UrlFilters = ReturnType<typeof useUrlFilters<typeof filterShape>>
 
-function useDiscovered({ search, site, state }: Filters) {
+function useDiscovered({ search, site, state }: UrlFilters['filters']) {
   return useInfiniteQuery(
     useTRPC().discovered.list.infiniteQueryOptions(
       { ...(search && { search }), ...(site && { siteId: site }), ...(state && { state }) },
@@ -205,5 +195,22 @@ function StateFilter({ value = '', onChange }: { value: string | undefined; onCh
       <option value="">Waiting</option>
       <option value="ignored">Ignored</option>
     </select>
+  )
+}
+
+function Filters({ filters, setFilter, bind, clearFilters, filtered }: UrlFilters) {
+  const sites = usePicker('site', {})
+  return (
+    <FilterBar onClear={filtered ? clearFilters : undefined}>
+      <SearchFilter label="Search MAC, name or class" {...bind('search')} />
+      <ObjectFilter
+        label="Site"
+        picker={sites}
+        chosen={filters.site ? { value: filters.site, label: 'Selected site' } : null}
+        labelOf={({ name }) => name}
+        {...bind('site')}
+      />
+      <StateFilter value={filters.state} onChange={(state) => setFilter('state', state)} />
+    </FilterBar>
   )
 }

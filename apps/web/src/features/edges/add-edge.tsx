@@ -130,8 +130,8 @@ function JoinDialog({ site, url, token, onClose }: JoinDialogProps) {
           <li>Joins this site, checks itself, and reports what blocks the first boot.</li>
         </ol>
         <p>
-          Your DHCP server stays unchanged: the edge only adds the boot answer. To uninstall, run the same script with{' '}
-          <code>--uninstall</code>.
+          Your DHCP server stays unchanged: the edge only adds the boot answer. To uninstall, run the same script with
+          the option <code>--uninstall</code>.
         </p>
       </section>
       <Watch state={data} siteName={site.name} />

@@ -135,13 +135,12 @@ function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
   const [state, setState] = useState<'test' | 'released'>('test')
   const adopt = useMutation(trpc.version.adopt.mutationOptions({ onSuccess: useSaved(onClose) }))
   const { parent } = image
-  const isParent = chosenId === parent?.vdiskId
-  const chosen = isParent && parent ? { id: parent.vdiskId, name: parent.vdiskName } : vdisks.itemOf(chosenId)
-  const isNewVdisk = !chosen
+  const ofParent = parent && { id: parent.vdiskId, name: parent.vdiskName }
+  const chosen = chosenId === ofParent?.id ? ofParent : vdisks.itemOf(chosenId)
   const sentences = adoptionSentences({
     image,
     edgeName: edge.name,
-    isNewVdisk,
+    isNewVdisk: !chosen,
     state,
     vdiskName: chosen?.name ?? name.trim(),
     otherEdges: otherEdgesOf(site.data?.edges ?? [], edge.id),
@@ -151,7 +150,7 @@ function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
       title={`Adopt ${imageName(image)}`}
       action="Adopt"
       saving={adopt}
-      disabled={!farmId || (isNewVdisk && name.trim() === '')}
+      disabled={!farmId || (!chosen && name.trim() === '')}
       onSave={() =>
         farmId &&
         adopt.mutate({
@@ -173,7 +172,7 @@ function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
         labelOf={(vdisk) => vdisk.name}
         onChange={setChosenId}
       />
-      {isNewVdisk && <TextField label="vDisk name" value={name} onChange={setName} maxLength={nameMax} />}
+      {!chosen && <TextField label="vDisk name" value={name} onChange={setName} maxLength={nameMax} />}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField
         label="After adoption"

@@ -58,7 +58,7 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
       ))}
       {schedule.withheldAt.map((site) => (
         <Notice key={site.siteId} tone="silent">
-          This schedule does not run at {site.siteName}. The schedules there name {site.namedCount.toLocaleString('en')}{' '}
+          This schedule does not run at {site.siteName}. Schedules there name {site.namedCount.toLocaleString('en')}{' '}
           devices in total (each device counts once per schedule), but edges accept {site.limit.toLocaleString('en')},
           oldest schedules first. Name fewer devices or disable other schedules.
         </Notice>
