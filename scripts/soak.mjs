@@ -3,13 +3,28 @@
 // streams.
 import { fileURLToPath } from 'node:url'
 import { runMain, UserError } from './lib/fail.mjs'
+import { helps } from './lib/help.mjs'
 import { inRoot } from './lib/paths.mjs'
 import { say } from './lib/progress.mjs'
 import { must } from './lib/run.mjs'
 import { buildEdge, ensurePackages, ensureZig, requireSupportedSystem, withSupportedNode } from './lib/toolchain.mjs'
 import { simulationNames, soakSimulation } from './soak/simulations.mjs'
 
+const usage = `Usage: npm run soak -- [options]
+       npm run soak -- store|stream [options]
+
+Kills programs and cuts uplinks for 20 minutes; nothing acknowledged may be lost. With store or stream it runs a
+simulation of the vDisk store or of the stream for longer; each line of progress names the options that continue it.
+
+  --minutes N   how long (20)          --kills N   how many programs are killed (100)
+  --seed N      which ones, and when   --write     keeps the table in docs/results
+  --help        this text
+
+Example: npm run soak -- --minutes 5 --kills 25
+`
+
 await runMain(async () => {
+  if (helps(usage)) return
   requireSupportedSystem()
   if (!(await withSupportedNode(fileURLToPath(import.meta.url)))) return
   const [first, ...rest] = process.argv.slice(2)
