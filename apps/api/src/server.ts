@@ -144,10 +144,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     })
   await app.register(openApiRoutes, { prefix: '/api' })
   await app.register(restRoutes, { prefix: '/api/v1', createContext: contextOf, secret: options.secret })
-  await app.register(fastifyTRPCPlugin, {
-    prefix: '/api/trpc',
-    trpcOptions: trpcOptions(contextOf),
-  })
+  await app.register(fastifyTRPCPlugin, { prefix: '/api/trpc', trpcOptions: trpcOptions(contextOf) })
   return app
 }
 

@@ -67,10 +67,7 @@ export async function revokeApiKey(
     where: { organizationId, id: apiKeyId, revokedAt: null },
     data: { revokedAt: now },
   })
-  const row = await db.apiKey.findUnique({
-    where: ownRow({ organizationId }, apiKeyId),
-    select: apiKeySelect,
-  })
+  const row = await db.apiKey.findUnique({ where: ownRow(actor, apiKeyId), select: apiKeySelect })
   if (!row) throw new AppError('not_found')
   const names = await creatorNames(db, { organizationId, rows: [row] })
   const view = apiKeyViewOf(row, names.get(row.createdByUserId ?? '') ?? null, now)

@@ -39,10 +39,7 @@ export async function keepAccountEvent({
   context: { db, clock },
   event,
 }: Events['accountEventRecorded']): Promise<void> {
-  const user = await db.user.findUnique({
-    where: { id: event.userId },
-    select: { name: true, email: true },
-  })
+  const user = await db.user.findUnique({ where: { id: event.userId }, select: { name: true, email: true } })
   if (!user) return
   const change = changeOf(event.before ?? null, event.after ?? null)
   const organizations = await db.$queryRaw<{ id: string }[]>`

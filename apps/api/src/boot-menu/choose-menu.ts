@@ -31,11 +31,7 @@ export async function chooseMenuOfCollection(
     })
     if (!collection) throw new AppError('not_found')
     const menu = menuId && (await menuOfFarm(transaction, organizationId, { menuId, ...collection.site }))
-    await transaction.collection.update({
-      where: key,
-      data: { bootMenuId: menuId },
-      select: { id: true },
-    })
+    await transaction.collection.update({ where: key, data: { bootMenuId: menuId }, select: { id: true } })
     await recordChange(context, {
       kind: 'collection',
       id: collectionId,

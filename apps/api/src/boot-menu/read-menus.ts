@@ -11,10 +11,7 @@ const versionsMax = 50
 
 /** Throws `not_found`. */
 export async function getMenu({ db, clock, actor }: ServiceContext, menuId: string): Promise<MenuDetail> {
-  const row = await db.bootMenu.findUnique({
-    where: ownRow(actor, menuId),
-    select: menuDetailSelect,
-  })
+  const row = await db.bootMenu.findUnique({ where: ownRow(actor, menuId), select: menuDetailSelect })
   if (!row) throw new AppError('not_found')
   return menuDetailOf(row, clock())
 }

@@ -38,13 +38,7 @@ export async function createMenu(
       throw new AppError('conflict', { public: `A farm can have at most ${menusPerFarmMax} boot menus.` })
     const entries = await entryRows(transaction, place, menu)
     const row = await transaction.bootMenu.create({
-      data: {
-        ...place,
-        ...columnsOf(menu),
-        createdAt: now,
-        updatedAt: now,
-        entries: { create: entries },
-      },
+      data: { ...place, ...columnsOf(menu), createdAt: now, updatedAt: now, entries: { create: entries } },
       select: menuDetailSelect,
     })
     const made = menuDetailOf(row, clock())
@@ -161,13 +155,7 @@ export async function removeMenu(context: ServiceContext, menuId: string): Promi
       })
     const before = auditOfMenu(await getMenu(context, menuId))
     await transaction.bootMenu.delete({ where: ownRow({ organizationId }, menuId) })
-    await recordChange(context, {
-      kind: 'boot_menu',
-      id: menuId,
-      name: menu.name,
-      before,
-      after: null,
-    })
+    await recordChange(context, { kind: 'boot_menu', id: menuId, name: menu.name, before, after: null })
     return { removed: true }
   })
 }

@@ -1,7 +1,7 @@
 import { bootMenu } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { nameOf, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf, searchInput } from '../rules/page.ts'
 
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()
@@ -57,8 +57,7 @@ export const menuListInput = z.object({
   farmId: uuid.optional(),
   /** The menus that its collections and devices may show: those of its farm. */
   siteId: uuid.optional(),
-  /** Part of the name, upper or lower case. */
-  search: z.string().trim().max(64).optional(),
+  ...searchInput,
 })
 export const menuGetInput = z.object({ menuId: uuid })
 

@@ -68,10 +68,7 @@ async function vdiskOf({ db, actor }: ReadContext, row: BootRow): Promise<BootDe
   if (!row.vdiskId) return null
   const { organizationId } = actor
   const [vdisk, version] = await Promise.all([
-    db.vdisk.findUnique({
-      where: ownRow({ organizationId }, row.vdiskId),
-      select: { id: true, name: true },
-    }),
+    db.vdisk.findUnique({ where: ownRow(actor, row.vdiskId), select: { id: true, name: true } }),
     row.versionId &&
       db.vdiskVersion.findFirst({
         where: { organizationId, id: row.versionId, vdiskId: row.vdiskId },

@@ -42,31 +42,19 @@ export const bootRouter = router({
     .meta({
       permission: 'boot.inspect',
       place: { kind: 'boot', id: 'bootId' },
-      rest: {
-        method: 'GET',
-        path: '/boots/{bootId}/console',
-        summary: 'Serial console output of a boot',
-      },
+      rest: { method: 'GET', path: '/boots/{bootId}/console', summary: 'Serial console output of a boot' },
     })
     .input(bootConsoleInput)
     .output(bootConsole)
     .query(({ ctx, input }) =>
-      getBootConsole(ctx, {
-        bootId: input.bootId,
-        after: input.after,
-        directory: ctx.consolesDirectory,
-      }),
+      getBootConsole(ctx, { bootId: input.bootId, after: input.after, directory: ctx.consolesDirectory }),
     ),
   capture: procedure
     // Like the console; a script for a loader contains the boot's token.
     .meta({
       permission: 'boot.inspect',
       place: { kind: 'boot', id: 'bootId' },
-      rest: {
-        method: 'GET',
-        path: '/boots/{bootId}/capture',
-        summary: 'Packet capture of a boot',
-      },
+      rest: { method: 'GET', path: '/boots/{bootId}/capture', summary: 'Packet capture of a boot' },
     })
     .input(bootCaptureInput)
     .output(bootCapture)

@@ -44,10 +44,9 @@ export async function updateCollection(
   { collectionId, revision, ...fields }: z.output<typeof updateCollectionInput>,
 ): Promise<ChangedObject> {
   const { db, actor } = context
-  const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'collection', id: collectionId, revision })
   const siteId = place.siteId ?? ''
-  const where = ownRow({ organizationId }, collectionId)
+  const where = ownRow(actor, collectionId)
   const before = await db.collection.findUniqueOrThrow({ where, select: fieldsSelect })
   if (fields.name !== undefined && fields.name !== before.name)
     await requireFreeName(context, 'collection', { siteId, name: fields.name })
@@ -74,10 +73,7 @@ export async function removeCollection(
   const { db, actor } = context
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'collection', id: collectionId, revision })
-  const { name } = await db.collection.findUniqueOrThrow({
-    where: ownRow({ organizationId }, collectionId),
-    select,
-  })
+  const { name } = await db.collection.findUniqueOrThrow({ where: ownRow(actor, collectionId), select })
   const rules = await db.adoptionRule.findMany({
     where: { organizationId, collectionId },
     orderBy: { position: 'asc' },

@@ -26,11 +26,7 @@ async function main(): Promise<void> {
   setListeners(listeners)
   const db = createDb(environment.DATABASE_URL)
   try {
-    const auth = createAuth({
-      db,
-      webUrl: environment.WEB_URL,
-      secret: environment.BETTER_AUTH_SECRET,
-    })
+    const auth = createAuth({ db, webUrl: environment.WEB_URL, secret: environment.BETTER_AUTH_SECRET })
     const context = { db, clock: systemClock }
     const setUp = await setUpDemo(context, auth, values.data)
     const sites = []

@@ -40,10 +40,7 @@ export async function ensureDemoSite(
     const named = { organizationId, farmId, name: wanted.name }
     const { id: siteId } =
       (await transaction.site.findFirst({ where: named, select: { id: true } })) ??
-      (await transaction.site.create({
-        data: { ...named, timeZone: 'Europe/Berlin' },
-        select: { id: true },
-      }))
+      (await transaction.site.create({ data: { ...named, timeZone: 'Europe/Berlin' }, select: { id: true } }))
     await transaction.site.update({
       where: ownRow({ organizationId }, siteId),
       data: { unknownDevices: wanted.unknownDevices },
@@ -69,10 +66,7 @@ async function ensureCollection(
 ): Promise<string> {
   const known = await transaction.collection.findFirst({ where: named, select: { id: true } })
   if (!known) return (await transaction.collection.create({ data: { ...named, vdiskId }, select: { id: true } })).id
-  await transaction.collection.update({
-    where: ownRow(named, known.id),
-    data: { vdiskId },
-  })
+  await transaction.collection.update({ where: ownRow(named, known.id), data: { vdiskId } })
   return known.id
 }
 

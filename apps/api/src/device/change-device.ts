@@ -54,8 +54,5 @@ function refuseProblems(planned: PlannedDevice[]): void {
 }
 
 function readChanged({ db, actor }: ServiceContext, id: string): Promise<ChangedObject> {
-  return db.device.findUniqueOrThrow({
-    where: ownRow(actor, id),
-    select,
-  })
+  return db.device.findUniqueOrThrow({ where: ownRow(actor, id), select })
 }

@@ -54,10 +54,7 @@ type Known = Awaited<ReturnType<typeof readSite>>
 
 async function readSite({ db, actor }: ServiceContext, siteId: string) {
   const { organizationId } = actor
-  const site = await db.site.findUnique({
-    where: ownRow({ organizationId }, siteId),
-    select: { farmId: true },
-  })
+  const site = await db.site.findUnique({ where: ownRow(actor, siteId), select: { farmId: true } })
   if (!site) throw new AppError('not_found')
   const named = { id: true, name: true } as const
   const ofFarm = { organizationId, farmId: site.farmId }

@@ -11,10 +11,7 @@ import type { DeviceDetail } from './schema.ts'
 /** Throws `not_found`. */
 export async function getDevice(context: ServiceContext, deviceId: string): Promise<DeviceDetail> {
   const { db, clock, actor } = context
-  const row = await db.device.findUnique({
-    where: ownRow(actor, deviceId),
-    select: detailSelect(clock()),
-  })
+  const row = await db.device.findUnique({ where: ownRow(actor, deviceId), select: detailSelect(clock()) })
   if (!row) throw new AppError('not_found')
   const powerOn = row.powerOns[0]
   const own = personalityOf(row.personality)

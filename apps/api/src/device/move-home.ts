@@ -59,7 +59,7 @@ async function openMove(
   const { organizationId } = actor
   await lockRow(db, 'device', { organizationId, id: deviceId, strength: 'no key update' })
   const device = await db.device.findUnique({
-    where: ownRow({ organizationId }, deviceId),
+    where: ownRow(actor, deviceId),
     select: { ...deviceHomeSelect, name: true, lastBootId: true },
   })
   if (!device) throw new AppError('not_found')
@@ -91,11 +91,7 @@ async function askToLetGo(context: ServiceContext, move: Move): Promise<z.infer<
     data: { nextHomeEdgeId: target.id },
     select: { id: true },
   })
-  const jobId = await askStore(context, {
-    edgeId: home.edge.id,
-    kind: 'release_home',
-    deviceId: device.id,
-  })
+  const jobId = await askStore(context, { edgeId: home.edge.id, kind: 'release_home', deviceId: device.id })
   await record(context, move, { onceLetGo: home.edge.name })
   return { jobId }
 }

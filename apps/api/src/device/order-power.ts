@@ -21,7 +21,7 @@ export async function bootAgain(context: ServiceContext, deviceId: string): Prom
   const expiresAt = new Date(requestedAt.getTime() + powerOnValidMs)
   return db.$transaction(async (transaction) => {
     const device = await transaction.device.findUnique({
-      where: ownRow({ organizationId }, deviceId),
+      where: ownRow(actor, deviceId),
       select: {
         name: true,
         enabled: true,
@@ -69,7 +69,7 @@ export async function orderPower(
   const expiresAt = new Date(requestedAt.getTime() + powerOrderValidMs)
   return db.$transaction(async (transaction) => {
     const device = await transaction.device.findUnique({
-      where: ownRow({ organizationId }, deviceId),
+      where: ownRow(actor, deviceId),
       select: {
         name: true,
         lastBootId: true,

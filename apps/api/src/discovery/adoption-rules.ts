@@ -25,10 +25,7 @@ type RuleRow = Prisma.AdoptionRuleGetPayload<{ select: typeof ruleSelect }>
 /** A site's rules in their order. Throws `not_found`. */
 export async function getRules({ db, actor }: ServiceContext, siteId: string): Promise<RulesView> {
   const place = { organizationId: actor.organizationId, siteId }
-  const site = await db.site.findUnique({
-    where: ownRow(place, siteId),
-    select: { id: true },
-  })
+  const site = await db.site.findUnique({ where: ownRow(place, siteId), select: { id: true } })
   if (!site) throw new AppError('not_found')
   return viewOf(await readRules(db, place))
 }
@@ -86,9 +83,7 @@ async function requireOfSite(db: DbOrTransaction, place: SitePlace, rules: Adopt
   const collections = await db.collection.count({ where: { ...place, id: { in: collectionIds } } })
   const devices = await db.device.count({ where: { ...place, id: { in: deviceIds } } })
   if (collections !== new Set(collectionIds).size || devices !== new Set(deviceIds).size)
-    throw new AppError('not_found', {
-      public: 'A rule names a collection or a device of another site.',
-    })
+    throw new AppError('not_found', { public: 'A rule names a collection or a device of another site.' })
 }
 
 function viewOf(rules: AdoptionRule[]): RulesView {

@@ -46,10 +46,7 @@ export async function createJoinToken(
   { db, clock }: SystemContext,
   { organizationId, siteId, createdByUserId }: JoinTokenSite,
 ): Promise<z.infer<typeof createdJoinToken>> {
-  const site = await db.site.findUnique({
-    where: ownRow({ organizationId }, siteId),
-    select: { id: true },
-  })
+  const site = await db.site.findUnique({ where: ownRow({ organizationId }, siteId), select: { id: true } })
   if (!site) throw new AppError('not_found')
   const token = `bfj_${randomBytes(joinTokenSizeBytes).toString('base64url')}`
   const createdAt = clock()

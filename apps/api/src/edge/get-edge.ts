@@ -10,7 +10,7 @@ const gapsShown = 20
 export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: string): Promise<EdgeDetail> {
   const { organizationId } = actor
   const row = await db.edge.findUnique({
-    where: ownRow({ organizationId }, edgeId),
+    where: ownRow(actor, edgeId),
     select: {
       ...edgeSummarySelect,
       bootEpoch: true,

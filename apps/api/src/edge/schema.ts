@@ -2,7 +2,7 @@ import { bootProgram, edgeInterface, edgeMachine, siteEdgesMax } from '@bootfarm
 import { z } from 'zod'
 import { ipv4Network } from '../rules/ipv4-network.ts'
 import { seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf, searchInput } from '../rules/page.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -21,8 +21,7 @@ export const edgeShareView = z.object({
 export const edgeListInput = z.object({
   ...pageInput,
   siteId: uuid.optional(),
-  /** Part of the name, upper or lower case. */
-  search: z.string().trim().max(64).optional(),
+  ...searchInput,
 })
 export const edgeSummary = z.object({
   id: uuid,
@@ -126,10 +125,6 @@ export const setShareInput = z.object({
   weight: count.max(100),
   subnets: z.array(ipv4Network).max(subnetsMax, `An edge can prefer at most ${subnetsMax} networks.`),
 })
-export const drainEdgeInput = z.object({
-  edgeId: uuid,
-  revision: seenRevision,
-  draining: z.boolean(),
-})
+export const drainEdgeInput = z.object({ edgeId: uuid, revision: seenRevision, draining: z.boolean() })
 export const revokeEdgeInput = z.object({ edgeId: uuid })
 export const revokeEdgeResult = z.object({ revokedAt: instant })

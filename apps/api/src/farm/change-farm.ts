@@ -63,10 +63,7 @@ export async function removeFarm(
   const { db, actor } = context
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'farm', id: farmId, revision })
-  const { name } = await db.farm.findUniqueOrThrow({
-    where: ownRow({ organizationId }, farmId),
-    select,
-  })
+  const { name } = await db.farm.findUniqueOrThrow({ where: ownRow(actor, farmId), select })
   const where = { organizationId, site: { farmId }, revokedAt: null }
   requireUnused([await readUsers(context, 'edge', where)], {
     verb: 'served',

@@ -12,9 +12,8 @@ const recentBootsMax = 10
 /** Throws `not_found`. */
 export async function getFarmOverview(context: ServiceContext, farmId: string): Promise<FarmOverview> {
   const { db, clock, actor } = context
-  const { organizationId } = actor
   const farm = await db.farm.findUnique({
-    where: ownRow({ organizationId }, farmId),
+    where: ownRow(actor, farmId),
     select: { id: true, name: true, createdAt: true, revision: true },
   })
   if (!farm) throw new AppError('not_found')

@@ -1,15 +1,14 @@
 import { z } from 'zod'
 import { bootSummary } from '../boot/schema.ts'
 import { objectName, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf, searchInput } from '../rules/page.ts'
 
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()
 
 export const farmListInput = z.object({
   ...pageInput,
-  /** Part of the name, upper or lower case. */
-  search: z.string().trim().max(64).optional(),
+  ...searchInput,
 })
 const farmSummary = z.object({
   id: uuid,

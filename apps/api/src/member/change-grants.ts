@@ -74,7 +74,7 @@ export async function takeRole(
   if (!grant) throw new AppError('not_found')
   const place = scopePlaceOf(grant)
   requireMayGrant(context, grant.role, place)
-  await db.roleGrant.delete({ where: ownRow({ organizationId }, grantId) })
+  await db.roleGrant.delete({ where: ownRow(actor, grantId) })
   if (grant.role === 'owner') await requireOwner(db, organizationId)
   if (member.grants.length === 1)
     throw new AppError('conflict', {

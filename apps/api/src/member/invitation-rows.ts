@@ -52,10 +52,7 @@ export function invitationViewOf(actor: Actor, row: InvitationRow, now: Date): z
 export async function findOpenInvitation({ db, actor }: ServiceContext, invitationId: string): Promise<InvitationRow> {
   const { organizationId } = actor
   await lockRow(db, 'invitation', { organizationId, id: invitationId, strength: 'update' })
-  const row = await db.invitation.findUnique({
-    where: ownRow({ organizationId }, invitationId),
-    select: invitationSelect,
-  })
+  const row = await db.invitation.findUnique({ where: ownRow(actor, invitationId), select: invitationSelect })
   const isSeen = row && scopesOf(actor, 'member.read').some((scope) => covers(scope, scopePlaceOf(row)))
   if (!row || !isSeen) throw new AppError('not_found')
   if (row.acceptedAt) throw new AppError('conflict', { public: `${row.email} has already accepted the invitation.` })

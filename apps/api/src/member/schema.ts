@@ -60,11 +60,7 @@ export const grantInput = z.object({
   scope: scopeInput,
   revision: seenRevision.optional(),
 })
-export const takeInput = z.object({
-  userId: z.uuid(),
-  grantId: z.uuid(),
-  revision: seenRevision.optional(),
-})
+export const takeInput = z.object({ userId: z.uuid(), grantId: z.uuid(), revision: seenRevision.optional() })
 export const emptyInput = z.object({}).optional()
 
 /** The roles that the requesting person may grant, and where. */

@@ -55,13 +55,7 @@ export async function foundOrganization(
     })
     await recordChange(
       { db: transaction, clock, actor: newMemberActor(person, { id: organizationId, name }), request },
-      {
-        kind: 'organization',
-        id: organizationId,
-        name,
-        before: null,
-        after: { name, owner: person.email },
-      },
+      { kind: 'organization', id: organizationId, name, before: null, after: { name, owner: person.email } },
     )
     await recordPlatformEvent(
       { db: transaction, clock },

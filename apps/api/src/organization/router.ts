@@ -52,11 +52,7 @@ export const organizationRouter = router({
     .meta({
       permission: 'organization.read',
       place: 'visible',
-      rest: {
-        method: 'GET',
-        path: '/organization/usage',
-        summary: 'Usage and limits of the organization',
-      },
+      rest: { method: 'GET', path: '/organization/usage', summary: 'Usage and limits of the organization' },
     })
     .input(emptyInput)
     .output(usageView)

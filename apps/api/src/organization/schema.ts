@@ -23,10 +23,7 @@ export const organizationView = z.object({
   contact: z.string().nullable(),
 })
 
-export const renameOrganizationInput = z.object({
-  name: nameInput,
-  revision: seenRevision,
-})
+export const renameOrganizationInput = z.object({ name: nameInput, revision: seenRevision })
 export const usageView = z.object({ quotas: z.array(quotaView) })
 
 export const signingKeysView = z.object({

@@ -10,6 +10,9 @@ export const pageInput = {
   limit: z.number().int().min(1).max(pageSizeMax).default(pageSizeDefault),
 }
 
+/** Part of the name, upper or lower case. */
+export const searchInput = { search: z.string().trim().max(64).optional() }
+
 export function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), nextCursor: z.string().nullable() })
 }

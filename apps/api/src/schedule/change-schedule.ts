@@ -75,7 +75,7 @@ export async function setScheduleEnabled(
     const scope = { organizationId, ...before }
     const overfull = await readOverfullSites(transaction, scope)
     await transaction.schedule.update({
-      where: ownRow({ organizationId }, scheduleId),
+      where: ownRow(actor, scheduleId),
       data: {
         enabled,
         ...horizonOf({ ...before, enabled, known }, now),
@@ -103,7 +103,7 @@ export async function removeSchedule(
   return db.$transaction(async (transaction) => {
     await lockSchedule(transaction, { organizationId, scheduleId }, revision)
     const was = await readSchedule(transaction, { organizationId, scheduleId }, clock())
-    await transaction.schedule.delete({ where: ownRow({ organizationId }, scheduleId) })
+    await transaction.schedule.delete({ where: ownRow(actor, scheduleId) })
     await recordScheduleChange({ ...context, db: transaction }, was, null)
     return { removed: true }
   })

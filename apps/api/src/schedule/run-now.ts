@@ -50,10 +50,7 @@ export async function runScheduleNow(context: ServiceContext, scheduleId: string
     const runId = await prepareRun(
       transaction,
       { organizationId, scheduleId, instant },
-      {
-        now,
-        requestedByUserId: userId,
-      },
+      { now, requestedByUserId: userId },
     )
     if (!runId) throw new AppError('not_found')
     const scope = { organizationId, ...schedule }

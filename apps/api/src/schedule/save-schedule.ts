@@ -87,7 +87,7 @@ export async function updateSchedule(
     const overfull = await readOverfullSites(transaction, scope)
     await transaction.scheduleTarget.deleteMany({ where: { organizationId, scheduleId } })
     await transaction.schedule.update({
-      where: ownRow({ organizationId }, scheduleId),
+      where: ownRow(actor, scheduleId),
       data: {
         ...columnsOf(fields),
         ...horizonOf({ enabled: before.enabled, ...fields, known: before.instants }, now),

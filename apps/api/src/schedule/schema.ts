@@ -2,7 +2,7 @@ import type { scheduleResults } from '@bootfarm/proto/uplink'
 import { powerMethods, ratePerMinuteMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { nameOf, seenRevision, tag } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf, searchInput } from '../rules/page.ts'
 import { isTimeZone, problemOf } from './schedule-times.ts'
 
 const uuid = z.uuid()
@@ -84,8 +84,7 @@ export const scheduleListInput = z.object({
   farmId: uuid.optional(),
   siteId: uuid.optional(),
   enabled: z.boolean().optional(),
-  /** Part of the name, upper or lower case. */
-  search: z.string().trim().max(64).optional(),
+  ...searchInput,
 })
 
 /**

@@ -11,10 +11,7 @@ export async function getBootProgramSets(
   siteId: string,
 ): Promise<z.infer<typeof bootProgramSetsView>> {
   const place = { organizationId: actor.organizationId, siteId }
-  const site = await db.site.findUnique({
-    where: ownRow(place, siteId),
-    select: { id: true },
-  })
+  const site = await db.site.findUnique({ where: ownRow(place, siteId), select: { id: true } })
   if (!site) throw new AppError('not_found')
   return { sets: await readSets(db, place) }
 }

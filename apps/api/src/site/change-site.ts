@@ -73,10 +73,7 @@ export async function removeSite(
   const { db, actor } = context
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'site', id: siteId, revision })
-  const { name } = await db.site.findUniqueOrThrow({
-    where: ownRow({ organizationId }, siteId),
-    select,
-  })
+  const { name } = await db.site.findUniqueOrThrow({ where: ownRow(actor, siteId), select })
   const where = { organizationId, siteId, revokedAt: null }
   requireUnused([await readUsers(context, 'edge', where)], {
     verb: 'served',

@@ -20,7 +20,7 @@ export async function moveSite(
   const { organizationId } = actor
   const from = await requireCurrent(context, { kind: 'site', id: siteId, revision })
   await requireCurrent(context, { kind: 'farm', id: farmId })
-  const where = ownRow({ organizationId }, siteId)
+  const where = ownRow(actor, siteId)
   const select = { id: true, name: true, revision: true } as const
   const before = await db.site.findUniqueOrThrow({ where, select })
   if (from.farmId === farmId) {

@@ -54,12 +54,7 @@ export type SiteDetail = z.infer<typeof siteDetail>
 export const setCaptureInput = z.object({ siteId: uuid, capture: z.enum(captureChoices) })
 export const setCaptureResult = z.object({ capture: z.enum(captureChoices) })
 
-const siteFields = {
-  name: objectName,
-  timeZone,
-  unknownDevices: z.enum(['ignore', 'boot']),
-  personality,
-}
+const siteFields = { name: objectName, timeZone, unknownDevices: z.enum(['ignore', 'boot']), personality }
 export const createSiteInput = z.object({
   farmId: uuid,
   name: siteFields.name,

@@ -59,7 +59,7 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
   // be half gone by then.
   await lockRow(db, 'edge', { organizationId, id: edgeId, strength: 'no key update' })
   await lockRow(db, 'store_job', { organizationId, id: jobId, strength: 'no key update' })
-  const where = ownRow({ organizationId }, jobId)
+  const where = ownRow(actor, jobId)
   const job = await db.storeJob.findUniqueOrThrow({
     where,
     select: {

@@ -59,10 +59,7 @@ export async function listStoreJobs(
 /** Throws `not_found`. */
 export async function getStoreJob(context: ServiceContext, jobId: string): Promise<StoreJobView> {
   const { db, actor } = context
-  const row = await db.storeJob.findUnique({
-    where: ownRow(actor, jobId),
-    select: jobSelect,
-  })
+  const row = await db.storeJob.findUnique({ where: ownRow(actor, jobId), select: jobSelect })
   if (!row) throw new AppError('not_found')
   return jobViewOf(row, await readNames(context, [row]))
 }

@@ -56,10 +56,7 @@ export async function removeStore(
   const { db, actor } = context
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'store', id: storeId, revision })
-  const { name } = await db.store.findUniqueOrThrow({
-    where: ownRow({ organizationId }, storeId),
-    select,
-  })
+  const { name } = await db.store.findUniqueOrThrow({ where: ownRow(actor, storeId), select })
   const where = { organizationId, storeId }
   requireUnused([await readUsers(context, 'vdisk', where)], {
     verb: 'used',

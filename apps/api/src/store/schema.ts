@@ -1,7 +1,7 @@
 import { edgeVersionStates } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { objectName, objectNote, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf, searchInput } from '../rules/page.ts'
 
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()
@@ -14,8 +14,7 @@ export const removeStoreInput = z.object({ storeId: uuid, revision: seenRevision
 export const storeListInput = z.object({
   ...pageInput,
   farmId: uuid.optional(),
-  /** Part of the name, upper or lower case. */
-  search: z.string().trim().max(64).optional(),
+  ...searchInput,
 })
 export const storeSummary = z.object({
   id: uuid,

@@ -87,7 +87,7 @@ async function restore(
         where organization_id = ${organizationId}::uuid and deletion_id = ${deletionId}::uuid`
   })
   const { farmId, siteId, collectionId, counts } = await db.deletion.delete({
-    where: ownRow({ organizationId }, deletionId),
+    where: ownRow(actor, deletionId),
     select: { farmId: true, siteId: true, collectionId: true, counts: true },
   })
   await requireRoomFor(db, counts as Record<string, number>)
@@ -196,11 +196,7 @@ export async function deleteObject(
     }
     return found
   })
-  await db.deletion.update({
-    where: ownRow({ organizationId }, deletionId),
-    data: { counts },
-    select: { id: true },
-  })
+  await db.deletion.update({ where: ownRow(actor, deletionId), data: { counts }, select: { id: true } })
   await recordChange(context, { kind, id, name, place, before: { name, ...counts }, after: null })
   return { deletionId, name }
 }

@@ -39,10 +39,9 @@ function newVdisk(farmId: string | null, name: string | null) {
 /** Throws `conflict` for one that is a version here: which, as far as the edge's farm goes. */
 async function requireFreeId(context: ServiceContext, edge: ImagesEdge, versionId: string): Promise<void> {
   const { db, actor } = context
-  const { organizationId } = actor
   const version = await withTrash(db, () =>
     db.vdiskVersion.findUnique({
-      where: ownRow({ organizationId }, versionId),
+      where: ownRow(actor, versionId),
       select: {
         number: true,
         deletionId: true,

@@ -66,10 +66,7 @@ export async function removeVdisk(
   const { db, actor } = context
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
-  const { name } = await db.vdisk.findUniqueOrThrow({
-    where: ownRow({ organizationId }, vdiskId),
-    select,
-  })
+  const { name } = await db.vdisk.findUniqueOrThrow({ where: ownRow(actor, vdiskId), select })
   const ofVdisk = { organizationId, vdiskId }
   const running = await runningDevices(context, { vdiskId })
   requireUnused(
@@ -129,9 +126,8 @@ export async function updateWriteCache(
   { vdiskId, revision, ...settings }: z.output<typeof updateWriteCacheInput>,
 ): Promise<ChangedObject> {
   const { db, actor } = context
-  const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
-  const where = ownRow({ organizationId }, vdiskId)
+  const where = ownRow(actor, vdiskId)
   const before = await db.vdisk.findUniqueOrThrow({ where, select: writeCacheSelect })
   const after = {
     writeCache: settings.class,

@@ -79,10 +79,7 @@ async function tellPromotion(
 /** A version may be in the trash, about to be restored. */
 async function vdiskOf(db: DbOrTransaction, organizationId: string, versionId: string): Promise<string | null> {
   const version = await withTrash(db, () =>
-    db.vdiskVersion.findUnique({
-      where: ownRow({ organizationId }, versionId),
-      select: { vdiskId: true },
-    }),
+    db.vdiskVersion.findUnique({ where: ownRow({ organizationId }, versionId), select: { vdiskId: true } }),
   )
   return version?.vdiskId ?? null
 }

@@ -199,10 +199,7 @@ export function discardMaintenance(
     const name = `${vdisk.name} version ${version.number}`
     for (const edgeId of await edgesThatMayHold(context, open))
       await askStore(context, { edgeId, kind: 'delete', vdiskId: vdisk.id, versionId: version.id })
-    await db.vdiskVersion.delete({
-      where: ownRow({ organizationId }, version.id),
-      select: { id: true },
-    })
+    await db.vdiskVersion.delete({ where: ownRow(actor, version.id), select: { id: true } })
     await writeVersions(db, { organizationId, vdiskId: vdisk.id }, { before: versions, next })
     await recordChange(context, {
       kind: 'version',

@@ -160,12 +160,11 @@ export async function askAll(
 
 /** The first one of those that it was made from; null where it is that itself, or they are gone. */
 async function baseOf({ db, actor }: ServiceContext, { version }: OpenVersion): Promise<string | null> {
-  const { organizationId } = actor
   let base: string | null = null
   let next = version.parentVersionId
   for (let count = 0; next !== null && count < ancestorsMax; count++) {
     const parent: { id: string; parentVersionId: string | null } | null = await db.vdiskVersion.findUnique({
-      where: ownRow({ organizationId }, next),
+      where: ownRow(actor, next),
       select: { id: true, parentVersionId: true },
     })
     if (parent) base = parent.id

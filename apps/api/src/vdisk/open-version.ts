@@ -25,11 +25,7 @@ const versionSelect = {
   initrdSha256: true,
   initrdSizeBytes: true,
 } satisfies Prisma.VdiskVersionSelect
-const vdiskSelect = {
-  id: true,
-  name: true,
-  farmId: true,
-} satisfies Prisma.VdiskSelect
+const vdiskSelect = { id: true, name: true, farmId: true } satisfies Prisma.VdiskSelect
 
 type OpenVersionRow = Prisma.VdiskVersionGetPayload<{ select: typeof versionSelect }>
 type OpenVdiskRow = Prisma.VdiskGetPayload<{ select: typeof vdiskSelect }>
@@ -62,10 +58,9 @@ export function changeVersion<T>(
 ): Promise<T> {
   return withVdiskHeld(context, { versionId }, async () => {
     const { db, actor } = context
-    const { organizationId } = actor
     await requireCurrent(context, { kind: 'version', id: versionId, revision })
     const version = await db.vdiskVersion.findUniqueOrThrow({
-      where: ownRow({ organizationId }, versionId),
+      where: ownRow(actor, versionId),
       select: versionSelect,
     })
     const open = await openVdisk(context, { vdiskId: version.vdiskId, revision: vdiskRevision })
@@ -89,10 +84,7 @@ async function openVdisk(
   const { db, clock, actor } = context
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
-  const vdisk = await db.vdisk.findUniqueOrThrow({
-    where: ownRow({ organizationId }, vdiskId),
-    select: vdiskSelect,
-  })
+  const vdisk = await db.vdisk.findUniqueOrThrow({ where: ownRow(actor, vdiskId), select: vdiskSelect })
   const now = clock()
   const versions = await readVersions(db, { organizationId, vdiskId })
   if (!versions) throw new AppError('not_found')

@@ -25,16 +25,15 @@ export async function previewVersion(
   { versionId, action }: z.output<typeof previewInput>,
 ): Promise<VersionPreview> {
   const { db, clock, actor } = context
-  const { organizationId } = actor
   const found = await db.vdiskVersion.findUnique({
-    where: ownRow({ organizationId }, versionId),
+    where: ownRow(actor, versionId),
     select: { vdiskId: true, vdisk: { select: { farmId: true } } },
   })
   if (!found) throw new AppError('not_found')
   const { vdiskId } = found
   const { farmId } = found.vdisk
   const seesEdge = seesEdgesOf(actor, farmId)
-  const where = ownRow({ organizationId }, vdiskId)
+  const where = ownRow(actor, vdiskId)
   const vdisk = await db.vdisk.findUniqueOrThrow({ where, select })
   const version = vdisk.versions.find(({ id }) => id === versionId)
   if (!version) throw new AppError('not_found')

@@ -25,31 +25,20 @@ const detailSelect = {
   store: { select: { id: true, name: true } },
   _count: { select: { devices: true } },
   farm: { select: { name: true } },
-  versions: {
-    orderBy: { number: 'desc' },
-    select: versionDetailSelect,
-  },
+  versions: { orderBy: { number: 'desc' }, select: versionDetailSelect },
   menuEntries: {
     orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
     select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
   },
   collections: {
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
-    select: {
-      id: true,
-      name: true,
-      site: { select: { name: true } },
-      _count: { select: { devices: true } },
-    },
+    select: { id: true, name: true, site: { select: { name: true } }, _count: { select: { devices: true } } },
   },
 } satisfies Prisma.VdiskSelect
 
 /** Throws `not_found`. */
 export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
-  const row = await db.vdisk.findUnique({
-    where: ownRow(actor, vdiskId),
-    select: detailSelect,
-  })
+  const row = await db.vdisk.findUnique({ where: ownRow(actor, vdiskId), select: detailSelect })
   if (!row) throw new AppError('not_found')
   const now = clock()
   const resolved = resolveVersions(row, row.versions, now)

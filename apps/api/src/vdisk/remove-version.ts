@@ -34,7 +34,7 @@ async function remove(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'version', id: versionId, revision })
   const row = await db.vdiskVersion.findUniqueOrThrow({
-    where: ownRow({ organizationId }, versionId),
+    where: ownRow(actor, versionId),
     select: { ...changedVersionSelect, vdiskId: true },
   })
   requireUnused(await versionHolders(context, versionId), {
@@ -60,7 +60,7 @@ export async function versionHolders(
   const { db, clock, actor } = context
   const { organizationId } = actor
   const row = await db.vdiskVersion.findUnique({
-    where: ownRow({ organizationId }, versionId),
+    where: ownRow(actor, versionId),
     select: { ...versionFactsSelect, vdiskId: true, vdisk: { select: { name: true } } },
   })
   if (!row) throw new AppError('not_found')

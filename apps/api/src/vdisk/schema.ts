@@ -1,7 +1,7 @@
 import { writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { objectName, objectNote, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf, searchInput } from '../rules/page.ts'
 import { versionAtEdge } from './version-schema.ts'
 import { versionSteps } from './version-steps.ts'
 
@@ -67,8 +67,7 @@ const writeCacheSettings = z.object({
 export const vdiskListInput = z.object({
   ...pageInput,
   farmId: uuid.optional(),
-  /** Part of the name, upper or lower case. */
-  search: z.string().trim().max(64).optional(),
+  ...searchInput,
 })
 const vdiskSummary = z.object({
   id: uuid,

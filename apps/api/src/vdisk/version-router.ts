@@ -59,11 +59,7 @@ export const versionRouter = router({
     .meta({
       permission: 'vdisk.change',
       place: ofVersion,
-      rest: {
-        method: 'POST',
-        path: '/versions/{versionId}/seal',
-        summary: 'Seal a version for testing',
-      },
+      rest: { method: 'POST', path: '/versions/{versionId}/seal', summary: 'Seal a version for testing' },
     })
     .input(sealInput)
     .output(versionWithJobs)
@@ -137,11 +133,7 @@ export const versionRouter = router({
     .meta({
       permission: 'vdisk.change',
       place: ofVdisk,
-      rest: {
-        method: 'POST',
-        path: '/vdisks/{vdiskId}/clear-override',
-        summary: 'Clear the override',
-      },
+      rest: { method: 'POST', path: '/vdisks/{vdiskId}/clear-override', summary: 'Clear the override' },
     })
     .input(clearOverrideInput)
     .output(changedVersion)

@@ -82,9 +82,7 @@ export async function removeWebhook(
 ): Promise<{ removed: true }> {
   const { db, actor } = context
   const before = await getWebhook(context, { webhookId })
-  await db.webhookEndpoint.deleteMany({
-    where: { organizationId: actor.organizationId, id: webhookId },
-  })
+  await db.webhookEndpoint.deleteMany({ where: { organizationId: actor.organizationId, id: webhookId } })
   await recordChange(context, { ...objectOf(before), before: auditOf(before), after: null })
   return { removed: true }
 }

@@ -44,10 +44,7 @@ export async function listDeliveries(
     take: limit + 1,
     select: deliverySelect,
   })
-  return cutPage(rows, limit, {
-    item: deliveryViewOf,
-    key: (row) => [row.createdAt.toISOString(), row.id],
-  })
+  return cutPage(rows, limit, { item: deliveryViewOf, key: (row) => [row.createdAt.toISOString(), row.id] })
 }
 
 /**
@@ -112,10 +109,7 @@ async function requireEnabled(context: ServiceContext, webhookId: string): Promi
 }
 
 async function readDelivery({ db, actor }: ServiceContext, id: string): Promise<DeliveryView> {
-  const row = await db.webhookDelivery.findUnique({
-    where: ownRow(actor, id),
-    select: deliverySelect,
-  })
+  const row = await db.webhookDelivery.findUnique({ where: ownRow(actor, id), select: deliverySelect })
   if (!row) throw new AppError('not_found')
   return deliveryViewOf(row)
 }

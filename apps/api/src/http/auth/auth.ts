@@ -210,10 +210,7 @@ function refuseUninvited({ context, rules }: EventOptions, isSelfService: boolea
     if (!ctx?.path?.startsWith('/callback/') || isSelfService) return
     const mayCome = user.emailVerified && (await mayComeByOidc(context, { email: user.email, rules }))
     if (!mayCome)
-      throw new APIError('FORBIDDEN', {
-        code: 'not_invited',
-        message: 'This address has not been invited.',
-      })
+      throw new APIError('FORBIDDEN', { code: 'not_invited', message: 'This address has not been invited.' })
   }
 }
 

@@ -10,8 +10,6 @@ interface FleetGaugesOptions {
   now: () => number
 }
 
-type GaugeValue = (figures: FleetFigures) => { labels?: Record<string, string>; value: number }[]
-
 /**
  * Adds the gauges over all organizations. While the database does not answer they are absent, and the failure is
  * counted.
@@ -50,11 +48,18 @@ export function addFleetGauges(registry: Registry, { read, now }: FleetGaugesOpt
     })
 }
 
-const one =
-  (pick: (figures: FleetFigures) => number): GaugeValue =>
-  (figures) => [{ value: pick(figures) }]
+interface FleetGauge {
+  name: string
+  help: string
+  labelNames: string[]
+  values: (figures: FleetFigures) => { labels?: Record<string, string>; value: number }[]
+}
 
-const gauges: { name: string; help: string; labelNames: string[]; values: GaugeValue }[] = [
+function one(name: string, help: string, pick: (figures: FleetFigures) => number): FleetGauge {
+  return { name, help, labelNames: [], values: (figures) => [{ value: pick(figures) }] }
+}
+
+const gauges: FleetGauge[] = [
   {
     name: 'bootfarm_edges',
     help: 'Edges that are not revoked, by whether their heartbeats come.',
@@ -64,54 +69,42 @@ const gauges: { name: string; help: string; labelNames: string[]; values: GaugeV
       { labels: { state: 'offline' }, value: edgesOffline },
     ],
   },
-  {
-    name: 'bootfarm_edges_skewed',
-    help: 'Edges online whose clock is more than 5 s off.',
-    labelNames: [],
-    values: one(({ edgesSkewed }) => edgesSkewed),
-  },
-  {
-    name: 'bootfarm_edges_refused',
-    help: 'Edges that are refused for the version that they speak.',
-    labelNames: [],
-    values: one(({ edgesRefused }) => edgesRefused),
-  },
-  {
-    name: 'bootfarm_devices_booting',
-    help: 'Boots that go on at edges online, as their last heartbeats say.',
-    labelNames: [],
-    values: one(({ devicesBooting }) => devicesBooting),
-  },
-  {
-    name: 'bootfarm_report_backlog',
-    help: 'Reports that edges online have kept and not sent yet, as their last heartbeats say.',
-    labelNames: [],
-    values: one(({ reportBacklog }) => reportBacklog),
-  },
-  {
-    name: 'bootfarm_states_waiting',
-    help: 'Desired states that were signed and not taken by their edge yet.',
-    labelNames: [],
-    values: one(({ statesWaiting }) => statesWaiting),
-  },
-  {
-    name: 'bootfarm_oldest_state_waiting_seconds',
-    help: 'Age of the oldest of them.',
-    labelNames: [],
-    values: one(({ oldestStateSeconds }) => oldestStateSeconds),
-  },
-  {
-    name: 'bootfarm_webhook_deliveries_waiting',
-    help: 'Messages to webhooks that are still to be delivered.',
-    labelNames: [],
-    values: one(({ deliveriesWaiting }) => deliveriesWaiting),
-  },
-  {
-    name: 'bootfarm_oldest_webhook_delivery_overdue_seconds',
-    help: 'How long the oldest of them is due.',
-    labelNames: [],
-    values: one(({ oldestDeliverySeconds }) => oldestDeliverySeconds),
-  },
+  one('bootfarm_edges_skewed', 'Edges online whose clock is more than 5 s off.', ({ edgesSkewed }) => edgesSkewed),
+  one(
+    'bootfarm_edges_refused',
+    'Edges that are refused for the version that they speak.',
+    ({ edgesRefused }) => edgesRefused,
+  ),
+  one(
+    'bootfarm_devices_booting',
+    'Boots that go on at edges online, as their last heartbeats say.',
+    ({ devicesBooting }) => devicesBooting,
+  ),
+  one(
+    'bootfarm_report_backlog',
+    'Reports that edges online have kept and not sent yet, as their last heartbeats say.',
+    ({ reportBacklog }) => reportBacklog,
+  ),
+  one(
+    'bootfarm_states_waiting',
+    'Desired states that were signed and not taken by their edge yet.',
+    ({ statesWaiting }) => statesWaiting,
+  ),
+  one(
+    'bootfarm_oldest_state_waiting_seconds',
+    'Age of the oldest of them.',
+    ({ oldestStateSeconds }) => oldestStateSeconds,
+  ),
+  one(
+    'bootfarm_webhook_deliveries_waiting',
+    'Messages to webhooks that are still to be delivered.',
+    ({ deliveriesWaiting }) => deliveriesWaiting,
+  ),
+  one(
+    'bootfarm_oldest_webhook_delivery_overdue_seconds',
+    'How long the oldest of them is due.',
+    ({ oldestDeliverySeconds }) => oldestDeliverySeconds,
+  ),
   {
     name: 'bootfarm_jobs',
     help: 'Jobs that are due or run, by queue.',

@@ -59,11 +59,7 @@ export function logRequests(app: FastifyInstance, { onAnswered, tracer }: Reques
 function requestSpan({ route, method, status }: AnsweredRequest): EndedSpan {
   return {
     name: `${method} ${route}`,
-    attributes: {
-      'http.request.method': method,
-      'http.route': route,
-      'http.response.status_code': status,
-    },
+    attributes: { 'http.request.method': method, 'http.route': route, 'http.response.status_code': status },
     error: status >= 500 ? String(status) : null,
   }
 }

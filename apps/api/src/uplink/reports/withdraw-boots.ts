@@ -100,12 +100,7 @@ async function resetLastBoots(transaction: DbTransaction, organizationId: string
   const context = { db: transaction, actor: { organizationId } }
   const days = devices.length === 0 ? [] : await readBootDays(context)
   for (const { id } of devices) {
-    const [newest] = await readNewestBoots(context, {
-      days,
-      where: { deviceId: id },
-      before: null,
-      limit: 1,
-    })
+    const [newest] = await readNewestBoots(context, { days, where: { deviceId: id }, before: null, limit: 1 })
     const cache = newest && writeCacheOfRow(newest)
     await transaction.device.update({
       where: ownRow({ organizationId }, id),

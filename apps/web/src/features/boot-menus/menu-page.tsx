@@ -117,10 +117,7 @@ interface User {
 }
 
 const columns: Column<User>[] = [
-  {
-    title: 'Name',
-    cell: (user) => <ObjectLink href={user.href}>{user.name}</ObjectLink>,
-  },
+  { title: 'Name', cell: (user) => <ObjectLink href={user.href}>{user.name}</ObjectLink> },
   { title: 'Site', wide: true, cell: (user) => user.siteName },
   { title: 'Type', align: 'right', cell: (user) => user.what },
 ]

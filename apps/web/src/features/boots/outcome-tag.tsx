@@ -5,11 +5,7 @@ const outcomes: Record<BootOutcome, { tone: Tone; word: string; title: string }>
   ready: { tone: 'ready', word: 'Ready', title: 'The device reported that its service is up.' },
   failed: { tone: 'failed', word: 'Failed', title: 'The boot ended with a known cause.' },
   silent: { tone: 'silent', word: 'Timed out', title: 'The edge received nothing more from the device.' },
-  superseded: {
-    tone: 'plain',
-    word: 'Restarted',
-    title: 'The device restarted before this boot finished.',
-  },
+  superseded: { tone: 'plain', word: 'Restarted', title: 'The device restarted before this boot finished.' },
   local_disk: {
     tone: 'plain',
     word: 'Booted from local disk',

@@ -15,11 +15,7 @@ interface Shown {
 
 const states: Record<State, Shown> = {
   booting: { tone: 'live', word: 'Booting', title: 'A boot is in progress.' },
-  running: {
-    tone: 'ready',
-    word: 'Running',
-    title: 'The last boot reached Ready.',
-  },
+  running: { tone: 'ready', word: 'Running', title: 'The last boot reached Ready.' },
   restarting: {
     tone: 'live',
     word: 'Restarting',

@@ -59,12 +59,7 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
     firmwareColumn,
     protocolColumn,
     { title: 'Site', from: 'xl', cell: (device) => device.siteName },
-    {
-      title: 'Requests',
-      from: 'lg',
-      align: 'right',
-      cell: (device) => formatCount(device.requests),
-    },
+    { title: 'Requests', from: 'lg', align: 'right', cell: (device) => formatCount(device.requests) },
     { title: 'First seen', from: 'md', align: 'right', cell: (device) => <Age at={device.firstSeenAt} /> },
     { title: 'Last seen', from: 'sm', align: 'right', cell: (device) => <Age at={device.lastSeenAt} /> },
     ...actions,

@@ -31,11 +31,7 @@ export const memberColumns: Column<Member>[] = [
     from: 'md',
     cell: (member) => <TotpTag {...member} />,
   },
-  {
-    title: 'Last sign-in',
-    from: 'sm',
-    cell: ({ lastSignInAt }) => <LastSignIn at={lastSignInAt} />,
-  },
+  { title: 'Last sign-in', from: 'sm', cell: ({ lastSignInAt }) => <LastSignIn at={lastSignInAt} /> },
 ]
 
 function RoleList({ grants }: Pick<Member, 'grants'>) {

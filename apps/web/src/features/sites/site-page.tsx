@@ -85,22 +85,14 @@ const collectionColumns: Column<Collection>[] = [
         <Unknown label="none" />
       ),
   },
-  {
-    title: 'Boot menu',
-    from: 'sm',
-    cell: (collection) => <CollectionMenu collection={collection} />,
-  },
+  { title: 'Boot menu', from: 'sm', cell: (collection) => <CollectionMenu collection={collection} /> },
   {
     title: 'Boot programs',
     from: 'sm',
     cell: (collection) => <CollectionBootPrograms collection={collection} />,
   },
   { title: 'Devices', align: 'right', cell: (collection) => formatCount(collection.deviceCount) },
-  {
-    title: 'Actions',
-    align: 'right',
-    cell: (collection) => <CollectionActions collection={collection} />,
-  },
+  { title: 'Actions', align: 'right', cell: (collection) => <CollectionActions collection={collection} /> },
 ]
 
 export function SitePage({ siteId }: { siteId: string }) {
