@@ -1,3 +1,5 @@
+'use client'
+
 import { type BootOutcome, type BootPhase, bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { Dot, Tag, type Tone } from '../../components/tag'
 
