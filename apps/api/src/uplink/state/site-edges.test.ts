@@ -136,7 +136,7 @@ test('an edge’s page has the peers that it hears, and how many edges there are
 test('a site has at most 16 edges, which know each other', async () => {
   for (let count = 1; count < 16; count++) await site().enrolEdge()
   expect((await site().state()).siteEdges?.edges).toHaveLength(16)
-  await expect(site().enrolEdge()).rejects.toThrow('This site has 16 edges')
+  await expect(site().enrolEdge()).rejects.toThrow('This site already has 16 edges')
 })
 
 test('a weight or a network that is none is refused, with what is wrong', async () => {
