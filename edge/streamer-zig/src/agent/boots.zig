@@ -289,6 +289,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         pub fn onRead(boots: *Self, ref: Ref, read: *const core.stream.Server.ReadRequest) void {
+            assert(read.length > 0);
             boots.io.onProfileRead(read);
             const boot = boots.table.get(ref) orelse return;
             if (!boot.isOver() and !read.repeated) boot.read_ahead.onRead(read.kind, read.length);
@@ -300,6 +301,7 @@ pub fn Boots(comptime Io: type) type {
                 boots.table.findById(used.boot_id) orelse return,
             ) orelse return;
             if (!boot.isOver()) boot.read_ahead.onUsed(used.units);
+            assert(boot.read_ahead.used_bytes <= boot.read_ahead.asked_bytes);
         }
 
         /// Applies a running device's report; returns the order that waits for it.
@@ -561,6 +563,7 @@ pub fn Boots(comptime Io: type) type {
         /// Journals a boot: disk and memory must agree before the device learns that its token is
         /// used.
         pub fn journalNow(boots: *Self, boot: *Boot) void {
+            assert(boot.identity.handle != 0);
             boots.io.journal(boot);
             boot.touched = false;
         }
@@ -682,6 +685,7 @@ pub fn Boots(comptime Io: type) type {
             const described = describedVersion(state, id) orelse return .not_described;
             const below_id = described.layerAboveVersionId;
             const below = if (below_id) |known| describedVersion(state, known) else null;
+            assert(described.id.eql(id));
             const problem = boots.io.openVersion(described, below) orelse return null;
             boots.io.onVersionProblem(problem);
             return problem;
@@ -713,6 +717,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         fn newIdentity(boots: *Self, mac: base.Mac) core.boot.Identity {
+            assert(mac.isDevice());
             var random: [40]u8 = undefined;
             boots.io.random(&random);
             const handle = std.mem.readInt(u64, random[32..40], .big);

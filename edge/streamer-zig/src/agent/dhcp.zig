@@ -32,6 +32,7 @@ pub fn Dhcp(comptime Io: type) type {
         reply: DhcpService.ReplyBuffer = undefined,
 
         pub fn receive(port: *Self, packet: *const Arrival, now_us: u64) void {
+            assert(packet.link < port.service.options.links.len);
             const bytes = packet.bytes;
             const arrival: DhcpService.Arrival = .{
                 .source = packet.source,
@@ -79,6 +80,7 @@ pub fn Dhcp(comptime Io: type) type {
             client: *const core.boot.Client,
         ) DhcpService.BootTarget {
             const boot = port.boots.get(ref orelse return .ignore) orelse return .ignore;
+            assert(boot.identity.handle != 0);
             // A failed boot gets no more answers: its device would repeat the failure for ever.
             if (boot.isOver()) switch (boot.outcome.?) {
                 .failed, .superseded => return .ignore,

@@ -64,6 +64,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             name: []const u8,
             buffer: *Buffer,
         ) ?[]const u8 {
+            assert(texts.is_confirmed);
             const boot = texts.boots.get(ref) orelse return null;
             if (core.loader.grub_config.isAskedAs(name, boot.identity.mac))
                 return texts.menuOrStart(ref, .grub, .http, buffer);
@@ -85,6 +86,7 @@ pub fn LoaderTexts(comptime Io: type) type {
                 by,
                 buffer,
             );
+            assert(menu.entries().len > 0);
             const now_us = texts.boots.io.now();
             if (texts.is_confirmed) texts.boots.apply(ref, now_us, .{
                 .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs },

@@ -242,6 +242,7 @@ pub fn Stream(comptime Io: type) type {
             datagram: *const Datagram,
             now_us: u64,
         ) void {
+            assert(claim.from.eql(datagram.from));
             var why: Why = .{};
             const is_moving = claim.hello.kind == .ticket;
             const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
@@ -461,6 +462,7 @@ pub fn Stream(comptime Io: type) type {
             ref: Boots.Ref,
             arrival: Arrival,
         ) void {
+            assert(read.length > 0);
             port.server.onRead(read, arrival.at_us);
             failover.confirm(port.boots, &port.server, ref, arrival.at_us);
             port.onReadArrived(ref, read, arrival);

@@ -234,6 +234,7 @@ pub fn WriteCaches(comptime Io: type) type {
             kind: wire.HelloKind,
         ) CacheGrant {
             if (layers.find(boot.identity.id)) |layer| {
+                assert(layer.boot_id.eql(boot.identity.id));
                 layer.inner.below = below.source;
                 return .{ .cache = layer.cache() };
             }
@@ -337,6 +338,8 @@ pub fn WriteCaches(comptime Io: type) type {
                     layer.waiting_count > 0) continue;
                 if (server.sessionOf(layer.boot_id)) |session|
                     if (now_us -| session.last_packet_at_us < silent_us) continue;
+                assert(!layer.isInUse());
+                assert(layer.syncing_count == 0);
                 server.forget(layer.boot_id);
                 layers.closeOf(layer);
             }
