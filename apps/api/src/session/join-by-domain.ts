@@ -14,7 +14,7 @@ interface Joining {
   address: string | null
 }
 
-/** Whether a new account may come from the provider: by a rule for its domain, or by an open invitation. */
+/** Returns whether a new account may come from the provider: by a rule for its domain, or by an open invitation. */
 export async function mayComeByOidc(
   { db, clock }: PlatformContext,
   { email, rules }: { email: string; rules: DomainRule[] },
@@ -26,8 +26,8 @@ export async function mayComeByOidc(
 }
 
 /**
- * Makes the person a member where a rule for the e-mail's domain says so; who is one already keeps the roles there are.
- * An organization without room, or suspended, takes nobody.
+ * Makes the person a member if a rule for the e-mail's domain says so; a member keeps the existing roles. An
+ * organization without capacity, or suspended, accepts nobody.
  */
 export async function joinByDomain(
   { db, clock }: PlatformContext,
@@ -62,7 +62,7 @@ export async function joinByDomain(
     )
   })
   await joined.catch((error: unknown) => {
-    // Signed in, and for now a member of nothing: nobody is shut out of what else the account is for.
+    // Signed in, but not a member of anything yet: the account's other uses stay available.
     const { code } = toAppError(error)
     if (code !== 'quota_exceeded' && code !== 'organization_suspended') throw error
   })

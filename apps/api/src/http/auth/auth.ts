@@ -24,7 +24,7 @@ const linkValidSeconds = 3600
 
 export const oidcProviderId = 'oidc'
 
-/** What the dashboard has no use for. */
+/** Routes that the dashboard does not use. */
 const disabledPaths = [
   // Their answers hold sessions' tokens: the account's own procedures list and end sessions.
   '/list-sessions',
@@ -32,7 +32,7 @@ const disabledPaths = [
   '/revoke-sessions',
   '/revoke-other-sessions',
   '/update-session',
-  // Theirs hold what the provider gave to this server, and to nobody else.
+  // They contain the provider's data for this server only.
   '/get-access-token',
   '/refresh-token',
   '/account-info',
@@ -43,7 +43,7 @@ const disabledPaths = [
   '/delete-user/callback',
   '/two-factor/send-otp',
   '/two-factor/verify-otp',
-  // The secret is shown once, when it is made.
+  // The secret is shown once, when it is created.
   '/two-factor/get-totp-uri',
 ]
 
@@ -52,12 +52,12 @@ export interface AuthOptions {
   webUrl: string
   secret: string
   clock?: Clock
-  /** Nobody gets mail where it is left out. */
+  /** Without it no mail is sent. */
   sendMail?: SendMail
   /** Whether people may come from the provider without an invitation. */
   isSelfService?: boolean
   oidc?: OidcSettings | null
-  /** Nobody is told where it is left out. */
+  /** Without it nobody is notified. */
   logError?: (message: string, details: unknown[]) => void
 }
 
@@ -105,7 +105,7 @@ export function createAuth(options: AuthOptions) {
     },
     plugins: [twoFactor({ issuer: 'Bootfarm' }), ...(oidc ? [oidcPlugin(oidc)] : [])],
     telemetry: { enabled: false },
-    // Its own goes to the terminal, with whatever a request had in it.
+    // Its own logger writes to the terminal, with any content of a request.
     logger: { level: 'error', log: (_level, message, ...details) => logError(message, details) },
   })
 }
@@ -161,14 +161,14 @@ const rateLimit = {
 function passwordOptions(context: EventOptions['context'], sendMail: SendMail, webUrl: string) {
   return {
     enabled: true,
-    // Accounts are made by invitations and by mailed links, which prove the address before anything is made.
+    // Accounts are created by invitations and by mailed links, which prove the address first.
     disableSignUp: true,
     requireEmailVerification: true,
     minPasswordLength: passwordLengthMin,
     maxPasswordLength: passwordLengthMax,
     resetPasswordTokenExpiresIn: linkValidSeconds,
     revokeSessionsOnPasswordReset: true,
-    // Not waited for: an address with an account must not take longer to answer.
+    // Not awaited: an address with an account must not take longer to answer.
     async sendResetPassword({ user, token }) {
       void sendMail(resetMail({ email: user.email, url: pageUrl(webUrl, `/reset-password/${token}`) }))
     },
@@ -214,7 +214,7 @@ function refuseUninvited({ context, rules }: EventOptions, isSelfService: boolea
   }
 }
 
-/** Said, not left to a default that depends on NODE_ENV. */
+/** Set explicitly, because the default depends on NODE_ENV. */
 function advancedOptions(webUrl: string) {
   return {
     ipAddress: { ipAddressHeaders: [addressHeader] },

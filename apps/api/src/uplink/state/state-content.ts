@@ -17,18 +17,18 @@ import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './sit
 import { readSiteSchedules } from './site-schedules.ts'
 import { readSiteVdisks } from './site-vdisks.ts'
 
-/** A desired state without what its signing adds. */
+/** A desired state without the fields that signing adds. */
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
 
 /**
- * What the edge's site wants now: vDisks of its collections, its devices and the menus they show with all their
- * versions, what production devices boot first (running devices may still be on another one), its devices, the work of
- * the edge's store, and the power-ons and power orders that have not expired, the oldest of them where there are more
- * than an edge takes.
+ * Returns what the edge's site should do now: vDisks of its collections, and of its devices and their menus, with all
+ * their versions; the version that production devices boot next (running devices may still use another one); its
+ * devices; the jobs of the edge's store; and the power-ons and power orders that have not expired, the oldest ones if
+ * there are more than an edge accepts.
  */
 export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedEdge, now: Date): Promise<StateContent> {
   const { organizationId, edgeId, siteId } = edge
-  // One after the other: a transaction is one connection.
+  // Sequential, because a transaction has one connection.
   const site = await readSiteFacts(db, edge, now)
   const menuRows = site.hasMenus ? await readSiteMenus(db, { organizationId, siteId }) : []
   const vdisks = await readSiteVdisks(db, { organizationId, siteId, now }, { ...site, menus: menuRows })
@@ -81,7 +81,7 @@ function menuIdOf(
   return { collection: collection.bootMenuId, none: null, own: own.bootMenuId }[own.bootMenuChoice]
 }
 
-/** Work that the edge's store has yet to do or to finish, oldest first. */
+/** Returns the jobs that the edge's store has yet to start or to finish, oldest first. */
 async function readStoreJobs(
   db: DbOrTransaction,
   { organizationId, edgeId }: { organizationId: string; edgeId: string },
@@ -127,7 +127,7 @@ async function readStoreJobs(
       ...(sourcePath ? { sourcePath } : {}),
       ...(bootFiles ? { bootFiles } : {}),
       ...(made ? { number: made.number } : {}),
-      // Of any other, the one that is taken from the image counts.
+      // For other kinds, the command line found in the image counts.
       ...(made && kind === 'import' && made.commandLine !== '' ? { commandLine: made.commandLine } : {}),
       ...(deviceId ? { deviceId } : {}),
       // Only `dropWrites` sets it.
@@ -154,7 +154,7 @@ async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, 
   )
   const devices = await readDevices(db, edge)
   const writing: WritingDevice[] = []
-  // A device without a version to boot is not the edge's business yet.
+  // A device without a version to boot does not concern the edge yet.
   const booting = devices.flatMap((device) => {
     const { id, name, mac, enabled, collection } = device
     const menu = menus.get(menuIdOf(device, collection) ?? '')

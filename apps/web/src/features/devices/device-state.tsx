@@ -37,7 +37,7 @@ const states: Record<State, Shown> = {
   unknown: { tone: 'plain', word: 'No data', title: 'No report gives the status.' },
 }
 
-/** Its system is there, and waits for a disk that does not answer. */
+/** Its system is running, and waits for a disk that does not answer. */
 const standsStill: Shown = {
   tone: 'failed',
   word: 'Stopped',
@@ -50,7 +50,7 @@ function shownOf({ now, lastBoot, waitsFor }: Known): Shown {
   return now.state === 'running' && (cache === 'stopped' || cache === 'lost') ? standsStill : states[now.state]
 }
 
-/** Null where nobody knows. */
+/** Null if unknown. */
 function sinceOf(device: Known): string | null {
   if (device.waitsFor && isCertain(device.waitsFor)) return device.waitsFor.since
   return shownOf(device) === standsStill ? null : device.now.since
@@ -63,7 +63,7 @@ const unknownTitles = {
   booting: 'The edge went offline while the device was booting.',
 } as const
 
-/** What the device does now, as far as its reports say. */
+/** The device's current state, according to its reports. */
 export function DeviceStateTag({ device }: { device: Known }) {
   const { lastBoot } = device
   const { tone, word, title } = shownOf(device)
