@@ -115,3 +115,20 @@ test "a device addresses an edge by its PXE port or by name in a REQUEST" {
     request.arrival.port = .pxe;
     try testing.expect(admission.isAddressed(&request));
 }
+
+test "firmware that starts again at another edge's turn is answered by the first of the order" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    site.state.unknownDevices = .boot;
+    try site.decide();
+    var answered: u32 = 0;
+    for (20..60) |number| {
+        claimElsewhere(site, macOf(@intCast(number)));
+        var request = requestOf(@intCast(number), .discover, 7);
+        request.client.loader = .ipxe;
+        try testing.expectEqual(.silence, judge(site, &request));
+        request.client.loader = .pxe;
+        answered += @intFromBool(judge(site, &request) == .answer);
+    }
+    try testing.expect(answered > 0 and answered < 40);
+}

@@ -370,3 +370,33 @@ test "without a desired state nothing boots, in standalone mode everything does"
         .standalone(.{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" });
     try testing.expect(policy.decide(testMac(77), 0).target.assignment.version_id.eql(uuid(7)));
 }
+
+test "a device's writes are made here unless another edge is named, and never for an unknown one" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.boot);
+    var devices = test_devices;
+    devices[0].home = 0;
+    devices[1].home = 1;
+    state.devices = &devices;
+    state.homeEdges =
+        &.{ .{ .id = uuid(99), .name = "north" }, .{ .id = state.edgeId, .name = "south" } };
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    try testing.expect(!policy.ownsWritesOf(devices[0].id));
+    try testing.expect(policy.ownsWritesOf(devices[1].id));
+    try testing.expect(policy.ownsWritesOf(devices[2].id));
+    try testing.expect(!policy.ownsWritesOf(uuid(77)));
+    try testing.expect(BootPolicy.nothing.ownsWritesOf(uuid(77)));
+}
+
+test "a site without versions has none for unknown devices" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.boot);
+    const empty = [_]desired_state.Vdisk{.{ .id = uuid(30), .name = "disk", .versions = &.{} }};
+    for ([_][]const desired_state.Vdisk{ &.{}, &empty }) |vdisks| {
+        state.vdisks = vdisks;
+        const policy: BootPolicy = try .init(arena.allocator(), &state);
+        try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(9), 0)));
+    }
+}

@@ -341,3 +341,29 @@ test "HELLOs, keys and sealed packets match the golden ones" {
         return err;
     };
 }
+
+test "a packet that jumps ahead forgets what it passes, and nothing else" {
+    const size = 128;
+    for (0..64) |start| {
+        const before = 1000 + start;
+        var full: stream_seal.ReplayWindow(size) = .{};
+        for (before + 1 - size..before + 1) |counter| full.note(counter);
+        for (1..size + 70) |jump| {
+            var window = full;
+            const newest = before + jump;
+            window.note(newest);
+            for (newest - size..newest + 1) |counter| {
+                const expected = counter > before and counter < newest and counter + size > newest;
+                try testing.expectEqual(expected, window.isNew(counter));
+            }
+            try testing.expect(window.isNew(newest + 1));
+        }
+    }
+}
+
+test "this program has a cipher for every device, and clear text only where it was requested" {
+    try testing.expect(stream_seal.ownCiphers().chacha20_poly1305);
+    try testing.expect(!stream_seal.ownCiphers().clear);
+    try testing.expect(stream_seal.withClear().clear);
+    try testing.expect(stream_seal.withClear().chacha20_poly1305);
+}

@@ -51,3 +51,7 @@ pub fn versionTag(version_id: base.Uuid) u64 {
     base.Sha256.hash(&version_id.bytes, &digest, .{});
     return std.mem.readInt(u64, digest[0..8], .big);
 }
+
+test {
+    _ = @import("secrets_test.zig");
+}

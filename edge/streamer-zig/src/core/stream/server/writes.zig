@@ -318,3 +318,82 @@ test "a session has a limited number of slots, and idle ones are freed" {
         collector.take(Collector.idle_us_max, .{ .session_id = 7, .request_id = 100 }, &write),
     );
 }
+
+fn fragmentOf(index: u16, length: u32) wire.Write {
+    const zeros: [1416]u8 = @splat(0);
+    const count = writes.fragmentCount(length, 1440);
+    const size = if (index < count) writes.fragmentLength(length, 1440, index) else 0;
+    return .{
+        .version_tag = 1,
+        .offset = 0,
+        .length = length,
+        .fragment_size = 1440,
+        .index = index,
+        .payload = zeros[0..size],
+    };
+}
+
+test "the list of missing fragments has a bit for each, and no byte more" {
+    var collector: Collector = try .init(testing.allocator, 1);
+    defer collector.deinit(testing.allocator);
+    // Eight fragments.
+    const key: Collector.Key = .{ .session_id = 5, .request_id = 1 };
+    try testing.expectEqualSlices(
+        u8,
+        &.{0b0111_1111},
+        collector.take(0, key, &fragmentOf(7, 11264)).missing,
+    );
+    try testing.expectEqual(.part, collector.take(0, key, &fragmentOf(0, 11264)));
+    // The one before it closes a gap at the end: everything behind it has arrived.
+    try testing.expectEqualSlices(
+        u8,
+        &.{0b0011_1110},
+        collector.take(0, key, &fragmentOf(6, 11264)).missing,
+    );
+}
+
+test "a fragment behind the write's last one contradicts it" {
+    var collector: Collector = try .init(testing.allocator, 1);
+    defer collector.deinit(testing.allocator);
+    const key: Collector.Key = .{ .session_id = 5, .request_id = 1 };
+    try testing.expectEqual(.mismatch, collector.take(0, key, &fragmentOf(1, 512)));
+    try testing.expectEqual(.mismatch, collector.take(0, key, &fragmentOf(3, 4096)));
+}
+
+test "a write of one fragment needs no slot, and the end of a session frees its own" {
+    var collector: Collector = try .init(testing.allocator, 2);
+    defer collector.deinit(testing.allocator);
+    for ([_]u64{ 1, 2 }) |id|
+        try testing.expectEqual(.part, collector.take(
+            0,
+            .{ .session_id = id, .request_id = 1 },
+            &fragmentOf(0, 4096),
+        ));
+    const third: Collector.Key = .{ .session_id = 3, .request_id = 1 };
+    try testing.expectEqual(.busy, collector.take(0, third, &fragmentOf(0, 4096)));
+    try testing.expectEqual(512, collector.take(0, third, &fragmentOf(0, 512)).whole.len);
+    collector.drop(2);
+    try testing.expectEqual(.part, collector.take(0, third, &fragmentOf(0, 4096)));
+    // The other session's fragment is still there.
+    const first: Collector.Key = .{ .session_id = 1, .request_id = 1 };
+    try testing.expectEqualSlices(
+        u8,
+        &.{0b010},
+        collector.take(0, first, &fragmentOf(2, 4096)).missing,
+    );
+    // It makes no progress.
+    const later = Collector.idle_us_max;
+    const fourth: Collector.Key = .{ .session_id = 4, .request_id = 1 };
+    try testing.expectEqual(.busy, collector.take(later - 1, fourth, &fragmentOf(0, 4096)));
+    try testing.expectEqual(.part, collector.take(later, fourth, &fragmentOf(0, 4096)));
+}
+
+test "a collector that cannot have all of its memory takes none" {
+    const Make = struct {
+        fn make(gpa: std.mem.Allocator) !void {
+            var collector: Collector = try .init(gpa, 2);
+            collector.deinit(gpa);
+        }
+    };
+    try testing.checkAllAllocationFailures(testing.allocator, Make.make, .{});
+}
