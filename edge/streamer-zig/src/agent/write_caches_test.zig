@@ -637,6 +637,10 @@ test "the fill level of a layer follows its use, and a closed one is full" {
         site.layers.tick(0, &table);
         try testing.expectEqual(level, layer.level);
     }
+    // 95 %.
+    layer.inner.head.limit_bytes = 68_985;
+    site.layers.tick(0, &table);
+    try testing.expectEqual(.critical, layer.level);
     layer.inner.head.limit_bytes = 16 * 4096 + 1;
     site.layers.tick(0, &table);
     try testing.expectEqual(.critical, layer.level);
@@ -733,4 +737,130 @@ test "a layer held for a store job is given back when a thread has left it" {
     // Another version's device is not concerned.
     const other = bootOfWriter(8, 6, 2);
     try testing.expect(site.grant(&other, .token) == .cache);
+}
+
+test "a layer's number is odd, whatever its id" {
+    var site: Site = try .init(.{ .class = .edge });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    layer.inner.head.layer_id = .fromBytes(@splat(2));
+    try testing.expectEqual(0x0202_0202_0202_0203, layer.cache().id);
+}
+
+test "an edge whose store cannot be written starts only where no device needs it" {
+    var io: SyncingIo = .{};
+    var on: store.LinuxFiles = .fromFd(-1);
+    for ([_]core.boot.Guest.CacheClass{ .device_ram, .edge }) |class| {
+        const made = WriteCaches.init(testing.allocator, &io, on.files(), 1, .{ .class = class });
+        if (class == .edge) {
+            try testing.expectError(error.NotWritable, made);
+        } else {
+            var layers = try made;
+            defer layers.deinit(testing.allocator);
+            try testing.expect(layers.isAvailable());
+        }
+    }
+    // The directory is there from an earlier start.
+    var site: Site = try .init(.{ .class = .edge });
+    defer site.deinit();
+    var again: WriteCaches =
+        try .init(testing.allocator, &io, site.on.files(), 1, .{ .class = .edge });
+    again.deinit(testing.allocator);
+}
+
+test "a layer that goes on reads the disk that its version has now" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    var opened_again = site.disk;
+    for ([_]core.boot.Boot{ boot, bootOf(2, 1) }) |next| {
+        layer.inner.below.context = &site.disk;
+        var below = site.source();
+        below.context = &opened_again;
+        const granted = site.layers.grant(&next, .{ .source = below }, site.wanted, .resumption);
+        try testing.expect(granted == .cache);
+        try testing.expectEqual(@as(*anyopaque, &opened_again), layer.inner.below.context);
+    }
+}
+
+test "a device whose writes are kept resumes after the edge's end" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    var boot = bootOf(1, 1);
+    const first = site.grant(&boot, .token).cache;
+    boot.token_nonce = @splat(1);
+    site.endProcess();
+    try testing.expectEqual(0, site.layers.top);
+    try testing.expectEqual(first.id, site.grant(&boot, .resumption).cache.id);
+    try testing.expectEqual(1, site.layers.top);
+}
+
+test "a version without a layer is held as well, and another version's layer is left alone" {
+    var site: Site = try .init(.{});
+    defer site.deinit();
+    var server: core.stream.Server = try .init(testing.allocator, .{
+        .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+        .sessions_max = 1,
+    });
+    defer server.deinit(testing.allocator);
+    const other = bootOfWriter(8, 6, 2);
+    _ = site.grant(&other, .token).cache;
+    const version_id = maintained.assignment.version_id;
+    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, 1 << 40));
+    try testing.expect(site.layers.find(other.identity.id) != null);
+    try testing.expectEqualStrings(
+        "the version is being sealed or discarded",
+        refusalTo(&site, &maintained, .token).text.slice(),
+    );
+}
+
+test "a device's next boot takes what was chosen meanwhile, and waits for no earlier write" {
+    var site: Site = try .init(.{ .class = .edge_persistent, .full = .stop });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    try testing.expectEqual(.waits, carry(&site, layer, 1, writeAt(0, &sector)));
+    site.wanted.full = .read_only;
+    const next = bootOf(2, 1);
+    _ = site.grant(&next, .token).cache;
+    try testing.expectEqual(layer, site.layers.find(next.identity.id).?);
+    try testing.expectEqual(.read_only, layer.full);
+    try testing.expectEqual(0, layer.waiting_count);
+}
+
+test "a layer that ends with its boot is new for the next one" {
+    var site: Site = try .init(.{ .class = .edge });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    const first = site.grant(&boot, .token).cache;
+    const next = bootOf(2, 1);
+    try testing.expect(site.grant(&next, .token).cache.id != first.id);
+    try testing.expectEqual(1, site.layers.top);
+}
+
+test "the layer of a boot that is gone is closed at once where nothing uses it" {
+    var site: Site = try .init(.{ .class = .edge });
+    defer site.deinit();
+    var table: core.boot.Table = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    site.layers.tick(0, &table);
+    try testing.expectEqual(0, site.layers.top);
+}
+
+test "two devices that no desired state names have layers of their own" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    const first = site.grant(&boot, .token).cache;
+    var other = bootOf(2, 1);
+    other.identity.mac.bytes[5] = 10;
+    try testing.expect(site.grant(&other, .token).cache.id != first.id);
+    try testing.expect(site.layers.find(boot.identity.id) != null);
 }

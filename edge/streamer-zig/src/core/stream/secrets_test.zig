@@ -4,7 +4,6 @@ const std = @import("std");
 const base = @import("base");
 const secrets = @import("secrets.zig");
 const testing = std.testing;
-const Hmac = std.crypto.auth.hmac.sha2.HmacSha256;
 
 const key: [32]u8 = @splat(7);
 const boot_id: base.Uuid = .{ .bytes = @splat(0xb0) };
@@ -12,7 +11,7 @@ const nonce: [16]u8 = @splat(5);
 
 fn hmac(text: []const u8) [32]u8 {
     var digest: [32]u8 = undefined;
-    Hmac.create(&digest, text, &key);
+    base.HmacSha256.create(&digest, text, &key);
     return digest;
 }
 
@@ -32,7 +31,7 @@ test "the seed of a key pair is bound to nonce and serial" {
 
 test "a version's tag is the start of the hash of its id" {
     var digest: [32]u8 = undefined;
-    std.crypto.hash.sha2.Sha256.hash(&boot_id.bytes, &digest, .{});
+    base.Sha256.hash(&boot_id.bytes, &digest, .{});
     try testing.expectEqual(
         std.mem.readInt(u64, digest[0..8], .big),
         secrets.versionTag(boot_id),
