@@ -16,6 +16,7 @@ pub const SessionBoots = struct {
     const none = std.math.maxInt(u32);
 
     pub fn init(gpa: std.mem.Allocator, sessions_max: usize) error{OutOfMemory}!SessionBoots {
+        assert(sessions_max > 0);
         const places = try gpa.alloc(u32, sessions_max);
         @memset(places, none);
         return .{ .places = places };

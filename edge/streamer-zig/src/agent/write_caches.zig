@@ -234,7 +234,6 @@ pub fn WriteCaches(comptime Io: type) type {
             kind: wire.HelloKind,
         ) CacheGrant {
             if (layers.find(boot.identity.id)) |layer| {
-                assert(layer.boot_id.eql(boot.identity.id));
                 layer.inner.below = below.source;
                 return .{ .cache = layer.cache() };
             }
@@ -525,6 +524,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layer.inner = try layers.openInner(boot, disk, binding, wanted, kind);
             place.* = layer;
             layers.top = @max(layers.top, place - layers.layers.ptr + 1);
+            assert(layers.top <= layers.layers.len);
             return layer;
         }
 
@@ -591,6 +591,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 place.* = null;
             };
             while (layers.top > 0 and layers.layers[layers.top - 1] == null) layers.top -= 1;
+            assert(layers.top == 0 or layers.layers[layers.top - 1] != layer);
             layer.inner.close(layers.gpa);
             layers.gpa.destroy(layer);
         }
