@@ -20,7 +20,7 @@ import { answers } from './ports.mjs'
 const edgeAddress = '127.0.0.1'
 const leases = '127.77.0.10-127.77.0.250'
 const deviceCount = 6
-/** Simulated devices that nobody has registered. */
+/** Simulated devices that are not registered. */
 const strangerCount = 2
 const firstStrangerMac = '02:bf:00:00:01:01'
 const historyDays = 30
@@ -46,7 +46,7 @@ export class DemoSite {
     if (!existsSync(path.join(this.#data, 'identity.json'))) await this.#enrol(joinToken)
     await step('Starting the edge', () => processes.start(this.#edge()))
     await step(`Starting ${deviceCount} simulated devices`, () => processes.start(this.#devices()))
-    await step(`Starting ${strangerCount} more that nobody has registered`, () => processes.start(this.#strangers()))
+    await step(`Starting ${strangerCount} unregistered devices`, () => processes.start(this.#strangers()))
   }
 
   async #enrol(joinToken) {

@@ -47,8 +47,8 @@ export class LanSite {
     if (process.getuid() !== 0) throw new UserError('--lan needs root, for the ports 67 and 69; start again with sudo.')
     await requireFreeAt(this.#ip, device, edgePorts, (port, holder) =>
       port === dhcpPort
-        ? `${holder} holds it, so this machine is a DHCP server itself: stop that, or leave --lan out and run \`bootfarm-edge serve --dhcp off\` beside it (docs/guides/real-machines.md).`
-        : `${holder} holds it; stop that first.`,
+        ? `${holder} holds it, so this machine is a DHCP server itself: stop that program, or omit --lan and run \`bootfarm-edge serve --dhcp off\` beside it (docs/guides/real-machines.md).`
+        : `${holder} holds it; stop that program first.`,
     )
     await requirePackages('--lan', this.#own ? lanPackages : [...lanPackages, ...imagePackages])
   }

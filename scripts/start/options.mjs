@@ -9,27 +9,27 @@ const edgePortDefaults = '10067,14011,10069,10080,6910,10009,6911'
 
 export const usage = `Usage: npm start -- [options]
 
-Starts PostgreSQL, the API, the dashboard, one edge, six simulated devices and two that nobody has registered on this
-machine; Ctrl-C stops them.
+Starts PostgreSQL, the API, the dashboard, one edge, six simulated devices and two unregistered ones on this machine.
+Ctrl-C stops them.
 
-  --data DIR          where databases, logs and demo images are kept (default .data; BOOTFARM_DATA)
+  --data DIR          directory for databases, logs and demo images (default .data; BOOTFARM_DATA)
   --web-port N        dashboard (default 3000)
   --api-port N        API (default 4000)
   --pg-port N         embedded PostgreSQL (default 54329); unused when DATABASE_URL is set
   --edge-ports LIST   UDP and TCP ports of the demo's edge: dhcp,pxe,tftp,http,stream,wol,peer
                       (default ${edgePortDefaults})
   --wave-interval N   seconds between waves of simulated boots (default 45)
-  --machine [uefi]    also boots a virtual machine, with a real firmware (bios, or uefi), kernel and system, from an
-                      edge of its own in network namespaces; needs root
+  --machine [uefi]    also boots a virtual machine with real firmware (bios, or uefi), kernel and system from a second
+                      edge in network namespaces; needs root
   --lan IP            also serves real machines at this address of this machine, beside the LAN's DHCP server; needs
-                      root. They boot Debian, or with --disk FILE a raw disk image of yours, which goes with
-                      --kernel FILE, --initrd FILE and --cmdline TEXT (docs/guides/real-machines.md)
-  --optimised         waits for the optimised edge; without it the first start takes one that is built in seconds, and
-                      builds the other in the background (--machine and --lan always wait)
+                      root. They boot Debian, or your raw disk image with --disk FILE, and optionally --kernel FILE,
+                      --initrd FILE and --cmdline TEXT (docs/guides/real-machines.md)
+  --optimised         waits for the optimised edge; otherwise the first start uses a quick build and builds the
+                      optimised edge in the background (--machine and --lan always wait)
   --help              this text
 
-DATABASE_URL          a PostgreSQL to use in place of the embedded one, signed in as the API: its role is made where it is missing
-DATABASE_OWNER_URL    the same database, signed in as the role that owns the tables; goes with DATABASE_URL
+DATABASE_URL          a PostgreSQL to use instead of the embedded one, with the API's role, which is created if missing
+DATABASE_OWNER_URL    the same database with the role that owns the tables; required with DATABASE_URL
 `
 
 const firmwares = ['bios', 'uefi']
@@ -97,7 +97,7 @@ function databaseOptions({ DATABASE_URL: url, DATABASE_OWNER_URL: ownerUrl }) {
     `${url ? 'DATABASE_URL goes with DATABASE_OWNER_URL' : 'DATABASE_OWNER_URL goes with DATABASE_URL'}: the API signs in as a role that owns nothing.
   DATABASE_OWNER_URL   signs in as the owner of the tables${url ? ': what DATABASE_URL was until now' : ''}
   DATABASE_URL         the same with another user and a password of your choice, such as postgresql://bootfarm:PASSWORD@HOST/DATABASE;
-                       this user is made where it is missing`,
+                       this user is created if it is missing`,
   )
 }
 

@@ -107,8 +107,8 @@ async function startEverything(options, processes, sites, builds) {
     BOOTFARM_CONSOLES: consolesIn(data),
     ...releaseSettings(data),
   }
-  await step('Bringing the database up to date', () =>
-    must('Bringing the database up to date', process.execPath, [inRoot('packages/db/src/cli.ts'), 'migrate'], {
+  await step('Migrating the database', () =>
+    must('Migrating the database', process.execPath, [inRoot('packages/db/src/cli.ts'), 'migrate'], {
       env: { ...apiEnv, DATABASE_OWNER_URL: database.ownerUrl },
       cwd: root,
     }),
@@ -226,7 +226,7 @@ function printWelcome({ webPort }, signIn, sites) {
     Sign in     ${signIn.email}
     Password    ${signIn.password}
 
-  Six simulated devices boot in waves, and two that nobody has registered wait under “Discovered”.${sites.map((site) => `\n  ${site.welcome()}`).join('')}
+  Six simulated devices boot in waves, and two unregistered ones wait under “Discovered”.${sites.map((site) => `\n  ${site.welcome()}`).join('')}
   Ctrl-C stops everything; the data stays for the next start.
 
 `)

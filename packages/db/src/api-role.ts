@@ -7,7 +7,7 @@ export const apiGroup = 'bootfarm_api'
 /** GRANT ... WITH SET FALSE. */
 const serverVersionMin = 160_000
 export const howToSet =
-  'DATABASE_OWNER_URL is for `migrate` and signs in as the owner of the tables; DATABASE_URL is for the API and signs in as another role, which `migrate` makes: docs/guides/operations.md.'
+  'DATABASE_OWNER_URL is for `migrate` and signs in as the owner of the tables; DATABASE_URL is for the API and signs in as another role, which `migrate` creates: docs/guides/operations.md.'
 
 interface RoleFacts {
   rolname: string
