@@ -39,6 +39,7 @@ test {
     _ = @import("loader_texts_test.zig");
     _ = @import("session_boots.zig");
     _ = @import("stream_test.zig");
+    _ = @import("tftp_test.zig");
     _ = @import("write_caches_test.zig");
     std.testing.refAllDecls(@This());
 }

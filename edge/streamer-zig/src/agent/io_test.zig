@@ -52,6 +52,10 @@ profile_wanted: ?base.Uuid = null,
 used: u32 = 0,
 leases: u32 = 0,
 syncing: ?*write_caches.Layer = null,
+/// Blocks of TFTP that were sent last.
+blocks: ?core.tftp.Server.Blocks = null,
+tftp_acks: u32 = 0,
+open_files: i32 = 0,
 
 pub const Sent = struct {
     port: agent_io.Port,
@@ -120,6 +124,8 @@ pub const Problem = enum {
 
 pub const File = struct { fd: i32 = 3, size: u64 = 1000 };
 
+const program = "program";
+
 /// One set of boot programs for BIOS.
 pub const BootFiles = struct {
     pub const Set = struct {
@@ -132,14 +138,21 @@ pub const BootFiles = struct {
         }
     };
 
-    pub fn fileFor(_: *const BootFiles, _: ?*const Boot, name: []const u8) ?[]const u8 {
-        return if (std.mem.startsWith(u8, name, "undionly.kpxe")) "program" else null;
+    /// Of one set.
+    sets: []const Set = all_sets[0..1],
+
+    pub fn find(files: *const BootFiles, name: []const u8) ?[]const u8 {
+        return files.fileFor(null, name);
     }
 
-    const sets = [_]Set{ .{}, .{ .name = "other" } };
+    pub fn fileFor(_: *const BootFiles, _: ?*const Boot, name: []const u8) ?[]const u8 {
+        return if (std.mem.startsWith(u8, name, "undionly.kpxe")) program else null;
+    }
+
+    const all_sets = [_]Set{ .{}, .{ .name = "other" } };
 
     pub fn findSet(_: *const BootFiles, name: []const u8) ?*const Set {
-        for (&sets) |*set| if (std.mem.eql(u8, set.name, name)) return set;
+        for (&all_sets) |*set| if (std.mem.eql(u8, set.name, name)) return set;
         return null;
     }
 
@@ -185,6 +198,28 @@ pub fn openVersion(io: *TestIo, _: *const DesiredVersion, below: ?*const Desired
 
 pub fn bootFiles(_: *const TestIo) BootFiles {
     return .{};
+}
+
+pub fn duplicateFile(io: *TestIo, file: *const File) error{Busy}!File {
+    io.open_files += 1;
+    return file.*;
+}
+
+pub fn readFile(_: *TestIo, file: File, buffer: []u8, offset: u64) error{ReadFailed}!void {
+    if (offset + buffer.len > file.size) return error.ReadFailed;
+    @memset(buffer, 'k');
+}
+
+pub fn closeFile(io: *TestIo, _: File) void {
+    io.open_files -= 1;
+}
+
+pub fn onTftpAck(io: *TestIo, _: u64) void {
+    io.tftp_acks += 1;
+}
+
+pub fn sendBlocks(io: *TestIo, blocks: *const core.tftp.Server.Blocks, _: u64) void {
+    io.blocks = blocks.*;
 }
 
 pub fn journal(io: *TestIo, _: *const Boot) void {

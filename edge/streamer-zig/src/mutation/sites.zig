@@ -135,6 +135,13 @@ const Finder = struct {
         if (tree.fullCall(&buffer, node)) |call| {
             if (isSilent(finder.textOf(call.ast.fn_expr))) try finder.exclude(node);
         }
+        if (tree.fullIf(node)) |it| {
+            // A mistake that only the simulation has.
+            const text = finder.textOf(it.ast.cond_expr);
+            const is_planted = std.mem.startsWith(u8, text, "mutants.has(") or
+                std.mem.startsWith(u8, text, "simulated.has(");
+            if (is_planted) try finder.exclude(it.ast.then_expr);
+        }
         const condition = if (tree.fullIf(node)) |it|
             (if (it.payload_token == null) it.ast.cond_expr else return)
         else if (tree.fullWhile(node)) |it|
