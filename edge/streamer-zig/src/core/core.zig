@@ -208,7 +208,6 @@ test {
     _ = @import("stream/congestion/rtt.zig");
     _ = @import("stream/congestion/window.zig");
     _ = @import("stream/congestion/window_test.zig");
-    _ = @import("stream/packet_sealer.zig");
     _ = @import("stream/seal.zig");
     _ = @import("stream/seal_test.zig");
     _ = @import("stream/secrets.zig");
@@ -245,7 +244,6 @@ test {
     _ = @import("uplink/record_frame.zig");
     _ = @import("uplink/report_gaps.zig");
     _ = @import("uplink/report_log.zig");
-    _ = @import("uplink/report_segments.zig");
     _ = @import("uplink/sender.zig");
     _ = @import("uplink/store_inventory.zig");
     _ = @import("uplink/store_job.zig");

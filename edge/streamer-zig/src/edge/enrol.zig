@@ -7,7 +7,6 @@ const builtin = @import("builtin");
 const base = @import("base");
 const core = @import("core");
 const host = @import("host");
-const enrol_options = @import("enrol_options.zig");
 const options_module = @import("options.zig");
 const start = @import("start.zig");
 const Terminal = @import("terminal.zig").Terminal;
@@ -17,6 +16,7 @@ const Error = start.Error;
 const Identity = host.data_dir.Identity;
 const KeyPair = base.Ed25519.KeyPair;
 const uplink_message = core.uplink.message;
+const token_size_max = uplink_message.join_token_size_max;
 
 /// What a revoked edge leaves behind. The store, boot programs and leases belong to the site and
 /// stay.
@@ -38,6 +38,84 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     return 0;
 }
 
+const Enrol = struct {
+    url: []const u8,
+    /// Null if the data directory already has an identity.
+    token: ?[]const u8,
+    data: []const u8,
+    /// Gives up an identity that the control plane no longer accepts, for a new one.
+    rejoin: bool,
+};
+
+const Option = enum { @"--url", @"--token", @"--token-file", @"--data", @"--rejoin" };
+
+fn parse(
+    arena: std.mem.Allocator,
+    io: std.Io,
+    rest: []const [:0]const u8,
+    complaint: *Complaint,
+) (options_module.Error || error{OutOfMemory})!Enrol {
+    var arguments: options_module.Arguments =
+        .{ .command = "enrol", .rest = rest, .complaint = complaint };
+    var url: ?[]const u8 = null;
+    var token: ?[]const u8 = null;
+    var data: ?[]const u8 = null;
+    var is_rejoin = false;
+    while (try arguments.next()) |argument| {
+        const option = std.meta.stringToEnum(Option, argument.name) orelse
+            return arguments.noOption(argument.name);
+        if (option == .@"--rejoin") {
+            is_rejoin = true;
+            continue;
+        }
+        const text = try arguments.value(argument.name, argument.value);
+        switch (option) {
+            .@"--url" => url = std.mem.trimEnd(u8, text, "/"),
+            .@"--token" => token = text,
+            .@"--token-file" => token = try readToken(arena, io, text, complaint),
+            .@"--data" => data = text,
+            .@"--rejoin" => unreachable,
+        }
+    }
+    const given: Enrol = .{
+        .url = url orelse return complaint.set("enrol needs --url URL of the control plane.", .{}),
+        .token = token orelse if (is_rejoin) null else return complaint.set(
+            "enrol needs --token-file FILE with the join token of this edge's site, or --token T.",
+            .{},
+        ),
+        .data = data orelse
+            return complaint.set("enrol needs --data DIR, where this edge keeps its state.", .{}),
+        .rejoin = is_rejoin,
+    };
+    const is_http = std.mem.startsWith(u8, given.url, "http://") or
+        std.mem.startsWith(u8, given.url, "https://");
+    if (!is_http)
+        return complaint.set(
+            "--url must begin with http:// or https://, and '{s}' does not.",
+            .{given.url},
+        );
+    if (given.token) |text| if (text.len == 0 or text.len > token_size_max)
+        return complaint.set("This is not a join token.", .{});
+    return given;
+}
+
+/// Reads the token from a file: every user of this machine can see the command line.
+fn readToken(
+    arena: std.mem.Allocator,
+    io: std.Io,
+    path: []const u8,
+    complaint: *Complaint,
+) (options_module.Error || error{OutOfMemory})![]const u8 {
+    const text =
+        std.Io.Dir.cwd().readFileAlloc(io, path, arena, .limited(token_size_max + 2)) catch |err|
+            return switch (err) {
+                error.OutOfMemory => error.OutOfMemory,
+                error.StreamTooLong => complaint.set("{s} does not contain a join token.", .{path}),
+                else => complaint.set("--token-file {s} cannot be read.", .{path}),
+            };
+    return std.mem.trim(u8, text, " \r\n");
+}
+
 const JoinResult = struct { identity: Identity, is_known: bool = false };
 
 fn enrol(
@@ -46,7 +124,7 @@ fn enrol(
     complaint: *Complaint,
 ) Error!JoinResult {
     const arena = init.arena.allocator();
-    const options = try enrol_options.parse(arena, init.io, arguments, complaint);
+    const options = try parse(arena, init.io, arguments, complaint);
     var data = try start.openData(init.io, options.data, complaint);
     defer data.close();
     if (data.identity(arena)) |existing| {
@@ -104,7 +182,7 @@ fn enrol(
 /// again.
 fn ownKey(
     data: *const host.DataDir,
-    options: *const enrol_options.Enrol,
+    options: *const Enrol,
     complaint: *Complaint,
 ) Error!KeyPair {
     const seed = data.secret("edge.key") catch
@@ -115,7 +193,7 @@ fn ownKey(
 
 fn keep(
     data: *const host.DataDir,
-    options: *const enrol_options.Enrol,
+    options: *const Enrol,
     identity: Identity,
     complaint: *Complaint,
 ) Error!void {
@@ -126,7 +204,7 @@ fn keep(
 /// Returns the existing identity if the control plane accepts it, or null if it is given up.
 fn rejoin(
     init: std.process.Init,
-    options: *const enrol_options.Enrol,
+    options: *const Enrol,
     data: *const host.DataDir,
     existing: Identity,
     complaint: *Complaint,
@@ -176,7 +254,7 @@ fn forget(data: *const host.DataDir) void {
 
 fn ask(
     init: std.process.Init,
-    options: *const enrol_options.Enrol,
+    options: *const Enrol,
     key: KeyPair,
     complaint: *Complaint,
 ) (Error || error{Revoked})!uplink_message.EnrolAnswer {

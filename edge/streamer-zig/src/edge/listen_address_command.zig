@@ -4,7 +4,6 @@
 const std = @import("std");
 const base = @import("base");
 const host = @import("host");
-const small_files = @import("doctor/small_files.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
 const Interfaces = host.interface_list.Interfaces;
@@ -13,7 +12,7 @@ pub fn run(_: std.process.Init, _: []const [:0]const u8, terminal: *Terminal) u8
     var interfaces: Interfaces = .empty;
     host.interface_list.read(&interfaces);
     var buffer: [16 * 1024]u8 = undefined;
-    const routes = small_files.read("/proc/net/route", &buffer) orelse "";
+    const routes = host.sys.readFile("/proc/net/route", &buffer) catch "";
     const ip = choose(&interfaces, routes) orelse {
         if (interfaces.count == 0)
             return terminal.fail("This machine has no IPv4 address; give it a fixed one.", .{});

@@ -94,6 +94,18 @@ pub fn readAt(fd: i32, buffer: []u8, offset: u64) Error!usize {
     return filled;
 }
 
+/// Reads a small file; what does not fit is cut.
+pub fn readFile(path: [*:0]const u8, buffer: []u8) Error![]u8 {
+    return readFileIn(linux.AT.FDCWD, path, buffer);
+}
+
+/// Like `readFile`, below an open folder.
+pub fn readFileIn(folder_fd: i32, path: [*:0]const u8, buffer: []u8) Error![]u8 {
+    const fd: i32 = @intCast(try check(linux.openat(folder_fd, path, .{ .CLOEXEC = true }, 0)));
+    defer close(fd);
+    return buffer[0..try readAt(fd, buffer, 0)];
+}
+
 /// Fills the buffer with random bytes from the kernel; a system without them cannot run this
 /// program.
 pub fn random(buffer: []u8) void {

@@ -3,7 +3,6 @@
 
 const std = @import("std");
 const block = @import("block.zig");
-const next_block = @import("next_block.zig");
 const VersionReader = @import("version_reader.zig");
 const linux = std.os.linux;
 
@@ -90,11 +89,8 @@ fn locate(on: *Export, bytes: []u8, at: u64, problem: VersionReader.Error) Error
 /// Finds the next bytes that are not in a block of zeros.
 fn nextData(on: *Export, at: u64) Error!u64 {
     const size = on.reader.disk_size;
-    const found = try next_block.nextBlock(
-        on.reader,
-        at / block.block_size,
-        block.blockCount(size),
-    ) orelse return size;
+    const from = at / block.block_size;
+    const found = try on.reader.nextBlock(from, block.blockCount(size)) orelse return size;
     return @max(at, found * block.block_size);
 }
 

@@ -27,7 +27,6 @@ pub const lock_holder = @import("files/lock_holder.zig");
 pub const manifest = @import("tree/manifest.zig");
 pub const Manifest = manifest.Manifest;
 pub const merge = @import("merge.zig");
-pub const next_block = @import("next_block.zig");
 pub const node = @import("tree/node.zig");
 pub const node_cache = @import("tree/node_cache.zig");
 pub const location_map = @import("tree/location_map.zig");
@@ -74,7 +73,6 @@ test {
     _ = lock_holder;
     _ = manifest;
     _ = merge;
-    _ = next_block;
     _ = node;
     _ = node_cache;
     _ = location_map;

@@ -110,6 +110,30 @@ pub fn markChecked(reader: *VersionReader, offset: u64, size: u64) void {
     }
 }
 
+/// Returns the first block at or after `from` that is not zeros, or null; skips empty subtrees.
+pub fn nextBlock(reader: *VersionReader, from: u64, block_count: u64) Error!?u64 {
+    var index = from;
+    search: while (index < block_count) {
+        var entry = reader.root;
+        var level = reader.root_level;
+        while (!entry.isZeros()) : (level -= 1) {
+            const cached = try reader.reading.cache.get(reader.reading.nodes, &entry, level);
+            const below: u64 = if (level == 0) 1 else node_module.blocksBelow(level - 1);
+            var child = index / below % node_module.fanout;
+            while (cached.node.location(@intCast(child)).isNone()) {
+                // Restart at the next child, or at the next node.
+                index = (index / below + 1) * below;
+                child += 1;
+                if (child == node_module.fanout or index >= block_count) continue :search;
+            }
+            if (level == 0) return index;
+            entry = cached.node.entry(@intCast(child));
+        }
+        return null;
+    }
+    return null;
+}
+
 /// Returns the block's hash and location, to compare versions.
 pub fn entryOf(reader: *VersionReader, index: u64) NodeCache.Error!Entry {
     const cached = try reader.leafOf(index) orelse return .zeros;

@@ -7,7 +7,6 @@ const linux = std.os.linux;
 const sys = @import("host").sys;
 const console = @import("console.zig");
 const sys_time = @import("sys_time.zig");
-const readFile = @import("small_file.zig").read;
 const firmware_table = @import("timings/firmware_table.zig");
 const initramfs_steps = @import("timings/initramfs_steps.zig");
 const systemd_times = @import("timings/systemd_times.zig");
@@ -99,7 +98,7 @@ fn unitTimes(paths: []const [*:0]const u8, limit_us: u64, output: []u8) ?[]const
 fn collectBeforeSystem(list: *StepList) u64 {
     if (firmwareTimes()) |times| firmware_table.addSteps(list, times);
     var buffer: [1024]u8 = undefined;
-    return initramfs_steps.addSteps(list, readFile(written_by_init, &buffer));
+    return initramfs_steps.addSteps(list, sys.readFile(written_by_init, &buffer) catch "");
 }
 
 /// Linux 5.12 and later may show the table as files of numbers; otherwise it is searched in memory,
@@ -114,7 +113,7 @@ fn firmwareTimes() ?firmware_table.BootTimes {
     if (shown.exit_end_ns != 0) return shown;
     var fpdt: [512]u8 = undefined;
     const address =
-        firmware_table.performanceTableAddress(readFile(fpdt_table, &fpdt)) orelse return null;
+        firmware_table.performanceTableAddress(sys.readFile(fpdt_table, &fpdt) catch "") orelse return null;
     if (address > std.math.maxInt(i64)) return null;
     const fd: i32 =
         @intCast(sys.check(linux.open("/dev/mem", .{ .CLOEXEC = true }, 0)) catch return null);
@@ -127,7 +126,7 @@ fn firmwareTimes() ?firmware_table.BootTimes {
 /// 0 if there is none.
 fn numberIn(path: [*:0]const u8) u64 {
     var buffer: [32]u8 = undefined;
-    const text = std.mem.trimEnd(u8, readFile(path, &buffer), "\n");
+    const text = std.mem.trimEnd(u8, sys.readFile(path, &buffer) catch "", "\n");
     return std.fmt.parseInt(u64, text, 10) catch 0;
 }
 

@@ -4,7 +4,7 @@
 //! refuses, a report is lost, its seq stays unused, and the reader declares the hole as a gap
 //! (packages/proto/UPLINK.md). One thread appends, one reads.
 //!
-//! `Files` is the directory of the log: host/files/log_files.zig, or the simulator's disk. Its File
+//! `Files` is the directory of the log: host/files/report_log.zig, or the simulator's disk. Its File
 //! is a handle; every error is error.DiskFailed.
 
 const std = @import("std");
@@ -12,11 +12,8 @@ const base = @import("base");
 const boot_report = @import("../boot/report.zig");
 const record_frame = @import("record_frame.zig");
 const gaps_module = @import("report_gaps.zig");
-const segments_module = @import("report_segments.zig");
 const WaitingDevices = @import("../site/waiting_devices.zig");
 const assert = std.debug.assert;
-
-const Segment = segments_module.Segment;
 
 /// A batch has at most 100 reports and 512 KiB (UPLINK.md).
 pub const batch_reports_max = 100;
@@ -48,7 +45,7 @@ pub fn ReportLog(comptime Files: type) type {
     return struct {
         const Log = @This();
         const Gaps = gaps_module.ReportGaps(Files);
-        const Reader = segments_module.Reader(Files);
+        const Reader = SegmentReader(Files);
 
         files: Files,
         options: Options,
@@ -76,11 +73,11 @@ pub fn ReportLog(comptime Files: type) type {
             assert(options.epoch > 0);
             var log: Log =
                 .{ .files = files, .options = options, .gaps = undefined, .segments = .empty };
-            log.segments = try .initCapacity(gpa, segments_module.count_max);
+            log.segments = try .initCapacity(gpa, segments_max);
             errdefer log.segments.deinit(gpa);
             log.gaps = Gaps.open(&log.files) catch return error.LogUnreadable;
             errdefer log.gaps.close(&log.files);
-            segments_module.scan(Files, &log.files, &log.segments, &log.buffer) catch
+            scanSegments(Files, &log.files, &log.segments, &log.buffer) catch
                 return error.LogUnreadable;
             for (log.segments.items) |segment| {
                 if (segment.epoch > options.epoch) return error.LogFromTheFuture;
@@ -188,7 +185,7 @@ pub fn ReportLog(comptime Files: type) type {
         pub fn backlog(log: *Log) u64 {
             log.files.lock();
             defer log.files.unlock();
-            assert(log.segments.items.len <= segments_module.count_max);
+            assert(log.segments.items.len <= segments_max);
             // Losses within a segment are counted with it.
             var total: u64 = 0;
             for (log.segments.items) |segment| {
@@ -286,7 +283,7 @@ pub fn ReportLog(comptime Files: type) type {
                 _ = log.segments.orderedRemove(index);
             }
             log.gaps.ack(&log.files, epoch, log.acked_seq);
-            assert(log.segments.items.len <= segments_module.count_max);
+            assert(log.segments.items.len <= segments_max);
         }
 
         /// The API wants `expected_seq` of the epoch being sent. Reports that are no longer here
@@ -462,4 +459,110 @@ pub fn ReportLog(comptime Files: type) type {
             }
         };
     };
+}
+
+/// Each start of the edge adds one; those without reports are never created.
+const segments_max = 4096;
+
+const Segment = struct {
+    epoch: u64,
+    first_seq: u64,
+    /// Below `first_seq` while the segment is empty.
+    last_seq: u64,
+    size: u64,
+
+    const digits = 20;
+    const suffix = ".log";
+    pub const name_size = digits + 1 + digits + suffix.len;
+
+    /// `EPOCH-FIRST_SEQ.log` with leading zeros, so that names sort like segments.
+    pub fn name(segment: *const Segment) [name_size]u8 {
+        var text: [name_size]u8 = undefined;
+        _ = std.mem.print(&text, "{d:0>20}-{d:0>20}" ++ suffix, .{
+            segment.epoch, segment.first_seq,
+        }) catch unreachable;
+        return text;
+    }
+
+    /// Returns null for a name that is not a segment's.
+    fn parse(text: []const u8) ?Segment {
+        if (text.len != name_size or text[digits] != '-') return null;
+        if (!std.mem.endsWith(u8, text, suffix)) return null;
+        const epoch = std.fmt.parseInt(u64, text[0..digits], 10) catch return null;
+        const first_seq =
+            std.fmt.parseInt(u64, text[digits + 1 ..][0..digits], 10) catch return null;
+        if (epoch == 0 or first_seq == 0) return null;
+        return .{ .epoch = epoch, .first_seq = first_seq, .last_seq = first_seq - 1, .size = 0 };
+    }
+
+    fn before(_: void, a: Segment, b: Segment) bool {
+        if (a.epoch != b.epoch) return a.epoch < b.epoch;
+        return a.first_seq < b.first_seq;
+    }
+};
+
+/// Reads consecutive records from a file of `Files`.
+fn SegmentReader(comptime Files: type) type {
+    return struct {
+        files: *Files,
+        file: Files.File,
+        offset: u64 = 0,
+        buffer: *[record_frame.frame_size_max]u8,
+
+        /// Returns the next complete record; its payload is valid until the next call. Null at the
+        /// end and at damage.
+        pub fn next(reader: *@This()) error{DiskFailed}!?record_frame.Record {
+            const size = try reader.files.readAt(reader.file, reader.buffer, reader.offset);
+            const record = record_frame.decode(reader.buffer[0..size]) orelse return null;
+            reader.offset += record.frame_size;
+            return record;
+        }
+    };
+}
+
+const ScanError = error{ DiskFailed, OutOfMemory };
+
+/// Fills `segments` from the directory, sorted. A torn tail is cut off its file; a file without one
+/// complete record is deleted.
+fn scanSegments(
+    comptime Files: type,
+    files: *Files,
+    segments: *std.ArrayList(Segment),
+    buffer: *[record_frame.frame_size_max]u8,
+) ScanError!void {
+    var iterator = files.iterate();
+    while (try iterator.next()) |name| {
+        const segment = Segment.parse(name) orelse continue;
+        try segments.appendBounded(segment);
+    }
+    base.sort(Segment, segments.items, {}, Segment.before);
+    var index: usize = 0;
+    while (index < segments.items.len) {
+        const segment = &segments.items[index];
+        try measure(Files, files, segment, buffer);
+        if (segment.last_seq >= segment.first_seq) {
+            index += 1;
+            continue;
+        }
+        try files.delete(&segment.name());
+        _ = segments.orderedRemove(index);
+    }
+}
+
+fn measure(
+    comptime Files: type,
+    files: *Files,
+    segment: *Segment,
+    buffer: *[record_frame.frame_size_max]u8,
+) error{DiskFailed}!void {
+    const file = try files.open(&segment.name());
+    defer files.close(file);
+    var reader: SegmentReader(Files) = .{ .files = files, .file = file, .buffer = buffer };
+    while (try reader.next()) |record| {
+        if (record.number <= segment.last_seq) break;
+        assert(reader.offset > segment.size);
+        segment.last_seq = record.number;
+        segment.size = reader.offset;
+    }
+    try files.truncate(file, segment.size);
 }

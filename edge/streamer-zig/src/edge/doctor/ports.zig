@@ -6,7 +6,6 @@ const Io = std.Io;
 const base = @import("base");
 const host = @import("host");
 const options_module = @import("../options.zig");
-const small_files = @import("small_files.zig");
 const Findings = @import("findings.zig");
 
 const Protocol = enum { udp, tcp };
@@ -106,7 +105,7 @@ fn ownerOf(arena: std.mem.Allocator, io: Io, wanted: *const NeededPort) error{Ou
         .udp => "/proc/net/udp",
         .tcp => "/proc/net/tcp",
     };
-    const table = small_files.read(path, &buffer) orelse return null;
+    const table = host.sys.readFile(path, &buffer) catch return null;
     const inode = inodeOf(table, wanted) orelse return null;
     var link_buffer: [64]u8 = undefined;
     const link = std.mem.print(&link_buffer, "socket:[{d}]", .{inode}) catch unreachable;
@@ -162,6 +161,6 @@ fn nameOf(arena: std.mem.Allocator, pid: u32) error{OutOfMemory}![]const u8 {
     var path_buffer: [64]u8 = undefined;
     const path = std.mem.printSentinel(&path_buffer, "/proc/{d}/comm", .{pid}, 0) catch unreachable;
     var buffer: [64]u8 = undefined;
-    const text = small_files.read(path, &buffer) orelse return "a process that has just ended";
+    const text = host.sys.readFile(path, &buffer) catch return "a process that has just ended";
     return arena.dupe(u8, base.UntrustedText.init(std.mem.trim(u8, text, "\n")).slice());
 }

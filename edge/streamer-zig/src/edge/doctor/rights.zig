@@ -2,8 +2,8 @@
 //! (capabilities(7)).
 
 const std = @import("std");
+const host = @import("host");
 const options_module = @import("../options.zig");
-const small_files = @import("small_files.zig");
 const Findings = @import("findings.zig");
 
 const net_bind_service = 10;
@@ -53,7 +53,7 @@ fn has(capabilities: u64, bit: u6) bool {
 
 fn effectiveCapabilities() ?u64 {
     var buffer: [8192]u8 = undefined;
-    const text = small_files.read("/proc/self/status", &buffer) orelse return null;
+    const text = host.sys.readFile("/proc/self/status", &buffer) catch return null;
     var lines = std.mem.tokenizeScalar(u8, text, '\n');
     while (lines.next()) |line| {
         const hex = std.mem.cutPrefix(u8, line, "CapEff:") orelse continue;
@@ -64,7 +64,7 @@ fn effectiveCapabilities() ?u64 {
 
 fn lowestFreePort() u16 {
     var buffer: [32]u8 = undefined;
-    const text = small_files.read("/proc/sys/net/ipv4/ip_unprivileged_port_start", &buffer) orelse
+    const text = host.sys.readFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", &buffer) catch
         return 1024;
     return std.fmt.parseInt(u16, std.mem.trim(u8, text, " \n"), 10) catch 1024;
 }

@@ -1,10 +1,103 @@
-//! The report log of core/uplink/report_log.zig on this system's disk.
+//! The report log (core/uplink/report_log.zig) in a directory of this system.
 
+const std = @import("std");
 const core = @import("core");
+const sys = @import("../sys.zig");
+const linux = std.os.linux;
+const Io = std.Io;
 
-pub const LogFiles = @import("log_files.zig");
 pub const ReportLog = core.uplink.report_log.ReportLog(LogFiles);
 pub const batch_size_max = core.uplink.report_log.batch_size_max;
+
+pub const LogFiles = struct {
+    io: Io,
+    /// Used only by the log, and iterable; its opener closes it after the log.
+    dir: Io.Dir,
+    mutex: Io.Mutex = .init,
+
+    pub const File = i32;
+    pub const Error = error{DiskFailed};
+
+    pub fn lock(files: *LogFiles) void {
+        files.mutex.lockUncancelable(files.io);
+    }
+
+    pub fn unlock(files: *LogFiles) void {
+        files.mutex.unlock(files.io);
+    }
+
+    pub const Iterator = struct {
+        io: Io,
+        entries: Io.Dir.Iterator,
+
+        pub fn next(iterator: *Iterator) Error!?[]const u8 {
+            const entry = iterator.entries.next(iterator.io) catch return error.DiskFailed;
+            return if (entry) |found| found.name else null;
+        }
+    };
+
+    pub fn iterate(files: *LogFiles) Iterator {
+        return .{ .io = files.io, .entries = files.dir.iterate() };
+    }
+
+    /// Creates a file; none of the same name may exist.
+    pub fn make(files: *LogFiles, name: []const u8) Error!File {
+        const file = files.dir.createFile(files.io, name, .{ .read = true, .exclusive = true }) catch
+            return error.DiskFailed;
+        return file.handle;
+    }
+
+    pub fn openOrMake(files: *LogFiles, name: []const u8) Error!File {
+        const file = files.dir.createFile(files.io, name, .{ .read = true, .truncate = false }) catch
+            return error.DiskFailed;
+        return file.handle;
+    }
+
+    pub fn open(files: *LogFiles, name: []const u8) Error!File {
+        const file = files.dir.openFile(files.io, name, .{ .mode = .read_write }) catch
+            return error.DiskFailed;
+        return file.handle;
+    }
+
+    pub fn close(_: *LogFiles, file: File) void {
+        sys.close(file);
+    }
+
+    pub fn delete(files: *LogFiles, name: []const u8) Error!void {
+        files.dir.deleteFile(files.io, name) catch return error.DiskFailed;
+    }
+
+    /// Appends at the file's position, which is its end.
+    pub fn append(_: *LogFiles, file: File, bytes: []const u8) Error!void {
+        sys.writeAll(file, bytes) catch return error.DiskFailed;
+    }
+
+    pub fn truncate(_: *LogFiles, file: File, size: u64) Error!void {
+        if (linux.errno(linux.ftruncate(file, @intCast(size))) != .SUCCESS) return error.DiskFailed;
+        if (linux.errno(linux.lseek(file, @intCast(size), linux.SEEK.SET)) != .SUCCESS)
+            return error.DiskFailed;
+    }
+
+    pub fn readAt(_: *LogFiles, file: File, buffer: []u8, offset: u64) Error!usize {
+        return sys.readAt(file, buffer, offset) catch error.DiskFailed;
+    }
+
+    pub fn writeAt(_: *LogFiles, file: File, bytes: []const u8, offset: u64) Error!void {
+        sys.writeAllAt(file, bytes, offset) catch return error.DiskFailed;
+    }
+
+    pub fn sync(_: *LogFiles, file: File) Error!void {
+        if (linux.errno(linux.fdatasync(file)) != .SUCCESS) return error.DiskFailed;
+    }
+
+    pub fn syncNames(files: *LogFiles) void {
+        _ = linux.fsync(files.dir.handle);
+    }
+
+    pub fn unixMs(_: *LogFiles) u64 {
+        return sys.unixMs();
+    }
+};
 
 test {
     _ = @import("report_log_test.zig");

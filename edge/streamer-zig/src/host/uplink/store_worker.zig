@@ -15,7 +15,6 @@ const BootProfiles = @import("../boots/profiles.zig");
 const LayerHold = @import("../stream/layer_hold.zig");
 const KeyRotation = @import("key_rotation.zig");
 const StoreChild = @import("store_child.zig");
-const StoreOrders = @import("store_orders.zig");
 const UplinkClient = @import("client.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
@@ -642,6 +641,40 @@ fn randomNumber() u64 {
     sys.random(&bytes);
     return std.mem.readInt(u64, &bytes, .little);
 }
+
+/// A copy of the store jobs that the desired state orders: it outlives the state that it comes from.
+const StoreOrders = struct {
+    arena: std.heap.ArenaAllocator,
+    orders: []Order,
+
+    pub fn create(gpa: std.mem.Allocator, orders: []const Order) error{OutOfMemory}!*StoreOrders {
+        const copy = try gpa.create(StoreOrders);
+        errdefer gpa.destroy(copy);
+        copy.arena = .init(gpa);
+        errdefer copy.arena.deinit();
+        const arena = copy.arena.allocator();
+        copy.orders = try arena.dupe(Order, orders);
+        for (copy.orders) |*order| {
+            order.kind = try arena.dupe(u8, order.kind);
+            for ([_]*?[]const u8{
+                &order.sourcePath,
+                &order.kernelPath,
+                &order.initrdPath,
+                &order.commandLine,
+                &order.layerClass,
+            }) |text|
+                if (text.*) |given| {
+                    text.* = try arena.dupe(u8, given);
+                };
+        }
+        return copy;
+    }
+
+    pub fn destroy(copy: *StoreOrders, gpa: std.mem.Allocator) void {
+        copy.arena.deinit();
+        gpa.destroy(copy);
+    }
+};
 
 test {
     _ = @import("store_worker_test.zig");

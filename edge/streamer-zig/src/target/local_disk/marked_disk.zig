@@ -6,7 +6,6 @@ const std = @import("std");
 const linux = std.os.linux;
 const marked_partition = @import("wire").marked_partition;
 const sys = @import("host").sys;
-const small_file = @import("../small_file.zig");
 const sys_time = @import("../sys_time.zig");
 const block_size = @import("block_map.zig").block_size;
 
@@ -234,7 +233,7 @@ fn partitionName(disk: *const Name, number: u16) ?Name {
 fn numberIn(places: Folders, parts: []const []const u8) ?u64 {
     var path: Path = .{};
     var buffer: [32]u8 = undefined;
-    const text = small_file.readIn(places.sys_block, path.join(parts), &buffer);
+    const text = sys.readFileIn(places.sys_block, path.join(parts), &buffer) catch "";
     return std.fmt.parseInt(u64, std.mem.trim(u8, text, " \n"), 10) catch null;
 }
 
