@@ -112,8 +112,9 @@ fn firmwareTimes() ?firmware_table.BootTimes {
     };
     if (shown.exit_end_ns != 0) return shown;
     var fpdt: [512]u8 = undefined;
-    const address =
-        firmware_table.performanceTableAddress(sys.readFile(fpdt_table, &fpdt) catch "") orelse return null;
+    const address = firmware_table.performanceTableAddress(
+        sys.readFile(fpdt_table, &fpdt) catch "",
+    ) orelse return null;
     if (address > std.math.maxInt(i64)) return null;
     const fd: i32 =
         @intCast(sys.check(linux.open("/dev/mem", .{ .CLOEXEC = true }, 0)) catch return null);

@@ -4,8 +4,8 @@
 //! refuses, a report is lost, its seq stays unused, and the reader declares the hole as a gap
 //! (packages/proto/UPLINK.md). One thread appends, one reads.
 //!
-//! `Files` is the directory of the log: host/files/report_log.zig, or the simulator's disk. Its File
-//! is a handle; every error is error.DiskFailed.
+//! `Files` is the directory of the log: host/files/report_log.zig, or the simulator's disk. Its
+//! File is a handle; every error is error.DiskFailed.
 
 const std = @import("std");
 const base = @import("base");

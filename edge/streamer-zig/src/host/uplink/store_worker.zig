@@ -642,7 +642,8 @@ fn randomNumber() u64 {
     return std.mem.readInt(u64, &bytes, .little);
 }
 
-/// A copy of the store jobs that the desired state orders: it outlives the state that it comes from.
+/// A copy of the store jobs that the desired state orders: it outlives the state that it comes
+/// from.
 const StoreOrders = struct {
     arena: std.heap.ArenaAllocator,
     orders: []Order,

@@ -271,13 +271,14 @@ pub const Session = struct {
     }
 
     /// Reserves `count` consecutive counters for this caller and returns the first.
-    pub fn takeCounters(session: *Session, count: u64) u64 {
+    fn takeCounters(session: *Session, count: u64) u64 {
         assert(count > 0);
         return @atomicRmw(u64, session.counter, .Add, count, .monotonic);
     }
 };
 
-/// Seals fragments into packets, each under its own counter. Valid until the next call of the server.
+/// Seals fragments into packets, each under its own counter. Valid until the next call of the
+/// server.
 pub const Sealer = struct {
     session: *Session,
     /// Reserved counters that are not used yet.
