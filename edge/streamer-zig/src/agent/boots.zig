@@ -522,6 +522,12 @@ pub fn Boots(comptime Io: type) type {
                         "the version is in maintenance, and this device does not write it",
                     ),
                 };
+            // The state may have changed since the boot began.
+            if (!core.boot.assignment.isCommandLine(version.commandLine()))
+                return .{
+                    .cause = .version_missing,
+                    .text = .init("its command line cannot stand in a boot script"),
+                };
             // Firmware would read the version below by HTTP, without what was written.
             if (version.layer_above != null and version.kernel == null)
                 return .{

@@ -511,6 +511,13 @@ test "a version is opened when it is needed, and why it cannot be is told" {
     // One that can boot without a kernel, since nothing lies above it.
     site.io.versions.buffer[0].kernel = null;
     try testing.expectEqual(null, site.boots.blockerOf(boot));
+    // A later state may give the version another line.
+    for ([_][]const u8{ "quiet ${net0/mac}", "quiet || shell", "a\nchain x" }) |line| {
+        site.io.versions.buffer[0].command_line = line;
+        try testing.expectEqual(.version_missing, site.boots.blockerOf(boot).?.cause);
+    }
+    site.io.versions.buffer[0].command_line = "quiet";
+    try testing.expectEqual(null, site.boots.blockerOf(boot));
     boot.assignment.version_id = uuid(88);
     try testing.expectEqualStrings(
         "the version is not_described",

@@ -111,6 +111,7 @@ pub fn Failover(comptime Io: type) type {
             var boot = boot_failover.bootFromTicket(&ticket, arrivalOf(boots, &claim.hello));
             // A retransmitted HELLO or the same fail-over: keep what is known of it.
             const repeated = if (known) |ref| boots.table.get(ref).? else null;
+            if (repeated) |found| if (!found.identity.mac.eql(ticket.mac)) return .unknown;
             if (repeated) |found| if (found.failover) |earlier|
                 if (earlier.number == boot.failover.?.number) {
                     boot = found.*;

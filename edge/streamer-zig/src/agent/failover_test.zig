@@ -134,6 +134,22 @@ test "no boot is continued without site, version or disk of that size, nor befor
     try testing.expectEqual(null, site.boots.table.findById(boot_id));
 }
 
+test "a ticket that gives a boot to another device is refused" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    _ = site.open(1);
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    var ticket = ticketOf(site);
+    _ = try link.sayHello(device, helloOf(&ticket, 1));
+    ticket.mac = macOf(2);
+    const other = try link.sayHello(device, helloOf(&ticket, 2));
+    try testing.expectEqual(.token_refused, other.body.refuse.code);
+    const boot = site.boot(site.boots.table.findById(boot_id).?);
+    try testing.expect(boot.identity.mac.eql(macOf(1)));
+}
+
 test "a device whose writes are elsewhere is sent back, and reported as waiting once" {
     const site: *Site = try .create();
     defer site.destroy();

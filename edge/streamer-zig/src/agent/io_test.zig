@@ -77,8 +77,10 @@ pub const Version = struct {
     disk_shortage: ?core.loader.disk_fit.Shortage = null,
     loader_files: ?core.loader.kernel_fit.Files = null,
 
-    pub fn commandLine(_: *const Version) []const u8 {
-        return "quiet";
+    command_line: []const u8 = "quiet",
+
+    pub fn commandLine(version: *const Version) []const u8 {
+        return version.command_line;
     }
 };
 

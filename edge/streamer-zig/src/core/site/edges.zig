@@ -96,6 +96,7 @@ pub fn check(site: *const Description) error{ TooLarge, Malformed }!void {
     for (site.ticketKeys) |text| _ = key_text.parse(text) catch return error.Malformed;
     for (site.edges, 0..) |*edge, index| {
         if (edge.weight > weight_max) return error.Malformed;
+        if (edge.id.eql(.zero)) return error.Malformed;
         for (edge.subnets) |text| _ = Subnet.parse(text) catch return error.Malformed;
         for (site.edges[0..index]) |*other| if (other.id.eql(edge.id)) return error.Malformed;
     }
@@ -181,6 +182,9 @@ test "an edge that its state does not list serves last" {
     try testing.expectEqual(0, site.indexOf(other).?);
     const twice: Description = .{ .key = &key, .edges = &.{ said.edges[0], said.edges[0] } };
     try testing.expectError(error.Malformed, check(&twice));
+    var nameless = said.edges[0];
+    nameless.id = .zero;
+    try testing.expectError(error.Malformed, check(&.{ .key = &key, .edges = &.{nameless} }));
     const short: Description = .{ .key = "AAAA", .edges = &.{} };
     try testing.expectError(error.Malformed, check(&short));
 }

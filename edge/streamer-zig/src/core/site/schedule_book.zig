@@ -49,7 +49,12 @@ const Entry = struct {
     fn note(entry: *Entry, instant_ms: u64) void {
         if (entry.isBegun(instant_ms)) return;
         if (entry.begun.isFull()) {
-            if (instant_ms < entry.begun.buffer[0]) return;
+            // Older than all that are kept, as of a run that lasts for many others: counts with
+            // the limit.
+            if (instant_ms < entry.begun.buffer[0]) {
+                entry.floor_ms = instant_ms;
+                return;
+            }
             entry.floor_ms = entry.begun.buffer[0];
             std.mem.copyForwards(
                 u64,
@@ -196,4 +201,25 @@ fn add(book: *ScheduleBook, id: Uuid) *Entry {
     assert(book.count > 0);
     assert(book.count <= book.entries.len);
     return entry;
+}
+
+test "an instant that began before all that are kept counts as begun" {
+    const testing = std.testing;
+    var entries: [2]Entry = undefined;
+    var book: ScheduleBook = .{ .entries = &entries };
+    const id: Uuid = .fromRandom(@splat(7));
+    for (0..begun_max) |index| book.markBegun(.{
+        .schedule_id = id,
+        .instant_ms = 1_000_000 + index,
+    });
+    // As the journal of a run that is older than the last instants of its schedule says.
+    book.markBegun(.{ .schedule_id = id, .instant_ms = 500_000 });
+    const entry = book.find(id).?;
+    try testing.expect(entry.isBegun(500_000));
+    try testing.expect(!entry.isBegun(500_001));
+    for (0..begun_max) |index| try testing.expect(entry.isBegun(1_000_000 + index));
+    book.markBegun(.{ .schedule_id = id, .instant_ms = 2_000_000 });
+    try testing.expect(entry.isBegun(1_000_000));
+    try testing.expect(entry.isBegun(2_000_000));
+    try testing.expect(!entry.isBegun(1_999_999));
 }

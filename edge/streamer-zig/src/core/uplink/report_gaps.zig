@@ -87,6 +87,12 @@ pub fn ReportGaps(comptime Files: type) type {
             gaps.* = undefined;
         }
 
+        /// Tells whether a range belongs to a later epoch than this one.
+        pub fn hasAfter(gaps: *const Gaps, epoch: u64) bool {
+            for (gaps.slots) |slot| if (slot) |gap| if (gap.epoch > epoch) return true;
+            return false;
+        }
+
         /// A report was lost.
         pub fn note(gaps: *Gaps, files: *Files, epoch: u64, seq: u64) void {
             const now_ms = files.unixMs();

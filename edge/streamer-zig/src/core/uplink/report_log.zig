@@ -84,6 +84,7 @@ pub fn ReportLog(comptime Files: type) type {
                 if (segment.epoch == options.epoch)
                     log.next_seq = @max(log.next_seq, segment.last_seq + 1);
             }
+            if (log.gaps.hasAfter(options.epoch)) return error.LogFromTheFuture;
             log.next_seq = @max(log.next_seq, log.gaps.lastOf(options.epoch) + 1);
             return log;
         }
@@ -279,6 +280,8 @@ pub fn ReportLog(comptime Files: type) type {
                     continue;
                 }
                 if (index + 1 == log.segments.items.len) log.closeActive();
+                // It was empty, and is gone.
+                if (index == log.segments.items.len) break;
                 log.files.delete(&segment.name()) catch {};
                 _ = log.segments.orderedRemove(index);
             }

@@ -105,7 +105,8 @@ fn take(
     now_unix_ms: u64,
 ) void {
     var boot = entry.boot;
-    if (boot.identity.handle == 0 or !boot.identity.mac.isDevice()) return;
+    if (boot.identity.handle == 0 or boot.identity.id.eql(.zero)) return;
+    if (!boot.identity.mac.isDevice()) return;
     if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us)
         boot.rebase(now_us, now_unix_ms);
     boot.touched = false;
@@ -116,6 +117,7 @@ fn take(
     };
     if (table.findById(boot.identity.id)) |ref| {
         if (entry.is_withdrawn) return table.remove(ref);
+        if (!table.get(ref).?.identity.mac.eql(boot.identity.mac)) return;
         table.replace(ref, boot);
         return;
     }
@@ -203,6 +205,28 @@ test "a withdrawn boot does not come back with a restart" {
     try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
     try testing.expectEqual(1, table.count);
     try testing.expectEqual(null, table.findById(testBoot(1).identity.id));
+}
+
+test "a record without an id, and one of a known boot with another device, are left out" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var journal = try BootJournal.open(tmp.dir.handle);
+    defer journal.close();
+    var nameless = testBoot(1);
+    nameless.identity.id = .zero;
+    journal.write(&nameless);
+    journal.write(&testBoot(2));
+    var other = testBoot(2);
+    other.identity.mac = testBoot(3).identity.mac;
+    journal.write(&other);
+    var table: core.boot.Table = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var again = try BootJournal.open(tmp.dir.handle);
+    defer again.close();
+    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
+    try testing.expectEqual(1, table.count);
+    const ref = table.findById(testBoot(2).identity.id).?;
+    try testing.expect(table.get(ref).?.identity.mac.eql(testBoot(2).identity.mac));
 }
 
 test "a compacted journal has the same boots as the long one" {

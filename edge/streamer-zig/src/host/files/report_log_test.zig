@@ -6,6 +6,7 @@ const report_log = @import("core").uplink.report_log;
 const ReportLog = @import("report_log.zig").ReportLog;
 
 const core_gaps = @import("core").uplink.report_gaps;
+const linux = std.os.linux;
 const testing = std.testing;
 const io = testing.io;
 
@@ -222,6 +223,41 @@ test "a log of a higher epoch is refused" {
         error.LogFromTheFuture,
         ReportLog.open(testing.allocator, .{ .io = io, .dir = fixture.tmp.dir }, .{ .epoch = 1 }),
     );
+}
+
+test "a log with a gap of a higher epoch is refused" {
+    var fixture = try Fixture.init(.{ .epoch = 2, .size_max = 0 });
+    defer fixture.deinit();
+    try testing.expect(!fixture.log.appendBoot("{\"id\":\"x\"}"));
+    try testing.expectError(
+        error.LogFromTheFuture,
+        ReportLog.open(testing.allocator, .{ .io = io, .dir = fixture.tmp.dir }, .{ .epoch = 1 }),
+    );
+}
+
+test "the API may acknowledge all while the last segment is still empty" {
+    var fixture = try Fixture.init(.{ .epoch = 1, .segment_size_max = 1 });
+    defer fixture.deinit();
+    try fixture.append(1);
+    {
+        // As on a full disk: a file can be created, and takes no byte.
+        var ignore: linux.Sigaction =
+            .{ .handler = .{ .handler = linux.SIG.IGN }, .mask = linux.sigemptyset(), .flags = 0 };
+        var before: linux.Sigaction = undefined;
+        _ = linux.sigaction(.XFSZ, &ignore, &before);
+        defer _ = linux.sigaction(.XFSZ, &before, null);
+        const limits = try std.posix.getrlimit(.FSIZE);
+        try std.posix.setrlimit(.FSIZE, .{ .cur = 0, .max = limits.max });
+        defer std.posix.setrlimit(.FSIZE, limits) catch unreachable;
+        try testing.expect(!fixture.log.appendBoot("{\"id\":\"y\"}"));
+    }
+    const batch = try fixture.next();
+    try testing.expectEqual(2, batch.until_seq);
+    fixture.log.ack(1, 2);
+    try testing.expectEqual(0, fixture.log.segments.items.len);
+    try testing.expectEqual(null, try fixture.log.nextBatch(fixture.buffer));
+    try fixture.append(1);
+    try testing.expectEqual(3, (try fixture.next()).until_seq);
 }
 
 test "the report of a waiting device is complete even if all of it has its greatest length" {
