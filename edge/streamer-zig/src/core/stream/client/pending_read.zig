@@ -298,3 +298,7 @@ fn retransmitHoles(read: *PendingRead) void {
     assert(begin < certain);
     read.retransmit = .{ .first = begin, .end = certain };
 }
+
+test {
+    _ = @import("pending_read_test.zig");
+}

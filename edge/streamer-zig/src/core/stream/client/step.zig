@@ -422,3 +422,14 @@ pub const Statistics = struct {
     /// Packets that were malformed or not from this session.
     ignored: u64 = 0,
 };
+
+test "a READY code is cut to its field, and what is not printable is replaced" {
+    const words: ReadyWords = .{ .code = "a\tb" };
+    const expected = "a?b".* ++ @as([wire.ready_code_size_max - 3]u8, @splat(0));
+    try std.testing.expectEqual(expected, words.paddedCode());
+    const long: ReadyWords = .{ .code = &@as([wire.ready_code_size_max + 1]u8, @splat('x')) };
+    try std.testing.expectEqual(
+        @as([wire.ready_code_size_max]u8, @splat('x')),
+        long.paddedCode(),
+    );
+}

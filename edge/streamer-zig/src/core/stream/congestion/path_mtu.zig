@@ -228,3 +228,53 @@ test "a lost short packet is doubted like a large one, unless one as large arriv
     try testing.expect(path.onSmall(9));
     try testing.expectEqual(4052, path.size);
 }
+
+test "a proven size ends the doubt, and only one that is larger changes it" {
+    var path: PathMtu = .{};
+    path.begin(0, 8972, 168);
+    path.onTimeout(10, .{ .count = 4, .size = 1472 });
+    path.onTimeout(10, .{ .count = 4, .size = 1472 });
+    try testing.expectEqual(10, path.probeAt().?);
+    path.onProven(1472);
+    try testing.expect(path.doubted);
+    path.onProven(4052);
+    try testing.expect(!path.doubted);
+    try testing.expectEqual(0, path.missed);
+    try testing.expectEqual(4052, path.size);
+    try testing.expectEqual(0, path.probeAt().?);
+    path.onProven(60_000);
+    try testing.expectEqual(8972, path.size);
+}
+
+test "a size is doubted after eight lost packets, of which one read counts four" {
+    var path: PathMtu = .{};
+    path.begin(0, 1472, 168);
+    path.onTimeout(1, .{ .count = 100, .size = 1472 });
+    path.onTimeout(2, .{ .count = 3, .size = 1472 });
+    try testing.expect(!path.doubted);
+    path.onTimeout(3, .{ .count = 1, .size = 1472 });
+    try testing.expect(path.doubted);
+    // Probes for life: at once, then after 100 ms, 200 ms, and so on.
+    for ([_]u64{ 3, 100_003, 300_003, 700_003 }) |at_us| {
+        try testing.expectEqual(at_us, path.probeAt().?);
+        try testing.expectEqual(null, path.takeProbe(at_us - 1));
+        try testing.expectEqual(wire.packet_size_min, path.takeProbe(at_us).?);
+    }
+    // A lost packet of the smallest size says nothing.
+    path.onFullSize();
+    for (0..4) |_| path.onTimeout(4, .{ .count = 4, .size = wire.packet_size_min });
+    try testing.expect(!path.doubted);
+}
+
+test "a new session starts in Ethernet's size, or in the smaller one that was found before" {
+    var path: PathMtu = .{ .size = 4052 };
+    path.begin(7, 8972, 168);
+    try testing.expectEqual(1472, path.size);
+    try testing.expectEqual(7 + probe_wait_us_min, path.probeAt().?);
+    path.size = 1372;
+    path.begin(7, 8972, 168);
+    try testing.expectEqual(1372, path.size);
+    path.begin(7, 1228, 168);
+    try testing.expectEqual(1228, path.size);
+    try testing.expectEqual(null, path.probeAt());
+}

@@ -43,3 +43,21 @@ test "each request is new once, in any order, and across the wrap of its id" {
     try std.testing.expect(!wrapping.note(0));
     try std.testing.expect(wrapping.note(std.math.maxInt(u32)));
 }
+
+test "the filter agrees with a list of what has arrived, near the newest" {
+    var window: DuplicateFilter = .{};
+    var prng: std.Random.DefaultPrng = .init(3);
+    var arrived: [600]bool = @splat(false);
+    var newest: u32 = 100;
+    _ = window.note(newest);
+    arrived[newest] = true;
+    for (0..2000) |_| {
+        const step = prng.random().uintLessThan(u32, 80);
+        const id = if (prng.random().boolean()) newest - step else newest + step % 3;
+        if (id >= arrived.len) break;
+        const is_far = id < newest and newest - id >= size;
+        try std.testing.expectEqual(arrived[id] or is_far, window.note(id));
+        if (!is_far) arrived[id] = true;
+        newest = @max(newest, id);
+    }
+}

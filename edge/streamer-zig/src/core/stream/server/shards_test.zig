@@ -56,6 +56,15 @@ test "a shard serves each READ of a copied session once, and knows its device by
             .stream_replayed,
             shard.receive(fixture.now_us, moved.from, request, &reply).ignored,
         );
+        // A READ that a shard took counts for the session's life, a late one not backwards.
+        const copy = shard.findById(session.id).?;
+        copy.last_packet_at_us = 100;
+        copy.last_request_at_us = 100;
+        for ([_]u64{ 90, 110 }, [_]u64{ 100, 110 }) |at_us, latest| {
+            shard.onRead(&step.read, at_us);
+            try testing.expectEqual(latest, copy.last_packet_at_us);
+            try testing.expectEqual(latest, copy.last_request_at_us);
+        }
         shard.drop(shard.findById(session.id).?);
         try testing.expect(!shard.hasSessionAt(moved.from));
         try testing.expectEqual(0, shard.session_count);
