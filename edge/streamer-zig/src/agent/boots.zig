@@ -108,9 +108,8 @@ pub fn Boots(comptime Io: type) type {
             boots.peers.dropBoot(boot);
             assert(!to.eql(.zero));
             boots.io.journalFailover(boot);
-            if (boot.revision > 0) boots.io.report(.{
-                .withdrawn = .{ .boot_id = boot.identity.id, .to = to },
-            });
+            if (boot.revision > 0)
+                boots.io.report(.{ .withdrawn = .{ .boot_id = boot.identity.id, .to = to } });
             boots.table.remove(ref);
             assert(boots.table.get(ref) == null);
         }
@@ -255,10 +254,8 @@ pub fn Boots(comptime Io: type) type {
                 else => .dhcp_nak,
             };
             boot.onPacket(now_us, .from_edge, .{ .name = name });
-            if (core.boot.packets.Offer.of(&packet, server_ip, true)) |offer| boot.onOffer(
-                now_us,
-                offer,
-            );
+            if (core.boot.packets.Offer.of(&packet, server_ip, true)) |offer|
+                boot.onOffer(now_us, offer);
         }
 
         /// Returns the menu to show; null: the device has none, or its choice is made.
@@ -297,9 +294,8 @@ pub fn Boots(comptime Io: type) type {
 
         pub fn onUsed(boots: *Self, used: *const core.stream.Server.UsedUnits) void {
             boots.io.onProfileUsed(used);
-            const boot = boots.table.get(
-                boots.table.findById(used.boot_id) orelse return,
-            ) orelse return;
+            const boot =
+                boots.table.get(boots.table.findById(used.boot_id) orelse return) orelse return;
             if (!boot.isOver()) boot.read_ahead.onUsed(used.units);
             assert(boot.read_ahead.used_bytes <= boot.read_ahead.asked_bytes);
         }
@@ -329,10 +325,8 @@ pub fn Boots(comptime Io: type) type {
             for (&boots.orders.bindings) |*binding| {
                 if (binding.order == .none or binding.bound.boot_id.eql(own.identity.id)) continue;
                 const mac = boots.io.macOfBoot(binding.bound.boot_id) orelse continue;
-                if (mac.eql(own.identity.mac)) return .{
-                    .order = binding.order,
-                    .order_id = binding.bound.id.bytes,
-                };
+                if (mac.eql(own.identity.mac))
+                    return .{ .order = binding.order, .order_id = binding.bound.id.bytes };
             }
             return null;
         }
@@ -508,11 +502,8 @@ pub fn Boots(comptime Io: type) type {
             if (boots.writeOwnerBlocker(boot)) |blocker| return blocker;
             const id = boot.assignment.version_id;
             const version = boots.io.findVersion(id) orelse {
-                if (boots.openVersion(id)) |problem| return boots.missingTo(
-                    &boot.assignment,
-                    boot.identity.mac,
-                    problem,
-                );
+                if (boots.openVersion(id)) |problem|
+                    return boots.missingTo(&boot.assignment, boot.identity.mac, problem);
                 return boots.blockerOf(boot);
             };
             if (version.layer_above != null and !boot.assignment.writes)
@@ -537,10 +528,8 @@ pub fn Boots(comptime Io: type) type {
             if (version.disk_shortage) |shortage|
                 return .{ .cause = .disk_truncated, .text = shortage.text() };
             const files = if (version.loader_files) |*files| files else return null;
-            const arch: ?wire.dhcp.ClientArch = if (boot.facts.client_arch) |number|
-                @fromBackingInt(number)
-            else
-                null;
+            const arch: ?wire.dhcp.ClientArch =
+                if (boot.facts.client_arch) |number| @fromBackingInt(number) else null;
             return core.loader.kernel_fit.judge(files, arch);
         }
 
@@ -710,10 +699,8 @@ pub fn Boots(comptime Io: type) type {
             const is_behind = boots.io.isReportLogBehind();
             if (boots.io.keepsReports() and (boot.isOver() or !is_behind)) {
                 var buffer: [core.boot.report.size_max]u8 = undefined;
-                const options: core.boot.report.Options = .{
-                    .revision = boot.revision,
-                    .read_phases = !is_behind,
-                };
+                const options: core.boot.report.Options =
+                    .{ .revision = boot.revision, .read_phases = !is_behind };
                 boots.io.report(.{ .boot = core.boot.report.encode(boot, options, &buffer) });
             }
             boots.io.onReport(boot);

@@ -126,12 +126,8 @@ pub const Site = struct {
 
     /// Another edge of the site is alive; returns its index.
     pub fn addEdge(site: *Site) u8 {
-        const here: core.site.Edges.EdgeDescription = .{
-            .id = uuid(20),
-            .weight = 10,
-            .subnets = &.{},
-            .draining = false,
-        };
+        const here: core.site.Edges.EdgeDescription =
+            .{ .id = uuid(20), .weight = 10, .subnets = &.{}, .draining = false };
         var there = here;
         there.id = uuid(23);
         there.address = other_edge.ip;

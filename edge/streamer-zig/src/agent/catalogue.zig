@@ -167,10 +167,8 @@ pub fn Catalogue(comptime Io: type) type {
                 if (buffer.is_taken) continue;
                 const text = catalogue.texts.write(question, &buffer.bytes) orelse return null;
                 assert(text.ptr == &buffer.bytes and text.len <= text_size_max);
-                const content: Content = .{ .text = .{
-                    .buffer = @intCast(index),
-                    .size = @intCast(text.len),
-                } };
+                const content: Content =
+                    .{ .text = .{ .buffer = @intCast(index), .size = @intCast(text.len) } };
                 const file = try catalogue.take(content, .configuration, text.len);
                 buffer.is_taken = true;
                 return file;
@@ -178,12 +176,7 @@ pub fn Catalogue(comptime Io: type) type {
             return error.Busy;
         }
 
-        fn take(
-            catalogue: *Self,
-            content: Content,
-            kind: What,
-            size: u64,
-        ) error{Busy}!File {
+        fn take(catalogue: *Self, content: Content, kind: What, size: u64) error{Busy}!File {
             for (catalogue.slots, 0..) |*slot, source| {
                 if (slot.content != .free) continue;
                 slot.* = .{ .content = content, .what = kind };

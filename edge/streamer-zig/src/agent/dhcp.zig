@@ -34,11 +34,8 @@ pub fn Dhcp(comptime Io: type) type {
         pub fn receive(port: *Self, packet: *const Arrival, now_us: u64) void {
             assert(packet.link < port.service.options.links.len);
             const bytes = packet.bytes;
-            const arrival: DhcpService.Arrival = .{
-                .source = packet.source,
-                .port = packet.port,
-                .link = packet.link,
-            };
+            const arrival: DhcpService.Arrival =
+                .{ .source = packet.source, .port = packet.port, .link = packet.link };
             var ref: ?Boots.Ref = null;
             var client: ?core.boot.Client = null;
             const step = switch (port.service.receive(now_us, arrival, bytes, &port.reply)) {
@@ -131,8 +128,7 @@ pub fn Dhcp(comptime Io: type) type {
                 port.boots.onDhcpAnswer(known, sent_us, reply.server_ip, reply.payload);
                 if (reply.names_boot_file)
                     port.setProgram(known, &client.?)
-                else if (reply.message_type != .nak)
-                    port.noProgram(known, client, now_us);
+                else if (reply.message_type != .nak) port.noProgram(known, client, now_us);
             }
             port.boots.io.send(switch (arrival.port) {
                 .dhcp => .{ .dhcp = arrival.link },
@@ -152,12 +148,7 @@ pub fn Dhcp(comptime Io: type) type {
 
         /// There is nothing to load: the chosen set is not here, or has no program for the
         /// architecture.
-        fn noProgram(
-            port: *Self,
-            ref: ?Boots.Ref,
-            client: ?core.boot.Client,
-            now_us: u64,
-        ) void {
+        fn noProgram(port: *Self, ref: ?Boots.Ref, client: ?core.boot.Client, now_us: u64) void {
             const known = ref orelse return;
             const boot = port.boots.get(known) orelse return;
             const arch = (client orelse return).arch;

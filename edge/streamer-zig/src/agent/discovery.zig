@@ -66,11 +66,8 @@ pub fn Discovery(comptime Io: type) type {
             policy: *const core.boot.Policy,
             request: *const DiscoveredDevices.Request,
         ) void {
-            if (discovery.devices.note(now_us, io.unixMs(), request)) discovery.report(
-                io,
-                now_us,
-                policy,
-            );
+            if (discovery.devices.note(now_us, io.unixMs(), request))
+                discovery.report(io, now_us, policy);
         }
 
         /// Reports what is due; also once a second, for what the log had no capacity for when it

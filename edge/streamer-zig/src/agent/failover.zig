@@ -123,10 +123,8 @@ pub fn Failover(comptime Io: type) type {
             if (wanted.class.isAtTheEdge() and !mutants.has(.ticket_of_writes_taken))
                 return sendBack(boots, &ticket, claim);
             if (version.disk.size() != ticket.disk_size) return .version_missing;
-            if (known) |ref|
-                boots.table.replace(ref, boot)
-            else
-                _ = boots.table.insert(boot, boots.io.now()) catch return .{ .no_cache = .busy };
+            if (known) |ref| boots.table.replace(ref, boot) else _ =
+                boots.table.insert(boot, boots.io.now()) catch return .{ .no_cache = .busy };
             assert(boot.failover != null);
             var granted: StreamServer.Grant.Boot = .{
                 .token = boot.identity.token,

@@ -45,10 +45,8 @@ pub fn HttpPaths(comptime Io: type) type {
                 refusal.allow = if (word != null) "POST" else "GET, HEAD";
                 return refusal;
             }
-            if (std.mem.eql(u8, path, "healthz")) return textOf(
-                std.mem.print(text, "ok\n", .{}) catch unreachable,
-                .{},
-            );
+            if (std.mem.eql(u8, path, "healthz"))
+                return textOf(std.mem.print(text, "ok\n", .{}) catch unreachable, .{});
             if (std.mem.eql(u8, path, "boot.ipxe")) return textOf(
                 core.loader.ipxe_script.writeEntrance(paths.own.http(peer), text),
                 .{},
@@ -126,10 +124,8 @@ pub fn HttpPaths(comptime Io: type) type {
                 }, text);
             const boot = boots.get(ref).?;
             // Applies to running devices, too.
-            if (event == .failed and event.failed.cause == .write_cache_lost) boots.onLocalDiskLost(
-                ref,
-                paths.boots.io.now(),
-            );
+            if (event == .failed and event.failed.cause == .write_cache_lost)
+                boots.onLocalDiskLost(ref, paths.boots.io.now());
             if (boot.outcome) |outcome| return answerOver(outcome, word, text);
             boots.learnPeer(ref, peer);
             boots.note(ref, paths.boots.io.now(), .from_device, .http(.http_request, .word));
@@ -190,19 +186,15 @@ pub fn HttpPaths(comptime Io: type) type {
             if (!mac.isDevice()) return not_found;
             const query = core.loader.MediaQuery.parse(asked.query);
             const now_us = paths.boots.io.now();
-            const begun = paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(
-                text,
-            );
+            const begun =
+                paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(text);
             const ref = begun orelse {
                 paths.boots.discoverByHttp(now_us, mac, peer, query);
                 return not_found;
             };
             if (query) |known| if (paths.boots.get(ref)) |boot| known.tell(&boot.facts);
-            return paths.scripts().answer(.{
-                .ref = ref,
-                .query = "",
-                .peer = peer,
-            }, text) orelse not_found;
+            return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse
+                not_found;
         }
 
         /// Returns null for a name that is none of the boot's own files.
@@ -217,10 +209,7 @@ pub fn HttpPaths(comptime Io: type) type {
                 .kernel
             else if (std.mem.eql(u8, name, "initrd"))
                 .initrd
-            else if (std.mem.eql(u8, name, "disk"))
-                .disk
-            else
-                return null;
+            else if (std.mem.eql(u8, name, "disk")) .disk else return null;
             const boot = paths.boots.get(asked.ref) orelse return null;
             const version = paths.boots.versionOf(boot) orelse return null;
             const tag: Tag = .{ .boot = asked.ref, .what = what };
@@ -305,12 +294,8 @@ pub fn HttpPaths(comptime Io: type) type {
             const now_us = step.at_us;
             const file = httpFile(tag.what);
             if (step.begins) boots.note(ref, now_us, .from_device, .http(.http_request, file));
-            if (step.traffic.bytes_out > 0) boots.note(
-                ref,
-                now_us,
-                .from_edge,
-                .http(.http_bytes, file),
-            );
+            if (step.traffic.bytes_out > 0)
+                boots.note(ref, now_us, .from_edge, .http(.http_bytes, file));
             const whole = step.finished and step.body_size > 0;
             switch (tag.what) {
                 .other => {},

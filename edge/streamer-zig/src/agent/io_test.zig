@@ -326,11 +326,7 @@ pub fn heldSubject(io: *const TestIo) ?write_caches.HoldSubject {
     return io.held;
 }
 
-pub fn answerHold(
-    io: *TestIo,
-    _: write_caches.HoldSubject,
-    answer: write_caches.HoldAnswer,
-) void {
+pub fn answerHold(io: *TestIo, _: write_caches.HoldSubject, answer: write_caches.HoldAnswer) void {
     io.answer = answer;
 }
 

@@ -33,11 +33,8 @@ pub fn IpxeScripts(comptime Io: type) type {
                 // The answer was lost.
                 if (outcome == .local_disk) return localDisk(asked.ref, text);
                 // The choice took longer than the silence limit.
-                const begun = scripts.boots.forScript(
-                    scripts.boots.io.now(),
-                    boot.identity.mac,
-                    asked.peer,
-                );
+                const begun =
+                    scripts.boots.forScript(scripts.boots.io.now(), boot.identity.mac, asked.peer);
                 const next = (begun catch return tooMany(text)) orelse return null;
                 return scripts.menuOrStart(next, chosen, text);
             };
@@ -61,18 +58,10 @@ pub fn IpxeScripts(comptime Io: type) type {
         ) ?Response {
             const boot = scripts.boots.get(ref) orelse return null;
             const menu = scripts.boots.menuOf(boot) orelse return scripts.start(ref, text);
-            const known = chosen orelse return scripts.show(
-                ref,
-                menu,
-                .{ .is_changed = false },
-                text,
-            );
-            const choice = menu.choice(known) orelse return scripts.show(
-                ref,
-                menu,
-                .{ .is_changed = true },
-                text,
-            );
+            const known =
+                chosen orelse return scripts.show(ref, menu, .{ .is_changed = false }, text);
+            const choice = menu.choice(known) orelse
+                return scripts.show(ref, menu, .{ .is_changed = true }, text);
             scripts.boots.choose(ref, scripts.boots.io.now(), choice);
             return switch (choice.start) {
                 .local_disk => localDisk(ref, text),

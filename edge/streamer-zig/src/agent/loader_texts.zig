@@ -80,12 +80,8 @@ pub fn LoaderTexts(comptime Io: type) type {
             buffer: *Buffer,
         ) ?[]const u8 {
             const boot = texts.boots.get(ref) orelse return null;
-            const menu = texts.boots.menuOf(boot) orelse return texts.start(
-                ref,
-                loader,
-                by,
-                buffer,
-            );
+            const menu =
+                texts.boots.menuOf(boot) orelse return texts.start(ref, loader, by, buffer);
             assert(menu.entries().len > 0);
             const now_us = texts.boots.io.now();
             if (texts.is_confirmed) texts.boots.apply(ref, now_us, .{
@@ -115,12 +111,8 @@ pub fn LoaderTexts(comptime Io: type) type {
             const boot = texts.boots.get(ref) orelse return null;
             const loader = loaderOf(boot);
             if (texts.boots.menuOf(boot)) |menu| {
-                const choice = menu.choice(answer) orelse return texts.menuOrStart(
-                    ref,
-                    loader,
-                    by,
-                    buffer,
-                );
+                const choice =
+                    menu.choice(answer) orelse return texts.menuOrStart(ref, loader, by, buffer);
                 texts.boots.choose(ref, texts.boots.io.now(), choice);
             }
             const outcome = boot.outcome orelse return texts.start(ref, loader, by, buffer);
@@ -135,9 +127,8 @@ pub fn LoaderTexts(comptime Io: type) type {
 
         /// Returns the loader that requests a menu entry: PXELINUX runs only on BIOS machines.
         fn loaderOf(boot: *const core.boot.Boot) Loader {
-            const arch: wire.dhcp.ClientArch = @fromBackingInt(
-                boot.facts.client_arch orelse return .grub,
-            );
+            const arch: wire.dhcp.ClientArch =
+                @fromBackingInt(boot.facts.client_arch orelse return .grub);
             return if (arch == .bios) .pxelinux else .grub;
         }
 
@@ -154,9 +145,8 @@ pub fn LoaderTexts(comptime Io: type) type {
                 return texts.refuse(ref, loader, blocker.cause, blocker.text, buffer);
             const version = boots.versionOf(boot) orelse return null;
             if (version.kernel == null) {
-                const text: base.UntrustedText = .init(
-                    "the version has no kernel, and only iPXE starts its disk",
-                );
+                const text: base.UntrustedText =
+                    .init("the version has no kernel, and only iPXE starts its disk");
                 return texts.refuse(ref, loader, .file_not_found, text, buffer);
             }
             const line: core.loader.kernel_line.KernelLine = .{

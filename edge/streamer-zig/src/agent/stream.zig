@@ -80,11 +80,8 @@ pub fn Stream(comptime Io: type) type {
             assert(layer.is_syncing);
             const caches = &port.boots.caches;
             const code = caches.endSync(layer);
-            if (code != .done) port.boots.onWriteCache(
-                layer.boot_id,
-                port.boots.io.now(),
-                layer.held(),
-            );
+            if (code != .done)
+                port.boots.onWriteCache(layer.boot_id, port.boots.io.now(), layer.held());
             for (layer.waiting[0..layer.syncing_count]) |ref| port.finishWrite(ref, code);
             caches.release(layer);
         }
@@ -111,10 +108,8 @@ pub fn Stream(comptime Io: type) type {
             if (now_us - started_us < write_caches.heard_us) return;
             io.setWritten(&caches.writtenVersions(&port.server, now_us));
             const subject = io.heldSubject() orelse return;
-            if (subject == .version) io.answerHold(
-                subject,
-                caches.holdVersion(subject.version, &port.server, now_us),
-            );
+            if (subject == .version)
+                io.answerHold(subject, caches.holdVersion(subject.version, &port.server, now_us));
         }
 
         fn finishWrite(port: *Self, ref: StreamServer.WriteRef, code: ?wire.WriteCode) void {
@@ -129,11 +124,8 @@ pub fn Stream(comptime Io: type) type {
             assert(!layer.is_over);
             switch (layers.carryOut(layer, ref, order)) {
                 .ended => |code| {
-                    if (code != .done) port.boots.onWriteCache(
-                        ref.boot_id,
-                        port.boots.io.now(),
-                        layer.held(),
-                    );
+                    if (code != .done)
+                        port.boots.onWriteCache(ref.boot_id, port.boots.io.now(), layer.held());
                     port.finishWrite(ref, code);
                 },
                 .waits => {},
@@ -143,8 +135,7 @@ pub fn Stream(comptime Io: type) type {
 
         /// Handles a datagram; it counts for its boot at the time of its arrival.
         pub fn receive(port: *Self, datagram: *const Datagram, now_us: u64) void {
-            const step =
-                port.server.receive(now_us, datagram.from, datagram.bytes, &port.reply);
+            const step = port.server.receive(now_us, datagram.from, datagram.bytes, &port.reply);
             port.handle(&step, datagram, now_us);
         }
 
@@ -248,9 +239,8 @@ pub fn Stream(comptime Io: type) type {
                 failover.grantOf(port.boots, &port.server, claim)
             else
                 port.grantOf(known, claim, &why);
-            if (mutants.has(.token_twice) and claim.hello.kind == .token) port.server.forget(
-                claim.boot_id,
-            );
+            if (mutants.has(.token_twice) and claim.hello.kind == .token)
+                port.server.forget(claim.boot_id);
             const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
             if (mutants.has(.wrong_proof_ends_session) and admission.outcome == .token_refused)
                 port.server.forget(claim.boot_id);
@@ -307,27 +297,23 @@ pub fn Stream(comptime Io: type) type {
             // Without a valid proof no layer is created.
             if (!port.server.proofHolds(claim, &known)) return .{ .boot = known };
             // A layer that is open here began here: its device continues.
-            if (owner_blocker != null and port.layerOf(boot.identity.id) == null) return .{
-                .no_cache = .cache_failed,
-            };
+            if (owner_blocker != null and port.layerOf(boot.identity.id) == null)
+                return .{ .no_cache = .cache_failed };
             why.* = .{};
             if (boot.assignment.writes and version.layer_above == null) {
                 why.* = .{ .text = .init("the version is sealed: start the device again") };
                 return .{ .no_cache = .cache_failed };
             }
-            const wanted = port.boots.writeCacheOf(boot) orelse return .{
-                .no_cache = .cache_failed,
-            };
+            const wanted =
+                port.boots.writeCacheOf(boot) orelse return .{ .no_cache = .cache_failed };
             const caches = &port.boots.caches;
             if (!caches.isAvailable()) {
                 if (wanted.class.isAtTheEdge()) return .{ .no_cache = .cache_failed };
                 known.failover = failover.failoverOf(port.boots, &port.server, boot, &known);
                 return .{ .boot = known };
             }
-            const below: write_caches.Below = .{
-                .source = version.disk.source(),
-                .root = version.disk.root(),
-            };
+            const below: write_caches.Below =
+                .{ .source = version.disk.source(), .root = version.disk.root() };
             switch (caches.grant(boot, below, wanted, claim.hello.kind)) {
                 .none => {},
                 .cache => |cache| known.write_cache = cache,
@@ -357,9 +343,8 @@ pub fn Stream(comptime Io: type) type {
             const boot = boots.get(ref) orelse return;
             assert(boot.identity.id.eql(claim.boot_id));
             boot.onPacket(at_us, .from_device, .{ .name = .stream_hello });
-            if (admission.reply != null) boot.onPacket(at_us, .from_edge, .{
-                .name = .stream_answer,
-            });
+            if (admission.reply != null)
+                boot.onPacket(at_us, .from_edge, .{ .name = .stream_answer });
             switch (admission.outcome) {
                 .opened, .resumed => {
                     if (admission.outcome == .opened) {
@@ -583,15 +568,10 @@ pub fn Stream(comptime Io: type) type {
             port.boots.apply(ref, at_us, switch (ready.outcome) {
                 .ready => .{ .ready = .stream },
                 .failed => blk: {
-                    const failure = core.boot.cause.failureOf(
-                        ready.code.slice(),
-                        ready.sentence.slice(),
-                    );
+                    const failure =
+                        core.boot.cause.failureOf(ready.code.slice(), ready.sentence.slice());
                     // Applies to running devices, too.
-                    if (failure.cause == .write_cache_lost) port.boots.onLocalDiskLost(
-                        ref,
-                        at_us,
-                    );
+                    if (failure.cause == .write_cache_lost) port.boots.onLocalDiskLost(ref, at_us);
                     break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
                 },
             });

@@ -99,12 +99,7 @@ pub fn Tftp(comptime Io: type) type {
         const Times = struct { now_us: u64, at_us: u64 };
 
         /// `datagram` led to the step; empty: a deadline did.
-        fn act(
-            port: *Self,
-            step: *const TftpServer.Step,
-            datagram: []const u8,
-            times: Times,
-        ) void {
+        fn act(port: *Self, step: *const TftpServer.Step, datagram: []const u8, times: Times) void {
             const now_us = times.now_us;
             for (step.events.constSlice()) |*event| port.tell(event, datagram, times.at_us);
             switch (step.send) {
@@ -133,11 +128,8 @@ pub fn Tftp(comptime Io: type) type {
         ) void {
             switch (event.*) {
                 .requested => |*transfer| {
-                    const ref = port.lookUp(
-                        transfer.handle,
-                        transfer.peer.ip,
-                        now_us,
-                    ) orelse return;
+                    const ref =
+                        port.lookUp(transfer.handle, transfer.peer.ip, now_us) orelse return;
                     const what = port.catalogue.what(transfer.file.source);
                     port.begin(
                         .{ .ref = ref, .what = what },
@@ -148,10 +140,8 @@ pub fn Tftp(comptime Io: type) type {
                 },
                 .started => |*transfer| {
                     const ref = port.boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
-                    const owner: Owner = .{
-                        .ref = ref,
-                        .what = port.catalogue.what(transfer.file.source),
-                    };
+                    const owner: Owner =
+                        .{ .ref = ref, .what = port.catalogue.what(transfer.file.source) };
                     assert(transfer.slot < port.owners.len);
                     port.owners[transfer.slot] = owner;
                     port.begin(owner, transfer.peer.ip, datagram.len, now_us);
@@ -169,11 +159,8 @@ pub fn Tftp(comptime Io: type) type {
                     });
                 },
                 .unanswered => |*unanswered| {
-                    const ref = port.lookUp(
-                        unanswered.handle,
-                        unanswered.peer.ip,
-                        now_us,
-                    ) orelse return;
+                    const ref =
+                        port.lookUp(unanswered.handle, unanswered.peer.ip, now_us) orelse return;
                     port.recordPacket(ref, datagram, now_us);
                     port.suspect(ref, &unanswered.why, now_us);
                 },
@@ -321,15 +308,10 @@ pub fn Tftp(comptime Io: type) type {
         ) void {
             for (step.events.constSlice()) |*event| switch (event.*) {
                 .requested => |*transfer| {
-                    const ref = port.lookUp(
-                        transfer.handle,
-                        transfer.peer.ip,
-                        now_us,
-                    ) orelse return;
-                    const owner: Owner = .{
-                        .ref = ref,
-                        .what = port.catalogue.what(transfer.file.source),
-                    };
+                    const ref =
+                        port.lookUp(transfer.handle, transfer.peer.ip, now_us) orelse return;
+                    const owner: Owner =
+                        .{ .ref = ref, .what = port.catalogue.what(transfer.file.source) };
                     port.credit(owner, .{ .bytes_out = size, .packets_out = 1 }, now_us);
                     port.boots.note(ref, now_us, .from_edge, packet);
                 },
@@ -353,11 +335,8 @@ pub fn Tftp(comptime Io: type) type {
                 );
             assert(blocks.slot < port.owners.len);
             const owner = port.owners[blocks.slot] orelse return;
-            if (blocks.first == 1) port.onFirstBlocks(
-                &port.owners[blocks.slot].?,
-                blocks.blksize,
-                now_us,
-            );
+            if (blocks.first == 1)
+                port.onFirstBlocks(&port.owners[blocks.slot].?, blocks.blksize, now_us);
             // `begin` has counted the first acknowledgement.
             const is_counted = datagram.len == 0 or step.events.count > 0;
             port.credit(owner, .{

@@ -31,10 +31,8 @@ const Link = struct {
     fn init(site: *Site) !Link {
         const catalogue = try gpa.create(Catalogue);
         catalogue.* = try .init(gpa, &site.boots, own, 4);
-        const server: core.tftp.Server = try .init(gpa, catalogue.tftpCatalogue(), .{
-            .sessions_max = 4,
-            .requests_max = 8,
-        });
+        const server: core.tftp.Server =
+            try .init(gpa, catalogue.tftpCatalogue(), .{ .sessions_max = 4, .requests_max = 8 });
         const ref = try site.begin(1);
         return .{
             .site = site,

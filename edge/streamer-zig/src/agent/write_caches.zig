@@ -247,9 +247,8 @@ pub fn WriteCaches(comptime Io: type) type {
             if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption and
                 !mutants.has(.lost_cache_replaced))
                 return .{ .refused = .{ .code = .cache_lost } };
-            const open_still = layers.takeOver(&binding, boot.identity.id, wanted) catch return .{
-                .refused = .{ .code = .busy },
-            };
+            const open_still = layers.takeOver(&binding, boot.identity.id, wanted) catch
+                return .{ .refused = .{ .code = .busy } };
             if (open_still) |layer| {
                 // The version may have been closed and opened again since.
                 layer.inner.below = below.source;
@@ -446,17 +445,10 @@ pub fn WriteCaches(comptime Io: type) type {
                     layer.inner.usedBytes(),
                     layer.inner.head.limit_bytes,
                 };
-                if (layer.fill.note(now_us, used, limit)) |mark| log_lines.fill(
-                    layers.io,
-                    layer,
-                    now_us,
-                    mark,
-                );
+                if (layer.fill.note(now_us, used, limit)) |mark|
+                    log_lines.fill(layers.io, layer, now_us, mark);
                 layer.level = if (layer.is_closed) .full else levelOf(
-                    store.layer_fill.percentOf(
-                        used,
-                        limit,
-                    ),
+                    store.layer_fill.percentOf(used, limit),
                 );
                 const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
                 const is_over =
@@ -565,9 +557,7 @@ pub fn WriteCaches(comptime Io: type) type {
                         try WriteLayer.remove(files, dir);
                         layers.io.log(
                             "write cache of device {f}: its writes above another version were removed",
-                            .{
-                                binding.device_id,
-                            },
+                            .{binding.device_id},
                         );
                     },
                     else => return err,
@@ -611,28 +601,20 @@ pub fn WriteCaches(comptime Io: type) type {
                 error.AnotherVersion, error.AnotherSize => {
                     layers.io.log(
                         "{f}: its write cache belongs to another version of its disk; remove it, or give the device that version",
-                        .{
-                            mac,
-                        },
+                        .{mac},
                     );
                     return .{ .code = .cache_version };
                 },
                 error.Lost, error.Damaged => {
                     layers.io.log("{f}: its write cache is {s}; nothing of it is served", .{
-                        mac,
-                        if (err == error.Lost) "missing or truncated" else "damaged",
+                        mac, if (err == error.Lost) "missing or truncated" else "damaged",
                     });
                     return .{ .code = .cache_lost };
                 },
                 else => {
-                    layers.io.log(
-                        "{f}: its write cache cannot be {s} ({t})",
-                        .{
-                            mac,
-                            if (kind == .token) "made" else "opened",
-                            err,
-                        },
-                    );
+                    layers.io.log("{f}: its write cache cannot be {s} ({t})", .{
+                        mac, if (kind == .token) "made" else "opened", err,
+                    });
                     return .{ .code = .cache_failed };
                 },
             }
@@ -660,14 +642,9 @@ pub fn WriteCaches(comptime Io: type) type {
                 error.NewerFormat => .{ .cache_failed, "a later edge has written this version" },
                 else => .{ .cache_failed, "the edge's store cannot be written" },
             };
-            layers.io.log(
-                "{f}: it cannot write version {f}: {s}",
-                .{
-                    boot.identity.mac,
-                    boot.assignment.version_id,
-                    text,
-                },
-            );
+            layers.io.log("{f}: it cannot write version {f}: {s}", .{
+                boot.identity.mac, boot.assignment.version_id, text,
+            });
             return .{ .code = code, .text = .init(text) };
         }
     };
@@ -681,11 +658,8 @@ fn levelOf(percent: u8) FillLevel {
 }
 
 fn limitOf(wanted: CacheSettings, binding: *const WriteLayer.Binding) u64 {
-    return wanted.limit_bytes orelse std.mem.alignForward(
-        u64,
-        binding.disk_size,
-        WriteLayer.block_size,
-    );
+    return wanted.limit_bytes orelse
+        std.mem.alignForward(u64, binding.disk_size, WriteLayer.block_size);
 }
 
 fn bindingOf(

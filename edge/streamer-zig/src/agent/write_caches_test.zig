@@ -100,11 +100,8 @@ const Site = struct {
 
     fn write(site: *Site, layer: *write_caches.Layer, byte: u8) !@import("wire").stream.WriteCode {
         const bytes: [512]u8 = @splat(byte);
-        const ref: core.stream.Server.WriteRef = .{
-            .boot_id = layer.boot_id,
-            .session_id = 1,
-            .request_id = 1,
-        };
+        const ref: core.stream.Server.WriteRef =
+            .{ .boot_id = layer.boot_id, .session_id = 1, .request_id = 1 };
         switch (site.layers.carryOut(
             layer,
             ref,
@@ -214,11 +211,8 @@ test "a write cache that is full stops its device, or takes no writes any more, 
         try testing.expectEqual(.ok, layer.held().state);
         const bytes: [4096]u8 = @splat('x');
         const order: write_caches.Order = .{ .write = .{ .offset = 8192, .bytes = &bytes } };
-        const ref: core.stream.Server.WriteRef = .{
-            .boot_id = boot.identity.id,
-            .session_id = 1,
-            .request_id = 2,
-        };
+        const ref: core.stream.Server.WriteRef =
+            .{ .boot_id = boot.identity.id, .session_id = 1, .request_id = 2 };
         const code: @import("wire").stream.WriteCode =
             if (wanted.full == .stop) .stopped else .cache_full;
         try testing.expectEqual(code, site.layers.carryOut(layer, ref, order).ended);
@@ -295,12 +289,8 @@ fn walkOne(site: *Site) !store.device_layers.LayerInfo {
 
 fn putSession(server: *core.stream.Server, boot_id: base.Uuid, last_packet_at_us: u64) void {
     const from: base.Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 9 };
-    server.sessions[0] = .{
-        .id = 1,
-        .boot_id = boot_id,
-        .from = from,
-        .last_packet_at_us = last_packet_at_us,
-    };
+    server.sessions[0] =
+        .{ .id = 1, .boot_id = boot_id, .from = from, .last_packet_at_us = last_packet_at_us };
     server.session_count = 1;
     server.index.put(from, 0);
 }
@@ -396,10 +386,7 @@ test "a maintenance version has one writer, lies under its own id, and is told f
     site.root = @splat(4);
     const above = refusalTo(&site, &next, .token);
     try testing.expectEqual(.cache_version, above.code);
-    try testing.expectEqualStrings(
-        "the writes belong to another version",
-        above.text.slice(),
-    );
+    try testing.expectEqualStrings("the writes belong to another version", above.text.slice());
 }
 
 test "a layer that is sealed or discarded is taken from nobody who is there, and given to nobody meanwhile" {
@@ -480,10 +467,7 @@ test "a write that came during a sync is acknowledged by the next one" {
     try testing.expectEqual(1, layer.syncing_count);
     // Two more arrive, and begin no sync of their own.
     for ([_]u32{ 2, 3 }) |id|
-        try testing.expectEqual(
-            .waits,
-            carry(&site, layer, id, writeAt(4096, &sector)),
-        );
+        try testing.expectEqual(.waits, carry(&site, layer, id, writeAt(4096, &sector)));
     site.io.ended = null;
     site.layers.beginSyncs();
     try testing.expectEqual(null, site.io.ended);
@@ -515,10 +499,7 @@ test "no more writes wait for a sync than a session may have, and later ones com
     _ = site.grant(&boot, .token).cache;
     const layer = site.layers.find(boot.identity.id).?;
     for (0..layer.waiting.len) |id|
-        try testing.expectEqual(
-            .waits,
-            carry(&site, layer, @intCast(id), writeAt(0, &sector)),
-        );
+        try testing.expectEqual(.waits, carry(&site, layer, @intCast(id), writeAt(0, &sector)));
     try testing.expectEqual(.later, carry(&site, layer, 99, writeAt(0, &sector)));
     layer.waiting_count = 0;
 }
@@ -554,10 +535,7 @@ test "a layer that ends with its boot acknowledges at once, and a write beyond t
     try testing.expectEqual(.edge, cache.class);
     try testing.expect(cache.id & 1 == 1);
     const layer = site.layers.find(boot.identity.id).?;
-    try testing.expectEqual(
-        .done,
-        carry(&site, layer, 1, writeAt(0, &sector)).ended,
-    );
+    try testing.expectEqual(.done, carry(&site, layer, 1, writeAt(0, &sector)).ended);
     try testing.expectEqual(
         .beyond_the_end,
         carry(&site, layer, 2, writeAt(disk_size, &sector)).ended,
@@ -632,8 +610,7 @@ test "the fill level of a layer follows its use, and a closed one is full" {
     const block: [4096]u8 = @splat('x');
     const Level = write_caches.FillLevel;
     for ([_]u8{ 15, 16 }, [_]Level{ .ok, .warning }) |blocks, level| {
-        for (0..blocks) |number|
-            _ = carry(&site, layer, 1, writeAt(4096 * number, &block));
+        for (0..blocks) |number| _ = carry(&site, layer, 1, writeAt(4096 * number, &block));
         site.layers.tick(0, &table);
         try testing.expectEqual(level, layer.level);
     }

@@ -180,11 +180,7 @@ fn enrol(
 
 /// The key is kept when the answer is lost: the same token with the same key gets the same identity
 /// again.
-fn ownKey(
-    data: *const host.DataDir,
-    options: *const Enrol,
-    complaint: *Complaint,
-) Error!KeyPair {
+fn ownKey(data: *const host.DataDir, options: *const Enrol, complaint: *Complaint) Error!KeyPair {
     const seed = data.secret("edge.key") catch
         return complaint.set("{s}/edge.key cannot be read or written.", .{options.data});
     return KeyPair.generateDeterministic(seed) catch
@@ -293,10 +289,7 @@ fn ask(
     }
     const answered = (result catch unreachable).body;
     const answer = uplink_message.parse(uplink_message.EnrolAnswer, arena, answered) catch
-        return complaint.set(
-            "The server at {s} is not a Bootfarm control plane.",
-            .{options.url},
-        );
+        return complaint.set("The server at {s} is not a Bootfarm control plane.", .{options.url});
     _ = core.uplink.key_text.parse(answer.signingKey.publicKey) catch
         return complaint.set(
             "The control plane at {s} sent an invalid signing key.",

@@ -68,8 +68,7 @@ pub fn ticketOf(boot: *const Boot, context: *const TicketContext) Ticket {
         .hand_overs = if (boot.failover) |failover| failover.number else 0,
         .started_unix_ms = boot.started_unix_ms,
         .elapsed_us = context.now_us -| boot.started_us,
-        .expires_unix_ms = context.now_unix_ms +
-            @as(u64, context.lifetime_s) * std.time.ms_per_s,
+        .expires_unix_ms = context.now_unix_ms + @as(u64, context.lifetime_s) * std.time.ms_per_s,
         .disk_size = context.disk_size,
     };
     for (&boot.phases, &ticket.phases, 0..) |*slot, *phase, index| {

@@ -208,10 +208,8 @@ test "an instant that began before all that are kept counts as begun" {
     var entries: [2]Entry = undefined;
     var book: ScheduleBook = .{ .entries = &entries };
     const id: Uuid = .fromRandom(@splat(7));
-    for (0..begun_max) |index| book.markBegun(.{
-        .schedule_id = id,
-        .instant_ms = 1_000_000 + index,
-    });
+    for (0..begun_max) |index|
+        book.markBegun(.{ .schedule_id = id, .instant_ms = 1_000_000 + index });
     // As the journal of a run that is older than the last instants of its schedule says.
     book.markBegun(.{ .schedule_id = id, .instant_ms = 500_000 });
     const entry = book.find(id).?;

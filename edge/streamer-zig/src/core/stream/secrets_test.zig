@@ -32,10 +32,7 @@ test "the seed of a key pair is bound to nonce and serial" {
 test "a version's tag is the start of the hash of its id" {
     var digest: [32]u8 = undefined;
     base.Sha256.hash(&boot_id.bytes, &digest, .{});
-    try testing.expectEqual(
-        std.mem.readInt(u64, digest[0..8], .big),
-        secrets.versionTag(boot_id),
-    );
+    try testing.expectEqual(std.mem.readInt(u64, digest[0..8], .big), secrets.versionTag(boot_id));
 }
 
 test "a cookie is bound to time, address and nonce" {

@@ -238,12 +238,8 @@ test "a control request is executed once, over the whole disk and not beyond it"
     var fixture: Fixture = try .init(4);
     defer fixture.deinit();
     const session = try fixture.open(device, boot_id);
-    const whole: wire.Control = .{
-        .version_tag = 0,
-        .operation = .discard,
-        .offset = 0,
-        .length = disk_size,
-    };
+    const whole: wire.Control =
+        .{ .version_tag = 0, .operation = .discard, .offset = 0, .length = disk_size };
     const step = fixture.control(session, 1, whole);
     try testing.expectEqual(disk_size, step.control.length);
     try testing.expectEqual(.not_yet, try codeOf(fixture.control(session, 1, whole)));

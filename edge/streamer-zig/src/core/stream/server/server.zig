@@ -308,13 +308,7 @@ pub const Sealer = struct {
         defer own.counter += 1;
         assert(own.counters_left > 0);
         own.counters_left -= 1;
-        return stream_seal.sealFragment(
-            &own.session.from_edge,
-            own.counter,
-            header,
-            payload,
-            out,
-        );
+        return stream_seal.sealFragment(&own.session.from_edge, own.counter, header, payload, out);
     }
 };
 
