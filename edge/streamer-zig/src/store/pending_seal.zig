@@ -94,3 +94,21 @@ pub fn finish(files: Files, record: *const Record) Files.Error!void {
 pub fn layerDir(version: Uuid, into: *Files.Name) []const u8 {
     return std.mem.print(into, "layers/{f}", .{version}) catch unreachable;
 }
+
+const testing = std.testing;
+
+test "a record is decoded as it was encoded, and every flipped bit of it is found" {
+    const record: Record = .{
+        .file = 0x123456,
+        .version = .fromBytes(@splat(7)),
+        .manifest = @splat(9),
+    };
+    var bytes = record.encode();
+    try testing.expectEqualDeep(record, Record.decode(&bytes).?);
+    for (0..bytes.len * 8) |bit| {
+        const flip = @as(u8, 1) << @intCast(bit % 8);
+        bytes[bit / 8] ^= flip;
+        try testing.expectEqual(null, Record.decode(&bytes));
+        bytes[bit / 8] ^= flip;
+    }
+}

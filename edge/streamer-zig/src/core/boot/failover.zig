@@ -221,6 +221,7 @@ test "a boot keeps its times across fail-over and gets newer revisions" {
         .write_cache = .device_ram,
     });
     try testing.expectEqual(1, again.hand_overs);
+    try testing.expectEqual(0, ticket.hand_overs);
     try testing.expectEqual(2, bootFromTicket(
         &again,
         .{ .now_us = 1, .age_us = 0, .handle = 8, .token = @splat(9) },
@@ -241,4 +242,41 @@ test "the return of a device is reported even when its boot is over" {
     var buffer: [boot_report.size_max]u8 = undefined;
     const json = boot_report.encode(&boot, .{ .revision = 2 }, &buffer);
     try testing.expect(std.mem.find(u8, json, "\"resumedUs\":8000000,") != null);
+}
+
+test "a ticket carries what the next edge must not guess" {
+    var boot: Boot = .init(.{
+        .id = .fromRandom(@splat(1)),
+        .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 7 } },
+        .handle = 9,
+        .token = @splat(3),
+    }, .{ .version_id = .fromRandom(@splat(2)) }, 1_000_000, 1_795_000_000_000);
+    const context: TicketContext = .{
+        .now_us = 9_000_000,
+        .now_unix_ms = 1_795_000_008_000,
+        .own_edge = .fromRandom(@splat(5)),
+        .resume_secret = @splat(6),
+        .disk_size = 1 << 20,
+        .write_cache = .device_ram,
+    };
+    const arrival: Arrival = .{ .now_us = 9_000_000, .age_us = 0, .handle = 8, .token = @splat(9) };
+    const plain = ticketOf(&boot, &context);
+    try testing.expectEqual(@as(@TypeOf(plain.flags), .{}), plain.flags);
+    try testing.expectEqual(8_000_000, plain.elapsed_us);
+    const back = bootFromTicket(&plain, arrival);
+    try testing.expect(!back.isSimulated());
+    try testing.expectEqual(null, back.assignment.local_disk);
+    try testing.expectEqual(null, back.assignment.vdisk_id);
+    try testing.expectEqual(null, back.assignment.device_id);
+    boot.facts.user_class = .init(Boot.simulator_user_class);
+    boot.assignment.managed = true;
+    boot.assignment.vdisk_id = .fromRandom(@splat(4));
+    for ([_]@FieldType(@TypeOf(boot.assignment.local_disk.?), "full"){ .stop, .read_only }) |full| {
+        boot.assignment.local_disk = .{ .full = full };
+        const moved = bootFromTicket(&ticketOf(&boot, &context), arrival);
+        try testing.expect(moved.isSimulated());
+        try testing.expect(moved.assignment.managed);
+        try testing.expect(moved.assignment.vdisk_id.?.eql(boot.assignment.vdisk_id.?));
+        try testing.expectEqual(full, moved.assignment.local_disk.?.full);
+    }
 }

@@ -85,3 +85,22 @@ test "the time until the layer is full comes from the last minutes" {
     try testing.expectEqual(0, fill.secondsUntilFull(600 * second, 1000, 1000));
     try testing.expectEqual(null, fill.secondsUntilFull(600 * second, 10, 1000));
 }
+
+test "a mark counts again ten percent below it, and not one above that" {
+    var fill: LayerFill = .{};
+    for ([_]u64{ 80, 71, 80, 70, 80 }, [_]?u8{ 80, null, null, null, 80 }, 0..) |used, mark, at|
+        try testing.expectEqual(mark, fill.note(at, used, 100));
+}
+
+test "the rate is that of samples ten seconds apart" {
+    var fill: LayerFill = .{};
+    const second = std.time.us_per_s;
+    _ = fill.note(0, 100, 1000);
+    _ = fill.note(10 * second - 1, 500, 1000);
+    try testing.expectEqual(1, fill.count);
+    try testing.expectEqual(null, fill.secondsUntilFull(10 * second - 1, 200, 1000));
+    // 100 bytes in 10 seconds, and 800 are left.
+    try testing.expectEqual(80, fill.secondsUntilFull(10 * second, 200, 1000));
+    _ = fill.note(10 * second, 200, 1000);
+    try testing.expectEqual(2, fill.count);
+}

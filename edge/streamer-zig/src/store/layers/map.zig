@@ -254,3 +254,17 @@ test "every flipped bit of a record is found, and so is a record at another posi
     }
     try testing.expectError(error.Damaged, map.readRecord(0, &@as([record_size]u8, @splat(0))));
 }
+
+test "the next owned block is found from every block before it" {
+    const words = 3 * @bitSizeOf(usize);
+    for ([_]u64{ 0, 1, 62, 63, 64, 65, 127, 128, words - 1 }) |owned| {
+        var map: LayerMap = try .init(testing.allocator, words * block_size, .fromBytes(@splat(9)));
+        defer map.deinit(testing.allocator);
+        map.own(owned, 1);
+        for (0..words) |block|
+            try testing.expectEqual(
+                if (block <= owned) @as(?u64, owned) else null,
+                map.nextOwned(block),
+            );
+    }
+}
