@@ -218,8 +218,7 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn find(layers: *const Self, boot_id: Uuid) ?*Layer {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                if (layer.is_over) continue;
-                if (layer.boot_id.eql(boot_id) or mutants.has(.another_device_read)) return layer;
+                if (!layer.is_over and layer.boot_id.eql(boot_id)) return layer;
             }
             return null;
         }
