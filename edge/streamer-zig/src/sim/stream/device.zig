@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const DeviceSide = @import("device_side.zig").DeviceSide;
 const Invariants = @import("invariants.zig");
 const StreamBoot = @import("boot.zig");
 const StreamEdge = @import("edge.zig");
@@ -33,7 +34,7 @@ const steps_changes_max = 8;
 const kept_writer: u32 = 1 << 30;
 
 index: u8,
-side: link.DeviceSide,
+side: DeviceSide,
 network: *Network,
 site: *StreamSite,
 invariants: *Invariants,
@@ -130,7 +131,7 @@ pub const Statistics = struct {
 const Read = struct {
     is_used: bool = false,
     asked_us: u64 = 0,
-    kind: link.DeviceSide.ReadKind = .demand,
+    kind: DeviceSide.ReadKind = .demand,
     first: u32 = 0,
     count: u32 = 0,
     /// What was acknowledged when the read was submitted: nothing older may arrive.
@@ -219,7 +220,7 @@ pub fn begin(device: *StreamDevice, number: u32, is_closing: bool) bool {
     return true;
 }
 
-fn identity(device: *StreamDevice) link.DeviceSide.Identity {
+fn identity(device: *StreamDevice) DeviceSide.Identity {
     var seed: [32]u8 = undefined;
     device.prng.fill(&seed);
     return .{

@@ -7,6 +7,7 @@ const agent = @import("agent");
 const base = @import("base");
 const core = @import("core");
 const Addresses = @import("addresses.zig");
+const DeviceSide = @import("device_side.zig").DeviceSide;
 const EdgeIo = @import("edge_io.zig");
 const Invariants = @import("invariants.zig");
 const Journal = @import("journal.zig");
@@ -131,7 +132,7 @@ const WriteAgain = struct {
 };
 
 /// An attacker that knows a boot's token, listens, and wants a session.
-const Thief = struct { address: Endpoint, side: *link.DeviceSide };
+const Thief = struct { address: Endpoint, side: *DeviceSide };
 
 pub fn start(edge: *StreamEdge) error{OutOfMemory}!void {
     assert(edge.process == null);
@@ -497,7 +498,7 @@ pub fn tryToken(
     const ref = process.boots.table.findById(boot.id) orelse return;
     if (process.boots.get(ref).?.token_nonce == null) return;
     const now_us = edge.network.now_us;
-    var side: link.DeviceSide = try .init(edge.gpa, .{
+    var side: DeviceSide = try .init(edge.gpa, .{
         .reads_max = 1,
         .writes_max = 1,
         .packet_size_max = link.packet_size_ethernet,

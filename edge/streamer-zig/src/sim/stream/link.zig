@@ -8,7 +8,6 @@ const content = @import("content.zig");
 const Mutant = @import("mutants.zig").Mutant;
 const assert = std.debug.assert;
 
-pub const DeviceSide = @import("device_side.zig").DeviceSide;
 pub const Server = core.stream.Server;
 pub const Client = core.stream.Client;
 pub const Class = wire.WriteCacheClass;

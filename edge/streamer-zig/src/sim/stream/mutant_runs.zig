@@ -58,8 +58,10 @@ fn limitsFor(mutant: Mutant) StreamScenario.Limits {
         .ticket_of_writes_taken,
         => .{ .with = .init(.{ .several_edges = true, .crashes = true }) },
         .size_never_lowered => .{ .with = .init(.{ .narrow_paths = true }) },
+        // A device that also reads learns of a narrow path without writes.
         .narrow_path_unfound => .{
             .with = .init(.{ .narrow_paths = true, .path_changes = true }),
+            .is_serial = true,
         },
         .probe_behind_disk => .{ .with = .init(.{ .slow_disk = true }) },
         .timeout_never_doubles => .{

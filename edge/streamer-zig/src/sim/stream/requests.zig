@@ -3,11 +3,12 @@
 
 const std = @import("std");
 const content = @import("content.zig");
+const DeviceSide = @import("device_side.zig").DeviceSide;
 const link = @import("link.zig");
 const StreamBoot = @import("boot.zig");
 const StreamDevice = @import("device.zig");
 const assert = std.debug.assert;
-const ReadKind = link.DeviceSide.ReadKind;
+const ReadKind = DeviceSide.ReadKind;
 
 const sector_size = content.sector_size;
 const read_sectors_max = StreamDevice.read_sectors_max;

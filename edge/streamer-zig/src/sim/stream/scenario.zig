@@ -132,6 +132,8 @@ pub const Limits = struct {
     without: FaultSet = .empty,
     /// Only the edges have faults.
     is_of_edges: bool = false,
+    /// Devices make one request at a time.
+    is_serial: bool = false,
 };
 
 pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
@@ -187,7 +189,10 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
     }
     if (faults.contains(.missing_versions))
         scenario.disk.missing_per_mille = @intCast(prng.below(200));
-    for (&scenario.devices) |*device| device.* = drawDevice(prng, &faults);
+    for (&scenario.devices) |*device| {
+        device.* = drawDevice(prng, &faults);
+        if (limits.is_serial) device.habits.depth = 1;
+    }
     // Where edges come and go, a run must last for some time, and not all edges may be gone for
     // most of it.
     if (kind == 1) {
