@@ -296,7 +296,8 @@ pub fn Boots(comptime Io: type) type {
             boots.io.onProfileUsed(used);
             const boot =
                 boots.table.get(boots.table.findById(used.boot_id) orelse return) orelse return;
-            if (!boot.isOver()) boot.read_ahead.onUsed(used.units);
+            if (boot.isOver()) return;
+            boot.read_ahead.onUsed(used.units);
             assert(boot.read_ahead.used_bytes <= boot.read_ahead.asked_bytes);
         }
 

@@ -33,7 +33,8 @@ pub const Mac = extern struct {
 
     pub fn toText(mac: Mac) [text_size]u8 {
         var text: [text_size]u8 = undefined;
-        assert((std.mem.print(&text, "{f}", .{mac}) catch unreachable).len == text_size);
+        const written = std.mem.print(&text, "{f}", .{mac}) catch unreachable;
+        assert(written.len == text_size);
         return text;
     }
 

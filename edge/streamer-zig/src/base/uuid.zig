@@ -65,7 +65,8 @@ pub fn format(uuid: Uuid, writer: *std.Io.Writer) std.Io.Writer.Error!void {
 
 pub fn toText(uuid: Uuid) [text_size]u8 {
     var text: [text_size]u8 = undefined;
-    assert((std.mem.print(&text, "{f}", .{uuid}) catch unreachable).len == text_size);
+    const written = std.mem.print(&text, "{f}", .{uuid}) catch unreachable;
+    assert(written.len == text_size);
     return text;
 }
 

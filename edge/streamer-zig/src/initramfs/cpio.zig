@@ -88,7 +88,8 @@ fn entry(cpio: *CpioWriter, e: Entry) Writer.Error!void {
     try cpio.bytes(magic);
     for (fields) |field| {
         var text: [8]u8 = undefined;
-        assert((std.mem.print(&text, "{X:0>8}", .{field}) catch unreachable).len == text.len);
+        const written = std.mem.print(&text, "{X:0>8}", .{field}) catch unreachable;
+        assert(written.len == text.len);
         try cpio.bytes(&text);
     }
     try cpio.bytes(e.name);

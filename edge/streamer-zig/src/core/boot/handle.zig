@@ -16,7 +16,8 @@ pub fn format(handle: BootHandle, writer: *std.Io.Writer) std.Io.Writer.Error!vo
 
 pub fn toText(handle: BootHandle) [text_size]u8 {
     var text: [text_size]u8 = undefined;
-    assert((std.mem.print(&text, "{f}", .{handle}) catch unreachable).len == text_size);
+    const written = std.mem.print(&text, "{f}", .{handle}) catch unreachable;
+    assert(written.len == text_size);
     return text;
 }
 

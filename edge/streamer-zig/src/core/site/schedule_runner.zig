@@ -202,7 +202,11 @@ fn begin(
     now_us: u64,
     unix_ms: u64,
 ) ?ScheduleBook.Reason {
-    assert(runner.findRun(key) == null);
+    // The book may have forgotten a schedule that was gone from the states in between.
+    if (runner.findRun(key) != null) {
+        runner.book.markBegun(key);
+        return null;
+    }
     const power = schedule_run.powerOf(schedule) orelse return .action_unknown;
     if (runner.run_count == runs_max) return .too_many;
     if (runner.slots.len - runner.slot_count < schedule.devices.len) return .too_many;

@@ -356,6 +356,37 @@ test "a schedule that disappears from the state stops its run; other changes do 
     try testing.expectEqual(0, fixture.runner.run_count);
 }
 
+test "a run in progress is not begun again, however long its schedule was gone" {
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    const instants = [_]u64{begin_ms + 1_000};
+    const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 60)};
+    const state = stateOf(&schedules);
+    fixture.give(&state);
+    fixture.now_us += second_us;
+    fixture.wall_ms += 1_000;
+    fixture.runner.observe(fixture.now_us, fixture.wall_ms);
+    const site: ScheduleRunner.Site = .{ .peers = null, .network = .zero };
+    const action = fixture.runner.next(fixture.now_us, site).?;
+    // So many others that this edge knows nothing of the first any more.
+    var others: [desired_state.schedules_max]desired_state.Schedule = undefined;
+    for (0..2) |round| {
+        for (&others, 0..) |*other, number| {
+            other.* = scheduleOf(&.{}, 60);
+            other.id = uuid(1000 + round * others.len + number);
+        }
+        const without = stateOf(&others);
+        fixture.give(&without);
+    }
+    fixture.give(&state);
+    fixture.runner.observe(fixture.now_us, fixture.wall_ms);
+    try testing.expectEqual(1, fixture.runner.run_count);
+    fixture.runner.ended(action.key, action.device, .sent, .empty);
+    try fixture.run(120);
+    try testing.expectEqual(0, fixture.sent.items.len);
+    try testing.expectEqual(0, fixture.runner.run_count);
+}
+
 test "an unsupported action is reported as missed, and disabled devices stay off" {
     const instants = [_]u64{begin_ms + 1000};
     var unknown = scheduleOf(&instants, 60);

@@ -428,6 +428,7 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     if (state.vdisks.len > vdisks_max) return error.TooLarge;
     if (state.powerOns.len > power_ons_max) return error.TooLarge;
     if (state.powerOrders.len > power_orders_max) return error.TooLarge;
+    for (state.powerOrders) |*order| if (order.id.eql(.zero)) return error.StateMalformed;
     if (state.menus.len > menus_max) return error.TooLarge;
     for (state.menus) |*menu| try checkMenu(menu);
     if (state.ignoredMacs.len > ignored_macs_max) return error.TooLarge;

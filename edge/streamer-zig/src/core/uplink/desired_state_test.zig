@@ -36,6 +36,45 @@ test "text that is no envelope is refused" {
     try testing.expectError(error.EnvelopeMalformed, accept(&deep));
 }
 
+test "a power order without an id is refused" {
+    const Ed25519 = std.crypto.sign.Ed25519;
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const gpa = arena.allocator();
+    const pair: Ed25519.KeyPair = try .generateDeterministic(@splat(3));
+    const zero: base.Uuid = .zero;
+    for ([_]base.Uuid{ .fromRandom(@splat(9)), zero }) |order_id| {
+        const payload = try std.fmt.allocPrint(
+            gpa,
+            "{{\"schema\":1,\"edgeId\":\"{f}\",\"organizationId\":\"{f}\",\"siteId\":\"{f}\"," ++
+                "\"siteName\":\"\",\"incarnation\":1,\"counter\":1,\"unknownDevices\":\"ignore\"," ++
+                "\"vdisks\":[],\"devices\":[],\"powerOns\":[],\"powerOrders\":[{{\"id\":\"{f}\"," ++
+                "\"deviceId\":\"{f}\",\"mac\":\"02:bf:00:00:00:01\",\"order\":\"restart\"}}]}}",
+            .{ zero, zero, zero, order_id, zero },
+        );
+        const signed = try std.mem.concat(gpa, u8, &.{ "bootfarm-state-v1\n", payload });
+        const signature = (try pair.sign(signed, null)).toBytes();
+        var text: [88]u8 = undefined;
+        const envelope = try std.fmt.allocPrint(
+            gpa,
+            "{{\"payload\":{f},\"signature\":\"{s}\",\"keyId\":\"x\"}}",
+            .{
+                std.json.fmt(payload, .{}),
+                std.base64.standard.Encoder.encode(&text, &signature),
+            },
+        );
+        const state = desired_state.accept(
+            gpa,
+            envelope,
+            .{ .edge_id = zero, .signing_key = pair.public_key.toBytes() },
+        );
+        if (order_id.eql(zero))
+            try testing.expectError(error.StateMalformed, state)
+        else
+            try testing.expectEqual(1, (try state).powerOrders.len);
+    }
+}
+
 test "random text never crashes the parser" {
     var prng: base.Prng = .init(5);
     var text: [200]u8 = undefined;
