@@ -66,6 +66,7 @@ const Entry = struct {
         entry.begun.appendAssumeCapacity(instant_ms);
         base.sort(u64, entry.begun.slice(), {}, std.sort.asc(u64));
         assert(entry.begun.count > 0);
+        assert(entry.begun.count <= begun_max);
     }
 };
 

@@ -216,6 +216,7 @@ fn begin(
     assert(run.first + run.count == runner.slot_count);
     run.begun_us = now_us;
     runner.run_count += 1;
+    assert(runner.run_count <= runs_max);
     runner.book.markBegun(key);
     runner.journal.write(runner.journal.context, .{ .begun = .{ .key = key, .unix_ms = unix_ms } });
     return null;
