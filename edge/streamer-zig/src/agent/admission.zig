@@ -23,12 +23,12 @@ pub fn judge(
     size: usize,
 ) Verdict {
     const client = &request.client;
-    const goes_on = boots.continued(
+    const continued_boot = boots.continued(
         now_us,
         client.mac,
         @TypeOf(boots.*).dhcpRequestOf(client, request.packet.xid, size),
     );
-    if (goes_on == null) switch (boots.policy.decide(client.mac, boots.io.unixMs())) {
+    if (continued_boot == null) switch (boots.policy.decide(client.mac, boots.io.unixMs())) {
         .ignored_device => {
             boots.ignored.add(.dhcp_ignored_device);
             return .silence;
@@ -45,13 +45,13 @@ pub fn judge(
     var asked = boots.askedOf(client.mac, network);
     asked.is_loader = is_loader;
     asked.is_addressed = is_addressed;
-    const boot: ?*const core.boot.Boot = if (goes_on) |ref| boots.get(ref) else null;
+    const boot: ?*const core.boot.Boot = if (continued_boot) |ref| boots.get(ref) else null;
     switch (boots.peers.decide(now_us, asked, .of(boot, is_loader))) {
         .answer => return .answer,
         .leave => {
             if (mutants.has(.answer_for_others)) return .answer;
             // A device that starts again at another edge has left its boot here.
-            if (goes_on == null) boots.endEarlier(now_us, client.mac);
+            if (continued_boot == null) boots.endEarlier(now_us, client.mac);
             return .silence;
         },
     }

@@ -472,9 +472,9 @@ pub fn WriteCaches(comptime Io: type) type {
                 const layer = place orelse continue;
                 if (!layer.device_id.eql(binding.device_id)) continue;
                 if (layer.isInUse()) return error.Busy;
-                const goes_on = binding.class.isDurable() and
+                const continues = binding.class.isDurable() and
                     std.meta.eql(layer.inner.head.binding, binding.*) and !layer.inner.is_lost;
-                if (!goes_on) {
+                if (!continues) {
                     layers.closeOf(layer);
                     continue;
                 }

@@ -61,7 +61,7 @@ pub const Sources = struct {
                     try files.append(sources.arena, file);
                 } else if (!ingredient.is_optional) {
                     lacks = ingredient;
-                    if (part.lack_is_told) try addOnce(sources.arena, &missing, ingredient.package);
+                    if (part.reports_missing) try addOnce(sources.arena, &missing, ingredient.package);
                 }
             }
             const ingredient = lacks orelse continue;
@@ -254,7 +254,7 @@ const Part = struct {
     ingredients: []const Ingredient,
     is_needed: bool,
     /// This system has a package for it.
-    lack_is_told: bool = true,
+    reports_missing: bool = true,
 };
 
 const Recipe = struct { name: []const u8, parts: []const Part };
@@ -277,7 +277,7 @@ fn ipxeUefi(comptime name: []const u8) []const Part {
             .kind = .ipxe,
             .arch = .x64_uefi,
         } } },
-        .{ .is_needed = false, .lack_is_told = false, .ingredients = &.{.{
+        .{ .is_needed = false, .reports_missing = false, .ingredients = &.{.{
             .name = "arm64-" ++ name,
             .paths = &.{"usr/share/ipxe/arm64-efi/" ++ name},
             .package = "ipxe-bootimgs-aarch64",
@@ -293,8 +293,8 @@ fn shimGrub(
     arch: boot_program.Arch,
     comptime debian: []const u8,
 ) Part {
-    const lack_is_told = builtin.cpu.arch == if (arch == .x64_uefi) .x86_64 else .aarch64;
-    return .{ .is_needed = false, .lack_is_told = lack_is_told, .ingredients = &.{
+    const reports_missing = builtin.cpu.arch == if (arch == .x64_uefi) .x86_64 else .aarch64;
+    return .{ .is_needed = false, .reports_missing = reports_missing, .ingredients = &.{
         .{
             .name = "shim" ++ suffix ++ ".efi",
             .paths = &.{"usr/lib/shim/shim" ++ suffix ++ ".efi.signed"},

@@ -221,7 +221,7 @@ fn rejoin(
     const buffer = try arena.alloc(u8, uplink_message.body_size_max);
     const result = client.request(.GET, path, "", host.UplinkWorker.request_timeout_ms, buffer);
     switch (host.uplink_client.meaning(arena, result)) {
-        .nothing, .later => return complainOfSilence(result, options.url, complaint),
+        .nothing, .later => return reportSilence(result, options.url, complaint),
         .ok => {},
         .refused => |refused| switch (refused.code) {
             // The edge is known, and another copy of it has started since.
@@ -281,7 +281,7 @@ fn ask(
         client.request(.POST, "/edge/v1/enrol", text, host.UplinkWorker.request_timeout_ms, buffer);
     switch (host.uplink_client.meaning(arena, result)) {
         .ok => {},
-        .nothing, .later => return complainOfSilence(result, options.url, complaint),
+        .nothing, .later => return reportSilence(result, options.url, complaint),
         .refused => |refused| return if (refused.code == .edge_revoked and options.rejoin)
             error.Revoked
         else
@@ -298,7 +298,7 @@ fn ask(
     return answer;
 }
 
-fn complainOfSilence(
+fn reportSilence(
     result: host.uplink_client.RequestError!host.uplink_client.Answer,
     url: []const u8,
     complaint: *Complaint,

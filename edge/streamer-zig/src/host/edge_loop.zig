@@ -280,7 +280,7 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
 fn serveReads(loop: *EdgeLoop) void {
     const reads = &loop.stream.reads;
     reads.serve(&loop.stream, &loop.sockets.stream);
-    loop.busy.interest = if (reads.awaits_room) .read_and_write else .read;
+    loop.busy.interest = if (reads.awaits_socket) .read_and_write else .read;
 }
 
 /// Returns what is ready, and waits awake (busy polling) where that is worthwhile. Each poll
@@ -292,9 +292,9 @@ fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
         return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
     while (true) {
         const tokens = try loop.epoll.waitBeside(&loop.busy, buffer, 0);
-        const goes_on = busy_poll.shouldContinue(sys.monotonicUs(), tokens.len > 0);
+        const continues = busy_poll.shouldContinue(sys.monotonicUs(), tokens.len > 0);
         if (tokens.len > 0) return tokens;
-        if (!goes_on) break;
+        if (!continues) break;
         std.atomic.spinLoopHint();
     }
     return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());

@@ -104,13 +104,13 @@ fn startStream(keeper: *DiskKeeper) void {
             keeper.pause();
             continue;
         };
-        keeper.askAgain() catch {}; // Noticed by the next `serve`.
+        keeper.retransmit() catch {}; // Noticed by the next `serve`.
         return;
     }
 }
 
 /// In order of arrival: of two writes to one place the later one counts.
-fn askAgain(keeper: *DiskKeeper) disk_link.Error!void {
+fn retransmit(keeper: *DiskKeeper) disk_link.Error!void {
     var above: ?u64 = null;
     while (true) {
         var next: ?NbdQueue.Part = null;

@@ -26,7 +26,7 @@ const packets_max = 64;
 const bytes_max = 65_507;
 
 /// Where the next packet is written.
-pub fn room(burst: *PacketBurst) *[room_size]u8 {
+pub fn packetBuffer(burst: *PacketBurst) *[room_size]u8 {
     return burst.bytes[burst.size..][0..room_size];
 }
 
@@ -114,7 +114,7 @@ fn expectArrival(burst: *PacketBurst, sizes: []const usize) !void {
     const fds = try testPair();
     defer for (fds) |fd| sys.close(fd);
     for (sizes, 0..) |size, index| {
-        @memset(burst.room()[0..size], @truncate(index));
+        @memset(burst.packetBuffer()[0..size], @truncate(index));
         burst.add(fds[0], size);
     }
     burst.flush(fds[0]);

@@ -49,8 +49,8 @@ words: []const u8,
 silence: Silence = .{},
 report: GuestReport = .{},
 order: PowerOrder = .{},
-was_full_told: bool = false,
-was_left_told: bool = false,
+was_full_reported: bool = false,
+was_left_reported: bool = false,
 refusals: Refusals = .{},
 /// Null if all writes go to the edge.
 ram: ?*RamCache = null,
@@ -130,7 +130,7 @@ fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
         },
         .established => |session| {
             disk.memory.session.set(disk.client.session.?);
-            disk.was_left_told = false;
+            disk.was_left_reported = false;
             disk.refusals.clear();
             if (session.resumed) say("the edge {f} serves the disk {s}", .{
                 disk.edge.edge, if (session.moved) "now" else "again",
@@ -190,9 +190,9 @@ fn followEdge(disk: *ServedDisk) void {
     const asked = disk.client.failover.current;
     if (disk.edge.edge.eql(asked)) return;
     // Once, however often the edges are tried in turn.
-    if (!disk.was_left_told)
+    if (!disk.was_left_reported)
         say("the edge {f} does not answer; failing over to {f}", .{ disk.edge.edge, asked });
-    disk.was_left_told = true;
+    disk.was_left_reported = true;
     disk.edge.edge = asked;
     disk.edge.open();
 }
@@ -201,7 +201,7 @@ fn transmit(disk: *ServedDisk, now_us: u64) void {
     disk.client.onTimer(now_us);
     disk.followEdge();
     const burst = &disk.edge.burst;
-    while (disk.client.transmit(now_us, burst.room())) |packet| burst.add(disk.edge.fd, packet.len);
+    while (disk.client.transmit(now_us, burst.packetBuffer())) |packet| burst.add(disk.edge.fd, packet.len);
     burst.flush(disk.edge.fd);
 }
 
@@ -329,11 +329,11 @@ fn answerWrite(disk: *ServedDisk, tag: u64, code: wire.stream.WriteCode) disk_li
     switch (code) {
         .done => return disk.answer(tag, .done),
         .cache_full => {
-            if (!disk.was_full_told) say(
+            if (!disk.was_full_reported) say(
                 "the write cache at the edge is full: this machine cannot write until it is restarted",
                 .{},
             );
-            disk.was_full_told = true;
+            disk.was_full_reported = true;
         },
         .stopped => disk.stop(),
         else => say("the edge cannot take a write: {t}", .{code}),
@@ -376,11 +376,11 @@ fn fillLocal(disk: *ServedDisk, slot: u32) disk_link.Error!void {
     disk.report.look_at_us = 0;
     disk.report.report_at_us = 0;
     if (disk.full == .read_only) {
-        if (!disk.was_full_told) say(
+        if (!disk.was_full_reported) say(
             "the write cache on the local disk is full: this machine cannot write until it is restarted",
             .{},
         );
-        disk.was_full_told = true;
+        disk.was_full_reported = true;
         return disk.finish(slot, .full);
     }
     if (disk.isStopped()) return;

@@ -122,9 +122,9 @@ pub fn note(
         assert(device.last_unix_ms >= device.first_unix_ms);
         return device.isDue(now_us);
     }
-    const asks_again = discovered.recordTrace(now_us, request.mac);
+    const is_repeated = discovered.recordTrace(now_us, request.mac);
     const may_enter = discovered.first_rate.take(now_us) or
-        (asks_again and discovered.again_rate.take(now_us));
+        (is_repeated and discovered.again_rate.take(now_us));
     if (!may_enter) {
         discovered.passed_over += 1;
         return false;
@@ -138,7 +138,7 @@ pub fn note(
         .last_unix_ms = unix_ms,
         .first_us = now_us,
         .last_us = now_us,
-        .requests = if (asks_again) 2 else 1,
+        .requests = if (is_repeated) 2 else 1,
     };
     return true;
 }

@@ -95,7 +95,7 @@ const Edge = struct {
         const request: Boot.DhcpRequest =
             .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
         const known = edge.boots.findByMac(mac);
-        const goes_on = if (known) |ref|
+        const continues = if (known) |ref|
             edge.boots.get(ref).?.dhcpMeaning(now_us, request) == .same_boot
         else
             false;
@@ -105,12 +105,12 @@ const Edge = struct {
             .is_loader = client == .ipxe,
             .is_addressed = false,
         };
-        const boot: ?*const Boot = if (goes_on) edge.boots.get(known.?) else null;
+        const boot: ?*const Boot = if (continues) edge.boots.get(known.?) else null;
         if (edge.peers.decide(now_us, asked, .of(boot, client == .ipxe)) == .leave) {
-            if (known != null and !goes_on) edge.supersede(known.?, now_us);
+            if (known != null and !continues) edge.supersede(known.?, now_us);
             return null;
         }
-        const ref = if (goes_on) known.? else edge.begin(now_us, mac);
+        const ref = if (continues) known.? else edge.begin(now_us, mac);
         edge.apply(ref, now_us, .{ .dhcp_request = request });
         edge.apply(ref, now_us, .{ .dhcp_answer = .{ .size = 300 } });
         return .{ .edge = edge.number, .boot = edge.boots.get(ref).?.identity.id };

@@ -44,7 +44,7 @@ pub const Slot = struct {
     pub const State = union(enum) {
         waiting,
         /// `next` has returned it.
-        under_way,
+        starting,
         left,
         /// Taken back from another edge.
         again,
@@ -145,7 +145,7 @@ pub const Run = struct {
         run.again_count = 0;
         for (slots) |*slot| switch (slot.state) {
             .waiting, .left, .again => slot.state = .settled,
-            .under_way, .settled, .over => {},
+            .starting, .settled, .over => {},
         };
     }
 
@@ -153,7 +153,7 @@ pub const Run = struct {
     pub fn isOver(run: *const Run, slots: []const Slot) bool {
         if (run.needs_devices or run.cursor < run.count) return false;
         if (run.left_count > 0 or run.again_count > 0) return false;
-        for (slots) |*slot| if (slot.state == .under_way) return false;
+        for (slots) |*slot| if (slot.state == .starting) return false;
         return true;
     }
 };

@@ -306,7 +306,7 @@ pub fn next(runner: *ScheduleRunner, now_us: u64, site: Site) ?Action {
         if (run.left_count > 0) runner.review(run, now_us, site);
         if (runner.nextOf(run, now_us, site)) |slot| {
             assert(slot.result() == null);
-            slot.state = .under_way;
+            slot.state = .starting;
             return .{ .key = run.key, .device = slot.device, .mac = slot.mac, .power = run.power };
         }
     }
@@ -392,7 +392,7 @@ pub fn ended(
 ) void {
     const run = runner.findRun(key) orelse return;
     for (runner.slotsOf(run)) |*slot| {
-        if (slot.state != .under_way or !slot.device.eql(device)) continue;
+        if (slot.state != .starting or !slot.device.eql(device)) continue;
         slot.end(run, result, runner.last_unix_ms);
         slot.text = text;
         runner.journal.write(runner.journal.context, .{ .device = .{

@@ -516,13 +516,13 @@ fn forget(server: *TftpServer, pending: *TftpRequests.Pending) void {
 /// Claims a slot for a new transfer. If all are taken, the transfer that has acknowledged nothing
 /// for longest, and was retransmitted to already, is evicted.
 fn claim(server: *TftpServer, peer: Endpoint, step: *Step) error{ SourceLimit, Busy }!u16 {
-    var free_place: ?u16 = null;
+    var free_slot: ?u16 = null;
     var stalled: ?*Session = null;
     var stalled_of_source: ?*Session = null;
     var source_count: u32 = 0;
     for (server.sessions, 0..) |*session, slot| {
         if (!session.is_taken) {
-            if (free_place == null) free_place = @intCast(slot);
+            if (free_slot == null) free_slot = @intCast(slot);
             continue;
         }
         const is_of_source = session.transfer.peer.ip.eql(peer.ip);
@@ -532,7 +532,7 @@ fn claim(server: *TftpServer, peer: Endpoint, step: *Step) error{ SourceLimit, B
         if (is_of_source) stalled_of_source = quieter(stalled_of_source, session);
     }
     const is_limited = source_count >= server.options.sessions_per_source_max;
-    if (!is_limited) if (free_place) |slot| return slot;
+    if (!is_limited) if (free_slot) |slot| return slot;
     const evicted = if (is_limited) stalled_of_source orelse
         return error.SourceLimit else stalled orelse return error.Busy;
     const slot = evicted.transfer.slot;

@@ -27,8 +27,8 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const counted = collection.usage.read;
     var line: output.ProgressLine = .init(call.is_json);
     while (!cancel.is_asked.load(.monotonic)) {
-        const goes_on = collection.step(Pace.step_size) catch |err| return explain(call, err);
-        if (!goes_on) break;
+        const continues = collection.step(Pace.step_size) catch |err| return explain(call, err);
+        if (!continues) break;
         line.update(.{ .position = collection.seen, .size = null });
         pace.wait(counted + collection.seen);
     }

@@ -171,11 +171,11 @@ fn expire(server: *HttpServer, connection: *Connection, now_us: u64) void {
 }
 
 fn read(server: *HttpServer, connection: *Connection, now_us: u64) void {
-    const room = connection.buffers.input[connection.input_size..];
-    assert(room.len > 0);
+    const free = connection.buffers.input[connection.input_size..];
+    assert(free.len > 0);
     const count = tcp_delivery.receive(
         connection.fd,
-        room,
+        free,
         &connection.arrived_us,
     ) catch |err| switch (err) {
         error.WouldBlock, error.Interrupted => {

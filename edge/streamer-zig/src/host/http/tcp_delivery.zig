@@ -112,9 +112,9 @@ pub fn takeStamp(fd: i32) ?u64 {
 
 /// Reads what has arrived; sets `arrived_us` to the instant at which the last of it arrived, on
 /// sockets whose packets are stamped, else to now. 0: the client sends no more.
-pub fn receive(fd: i32, room: []u8, arrived_us: *u64) sys.Error!usize {
+pub fn receive(fd: i32, buffer: []u8, arrived_us: *u64) sys.Error!usize {
     var control: [kernel_stamp.control_size]u8 align(8) = undefined;
-    var vector: [1]std.posix.iovec = .{.{ .base = room.ptr, .len = room.len }};
+    var vector: [1]std.posix.iovec = .{.{ .base = buffer.ptr, .len = buffer.len }};
     var message: linux.msghdr = .{
         .name = null,
         .namelen = 0,

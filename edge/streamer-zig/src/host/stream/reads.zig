@@ -47,7 +47,7 @@ buffer: []u8,
 /// Back from the threads and not sent yet, oldest first.
 done: std.Deque(*Task),
 /// The socket's send buffer is full: nothing is sent until it has free space.
-awaits_room: bool = false,
+awaits_socket: bool = false,
 figures: Figures = .{},
 
 pub const InitError = ReadWorkers.InitError;
@@ -80,7 +80,7 @@ pub fn deinit(reads: *StreamReads, gpa: std.mem.Allocator) void {
 
 /// Returns whether something can be sent without waiting.
 pub fn hasWork(reads: *const StreamReads) bool {
-    return !reads.awaits_room and (reads.queue.ready_count > 0 or reads.done.len > 0);
+    return !reads.awaits_socket and (reads.queue.ready_count > 0 or reads.done.len > 0);
 }
 
 /// In the order of `metrics_page.Unanswered`.
@@ -103,7 +103,7 @@ pub fn take(
     arrival: Arrival,
 ) void {
     const flow = flowOf(read);
-    const goes_at_once = !reads.awaits_room and reads.queue.mayGoAtOnce(flow);
+    const goes_at_once = !reads.awaits_socket and reads.queue.mayGoAtOnce(flow);
     const is_filled = goes_at_once and (fillNow(port, read, reads.buffer) catch |err| {
         return port.refuseRead(socket, read, err, arrival.at_us);
     });
@@ -133,14 +133,14 @@ pub fn takeEnded(reads: *StreamReads) void {
 /// Runs once per turn of the packet loop: sends what waits, up to one turn's share.
 pub fn serve(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
     defer reads.queue.beginTurn();
-    reads.awaits_room = false;
+    reads.awaits_socket = false;
     if (reads.queue.count == 0) return;
     // First what has come from disks, so that threads have buffers again.
     while (reads.done.front()) |task| {
         if (reads.queue.turn_left <= 0 or !reads.finish(port, socket, task)) break;
         _ = reads.done.popFront();
     }
-    while (!reads.awaits_room) {
+    while (!reads.awaits_socket) {
         const slot = reads.queue.nextReady() orelse break;
         reads.serveSlot(port, socket, slot);
     }
@@ -265,7 +265,7 @@ fn send(
         .all => {},
         .some => |count| {
             what.sent.* = count;
-            reads.awaits_room = true;
+            reads.awaits_socket = true;
             return false;
         },
         .gone => {

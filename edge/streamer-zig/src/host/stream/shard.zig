@@ -163,7 +163,7 @@ fn serve(shard: *StreamShard) sys.Error!void {
         };
         shard.takeCommands();
         shard.reads.serve(shard, shard.socket);
-        shard.busy.interest = if (shard.reads.awaits_room) .read_and_write else .read;
+        shard.busy.interest = if (shard.reads.awaits_socket) .read_and_write else .read;
         shard.notify(sys.monotonicUs());
     }
 }

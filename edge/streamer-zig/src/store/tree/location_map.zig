@@ -7,8 +7,8 @@ const block = @import("../block.zig");
 const Location = block.Location;
 
 /// Locations in one part of the map: 128 MiB of a file.
-const part_places = 1 << 15;
-const Bits = std.bit_set.Static(part_places);
+const part_blocks = 1 << 15;
+const Bits = std.bit_set.Static(part_blocks);
 const Part = struct { once: Bits = .empty, more: Bits = .empty };
 
 pub const Use = enum { none, once, more };
@@ -61,11 +61,11 @@ pub fn memorySize(map: *const LocationMap) u64 {
 }
 
 fn keyOf(location: Location) u64 {
-    return @bitCast(Location{ .file = location.file, .block = location.block / part_places });
+    return @bitCast(Location{ .file = location.file, .block = location.block / part_blocks });
 }
 
 fn bitOf(location: Location) usize {
-    return @intCast(location.block % part_places);
+    return @intCast(location.block % part_blocks);
 }
 
 const testing = std.testing;

@@ -21,7 +21,7 @@ pub const Refusal = union(enum) {
     /// At most 64 characters.
     pub fn format(refusal: *const Refusal, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         switch (refusal.*) {
-            .disk => |*obstacle| try obstacle.format(writer),
+            .disk => |*failure| try failure.format(writer),
             .no_memory => try writer.writeAll("no memory for the map of the local disk"),
         }
     }
@@ -47,7 +47,7 @@ pub const OpenResult = union(enum) { cache: LocalCache, refusal: Refusal };
 pub fn make(order: LocalDisk, ram: *const RamCache) OpenResult {
     const opened = switch (marked_disk.open()) {
         .opened => |opened| opened,
-        .obstacle => |obstacle| return .{ .refusal = .{ .disk = obstacle } },
+        .failure => |failure| return .{ .refusal = .{ .disk = failure } },
     };
     const cache = LocalCache.init(.{
         .fd = opened.fd,

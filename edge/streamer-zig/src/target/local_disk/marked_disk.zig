@@ -82,9 +82,9 @@ pub const OpenFailure = union(enum) {
     unusable: struct { name: Name, errno: u16 },
 
     /// At most 64 characters, the limit of a boot's text.
-    pub fn format(obstacle: *const OpenFailure, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    pub fn format(failure: *const OpenFailure, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         const wanted = marked_partition.name;
-        switch (obstacle.*) {
+        switch (failure.*) {
             .none_of => |disks| if (disks == 0)
                 try writer.writeAll("no local disk was found, or no driver for it")
             else
@@ -102,17 +102,17 @@ pub const OpenFailure = union(enum) {
     }
 };
 
-pub const Result = union(enum) { opened: OpenPartition, obstacle: OpenFailure };
+pub const Result = union(enum) { opened: OpenPartition, failure: OpenFailure };
 
 /// Waits a while for the disks to appear.
 pub fn open() Result {
-    const places = Folders.open() catch return .{ .obstacle = .{ .none_of = 0 } };
+    const places = Folders.open() catch return .{ .failure = .{ .none_of = 0 } };
     defer places.close();
     const until_us = sys.monotonicUs() + wait_us_max;
     while (true) {
         const seen = search(places);
         if (seen.found) |candidate| return openCandidate(places, &candidate);
-        if (sys.monotonicUs() >= until_us) return .{ .obstacle = .{ .none_of = seen.disks } };
+        if (sys.monotonicUs() >= until_us) return .{ .failure = .{ .none_of = seen.disks } };
         const pause = sys_time.timespecOf(look_interval_us);
         _ = linux.nanosleep(&pause, null);
     }
@@ -133,23 +133,23 @@ pub fn search(places: Folders) Search {
 
 fn openCandidate(places: Folders, candidate: *const Candidate) Result {
     const name = candidate.name;
-    if (candidate.size < size_min) return .{ .obstacle = .{ .too_small = name } };
+    if (candidate.size < size_min) return .{ .failure = .{ .too_small = name } };
     // With O_EXCL nothing mounts it or swaps to it while it is open, and the open fails while
     // something does.
     const flags: linux.O = .{ .ACCMODE = .RDWR, .EXCL = true, .DIRECT = true, .CLOEXEC = true };
     const rc = linux.openat(places.dev, &name.buffer, flags, 0);
     switch (linux.errno(rc)) {
         .SUCCESS => {},
-        .BUSY => return .{ .obstacle = .{ .in_use = name } },
+        .BUSY => return .{ .failure = .{ .in_use = name } },
         else => |errno| return .{
-            .obstacle = .{ .unusable = .{ .name = name, .errno = @backingInt(errno) } },
+            .failure = .{ .unusable = .{ .name = name, .errno = @backingInt(errno) } },
         },
     }
     const fd: i32 = @intCast(rc);
     if (sizeOfDevice(fd) == candidate.size)
         return .{ .opened = .{ .fd = fd, .size = candidate.size, .name = name } };
     sys.close(fd);
-    return .{ .obstacle = .{ .unusable = .{ .name = name, .errno = @backingInt(linux.E.NXIO) } } };
+    return .{ .failure = .{ .unusable = .{ .name = name, .errno = @backingInt(linux.E.NXIO) } } };
 }
 
 /// For a block device; null for anything else.
@@ -403,8 +403,8 @@ test "each reason fits the length of a boot's text" {
         .{ .too_small = name },
         .{ .in_use = name },
         .{ .unusable = .{ .name = name, .errno = 13 } },
-    }) |obstacle| {
+    }) |failure| {
         var buffer: [64]u8 = undefined;
-        _ = try std.mem.print(&buffer, "{f}", .{&obstacle});
+        _ = try std.mem.print(&buffer, "{f}", .{&failure});
     }
 }

@@ -15,7 +15,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const hello_steps = @import("hello.zig");
 const PathMtu = @import("../congestion/path_mtu.zig");
-const reads_under_way = @import("reads.zig");
+const reads_in_flight = @import("reads.zig");
 const sends = @import("sends.zig");
 const Failover = @import("failover.zig");
 const RttEstimator = @import("../congestion/rtt.zig");
@@ -34,7 +34,7 @@ pub const silence_us_max = 10 * std.time.us_per_s;
 /// A read is at most as long as every edge promises to serve.
 pub const read_size_max = wire.read_size_promised;
 /// Reads that are split use this many extra slots for their parts, all together.
-pub const read_parts_max = reads_under_way.parts_max;
+pub const read_parts_max = reads_in_flight.parts_max;
 
 options: Options,
 identity: Identity,
@@ -95,7 +95,7 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamC
     assert(options.packet_size_max >= wire.packet_size_min);
     assert(options.packet_size_max <= wire.packet_size_max);
     assert(options.outstanding_bytes_max >= read_size_max);
-    const reads = try gpa.alloc(PendingRead, options.reads_max + reads_under_way.parts_max);
+    const reads = try gpa.alloc(PendingRead, options.reads_max + reads_in_flight.parts_max);
     errdefer gpa.free(reads);
     @memset(reads, .{});
     return .{
@@ -162,7 +162,7 @@ pub fn submitOf(
     if (client.reads_count == client.options.reads_max) return error.Full;
     client.reads_count += 1;
     const request_id = client.takeRequestId();
-    reads_under_way.freeSlot(client).?.* = .{
+    reads_in_flight.freeSlot(client).?.* = .{
         .state = .queued,
         .tag = tag,
         .kind = kind,
@@ -296,9 +296,9 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
         .no_session => return client.receiveNoSession(now_us, packet),
         .data, .read_error, .ready_ack, .report_ack, .write_ack, .probe_ack => {
             if (client.state != .established) return false;
-            if (reads_under_way.slotFor(client, packet)) |slot| {
+            if (reads_in_flight.slotFor(client, packet)) |slot| {
                 if (!client.protection.openFragment(packet, slot.buffer)) return false;
-                const taken = reads_under_way.receiveFragment(client, now_us, slot.request_id, .{
+                const taken = reads_in_flight.receiveFragment(client, now_us, slot.request_id, .{
                     .index = slot.index,
                     .payload = slot.buffer,
                 });
@@ -350,12 +350,12 @@ pub fn transmit(
         .idle, .ended => return null,
         .greeting => hello_steps.transmit(client, now_us, out) orelse return null,
         .established => blk: {
-            const room = out[0..wire.request_size_max];
-            const clear = reads_under_way.transmit(client, now_us, room) orelse
-                sends.transmitWrite(client, now_us, room) orelse
-                sends.transmitReady(client, now_us, room) orelse
-                sends.transmitReport(client, now_us, room) orelse
-                sends.transmitProbe(client, now_us, room) orelse return null;
+            const buffer = out[0..wire.request_size_max];
+            const clear = reads_in_flight.transmit(client, now_us, buffer) orelse
+                sends.transmitWrite(client, now_us, buffer) orelse
+                sends.transmitReady(client, now_us, buffer) orelse
+                sends.transmitReport(client, now_us, buffer) orelse
+                sends.transmitProbe(client, now_us, buffer) orelse return null;
             break :blk client.protection.seal(out, clear.len);
         },
     };
@@ -379,7 +379,7 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         earliest = ready.due_at_us;
     };
     if (client.report_state.dueAt()) |at| earliest = @min(earliest orelse at, at);
-    if (reads_under_way.deadline(client)) |at| earliest = @min(earliest orelse at, at);
+    if (reads_in_flight.deadline(client)) |at| earliest = @min(earliest orelse at, at);
     if (client.path.probeAt()) |at| earliest = @min(earliest orelse at, at);
     if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
     if (client.livenessProbeAt()) |at| earliest = @min(earliest orelse at, at);
@@ -394,12 +394,12 @@ pub fn nextEvent(client: *StreamClient) ?Event {
     for (client.readsKept()) |*read| switch (read.state) {
         .done => {
             assert(client.reads_count > 0);
-            reads_under_way.releaseSlot(client, read);
+            reads_in_flight.releaseSlot(client, read);
             client.reads_count -= 1;
             return .{ .read_done = .{ .tag = read.tag, .buffer = read.whole } };
         },
         .failed => {
-            reads_under_way.releaseSlot(client, read);
+            reads_in_flight.releaseSlot(client, read);
             client.reads_count -= 1;
             return .{ .read_failed = .{ .tag = read.tag, .code = read.failure } };
         },
@@ -413,13 +413,13 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
     assert(client.state == .established);
     if (client.session.?.id != packet.session_id) return false;
     switch (packet.body) {
-        .data => |fragment| return reads_under_way.receiveFragment(
+        .data => |fragment| return reads_in_flight.receiveFragment(
             client,
             now_us,
             packet.request_id,
             fragment,
         ),
-        .read_error => |read_error| return reads_under_way.receiveReadError(
+        .read_error => |read_error| return reads_in_flight.receiveReadError(
             client,
             now_us,
             packet.request_id,
@@ -493,7 +493,7 @@ pub fn onTimer(client: *StreamClient, now_us: u64) void {
     } else if (client.failover.wantsTicket(now_us))
         return hello_steps.greetOwn(client, now_us, .resumption);
     client.writes.checkTimers(now_us);
-    reads_under_way.checkTimers(client, now_us);
+    reads_in_flight.checkTimers(client, now_us);
 }
 
 pub fn transition(client: *StreamClient, next: State) void {

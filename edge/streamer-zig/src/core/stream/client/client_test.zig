@@ -457,18 +457,18 @@ test "the agreed number of reads is accepted, however many parts the others have
     const buffer = try testing.allocator.create([StreamClient.read_size_max]u8);
     defer testing.allocator.destroy(buffer);
     const reads_max = fixture.client.options.reads_max;
-    var under_way: u16 = 0;
+    var in_flight_count: u16 = 0;
     var ended: u32 = 0;
     // All read the same range into the same buffer.
     while (ended < 3 * reads_max) {
-        while (under_way < reads_max) : (under_way += 1) try fixture.client.submit(
-            under_way,
+        while (in_flight_count < reads_max) : (in_flight_count += 1) try fixture.client.submit(
+            in_flight_count,
             0,
             buffer,
         );
         try testing.expectError(error.Full, fixture.client.submit(0, 0, buffer));
         try testing.expect((try fixture.nextEvent(10_000_000)).? == .read_done);
-        under_way -= 1;
+        in_flight_count -= 1;
         ended += 1;
     }
 }

@@ -27,9 +27,9 @@ pub fn slotFor(client: *StreamClient, packet: []const u8) ?FragmentSlot {
     if (client.protection.from_edge.cipher == .clear) return null;
     const header = wire.fragmentOf(packet) orelse return null;
     const read = findAsked(client, header.request_id) orelse return null;
-    const room = read.slotFor(header.index, packet.len - wire.header_size - wire.tag_size) orelse
+    const payload_buffer = read.slotFor(header.index, packet.len - wire.header_size - wire.tag_size) orelse
         return null;
-    return .{ .request_id = header.request_id, .index = header.index, .buffer = room };
+    return .{ .request_id = header.request_id, .index = header.index, .buffer = payload_buffer };
 }
 
 pub fn receiveFragment(
@@ -79,7 +79,7 @@ fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
     assert(read.state == .in_flight);
     assert(read.isComplete());
     client.statistics.read_bytes += read.buffer.len;
-    for (client.readsKept()) |*other| if (other != read and isUnderWayOf(other, read.whole_id)) {
+    for (client.readsKept()) |*other| if (other != read and isPendingPartOf(other, read.whole_id)) {
         releaseSlot(client, read);
         return;
     };
@@ -88,7 +88,7 @@ fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
     client.statistics.reads += 1;
 }
 
-fn isUnderWayOf(read: *const PendingRead, whole_id: u32) bool {
+fn isPendingPartOf(read: *const PendingRead, whole_id: u32) bool {
     return read.whole_id == whole_id and switch (read.state) {
         .queued, .in_flight => true,
         .free, .done, .failed => false,
@@ -124,7 +124,7 @@ pub fn receiveReadError(
         return true;
     }
     // Its buffer is not written any more.
-    for (client.readsKept()) |*part| if (isUnderWayOf(part, read.whole_id)) {
+    for (client.readsKept()) |*part| if (isPendingPartOf(part, read.whole_id)) {
         if (part.state == .in_flight) client.window.onAbandoned(part.missingBytes());
         if (part != read) releaseSlot(client, part);
     };

@@ -76,7 +76,7 @@ pub const PendingWrite = struct {
     /// The edge has answered since the last transmission.
     is_answered: bool = false,
     /// The edge has reported that it is executing the write.
-    is_under_way: bool = false,
+    is_executing: bool = false,
     first_sent_at_us: u64 = 0,
     sent_at_us: u64 = 0,
     timeout_us: u64 = 0,
@@ -103,7 +103,7 @@ pub const PendingWrite = struct {
         write.missing = write.fragmentCount();
         write.futile = 0;
         write.round_ends_us = null;
-        write.is_under_way = false;
+        write.is_executing = false;
     }
 
     /// Its packets reach the edge.
@@ -335,12 +335,12 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
         write.onAnswer();
         // A request that could not be executed may have to be sent again completely.
         write.missing = write.fragmentCount();
-        write.is_under_way = true;
+        write.is_executing = true;
         return true;
     }
     // If the edge was executing it when it was retransmitted, its first transmission had arrived
     // (Karn's algorithm).
-    if (write.attempt == 0 or write.is_under_way)
+    if (write.attempt == 0 or write.is_executing)
         queue.rtt.sample(now_us -| write.first_sent_at_us);
     if (ack.code == .done)
         queue.window_bytes = @min(window_bytes_max, queue.window_bytes + window_growth);

@@ -230,13 +230,13 @@ pub fn onAck(
 /// They are requested again under another record, or never.
 pub fn onLoss(window: *CongestionWindow, bytes: u64, record: *const SendRecord, packets: u32) void {
     assert(bytes <= window.in_flight_bytes);
-    const under_way =
+    const in_flight_fragments =
         (window.in_flight_bytes + window.round.delivered) / window.options.fragment_size;
     window.in_flight_bytes -= bytes;
     if (record.serial < window.reduced_at_serial) return;
     window.round.lost +|= packets;
     const lost = window.round.lost;
-    const is_many = lost >= lost_min and @as(u64, lost) * lost_share > under_way;
+    const is_many = lost >= lost_min and @as(u64, lost) * lost_share > in_flight_fragments;
     const is_full = window.full_wait_us > 0 and window.wait_us >= window.waitLimit();
     if (!is_many and !is_full) return;
     window.undo = .{
