@@ -61,7 +61,8 @@ pub const Sources = struct {
                     try files.append(sources.arena, file);
                 } else if (!ingredient.is_optional) {
                     lacks = ingredient;
-                    if (part.reports_missing) try addOnce(sources.arena, &missing, ingredient.package);
+                    if (part.reports_missing)
+                        try addOnce(sources.arena, &missing, ingredient.package);
                 }
             }
             const ingredient = lacks orelse continue;

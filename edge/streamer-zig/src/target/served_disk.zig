@@ -201,7 +201,8 @@ fn transmit(disk: *ServedDisk, now_us: u64) void {
     disk.client.onTimer(now_us);
     disk.followEdge();
     const burst = &disk.edge.burst;
-    while (disk.client.transmit(now_us, burst.packetBuffer())) |packet| burst.add(disk.edge.fd, packet.len);
+    while (disk.client.transmit(now_us, burst.packetBuffer())) |packet|
+        burst.add(disk.edge.fd, packet.len);
     burst.flush(disk.edge.fd);
 }
 

@@ -27,8 +27,10 @@ pub fn slotFor(client: *StreamClient, packet: []const u8) ?FragmentSlot {
     if (client.protection.from_edge.cipher == .clear) return null;
     const header = wire.fragmentOf(packet) orelse return null;
     const read = findAsked(client, header.request_id) orelse return null;
-    const payload_buffer = read.slotFor(header.index, packet.len - wire.header_size - wire.tag_size) orelse
-        return null;
+    const payload_buffer = read.slotFor(
+        header.index,
+        packet.len - wire.header_size - wire.tag_size,
+    ) orelse return null;
     return .{ .request_id = header.request_id, .index = header.index, .buffer = payload_buffer };
 }
 
