@@ -543,3 +543,205 @@ test "a write beyond the disk fails alone and changes nothing, and the next one 
         (try fixture.nextEvent(10 * std.time.us_per_s)).?.write_ended.code,
     );
 }
+
+const WriteQueue = @import("writes.zig");
+
+/// The device's side alone: a test decides what the edge answers, and when.
+const QueueFixture = struct {
+    queue: WriteQueue,
+    now_us: u64 = 1_000_000,
+    out: [wire.packet_size_max]u8 = undefined,
+
+    const session: @import("step.zig").Session = .{
+        .id = 1,
+        .cipher = .clear,
+        .version_tag = 2,
+        .version_id = .zero,
+        .disk_size = 1 << 20,
+        .fragment_size = wire.fragment_size_ethernet,
+        .outstanding_bytes_max = 1 << 20,
+        .resume_secret = @splat(0),
+    };
+    const bytes: [16 << 10]u8 = @splat(7);
+
+    fn init() !QueueFixture {
+        return .{ .queue = try .init(testing.allocator, 8) };
+    }
+
+    fn deinit(fixture: *QueueFixture) void {
+        fixture.queue.deinit(testing.allocator);
+    }
+
+    fn write(fixture: *QueueFixture, offset: u64, length: u32) !void {
+        try fixture.queue.submit(.{
+            .kind = .write,
+            .offset = offset,
+            .length = length,
+            .bytes = bytes[0..length],
+        });
+    }
+
+    fn next(fixture: *QueueFixture) !?wire.Packet {
+        const size = wire.fragment_size_ethernet;
+        const packet = fixture.queue.transmit(fixture.now_us, &session, size, &fixture.out);
+        return try wire.parse(packet orelse return null);
+    }
+
+    fn expectFragments(fixture: *QueueFixture, expected: []const u16) !void {
+        for (expected) |index|
+            try testing.expectEqual(index, (try fixture.next()).?.body.write.index);
+        try testing.expectEqual(null, try fixture.next());
+    }
+
+    fn acknowledge(fixture: *QueueFixture, request_id: u32, code: wire.WriteCode) bool {
+        return fixture.queue.acknowledge(fixture.now_us, request_id, .{ .code = code });
+    }
+};
+
+test "overlapping writes and flushes wait for earlier ones, others do not" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try fixture.write(0, 1024);
+    try fixture.write(512, 512);
+    try fixture.write(1024, 512);
+    try fixture.queue.submit(.{ .kind = .flush });
+    try testing.expectEqual(1, (try fixture.next()).?.request_id);
+    try testing.expectEqual(3, (try fixture.next()).?.request_id);
+    try testing.expectEqual(null, try fixture.next());
+    try testing.expectEqual(1536, fixture.queue.outstanding_bytes);
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expect(!fixture.acknowledge(1, .done));
+    try testing.expectEqual(2, (try fixture.next()).?.request_id);
+    try testing.expect(fixture.acknowledge(2, .done));
+    try testing.expectEqual(null, try fixture.next());
+    try testing.expect(fixture.acknowledge(3, .cache_full));
+    const flush = (try fixture.next()).?;
+    try testing.expectEqual(.flush, flush.body.control.operation);
+    try testing.expect(fixture.acknowledge(flush.request_id, .done));
+    var codes: [4]wire.WriteCode = undefined;
+    for (&codes) |*code| code.* = fixture.queue.nextEnded().?.code;
+    try testing.expectEqual(.cache_full, codes[2]);
+    try testing.expectEqual(null, fixture.queue.nextEnded());
+    try testing.expectEqual(0, fixture.queue.outstanding_bytes);
+    try testing.expect(!fixture.queue.hasInFlight());
+}
+
+test "a silent write of many fragments is probed by its last one, a short one is sent again" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try fixture.write(0, 512);
+    try fixture.expectFragments(&.{0});
+    try fixture.write(8192, 8192);
+    try fixture.expectFragments(&.{ 0, 1, 2, 3, 4, 5 });
+    const due_us = fixture.queue.deadline().?;
+    try testing.expect(due_us > fixture.now_us);
+    fixture.queue.checkTimers(due_us - 1);
+    try testing.expectEqual(null, try fixture.next());
+    fixture.now_us = due_us;
+    fixture.queue.checkTimers(due_us);
+    try testing.expectEqual(0, fixture.queue.deadline().?);
+    try testing.expectEqual(1, (try fixture.next()).?.body.write.attempt);
+    try fixture.expectFragments(&.{5});
+    // The edge lacks two of them.
+    const missing: wire.WriteAck = .{ .code = .missing, .missing = &.{0b001010} };
+    try testing.expect(fixture.queue.acknowledge(fixture.now_us, 2, missing));
+    try fixture.expectFragments(&.{ 1, 3 });
+    // The same answer again: they are in flight.
+    try testing.expect(fixture.queue.acknowledge(fixture.now_us, 2, missing));
+    try testing.expectEqual(null, try fixture.next());
+}
+
+test "an edge that is alive and gets nothing of a write gets it in smaller fragments" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try fixture.write(0, 8192);
+    var rounds: u32 = 0;
+    while (fixture.queue.fragment_size_max == wire.fragment_size_ethernet) {
+        while (try fixture.next()) |_| {}
+        fixture.now_us = fixture.queue.deadline().?;
+        fixture.queue.checkTimers(fixture.now_us);
+        while (try fixture.next()) |_| {}
+        if (!fixture.queue.takeProbe(fixture.now_us, 100 + rounds)) continue;
+        fixture.now_us += 1000;
+        fixture.queue.onProbeAnswer(fixture.now_us, 100 + rounds);
+        rounds += 1;
+        try testing.expect(rounds < 10);
+    }
+    try testing.expectEqual(4, rounds);
+    const narrower = fixture.queue.pending[0].fragment_size;
+    try testing.expect(narrower < wire.fragment_size_ethernet);
+    // A later write begins small, and after ten minutes large again.
+    try testing.expect(fixture.acknowledge(1, .done));
+    try fixture.write(0, 8192);
+    const small = (try fixture.next()).?.body.write.fragment_size;
+    try testing.expectEqual(narrower, small);
+    while (try fixture.next()) |_| {}
+    try testing.expect(fixture.acknowledge(2, .done));
+    fixture.now_us += 10 * std.time.us_per_min;
+    try fixture.write(0, 8192);
+    const large = (try fixture.next()).?.body.write.fragment_size;
+    try testing.expectEqual(wire.fragment_size_ethernet, large);
+}
+
+test "after a resumption everything in flight is sent again, and what waits keeps its order" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try fixture.write(0, 512);
+    try fixture.write(512, 512);
+    try testing.expectEqual(1, (try fixture.next()).?.request_id);
+    fixture.queue.mtu_probe.schedule(fixture.now_us);
+    fixture.queue.restart(wire.fragment_size_ethernet);
+    try testing.expectEqual(null, fixture.queue.mtu_probe.due_at_us);
+    const again = (try fixture.next()).?;
+    try testing.expectEqual(1, again.request_id);
+    try testing.expectEqual(1, again.body.write.attempt);
+    try testing.expectEqual(2, (try fixture.next()).?.request_id);
+    // The edge is executing the first one: it is not sent again before its time.
+    try testing.expect(fixture.acknowledge(1, .not_yet));
+    try testing.expectEqual(null, try fixture.next());
+    try testing.expect(fixture.acknowledge(1, .done));
+}
+
+test "the window of writes shrinks with a loss and grows with each acknowledgement" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const first = fixture.queue.window_bytes;
+    try fixture.write(0, 4096);
+    try fixture.expectFragments(&.{ 0, 1, 2 });
+    try testing.expect(fixture.queue.acknowledge(fixture.now_us, 1, .{
+        .code = .missing,
+        .missing = &.{0b001},
+    }));
+    try testing.expectEqual(first - first / 8, fixture.queue.window_bytes);
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expectEqual(first - first / 8 + (16 << 10), fixture.queue.window_bytes);
+    try fixture.write(0, 512);
+    _ = try fixture.next();
+    try testing.expect(fixture.acknowledge(2, .cache_full));
+    try testing.expectEqual(first - first / 8 + (16 << 10), fixture.queue.window_bytes);
+    // What does not fit waits.
+    fixture.queue.window_bytes = 32 << 10;
+    for ([_]u64{ 0, 16 << 10, 32 << 10 }, [_]u32{ 16 << 10, 16 << 10, 512 }) |offset, length|
+        try fixture.write(offset, length);
+    var sent: u32 = 0;
+    while (try fixture.next()) |packet| {
+        try testing.expect(packet.request_id < 5);
+        sent += 1;
+    }
+    try testing.expectEqual(24, sent);
+    try testing.expect(fixture.acknowledge(3, .done));
+    try testing.expectEqual(5, (try fixture.next()).?.request_id);
+}
+
+test "another process of the device uses ids beyond all of the earlier one" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    fixture.queue.continueAfter(10);
+    try testing.expect(fixture.queue.is_started);
+    try fixture.write(0, 512);
+    try testing.expectEqual(10 + wire.writes.window + 1, (try fixture.next()).?.request_id);
+    for (0..7) |number| try fixture.write(512 * number, 512);
+    try testing.expectError(error.Full, fixture.write(0, 512));
+    fixture.queue.clear();
+    try testing.expectEqual(null, try fixture.next());
+}
