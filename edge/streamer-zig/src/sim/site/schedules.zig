@@ -240,6 +240,8 @@ fn restart(world: *Schedules, edge: *Edge) !void {
     for (edge.records.items) |record| edge.runner.restore(record);
     edge.runner.journal = .{ .context = edge, .write = keep };
     edge.is_up = true;
+    // A process that starts cannot tell that its clock is wrong: the machine has set it by then.
+    edge.jump_ms = 0;
     const passed_us = world.now_us - 1000 * second;
     edge.runner.setState(world.now_us, world.wallOf(edge, passed_us), world.state);
 }
