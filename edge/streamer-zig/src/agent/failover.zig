@@ -109,6 +109,10 @@ pub fn Failover(comptime Io: type) type {
             const known = boots.table.findById(claim.boot_id);
             if (!isNewest(boots, &ticket, known)) return .unknown;
             var boot = boot_failover.bootFromTicket(&ticket, arrivalOf(boots, &claim.hello));
+            if (mutants.has(.failover_to_another_version)) {
+                const state = boots.policy.source.state;
+                for (state.vdisks[0].versions) |*version| boot.assignment.version_id = version.id;
+            }
             // A retransmitted HELLO or the same fail-over: keep what is known of it.
             const repeated = if (known) |ref| boots.table.get(ref).? else null;
             if (repeated) |found| if (!found.identity.mac.eql(ticket.mac)) return .unknown;

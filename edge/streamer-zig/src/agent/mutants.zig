@@ -53,6 +53,10 @@ pub const Mutant = enum {
     answer_for_others,
     /// What other edges say of their boots changes nothing here.
     deaf_to_claims,
+    /// An edge keeps writes whose owner is another edge.
+    keep_writes_of_others,
+    /// A boot that fails over continues with the first version of the desired state.
+    failover_to_another_version,
 };
 
 /// Per thread.

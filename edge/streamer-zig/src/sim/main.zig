@@ -145,14 +145,21 @@ fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
             const again = try World.run(gpa, silent);
             if (again.hash != result.hash) return tellDifferent(seed, &result, &again, options);
         }
-        inline for (.{ "events", "packets", "lost", "boots_ready", "boots_failed", "resumptions", "crashes", "virtual_us" }) |name|
-            @field(total, name) += @field(result, name);
+        inline for (@typeInfo(World.Result).@"struct".field_names) |name| {
+            const is_sum = comptime !std.mem.eql(u8, name, "hash") and
+                !std.mem.eql(u8, name, "violation");
+            if (is_sum) @field(total, name) += @field(result, name);
+        }
     }
-    std.debug.print("sim: {d} seeds from {d}, {d} compared with a second run; {d} events, {d} packets, {d} lost, " ++
-        "{d} boots ready, {d} failed under faults, {d} resumptions, {d} crashes of the edge, {d} virtual seconds; {d} devices started by schedules; {d} boots reported once: ok\n", .{
-        options.seeds,                        options.seed,      compared,           total.events,      total.packets,
-        total.lost,                           total.boots_ready, total.boots_failed, total.resumptions, total.crashes,
-        total.virtual_us / std.time.us_per_s, scheduled_count,   reported_count,
+    std.debug.print("sim: {d} seeds from {d}, {d} compared with a second run; {d} events, " ++
+        "{d} packets, {d} lost, {d} boots ready, {d} failed under faults, {d} resumptions, " ++
+        "{d} fail-overs, {d} writes, {d} crashes of edges, {d} virtual seconds; " ++
+        "{d} devices started by schedules; {d} boots reported once: ok\n", .{
+        options.seeds,                        options.seed,       compared,
+        total.events,                         total.packets,      total.lost,
+        total.boots_ready,                    total.boots_failed, total.resumptions,
+        total.failovers,                      total.writes,       total.crashes,
+        total.virtual_us / std.time.us_per_s, scheduled_count,    reported_count,
     });
     return 0;
 }

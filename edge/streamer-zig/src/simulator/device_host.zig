@@ -97,6 +97,7 @@ pub fn pump(
         ),
         .read_done => |read| if (!matches(environment, read.offset, read.bytes))
             device_host.device.fail(now_us, "bytes differ from the disk file"),
+        .write_ended => unreachable, // It submits none.
         .finished => |ended| outcome = ended,
         .carry_out => |order| {
             device_host.device.powerOff();

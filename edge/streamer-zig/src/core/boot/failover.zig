@@ -29,7 +29,7 @@ pub const BootFailover = struct {
     pub const unconfirmed_us_max = 30 * std.time.us_per_s;
 
     /// Revisions of its reports start here: above all that earlier edges have used.
-    fn revisionBase(failover: *const BootFailover) u64 {
+    pub fn revisionBase(failover: *const BootFailover) u64 {
         return @as(u64, failover.number) << 32;
     }
 };

@@ -113,6 +113,8 @@ pub const Action = union(enum) {
     /// The bytes of the disk at `offset`; valid until the next call of `next`. A caller that finds
     /// them wrong calls `fail`.
     read_done: struct { offset: u64, bytes: []const u8 },
+    /// A write that the caller submitted to `client` has ended.
+    write_ended: @FieldType(StreamClient.Event, "write_ended"),
     /// Sent once per boot.
     finished: Outcome,
     /// The caller switches the device off, and on again for a restart.
@@ -142,8 +144,10 @@ pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device 
     assert(profile.reads.len > 0);
     const buffers = try gpa.create([reads_depth][StreamClient.read_size_max]u8);
     errdefer gpa.destroy(buffers);
-    var client: StreamClient =
-        try .init(gpa, .{ .reads_max = reads_depth + ReadAhead.client_places });
+    var client: StreamClient = try .init(gpa, .{
+        .reads_max = reads_depth + ReadAhead.client_places,
+        .writes_max = profile.writes_max,
+    });
     errdefer client.deinit(gpa);
     if (profile.read_ahead_bytes < ReadAhead.cache_size_min)
         return .{ .profile = profile, .buffers = buffers, .client = client, .ahead = null };
@@ -181,6 +185,11 @@ pub fn powerOn(device: *Device, now_us: u64, random: Random) void {
     device.random = random;
     device.transition(now_us, .dhcp);
     device.beginDhcp(now_us, .rom);
+}
+
+/// When the read of the `read_done` that is being examined was requested.
+pub fn shownAskedAtUs(device: *const Device) u64 {
+    return device.asked_at_us[device.shown_buffer.?];
 }
 
 pub fn powerOff(device: *Device) void {
@@ -597,7 +606,7 @@ fn takeStreamEvent(
         ),
         .cache_lost => return device.endStream(now_us, buffer, "its write cache is gone"),
         .read_failed => |failure| return device.endStream(now_us, buffer, @tagName(failure.code)),
-        .write_ended => unreachable, // It does not write.
+        .write_ended => |ended| return .{ .write_ended = ended },
     }
     return null;
 }

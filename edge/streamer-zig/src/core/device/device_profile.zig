@@ -16,6 +16,8 @@ pub const Profile = struct {
     breather_us: u64 = 800 * std.time.us_per_ms,
     guest: GuestWords.Profile = .{},
     misbehaviour: Misbehaviour = .none,
+    /// Writes in progress that the caller may submit to the client.
+    writes_max: u16 = 0,
     /// Bytes of memory for read-ahead; 0: none.
     read_ahead_bytes: u32 = 0,
 };

@@ -394,14 +394,18 @@ fn judge(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) Verdi
         .offered => {
             const other = claim orelse return .answer;
             if (other.stage == .taken) return .leave;
+            if (table.isWriteOwner(request)) return .answer;
             return if (table.yieldsTo(other.edge)) .leave else .answer;
         },
         .none => {},
     }
     if (claim) |other| {
+        // It offered while the write owner was away: neither edge would answer before that boot
+        // falls silent.
+        const leads_nowhere = other.stage == .offered and table.isWriteOwner(request);
         // Firmware that sends a request although the device had advanced further has started again:
         // a new boot.
-        if (other.stage == .offered or request.is_loader) return .leave;
+        if (!leads_nowhere and (other.stage == .offered or request.is_loader)) return .leave;
     }
     assert(own == .none);
     const rank = table.rankOf(now_us, request);

@@ -634,3 +634,26 @@ test "a device is answered by the edge that keeps its writes, while that one is 
         try testing.expectEqual(.answer, pair.a.decide(now_us + 5000 * ms, addressed, .none));
     }
 }
+
+test "the edge that keeps a device's writes answers although another one has offered" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    var boot: Boot = .init(.{
+        .id = .fromRandom(@splat(7)),
+        .mac = deviceMac(1),
+        .handle = 7,
+        .token = @splat(7),
+    }, .{ .version_id = .zero }, 0, 1);
+    boot.apply(0, .{
+        .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 },
+    });
+    pair.a.onBoot(&boot);
+    for (0..13) |step| pair.exchange(step * 100 * ms);
+    const now_us = 1200 * ms;
+    var asked: PeerTable.DeviceRequest = .{ .mac = deviceMac(1), .network = network };
+    try testing.expectEqual(.leave, pair.b.decide(now_us, asked, .none));
+    asked.home = edgeId(1);
+    try testing.expectEqual(.leave, pair.a.decide(now_us, asked, .offered));
+    try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .none));
+    try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .offered));
+}

@@ -16,8 +16,11 @@ pub const ControlPlane = @This();
 
 pub const versions_max = 4;
 const vdisk_count = 2;
+/// The first of the second vDisk.
+const writers_version = 2;
 const versions_per_vdisk = versions_max / vdisk_count;
 const devices_max = 60;
+const ticket_key = "ISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+P0A=";
 const site_key = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
 
 gpa: std.mem.Allocator,
@@ -25,6 +28,8 @@ prng: base.Prng,
 device_count: u8,
 edge_count: u8,
 versions: *const [versions_max]Disk.Version,
+/// Of the seed, since they decide which edge answers which device.
+edge_ids: [addresses.edges_max]base.Uuid = undefined,
 plan: Plan,
 /// Grows with each change.
 counter: u64 = 1,
@@ -37,8 +42,24 @@ pub const Plan = struct {
     is_withdrawn: [versions_max]bool = @splat(false),
     /// The version of the menu's default entry.
     menu_default: u8 = 0,
+    /// Where the devices of the second vDisk write; null: into their own memory.
+    write_class: ?core.boot.Guest.CacheClass = null,
+    /// The edge that keeps what each device of the second vDisk writes.
+    write_owner: [devices_max]u8 = @splat(0),
     /// Edges that take no new devices while another one is there.
     is_draining: [addresses.edges_max]bool = @splat(false),
+
+    /// Returns whether the control plane keeps this device at one version, since it writes there.
+    fn isWriter(plan: *const Plan, device: u8) bool {
+        return plan.write_class != null and plan.devices[device].version == writers_version;
+    }
+
+    /// Returns the only edge that may keep what this device writes; null: it writes nothing that
+    /// outlives its boot.
+    pub fn writeOwnerOf(plan: *const Plan, device: u8) ?u32 {
+        const class = plan.write_class orelse return null;
+        return if (class.isKept() and plan.isWriter(device)) plan.write_owner[device] else null;
+    }
 
     /// Returns whether this edge begins no boot while the others are there.
     pub fn leavesToOthers(plan: *const Plan, edge: u8) bool {
@@ -89,11 +110,32 @@ pub fn init(gpa: std.mem.Allocator, prng: *base.Prng, options: struct {
         .versions = options.versions,
         .plan = .{ .edge_count = options.edge_count },
     };
-    for (plane.plan.devices[0..options.device_count]) |*device| device.* = .{
-        .version = @intCast(plane.prng.below(versions_max)),
-        .has_menu = plane.prng.chance(1, 4),
+    for (&plane.edge_ids) |*id| {
+        var random: [16]u8 = undefined;
+        plane.prng.fill(&random);
+        id.* = .fromRandom(random);
+    }
+    const plan = &plane.plan;
+    plan.write_class = switch (plane.prng.below(3)) {
+        0 => null,
+        1 => .edge,
+        else => .edge_persistent,
     };
+    for (plan.devices[0..options.device_count], 0..) |*device, index| {
+        const is_writer = plan.write_class != null and index % 3 == 0;
+        device.* = .{
+            .version = if (is_writer) writers_version else plane.anyVersion(),
+            .has_menu = !is_writer and plane.prng.chance(1, 4),
+        };
+        plan.write_owner[index] = @intCast(plane.prng.below(options.edge_count));
+    }
     return plane;
+}
+
+/// Versions of the second vDisk are the writers' alone.
+fn anyVersion(plane: *ControlPlane) u8 {
+    const count: u64 = if (plane.plan.write_class == null) versions_max else versions_per_vdisk;
+    return @intCast(plane.prng.below(count));
 }
 
 /// Somebody changes something.
@@ -101,16 +143,22 @@ pub fn change(plane: *ControlPlane) void {
     const prng = &plane.prng;
     const plan = &plane.plan;
     plane.counter += 1;
-    const device = &plan.devices[@intCast(prng.below(plane.device_count))];
-    const version: u8 = @intCast(prng.below(versions_max));
+    const index: u8 = @intCast(prng.below(plane.device_count));
+    const device = &plan.devices[index];
+    const is_writer = plan.isWriter(index);
+    const version = plane.anyVersion();
     switch (prng.below(7)) {
         0, 1 => device.registration = switch (prng.below(3)) {
             0 => .disabled,
             1 => .absent,
             else => .enabled,
         },
-        2 => device.version = version,
-        3 => device.has_menu = !device.has_menu,
+        2 => if (!is_writer) {
+            device.version = version;
+        },
+        3 => if (!is_writer) {
+            device.has_menu = !device.has_menu;
+        },
         4 => plan.menu_default = version,
         5 => plan.is_withdrawn[version] = !plan.is_withdrawn[version],
         else => {
@@ -131,10 +179,6 @@ pub fn settle(plane: *ControlPlane) void {
     if (plane.prng.chance(1, 2)) plan.devices[1].registration = .absent;
 }
 
-pub fn edgeId(edge: usize) base.Uuid {
-    return .fromRandom(@splat(@intCast(0x10 + edge)));
-}
-
 fn idOf(kind: u8, number: usize) base.Uuid {
     var bytes: [16]u8 = @splat(kind);
     std.mem.writeInt(u64, bytes[8..16], number, .big);
@@ -150,7 +194,7 @@ pub fn stateFor(plane: *const ControlPlane, edge: u8) error{OutOfMemory}!*StateB
     const arena = box.arena.allocator();
     box.plan = plane.plan;
     box.state = .{
-        .edgeId = edgeId(edge),
+        .edgeId = plane.edge_ids[edge],
         .organizationId = .zero,
         .siteId = .zero,
         .siteName = "",
@@ -161,8 +205,10 @@ pub fn stateFor(plane: *const ControlPlane, edge: u8) error{OutOfMemory}!*StateB
         .devices = try plane.devices(arena),
         .menus = try plane.menus(arena),
         .powerOns = &.{},
+        .homeEdges = try plane.writeOwners(arena),
         .siteEdges = if (plane.edge_count > 1) .{
             .key = site_key,
+            .ticketKeys = &.{ticket_key},
             .edges = try plane.siteEdges(arena),
         } else null,
     };
@@ -187,6 +233,9 @@ fn vdisks(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desired
             });
         }
         vdisk.* = .{ .id = idOf(0x30, index), .name = "vdisk", .versions = versions.items };
+        if (index == 0) continue;
+        const class = plane.plan.write_class orelse continue;
+        vdisk.writeCache = .{ .class = @tagName(class), .full = .stop };
     }
     return list;
 }
@@ -201,6 +250,7 @@ fn devices(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desire
             .mac = Ledger.macOf(@intCast(index)),
             .versionId = plane.versions[device.version].id,
             .enabled = device.registration == .enabled,
+            .home = plane.plan.writeOwnerOf(@intCast(index)),
             .menuId = if (device.has_menu) idOf(0x50, 0) else null,
         });
     }
@@ -225,13 +275,22 @@ fn menus(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desired_
     return list;
 }
 
+fn writeOwners(
+    plane: *const ControlPlane,
+    arena: std.mem.Allocator,
+) ![]const desired_state.WriteOwnerEdge {
+    const list = try arena.alloc(desired_state.WriteOwnerEdge, plane.edge_count);
+    for (list, 0..) |*edge, index| edge.* = .{ .id = plane.edge_ids[index], .name = "an edge" };
+    return list;
+}
+
 fn siteEdges(
     plane: *const ControlPlane,
     arena: std.mem.Allocator,
 ) ![]const core.site.Edges.EdgeDescription {
     const list = try arena.alloc(core.site.Edges.EdgeDescription, plane.edge_count);
     for (list, 0..) |*edge, index| edge.* = .{
-        .id = edgeId(index),
+        .id = plane.edge_ids[index],
         .weight = 10,
         .subnets = &.{},
         .draining = plane.plan.is_draining[index],

@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const stream = @import("wire").stream;
+const DeviceWrites = @import("device_writes.zig");
 const disk_module = @import("disk.zig");
 const addresses = @import("addresses.zig");
 const EdgeNode = @import("edge_node.zig");
@@ -36,6 +37,8 @@ link: Link,
 plant: Plant,
 fabric: *Fabric,
 edge_count: u8,
+/// It writes where the edge keeps its writes.
+writes: *DeviceWrites,
 /// The control plane lets it boot on the healed network.
 is_expected: bool = true,
 /// Null: it needs an offer with an address.
@@ -68,6 +71,7 @@ pub fn powerOn(node: *DeviceNode) void {
     node.xid_next +%= 16;
     node.prng.fill(&random.nonce_seed);
     node.powered_on_healed = fabric.ledger.healed;
+    node.writes.endBoot(node.keepsWrites());
     fabric.ledger.notePowerOn(node.link);
     fabric.trail.print(fabric.now_us, "device {d} on", .{node.link});
     if (node.plant == .accept_foreign_fragment) node.device.client.options.ciphers = .{ .clear = true };
@@ -117,6 +121,8 @@ pub fn checkWords(node: *const DeviceNode) void {
     const ledger = node.fabric.ledger;
     const used = node.device.guest.used_known orelse return;
     const account = ledger.find(node.device.plan.?.boot_id) orelse return;
+    // The edge reports what it keeps itself.
+    if (node.device.client.session.?.write_cache != .device_ram) return;
     const size = node.device.profile.guest.write_cache_size;
     const reported = account.write_cache_used orelse
         return ledger.violate(.last_words_arrive, "device {d}: no report has its write cache", .{node.link});
@@ -213,10 +219,33 @@ fn act(node: *DeviceNode, action: Device.Action) void {
             const from = node.socket(&node.stream_socket) orelse return;
             fabric.sendToEdge(node.link, from, node.stream_to, packet);
         },
-        .read_done => |read| node.checkRead(read.offset, read.bytes),
+        .read_done => |read| {
+            node.checkRead(read.offset, read.bytes);
+            if (node.prng.chance(1, 2)) node.write();
+        },
+        .write_ended => |ended| {
+            node.writes.end(fabric.now_us, ended.tag, ended.code == .done);
+            fabric.trail.note(@backingInt(ended.code));
+        },
         .finished => |outcome| node.finish(outcome),
         .carry_out => |order| node.carryOut(order),
     }
+}
+
+/// Writes a block, if its writes go to the edge. A device that reads ahead would see old bytes.
+fn write(node: *DeviceNode) void {
+    const client = &node.device.client;
+    const session = client.session orelse return;
+    if (session.write_cache == .device_ram or node.device.ahead != null) return;
+    const wanted = node.writes.next(&node.prng) orelse return;
+    client.submitWrite(wanted.tag, wanted.offset, wanted.bytes) catch
+        node.writes.takeBack(wanted.tag);
+}
+
+/// Whether what the last boot wrote outlives it.
+fn keepsWrites(node: *const DeviceNode) bool {
+    const session = node.device.client.session orelse return true;
+    return session.write_cache == .edge_persistent;
 }
 
 fn useAddress(node: *DeviceNode, given: base.Ip4) void {
@@ -251,6 +280,7 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
                 });
             const statistics = &node.device.client.statistics;
             fabric.ledger.noteDeviceReady(
+                addresses.edgeOf(node.stream_to.ip).?,
                 node.device.plan.?.boot_id,
                 // A device that reads ahead requests other reads than its system does.
                 if (node.device.ahead == null) .{
@@ -260,7 +290,9 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
             );
             // Every device boots once more on the quiet network.
             const again = !fabric.ledger.healed or !node.powered_on_healed;
-            if (again) node.planPowerOn(node.prng.between(1, 500) * std.time.us_per_ms);
+            // Where there is another edge it runs for a while, to fail over.
+            const runs_ms: u64 = if (node.edge_count > 1 and !fabric.ledger.healed) 6000 else 500;
+            if (again) node.planPowerOn(node.prng.between(1, runs_ms) * std.time.us_per_ms);
         },
         .failed => |*failure| {
             fabric.trail.print(fabric.now_us, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
@@ -270,7 +302,10 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
             const text = failure.text.slice();
             const is_honest = isOfTheNetwork(text) or
                 (isOfTheState(text) and fabric.ledger.has_withdrawn) or
-                (isOfTwoEdges(text) and fabric.ledger.hadSeveralEdges(node.link));
+                (isOfTwoEdges(text) and fabric.ledger.hadSeveralEdges(node.link)) or
+                isOfWriteOwner(text) or
+                (isOfUnregistered(text) and fabric.ledger.was_absent[node.link]) or
+                (isOfLostWrites(text) and node.hasLostWrites());
             if (!is_honest)
                 fabric.ledger.violate(.no_honest_refusal, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
             if (node.powered_on_healed and node.is_expected)
@@ -289,6 +324,31 @@ fn isOfTheNetwork(text: []const u8) bool {
     };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
     return false;
+}
+
+/// Ends of a boot at another edge than the one that keeps the device's writes, which is down.
+fn isOfWriteOwner(text: []const u8) bool {
+    return std.mem.startsWith(u8, text, "bootfarm: its writes are kept at the edge");
+}
+
+/// Ends of a boot whose device the control plane has removed.
+fn isOfUnregistered(text: []const u8) bool {
+    return std.mem.eql(u8, text, "cache_failed") or
+        std.mem.startsWith(u8, text, "bootfarm: not registered");
+}
+
+/// Ends of a boot whose writes ended with the edge's process.
+fn isOfLostWrites(text: []const u8) bool {
+    const known = [_][]const u8{ "cache_lost", "its write cache is gone" };
+    for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
+    return false;
+}
+
+fn hasLostWrites(node: *const DeviceNode) bool {
+    const session = node.device.client.session orelse return false;
+    const ledger = node.fabric.ledger;
+    const account = ledger.find(node.device.plan.?.boot_id) orelse return false;
+    return session.write_cache == .edge and account.generation != ledger.generations[account.edge];
 }
 
 /// Ends of a boot that two edges have answered, which had not heard of each other: one of them took
@@ -317,7 +377,9 @@ fn checkRead(node: *DeviceNode, offset: u64, bytes: []const u8) void {
         return ledger.violate(.one_version_per_boot, "device {d} reads in a boot that never began", .{node.link});
     if (!session.version_id.eql(account.version.id))
         ledger.violate(.one_version_per_boot, "device {d} was given another version", .{node.link});
-    if (disk_module.firstDifference(account.version, offset, bytes)) |at|
+    const asked_at_us = node.device.shownAskedAtUs();
+    const wrong = node.writes.firstDifference(account.version, asked_at_us, offset, bytes);
+    if (wrong) |at|
         ledger.violate(.bytes_equal_version, "device {d}: the byte at {d} is wrong, in the read of {d} bytes at {d}", .{
             node.link, at, bytes.len, offset,
         });

@@ -48,6 +48,10 @@ reads_answered: u64 = 0,
 /// What devices have read of any version since the edge's start: the boot profile that every device
 /// is handed, right or wrong.
 trace: core.profile.Trace = .{},
+/// Of layers, one each; a crash forgets them.
+syncs: base.BoundedArray(Sync, layers_max) = .empty,
+/// The bytes of a READ above a write layer.
+read_buffer: [stream.read_size_promised]u8 = undefined,
 document: [stream.profile.document_size_max]u8 = @splat(0),
 packet: [stream.packet_size_max]u8 = undefined,
 block: [tftp.data_header_size + tftp.blksize_max]u8 = undefined,
@@ -55,6 +59,10 @@ block: [tftp.data_header_size + tftp.blksize_max]u8 = undefined,
 dhcp: *Agent.Dhcp = undefined,
 tftp_port: *Agent.Tftp = undefined,
 stream_port: *Agent.Stream = undefined,
+
+pub const layers_max = 64;
+
+const Sync = struct { layer: *Layer, is_needed: bool, at_us: u64 };
 
 pub const Version = struct {
     id: base.Uuid,
@@ -320,7 +328,7 @@ pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
 
 pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
     const ledger = io.fabric.ledger;
-    ledger.noteReport(boot);
+    ledger.noteReport(io.edge, boot);
     // A menu's entry may be another version, until the boot has read of it.
     if (boot.stream_was_open) return;
     const account = ledger.find(boot.identity.id) orelse return;
@@ -365,7 +373,10 @@ pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arri
         return io.stream_port.refuseRead(request, error.StoreError, now_us);
     }
     const latency_us = io.disk.latencyUs();
-    io.sendFragments(request, latency_us);
+    const is_filled = io.readLayer(request) catch |err|
+        return io.stream_port.refuseRead(request, err, now_us);
+    const bytes = if (is_filled) io.read_buffer[0..request.length] else null;
+    io.sendFragments(request, bytes, latency_us);
     const sample: core.boot.ReadTimes.ReadSample = .{
         .is_cold = false,
         .storage_us = latency_us,
@@ -374,7 +385,22 @@ pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arri
     io.stream_port.onAnswered(request, arrival, now_us, sample);
 }
 
-fn sendFragments(io: *EdgeIo, request: *const ReadRequest, after_us: u64) void {
+/// Fills `read_buffer` with what a device reads that has a write layer here; false: it has none.
+fn readLayer(io: *EdgeIo, request: *const ReadRequest) agent.stream.ReadError!bool {
+    if (request.write_cache == .device_ram) return false;
+    const layer = io.stream_port.layerOf(request.boot_id) orelse return error.Lost;
+    if (layer.held().state == .stopped) return error.Stopped;
+    layer.inner.read(io.read_buffer[0..request.length], request.offset) catch |err|
+        return if (err == error.Lost) error.Lost else error.StoreError;
+    return true;
+}
+
+fn sendFragments(
+    io: *EdgeIo,
+    request: *const ReadRequest,
+    bytes: ?[]const u8,
+    after_us: u64,
+) void {
     var sealer = io.stream_port.server.sealer(request.session_id) orelse return;
     io.reads_answered += 1;
     const version = io.versionServed(request);
@@ -385,7 +411,10 @@ fn sendFragments(io: *EdgeIo, request: *const ReadRequest, after_us: u64) void {
         var offset = fragment.offset;
         if (io.plant == .shift_fragment and fragment.index == 2) offset -= request.fragment_size;
         var payload: [stream.fragment_size_max]u8 = undefined;
-        Disk.fill(version, offset, payload[0..fragment.length]);
+        const part = payload[0..fragment.length];
+        if (bytes) |filled| {
+            @memcpy(part, filled[@intCast(offset - request.offset)..][0..part.len]);
+        } else Disk.fill(version, offset, part);
         io.sendStream(request.to, sealer.seal(
             &fragment.header,
             payload[0..fragment.length],
@@ -438,14 +467,34 @@ pub fn onProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) voi
 
 pub fn finishProfile(_: *EdgeIo, _: base.Uuid) void {}
 
-/// No boot here has a write cache at the edge (core/stream/client/writes_test.zig and sim/stream
-/// are about those).
-pub fn startSync(_: *EdgeIo, _: *Layer) void {
-    unreachable;
+pub fn startSync(io: *EdgeIo, layer: *Layer) void {
+    io.addSync(layer, true, io.disk.latencyUs());
 }
 
-pub fn endSyncSoon(_: *EdgeIo, _: *Layer) void {
-    unreachable;
+pub fn endSyncSoon(io: *EdgeIo, layer: *Layer) void {
+    io.addSync(layer, false, 0);
+}
+
+fn addSync(io: *EdgeIo, layer: *Layer, is_needed: bool, after_us: u64) void {
+    const at_us = io.fabric.now_us + after_us;
+    io.syncs.append(.{ .layer = layer, .is_needed = is_needed, .at_us = at_us }) catch unreachable;
+    io.fabric.plan(at_us, .{ .sync_end = io.edge });
+}
+
+/// Ends the syncs whose time has come.
+pub fn endSyncs(io: *EdgeIo) void {
+    var index: u32 = 0;
+    while (index < io.syncs.count) {
+        const sync = io.syncs.buffer[index];
+        if (sync.at_us > io.fabric.now_us) {
+            index += 1;
+            continue;
+        }
+        io.syncs.count -= 1;
+        io.syncs.buffer[index] = io.syncs.buffer[io.syncs.count];
+        if (sync.is_needed) sync.layer.result = sync.layer.inner.runSync(&sync.layer.batch);
+        io.stream_port.endSync(sync.layer);
+    }
 }
 
 pub fn heldSubject(_: *EdgeIo) ?agent.write_caches.HoldSubject {

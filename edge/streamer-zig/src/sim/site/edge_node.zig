@@ -14,9 +14,11 @@ const Fabric = @import("fabric.zig");
 const Journal = @import("journal.zig");
 const Ledger = @import("ledger.zig");
 const Plant = @import("plant.zig").Plant;
+const SimFiles = @import("../store/sim_files.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
 const Agent = EdgeIo.Agent;
+const WriteCaches = Agent.WriteCaches;
 const DhcpService = core.dhcp.Service;
 
 pub const EdgeNode = @This();
@@ -33,6 +35,8 @@ gpa: std.mem.Allocator,
 index: u8,
 fabric: *Fabric,
 journal: Journal,
+/// Of the store's directory.
+files: *SimFiles,
 disk: *Disk,
 prng: *base.Prng,
 versions: *const [versions_max]Disk.Version,
@@ -112,7 +116,17 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         .table = table,
         .peers = &process.peers,
         .discovery = .{ .devices = devices },
-        .caches = .none(gpa, &process.io),
+        .caches = WriteCaches.init(
+            gpa,
+            &process.io,
+            edge.files.files(),
+            EdgeIo.layers_max,
+            .{},
+        ) catch |err| switch (err) {
+            error.OutOfMemory => return error.OutOfMemory,
+            // Only where every boot needs one.
+            error.NotWritable => unreachable,
+        },
     };
     try edge.startPorts(process);
     edge.process = process;
@@ -183,15 +197,19 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
 
 /// The machine is gone, with its disk.
 pub fn deinit(edge: *EdgeNode) void {
-    edge.crash();
+    edge.crash(.{ .is_power_cut = false });
+    edge.files.deinit();
+    edge.gpa.destroy(edge.files);
     if (edge.box) |box| box.destroy(edge.gpa);
     edge.journal.deinit(edge.gpa);
     edge.* = undefined;
 }
 
 /// Everything in memory is gone, without a last word.
-pub fn crash(edge: *EdgeNode) void {
+/// Where the power is cut, what was not synced is lost or not.
+pub fn crash(edge: *EdgeNode, how: struct { is_power_cut: bool }) void {
     const process = edge.process orelse return;
+    defer if (how.is_power_cut) edge.files.crash() else edge.files.endProcess();
     process.tftp.deinit(edge.gpa);
     process.catalogue.deinit(edge.gpa);
     process.dhcp.service.deinit(edge.gpa);
@@ -267,6 +285,7 @@ pub fn receive(edge: *EdgeNode, from: Endpoint, to: Endpoint, bytes: []const u8)
         addresses.peer_port => process.peer_port.receive(from, bytes, now_us),
         else => {},
     }
+    process.boots.caches.beginSyncs();
     edge.planTftpWake(process);
     edge.flushPeers(process);
     edge.checkTables(process);
@@ -301,6 +320,14 @@ pub fn second(edge: *EdgeNode) void {
     process.peer_port.tick(edge.fabric.now_us);
     process.stream.tick(edge.fabric.now_us);
     edge.flushPeers(process);
+    edge.checkTables(process);
+}
+
+/// Syncs of write layers have ended.
+pub fn endSyncs(edge: *EdgeNode) void {
+    const process = edge.process orelse return;
+    process.io.endSyncs();
+    process.boots.caches.beginSyncs();
     edge.checkTables(process);
 }
 
@@ -346,9 +373,30 @@ fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: [
     return true;
 }
 
+/// Writes that outlive their boot are kept by the edge that the plan names, and by no other.
+fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
+    const box = edge.box orelse return;
+    const caches = &process.boots.caches;
+    for (caches.layers[0..caches.top]) |slot| {
+        const layer = slot orelse continue;
+        if (!layer.inner.head.binding.class.isDurable()) continue;
+        const ref = process.boots.table.findById(layer.boot_id) orelse continue;
+        const mac = process.boots.table.get(ref).?.identity.mac;
+        const device = Ledger.deviceOf(mac) orelse continue;
+        const owner = box.plan.writeOwnerOf(device);
+        if (owner != edge.index)
+            edge.fabric.ledger.violate(
+                .one_write_owner,
+                "edge {d} keeps the writes of device {d}, whose owner is {?d}",
+                .{ edge.index, device, owner },
+            );
+    }
+}
+
 fn checkTables(edge: *EdgeNode, process: *Process) void {
     const ledger = edge.fabric.ledger;
     ledger.checkTable(&process.boots.table);
+    edge.checkWriteOwners(process);
     const server = &process.stream.server;
     if (server.session_count > server.sessions.len)
         ledger.violate(.tables_bounded, "{d} sessions at the edge", .{server.session_count});

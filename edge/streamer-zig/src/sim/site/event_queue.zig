@@ -16,9 +16,11 @@ pub const Event = union(enum) {
     /// Messages of this edge to the others are due.
     peer_wake: u8,
     edge_second,
+    /// A sync of a write layer of this edge has ended.
+    sync_end: u8,
     http: struct { link: Link, serial: u32, step: HttpStep },
     power_on: Link,
-    edge_crash: u8,
+    edge_crash: struct { edge: u8, is_power_cut: bool },
     edge_start: u8,
     /// The edge hears from the control plane, or does not.
     uplink: struct { edge: u8, is_up: bool },

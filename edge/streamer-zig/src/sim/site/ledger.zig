@@ -26,6 +26,8 @@ boots_begun: [edges_max][devices_max]u32 = @splat(@splat(0)),
 retried_at_us: [devices_max]?u64 = @splat(null),
 /// The edges that have offered a boot to each device since it was switched on; bit n: edge n.
 answered_by: [devices_max]u8 = @splat(0),
+/// Devices that the control plane has not listed for a while.
+was_absent: [devices_max]bool = @splat(false),
 /// Devices that the control plane keeps out.
 is_kept_out: [devices_max]bool = @splat(false),
 /// The last boot offers of each device.
@@ -33,6 +35,7 @@ offers: [devices_max]BootOffer = @splat(.{}),
 devices_ready: u32 = 0,
 devices_failed: u32 = 0,
 resumptions: u64 = 0,
+failovers: u64 = 0,
 /// How often each edge was started.
 generations: [edges_max]u32 = @splat(0),
 healed: bool = false,
@@ -64,6 +67,8 @@ pub const Check = enum {
     only_wanted_versions,
     /// On a healed network, one edge of the site answers a device: none that drains.
     one_edge_answers,
+    /// Writes that outlive their boot are kept by the edge that the plan names.
+    one_write_owner,
     one_address_per_device,
     no_honest_refusal,
     every_boot_finishes,
@@ -89,13 +94,22 @@ pub const Violation = struct {
     }
 };
 
+/// What an edge has reported of a boot since it began or came there.
+const EdgeReports = struct {
+    /// How often the boot had failed over.
+    failovers: u16 = 0,
+    revision: u64 = 0,
+    outcome: ?core.boot.phase.OutcomeKind = null,
+    ready_count: u32 = 0,
+};
+
 pub const BootAccount = struct {
     id: base.Uuid,
     device: u8,
     version: Version,
-    revision: u64 = 0,
-    outcome: ?core.boot.phase.OutcomeKind = null,
-    ready_count: u32 = 0,
+    /// What each edge has reported that had the boot.
+    said: [edges_max]EdgeReports = @splat(.{}),
+    has_moved: bool = false,
     token_nonce: ?[16]u8 = null,
     /// The store could not be read in this boot: to the edge it has failed, though the device may overcome it.
     had_store_error: bool = false,
@@ -110,6 +124,15 @@ pub const BootAccount = struct {
     device_ready: bool = false,
     /// Bytes, in the edge's last report that had them.
     write_cache_used: ?u64 = null,
+
+    /// Returns the report that counts at the control plane.
+    fn latest(account: *const BootAccount) *const EdgeReports {
+        var best = &account.said[0];
+        for (account.said[1..]) |*said| if (said.revision > best.revision) {
+            best = said;
+        };
+        return best;
+    }
 };
 
 /// The exchange of a device that is offered a boot, and the edges that offered it; bit n: edge n.
@@ -211,37 +234,59 @@ pub fn noteBootOffer(ledger: *Ledger, edge: u8, mac: base.Mac, xid: u32, now_us:
 }
 
 /// The edge wrote a report.
-pub fn noteReport(ledger: *Ledger, boot: *const core.boot.Boot) void {
+pub fn noteReport(ledger: *Ledger, edge: u8, boot: *const core.boot.Boot) void {
     const account = ledger.find(boot.identity.id) orelse
         return ledger.violate(.one_boot_per_power_on, "a report of a boot that never began", .{});
-    if (boot.revision != account.revision + 1)
-        ledger.violate(.revisions_ascend, "device {d}: revision {d} follows {d}", .{ account.device, boot.revision, account.revision });
-    account.revision = boot.revision;
-    if (boot.guest) |*guest| {
-        if (guest.write_cache) |cache| account.write_cache_used = cache.used;
+    const device = account.device;
+    const said = &account.said[edge];
+    const failovers = if (boot.failover) |failover| failover.number else 0;
+    if (failovers != said.failovers) {
+        said.* = .{ .failovers = failovers, .revision = boot.failover.?.revisionBase() };
+        account.has_moved = true;
     }
+    if (boot.revision != said.revision + 1)
+        ledger.violate(.revisions_ascend, "device {d}: revision {d} follows {d}", .{
+            device, boot.revision, said.revision,
+        });
+    said.revision = boot.revision;
+    const is_latest = account.latest() == said;
+    if (boot.guest) |*guest| if (guest.write_cache) |cache| if (is_latest) {
+        account.write_cache_used = cache.used;
+    };
     const kind: core.boot.phase.OutcomeKind = boot.outcome orelse {
-        if (account.outcome != null) ledger.violate(.outcome_final, "device {d}: a boot that was over goes on", .{account.device});
+        if (said.outcome != null)
+            ledger.violate(.outcome_final, "device {d}: a boot that was over goes on", .{device});
         return;
     };
     // A boot that is over is reported again when its device says something new.
     if (kind == .ready and boot.live_changes.outcome) {
         account.reads_counted = boot.record(.stage2).?.reads;
-        account.ready_count += 1;
-        if (account.ready_count > 1) ledger.violate(.ready_once, "device {d}: a boot is ready {d} times", .{ account.device, account.ready_count });
+        said.ready_count += 1;
+        if (said.ready_count > 1)
+            ledger.violate(.ready_once, "device {d}: a boot is ready {d} times", .{
+                device, said.ready_count,
+            });
     }
-    if (account.outcome) |before| if (before != kind)
-        ledger.violate(.outcome_final, "device {d}: {t} became {t}", .{ account.device, before, kind });
-    account.outcome = kind;
+    if (said.outcome) |before| if (before != kind)
+        ledger.violate(.outcome_final, "device {d}: {t} became {t}", .{ device, before, kind });
+    said.outcome = kind;
 }
 
 /// The edge answered this HELLO, which came with a cookie or without, by WELCOME.
 pub fn noteWelcome(ledger: *Ledger, hello: *const stream.Hello) void {
     const account = ledger.find(.fromBytes(hello.boot_id)) orelse
         return ledger.violate(.token_bought_once, "a session for a boot that never began", .{});
-    if (hello.kind == .resumption) {
-        ledger.resumptions += 1;
-        return;
+    switch (hello.kind) {
+        .token => {},
+        .resumption => {
+            ledger.resumptions += 1;
+            return;
+        },
+        .ticket => {
+            ledger.failovers += 1;
+            account.has_moved = true;
+            return;
+        },
     }
     if (account.token_nonce) |nonce| if (!std.mem.eql(u8, &nonce, &hello.client_nonce))
         return ledger.violate(.token_bought_once, "device {d}: its token opened a second session", .{account.device});
@@ -253,19 +298,19 @@ pub fn noteWelcome(ledger: *Ledger, hello: *const stream.Hello) void {
 pub const ReadsSent = struct { sent: u64, renamed: u64 };
 
 /// A device saw its READY acknowledged.
-pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_asked: ?ReadsSent) void {
+pub fn noteDeviceReady(ledger: *Ledger, edge: u8, id: base.Uuid, reads_asked: ?ReadsSent) void {
     ledger.devices_ready += 1;
     const account = ledger.find(id) orelse return ledger.violate(.ready_once, "a boot that never began is ready", .{});
     if (account.device_ready) ledger.violate(.ready_once, "device {d} is ready twice in a boot", .{account.device});
     account.device_ready = true;
-    const outcome = account.outcome orelse
+    const outcome = account.said[edge].outcome orelse
         return ledger.violate(.ready_once, "device {d} is ready and its boot goes on", .{account.device});
     if (outcome == .failed and account.had_store_error) return;
     if (outcome != .ready)
         return ledger.violate(.ready_once, "device {d} is ready and its boot is {t}", .{ account.device, outcome });
     // What a crash loses is not counted again.
     const reads = reads_asked orelse return;
-    if (account.generation != ledger.generations[account.edge]) return;
+    if (account.has_moved or account.generation != ledger.generations[account.edge]) return;
     const counted = account.reads_counted;
     if (counted > reads.sent or counted + reads.renamed < reads.sent)
         ledger.violate(
@@ -331,12 +376,15 @@ pub fn checkTable(ledger: *Ledger, table: *core.boot.Table) void {
 pub fn checkEnd(ledger: *Ledger) void {
     for (ledger.boots[0..ledger.boot_count]) |*account| {
         if (account.is_withdrawn or ledger.is_kept_out[account.device]) continue;
-        const outcome = account.outcome orelse {
+        const latest = account.latest();
+        const outcome = latest.outcome orelse {
             ledger.violate(.every_boot_finishes, "a boot of device {d} has no outcome", .{account.device});
             continue;
         };
-        if (outcome == .ready and account.ready_count != 1)
-            ledger.violate(.ready_once, "device {d}: {d} reports of ready", .{ account.device, account.ready_count });
+        if (outcome == .ready and latest.ready_count != 1)
+            ledger.violate(.ready_once, "device {d}: {d} reports of ready", .{
+                account.device, latest.ready_count,
+            });
     }
 }
 

@@ -55,6 +55,14 @@ pub const Plant = enum {
     answer_for_others,
     /// What other edges say of their boots changes nothing here.
     deaf_to_claims,
+    /// A write to a durable layer is acknowledged before it is synced.
+    done_before_it_is,
+    /// An empty layer silently replaces one that is lost.
+    lost_cache_replaced,
+    /// An edge keeps writes whose owner is another edge.
+    keep_writes_of_others,
+    /// A boot that fails over continues with the first version of the desired state.
+    failover_to_another_version,
     /// A restarted edge has forgotten which runs it has begun.
     forget_schedules,
     /// A restarted edge has lost its report log.

@@ -46,7 +46,11 @@ pub const Scenario = struct {
             .is_xid_shared = prng.chance(1, 3),
             .speed_per_mille = @intCast(prng.pick(u64, &.{ 0, 1000, 4000 })),
             .versions = undefined,
-            .heal_at_us = prng.between(2, 20) * second,
+            // Devices take their time to boot before they can fail over.
+            .heal_at_us = if (is_managed and several > 1)
+                prng.between(8, 30) * second
+            else
+                prng.between(2, 20) * second,
             .attack_period_us = if (prng.chance(2, 3)) prng.between(1_000, 20_000) else 0,
         };
         // Versions of one disk differ in size at times.
@@ -64,10 +68,12 @@ pub const Scenario = struct {
         const heal_at_us = scenario.heal_at_us;
         for (0..@intCast(prng.below(6))) |_| {
             const at_us = prng.below(heal_at_us);
-            // Within a second as the supervisor does it, or after some.
-            const down_us = if (prng.chance(2, 3)) prng.between(1, second) else prng.between(1, 8 * second);
+            // Within a second as the supervisor does it, or so late that devices fail over.
+            const is_quick = prng.chance(if (scenario.edge_count > 1) 1 else 2, 3);
+            const down_us = prng.between(1, if (is_quick) second else 12 * second);
             const edge: u8 = @intCast(prng.below(scenario.edge_count));
-            scenario.add(at_us, .{ .edge_crash = edge });
+            const is_power_cut = prng.chance(1, 2);
+            scenario.add(at_us, .{ .edge_crash = .{ .edge = edge, .is_power_cut = is_power_cut } });
             scenario.add(@min(at_us + down_us, heal_at_us), .{ .edge_start = edge });
         }
         for (0..@intCast(prng.below(8))) |_| {

@@ -9,6 +9,7 @@ const core = @import("core");
 const Attacker = @import("attacker.zig");
 const ControlPlane = @import("control_plane.zig");
 const DeviceNode = @import("device_node.zig");
+const DeviceWrites = @import("device_writes.zig");
 const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
 const EdgeNode = @import("edge_node.zig");
@@ -20,6 +21,7 @@ const Ledger = @import("ledger.zig");
 const PacketPool = @import("../kit/packet_pool.zig");
 const Plant = @import("plant.zig").Plant;
 const scenario = @import("scenario.zig");
+const SimFiles = @import("../store/sim_files.zig");
 const Trail = @import("../kit/trail.zig");
 const assert = std.debug.assert;
 
@@ -72,6 +74,8 @@ pub const Result = struct {
     boots_ready: u32,
     boots_failed: u32,
     resumptions: u64,
+    failovers: u64,
+    writes: u64,
     crashes: u32,
     virtual_us: u64,
     hash: u64,
@@ -94,6 +98,8 @@ pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
         .boots_ready = world.ledger.devices_ready,
         .boots_failed = world.ledger.devices_failed,
         .resumptions = world.ledger.resumptions,
+        .failovers = world.ledger.failovers,
+        .writes = world.writeCount(),
         .crashes = world.crashCount(),
         .virtual_us = world.fabric.now_us - Fabric.start_us,
         .hash = world.trail.hash,
@@ -164,6 +170,7 @@ fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
             .index = @intCast(index),
             .fabric = &world.fabric,
             .journal = try .init(gpa, resumption_key),
+            .files = try makeFiles(gpa, prng.nextU64()),
             .disk = &world.disk,
             .prng = &world.prng,
             .versions = &plan.versions,
@@ -178,9 +185,22 @@ fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
     world.edges = edges;
 }
 
+fn makeFiles(gpa: std.mem.Allocator, seed: u64) error{OutOfMemory}!*SimFiles {
+    const files = try gpa.create(SimFiles);
+    errdefer gpa.destroy(files);
+    files.* = try .init(gpa, seed);
+    return files;
+}
+
 fn deinitEdges(world: *World) void {
     for (world.edges) |*edge| edge.deinit();
     world.gpa.free(world.edges);
+}
+
+fn writeCount(world: *const World) u64 {
+    var count: u64 = 0;
+    for (world.devices) |*node| count += node.writes.acknowledged;
+    return count;
 }
 
 fn crashCount(world: *const World) u32 {
@@ -199,6 +219,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
     var made: usize = 0;
     errdefer for (devices[0..made], world.reads[0..made]) |*node, reads| {
         node.device.deinit(gpa);
+        gpa.destroy(node.writes);
         gpa.free(reads);
     };
     const shared_xid = prng.nextU32();
@@ -213,6 +234,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
                 .reads = reads.*,
                 .speed_per_mille = world.plan.speed_per_mille,
                 .breather_us = prng.between(0, 800) * std.time.us_per_ms,
+                .writes_max = 4,
                 .read_ahead_bytes = if (index % 3 == 0) 0 else @as(u32, core.profile.ReadAhead.cache_size_min) << @intCast(index % 3),
                 .guest = .{
                     .interval_us = 500 * std.time.us_per_ms,
@@ -229,6 +251,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
             .plant = world.options.plant,
             .fabric = &world.fabric,
             .edge_count = world.plan.edge_count,
+            .writes = try makeWrites(gpa, @intCast(index), reads.*, world.plan.versions[2].size),
             .own_address = if (world.plan.mode == .proxy) address else null,
             .xid_next = if (world.plan.is_xid_shared) shared_xid else prng.nextU32(),
             .prng = .init(prng.nextU64()),
@@ -238,12 +261,24 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
     world.devices = devices;
 }
 
+fn makeWrites(
+    gpa: std.mem.Allocator,
+    device: u8,
+    reads: []const core.device.read_trace.Read,
+    disk_size: u64,
+) error{OutOfMemory}!*DeviceWrites {
+    const writes = try gpa.create(DeviceWrites);
+    writes.* = .init(device, reads, disk_size);
+    return writes;
+}
+
 const Device = core.device.Device;
 
 fn deinit(world: *World) void {
     const gpa = world.gpa;
     for (world.devices, world.reads) |*node, reads| {
         node.device.deinit(gpa);
+        gpa.destroy(node.writes);
         gpa.free(reads);
     }
     gpa.free(world.devices);
@@ -314,6 +349,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         .device_wake => |link| world.devices[link].wake(),
         .edge_wake => |edge| world.edges[edge].wake(),
         .peer_wake => |edge| world.edges[edge].wakePeers(),
+        .sync_end => |edge| world.edges[edge].endSyncs(),
         .edge_second => {
             const settled_at_us = Fabric.start_us + world.plan.heal_at_us + settle_us;
             world.ledger.is_settled = fabric.now_us >= settled_at_us;
@@ -323,9 +359,9 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         },
         .http => |http| world.devices[http.link].stepHttp(world.edges, http.serial, http.step),
         .power_on => |link| world.devices[link].powerOn(),
-        .edge_crash => |edge| {
-            world.trail.print(fabric.now_us, "edge {d} crashes", .{edge});
-            world.edges[edge].crash();
+        .edge_crash => |crash| {
+            world.trail.print(fabric.now_us, "edge {d} crashes", .{crash.edge});
+            world.edges[crash.edge].crash(.{ .is_power_cut = crash.is_power_cut });
         },
         .edge_start => |edge| if (world.edges[edge].process == null) {
             world.trail.print(fabric.now_us, "edge {d} starts", .{edge});
@@ -390,6 +426,9 @@ fn changeState(world: *World) error{OutOfMemory}!void {
     plane.change();
     for (plane.plan.is_withdrawn) |is_withdrawn| if (is_withdrawn) {
         world.ledger.has_withdrawn = true;
+    };
+    for (world.devices) |*node| if (plane.plan.devices[node.link].registration == .absent) {
+        world.ledger.was_absent[node.link] = true;
     };
     try world.sendStates();
 }
