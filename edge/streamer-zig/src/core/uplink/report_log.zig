@@ -249,7 +249,6 @@ pub fn ReportLog(comptime Files: type) type {
                 log.acked_seq = log.firstOf(epoch).? - 1;
             }
             var writer: std.Io.Writer = .fixed(buffer[0..batch_size_max]);
-            assert(epoch <= log.options.epoch);
             const from_seq = log.acked_seq + 1;
             writer.print("{{\"bootEpoch\":{d},\"fromSeq\":{d},\"reports\":[", .{
                 epoch, from_seq,
