@@ -142,6 +142,12 @@ pub const PhaseRecord = struct {
         };
     }
 
+    /// False for a record that no edge writes, as from a journal.
+    pub fn isSound(record: *const PhaseRecord) bool {
+        if (record.gap_count > gaps_max) return false;
+        return (record.end_us orelse record.start_us) >= record.start_us;
+    }
+
     pub fn durationUs(record: *const PhaseRecord) ?u64 {
         const end_us = record.end_us orelse return null;
         assert(end_us >= record.start_us);

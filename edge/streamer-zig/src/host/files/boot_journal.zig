@@ -107,6 +107,7 @@ fn take(
     var boot = entry.boot;
     if (boot.identity.handle == 0 or boot.identity.id.eql(.zero)) return;
     if (!boot.identity.mac.isDevice()) return;
+    for (&boot.phases) |*slot| if (slot.*) |*record| if (!record.isSound()) return;
     if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us)
         boot.rebase(now_us, now_unix_ms);
     boot.touched = false;
@@ -227,6 +228,34 @@ test "a record without an id, and one of a known boot with another device, are l
     try testing.expectEqual(1, table.count);
     const ref = table.findById(testBoot(2).identity.id).?;
     try testing.expect(table.get(ref).?.identity.mac.eql(testBoot(2).identity.mac));
+}
+
+test "a record of impossible phases is left out" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var journal = try BootJournal.open(tmp.dir.handle);
+    defer journal.close();
+    for (1..4) |number| {
+        var boot = testBoot(@intCast(number));
+        boot.apply(2000, .nbp_begin);
+        boot.apply(3000, .{ .loader_begin = .script });
+        for (&boot.phases) |*slot| if (slot.*) |*record| switch (number) {
+            1 => record.gap_count = core.boot.phase.gaps_max + 1,
+            2 => {
+                record.start_us += 5;
+                record.end_us = record.start_us - 1;
+            },
+            else => {},
+        };
+        journal.write(&boot);
+    }
+    var table: core.boot.Table = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var again = try BootJournal.open(tmp.dir.handle);
+    defer again.close();
+    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
+    try testing.expectEqual(1, table.count);
+    try testing.expect(table.findById(testBoot(3).identity.id) != null);
 }
 
 test "a compacted journal has the same boots as the long one" {
