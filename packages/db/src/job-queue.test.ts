@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../test/test-database.ts'
-import { jobNames } from './job-names.ts'
-import { type JobQueue, openJobQueue } from './job-queue.ts'
+import { type JobQueue, jobNames, openJobQueue } from './job-queue.ts'
 import { migrate } from './migrate.ts'
 
 /** No test is over so late that it sees the next one. */

@@ -2,7 +2,6 @@ import { createRequire } from 'node:module'
 import type pg from 'pg'
 import { getConstructionPlans, getMigrationPlans, PgBoss } from 'pg-boss'
 import { apiGroup } from './api-role.ts'
-import { type JobName, jobNames } from './job-names.ts'
 
 const schema = 'pgboss'
 /** The version of the installed pg-boss. */
@@ -139,3 +138,21 @@ export async function openJobQueue(url: string, { onDone, onError }: JobEvents):
     },
   }
 }
+
+/** Jobs that run automatically, in one API process at a time; `migrate` creates a queue for each. */
+export const jobNames = [
+  'drop old captures',
+  'make boot partitions',
+  'drop old boots',
+  'keep schedules',
+  'drop old answers',
+  'empty the trash',
+  'tell silent edges',
+  'drop old deliveries',
+  'delete organizations',
+  'remove old audit entries',
+  'release versions',
+  'drop old store jobs',
+] as const
+
+export type JobName = (typeof jobNames)[number]

@@ -1,3 +1,4 @@
+import { Prisma } from '@bootfarm/db'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import type { Place, PlaceKind } from '../rules/place.ts'
 import { liveSchedule, ofLiveSite } from './visible.ts'
@@ -115,3 +116,17 @@ function placeInSite({ siteId, site }: { siteId: string; site: { farmId: string 
 function placeInFarm({ farmId }: { farmId: string }): Place {
   return { farmId, siteId: null, collectionId: null }
 }
+
+/** The tables of each kind, and its name for people. */
+export const objectKinds = {
+  farm: { table: Prisma.sql`farm`, noun: 'farm' },
+  site: { table: Prisma.sql`site`, noun: 'site' },
+  collection: { table: Prisma.sql`collection`, noun: 'collection' },
+  device: { table: Prisma.sql`device`, noun: 'device' },
+  edge: { table: Prisma.sql`edge`, noun: 'edge' },
+  vdisk: { table: Prisma.sql`vdisk`, noun: 'vDisk' },
+  version: { table: Prisma.sql`vdisk_version`, noun: 'version' },
+  store: { table: Prisma.sql`store`, noun: 'store' },
+  boot_menu: { table: Prisma.sql`boot_menu`, noun: 'boot menu' },
+  schedule: { table: Prisma.sql`schedule`, noun: 'schedule' },
+} as const satisfies Partial<Record<PlaceKind, { table: Prisma.Sql; noun: string }>>

@@ -3,8 +3,7 @@ import type { DbOrTransaction, ServiceContext } from '../context/service-context
 import { AppError } from '../errors/app-error.ts'
 import { may } from '../rules/actor.ts'
 import type { Place } from '../rules/place.ts'
-import { findPlaces } from './find-place.ts'
-import { objectKinds } from './object-kinds.ts'
+import { findPlaces, objectKinds } from './find-place.ts'
 
 /** Those that are changed by the revision that was seen; a schedule's change locks more than its row. */
 type RevisedKind = Exclude<keyof typeof objectKinds, 'schedule'>

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { nameOf } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { nameOf, pageInput, pageOf } from '../rules/object-fields.ts'
 import { permissions, permissionsOf, permissionView, roles, roleView } from '../rules/permissions.ts'
 
 const uuid = z.uuid()

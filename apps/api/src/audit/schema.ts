@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf } from '../rules/object-fields.ts'
 
 const fields = z.record(z.string(), z.unknown()).nullable()
 

@@ -1,7 +1,6 @@
 import { bootMenu } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { nameOf, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf, searchInput } from '../rules/page.ts'
+import { nameOf, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()

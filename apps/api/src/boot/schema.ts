@@ -3,7 +3,7 @@ import { type GuestReport, guestStepGroups, powerOrders, streamCiphers } from '@
 import { z } from 'zod'
 import { deviceState } from '../rules/device-state.ts'
 import { deviceWait } from '../rules/device-wait.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { writeCacheView } from '../rules/write-cache.ts'
 import { instantAt } from './boot-times.ts'
 import { readTimesView } from './read-times.ts'

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { menuReference } from '../boot-menu/schema.ts'
-import { objectName, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { objectName, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { personality } from '../rules/personality.ts'
 
 const uuid = z.uuid()

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { findBoot } from '../boot/public.ts'
-import { lockRow } from '../context/lock-row.ts'
-import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { lockRow, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { deviceStateOf } from '../rules/device-state.ts'

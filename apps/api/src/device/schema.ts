@@ -5,8 +5,16 @@ import { deviceMenuView, setMenuOfDeviceInput } from '../boot-menu/schema.ts'
 import { setOfDeviceInput } from '../rules/boot-programs.ts'
 import { deviceState } from '../rules/device-state.ts'
 import { deviceWait } from '../rules/device-wait.ts'
-import { deviceName, deviceType, seenRevision, tag, tags, writtenMac } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import {
+  deviceName,
+  deviceType,
+  pageInput,
+  pageOf,
+  seenRevision,
+  tag,
+  tags,
+  writtenMac,
+} from '../rules/object-fields.ts'
 import { inheritedPersonality, personality } from '../rules/personality.ts'
 import { writeCacheView } from '../rules/write-cache.ts'
 import { csvSizeMax } from './device-csv.ts'

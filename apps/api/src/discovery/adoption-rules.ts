@@ -5,8 +5,7 @@ import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/se
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { canonicalJson } from '../rules/canonical-json.ts'
-import { type AdoptionRule, adoptionRulesMax } from './adoption-rule.ts'
-import type { Architecture } from './architecture.ts'
+import { type AdoptionRule, type Architecture, adoptionRulesMax } from './adoption-rule.ts'
 import { lockSite, type SitePlace } from './rows.ts'
 import type { RulesView, setRulesInput } from './schema.ts'
 

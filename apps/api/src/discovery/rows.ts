@@ -1,5 +1,5 @@
 import type { DbTransaction, Prisma } from '@bootfarm/db'
-import { lockRow } from '../context/lock-row.ts'
+import { lockRow } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { suggestedName } from '../rules/name-pattern.ts'
 import type { DiscoveredDeviceView } from './schema.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { namePattern } from '../rules/name-pattern.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { adoptionRule, adoptionRulesMax } from './adoption-rule.ts'
 
 const uuid = z.uuid()

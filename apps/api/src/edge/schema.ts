@@ -1,8 +1,7 @@
 import { bootProgram, edgeInterface, edgeMachine, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { ipv4Network } from '../rules/ipv4-network.ts'
-import { seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf, searchInput } from '../rules/page.ts'
+import { pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()

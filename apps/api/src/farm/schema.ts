@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { bootSummary } from '../boot/schema.ts'
-import { objectName, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf, searchInput } from '../rules/page.ts'
+import { objectName, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()

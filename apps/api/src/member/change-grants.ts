@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { staleError, tellChanges } from '../access/require-current.ts'
-import { lockOrganization } from '../context/lock-row.ts'
-import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, lockOrganization, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { may, mayGrant } from '../rules/actor.ts'

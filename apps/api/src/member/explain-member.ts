@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { judge } from '../access/authorise.ts'
-import { findPlaces } from '../access/find-place.ts'
-import { objectKinds } from '../access/object-kinds.ts'
+import { findPlaces, objectKinds } from '../access/find-place.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type Grant, may, newMemberActor } from '../rules/actor.ts'

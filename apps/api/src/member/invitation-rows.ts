@@ -1,7 +1,6 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { lockRow } from '../context/lock-row.ts'
-import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { lockRow, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type Actor, mayGrant, scopesOf } from '../rules/actor.ts'
 import { covers } from '../rules/place.ts'

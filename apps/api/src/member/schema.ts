@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { holdsUpwards, permissionNames, permissions, permissionView, roles, roleView } from '../rules/permissions.ts'
 import { emailInput, nameInput, passwordInput } from '../rules/person.ts'
 import type { PlaceKind } from '../rules/place.ts'

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import { lockOrganization } from '../context/lock-row.ts'
-import type { DbOrTransaction } from '../context/service-context.ts'
+import { type DbOrTransaction, lockOrganization } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { recordPlatformEvent } from '../events/record-event.ts'

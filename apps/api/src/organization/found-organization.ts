@@ -1,5 +1,5 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto'
-import { inOrganization } from '@bootfarm/db'
+import { type Db, inOrganization } from '@bootfarm/db'
 import { publicKeyOf } from '@bootfarm/proto/uplink-signature'
 import type { z } from 'zod'
 import type { DbOrTransaction, PersonContext, PlatformContext } from '../context/service-context.ts'
@@ -7,9 +7,8 @@ import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { recordPlatformEvent } from '../events/record-event.ts'
 import { newMemberActor } from '../rules/actor.ts'
+import type { Role } from '../rules/permissions.ts'
 import type { TenancySettings } from '../rules/tenancy.ts'
-import { ensureMember } from './ensure-member.ts'
-import { freeSlug } from './free-slug.ts'
 import type { acceptedView, foundInput } from './schema.ts'
 
 /**
@@ -106,4 +105,39 @@ export async function insertOrganization(
     select: { id: true },
   })
   if (ownerUserId) await ensureMember(db, { organizationId: id, userId: ownerUserId, role: 'owner' })
+}
+
+interface NewMember {
+  organizationId: string
+  userId: string
+  /** In the whole organization. */
+  role: Role
+}
+
+/** Makes the person a member with this role; who is a member keeps the roles there are. */
+export async function ensureMember(db: DbOrTransaction, { organizationId, userId, role }: NewMember): Promise<void> {
+  const member = await db.membership.findUnique({
+    where: { organizationId_userId: { organizationId, userId } },
+    select: { userId: true },
+  })
+  if (member) return
+  await db.membership.create({ data: { organizationId, userId } })
+  await db.roleGrant.create({ data: { organizationId, userId, role }, select: { id: true } })
+}
+
+const slugLengthMax = 40
+const suffixSizeBytes = 3
+
+/** A short name for addresses out of the name of a new organization, one that no other has. */
+export async function freeSlug(db: Db, name: string): Promise<string> {
+  const plain = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/\p{M}/gu, '')
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, slugLengthMax)
+  const slug = plain || 'organization'
+  const [taken] = await db.$queryRaw<{ id: string | null }[]>`select organization_of_slug(${slug})::text as id`
+  return taken?.id ? `${slug}-${randomBytes(suffixSizeBytes).toString('hex')}` : slug
 }

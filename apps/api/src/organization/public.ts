@@ -1,6 +1,4 @@
-export { ensureMember } from './ensure-member.ts'
-export { insertOrganization, requireSelfService } from './found-organization.ts'
-export { freeSlug } from './free-slug.ts'
+export { ensureMember, freeSlug, insertOrganization, requireSelfService } from './found-organization.ts'
 export { requireNotSuspended } from './require-not-suspended.ts'
 export { roomFor } from './room-for.ts'
 export { rotateSigningKey } from './rotate-signing-key.ts'

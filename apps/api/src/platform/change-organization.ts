@@ -1,7 +1,6 @@
 import { inOrganization, type Prisma, type TenantDb } from '@bootfarm/db'
 import type { z } from 'zod'
-import { lockOrganization } from '../context/lock-row.ts'
-import type { PersonContext } from '../context/service-context.ts'
+import { lockOrganization, type PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordPlatformEvent } from '../events/record-event.ts'
 import { getPlatformOrganization } from './list-organizations.ts'

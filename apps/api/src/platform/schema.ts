@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { quotaCountMax, quotaName, quotaView } from '../rules/quotas.ts'
 
 // The view of operators: figures, instants, and the organizations' own names. None of a tenant's content, and nobody's

@@ -1,7 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
-import { lockRow } from '../context/lock-row.ts'
-import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { lockRow, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { lockSchedule, recordScheduleChange } from './change-schedule.ts'
 import { readSchedule } from './read-schedules.ts'

@@ -1,8 +1,7 @@
 import type { scheduleResults } from '@bootfarm/proto/uplink'
 import { powerMethods, ratePerMinuteMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { nameOf, seenRevision, tag } from '../rules/object-fields.ts'
-import { pageInput, pageOf, searchInput } from '../rules/page.ts'
+import { nameOf, pageInput, pageOf, searchInput, seenRevision, tag } from '../rules/object-fields.ts'
 import { isTimeZone, problemOf } from './schedule-times.ts'
 
 const uuid = z.uuid()

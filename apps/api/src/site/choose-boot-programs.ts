@@ -1,9 +1,16 @@
 import type { z } from 'zod'
-import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
+import type { SitePlace } from '../discovery/public.ts'
+import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import type { setOfCollectionInput, setOfDeviceInput, setOfSiteInput } from '../rules/boot-programs.ts'
-import { requireReportedSet } from './boot-program-sets.ts'
+import {
+  bootProgramSetsOf,
+  type bootProgramSetsView,
+  type setOfCollectionInput,
+  type setOfDeviceInput,
+  type setOfSiteInput,
+} from '../rules/boot-programs.ts'
 
 type Chosen = { bootProgramSet: string | null }
 
@@ -76,4 +83,44 @@ async function change(context: ServiceContext, { kind, id, was, bootProgramSet }
     before: { bootProgramSet: was.bootProgramSet },
     after: { bootProgramSet },
   })
+}
+
+/** Returns the sets that the site's edges reported in their last heartbeats. Throws `not_found`. */
+export async function getBootProgramSets(
+  { db, actor }: ServiceContext,
+  siteId: string,
+): Promise<z.infer<typeof bootProgramSetsView>> {
+  const place = { organizationId: actor.organizationId, siteId }
+  const site = await db.site.findUnique({ where: ownRow(place, siteId), select: { id: true } })
+  if (!site) throw new AppError('not_found')
+  return { sets: await readSets(db, place) }
+}
+
+/** Throws `conflict` for a set that no edge of the site reports. */
+export async function requireReportedSet(
+  db: DbOrTransaction,
+  place: SitePlace,
+  bootProgramSet: string | null,
+): Promise<void> {
+  if (bootProgramSet === null) return
+  const sets = await readSets(db, place)
+  if (sets.some(({ name }) => name === bootProgramSet)) return
+  throw new AppError('conflict', {
+    public: `No edge of this site has the boot programs “${bootProgramSet}”. Import them there with bootfarm-edge boot-files.`,
+  })
+}
+
+async function readSets(db: DbOrTransaction, place: SitePlace) {
+  const edges = await db.edge.findMany({
+    where: { ...place, revokedAt: null },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    select: { id: true, name: true, heartbeat: true },
+  })
+  return bootProgramSetsOf(
+    edges.map(({ id, name, heartbeat }) => ({
+      id,
+      name,
+      programs: heartbeatOf({ heartbeat })?.bootPrograms ?? [],
+    })),
+  )
 }

@@ -1,2 +1,1 @@
-export { requireReportedSet } from './boot-program-sets.ts'
-export { chooseForCollection, chooseForDevice } from './choose-boot-programs.ts'
+export { chooseForCollection, chooseForDevice, requireReportedSet } from './choose-boot-programs.ts'

@@ -2,8 +2,7 @@ import { captureChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { collectionSummary } from '../collection/schema.ts'
 import { edgeSummary } from '../edge/schema.ts'
-import { objectName, seenRevision, timeZone } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { objectName, pageInput, pageOf, seenRevision, timeZone } from '../rules/object-fields.ts'
 import { personality } from '../rules/personality.ts'
 
 const uuid = z.uuid()

@@ -1,8 +1,13 @@
 import type { storeJobKinds } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { inEachOrganization } from '../context/for-each-organization.ts'
-import { lockRow } from '../context/lock-row.ts'
-import { type DbOrTransaction, ownRow, type PlatformContext, type ServiceContext } from '../context/service-context.ts'
+import {
+  type DbOrTransaction,
+  lockRow,
+  ownRow,
+  type PlatformContext,
+  type ServiceContext,
+} from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { dayMs } from '../rules/utc-day.ts'

@@ -1,6 +1,6 @@
 import { storeJobKinds } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf } from '../rules/object-fields.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { definedOf } from '../context/defined-of.ts'
-import { readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
+import { definedOf, readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'

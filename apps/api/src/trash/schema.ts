@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { pageInput, pageOf } from '../rules/object-fields.ts'
 import type { Permission } from '../rules/permissions.ts'
 
 /** The kinds that can be deleted and restored, with the permission that both need. */

@@ -1,14 +1,14 @@
 import { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { definedOf } from '../context/defined-of.ts'
-import { readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
+import { definedOf, readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { organizationPlace } from '../rules/place.ts'
-import { deleteObject } from '../trash/public.ts'
+import { deleteObject, requireDeletion, restoreObject } from '../trash/public.ts'
+import { withVdiskHeld } from './hold-vdisk.ts'
 import type { createVdiskInput, removeVdiskInput, updateVdiskInput } from './schema.ts'
 import { hasLeft } from './tally-devices.ts'
 import type { updateWriteCacheInput } from './version-schema.ts'
@@ -141,4 +141,13 @@ export async function updateWriteCache(
   })
   await recordChange(context, { kind: 'vdisk', id: vdiskId, name: vdisk.name, place, before, after })
   return vdisk
+}
+
+/** Like `restoreObject`, with the vDisk locked: its newest version may change. */
+export async function restoreVersion(
+  context: ServiceContext,
+  deletionId: string,
+): Promise<{ id: string; name: string }> {
+  const { id: versionId } = await requireDeletion(context, deletionId, ['version'])
+  return withVdiskHeld(context, { versionId }, () => restoreObject(context, deletionId, ['version']))
 }

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { definedOf } from '../context/defined-of.ts'
+import { definedOf } from '../context/in-use.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'

@@ -1,5 +1,4 @@
-import { lockRow } from '../context/lock-row.ts'
-import { type DbOrTransaction, ownRow, withTrash } from '../context/service-context.ts'
+import { type DbOrTransaction, lockRow, ownRow, withTrash } from '../context/service-context.ts'
 import { emit } from '../events/event-bus.ts'
 import type { Clock } from '../rules/clock.ts'
 import { readResolved, readVersions, writeVersions } from './version-facts.ts'

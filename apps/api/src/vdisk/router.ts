@@ -1,11 +1,10 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
 import { restoreObject } from '../trash/public.ts'
-import { createVdisk, removeVdisk, updateVdisk, updateWriteCache } from './change-vdisk.ts'
+import { createVdisk, removeVdisk, restoreVersion, updateVdisk, updateWriteCache } from './change-vdisk.ts'
 import { registerVersion, updateVersion } from './change-version.ts'
 import { getVdisk, listVdisks } from './read-vdisks.ts'
 import { removeVersion } from './remove-version.ts'
-import { restoreVersion } from './restore-version.ts'
 import {
   createVdiskInput,
   removeVdiskInput,

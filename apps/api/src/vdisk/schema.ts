@@ -1,7 +1,6 @@
 import { writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { objectName, objectNote, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf, searchInput } from '../rules/page.ts'
+import { objectName, objectNote, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 import { versionAtEdge } from './version-schema.ts'
 import { versionSteps } from './version-steps.ts'
 

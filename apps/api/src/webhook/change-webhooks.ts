@@ -2,8 +2,7 @@ import type { z } from 'zod'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import { getWebhook } from './list-webhooks.ts'
-import { webhookSelect, webhookViewOf } from './rows.ts'
+import { getWebhook, webhookSelect, webhookViewOf } from './list-webhooks.ts'
 import {
   type createWebhookInput,
   type updateWebhookInput,

@@ -1,9 +1,9 @@
+import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { beforeInstant, cutPage } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { webhookSelect, webhookViewOf } from './rows.ts'
-import type { WebhookView, webhookInput, webhookListInput, webhookPage } from './schema.ts'
+import type { WebhookEventType, WebhookView, webhookInput, webhookListInput, webhookPage } from './schema.ts'
 
 /** Newest first. */
 export async function listWebhooks(
@@ -34,4 +34,35 @@ export async function getWebhook(
   })
   if (!row) throw new AppError('not_found')
   return webhookViewOf(row, clock())
+}
+
+export const webhookSelect = {
+  id: true,
+  name: true,
+  url: true,
+  events: true,
+  enabled: true,
+  disabledReason: true,
+  failingSince: true,
+  previousSecretUntil: true,
+  revision: true,
+  createdAt: true,
+} satisfies Prisma.WebhookEndpointSelect
+
+type WebhookRow = Prisma.WebhookEndpointGetPayload<{ select: typeof webhookSelect }>
+
+export function webhookViewOf(row: WebhookRow, now: Date): WebhookView {
+  const { id, name, url, enabled, disabledReason, revision, previousSecretUntil } = row
+  return {
+    id,
+    name,
+    url,
+    enabled,
+    disabledReason,
+    revision,
+    events: row.events as WebhookEventType[],
+    failingSince: row.failingSince?.toISOString() ?? null,
+    previousSecretUntil: previousSecretUntil && previousSecretUntil > now ? previousSecretUntil.toISOString() : null,
+    createdAt: row.createdAt.toISOString(),
+  }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
 import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 import type { Events, PromotedVersion } from '../events/event-bus.ts'
-import { activeTraceparent } from '../rules/trace-context.ts'
+import { activeTraceparent } from '../rules/tracer.ts'
 import { writeCacheMarks, writeCacheOf } from '../rules/write-cache.ts'
 import type { WebhookEventType } from './schema.ts'
 

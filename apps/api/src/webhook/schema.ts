@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { nameOf, seenRevision } from '../rules/object-fields.ts'
-import { pageInput, pageOf } from '../rules/page.ts'
+import { nameOf, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()

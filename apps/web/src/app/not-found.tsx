@@ -1,5 +1,5 @@
 import Link from 'next/link'
-import { EmptyState } from '../components/states'
+import { EmptyState } from '../components/page'
 
 export default function NotFound() {
   return (

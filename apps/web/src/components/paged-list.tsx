@@ -2,10 +2,9 @@
 
 import type { ReactNode } from 'react'
 import { inSentence } from '../lib/in-sentence'
-import { readableError } from '../lib/readable-error'
+import { readableError } from '../lib/trpc'
 import { Button } from './button'
-import { Page, PageHeader } from './page'
-import { EmptyState, ErrorState } from './states'
+import { EmptyState, ErrorState, Page, PageHeader } from './page'
 import { type Column, Table, TableSkeleton } from './table'
 
 /** The part of an infinite query that a list needs. */

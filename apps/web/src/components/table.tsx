@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { classNames } from '../lib/class-names'
 import { inSentence } from '../lib/in-sentence'
-import { LoadingState, Skeleton } from './states'
+import { LoadingState, Skeleton } from './page'
 
 export interface Column<Row> {
   title: string

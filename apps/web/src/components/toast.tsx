@@ -2,7 +2,7 @@
 
 import { Toast } from 'radix-ui'
 import { createContext, type ReactNode, useCallback, useContext, useRef, useState } from 'react'
-import { readableError } from '../lib/readable-error'
+import { readableError } from '../lib/trpc'
 import { Icon } from './icon'
 import { Dot, type Tone } from './tag'
 

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AnsweredRequest } from '../../rules/telemetry.ts'
-import { parseTraceparent } from '../../rules/trace-context.ts'
-import { type EndedSpan, type OpenSpan, type Tracer, within } from '../../rules/tracer.ts'
+import { type EndedSpan, type OpenSpan, parseTraceparent, type Tracer, within } from '../../rules/tracer.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

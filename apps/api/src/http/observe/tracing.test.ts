@@ -16,7 +16,7 @@ import {
   type TraceCollector,
 } from '../../../test/trace-collector.ts'
 import { startReceiver } from '../../../test/webhook-receiver.ts'
-import { runInTrace } from '../../rules/trace-context.ts'
+import { runInTrace } from '../../rules/tracer.ts'
 import { deliverDue } from '../../webhook/deliver-due.ts'
 import { startTracing, type Tracing } from './tracing.ts'
 

@@ -4,8 +4,14 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { type AppliedReports, noTelemetry, type Telemetry } from '../../rules/telemetry.ts'
-import { activeTrace, newTraceContext, type TraceContext } from '../../rules/trace-context.ts'
-import type { EndedSpan, OpenSpan, Tracer } from '../../rules/tracer.ts'
+import {
+  activeTrace,
+  type EndedSpan,
+  newTraceContext,
+  type OpenSpan,
+  type TraceContext,
+  type Tracer,
+} from '../../rules/tracer.ts'
 import { bootTrace, type PlainSpan } from './boot-trace.ts'
 import { statementName } from './statement-name.ts'
 

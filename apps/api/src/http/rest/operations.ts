@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import { isMemberPolicy, type MemberPolicy, type ProcedurePolicy } from '../trpc/policy.ts'
-import type { RestOperation } from '../trpc/rest-operation.ts'
+import { isMemberPolicy, type MemberPolicy, type ProcedurePolicy, type RestOperation } from '../trpc/policy.ts'
 import { appRouter } from '../trpc/router.ts'
 import { type JsonSchema, jsonSchemaOf } from './json-schema.ts'
 

@@ -5,8 +5,7 @@ import { useState } from 'react'
 import { FormDialog } from '../../components/dialog'
 import { SelectField, TextField } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
-import { formProblem } from '../../lib/readable-error'
-import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { formProblem, type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 
 type NewKey = RouterInputs['apiKey']['create']

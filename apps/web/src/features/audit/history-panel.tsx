@@ -2,9 +2,8 @@
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { Panel } from '../../components/page'
+import { EmptyState, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { EmptyState } from '../../components/states'
 import { useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { historyColumns } from './audit-columns'

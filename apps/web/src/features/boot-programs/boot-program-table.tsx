@@ -1,4 +1,4 @@
-import { EmptyState } from '../../components/states'
+import { EmptyState } from '../../components/page'
 import { type Column, Table } from '../../components/table'
 import { formatBytes } from '../../lib/format-quantity'
 import type { RouterOutputs } from '../../lib/trpc'

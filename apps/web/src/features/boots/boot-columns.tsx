@@ -5,9 +5,8 @@ import { Unknown } from '../../components/page'
 import type { Column } from '../../components/table'
 import { WaitTag } from '../devices/wait-notice'
 import { BootBar } from './boot-bar'
-import { BootDuration } from './boot-duration'
 import type { BootSummary } from './boot-types'
-import { OriginTags, OutcomeTag } from './outcome-tag'
+import { BootDuration, OriginTags, OutcomeTag } from './outcome-tag'
 
 /** The columns of every list of boots. @param scaleUs the length of the longest bar */
 export function bootColumns(scaleUs: number): Column<BootSummary>[] {

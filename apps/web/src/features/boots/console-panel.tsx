@@ -4,8 +4,7 @@ import { useEffect, useRef, useState } from 'react'
 import { Panel } from '../../components/page'
 import { classNames } from '../../lib/class-names'
 import { countOf } from '../../lib/format-quantity'
-import { errorCode } from '../../lib/readable-error'
-import { type RouterOutputs, useTRPCClient } from '../../lib/trpc'
+import { errorCode, type RouterOutputs, useTRPCClient } from '../../lib/trpc'
 import type { Span } from './waterfall/waterfall'
 
 /** Within this distance of its end, the list is followed. */

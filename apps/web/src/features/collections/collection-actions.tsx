@@ -9,9 +9,7 @@ import { countOf } from '../../lib/format-quantity'
 import { linesOfPairs, pairsOfLines } from '../../lib/pair-lines'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
-import { DeleteButton } from '../objects/delete-button'
-import { ObjectDialog, useSaved } from '../objects/object-dialog'
-import { PersonalityField } from '../objects/personality-field'
+import { DeleteButton, ObjectDialog, PersonalityField, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 
 type Site = RouterOutputs['site']['get']

@@ -3,13 +3,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { z } from 'zod'
 import { ObjectPicker } from '../../components/object-picker'
-import { Page, PageHeader } from '../../components/page'
-import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
-import { readableError } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
+import { EmptyState, ErrorState, LoadingState, Page, PageHeader, Skeleton } from '../../components/page'
+import { readableError, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
-import { PageName } from '../shell/breadcrumbs'
+import { PageName } from '../shell/object-page'
 import { RulesOfSite } from './rules-of-site'
 
 const filterShape = { site: z.uuid().optional() }

@@ -1,7 +1,5 @@
 import type { stateRefusals } from '@bootfarm/proto/uplink'
-import { Facts, Panel } from '../../components/page'
-import { ProblemNote } from '../../components/problem-note'
-import { EmptyState } from '../../components/states'
+import { EmptyState, Facts, Panel, ProblemNote } from '../../components/page'
 import { formatBytes } from '../../lib/format-quantity'
 import type { RouterOutputs } from '../../lib/trpc'
 

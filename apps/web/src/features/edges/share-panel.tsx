@@ -8,8 +8,7 @@ import { TextField } from '../../components/field'
 import { Facts, Panel } from '../../components/page'
 import { Tag } from '../../components/tag'
 import { countOf, formatDuration } from '../../lib/format-quantity'
-import { formProblem } from '../../lib/readable-error'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { formProblem, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 
 type EdgeDetail = RouterOutputs['edge']['get']

@@ -1,10 +1,14 @@
 'use client'
 
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useRouter } from 'next/navigation'
 import type { ReactNode } from 'react'
 import { Button } from '../../components/button'
-import { FormDialog } from '../../components/dialog'
-import { formProblem } from '../../lib/readable-error'
+import { ConfirmButton, FormDialog } from '../../components/dialog'
+import { TextAreaField } from '../../components/field'
+import { useFailureToast, useToast } from '../../components/toast'
+import { formProblem, useTRPCClient } from '../../lib/trpc'
 
 interface Saving {
   isPending: boolean
@@ -100,5 +104,91 @@ export function SentenceList({ sentences }: { sentences: string[] }) {
         ))}
       </ul>
     </section>
+  )
+}
+
+interface Target {
+  kind: 'farm' | 'site' | 'collection' | 'device' | 'vdisk' | 'version' | 'store'
+  id: string
+}
+
+interface DeleteButtonProps {
+  target: Target
+  /** Its name for people. */
+  name: string
+  /** What is deleted with it, and what stays. */
+  children: ReactNode
+  /** Where to go afterwards, from the page of the deleted object. */
+  leaveTo?: string
+  label?: string
+  compact?: boolean
+}
+
+/** Puts an object into the trash, once that is confirmed, and says how it comes back. */
+export function DeleteButton({ target, name, children, leaveTo, label, compact }: DeleteButtonProps) {
+  const queryClient = useQueryClient()
+  const router = useRouter()
+  const showToast = useToast()
+  const remove = useMutation({
+    mutationFn: useRemove(target),
+    onSuccess: () => {
+      if (leaveTo) router.push(leaveTo)
+      void queryClient.invalidateQueries()
+      showToast({
+        title: `${name} moved to trash.`,
+        text: (
+          <Link href="/trash" className="underline underline-offset-4">
+            Restore within 30 days
+          </Link>
+        ),
+      })
+    },
+    onError: useFailureToast(`Could not delete ${name}.`),
+  })
+  return (
+    <ConfirmButton
+      label="Delete"
+      busy={remove.isPending}
+      className={compact ? 'h-7!' : ''}
+      aria-label={label}
+      title={`Delete ${name}?`}
+      action={`Delete ${name}`}
+      onConfirm={() => remove.mutate()}
+    >
+      {children}
+      <p>You can restore it from the trash for 30 days.</p>
+    </ConfirmButton>
+  )
+}
+
+function useRemove({ kind, id }: Target): () => Promise<unknown> {
+  const client = useTRPCClient()
+  const remove: Record<Target['kind'], () => Promise<unknown>> = {
+    farm: () => client.farm.remove.mutate({ farmId: id }),
+    site: () => client.site.remove.mutate({ siteId: id }),
+    collection: () => client.collection.remove.mutate({ collectionId: id }),
+    device: () => client.device.remove.mutate({ deviceId: id }),
+    vdisk: () => client.vdisk.remove.mutate({ vdiskId: id }),
+    version: () => client.vdisk.removeVersion.mutate({ versionId: id }),
+    store: () => client.store.remove.mutate({ storeId: id }),
+  }
+  return remove[kind]
+}
+
+interface PersonalityFieldProps {
+  value: string
+  onChange: (value: string) => void
+}
+
+export function PersonalityField({ value, onChange }: PersonalityFieldProps) {
+  return (
+    <TextAreaField
+      label="Custom attributes"
+      value={value}
+      onChange={onChange}
+      mono
+      rows={5}
+      hint="One NAME=value per line. Device overrides collection, collection overrides site. Available through the API; edges do not pass them to devices yet."
+    />
   )
 }

@@ -6,15 +6,12 @@ import { useState } from 'react'
 import { Button } from '../../components/button'
 import { ConfirmDialog } from '../../components/dialog'
 import { Instant } from '../../components/instant'
-import { Panel } from '../../components/page'
-import { ErrorState } from '../../components/states'
+import { ErrorState, Panel } from '../../components/page'
 import { type Column, Table, TableSkeleton } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { useFailureToast } from '../../components/toast'
 import { formatCount } from '../../lib/format-quantity'
-import { readableError } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
-import { useRefresh } from '../../lib/use-refresh'
+import { readableError, useRefresh, useTRPC } from '../../lib/trpc'
 
 type SigningKey = RouterOutputs['organization']['signingKeys']['keys'][number]
 

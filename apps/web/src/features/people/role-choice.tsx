@@ -4,8 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SelectField } from '../../components/field'
 import { Icon } from '../../components/icon'
-import { readableError } from '../../lib/readable-error'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
 import { type Role, roleText, type Scope, scopeKey, scopeText } from './role-text'
 
 type Place = RouterOutputs['member']['grantable'][number]

@@ -2,8 +2,7 @@
 
 import type { RouterOutputs } from '@bootfarm/api/router'
 import { Age } from '../../components/instant'
-import { Facts, Panel, Unknown } from '../../components/page'
-import { EmptyState } from '../../components/states'
+import { EmptyState, Facts, Panel, Unknown } from '../../components/page'
 import { type Column, Table } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'

@@ -1,10 +1,8 @@
 'use client'
 
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { formProblem } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
-import { EntranceForm } from './entrance-form'
-import { newAccountFields } from './new-password'
+import { formProblem, useTRPC } from '../../lib/trpc'
+import { EntranceForm, newAccountFields } from './entrance-form'
 import { Offered } from './offered'
 
 /** The account of an address, by the link that was mailed there. */

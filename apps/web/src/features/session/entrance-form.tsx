@@ -5,7 +5,7 @@ import { Button } from '../../components/button'
 
 const textLengthMax = 254
 
-export interface EntranceField {
+interface EntranceField {
   label: string
   name: string
   type: 'text' | 'email' | 'password'
@@ -99,3 +99,17 @@ function Field({ field: { label, name, type, autoComplete, hint }, fieldRef, fai
     </div>
   )
 }
+
+/** The API's rule: apps/api/src/rules/person.ts. */
+export const newPasswordField: EntranceField = {
+  label: 'New password',
+  name: 'password',
+  type: 'password',
+  autoComplete: 'new-password',
+  hint: 'At least 12 characters. It must not contain your name or e-mail address.',
+}
+
+export const newAccountFields: EntranceField[] = [
+  { label: 'Your name', name: 'name', type: 'text', autoComplete: 'name' },
+  newPasswordField,
+]

@@ -3,10 +3,8 @@
 import type { RouterOutputs } from '@bootfarm/api/router'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { formProblem } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
-import { EntranceForm } from './entrance-form'
-import { newAccountFields } from './new-password'
+import { formProblem, useTRPC } from '../../lib/trpc'
+import { EntranceForm, newAccountFields } from './entrance-form'
 import { Offered } from './offered'
 import { signInPath } from './sign-in-path'
 

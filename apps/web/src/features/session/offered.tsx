@@ -1,7 +1,6 @@
 import type { ReactNode } from 'react'
-import { ProblemNote } from '../../components/problem-note'
-import { LoadingState } from '../../components/states'
-import { formProblem } from '../../lib/readable-error'
+import { LoadingState, ProblemNote } from '../../components/page'
+import { formProblem } from '../../lib/trpc'
 
 interface OfferedProps<T> {
   offer: { data: T | undefined; error: unknown; isPending: boolean }

@@ -1,8 +1,7 @@
 'use client'
 
 import { authClient, authProblem, unreachable } from './auth-client'
-import { EntranceForm } from './entrance-form'
-import { newPasswordField } from './new-password'
+import { EntranceForm, newPasswordField } from './entrance-form'
 
 export function ResetPasswordForm({ token }: { token: string }) {
   async function reset({ password = '' }: Record<string, string>) {

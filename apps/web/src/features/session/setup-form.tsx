@@ -1,10 +1,8 @@
 'use client'
 
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { formProblem } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
-import { EntranceForm } from './entrance-form'
-import { newPasswordField } from './new-password'
+import { formProblem, useTRPC } from '../../lib/trpc'
+import { EntranceForm, newPasswordField } from './entrance-form'
 import { Offered } from './offered'
 
 /** The first owner of an installation, by the link that the API printed. */

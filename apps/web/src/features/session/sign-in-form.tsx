@@ -3,7 +3,7 @@
 import Link from 'next/link'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { ProblemNote } from '../../components/problem-note'
+import { ProblemNote } from '../../components/page'
 import { authClient, authProblem, unreachable } from './auth-client'
 import { EntranceForm } from './entrance-form'
 import { providerProblem } from './provider-problem'

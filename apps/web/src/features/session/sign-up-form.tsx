@@ -2,8 +2,7 @@
 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { formProblem } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
+import { formProblem, useTRPC } from '../../lib/trpc'
 import { MailedLinkForm } from './mailed-link-form'
 import { Offered } from './offered'
 

@@ -3,8 +3,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
+import { readableError, useTRPC } from '../../lib/trpc'
 import { placeOf } from '../shell/places'
 
 /** Tabs of this browser share one session, and with it the organization. */

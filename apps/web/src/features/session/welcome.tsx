@@ -3,10 +3,8 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Button } from '../../components/button'
-import { ProblemNote } from '../../components/problem-note'
-import { LoadingState } from '../../components/states'
-import { formProblem } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
+import { LoadingState, ProblemNote } from '../../components/page'
+import { formProblem, useTRPC } from '../../lib/trpc'
 import { authClient } from './auth-client'
 import { EntranceForm } from './entrance-form'
 

@@ -1,6 +1,6 @@
 'use client'
 
-import { ErrorState } from '../../components/states'
+import { ErrorState } from '../../components/page'
 import { Logo } from './logo'
 
 /** Instead of any page: the dashboard is up, the API is not. */

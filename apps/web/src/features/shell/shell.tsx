@@ -17,8 +17,8 @@ import { ApiProvider } from '../session/api-provider'
 import type { SessionView } from '../session/read-session'
 import { SignedInAs } from '../session/signed-in-as'
 import { useMay } from '../session/use-may'
-import { BreadcrumbProvider, Breadcrumbs } from './breadcrumbs'
 import { Logo } from './logo'
+import { BreadcrumbProvider, Breadcrumbs } from './object-page'
 import { type Place, placeOf, places } from './places'
 
 interface ShellProps {

@@ -2,8 +2,7 @@
 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useFailureToast } from '../../components/toast'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
-import { useRefresh } from '../../lib/use-refresh'
+import { type RouterOutputs, useRefresh, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 
 type Collection = RouterOutputs['site']['get']['collections'][number]

@@ -8,9 +8,7 @@ import { ObjectPicker } from '../../components/object-picker'
 import { linesOfPairs, pairsOfLines } from '../../lib/pair-lines'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
-import { DeleteButton } from '../objects/delete-button'
-import { ObjectDialog, staleRevision, useSaved } from '../objects/object-dialog'
-import { PersonalityField } from '../objects/personality-field'
+import { DeleteButton, ObjectDialog, PersonalityField, staleRevision, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 
 export function NewSite() {

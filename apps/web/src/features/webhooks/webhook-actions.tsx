@@ -6,10 +6,9 @@ import { useState } from 'react'
 import { Button } from '../../components/button'
 import { ConfirmDialog, FormDialog } from '../../components/dialog'
 import { TextField } from '../../components/field'
+import { Tag } from '../../components/tag'
 import { useFailureToast } from '../../components/toast'
-import { formProblem } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
-import { events, eventText, type Webhook, type WebhookEvent } from './webhook-text'
+import { formProblem, type RouterOutputs, useTRPC } from '../../lib/trpc'
 
 interface WebhookActionsProps {
   webhook: Webhook
@@ -167,3 +166,36 @@ export function WebhookDialog({ webhook, busy, failure, onSave, onClose }: Webho
     </FormDialog>
   )
 }
+
+export function WebhookState({ webhook }: { webhook: Webhook }) {
+  if (!webhook.enabled)
+    return (
+      <Tag
+        tone={webhook.disabledReason ? 'failed' : 'plain'}
+        title={webhook.disabledReason ?? 'A member disabled this webhook.'}
+      >
+        Disabled
+      </Tag>
+    )
+  if (webhook.failingSince)
+    return (
+      <Tag tone="silent" title="The last message was not delivered.">
+        Failing
+      </Tag>
+    )
+  return <Tag tone="ready">Active</Tag>
+}
+
+export type Webhook = RouterOutputs['webhook']['get']
+type WebhookEvent = Webhook['events'][number]
+export type Delivery = RouterOutputs['webhook']['deliveries']['items'][number]
+
+export const eventText: Record<WebhookEvent, string> = {
+  'boot.failed': 'Boot failed',
+  'edge.offline': 'Edge went offline',
+  'wave.done': 'Boot wave finished',
+  'version.promoted': 'Version promoted',
+  'write_cache.filling': 'Write cache nearly full',
+}
+
+const events = Object.keys(eventText) as WebhookEvent[]

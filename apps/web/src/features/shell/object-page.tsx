@@ -4,6 +4,8 @@ import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 import { createContext, type ReactNode, useContext, useEffect, useState } from 'react'
 import { Icon } from '../../components/icon'
+import { ErrorState, LoadingState, Page, Skeleton } from '../../components/page'
+import { errorCode, readableError } from '../../lib/trpc'
 import { placeOf } from './places'
 
 const NameContext = createContext<{ name: string | null; setName: (name: string | null) => void }>({
@@ -58,5 +60,52 @@ export function Breadcrumbs() {
         )}
       </ol>
     </nav>
+  )
+}
+
+interface QueryErrorProps {
+  /** The object of the page, in the singular. */
+  noun: string
+  error: unknown
+  onRetry: () => void
+}
+
+/** Instead of a page of one object. A missing object is not requested again. */
+export function QueryError({ noun, error, onRetry }: QueryErrorProps) {
+  const code = errorCode(error)
+  // A malformed id is refused as bad input; for the viewer it is an address of nothing.
+  if (code === 'NOT_FOUND' || code === 'BAD_REQUEST') {
+    return (
+      <>
+        <PageName name="Not found" />
+        <h1 className="sr-only">Not found</h1>
+        <ErrorState
+          title={`This ${noun} does not exist.`}
+          text="Check the address for typing errors. The object may belong to another organization."
+        />
+      </>
+    )
+  }
+  return <ErrorState title={`Could not load this ${noun}.`} text={readableError(error)} onRetry={onRetry} />
+}
+
+interface ObjectQueryProps<T> {
+  /** The object of the page, in the singular. */
+  noun: string
+  query: { data: T | undefined; isPending: boolean; error: unknown; refetch: () => unknown }
+  children: (object: T) => ReactNode
+}
+
+/** The page of one object: the object, a stand-in while it is loaded, or why there is none. */
+export function ObjectQuery<T>({ noun, query, children }: ObjectQueryProps<T>) {
+  if (query.data !== undefined) return children(query.data)
+  if (!query.isPending) return <QueryError noun={noun} error={query.error} onRetry={() => query.refetch()} />
+  return (
+    <LoadingState label={`Loading ${noun}`}>
+      <Page>
+        <Skeleton className="h-7 w-56" />
+        <Skeleton className="h-80 w-full rounded-lg" />
+      </Page>
+    </LoadingState>
   )
 }
