@@ -3,7 +3,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
-import { Button, ObjectLink } from '../../components/button'
+import { ObjectLink } from '../../components/button'
 import { ConfirmButton } from '../../components/dialog'
 import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { type Column, Table } from '../../components/table'
@@ -11,7 +11,7 @@ import { useFailureToast, useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
-import { ObjectQuery, PageName } from '../shell/object-page'
+import { EditedNotice, ObjectQuery, PageName } from '../shell/object-page'
 import { draftOf, type MenuDetail } from './menu-draft'
 import { MenuEditor } from './menu-editor'
 
@@ -56,10 +56,7 @@ function Menu({ menu }: { menu: MenuDetail }) {
         actions={mayChange && <RemoveMenu menu={menu} />}
       />
       {menu.revision !== edited.revision && !save.isPending && (
-        <div className="flex flex-wrap items-center justify-between gap-3 rounded-lg bg-silent-soft px-4 py-3 text-silent text-sm">
-          <p>Someone else edited this menu. Load the latest version before you save.</p>
-          <Button onClick={() => setEdited(menu)}>Load latest version</Button>
-        </div>
+        <EditedNotice noun="menu" onLoad={() => setEdited(menu)} />
       )}
       <MenuEditor
         // Begun anew from what is saved.

@@ -3,26 +3,21 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
-import { Button } from '../../components/button'
-import { LoadingState, Page, PageHeader, Skeleton } from '../../components/page'
+import { Page, PageHeader } from '../../components/page'
 import { useToast } from '../../components/toast'
 import { readableError, useTRPC } from '../../lib/trpc'
-import { PageName, QueryError } from '../shell/object-page'
+import { EditedNotice, ObjectQuery, PageName } from '../shell/object-page'
 import { draftOf, tomorrow } from './schedule-draft'
 import { ScheduleEditor } from './schedule-editor'
 import type { ScheduleDetail } from './schedule-types'
 
 export function EditSchedulePage({ scheduleId }: { scheduleId: string }) {
   const query = useQuery(useTRPC().schedule.get.queryOptions({ scheduleId }))
-  if (query.error) return <QueryError noun="schedule" error={query.error} onRetry={() => query.refetch()} />
-  if (!query.data) {
-    return (
-      <LoadingState label="Loading schedule">
-        <Skeleton className="h-80 w-full rounded-lg" />
-      </LoadingState>
-    )
-  }
-  return <EditSchedule schedule={query.data} />
+  return (
+    <ObjectQuery noun="schedule" query={query}>
+      {(schedule) => <EditSchedule schedule={schedule} />}
+    </ObjectQuery>
+  )
 }
 
 function EditSchedule({ schedule }: { schedule: ScheduleDetail }) {
@@ -54,10 +49,7 @@ function EditSchedule({ schedule }: { schedule: ScheduleDetail }) {
       <PageName name={schedule.name} />
       <PageHeader title={`Edit ${schedule.name}`} summary={`Farm ${schedule.farmName}`} />
       {schedule.revision !== edited.revision && !save.isSuccess && (
-        <div className="flex flex-wrap items-center justify-between gap-3 rounded-lg bg-silent-soft px-4 py-3 text-silent text-sm">
-          <p>Someone else edited this schedule. Load the latest version before you save.</p>
-          <Button onClick={() => setEdited(schedule)}>Load latest version</Button>
-        </div>
+        <EditedNotice noun="schedule" onLoad={() => setEdited(schedule)} />
       )}
       <ScheduleEditor
         key={edited.revision}

@@ -3,6 +3,7 @@
 import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 import { createContext, type ReactNode, useContext, useEffect, useState } from 'react'
+import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
 import { ErrorState, LoadingState, Page, Skeleton } from '../../components/page'
 import { errorCode, readableError } from '../../lib/trpc'
@@ -107,5 +108,15 @@ export function ObjectQuery<T>({ noun, query, children }: ObjectQueryProps<T>) {
         <Skeleton className="h-80 w-full rounded-lg" />
       </Page>
     </LoadingState>
+  )
+}
+
+/** Says on a page with a form that the object has changed since the form was opened. */
+export function EditedNotice({ noun, onLoad }: { noun: string; onLoad: () => void }) {
+  return (
+    <div className="flex flex-wrap items-center justify-between gap-3 rounded-lg bg-silent-soft px-4 py-3 text-silent text-sm">
+      <p>Someone else edited this {noun}. Load the latest version before you save.</p>
+      <Button onClick={onLoad}>Load latest version</Button>
+    </div>
   )
 }
