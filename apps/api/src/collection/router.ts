@@ -2,9 +2,9 @@ import { chooseMenuOfCollection } from '../boot-menu/public.ts'
 import { chosenMenu, setMenuOfCollectionInput } from '../boot-menu/schema.ts'
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { chosenSetResult, setOfCollectionInput } from '../rules/boot-programs.ts'
-import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
+import { changedObject, deletedObject } from '../rules/changed-object.ts'
 import { chooseForCollection } from '../site/public.ts'
-import { restoreObject } from '../trash/public.ts'
+import { restoring } from '../trash/restore-router.ts'
 import { createCollection, removeCollection, updateCollection } from './change-collection.ts'
 import { getCollection, listCollections } from './read-collections.ts'
 import {
@@ -98,17 +98,5 @@ export const collectionRouter = router({
     .input(removeCollectionInput)
     .output(deletedObject)
     .mutation(({ ctx, input }) => removeCollection(ctx, input)),
-  restore: procedure
-    .meta({
-      permission: 'collection.change',
-      place: { kind: 'deletion', id: 'deletionId' },
-      rest: {
-        method: 'POST',
-        path: '/trash/{deletionId}/collection',
-        summary: 'Restore a collection from the trash',
-      },
-    })
-    .input(restoreInput)
-    .output(restoredObject)
-    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['collection'])),
+  restore: restoring('collection'),
 })

@@ -2,9 +2,9 @@ import { chooseMenuOfDevice } from '../boot-menu/public.ts'
 import { chosenMenu, setMenuOfDeviceInput } from '../boot-menu/schema.ts'
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { chosenSetResult, setOfDeviceInput } from '../rules/boot-programs.ts'
-import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
+import { changedObject, deletedObject } from '../rules/changed-object.ts'
 import { chooseForDevice } from '../site/public.ts'
-import { restoreObject } from '../trash/public.ts'
+import { restoring } from '../trash/restore-router.ts'
 import { createDevice, removeDevice, updateDevice } from './change-device.ts'
 import { exportDevices, importDevices } from './csv-devices.ts'
 import { dropWrites } from './drop-writes.ts'
@@ -167,19 +167,7 @@ export const deviceRouter = router({
     .input(removeDeviceInput)
     .output(deletedObject)
     .mutation(({ ctx, input }) => removeDevice(ctx, input)),
-  restore: procedure
-    .meta({
-      permission: 'device.change',
-      place: { kind: 'deletion', id: 'deletionId' },
-      rest: {
-        method: 'POST',
-        path: '/trash/{deletionId}/device',
-        summary: 'Restore a device from the trash',
-      },
-    })
-    .input(restoreInput)
-    .output(restoredObject)
-    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['device'])),
+  restore: restoring('device'),
   listIds: procedure
     .meta({
       permission: 'device.read',

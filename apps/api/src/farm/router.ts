@@ -1,6 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
-import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { restoreObject } from '../trash/public.ts'
+import { changedObject, deletedObject } from '../rules/changed-object.ts'
+import { restoring } from '../trash/restore-router.ts'
 import { createFarm, removeFarm, updateFarm } from './change-farm.ts'
 import { getFarmOverview } from './get-farm-overview.ts'
 import { listFarms } from './list-farms.ts'
@@ -60,13 +60,5 @@ export const farmRouter = router({
     .input(removeFarmInput)
     .output(deletedObject)
     .mutation(({ ctx, input }) => removeFarm(ctx, input)),
-  restore: procedure
-    .meta({
-      permission: 'farm.change',
-      place: { kind: 'deletion', id: 'deletionId' },
-      rest: { method: 'POST', path: '/trash/{deletionId}/farm', summary: 'Restore a farm from the trash' },
-    })
-    .input(restoreInput)
-    .output(restoredObject)
-    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['farm'])),
+  restore: restoring('farm'),
 })

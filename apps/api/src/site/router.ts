@@ -1,7 +1,7 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { bootProgramSetsInput, bootProgramSetsView, chosenSetResult, setOfSiteInput } from '../rules/boot-programs.ts'
-import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { restoreObject } from '../trash/public.ts'
+import { changedObject, deletedObject } from '../rules/changed-object.ts'
+import { restoring } from '../trash/restore-router.ts'
 import { createSite, removeSite, setCapture, updateSite } from './change-site.ts'
 import { chooseForSite, getBootProgramSets } from './choose-boot-programs.ts'
 import { moveSite } from './move-site.ts'
@@ -116,13 +116,5 @@ export const siteRouter = router({
     .input(removeSiteInput)
     .output(deletedObject)
     .mutation(({ ctx, input }) => removeSite(ctx, input)),
-  restore: procedure
-    .meta({
-      permission: 'site.change',
-      place: { kind: 'deletion', id: 'deletionId' },
-      rest: { method: 'POST', path: '/trash/{deletionId}/site', summary: 'Restore a site from the trash' },
-    })
-    .input(restoreInput)
-    .output(restoredObject)
-    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['site'])),
+  restore: restoring('site'),
 })

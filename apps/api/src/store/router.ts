@@ -1,6 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
-import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { restoreObject } from '../trash/public.ts'
+import { changedObject, deletedObject } from '../rules/changed-object.ts'
+import { restoring } from '../trash/restore-router.ts'
 import { createStore, removeStore, updateStore } from './change-store.ts'
 import { getStore, listStores } from './list-stores.ts'
 import {
@@ -59,13 +59,5 @@ export const storeRouter = router({
     .input(removeStoreInput)
     .output(deletedObject)
     .mutation(({ ctx, input }) => removeStore(ctx, input)),
-  restore: procedure
-    .meta({
-      permission: 'store.change',
-      place: { kind: 'deletion', id: 'deletionId' },
-      rest: { method: 'POST', path: '/trash/{deletionId}/store', summary: 'Restore a store from the trash' },
-    })
-    .input(restoreInput)
-    .output(restoredObject)
-    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['store'])),
+  restore: restoring('store'),
 })

@@ -1,6 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { restoreObject } from '../trash/public.ts'
+import { restoring } from '../trash/restore-router.ts'
 import { createVdisk, removeVdisk, restoreVersion, updateVdisk, updateWriteCache } from './change-vdisk.ts'
 import { registerVersion, updateVersion } from './change-version.ts'
 import { getVdisk, listVdisks } from './read-vdisks.ts'
@@ -80,15 +80,7 @@ export const vdiskRouter = router({
     .input(removeVdiskInput)
     .output(deletedObject)
     .mutation(({ ctx, input }) => removeVdisk(ctx, input)),
-  restore: procedure
-    .meta({
-      permission: 'vdisk.change',
-      place: { kind: 'deletion', id: 'deletionId' },
-      rest: { method: 'POST', path: '/trash/{deletionId}/vdisk', summary: 'Restore a vDisk from the trash' },
-    })
-    .input(restoreInput)
-    .output(restoredObject)
-    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['vdisk'])),
+  restore: restoring('vdisk', 'vDisk'),
   registerVersion: procedure
     .meta({
       permission: 'vdisk.change',
