@@ -14,7 +14,8 @@ const roundsMax = 40
 
 /**
  * Builds the tests with mutants in them, without those that do not compile.
- * @returns {Promise<{ sites: number, mutants: object[], refused: number, folder: string }>} folder: where the programs are
+ * @returns {Promise<{ sites: number, mutants: object[], refused: number, folder: string }>} folder: where the programs
+ * are
  */
 export async function buildMutants(zig, { seed, count, only, ids }) {
   copySources()

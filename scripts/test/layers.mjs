@@ -226,9 +226,9 @@ function testServices(layer, scratch, generated) {
 }
 
 /**
- * Layers with clocks. Programs on sockets and programs that are killed wait for the network's clocks most of the time, so
- * they run side by side; emulated machines need a processor each and run alone: beside the others, each of three runs
- * failed once, at another clock each time.
+ * Layers with clocks. Programs on sockets and programs that are killed wait for the network's clocks most of the time,
+ * so they run side by side; emulated machines need a processor each and run alone: beside the others, each of three
+ * runs failed once, at another clock each time.
  */
 async function timed(layer, { scratch, env, machineEnv, machineProduct, tally }) {
   await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))

@@ -2,7 +2,9 @@ import { functionsIn } from './function-length.mjs'
 import { isTest } from './sources.mjs'
 
 const modules = ['core', 'agent']
-/** Its first parameter is the state that it changes. A deinit, or a function that only writes text, has none to check. */
+/**
+ * Its first parameter is the state that it changes. A deinit, or a function that only writes text, has none to check.
+ */
 const changesState = /^\s*(?:pub |inline )*fn (?!deinit\()\w+\(\s*(?:\w+: )\*(?!const\b|std\.Io\.Writer\b|Stringify\b)/
 
 /**
