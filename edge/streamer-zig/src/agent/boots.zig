@@ -244,6 +244,7 @@ pub fn Boots(comptime Io: type) type {
             server_ip: base.Ip4,
             payload: []const u8,
         ) void {
+            assert(payload.len > 0);
             const boot = boots.table.get(ref) orelse return;
             var scratch: wire.dhcp.Scratch = undefined;
             const packet = wire.dhcp.parse(payload, &scratch) catch return;
@@ -431,6 +432,7 @@ pub fn Boots(comptime Io: type) type {
         ) core.boot.Assignment {
             var assignment = boots.ownImageOf(given, mac);
             const wanted = boots.writeCacheFor(&assignment) orelse return assignment;
+            assert(assignment.writes == given.writes);
             if (wanted.class == .device_ram_local_disk)
                 assignment.local_disk = .{ .full = wanted.full, .limit_bytes = wanted.limit_bytes };
             return assignment;
@@ -508,6 +510,7 @@ pub fn Boots(comptime Io: type) type {
                     return boots.missingTo(&boot.assignment, boot.identity.mac, problem);
                 return boots.blockerOf(boot);
             };
+            assert(version.id.eql(id));
             if (version.layer_above != null and !boot.assignment.writes)
                 return .{
                     .cause = .version_missing,

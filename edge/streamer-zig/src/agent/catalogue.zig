@@ -148,6 +148,7 @@ pub fn Catalogue(comptime Io: type) type {
             const boots = catalogue.boots;
             const ref = boots.table.findByHandle(handle.value) orelse return error.NotFound;
             const boot = boots.get(ref) orelse return error.NotFound;
+            assert(boot.identity.handle == handle.value);
             const version = boots.versionOf(boot) orelse return error.NotFound;
             const file = switch (own) {
                 .kernel => version.kernel,
@@ -170,6 +171,7 @@ pub fn Catalogue(comptime Io: type) type {
                 const content: Content =
                     .{ .text = .{ .buffer = @intCast(index), .size = @intCast(text.len) } };
                 const file = try catalogue.take(content, .configuration, text.len);
+                assert(!buffer.is_taken);
                 buffer.is_taken = true;
                 return file;
             }

@@ -199,6 +199,7 @@ pub fn Failover(comptime Io: type) type {
             if (state.is_confirmed) return;
             state.is_confirmed = true;
             const session = server.sessionOf(boot.identity.id) orelse return;
+            assert(session.boot_id.eql(boot.identity.id));
             boots.learnPeer(ref, session.from.ip);
             boot.changed = true;
             boots.apply(ref, at_us, .{ .stream_open = .{

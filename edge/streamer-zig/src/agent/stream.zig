@@ -94,6 +94,7 @@ pub fn Stream(comptime Io: type) type {
             port.started_us = started_us;
             assert(now_us >= started_us);
             port.server.expire(now_us);
+            assert(port.server.session_count <= port.server.sessions.len);
             io.onSessions(&port.server);
             failover.forgetUnconfirmed(boots, now_us);
             if (io.heldSubject()) |subject| if (subject == .device)

@@ -88,6 +88,8 @@ pub fn Tftp(comptime Io: type) type {
 
         /// Retransmits what was not acknowledged in time.
         pub fn tick(port: *Self, now_us: u64) void {
+            assert(port.server.session_count <= port.server.sessions.len);
+            assert(port.owners.len == port.server.sessions.len);
             // Each step ends something or moves one deadline.
             for (0..port.server.sessions.len + port.server.requests.slots.len) |_| {
                 const step = port.server.tick(now_us) orelse return;

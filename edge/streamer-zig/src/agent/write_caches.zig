@@ -440,6 +440,10 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn tick(layers: *Self, now_us: u64, table: *core.boot.Table) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
+                assert(layer.waiting_count <= layer.waiting.len);
+                assert(layer.syncing_count <= layer.waiting_count);
+                if (!layer.is_syncing)
+                    assert(layer.syncing_count == 0);
                 const used, const limit = .{
                     layer.inner.usedBytes(),
                     layer.inner.head.limit_bytes,
