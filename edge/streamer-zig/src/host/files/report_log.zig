@@ -42,14 +42,20 @@ pub const LogFiles = struct {
 
     /// Creates a file; none of the same name may exist.
     pub fn make(files: *LogFiles, name: []const u8) Error!File {
-        const file = files.dir.createFile(files.io, name, .{ .read = true, .exclusive = true }) catch
-            return error.DiskFailed;
+        const file = files.dir.createFile(
+            files.io,
+            name,
+            .{ .read = true, .exclusive = true },
+        ) catch return error.DiskFailed;
         return file.handle;
     }
 
     pub fn openOrMake(files: *LogFiles, name: []const u8) Error!File {
-        const file = files.dir.createFile(files.io, name, .{ .read = true, .truncate = false }) catch
-            return error.DiskFailed;
+        const file = files.dir.createFile(
+            files.io,
+            name,
+            .{ .read = true, .truncate = false },
+        ) catch return error.DiskFailed;
         return file.handle;
     }
 
