@@ -12,7 +12,6 @@ test {
     _ = @import("kit/cookie_account.zig");
     _ = @import("site/attacker.zig");
     _ = @import("site/disk.zig");
-    _ = @import("site/fabric.zig");
     _ = @import("kit/faults.zig");
     _ = @import("kit/network.zig");
     _ = @import("kit/trace_hash.zig");
@@ -26,7 +25,6 @@ test {
     _ = @import("stream/sectors.zig");
     _ = @import("stream/world_test.zig");
     _ = @import("kit/timed_queue.zig");
-    _ = @import("kit/trail.zig");
     _ = @import("site/world_test.zig");
     _ = Ledger;
     _ = Reports;

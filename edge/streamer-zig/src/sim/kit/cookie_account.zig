@@ -1,5 +1,5 @@
-//! Who has shown that he receives what the edge sends him: seen on the wire, an address that sent back a cookie that went
-//! to it. Before that the edge may send it no more bytes than came from it.
+//! The addresses that have shown that they receive the edge's packets: on the wire, an address sent
+//! back a cookie that went to it. Before that the edge may send it no more bytes than it sent.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,7 +11,8 @@ pub const CookieAccount = @This();
 
 const entries_max = 1024;
 
-/// Rings; what falls out has to be shown again, which only makes the check stricter than the edge for very old sessions.
+/// Rings. What is evicted has to be shown again: the check is stricter than the edge for very old
+/// sessions.
 issued: [entries_max]Issued = @splat(.{ .to = 0, .cookie = @splat(0) }),
 issued_count: u32 = 0,
 proved: [entries_max]u48 = @splat(0),
@@ -24,7 +25,7 @@ hello: ?stream.Hello = null,
 
 const Issued = struct { to: u48, cookie: [32]u8 };
 
-/// A datagram comes in at the edge's stream port.
+/// A datagram arrives at the edge's stream port.
 pub fn noteRequest(account: *CookieAccount, from: Endpoint, bytes: []const u8) void {
     account.from = from;
     account.request_size = bytes.len;
@@ -35,7 +36,8 @@ pub fn noteRequest(account: *CookieAccount, from: Endpoint, bytes: []const u8) v
     account.hello = packet.body.hello;
     const key = from.toInt();
     for (&account.issued) |*issued| {
-        if (issued.to != key or !std.mem.eql(u8, &issued.cookie, &packet.body.hello.cookie)) continue;
+        if (issued.to != key) continue;
+        if (!std.mem.eql(u8, &issued.cookie, &packet.body.hello.cookie)) continue;
         if (account.hasProved(from)) return;
         account.proved[account.proved_count % entries_max] = key;
         account.proved_count += 1;
@@ -43,23 +45,26 @@ pub fn noteRequest(account: *CookieAccount, from: Endpoint, bytes: []const u8) v
     }
 }
 
-/// The edge sends this before it takes another datagram.
+/// The edge sends this before it handles another datagram.
 pub fn noteAnswer(account: *CookieAccount, ledger: *Ledger, to: Endpoint, bytes: []const u8) void {
-    // What is sealed is not looked into: a WELCOME stands for itself.
+    // Sealed packets are opaque, except the type of a WELCOME.
     if (bytes.len > 1 and bytes[1] == @backingInt(stream.Type.welcome)) {
         if (account.hello) |*hello| ledger.noteWelcome(hello);
     } else if (stream.parse(bytes)) |packet| {
         if (packet.body == .cookie) {
-            account.issued[account.issued_count % entries_max] = .{ .to = to.toInt(), .cookie = packet.body.cookie.cookie };
+            account.issued[account.issued_count % entries_max] =
+                .{ .to = to.toInt(), .cookie = packet.body.cookie.cookie };
             account.issued_count += 1;
         }
     } else |_| {}
     account.answered_size += bytes.len;
     if (account.hasProved(to)) return;
     if (!to.eql(account.from) or account.answered_size > account.request_size)
-        ledger.violate(.no_bytes_before_cookie, "{d} bytes for {d} go to {f}, which has shown no cookie", .{
-            account.answered_size, account.request_size, to,
-        });
+        ledger.violate(
+            .no_bytes_before_cookie,
+            "{d} bytes for {d} go to {f}, which has shown no cookie",
+            .{ account.answered_size, account.request_size, to },
+        );
 }
 
 fn hasProved(account: *const CookieAccount, endpoint: Endpoint) bool {

@@ -63,6 +63,8 @@ pub const Options = struct {
     edges: u8 = 1,
     /// All devices of an edge share the rate of its port.
     has_shared_port: bool = false,
+    /// Strays are packets that devices get from this port of an edge; null: from any.
+    stray_port: ?u16 = null,
     /// Null except when a run is recorded.
     pcap: ?*Pcap = null,
 };
@@ -71,8 +73,8 @@ pub fn edgeIp(index: u8) base.Ip4 {
     return .init(10, 77, 0, 1 + index);
 }
 
-/// `Event` is a union with `packet: Packet`; `Invariants` has `violate` and the check
-/// `queue_bounded`.
+/// `Event` is a union with `packet: Packet`; `Invariants` has `violate` and the checks
+/// `queue_bounded` and `time_forward`.
 pub fn Network(comptime Event: type, comptime Invariants: type, comptime limits: Limits) type {
     return struct {
         const Self = @This();
@@ -91,9 +93,12 @@ pub fn Network(comptime Event: type, comptime Invariants: type, comptime limits:
         edge_count: u8 = 1,
         /// From all devices and edges.
         edge_is_cut: [limits.edges]bool = @splat(false),
+        /// From the other edges.
+        edge_is_isolated: [limits.edges]bool = @splat(false),
         /// Faults of packets between edges.
         backbone: Faults = .{},
         has_shared_port: bool = false,
+        stray_port: ?u16 = null,
         port_busy_until_us: [limits.edges][3]u64 = @splat(@splat(0)),
         sniffed: [3]Sniffed = @splat(.{}),
         statistics: Statistics = .{},
@@ -114,6 +119,15 @@ pub fn Network(comptime Event: type, comptime Invariants: type, comptime limits:
             /// The device processes its packets only every so often; 0: at once.
             slow_us: u64 = 0,
             busy_until_us: [2]u64 = @splat(0),
+
+            /// Returns the address of the device; null while it has none.
+            pub fn ip(link: *const Link) ?base.Ip4 {
+                return if (link.address.ip.eql(.zero)) null else link.address.ip;
+            }
+
+            pub fn setIp(link: *Link, given: ?base.Ip4) void {
+                link.address = .{ .ip = given orelse .zero, .port = 0 };
+            }
 
             /// Packets vanish only where the path does not forward them.
             pub fn openPath(link: *Link) void {
@@ -185,12 +199,13 @@ pub fn Network(comptime Event: type, comptime Invariants: type, comptime limits:
                 .link_count = options.links,
                 .edge_count = options.edges,
                 .has_shared_port = options.has_shared_port,
+                .stray_port = options.stray_port,
                 .pcap = options.pcap,
             };
         }
 
         pub fn plan(network: *Self, at_us: u64, event: Event) void {
-            network.queue.push(@max(at_us, network.now_us), event) catch
+            network.queue.push(at_us, event) catch
                 network.invariants.violate(
                     .queue_bounded,
                     "{d} events are planned",
@@ -201,7 +216,11 @@ pub fn Network(comptime Event: type, comptime Invariants: type, comptime limits:
         /// Returns the next event and sets the clock to its time; null: nothing is planned.
         pub fn next(network: *Self) ?Event {
             const planned = network.queue.pop() orelse return null;
-            assert(planned.at_us >= network.now_us);
+            if (planned.at_us < network.now_us) network.invariants.violate(
+                .time_forward,
+                "an event at {d} us comes at {d} us",
+                .{ planned.at_us, network.now_us },
+            );
             network.now_us = planned.at_us;
             const tag: u64 = @backingInt(std.meta.activeTag(planned.event));
             network.trace.note(planned.at_us ^ tag << 56);
@@ -345,6 +364,7 @@ pub fn Network(comptime Event: type, comptime Invariants: type, comptime limits:
                 network.deliver(packet, bytes, network.processedAt(&packet, again_us));
             }
             if (packet.direction != .to_device or packet.to.ip.eql(.broadcast)) return;
+            if (network.stray_port) |port| if (packet.from.port != port) return;
             if (network.link_count < 2 or !network.happens(faults.stray_per_mille)) return;
             var stray = packet;
             const step = network.prng.between(1, network.link_count - 1);
@@ -359,7 +379,8 @@ pub fn Network(comptime Event: type, comptime Invariants: type, comptime limits:
 
         fn isCut(network: *const Self, packet: *const Packet) bool {
             if (network.edge_is_cut[packet.edge]) return true;
-            if (packet.direction == .between_edges) return network.edge_is_cut[packet.link];
+            if (packet.direction == .between_edges)
+                return network.edge_is_cut[packet.link] or network.edge_is_isolated[packet.link];
             const link = &network.links[packet.link];
             return link.is_cut[@backingInt(packet.direction)] or link.is_cut_from[packet.edge];
         }
@@ -464,7 +485,7 @@ const TestEvent = union(enum) { packet: Packet };
 const TestInvariants = struct {
     fn violate(
         _: *TestInvariants,
-        _: enum { queue_bounded },
+        _: enum { queue_bounded, time_forward },
         comptime _: []const u8,
         _: anytype,
     ) void {

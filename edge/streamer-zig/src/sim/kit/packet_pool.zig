@@ -6,9 +6,6 @@ const assert = std.debug.assert;
 
 pub const PacketPool = @This();
 
-/// UDP payload at an MTU of 1500: 20 bytes are IP, 8 UDP.
-pub const payload_size_max = 1472;
-
 /// Bytes of the largest packet.
 size_max: u16,
 sizes: []u16,
@@ -66,7 +63,7 @@ pub fn giveBack(pool: *PacketPool, slot: u16) void {
 }
 
 test "a slot is taken once until it is given back" {
-    var pool: PacketPool = try .init(std.testing.allocator, 2, payload_size_max);
+    var pool: PacketPool = try .init(std.testing.allocator, 2, 1472);
     defer pool.deinit(std.testing.allocator);
     const a = try pool.take("a");
     const b = try pool.take("bb");

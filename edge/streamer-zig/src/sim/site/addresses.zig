@@ -11,9 +11,7 @@ pub const peer_port = 6911;
 /// Each edge leases addresses of its own: at most so many.
 pub const pool_size_max = 62;
 
-pub fn edgeIp(edge: u8) base.Ip4 {
-    return .init(10, 77, 0, 1 + edge);
-}
+pub const edgeIp = @import("../kit/network.zig").edgeIp;
 
 /// Returns null for an address that is no edge's.
 pub fn edgeOf(ip: base.Ip4) ?u8 {

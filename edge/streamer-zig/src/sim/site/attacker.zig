@@ -15,9 +15,10 @@ const addresses = @import("addresses.zig");
 const EdgeIo = @import("edge_io.zig");
 const EdgeNode = @import("edge_node.zig");
 const EventQueue = @import("event_queue.zig");
-const Fabric = @import("fabric.zig");
+const Fabric = @import("network.zig").Network;
+const payload_size_max = @import("network.zig").payload_size_max;
+const Direction = @import("../kit/network.zig").Direction;
 const Ledger = @import("ledger.zig");
-const PacketPool = @import("../kit/packet_pool.zig");
 const Endpoint = base.Endpoint;
 const StreamClient = core.stream.Client;
 
@@ -167,7 +168,7 @@ pub fn receive(attacker: *Attacker, to: Endpoint, bytes: []const u8) void {
     if (to.port != own.port) return;
     attacker.thief.receive(attacker.fabric.now_us, bytes);
     while (attacker.thief.nextEvent()) |event| switch (event) {
-        .established => attacker.fabric.ledger.violate(
+        .established => attacker.fabric.invariants.violate(
             .token_bought_once,
             "an overheard token opened a session",
             .{},
@@ -197,73 +198,78 @@ fn anyDevice(attacker: *Attacker) *DeviceNode {
 }
 
 fn replay(attacker: *Attacker) void {
-    const packet = attacker.fabric.sniffed[0].pick(&attacker.prng) orelse return;
+    const sniffed = attacker.fabric.sniffed[0].pick(&attacker.prng) orelse return;
+    const packet = &sniffed.packet;
     // DHCP knows a device by what the packet says: this would be `discover_as_device`.
     if (packet.to.port == addresses.dhcp_port) return;
-    var copy: [PacketPool.payload_size_max]u8 = undefined;
-    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
-    attacker.send(own, packet.to.port, copy[0..packet.size]);
+    var copy: [payload_size_max]u8 = undefined;
+    @memcpy(copy[0..sniffed.size], sniffed.slice());
+    attacker.send(own, packet.to.port, copy[0..sniffed.size]);
 }
 
 fn replayDamaged(attacker: *Attacker) void {
     const prng = &attacker.prng;
-    const packet = attacker.fabric.sniffed[0].pick(prng) orelse return;
-    if (packet.to.port == addresses.dhcp_port or packet.size == 0) return;
-    var copy: [PacketPool.payload_size_max]u8 = undefined;
-    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    const sniffed = attacker.fabric.sniffed[0].pick(prng) orelse return;
+    const packet = &sniffed.packet;
+    if (packet.to.port == addresses.dhcp_port or sniffed.size == 0) return;
+    var copy: [payload_size_max]u8 = undefined;
+    @memcpy(copy[0..sniffed.size], sniffed.slice());
     for (0..@intCast(prng.between(1, 8))) |_| {
         const bit: u3 = @intCast(prng.below(8));
-        copy[@intCast(prng.below(packet.size))] ^= @as(u8, 1) << bit;
+        copy[@intCast(prng.below(sniffed.size))] ^= @as(u8, 1) << bit;
     }
-    const size: usize = @intCast(if (prng.chance(1, 2)) packet.size else prng.below(packet.size));
+    const size: usize = @intCast(if (prng.chance(1, 2)) sniffed.size else prng.below(sniffed.size));
     attacker.send(own, packet.to.port, copy[0..size]);
 }
 
 fn replayPeer(attacker: *Attacker) void {
-    const packet = attacker.fabric.sniffed[0].pick(&attacker.prng) orelse return;
+    const sniffed = attacker.fabric.sniffed[0].pick(&attacker.prng) orelse return;
+    const packet = &sniffed.packet;
     if (packet.to.port != addresses.peer_port) return;
-    var copy: [PacketPool.payload_size_max]u8 = undefined;
-    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    var copy: [payload_size_max]u8 = undefined;
+    @memcpy(copy[0..sniffed.size], sniffed.slice());
     const from = if (attacker.prng.chance(1, 2)) packet.from else own;
-    attacker.send(from, addresses.peer_port, copy[0..packet.size]);
+    attacker.send(from, addresses.peer_port, copy[0..sniffed.size]);
 }
 
 fn forgeSource(attacker: *Attacker) void {
     const prng = &attacker.prng;
-    const direction: EventQueue.Direction = if (prng.chance(1, 2)) .to_edge else .to_device;
-    const packet = attacker.fabric.sniffed[@backingInt(direction)].pick(prng) orelse return;
+    const direction: Direction = if (prng.chance(1, 2)) .to_edge else .to_device;
+    const sniffed = attacker.fabric.sniffed[@backingInt(direction)].pick(prng) orelse return;
+    const packet = &sniffed.packet;
     const is_stream = packet.from.port == addresses.stream_port or
         packet.to.port == addresses.stream_port;
-    if (!is_stream or packet.size < stream.header_size) return;
-    var copy: [PacketPool.payload_size_max]u8 = undefined;
-    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    if (!is_stream or sniffed.size < stream.header_size) return;
+    var copy: [payload_size_max]u8 = undefined;
+    @memcpy(copy[0..sniffed.size], sniffed.slice());
     // What has no session has a nonce, which an attacker off the path cannot know.
     if (std.mem.allEqual(u8, copy[8..16], 0)) return;
     prng.fill(copy[8..16]);
     attacker.fabric.deliver(.{
-        .slot = 0,
         .link = packet.link,
+        .edge = packet.edge,
         .direction = direction,
         .from = packet.from,
         .to = packet.to,
-    }, copy[0..packet.size], 20);
+    }, copy[0..sniffed.size], attacker.fabric.now_us + 20);
 }
 
 fn misdeliver(attacker: *Attacker) void {
-    const packet = attacker.fabric.sniffed[1].pick(&attacker.prng) orelse return;
+    const sniffed = attacker.fabric.sniffed[1].pick(&attacker.prng) orelse return;
+    const packet = &sniffed.packet;
     const node = attacker.anyDevice();
-    const address = attacker.fabric.links[node.link].ip orelse return;
+    const address = attacker.fabric.links[node.link].ip() orelse return;
     const port = node.stream_socket orelse return;
     if (packet.from.port != addresses.stream_port or packet.link == node.link) return;
-    var copy: [PacketPool.payload_size_max]u8 = undefined;
-    @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
+    var copy: [payload_size_max]u8 = undefined;
+    @memcpy(copy[0..sniffed.size], sniffed.slice());
     attacker.fabric.deliver(.{
-        .slot = 0,
         .link = node.link,
+        .edge = packet.edge,
         .direction = .to_device,
         .from = packet.from,
         .to = .{ .ip = address, .port = port },
-    }, copy[0..packet.size], 50);
+    }, copy[0..sniffed.size], attacker.fabric.now_us + 50);
 }
 
 fn sendNoise(attacker: *Attacker) void {
@@ -367,7 +373,7 @@ fn request(
     const text = std.mem.print(&buffer, format, arguments) catch unreachable;
     const edge = attacker.anyEdge();
     const response = edge.respond(text, from, &attacker.response) orelse return;
-    attacker.fabric.trail.note(response.status);
+    attacker.fabric.trace.note(response.status);
     if (response.body_size == 0) return;
     edge.progress(
         &response,

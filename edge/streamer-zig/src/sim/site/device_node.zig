@@ -10,7 +10,7 @@ const disk_module = @import("disk.zig");
 const addresses = @import("addresses.zig");
 const EdgeNode = @import("edge_node.zig");
 const EventQueue = @import("event_queue.zig");
-const Fabric = @import("fabric.zig");
+const Fabric = @import("network.zig").Network;
 const HttpLink = @import("http_link.zig");
 const Ledger = @import("ledger.zig");
 const Plant = @import("plant.zig").Plant;
@@ -65,15 +65,15 @@ pub fn powerOn(node: *DeviceNode) void {
     node.closeSockets();
     // As ROMs do: what was meant for the boot before comes in at the same port.
     node.port_next = first_port;
-    fabric.links[node.link].ip = node.own_address;
+    fabric.links[node.link].setIp(node.own_address);
     var random: Device.Random = .{ .xid = node.xid_next, .nonce_seed = undefined };
     // The device takes two in a row.
     node.xid_next +%= 16;
     node.prng.fill(&random.nonce_seed);
-    node.powered_on_healed = fabric.ledger.healed;
+    node.powered_on_healed = fabric.invariants.healed;
     node.writes.endBoot(node.keepsWrites());
-    fabric.ledger.notePowerOn(node.link);
-    fabric.trail.print(fabric.now_us, "device {d} on", .{node.link});
+    fabric.invariants.notePowerOn(node.link);
+    fabric.trace.print(fabric.now_us, "device {d} on", .{node.link});
     if (node.plant == .accept_foreign_fragment) node.device.client.options.ciphers = .{ .clear = true };
     node.device.powerOn(fabric.now_us, random);
     node.pump();
@@ -90,7 +90,7 @@ pub fn checkProgress(node: *const DeviceNode) void {
     if (!node.powered_on_healed or !node.is_expected) return;
     const now_us = node.fabric.now_us;
     const device = &node.device;
-    const ledger = node.fabric.ledger;
+    const ledger = node.fabric.invariants;
     if (device.isBooting() and now_us - device.power_on_at_us > boot_us_max)
         ledger.violate(.progress, "device {d} is in {t} after {d} ms", .{
             node.link, device.phase, (now_us - device.power_on_at_us) / std.time.us_per_ms,
@@ -118,7 +118,7 @@ fn hasSaidAll(node: *const DeviceNode) bool {
 /// What a device said last, and was acknowledged, is what the edge reported, but for a little.
 pub fn checkWords(node: *const DeviceNode) void {
     if (!node.is_expected) return;
-    const ledger = node.fabric.ledger;
+    const ledger = node.fabric.invariants;
     const used = node.device.guest.used_known orelse return;
     const account = ledger.find(node.device.plan.?.boot_id) orelse return;
     // The edge reports what it keeps itself.
@@ -175,7 +175,7 @@ fn pump(node: *DeviceNode) void {
     var count: u32 = 0;
     while (node.device.next(now_us, &buffer)) |action| {
         count += 1;
-        if (count > actions_max) return fabric.ledger.violate(.no_busy_waiting, "device {d} never rests", .{node.link});
+        if (count > actions_max) return fabric.invariants.violate(.no_busy_waiting, "device {d} never rests", .{node.link});
         node.act(action);
     }
     node.checkWindow();
@@ -185,7 +185,7 @@ fn pump(node: *DeviceNode) void {
     if (at_us <= now_us) {
         node.idle_wakes += 1;
         if (node.idle_wakes > idle_wakes_max)
-            return fabric.ledger.violate(.no_busy_waiting, "device {d} in {t} wants to be called at {d}, which is over, and then does nothing", .{
+            return fabric.invariants.violate(.no_busy_waiting, "device {d} in {t} wants to be called at {d}, which is over, and then does nothing", .{
                 node.link, node.device.phase, at_us,
             });
         at_us = now_us + 1;
@@ -200,8 +200,8 @@ fn act(node: *DeviceNode, action: Device.Action) void {
     const fabric = node.fabric;
     switch (action) {
         .dhcp => |packet| {
-            const from: Endpoint = .{ .ip = fabric.links[node.link].ip orelse .zero, .port = dhcp_port };
-            if (node.device.dhcp.attempts > 1) fabric.ledger.noteRetry(node.link, fabric.now_us);
+            const from: Endpoint = .{ .ip = fabric.links[node.link].ip() orelse .zero, .port = dhcp_port };
+            if (node.device.dhcp.attempts > 1) fabric.invariants.noteRetry(node.link, fabric.now_us);
             for (0..node.edge_count) |edge| {
                 const to = addresses.endpoint(@intCast(edge), addresses.dhcp_port);
                 fabric.sendToEdge(node.link, from, to, packet);
@@ -225,7 +225,7 @@ fn act(node: *DeviceNode, action: Device.Action) void {
         },
         .write_ended => |ended| {
             node.writes.end(fabric.now_us, ended.tag, ended.code == .done);
-            fabric.trail.note(@backingInt(ended.code));
+            fabric.trace.note(@backingInt(ended.code));
         },
         .finished => |outcome| node.finish(outcome),
         .carry_out => |order| node.carryOut(order),
@@ -251,16 +251,16 @@ fn keepsWrites(node: *const DeviceNode) bool {
 fn useAddress(node: *DeviceNode, given: base.Ip4) void {
     const fabric = node.fabric;
     node.closeSockets();
-    fabric.links[node.link].ip = null;
-    if (fabric.linkOf(given)) |other| if (other != node.link)
-        fabric.ledger.violate(.one_address_per_device, "devices {d} and {d} both have {f}", .{ other, node.link, given });
-    fabric.links[node.link].ip = given;
+    fabric.links[node.link].setIp(null);
+    if (fabric.linkOf(.{ .ip = given, .port = 0 })) |other| if (other != node.link)
+        fabric.invariants.violate(.one_address_per_device, "devices {d} and {d} both have {f}", .{ other, node.link, given });
+    fabric.links[node.link].setIp(given);
 }
 
 fn carryOut(node: *DeviceNode, order: core.stream.Client.Order) void {
     const fabric = node.fabric;
-    fabric.trail.print(fabric.now_us, "device {d} does as it is told: {t}", .{ node.link, order.kind });
-    fabric.ledger.noteOrderTaken(order.id, node.link, node.device.plan.?.boot_id);
+    fabric.trace.print(fabric.now_us, "device {d} does as it is told: {t}", .{ node.link, order.kind });
+    fabric.invariants.noteOrderTaken(order.id, node.link, node.device.plan.?.boot_id);
     node.device.powerOff();
     node.closeSockets();
     // Somebody switches on again what was switched off.
@@ -269,17 +269,17 @@ fn carryOut(node: *DeviceNode, order: core.stream.Client.Order) void {
 
 fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
     const fabric = node.fabric;
-    fabric.trail.note(@backingInt(std.meta.activeTag(outcome)));
+    fabric.trace.note(@backingInt(std.meta.activeTag(outcome)));
     switch (outcome) {
         .ready => {
-            fabric.trail.print(fabric.now_us, "device {d} ready", .{node.link});
+            fabric.trace.print(fabric.now_us, "device {d} ready", .{node.link});
             node.boots_ready += 1;
             if (node.powered_on_healed and !node.is_expected)
-                fabric.ledger.violate(.only_wanted_devices, "device {d} is not wanted and ready", .{
+                fabric.invariants.violate(.only_wanted_devices, "device {d} is not wanted and ready", .{
                     node.link,
                 });
             const statistics = &node.device.client.statistics;
-            fabric.ledger.noteDeviceReady(
+            fabric.invariants.noteDeviceReady(
                 addresses.edgeOf(node.stream_to.ip).?,
                 node.device.plan.?.boot_id,
                 // A device that reads ahead requests other reads than its system does.
@@ -289,27 +289,27 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
                 } else null,
             );
             // Every device boots once more on the quiet network.
-            const again = !fabric.ledger.healed or !node.powered_on_healed;
+            const again = !fabric.invariants.healed or !node.powered_on_healed;
             // Where there is another edge it runs for a while, to fail over.
-            const runs_ms: u64 = if (node.edge_count > 1 and !fabric.ledger.healed) 6000 else 500;
+            const runs_ms: u64 = if (node.edge_count > 1 and !fabric.invariants.healed) 6000 else 500;
             if (again) node.planPowerOn(node.prng.between(1, runs_ms) * std.time.us_per_ms);
         },
         .failed => |*failure| {
-            fabric.trail.print(fabric.now_us, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
-            fabric.ledger.devices_failed += 1;
+            fabric.trace.print(fabric.now_us, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
+            fabric.invariants.devices_failed += 1;
             if (failure.phase == .dhcp or failure.phase == .ipxe_dhcp)
-                fabric.ledger.noteRetry(node.link, fabric.now_us);
+                fabric.invariants.noteRetry(node.link, fabric.now_us);
             const text = failure.text.slice();
             const is_honest = isOfTheNetwork(text) or
-                (isOfTheState(text) and fabric.ledger.has_withdrawn) or
-                (isOfTwoEdges(text) and fabric.ledger.hadSeveralEdges(node.link)) or
+                (isOfTheState(text) and fabric.invariants.has_withdrawn) or
+                (isOfTwoEdges(text) and fabric.invariants.hadSeveralEdges(node.link)) or
                 isOfWriteOwner(text) or
-                (isOfUnregistered(text) and fabric.ledger.was_absent[node.link]) or
+                (isOfUnregistered(text) and fabric.invariants.was_absent[node.link]) or
                 (isOfLostWrites(text) and node.hasLostWrites());
             if (!is_honest)
-                fabric.ledger.violate(.no_honest_refusal, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
+                fabric.invariants.violate(.no_honest_refusal, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
             if (node.powered_on_healed and node.is_expected)
-                fabric.ledger.violate(.every_boot_finishes, "device {d} on a quiet network failed in {t}: {f}", .{
+                fabric.invariants.violate(.every_boot_finishes, "device {d} on a quiet network failed in {t}: {f}", .{
                     node.link, failure.phase, failure.text,
                 });
             node.planPowerOn(node.prng.between(1, 4) * std.time.us_per_s);
@@ -346,7 +346,7 @@ fn isOfLostWrites(text: []const u8) bool {
 
 fn hasLostWrites(node: *const DeviceNode) bool {
     const session = node.device.client.session orelse return false;
-    const ledger = node.fabric.ledger;
+    const ledger = node.fabric.invariants;
     const account = ledger.find(node.device.plan.?.boot_id) orelse return false;
     return session.write_cache == .edge and account.generation != ledger.generations[account.edge];
 }
@@ -371,7 +371,7 @@ fn isOfTheState(text: []const u8) bool {
 }
 
 fn checkRead(node: *DeviceNode, offset: u64, bytes: []const u8) void {
-    const ledger = node.fabric.ledger;
+    const ledger = node.fabric.invariants;
     const session = &node.device.client.session.?;
     const account = ledger.find(node.device.plan.?.boot_id) orelse
         return ledger.violate(.one_version_per_boot, "device {d} reads in a boot that never began", .{node.link});
@@ -389,7 +389,7 @@ fn checkWindow(node: *const DeviceNode) void {
     const client = &node.device.client;
     const session = client.session orelse return;
     if (client.inFlightBytes() <= session.outstanding_bytes_max) return;
-    node.fabric.ledger.violate(.windows_bounded, "device {d} has asked for {d} bytes", .{ node.link, client.inFlightBytes() });
+    node.fabric.invariants.violate(.windows_bounded, "device {d} has asked for {d} bytes", .{ node.link, client.inFlightBytes() });
 }
 
 /// A planted bug: whoever's fragment it is, it is taken.
@@ -400,7 +400,7 @@ fn adopt(node: *const DeviceNode, bytes: []u8) void {
 }
 
 fn socket(node: *DeviceNode, place: *?u16) ?Endpoint {
-    const ip = node.fabric.links[node.link].ip orelse return null;
+    const ip = node.fabric.links[node.link].ip() orelse return null;
     if (place.* == null) {
         place.* = node.port_next;
         node.port_next = if (node.port_next == std.math.maxInt(u16)) first_port else node.port_next + 1;

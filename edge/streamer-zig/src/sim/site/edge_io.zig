@@ -14,7 +14,7 @@ const ControlPlane = @import("control_plane.zig");
 const CookieAccount = @import("../kit/cookie_account.zig");
 const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
-const Fabric = @import("fabric.zig");
+const Fabric = @import("network.zig").Network;
 const Journal = @import("journal.zig");
 const Ledger = @import("ledger.zig");
 const Plant = @import("plant.zig").Plant;
@@ -185,12 +185,12 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
     switch (port) {
         .dhcp => {
             io.noteBootOffer(bytes);
-            io.fabric.sendToDevices(io.endpoint(addresses.dhcp_port), to, bytes, 0);
+            io.fabric.sendToDevice(io.endpoint(addresses.dhcp_port), to, bytes, 0);
         },
         .pxe => unreachable,
-        .tftp => io.fabric.sendToDevices(io.endpoint(addresses.tftp_port), to, bytes, 0),
+        .tftp => io.fabric.sendToDevice(io.endpoint(addresses.tftp_port), to, bytes, 0),
         .stream => io.sendStream(to, bytes, 0),
-        .peer => io.fabric.sendToPeer(io.edge, io.endpoint(addresses.peer_port), to, bytes),
+        .peer => io.fabric.sendBetweenEdges(io.endpoint(addresses.peer_port), to, bytes),
     }
 }
 
@@ -202,7 +202,7 @@ fn noteBootOffer(io: *EdgeIo, bytes: []const u8) void {
     var scratch: wire_dhcp.Scratch = undefined;
     const packet = wire_dhcp.parse(bytes, &scratch) catch return;
     const name = packet.bootFileName() orelse return;
-    if (name.len > 0) io.fabric.ledger.noteBootOffer(
+    if (name.len > 0) io.fabric.invariants.noteBootOffer(
         io.edge,
         packet.chaddr,
         packet.xid,
@@ -211,8 +211,8 @@ fn noteBootOffer(io: *EdgeIo, bytes: []const u8) void {
 }
 
 fn sendStream(io: *EdgeIo, to: base.Endpoint, bytes: []const u8, after_us: u64) void {
-    io.account.noteAnswer(io.fabric.ledger, to, bytes);
-    io.fabric.sendToDevices(io.endpoint(addresses.stream_port), to, bytes, after_us);
+    io.account.noteAnswer(io.fabric.invariants, to, bytes);
+    io.fabric.sendToDevice(io.endpoint(addresses.stream_port), to, bytes, after_us);
 }
 
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
@@ -275,7 +275,7 @@ pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
 
 pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {
     io.journal_of_site.remove(boot.identity.id);
-    io.fabric.ledger.noteWithdrawn(boot.identity.id);
+    io.fabric.invariants.noteWithdrawn(boot.identity.id);
 }
 
 pub fn compactJournal(_: *EdgeIo, _: *core.boot.Table) void {}
@@ -303,7 +303,7 @@ pub fn reportBacklog(_: *const EdgeIo) u64 {
 }
 
 pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
-    const ledger = io.fabric.ledger;
+    const ledger = io.fabric.invariants;
     const index = for (io.versions, 0..) |*version, index| {
         if (version.id.eql(boot.assignment.version_id)) break index;
     } else return ledger.violate(.only_wanted_versions, "a boot of a version that never was", .{});
@@ -327,7 +327,7 @@ pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
 }
 
 pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
-    const ledger = io.fabric.ledger;
+    const ledger = io.fabric.invariants;
     ledger.noteReport(io.edge, boot);
     // A menu's entry may be another version, until the boot has read of it.
     if (boot.stream_was_open) return;
@@ -358,7 +358,7 @@ pub fn sendBlocks(io: *EdgeIo, blocks: *const core.tftp.Server.Blocks, now_us: u
                 now_us,
             );
         const from = io.endpoint(addresses.tftp_port);
-        io.fabric.sendToDevices(from, blocks.to, io.block[0..size], 0);
+        io.fabric.sendToDevice(from, blocks.to, io.block[0..size], 0);
     }
 }
 
@@ -369,7 +369,7 @@ pub fn isReading(_: *EdgeIo, _: *const ReadRequest) bool {
 pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arrival) void {
     const now_us = io.fabric.now_us;
     if (io.disk.fails()) {
-        if (io.fabric.ledger.find(request.boot_id)) |account| account.had_store_error = true;
+        if (io.fabric.invariants.find(request.boot_id)) |account| account.had_store_error = true;
         return io.stream_port.refuseRead(request, error.StoreError, now_us);
     }
     const latency_us = io.disk.latencyUs();

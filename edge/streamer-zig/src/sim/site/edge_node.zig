@@ -10,7 +10,7 @@ const agent = @import("agent");
 const ControlPlane = @import("control_plane.zig");
 const EdgeIo = @import("edge_io.zig");
 const Disk = @import("disk.zig");
-const Fabric = @import("fabric.zig");
+const Fabric = @import("network.zig").Network;
 const Journal = @import("journal.zig");
 const Ledger = @import("ledger.zig");
 const Plant = @import("plant.zig").Plant;
@@ -79,7 +79,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     const gpa = edge.gpa;
     const now_us = edge.fabric.now_us;
     edge.generation += 1;
-    edge.fabric.ledger.generations[edge.index] = edge.generation;
+    edge.fabric.invariants.generations[edge.index] = edge.generation;
     const process = try gpa.create(Process);
     errdefer gpa.destroy(process);
     for (&process.versions, edge.versions) |*version, of| version.* = .{
@@ -268,7 +268,7 @@ fn takeOrders(edge: *EdgeNode, process: *Process) void {
 
 fn keepOrder(edge: *EdgeNode, bound: core.site.PowerOrders.BoundOrder) void {
     edge.journal.writeOrder(bound);
-    edge.fabric.ledger.noteOrder(edge.index, bound);
+    edge.fabric.invariants.noteOrder(edge.index, bound);
 }
 
 /// A datagram comes in; nobody listens while the edge is down.
@@ -385,7 +385,7 @@ fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
         const device = Ledger.deviceOf(mac) orelse continue;
         const owner = box.plan.writeOwnerOf(device);
         if (owner != edge.index)
-            edge.fabric.ledger.violate(
+            edge.fabric.invariants.violate(
                 .one_write_owner,
                 "edge {d} keeps the writes of device {d}, whose owner is {?d}",
                 .{ edge.index, device, owner },
@@ -394,7 +394,7 @@ fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
 }
 
 fn checkTables(edge: *EdgeNode, process: *Process) void {
-    const ledger = edge.fabric.ledger;
+    const ledger = edge.fabric.invariants;
     ledger.checkTable(&process.boots.table);
     edge.checkWriteOwners(process);
     const server = &process.stream.server;

@@ -1,15 +1,13 @@
 //! What can happen in the simulated world of boots.
 
-const base = @import("base");
-const TimedQueue = @import("../kit/timed_queue.zig").TimedQueue;
+const Packet = @import("../kit/network.zig").Packet;
 
-/// A link is a device's place in the network; the attacker's follows, and then one for each edge to
-/// the others.
+/// Link of a device; the attacker's follows.
 pub const Link = u8;
 
 pub const Event = union(enum) {
-    /// The packet in this slot of the pool comes in.
-    arrival: Arrival,
+    /// A packet arrives.
+    packet: Packet,
     /// A device asked to be called at this time.
     device_wake: Link,
     edge_wake: u8,
@@ -35,15 +33,4 @@ pub const Event = union(enum) {
     heal,
 };
 
-pub const Arrival = struct {
-    slot: u16,
-    link: Link,
-    direction: Direction,
-    from: base.Endpoint,
-    to: base.Endpoint,
-};
-
-pub const Direction = enum(u1) { to_edge, to_device };
 pub const HttpStep = enum(u8) { request, piece, closed };
-
-pub const Queue = TimedQueue(Event);

@@ -7,7 +7,7 @@ const agent = @import("agent");
 const core = @import("core");
 const EdgeNode = @import("edge_node.zig");
 const EventQueue = @import("event_queue.zig");
-const Fabric = @import("fabric.zig");
+const Fabric = @import("network.zig").Network;
 const Device = core.device.Device;
 const Link = EventQueue.Link;
 
@@ -60,8 +60,8 @@ pub fn step(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Device, 
     const state = &fabric.links[link];
     switch (what) {
         .request => {
-            if (state.is_cut or isLost(fabric, link, 1)) return http.plan(fabric, link, connect_retry_us, .request);
-            const peer = state.ip orelse return;
+            if (state.is_cut[0] or isLost(fabric, link, 1)) return http.plan(fabric, link, connect_retry_us, .request);
+            const peer = state.ip() orelse return;
             const response = edge.respond(http.request[0..http.request_size], peer, &http.text) orelse
                 return http.plan(fabric, link, state.faults.delay_us, .closed);
             const head = std.mem.print(&http.head, "HTTP/1.1 {d} -\r\ncontent-length: {d}\r\n\r\n", .{
@@ -73,7 +73,7 @@ pub fn step(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Device, 
             http.plan(fabric, link, state.faults.delay_us, .piece);
         },
         .piece => {
-            if (state.is_cut) return http.plan(fabric, link, resend_us, .piece);
+            if (state.is_cut[0]) return http.plan(fabric, link, resend_us, .piece);
             if (edge.process == null or edge.generation != http.edge_generation)
                 return http.plan(fabric, link, state.faults.delay_us, .closed);
             if (isLost(fabric, link, segments)) return http.plan(fabric, link, resend_us, .piece);
@@ -100,7 +100,7 @@ fn deliverPiece(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Devi
     const is_last = http.sent == response.body_size;
     if (size > 0) device.receiveHttp(fabric.now_us, bytes);
     edge.progress(response, .{ .size = size, .is_first = is_first, .is_last = is_last });
-    fabric.trail.note(http.sent);
+    fabric.trace.note(http.sent);
     const faults = &fabric.links[link].faults;
     if (is_last)
         http.plan(fabric, link, faults.delay_us, .closed)

@@ -95,8 +95,8 @@ pub const Scenario = struct {
         };
     }
 
-    /// Of the devices, of the attacker, and of each edge to the others.
-    pub fn linkCount(scenario: *const Scenario) u8 {
+    /// Counts the links that can be cut: of devices, of the attacker, and of each edge to the others.
+    fn linkCount(scenario: *const Scenario) u8 {
         return scenario.device_count + 1 + if (scenario.edge_count > 1) scenario.edge_count else 0;
     }
 

@@ -14,15 +14,15 @@ const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
 const EdgeNode = @import("edge_node.zig");
 const EventQueue = @import("event_queue.zig");
-const Fabric = @import("fabric.zig");
+const Fabric = @import("network.zig").Network;
+const Packet = @import("../kit/network.zig").Packet;
+const network = @import("network.zig");
 const Faults = @import("../kit/faults.zig").Faults;
 const Journal = @import("journal.zig");
 const Ledger = @import("ledger.zig");
-const PacketPool = @import("../kit/packet_pool.zig");
 const Plant = @import("plant.zig").Plant;
 const scenario = @import("scenario.zig");
 const SimFiles = @import("../store/sim_files.zig");
-const Trail = @import("../kit/trail.zig");
 const assert = std.debug.assert;
 
 pub const World = @This();
@@ -39,7 +39,6 @@ const events_max = 5_000_000;
 gpa: std.mem.Allocator,
 options: Options,
 plan: scenario.Scenario,
-trail: Trail,
 ledger: Ledger = .{},
 prng: base.Prng,
 fabric: Fabric,
@@ -101,8 +100,8 @@ pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
         .failovers = world.ledger.failovers,
         .writes = world.writeCount(),
         .crashes = world.crashCount(),
-        .virtual_us = world.fabric.now_us - Fabric.start_us,
-        .hash = world.trail.hash,
+        .virtual_us = world.fabric.now_us - network.start_us,
+        .hash = world.fabric.trace.hash,
         .violation = world.ledger.violation,
     };
 }
@@ -114,17 +113,22 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     world.gpa = gpa;
     world.options = options;
     world.plan = plan;
-    world.trail = .{ .is_traced = options.is_traced };
     world.ledger = .{};
     world.events = 0;
     world.done_at_us = null;
     world.orders_left = 0;
     world.plane = null;
     world.is_uplink_up = @splat(true);
-    const link_count = world.plan.linkCount();
-    world.fabric = try .init(gpa, link_count, prng.nextU64(), &world.trail, &world.ledger);
+    world.fabric = try .init(gpa, &world.ledger);
     errdefer world.fabric.deinit(gpa);
-    world.fabric.edge_count = if (plan.edge_count > 1) plan.edge_count else 0;
+    world.fabric.restart(.{
+        .seed = prng.nextU64(),
+        .links = plan.device_count + 1,
+        .edges = plan.edge_count,
+        .has_shared_port = true,
+        .stray_port = addresses.stream_port,
+    });
+    world.fabric.trace.is_traced = options.is_traced;
     world.disk = .init(&prng);
     world.prng = .init(prng.nextU64());
     if (plan.is_managed) world.plane = .init(gpa, &prng, .{
@@ -292,7 +296,8 @@ fn deinit(world: *World) void {
 fn planFaults(world: *World, prng: *base.Prng) void {
     const fabric = &world.fabric;
     for (fabric.links[0..fabric.link_count]) |*link| link.faults = .draw(prng);
-    fabric.links[world.attacker.link].ip = Attacker.ip;
+    fabric.backbone = .draw(prng);
+    fabric.links[world.attacker.link].setIp(Attacker.ip);
     const plan = &world.plan;
     for (world.devices) |*node| node.planPowerOn(prng.below(2 * std.time.us_per_s));
     for (plan.planned[0..plan.planned_count]) |planned| world.schedule(planned);
@@ -300,20 +305,22 @@ fn planFaults(world: *World, prng: *base.Prng) void {
     if (world.attacker.period_us > 0)
         fabric.plan(fabric.now_us + world.attacker.period_us, .attack);
     fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
-    fabric.plan(Fabric.start_us + plan.heal_at_us, .heal);
+    fabric.plan(network.start_us + plan.heal_at_us, .heal);
 }
 
 fn schedule(world: *World, planned: scenario.Scenario.Planned) void {
     if (planned.event == .order) world.orders_left += 1;
-    world.fabric.plan(Fabric.start_us + planned.at_us, planned.event);
+    world.fabric.plan(network.start_us + planned.at_us, planned.event);
 }
 
 fn play(world: *World) error{OutOfMemory}!void {
-    const finish_at_us = Fabric.start_us + world.plan.heal_at_us + finish_us_max;
+    const finish_at_us = network.start_us + world.plan.heal_at_us + finish_us_max;
     while (world.ledger.violation == null) {
         const event = world.fabric.next() orelse break;
         world.events += 1;
         try world.handle(event);
+        if (world.fabric.statistics.too_large > 0)
+            world.ledger.violate(.mtu_respected, "a packet does not fit the MTU", .{});
         if (world.done_at_us) |done_at_us| {
             if (world.fabric.now_us >= done_at_us + calm_us) break;
         } else if (world.ledger.healed and world.isDone()) {
@@ -345,13 +352,13 @@ fn tellUnfinished(world: *World) void {
 fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
     const fabric = &world.fabric;
     switch (event) {
-        .arrival => |arrival| world.arrive(arrival),
+        .packet => |packet| world.arrive(packet),
         .device_wake => |link| world.devices[link].wake(),
         .edge_wake => |edge| world.edges[edge].wake(),
         .peer_wake => |edge| world.edges[edge].wakePeers(),
         .sync_end => |edge| world.edges[edge].endSyncs(),
         .edge_second => {
-            const settled_at_us = Fabric.start_us + world.plan.heal_at_us + settle_us;
+            const settled_at_us = network.start_us + world.plan.heal_at_us + settle_us;
             world.ledger.is_settled = fabric.now_us >= settled_at_us;
             for (world.edges) |*edge| edge.second();
             for (world.devices) |*node| node.checkProgress();
@@ -360,34 +367,34 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         .http => |http| world.devices[http.link].stepHttp(world.edges, http.serial, http.step),
         .power_on => |link| world.devices[link].powerOn(),
         .edge_crash => |crash| {
-            world.trail.print(fabric.now_us, "edge {d} crashes", .{crash.edge});
+            world.fabric.trace.print(fabric.now_us, "edge {d} crashes", .{crash.edge});
             world.edges[crash.edge].crash(.{ .is_power_cut = crash.is_power_cut });
         },
         .edge_start => |edge| if (world.edges[edge].process == null) {
-            world.trail.print(fabric.now_us, "edge {d} starts", .{edge});
+            world.fabric.trace.print(fabric.now_us, "edge {d} starts", .{edge});
             try world.edges[edge].start();
             try world.sendStates();
         },
         .uplink => |uplink| {
-            world.trail.print(fabric.now_us, "uplink of edge {d}: {}", .{
+            world.fabric.trace.print(fabric.now_us, "uplink of edge {d}: {}", .{
                 uplink.edge, uplink.is_up,
             });
             world.is_uplink_up[uplink.edge] = uplink.is_up;
             try world.sendStates();
         },
         .change_state => {
-            world.trail.print(fabric.now_us, "the desired state changes", .{});
+            world.fabric.trace.print(fabric.now_us, "the desired state changes", .{});
             try world.changeState();
         },
         .cut => |cut| {
-            world.trail.print(fabric.now_us, "link {d} is cut for {d} us", .{ cut.link, cut.duration_us });
-            fabric.links[cut.link].is_cut = true;
+            world.fabric.trace.print(fabric.now_us, "link {d} is cut for {d} us", .{ cut.link, cut.duration_us });
+            world.cutLink(cut.link, true);
             fabric.plan(fabric.now_us + cut.duration_us, .{ .mend = cut.link });
         },
-        .mend => |link| fabric.links[link].is_cut = false,
+        .mend => |link| world.cutLink(link, false),
         .switch_version => world.edges[0].assign(1 - world.edges[0].version_index),
         .order => |link| {
-            world.trail.print(fabric.now_us, "an order for device {d}", .{link});
+            world.fabric.trace.print(fabric.now_us, "an order for device {d}", .{link});
             world.orders_left -= 1;
             world.order(link);
         },
@@ -400,16 +407,27 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
     }
 }
 
+/// Cuts a link, or ends the cut; the links behind the attacker's are those between edges.
+fn cutLink(world: *World, link: u8, is_cut: bool) void {
+    const fabric = &world.fabric;
+    if (link < fabric.link_count)
+        fabric.links[link].is_cut = @splat(is_cut)
+    else
+        fabric.edge_is_isolated[link - fabric.link_count] = is_cut;
+}
+
 /// Faults end, and the control plane settles.
 fn heal(world: *World) error{OutOfMemory}!void {
     const fabric = &world.fabric;
-    world.trail.print(fabric.now_us, "everything heals", .{});
+    world.fabric.trace.print(fabric.now_us, "everything heals", .{});
     world.ledger.healed = true;
     world.disk.error_per_mille = 0;
     for (fabric.links[0..fabric.link_count]) |*link| {
         link.faults = link.faults.healed();
-        link.is_cut = false;
+        link.is_cut = @splat(false);
     }
+    fabric.backbone = fabric.backbone.healed();
+    fabric.edge_is_isolated = @splat(false);
     if (world.plane) |*plane| {
         plane.settle();
         world.is_uplink_up = @splat(true);
@@ -457,24 +475,27 @@ fn order(world: *World, device: EventQueue.Link) void {
     });
 }
 
-fn arrive(world: *World, arrival: EventQueue.Arrival) void {
+fn arrive(world: *World, packet: Packet) void {
     const fabric = &world.fabric;
-    const bytes = fabric.pool.view(arrival.slot);
-    world.trail.note(@as(u64, arrival.link) << 1 | @backingInt(arrival.direction));
-    world.trail.noteBytes(bytes);
-    world.trail.print(fabric.now_us, "{t} {d}: {f} -> {f}, {d} bytes, {x}", .{
-        arrival.direction, arrival.link, arrival.from, arrival.to, bytes.len, bytes[0..@min(bytes.len, 8)],
+    const bytes = fabric.pool.view(packet.slot);
+    fabric.trace.note(@as(u64, packet.link) << 2 | @backingInt(packet.direction));
+    fabric.trace.noteBytes(bytes);
+    fabric.trace.print(fabric.now_us, "{t} {d}: {f} -> {f}, {d} bytes, {x}", .{
+        packet.direction, packet.link,                  packet.from, packet.to,
+        bytes.len,        bytes[0..@min(bytes.len, 8)],
     });
-    var copy: [PacketPool.payload_size_max]u8 = undefined;
-    const packet = copy[0..bytes.len];
-    @memcpy(packet, bytes);
-    fabric.pool.giveBack(arrival.slot);
-    switch (arrival.direction) {
-        .to_edge => if (addresses.edgeOf(arrival.to.ip)) |edge|
-            world.edges[edge].receive(arrival.from, arrival.to, packet),
-        .to_device => if (arrival.link == world.attacker.link)
-            world.attacker.receive(arrival.to, packet)
-        else if (arrival.link < world.devices.len)
-            world.devices[arrival.link].receive(arrival.from, arrival.to, packet),
+    var copy: [network.payload_size_max]u8 = undefined;
+    const payload = copy[0..bytes.len];
+    @memcpy(payload, bytes);
+    fabric.pool.giveBack(packet.slot);
+    // The receiver's UDP checksum detects a flipped bit.
+    if (fabric.corrupts(&packet)) return;
+    switch (packet.direction) {
+        .to_edge, .between_edges => if (addresses.edgeOf(packet.to.ip)) |edge|
+            world.edges[edge].receive(packet.from, packet.to, payload),
+        .to_device => if (packet.link == world.attacker.link)
+            world.attacker.receive(packet.to, payload)
+        else if (packet.link < world.devices.len)
+            world.devices[packet.link].receive(packet.from, packet.to, payload),
     }
 }

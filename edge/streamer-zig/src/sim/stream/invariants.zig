@@ -50,6 +50,7 @@ pub const Check = enum {
     silence_is_quiet,
     everything_finishes,
     queue_bounded,
+    time_forward,
     same_seed_same_run,
     canary,
 };
