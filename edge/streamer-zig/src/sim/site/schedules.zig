@@ -23,7 +23,7 @@ const begin_ms = 1_795_000_000_000;
 /// Since the begin: faults end before the last run is over, and edges have time to agree afterwards.
 const runs_at_ms = [_]u64{ 20_000, 140_000, 260_000 };
 const heal_at_us = 330 * second;
-const end_at_us = 420 * second;
+const end_at_us = 600 * second;
 /// A boot that a power-on began claims its device for so long.
 const claimed_us = 8 * second;
 
