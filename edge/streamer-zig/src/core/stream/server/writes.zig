@@ -352,6 +352,17 @@ test "the list of missing fragments has a bit for each, and no byte more" {
     );
 }
 
+test "the list of missing fragments begins another byte with the ninth" {
+    var collector: Collector = try .init(testing.allocator, 1);
+    defer collector.deinit(testing.allocator);
+    const key: Collector.Key = .{ .session_id = 5, .request_id = 1 };
+    try testing.expectEqualSlices(
+        u8,
+        &.{ 0xff, 0 },
+        collector.take(0, key, &fragmentOf(8, 12288)).missing,
+    );
+}
+
 test "a fragment behind the write's last one contradicts it" {
     var collector: Collector = try .init(testing.allocator, 1);
     defer collector.deinit(testing.allocator);
