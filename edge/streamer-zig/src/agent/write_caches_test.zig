@@ -820,6 +820,20 @@ test "a layer that ends with its boot is new for the next one" {
     try testing.expectEqual(1, site.layers.top);
 }
 
+test "a name that a power cut left of a layer keeps its device from nothing" {
+    var site: Site = try .init(.{ .class = .device_ram_overflow });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    const files = site.layers.files;
+    var buffer: store.files.Name = undefined;
+    const dir = store.device_layers.dirOf(boot.identity.id, &buffer);
+    try files.makeDir(dir);
+    var name: store.files.Name = undefined;
+    files.close(try files.create(try std.mem.print(&name, "{s}/data", .{dir})));
+    try testing.expect(site.grant(&boot, .resumption) == .cache);
+    try testing.expectEqual(null, try files.nextName("layers", "", &name));
+}
+
 test "the layer of a boot that is gone is closed at once where nothing uses it" {
     var site: Site = try .init(.{ .class = .edge });
     defer site.deinit();
