@@ -608,8 +608,10 @@ test "reads and used units count until the boot is over" {
     read.kind = .ahead;
     read.length = 4096;
     read.repeated = false;
+    const before = boot.read_ahead;
     site.boots.onRead(ref, &read);
     const after_one = boot.read_ahead;
+    try testing.expect(!std.meta.eql(before, after_one));
     read.repeated = true;
     site.boots.onRead(ref, &read);
     try testing.expectEqualDeep(after_one, boot.read_ahead);
