@@ -322,7 +322,9 @@ pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
     // A menu is shown whatever its default is; what it starts is refused later.
     if (plan.is_withdrawn[index] and !plan.devices[device].has_menu)
         ledger.violate(.only_wanted_versions, "device {d} begins a withdrawn version", .{device});
-    if (ledger.hasOneEdge(device, io.fabric.now_us) and plan.leavesToOthers(io.edge))
+    const is_owner = plan.writeOwnerOf(device) == io.edge;
+    const leaves = plan.leavesToOthers(io.edge) and !is_owner;
+    if (leaves and ledger.hasOneEdge(device, io.fabric.now_us))
         ledger.violate(.one_edge_answers, "edge {d} drains and begins a boot", .{io.edge});
 }
 
