@@ -60,9 +60,9 @@ pub const Mutant = enum {
 };
 
 /// Per thread.
-pub threadlocal var planted: ?Mutant = null;
+pub threadlocal var active: ?Mutant = null;
 
 pub inline fn has(comptime mutant: Mutant) bool {
     if (!is_compiled_in) return false;
-    return planted == mutant;
+    return active == mutant;
 }

@@ -1,20 +1,20 @@
 //! The simulator: runs seeds and tells what it found; a failing seed is run again alone by its number.
 //!
-//!     zig build sim -- --seed N [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace] [--reports]
+//!     zig build sim -- --seed N [--seeds N] [--devices N] [--mutant NAME] [--self-test] [--canary] [--trace] [--reports]
 
 const std = @import("std");
 const sim = @import("sim");
 const World = sim.World;
-const Plant = sim.Plant;
+const Mutant = sim.Mutant;
 
 const usage =
-    \\usage: sim [--seed N] [--seeds N] [--devices N] [--plant NAME] [--attack NAME] [--self-test] [--canary] [--trace] [--reports]
+    \\usage: sim [--seed N] [--seeds N] [--devices N] [--mutant NAME] [--attack NAME] [--self-test] [--canary] [--trace] [--reports]
     \\  --seed N      the first seed (1); the same seed gives the same run
     \\  --seeds N     how many seeds, one after the other (1)
     \\  --devices N   1 to 60; the seed decides otherwise
-    \\  --plant NAME  with this bug in it: ends with exit code 1 when a check finds it
+    \\  --mutant NAME plant this mutant: ends with exit code 1 when a check finds it
     \\  --attack NAME attackers do only this, also where the agent does not withstand it yet
-    \\  --self-test   plants every bug in turn; each must be found
+    \\  --self-test   plants every mutant in turn; each must be found
     \\  --canary      a check that must fail: ends with exit code 1
     \\  --trace       prints everything that happens
     \\  --reports     instead: a month without the control plane, 1,000 devices that boot four times a day, ten starts
@@ -24,14 +24,14 @@ const usage =
 
 /// Up to so many seeds each one is run twice to compare the hashes; of more, every tenth.
 const compared_all_max = 20;
-/// Seeds that a planted bug may need to show.
+/// Seeds that a mutant may need to show.
 const self_test_seeds = 100;
 
 const Options = struct {
     seed: u64 = 1,
     seeds: u64 = 1,
     devices: ?u8 = null,
-    plant: Plant = .none,
+    mutant: Mutant = .none,
     attack: ?sim.Attack = null,
     is_self_test: bool = false,
     is_canary: bool = false,
@@ -42,7 +42,7 @@ const Options = struct {
         return .{
             .seed = seed,
             .devices = options.devices,
-            .plant = options.plant,
+            .mutant = options.mutant,
             .attack = options.attack,
             .is_traced = options.is_traced,
             .is_canary = options.is_canary,
@@ -95,8 +95,8 @@ fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
         index += 1;
         if (index == arguments.len) return error.Usage;
         const value = arguments[index];
-        if (std.mem.eql(u8, name, "--plant")) {
-            options.plant = Plant.parse(value) orelse return usagePlants(value);
+        if (std.mem.eql(u8, name, "--mutant")) {
+            options.mutant = Mutant.parse(value) orelse return usageMutants(value);
         } else if (std.mem.eql(u8, name, "--attack")) {
             options.attack = sim.Attack.parse(value) orelse return error.Usage;
         } else if (std.mem.eql(u8, name, "--devices")) {
@@ -112,9 +112,9 @@ fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
     return options;
 }
 
-fn usagePlants(name: []const u8) error{Usage} {
+fn usageMutants(name: []const u8) error{Usage} {
     std.debug.print("no bug {s}; there are:", .{name});
-    for (std.enums.values(Plant)) |plant| std.debug.print(" {f}", .{plant});
+    for (std.enums.values(Mutant)) |mutant| std.debug.print(" {f}", .{mutant});
     std.debug.print("\n", .{});
     return error.Usage;
 }
@@ -132,10 +132,10 @@ fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
         const result = try World.run(gpa, options.world(seed));
         print(seed, &result);
         if (result.violation) |*violation| return tell(seed, violation, options);
-        const scheduled = try sim.Schedules.run(gpa, seed, options.plant);
+        const scheduled = try sim.Schedules.run(gpa, seed, options.mutant);
         if (scheduled.violation) |*violation| return tell(seed, violation, options);
         scheduled_count += scheduled.sent;
-        const reported = try sim.Reports.run(gpa, .small(seed, options.plant));
+        const reported = try sim.Reports.run(gpa, .small(seed, options.mutant));
         if (reported.violation) |*violation| return tell(seed, violation, options);
         reported_count += reported.boots;
         if (options.seeds <= compared_all_max or number % 10 == 0) {
@@ -169,7 +169,7 @@ fn runReports(gpa: std.mem.Allocator, options: *const Options) !u8 {
     for (options.seed..options.seed + options.seeds) |seed| {
         running = options.*;
         running.seed = seed;
-        const result = try sim.Reports.run(gpa, .{ .seed = seed, .plant = options.plant });
+        const result = try sim.Reports.run(gpa, .{ .seed = seed, .mutant = options.mutant });
         if (result.violation) |*violation| return tell(seed, violation, options);
         std.debug.print("seed {d}: {d} boots in 30 days without the control plane, {d} starts of the edge, {d} records torn, " ++
             "{d} MiB of log at most; {d} batches taken, {d} acknowledgements lost; 0 lost, 0 counted twice, hash {x:0>16}\n", .{
@@ -187,7 +187,7 @@ fn print(seed: u64, result: *const World.Result) void {
     });
 }
 
-fn tell(seed: u64, violation: *const sim.Ledger.Violation, options: *const Options) u8 {
+fn tell(seed: u64, violation: *const sim.Invariants.Violation, options: *const Options) u8 {
     std.debug.print("seed {d} FAILED: {t}: {s}\n", .{ seed, violation.check, violation.text() });
     var failed = options.*;
     failed.seed = seed;
@@ -208,39 +208,43 @@ fn tellDifferent(seed: u64, result: *const World.Result, again: *const World.Res
 fn printReplay(options: *const Options) void {
     std.debug.print("again: zig build sim -- --seed {d}", .{options.seed});
     if (options.devices) |devices| std.debug.print(" --devices {d}", .{devices});
-    if (options.plant != .none) std.debug.print(" --plant {f}", .{options.plant});
+    if (options.mutant != .none) std.debug.print(" --mutant {f}", .{options.mutant});
     if (options.attack) |attack| std.debug.print(" --attack {t}", .{attack});
     if (options.is_canary) std.debug.print(" --canary", .{});
     if (options.is_reports) std.debug.print(" --reports", .{});
     std.debug.print(" --trace\n", .{});
 }
 
-fn violationOf(gpa: std.mem.Allocator, options: *const Options, seed: u64) !?sim.Ledger.Violation {
-    if (options.plant.isOfReports()) return (try sim.Reports.run(gpa, .small(seed, options.plant))).violation;
-    if (options.plant == .forget_schedules) return (try sim.Schedules.run(gpa, seed, options.plant)).violation;
+fn violationOf(
+    gpa: std.mem.Allocator,
+    options: *const Options,
+    seed: u64,
+) !?sim.Invariants.Violation {
+    if (options.mutant.isOfReports()) return (try sim.Reports.run(gpa, .small(seed, options.mutant))).violation;
+    if (options.mutant == .forget_schedules) return (try sim.Schedules.run(gpa, seed, options.mutant)).violation;
     return (try World.run(gpa, options.world(seed))).violation;
 }
 
-/// Plants each bug; a simulator that does not find it is blind.
+/// Plants each mutant; a simulator that does not find it is blind.
 fn selfTest(gpa: std.mem.Allocator, options: *const Options) !u8 {
     var missed: u32 = 0;
-    for (std.enums.values(Plant)) |plant| {
-        if (plant == .none) continue;
-        var planted = options.*;
-        planted.plant = plant;
-        const first = options.seed + plant.silentSeeds();
+    for (std.enums.values(Mutant)) |mutant| {
+        if (mutant == .none) continue;
+        var mutated = options.*;
+        mutated.mutant = mutant;
+        const first = options.seed + mutant.silentSeeds();
         const found = for (first..first + self_test_seeds) |seed| {
-            running = planted;
+            running = mutated;
             running.seed = seed;
-            const violation = try violationOf(gpa, &planted, seed) orelse continue;
-            std.debug.print("plant {f}: found by {t} with seed {d}: {s}\n", .{ plant, violation.check, seed, violation.text() });
+            const violation = try violationOf(gpa, &mutated, seed) orelse continue;
+            std.debug.print("mutant {f}: found by {t} with seed {d}: {s}\n", .{ mutant, violation.check, seed, violation.text() });
             break true;
         } else false;
         if (found) continue;
         missed += 1;
-        std.debug.print("plant {f}: NOT FOUND in {d} seeds\n", .{ plant, self_test_seeds });
+        std.debug.print("mutant {f}: NOT FOUND in {d} seeds\n", .{ mutant, self_test_seeds });
     }
-    const count = std.enums.values(Plant).len - 1;
-    std.debug.print("sim self-test: {d} of {d} planted bugs found\n", .{ count - missed, count });
+    const count = std.enums.values(Mutant).len - 1;
+    std.debug.print("sim self-test: {d} of {d} mutants found\n", .{ count - missed, count });
     return if (missed == 0) 0 else 1;
 }

@@ -3,10 +3,10 @@
 
 pub const Attack = @import("site/attacker.zig").Attack;
 pub const World = @import("site/world.zig");
-pub const Ledger = @import("site/ledger.zig");
+pub const Invariants = @import("site/invariants.zig");
 pub const Reports = @import("site/reports.zig");
 pub const Schedules = @import("site/schedules.zig");
-pub const Plant = @import("site/plant.zig").Plant;
+pub const Mutant = @import("site/mutants.zig").Mutant;
 
 test {
     _ = @import("kit/cookie_account.zig");
@@ -26,7 +26,7 @@ test {
     _ = @import("stream/world_test.zig");
     _ = @import("kit/timed_queue.zig");
     _ = @import("site/world_test.zig");
-    _ = Ledger;
+    _ = Invariants;
     _ = Reports;
     _ = Schedules;
     _ = @import("store/sim_files.zig");
@@ -37,5 +37,5 @@ test {
     _ = @import("store/mutants.zig");
     _ = @import("store/sequences.zig");
     _ = @import("store/write_layer_model.zig");
-    _ = @import("site/plant.zig");
+    _ = @import("site/mutants.zig");
 }

@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
-const Ledger = @import("../site/ledger.zig");
+const Invariants = @import("../site/invariants.zig");
 const Endpoint = base.Endpoint;
 
 pub const CookieAccount = @This();
@@ -46,10 +46,15 @@ pub fn noteRequest(account: *CookieAccount, from: Endpoint, bytes: []const u8) v
 }
 
 /// The edge sends this before it handles another datagram.
-pub fn noteAnswer(account: *CookieAccount, ledger: *Ledger, to: Endpoint, bytes: []const u8) void {
+pub fn noteAnswer(
+    account: *CookieAccount,
+    invariants: *Invariants,
+    to: Endpoint,
+    bytes: []const u8,
+) void {
     // Sealed packets are opaque, except the type of a WELCOME.
     if (bytes.len > 1 and bytes[1] == @backingInt(stream.Type.welcome)) {
-        if (account.hello) |*hello| ledger.noteWelcome(hello);
+        if (account.hello) |*hello| invariants.noteWelcome(hello);
     } else if (stream.parse(bytes)) |packet| {
         if (packet.body == .cookie) {
             account.issued[account.issued_count % entries_max] =
@@ -60,7 +65,7 @@ pub fn noteAnswer(account: *CookieAccount, ledger: *Ledger, to: Endpoint, bytes:
     account.answered_size += bytes.len;
     if (account.hasProved(to)) return;
     if (!to.eql(account.from) or account.answered_size > account.request_size)
-        ledger.violate(
+        invariants.violate(
             .no_bytes_before_cookie,
             "{d} bytes for {d} go to {f}, which has shown no cookie",
             .{ account.answered_size, account.request_size, to },
@@ -75,7 +80,7 @@ const testing = std.testing;
 
 test "an address that has not sent back its cookie gets no more than it sent" {
     var account: CookieAccount = .{};
-    var ledger: Ledger = .{};
+    var invariants: Invariants = .{};
     const device: Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 9 };
     var hello: stream.Hello = .{
         .client_nonce = @splat(1),
@@ -90,13 +95,14 @@ test "an address that has not sent back its cookie gets no more than it sent" {
     var request: [stream.packet_size_max]u8 = undefined;
     var answer: [stream.packet_size_max]u8 = undefined;
     account.noteRequest(device, stream.emit(.{ .body = .{ .hello = hello } }, &request));
-    account.noteAnswer(&ledger, device, stream.emit(.{ .body = .{ .cookie = cookie } }, &answer));
-    try testing.expectEqual(null, ledger.violation);
+    const cookie_packet = stream.emit(.{ .body = .{ .cookie = cookie } }, &answer);
+    account.noteAnswer(&invariants, device, cookie_packet);
+    try testing.expectEqual(null, invariants.violation);
     hello.cookie = cookie.cookie;
     account.noteRequest(device, stream.emit(.{ .body = .{ .hello = hello } }, &request));
-    account.noteAnswer(&ledger, device, answer[0..1000]);
-    try testing.expectEqual(null, ledger.violation);
+    account.noteAnswer(&invariants, device, answer[0..1000]);
+    try testing.expectEqual(null, invariants.violation);
     account.noteRequest(.{ .ip = .init(10, 0, 0, 2), .port = 9 }, request[0..40]);
-    account.noteAnswer(&ledger, .{ .ip = .init(10, 0, 0, 2), .port = 9 }, answer[0..41]);
-    try testing.expectEqual(.no_bytes_before_cookie, ledger.violation.?.check);
+    account.noteAnswer(&invariants, .{ .ip = .init(10, 0, 0, 2), .port = 9 }, answer[0..41]);
+    try testing.expectEqual(.no_bytes_before_cookie, invariants.violation.?.check);
 }

@@ -18,7 +18,7 @@ const EventQueue = @import("event_queue.zig");
 const Fabric = @import("network.zig").Network;
 const payload_size_max = @import("network.zig").payload_size_max;
 const Direction = @import("../kit/network.zig").Direction;
-const Ledger = @import("ledger.zig");
+const Invariants = @import("invariants.zig");
 const Endpoint = base.Endpoint;
 const StreamClient = core.stream.Client;
 
@@ -146,13 +146,13 @@ pub fn act(attacker: *Attacker) void {
             attacker.replay();
             attacker.reportOutcome(ip);
         },
-        .discover_as_device => attacker.discover(Ledger.macOf(attacker.anyDevice().link)),
+        .discover_as_device => attacker.discover(Invariants.macOf(attacker.anyDevice().link)),
         .invent_devices => attacker.discover(
             .fromInt(@as(u48, 0x02cf_0000_0000) + attacker.prng.nextU32()),
         ),
         .fetch_script => attacker.get(
             "/m/{f}/boot.ipxe",
-            .{Ledger.macOf(attacker.anyDevice().link)},
+            .{Invariants.macOf(attacker.anyDevice().link)},
         ),
         .fetch_disk => attacker.get("{s}/disk", .{attacker.overheardPath() orelse return}),
         .report_outcome_of_boot => attacker.post(

@@ -8,7 +8,7 @@ const base = @import("base");
 const core = @import("core");
 const addresses = @import("addresses.zig");
 const Disk = @import("disk.zig");
-const Ledger = @import("ledger.zig");
+const Invariants = @import("invariants.zig");
 const assert = std.debug.assert;
 const desired_state = core.uplink.desired_state;
 
@@ -247,7 +247,7 @@ fn devices(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desire
         try list.append(arena, .{
             .id = idOf(0x40, index),
             .name = "device",
-            .mac = Ledger.macOf(@intCast(index)),
+            .mac = Invariants.macOf(@intCast(index)),
             .versionId = plane.versions[device.version].id,
             .enabled = device.registration == .enabled,
             .home = plane.plan.writeOwnerOf(@intCast(index)),

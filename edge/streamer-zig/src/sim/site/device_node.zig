@@ -12,8 +12,8 @@ const EdgeNode = @import("edge_node.zig");
 const EventQueue = @import("event_queue.zig");
 const Fabric = @import("network.zig").Network;
 const HttpLink = @import("http_link.zig");
-const Ledger = @import("ledger.zig");
-const Plant = @import("plant.zig").Plant;
+const Invariants = @import("invariants.zig");
+const Mutant = @import("mutants.zig").Mutant;
 const assert = std.debug.assert;
 const Device = core.device.Device;
 const Endpoint = base.Endpoint;
@@ -34,7 +34,7 @@ const silence_us_max = 5 * std.time.us_per_s;
 
 device: Device,
 link: Link,
-plant: Plant,
+mutant: Mutant,
 fabric: *Fabric,
 edge_count: u8,
 /// It writes where the edge keeps its writes.
@@ -74,7 +74,7 @@ pub fn powerOn(node: *DeviceNode) void {
     node.writes.endBoot(node.keepsWrites());
     fabric.invariants.notePowerOn(node.link);
     fabric.trace.print(fabric.now_us, "device {d} on", .{node.link});
-    if (node.plant == .accept_foreign_fragment) node.device.client.options.ciphers = .{ .clear = true };
+    if (node.mutant == .accept_foreign_fragment) node.device.client.options.ciphers = .{ .clear = true };
     node.device.powerOn(fabric.now_us, random);
     node.pump();
 }
@@ -90,19 +90,19 @@ pub fn checkProgress(node: *const DeviceNode) void {
     if (!node.powered_on_healed or !node.is_expected) return;
     const now_us = node.fabric.now_us;
     const device = &node.device;
-    const ledger = node.fabric.invariants;
+    const invariants = node.fabric.invariants;
     if (device.isBooting() and now_us - device.power_on_at_us > boot_us_max)
-        ledger.violate(.progress, "device {d} is in {t} after {d} ms", .{
+        invariants.violate(.progress, "device {d} is in {t} after {d} ms", .{
             node.link, device.phase, (now_us - device.power_on_at_us) / std.time.us_per_ms,
         });
     if (device.longest_read_us > read_us_max)
-        ledger.violate(.progress, "device {d}: a read took {d} ms", .{
+        invariants.violate(.progress, "device {d}: a read took {d} ms", .{
             node.link, device.longest_read_us / std.time.us_per_ms,
         });
     const is_running = device.phase == .ready and device.guest.order == null;
     const silence_us = now_us -| device.client.heardAt();
     if (is_running and silence_us > silence_us_max)
-        ledger.violate(.progress, "device {d} runs and has heard nothing for {d} ms", .{
+        invariants.violate(.progress, "device {d} runs and has heard nothing for {d} ms", .{
             node.link, silence_us / std.time.us_per_ms,
         });
 }
@@ -118,17 +118,25 @@ fn hasSaidAll(node: *const DeviceNode) bool {
 /// What a device said last, and was acknowledged, is what the edge reported, but for a little.
 pub fn checkWords(node: *const DeviceNode) void {
     if (!node.is_expected) return;
-    const ledger = node.fabric.invariants;
+    const invariants = node.fabric.invariants;
     const used = node.device.guest.used_known orelse return;
-    const account = ledger.find(node.device.plan.?.boot_id) orelse return;
+    const account = invariants.find(node.device.plan.?.boot_id) orelse return;
     // The edge reports what it keeps itself.
     if (node.device.client.session.?.write_cache != .device_ram) return;
     const size = node.device.profile.guest.write_cache_size;
     const reported = account.write_cache_used orelse
-        return ledger.violate(.last_words_arrive, "device {d}: no report has its write cache", .{node.link});
+        return invariants.violate(
+            .last_words_arrive,
+            "device {d}: no report has its write cache",
+            .{node.link},
+        );
     const difference = @max(used, reported) - @min(used, reported);
     if (difference * 20 < size) return;
-    ledger.violate(.last_words_arrive, "device {d}: {d} bytes of its write cache are used, reported were {d}", .{ node.link, used, reported });
+    invariants.violate(
+        .last_words_arrive,
+        "device {d}: {d} bytes of its write cache are used, reported were {d}",
+        .{ node.link, used, reported },
+    );
 }
 
 pub fn planPowerOn(node: *DeviceNode, after_us: u64) void {
@@ -149,7 +157,7 @@ pub fn receive(node: *DeviceNode, from: Endpoint, to: Endpoint, bytes: []u8) voi
     } else if (node.tftp_socket == to.port) {
         node.device.receiveTftp(now_us, from, bytes);
     } else if (node.stream_socket == to.port and from.eql(node.stream_to)) {
-        if (node.plant == .accept_foreign_fragment) node.adopt(bytes);
+        if (node.mutant == .accept_foreign_fragment) node.adopt(bytes);
         node.device.receiveStream(now_us, bytes);
     } else return;
     node.pump();
@@ -192,7 +200,7 @@ fn pump(node: *DeviceNode) void {
     }
     if (node.wake_at_us) |planned| if (planned <= at_us) return;
     node.wake_at_us = at_us;
-    const is_past = node.plant == .time_backwards and node.device.phase == .stage2;
+    const is_past = node.mutant == .time_backwards and node.device.phase == .stage2;
     fabric.plan(if (is_past) now_us - 1 else at_us, .{ .device_wake = node.link });
 }
 
@@ -253,7 +261,11 @@ fn useAddress(node: *DeviceNode, given: base.Ip4) void {
     node.closeSockets();
     fabric.links[node.link].setIp(null);
     if (fabric.linkOf(.{ .ip = given, .port = 0 })) |other| if (other != node.link)
-        fabric.invariants.violate(.one_address_per_device, "devices {d} and {d} both have {f}", .{ other, node.link, given });
+        fabric.invariants.violate(
+            .one_address_per_device,
+            "devices {d} and {d} both have {f}",
+            .{ other, node.link, given },
+        );
     fabric.links[node.link].setIp(given);
 }
 
@@ -307,7 +319,11 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
                 (isOfUnregistered(text) and fabric.invariants.was_absent[node.link]) or
                 (isOfLostWrites(text) and node.hasLostWrites());
             if (!is_honest)
-                fabric.invariants.violate(.no_honest_refusal, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
+                fabric.invariants.violate(
+                    .no_honest_refusal,
+                    "device {d} failed in {t}: {f}",
+                    .{ node.link, failure.phase, failure.text },
+                );
             if (node.powered_on_healed and node.is_expected)
                 fabric.invariants.violate(.every_boot_finishes, "device {d} on a quiet network failed in {t}: {f}", .{
                     node.link, failure.phase, failure.text,
@@ -346,9 +362,10 @@ fn isOfLostWrites(text: []const u8) bool {
 
 fn hasLostWrites(node: *const DeviceNode) bool {
     const session = node.device.client.session orelse return false;
-    const ledger = node.fabric.invariants;
-    const account = ledger.find(node.device.plan.?.boot_id) orelse return false;
-    return session.write_cache == .edge and account.generation != ledger.generations[account.edge];
+    const invariants = node.fabric.invariants;
+    const account = invariants.find(node.device.plan.?.boot_id) orelse return false;
+    const is_edge = session.write_cache == .edge;
+    return is_edge and account.generation != invariants.generations[account.edge];
 }
 
 /// Ends of a boot that two edges have answered, which had not heard of each other: one of them took
@@ -371,16 +388,24 @@ fn isOfTheState(text: []const u8) bool {
 }
 
 fn checkRead(node: *DeviceNode, offset: u64, bytes: []const u8) void {
-    const ledger = node.fabric.invariants;
+    const invariants = node.fabric.invariants;
     const session = &node.device.client.session.?;
-    const account = ledger.find(node.device.plan.?.boot_id) orelse
-        return ledger.violate(.one_version_per_boot, "device {d} reads in a boot that never began", .{node.link});
+    const account = invariants.find(node.device.plan.?.boot_id) orelse
+        return invariants.violate(
+            .one_version_per_boot,
+            "device {d} reads in a boot that never began",
+            .{node.link},
+        );
     if (!session.version_id.eql(account.version.id))
-        ledger.violate(.one_version_per_boot, "device {d} was given another version", .{node.link});
+        invariants.violate(
+            .one_version_per_boot,
+            "device {d} was given another version",
+            .{node.link},
+        );
     const asked_at_us = node.device.shownAskedAtUs();
     const wrong = node.writes.firstDifference(account.version, asked_at_us, offset, bytes);
     if (wrong) |at|
-        ledger.violate(.bytes_equal_version, "device {d}: the byte at {d} is wrong, in the read of {d} bytes at {d}", .{
+        invariants.violate(.bytes_equal_version, "device {d}: the byte at {d} is wrong, in the read of {d} bytes at {d}", .{
             node.link, at, bytes.len, offset,
         });
 }
@@ -389,10 +414,14 @@ fn checkWindow(node: *const DeviceNode) void {
     const client = &node.device.client;
     const session = client.session orelse return;
     if (client.inFlightBytes() <= session.outstanding_bytes_max) return;
-    node.fabric.invariants.violate(.windows_bounded, "device {d} has asked for {d} bytes", .{ node.link, client.inFlightBytes() });
+    node.fabric.invariants.violate(
+        .windows_bounded,
+        "device {d} has asked for {d} bytes",
+        .{ node.link, client.inFlightBytes() },
+    );
 }
 
-/// A planted bug: whoever's fragment it is, it is taken.
+/// A mutant: whoever's fragment it is, it is taken.
 fn adopt(node: *const DeviceNode, bytes: []u8) void {
     const session = node.device.client.session orelse return;
     const packet = stream.parse(bytes) catch return;

@@ -1,6 +1,6 @@
 //! The fake world of a simulated edge's agent (agent/io.zig): the site's network, clock and disk,
-//! and a journal that a crash leaves behind. It sends what the agent sends, and tells the ledger
-//! what it sees.
+//! and a journal that a crash leaves behind. It sends what the agent sends, and
+//! tells the invariants what it sees.
 
 const std = @import("std");
 const agent = @import("agent");
@@ -16,8 +16,8 @@ const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
 const Fabric = @import("network.zig").Network;
 const Journal = @import("journal.zig");
-const Ledger = @import("ledger.zig");
-const Plant = @import("plant.zig").Plant;
+const Invariants = @import("invariants.zig");
+const Mutant = @import("mutants.zig").Mutant;
 
 const DesiredVersion = core.uplink.desired_state.Version;
 const ReadRequest = core.stream.Server.ReadRequest;
@@ -42,7 +42,7 @@ journal_of_site: *Journal,
 disk: *Disk,
 prng: *base.Prng,
 versions: []Version,
-plant: Plant,
+mutant: Mutant,
 account: CookieAccount = .{},
 reads_answered: u64 = 0,
 /// What devices have read of any version since the edge's start: the boot profile that every device
@@ -291,7 +291,7 @@ pub fn keepsReports(_: *const EdgeIo) bool {
     return true;
 }
 
-/// Boots are told to the ledger by `onReport`, with what the JSON does not have.
+/// Boots are told to the invariants by `onReport`, with what the JSON does not have.
 pub fn report(_: *EdgeIo, _: agent.Report) void {}
 
 pub fn isReportLogBehind(_: *const EdgeIo) bool {
@@ -303,37 +303,45 @@ pub fn reportBacklog(_: *const EdgeIo) u64 {
 }
 
 pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
-    const ledger = io.fabric.invariants;
+    const invariants = io.fabric.invariants;
     const index = for (io.versions, 0..) |*version, index| {
         if (version.id.eql(boot.assignment.version_id)) break index;
-    } else return ledger.violate(.only_wanted_versions, "a boot of a version that never was", .{});
+    } else return invariants.violate(
+        .only_wanted_versions,
+        "a boot of a version that never was",
+        .{},
+    );
     const version = io.versions[index].disk.of;
-    ledger.noteBegin(io.edge, boot.identity.id, boot.identity.mac, version);
+    invariants.noteBegin(io.edge, boot.identity.id, boot.identity.mac, version);
     const plan = io.plan orelse return;
-    const device = Ledger.deviceOf(boot.identity.mac) orelse return;
+    const device = Invariants.deviceOf(boot.identity.mac) orelse return;
     const wanted = plan.versionOf(device) orelse
-        return ledger.violate(.only_wanted_devices, "device {d} begins to boot and is {t}", .{
+        return invariants.violate(.only_wanted_devices, "device {d} begins to boot and is {t}", .{
             device, plan.devices[device].registration,
         });
     if (wanted != index)
-        ledger.violate(.only_wanted_versions, "device {d} begins version {d}, wanted is {d}", .{
+        invariants.violate(.only_wanted_versions, "device {d} begins version {d}, wanted is {d}", .{
             device, index, wanted,
         });
     // A menu is shown whatever its default is; what it starts is refused later.
     if (plan.is_withdrawn[index] and !plan.devices[device].has_menu)
-        ledger.violate(.only_wanted_versions, "device {d} begins a withdrawn version", .{device});
+        invariants.violate(
+            .only_wanted_versions,
+            "device {d} begins a withdrawn version",
+            .{device},
+        );
     const is_owner = plan.writeOwnerOf(device) == io.edge;
     const leaves = plan.leavesToOthers(io.edge) and !is_owner;
-    if (leaves and ledger.hasOneEdge(device, io.fabric.now_us))
-        ledger.violate(.one_edge_answers, "edge {d} drains and begins a boot", .{io.edge});
+    if (leaves and invariants.hasOneEdge(device, io.fabric.now_us))
+        invariants.violate(.one_edge_answers, "edge {d} drains and begins a boot", .{io.edge});
 }
 
 pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
-    const ledger = io.fabric.invariants;
-    ledger.noteReport(io.edge, boot);
+    const invariants = io.fabric.invariants;
+    invariants.noteReport(io.edge, boot);
     // A menu's entry may be another version, until the boot has read of it.
     if (boot.stream_was_open) return;
-    const account = ledger.find(boot.identity.id) orelse return;
+    const account = invariants.find(boot.identity.id) orelse return;
     for (io.versions) |*version| if (version.id.eql(boot.assignment.version_id)) {
         account.version = version.disk.of;
     };
@@ -409,9 +417,9 @@ fn sendFragments(
     const last_index = stream.fragmentCount(request.length, request.fragment_size) - 1;
     var fragments = request.fragments();
     while (fragments.next()) |fragment| {
-        if (io.plant == .forget_last_fragment and fragment.index == last_index) continue;
+        if (io.mutant == .forget_last_fragment and fragment.index == last_index) continue;
         var offset = fragment.offset;
-        if (io.plant == .shift_fragment and fragment.index == 2) offset -= request.fragment_size;
+        if (io.mutant == .shift_fragment and fragment.index == 2) offset -= request.fragment_size;
         var payload: [stream.fragment_size_max]u8 = undefined;
         const part = payload[0..fragment.length];
         if (bytes) |filled| {
@@ -426,7 +434,7 @@ fn sendFragments(
 }
 
 fn versionServed(io: *const EdgeIo, request: *const ReadRequest) Disk.Version {
-    const is_stale = io.plant == .stale_read and io.reads_answered % 100 == 99;
+    const is_stale = io.mutant == .stale_read and io.reads_answered % 100 == 99;
     for (io.versions) |*version| if (version.id.eql(request.version_id) != is_stale) return version.disk.of;
     unreachable;
 }

@@ -12,8 +12,8 @@ const EdgeIo = @import("edge_io.zig");
 const Disk = @import("disk.zig");
 const Fabric = @import("network.zig").Network;
 const Journal = @import("journal.zig");
-const Ledger = @import("ledger.zig");
-const Plant = @import("plant.zig").Plant;
+const Invariants = @import("invariants.zig");
+const Mutant = @import("mutants.zig").Mutant;
 const SimFiles = @import("../store/sim_files.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
@@ -40,7 +40,7 @@ files: *SimFiles,
 disk: *Disk,
 prng: *base.Prng,
 versions: *const [versions_max]Disk.Version,
-plant: Plant,
+mutant: Mutant,
 mode: DhcpService.Mode,
 /// Hardly more addresses than devices.
 pool_size: u8,
@@ -94,14 +94,14 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         .disk = edge.disk,
         .prng = edge.prng,
         .versions = &process.versions,
-        .plant = edge.plant,
+        .mutant = edge.mutant,
         .dhcp = &process.dhcp,
         .tftp_port = &process.tftp,
         .stream_port = &process.stream,
     };
     var table: core.boot.Table = try .init(gpa, boots_kept_max);
     errdefer table.deinit(gpa);
-    edge.journal.load(&table, now_us, edge.plant);
+    edge.journal.load(&table, now_us, edge.mutant);
     process.peers = try .init(gpa, .{
         .epoch = edge.generation,
         .boots_max = boots_kept_max,
@@ -136,7 +136,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     var iterator = process.boots.table.iterate();
     while (iterator.next()) |boot| process.peers.onBoot(boot);
     edge.flushPeers(process);
-    edge.journal.loadOrders(&process.boots.orders, edge.plant);
+    edge.journal.loadOrders(&process.boots.orders, edge.mutant);
     edge.takeOrders(process);
 }
 
@@ -162,7 +162,7 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
         .addresses_max = 256,
     });
     errdefer dhcp.deinit(gpa);
-    if (dhcp.leasesOf(0)) |leases| edge.journal.loadLeases(leases, edge.fabric.now_us, edge.plant);
+    if (dhcp.leasesOf(0)) |leases| edge.journal.loadLeases(leases, edge.fabric.now_us, edge.mutant);
     process.dhcp = .{ .service = dhcp, .boots = boots };
     const own: core.dhcp.network.Addresses = .{
         .links = &process.link,
@@ -185,12 +185,12 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     };
     edge.prng.fill(&keys.cookie);
     edge.prng.fill(&keys.session);
-    if (edge.plant == .forget_resumption_key) edge.prng.fill(&keys.resumption);
+    if (edge.mutant == .forget_resumption_key) edge.prng.fill(&keys.resumption);
     process.stream = try .init(gpa, try .init(gpa, .{
         .keys = keys,
         .sessions_max = sessions_max,
         // What is sealed nobody can take for his own, whatever he has forgotten to look at.
-        .ciphers = if (edge.plant == .accept_foreign_fragment) .{ .clear = true } else null,
+        .ciphers = if (edge.mutant == .accept_foreign_fragment) .{ .clear = true } else null,
     }), boots);
     process.http = .{ .boots = boots, .own = own };
 }
@@ -349,13 +349,13 @@ fn receiveStream(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []co
 
 /// True when a mutant answered a HELLO that has no cookie yet in place of the server.
 fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []const u8) bool {
-    if (edge.plant != .cookie_unchecked and edge.plant != .answer_too_long) return false;
+    if (edge.mutant != .cookie_unchecked and edge.mutant != .answer_too_long) return false;
     const stream = wire.stream;
     const parsed = stream.parse(bytes) catch return false;
     if (parsed.body != .hello) return false;
     const hello = parsed.body.hello;
     if (!std.mem.allEqual(u8, &hello.cookie, 0)) return false;
-    if (edge.plant == .answer_too_long) {
+    if (edge.mutant == .answer_too_long) {
         const padding: [stream.hello_size + 1]u8 = @splat(0);
         process.io.send(.stream, from, &padding);
         return true;
@@ -382,7 +382,7 @@ fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
         if (!layer.inner.head.binding.class.isDurable()) continue;
         const ref = process.boots.table.findById(layer.boot_id) orelse continue;
         const mac = process.boots.table.get(ref).?.identity.mac;
-        const device = Ledger.deviceOf(mac) orelse continue;
+        const device = Invariants.deviceOf(mac) orelse continue;
         const owner = box.plan.writeOwnerOf(device);
         if (owner != edge.index)
             edge.fabric.invariants.violate(
@@ -394,18 +394,18 @@ fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
 }
 
 fn checkTables(edge: *EdgeNode, process: *Process) void {
-    const ledger = edge.fabric.invariants;
-    ledger.checkTable(&process.boots.table);
+    const invariants = edge.fabric.invariants;
+    invariants.checkTable(&process.boots.table);
     edge.checkWriteOwners(process);
     const server = &process.stream.server;
     if (server.session_count > server.sessions.len)
-        ledger.violate(.tables_bounded, "{d} sessions at the edge", .{server.session_count});
+        invariants.violate(.tables_bounded, "{d} sessions at the edge", .{server.session_count});
     const transfers = process.tftp.server.session_count;
-    if (transfers > tftp_sessions_max) ledger.violate(.tables_bounded, "{d} TFTP transfers", .{
+    if (transfers > tftp_sessions_max) invariants.violate(.tables_bounded, "{d} TFTP transfers", .{
         transfers,
     });
     const waiting = process.tftp.server.requests.count;
-    if (waiting > tftp_requests_max) ledger.violate(.tables_bounded, "{d} TFTP requests", .{
+    if (waiting > tftp_requests_max) invariants.violate(.tables_bounded, "{d} TFTP requests", .{
         waiting,
     });
 }

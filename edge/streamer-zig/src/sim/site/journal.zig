@@ -4,8 +4,8 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Ledger = @import("ledger.zig");
-const Plant = @import("plant.zig").Plant;
+const Invariants = @import("invariants.zig");
+const Mutant = @import("mutants.zig").Mutant;
 const assert = std.debug.assert;
 const Boot = core.boot.Boot;
 
@@ -21,11 +21,14 @@ lease_count: u32 = 0,
 leases_at_us: u64 = 0,
 lease_change_count: u64 = 0,
 resumption_key: [32]u8,
-orders: [Ledger.orders_max]core.site.PowerOrders.BoundOrder = undefined,
+orders: [Invariants.orders_max]core.site.PowerOrders.BoundOrder = undefined,
 order_count: u32 = 0,
 
 pub fn init(gpa: std.mem.Allocator, resumption_key: [32]u8) error{OutOfMemory}!Journal {
-    return .{ .boots = try gpa.alloc(Boot, Ledger.boots_max), .resumption_key = resumption_key };
+    return .{
+        .boots = try gpa.alloc(Boot, Invariants.boots_max),
+        .resumption_key = resumption_key,
+    };
 }
 
 pub fn deinit(journal: *Journal, gpa: std.mem.Allocator) void {
@@ -38,7 +41,7 @@ pub fn write(journal: *Journal, boot: *const Boot) void {
         kept.* = boot.*;
         return;
     };
-    // As many places as the ledger has: it complains first.
+    // As many places as the invariants has: it complains first.
     if (journal.boot_count == journal.boots.len) return;
     journal.boots[journal.boot_count] = boot.*;
     journal.boot_count += 1;
@@ -55,27 +58,27 @@ pub fn remove(journal: *Journal, id: base.Uuid) void {
 }
 
 /// The boots of the process before; those that do not fit are left out, as the host does.
-pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, plant: Plant) void {
-    if (plant == .forget_journal) return;
+pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, mutant: Mutant) void {
+    if (mutant == .forget_journal) return;
     for (journal.boots[0..journal.boot_count]) |kept| {
         var boot = kept;
         boot.touched = false;
         boot.live_changes = .{};
-        if (plant == .forget_revision) boot.revision = 0;
+        if (mutant == .forget_revision) boot.revision = 0;
         _ = table.insert(boot, now_us) catch continue;
     }
 }
 
 /// A power order that is new.
 pub fn writeOrder(journal: *Journal, bound: core.site.PowerOrders.BoundOrder) void {
-    // As many places as the ledger has: it complains first.
+    // As many places as the invariants has: it complains first.
     if (journal.order_count == journal.orders.len) return;
     journal.orders[journal.order_count] = bound;
     journal.order_count += 1;
 }
 
-pub fn loadOrders(journal: *const Journal, orders: *core.site.PowerOrders, plant: Plant) void {
-    if (plant == .forget_orders) return;
+pub fn loadOrders(journal: *const Journal, orders: *core.site.PowerOrders, mutant: Mutant) void {
+    if (mutant == .forget_orders) return;
     for (journal.orders[0..journal.order_count]) |bound| orders.restore(bound);
 }
 
@@ -92,9 +95,9 @@ pub fn writeLeases(journal: *Journal, leases: *const core.dhcp.Leases, now_us: u
     }
 }
 
-pub fn loadLeases(journal: *Journal, leases: *core.dhcp.Leases, now_us: u64, plant: Plant) void {
+pub fn loadLeases(journal: *Journal, leases: *core.dhcp.Leases, now_us: u64, mutant: Mutant) void {
     journal.lease_change_count = leases.change_count;
-    if (plant == .forget_leases) return;
+    if (mutant == .forget_leases) return;
     for (journal.leases[0..journal.lease_count]) |record| {
         var aged = record;
         aged.remaining_us -|= now_us - journal.leases_at_us;

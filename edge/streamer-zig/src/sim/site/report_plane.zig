@@ -4,14 +4,14 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Plant = @import("plant.zig").Plant;
+const Mutant = @import("mutants.zig").Mutant;
 
 pub const ReportPlane = @This();
 
 const batch_gzip_ratio_max = core.uplink.batch_gzip.ratio_max;
 
 gpa: std.mem.Allocator,
-plant: Plant,
+mutant: Mutant,
 cursors: std.ArrayList(Cursor) = .empty,
 boots: std.AutoHashMapUnmanaged([16]u8, Kept) = .empty,
 ready_count: u64 = 0,
@@ -77,7 +77,7 @@ fn apply(plane: *ReportPlane, batch: *const Batch) error{OutOfMemory}!Answer {
     if (batch.fromSeq > cursor.acked_seq + 1) return .{ .gap = cursor.acked_seq + 1 };
     for (batch.reports) |*report| {
         const last_seq = lastSeqOf(report);
-        if (last_seq <= cursor.acked_seq and plane.plant != .apply_reports_again) continue;
+        if (last_seq <= cursor.acked_seq and plane.mutant != .apply_reports_again) continue;
         switch (report.type) {
             .boot => try plane.applyBoot(report),
             .gap => plane.lost_count += last_seq - @max(report.seq - 1, cursor.acked_seq),
@@ -94,10 +94,10 @@ fn applyBoot(plane: *ReportPlane, report: *const Report) error{OutOfMemory}!void
     plane.hash.update(std.mem.asBytes(&boot.revision));
     const found = try plane.boots.getOrPut(plane.gpa, boot.id.bytes);
     if (!found.found_existing) found.value_ptr.* = .{ .revision = 0, .is_ready = false };
-    if (found.value_ptr.revision >= boot.revision and plane.plant != .apply_reports_again) return;
+    if (found.value_ptr.revision >= boot.revision and plane.mutant != .apply_reports_again) return;
     found.value_ptr.revision = boot.revision;
     const is_ready = if (boot.outcome) |outcome| std.mem.eql(u8, outcome.kind, "ready") else false;
-    if (is_ready and (!found.value_ptr.is_ready or plane.plant == .apply_reports_again)) plane.ready_count += 1;
+    if (is_ready and (!found.value_ptr.is_ready or plane.mutant == .apply_reports_again)) plane.ready_count += 1;
     found.value_ptr.is_ready = is_ready;
 }
 

@@ -6,9 +6,9 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Ledger = @import("ledger.zig");
+const Invariants = @import("invariants.zig");
 const LogDisk = @import("log_disk.zig");
-const Plant = @import("plant.zig").Plant;
+const Mutant = @import("mutants.zig").Mutant;
 const ReportPlane = @import("report_plane.zig");
 const assert = std.debug.assert;
 
@@ -30,11 +30,11 @@ pub const Options = struct {
     boots_per_day: u32 = 4,
     restarts: u32 = 10,
     size_max: u64 = core.uplink.report_log.size_max_default,
-    plant: Plant = .none,
+    mutant: Mutant = .none,
 
     /// Small enough for every seed.
-    pub fn small(seed: u64, plant: Plant) Options {
-        return .{ .seed = seed, .days = 3, .devices = 50, .restarts = 6, .plant = plant };
+    pub fn small(seed: u64, mutant: Mutant) Options {
+        return .{ .seed = seed, .days = 3, .devices = 50, .restarts = 6, .mutant = mutant };
     }
 };
 
@@ -46,7 +46,7 @@ pub const Result = struct {
     torn: u64 = 0,
     log_size_most: u64 = 0,
     hash: u64 = 0,
-    violation: ?Ledger.Violation = null,
+    violation: ?Invariants.Violation = null,
 };
 
 gpa: std.mem.Allocator,
@@ -78,7 +78,7 @@ pub fn run(gpa: std.mem.Allocator, options: Options) !Result {
         .prng = .init(options.seed *% 0x9e37_79b9 +% 9),
         .disk = try .init(gpa),
         .log = undefined,
-        .plane = .{ .gpa = gpa, .plant = options.plant },
+        .plane = .{ .gpa = gpa, .mutant = options.mutant },
         .gzip = try .init(gpa, core.uplink.report_log.batch_size_max),
         .buffer = try gpa.alloc(u8, core.uplink.report_log.batch_size_max),
     };
@@ -171,7 +171,7 @@ fn restart(world: *Reports) !void {
     world.log.deinit(world.gpa);
     const is_torn = world.prng.chance(1, 2) and world.disk.tear(&world.prng);
     world.result.torn += @intFromBool(is_torn);
-    if (world.options.plant == .forget_report_log) world.disk.forget();
+    if (world.options.mutant == .forget_report_log) world.disk.forget();
     world.epoch += 1;
     world.clock_offset_ms = @as(i64, @intCast(world.prng.below(80 * year_ms))) - 40 * year_ms;
     world.sender = .{};
@@ -225,7 +225,7 @@ fn sendReports(world: *Reports, is_back: bool) !void {
     const is_lost = prng.chance(1, 2);
     world.result.acknowledgements_lost += @intFromBool(is_lost);
     if (is_lost) {
-        if (world.options.plant == .believe_lost_answers) world.log.ack(batch.epoch, batch.until_seq + 1);
+        if (world.options.mutant == .believe_lost_answers) world.log.ack(batch.epoch, batch.until_seq + 1);
         _ = world.sender.reportsAnswered(world.now_ms, random, .nothing);
         return;
     }
@@ -284,7 +284,7 @@ fn check(world: *Reports) void {
 
 fn fail(world: *Reports, comptime format: []const u8, values: anytype) void {
     if (world.result.violation != null) return;
-    var violation: Ledger.Violation = .{ .check = .reports_once, .text_buffer = undefined, .text_size = 0 };
+    var violation: Invariants.Violation = .{ .check = .reports_once, .text_buffer = undefined, .text_size = 0 };
     const text = std.mem.print(&violation.text_buffer, format, values) catch violation.text_buffer[0..];
     violation.text_size = @intCast(text.len);
     world.result.violation = violation;
@@ -300,6 +300,6 @@ test "every boot of an outage is counted once, the same seed gives the same run,
         }
         if (seed == 1) try std.testing.expectEqual(result, try run(gpa, .small(1, .none)));
     }
-    for ([_]Plant{ .forget_report_log, .apply_reports_again, .believe_lost_answers }) |plant|
-        try std.testing.expect((try run(gpa, .small(1, plant))).violation != null);
+    for ([_]Mutant{ .forget_report_log, .apply_reports_again, .believe_lost_answers }) |mutant|
+        try std.testing.expect((try run(gpa, .small(1, mutant))).violation != null);
 }

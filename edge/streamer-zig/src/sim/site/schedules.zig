@@ -5,8 +5,8 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Ledger = @import("ledger.zig");
-const Plant = @import("plant.zig").Plant;
+const Invariants = @import("invariants.zig");
+const Mutant = @import("mutants.zig").Mutant;
 const assert = std.debug.assert;
 
 const ScheduleRunner = core.site.ScheduleRunner;
@@ -60,10 +60,14 @@ has_faults: bool,
 now_us: u64 = 1000 * second,
 boot_number: u64 = 0,
 
-pub const Result = struct { sent: u64 = 0, crashes: u64 = 0, violation: ?Ledger.Violation = null };
+pub const Result = struct {
+    sent: u64 = 0,
+    crashes: u64 = 0,
+    violation: ?Invariants.Violation = null,
+};
 
-pub fn run(gpa: std.mem.Allocator, seed: u64, plant: Plant) !Result {
-    const world = try create(gpa, seed, plant);
+pub fn run(gpa: std.mem.Allocator, seed: u64, mutant: Mutant) !Result {
+    const world = try create(gpa, seed, mutant);
     defer world.destroy();
     var result: Result = .{};
     const begin_us = world.now_us;
@@ -81,7 +85,7 @@ pub fn run(gpa: std.mem.Allocator, seed: u64, plant: Plant) !Result {
     return result;
 }
 
-fn create(gpa: std.mem.Allocator, seed: u64, plant: Plant) !*Schedules {
+fn create(gpa: std.mem.Allocator, seed: u64, mutant: Mutant) !*Schedules {
     const world = try gpa.create(Schedules);
     world.* = .{
         .gpa = gpa,
@@ -95,7 +99,7 @@ fn create(gpa: std.mem.Allocator, seed: u64, plant: Plant) !*Schedules {
     };
     const prng = &world.prng;
     world.device_count = @intCast(prng.between(5, devices_max));
-    world.has_faults = prng.chance(3, 4) or plant == .forget_schedules;
+    world.has_faults = prng.chance(3, 4) or mutant == .forget_schedules;
     world.loss_percent = if (world.has_faults) prng.below(30) else 0;
     world.state = try world.makeState(@intCast(prng.between(60, 600)));
     world.edges = try world.arena.allocator().alloc(Edge, @intCast(prng.between(1, edges_max)));
@@ -106,7 +110,7 @@ fn create(gpa: std.mem.Allocator, seed: u64, plant: Plant) !*Schedules {
             .peers = try .init(gpa, .{ .epoch = 1, .boots_max = 256, .others_max = 128 }),
             .boots = try .init(gpa, 256),
             .runner = try .init(gpa),
-            .is_forgetful = plant == .forget_schedules,
+            .is_forgetful = mutant == .forget_schedules,
             // Without faults clocks are as NTP keeps them.
             .skew_ms = if (world.has_faults) @as(i64, @intCast(prng.below(6000))) - 3000 else 0,
         };
@@ -335,7 +339,7 @@ fn check(world: *const Schedules, result: *Result) void {
 }
 
 fn fail(_: *const Schedules, result: *Result, comptime format: []const u8, values: anytype) void {
-    var violation: Ledger.Violation = .{ .check = .schedules, .text_buffer = undefined, .text_size = 0 };
+    var violation: Invariants.Violation = .{ .check = .schedules, .text_buffer = undefined, .text_size = 0 };
     const text = std.mem.print(&violation.text_buffer, format, values) catch violation.text_buffer[0..];
     violation.text_size = @intCast(text.len);
     result.violation = violation;

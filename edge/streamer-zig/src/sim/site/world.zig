@@ -19,8 +19,8 @@ const Packet = @import("../kit/network.zig").Packet;
 const network = @import("network.zig");
 const Faults = @import("../kit/faults.zig").Faults;
 const Journal = @import("journal.zig");
-const Ledger = @import("ledger.zig");
-const Plant = @import("plant.zig").Plant;
+const Invariants = @import("invariants.zig");
+const Mutant = @import("mutants.zig").Mutant;
 const scenario = @import("scenario.zig");
 const SimFiles = @import("../store/sim_files.zig");
 const assert = std.debug.assert;
@@ -39,7 +39,7 @@ const events_max = 5_000_000;
 gpa: std.mem.Allocator,
 options: Options,
 plan: scenario.Scenario,
-ledger: Ledger = .{},
+invariants: Invariants = .{},
 prng: base.Prng,
 fabric: Fabric,
 disk: Disk,
@@ -59,7 +59,7 @@ pub const Options = struct {
     seed: u64,
     /// Null: the seed decides.
     devices: ?u8 = null,
-    plant: Plant = .none,
+    mutant: Mutant = .none,
     /// Null: the attacks that the agent withstands.
     attack: ?Attacker.Attack = null,
     is_traced: bool = false,
@@ -78,13 +78,13 @@ pub const Result = struct {
     crashes: u32,
     virtual_us: u64,
     hash: u64,
-    violation: ?Ledger.Violation,
+    violation: ?Invariants.Violation,
 };
 
 /// Runs a seed to its end.
 pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
-    agent.mutants.planted = std.meta.stringToEnum(agent.mutants.Mutant, @tagName(options.plant));
-    defer agent.mutants.planted = null;
+    agent.mutants.active = std.meta.stringToEnum(agent.mutants.Mutant, @tagName(options.mutant));
+    defer agent.mutants.active = null;
     const world = try gpa.create(World);
     defer gpa.destroy(world);
     try world.init(gpa, options);
@@ -94,15 +94,15 @@ pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
         .events = world.events,
         .packets = world.fabric.statistics.packets,
         .lost = world.fabric.statistics.lost,
-        .boots_ready = world.ledger.devices_ready,
-        .boots_failed = world.ledger.devices_failed,
-        .resumptions = world.ledger.resumptions,
-        .failovers = world.ledger.failovers,
+        .boots_ready = world.invariants.devices_ready,
+        .boots_failed = world.invariants.devices_failed,
+        .resumptions = world.invariants.resumptions,
+        .failovers = world.invariants.failovers,
         .writes = world.writeCount(),
         .crashes = world.crashCount(),
         .virtual_us = world.fabric.now_us - network.start_us,
         .hash = world.fabric.trace.hash,
-        .violation = world.ledger.violation,
+        .violation = world.invariants.violation,
     };
 }
 
@@ -113,13 +113,13 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     world.gpa = gpa;
     world.options = options;
     world.plan = plan;
-    world.ledger = .{};
+    world.invariants = .{};
     world.events = 0;
     world.done_at_us = null;
     world.orders_left = 0;
     world.plane = null;
     world.is_uplink_up = @splat(true);
-    world.fabric = try .init(gpa, &world.ledger);
+    world.fabric = try .init(gpa, &world.invariants);
     errdefer world.fabric.deinit(gpa);
     world.fabric.restart(.{
         .seed = prng.nextU64(),
@@ -178,7 +178,7 @@ fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
             .disk = &world.disk,
             .prng = &world.prng,
             .versions = &plan.versions,
-            .plant = world.options.plant,
+            .mutant = world.options.mutant,
             .mode = plan.mode,
             .pool_size = plan.device_count + 2,
         };
@@ -232,7 +232,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
         const address: base.Ip4 = .init(10, 77, 1, @intCast(index + 1));
         node.* = .{
             .device = Device.init(gpa, .{
-                .mac = Ledger.macOf(@intCast(index)),
+                .mac = Invariants.macOf(@intCast(index)),
                 .own_address = if (world.plan.mode == .proxy) address else null,
                 .tftp_port = addresses.tftp_port,
                 .reads = reads.*,
@@ -252,7 +252,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
                 return err;
             },
             .link = @intCast(index),
-            .plant = world.options.plant,
+            .mutant = world.options.mutant,
             .fabric = &world.fabric,
             .edge_count = world.plan.edge_count,
             .writes = try makeWrites(gpa, @intCast(index), reads.*, world.plan.versions[2].size),
@@ -315,35 +315,39 @@ fn schedule(world: *World, planned: scenario.Scenario.Planned) void {
 
 fn play(world: *World) error{OutOfMemory}!void {
     const finish_at_us = network.start_us + world.plan.heal_at_us + finish_us_max;
-    while (world.ledger.violation == null) {
+    while (world.invariants.violation == null) {
         const event = world.fabric.next() orelse break;
         world.events += 1;
         try world.handle(event);
         if (world.fabric.statistics.too_large > 0)
-            world.ledger.violate(.mtu_respected, "a packet does not fit the MTU", .{});
+            world.invariants.violate(.mtu_respected, "a packet does not fit the MTU", .{});
         if (world.done_at_us) |done_at_us| {
             if (world.fabric.now_us >= done_at_us + calm_us) break;
-        } else if (world.ledger.healed and world.isDone()) {
+        } else if (world.invariants.healed and world.isDone()) {
             world.done_at_us = world.fabric.now_us;
         } else if (world.fabric.now_us > finish_at_us or world.events > events_max) {
             world.tellUnfinished();
         }
     }
-    if (world.ledger.violation == null) world.ledger.checkEnd();
-    if (world.ledger.violation == null) for (world.devices) |*node| node.checkWords();
+    if (world.invariants.violation == null) world.invariants.checkEnd();
+    if (world.invariants.violation == null) for (world.devices) |*node| node.checkWords();
     if (world.options.is_canary)
-        world.ledger.violate(.canary, "{d} boots were ready, none should have been", .{world.ledger.devices_ready});
+        world.invariants.violate(
+            .canary,
+            "{d} boots were ready, none should have been",
+            .{world.invariants.devices_ready},
+        );
 }
 
 fn isDone(world: *const World) bool {
     for (world.devices) |*node| if (!node.isDone()) return false;
-    return world.orders_left == 0 and !world.ledger.hasOrderFor(world.devices);
+    return world.orders_left == 0 and !world.invariants.hasOrderFor(world.devices);
 }
 
 fn tellUnfinished(world: *World) void {
     for (world.devices) |*node| if (!node.isDone()) {
         const device = &node.device;
-        return world.ledger.violate(.every_boot_finishes, "device {d} is in {t} after {d} events, {d} of {d} reads done, client {t}", .{
+        return world.invariants.violate(.every_boot_finishes, "device {d} is in {t} after {d} events, {d} of {d} reads done, client {t}", .{
             node.link, device.phase, world.events, device.reads_done, device.profile.reads.len, device.client.state,
         });
     };
@@ -359,7 +363,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         .sync_end => |edge| world.edges[edge].endSyncs(),
         .edge_second => {
             const settled_at_us = network.start_us + world.plan.heal_at_us + settle_us;
-            world.ledger.is_settled = fabric.now_us >= settled_at_us;
+            world.invariants.is_settled = fabric.now_us >= settled_at_us;
             for (world.edges) |*edge| edge.second();
             for (world.devices) |*node| node.checkProgress();
             fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
@@ -420,7 +424,7 @@ fn cutLink(world: *World, link: u8, is_cut: bool) void {
 fn heal(world: *World) error{OutOfMemory}!void {
     const fabric = &world.fabric;
     world.fabric.trace.print(fabric.now_us, "everything heals", .{});
-    world.ledger.healed = true;
+    world.invariants.healed = true;
     world.disk.error_per_mille = 0;
     for (fabric.links[0..fabric.link_count]) |*link| {
         link.faults = link.faults.healed();
@@ -434,7 +438,7 @@ fn heal(world: *World) error{OutOfMemory}!void {
         try world.sendStates();
         for (world.devices) |*node| {
             node.is_expected = plane.plan.versionOf(node.link) != null;
-            world.ledger.is_kept_out[node.link] = !node.is_expected;
+            world.invariants.is_kept_out[node.link] = !node.is_expected;
         }
     }
 }
@@ -443,10 +447,10 @@ fn changeState(world: *World) error{OutOfMemory}!void {
     const plane = &world.plane.?;
     plane.change();
     for (plane.plan.is_withdrawn) |is_withdrawn| if (is_withdrawn) {
-        world.ledger.has_withdrawn = true;
+        world.invariants.has_withdrawn = true;
     };
     for (world.devices) |*node| if (plane.plan.devices[node.link].registration == .absent) {
-        world.ledger.was_absent[node.link] = true;
+        world.invariants.was_absent[node.link] = true;
     };
     try world.sendStates();
 }
@@ -470,7 +474,7 @@ fn order(world: *World, device: EventQueue.Link) void {
     for (world.edges) |*edge| edge.order(.{
         .id = .fromRandom(id),
         .deviceId = .zero,
-        .mac = Ledger.macOf(device),
+        .mac = Invariants.macOf(device),
         .order = kind,
     });
 }

@@ -20,6 +20,6 @@ test "the canary is a violation in a run that is well" {
 }
 
 test "wrong bytes are seen" {
-    const result = try World.run(testing.allocator, .{ .seed = 3, .plant = .shift_fragment });
+    const result = try World.run(testing.allocator, .{ .seed = 3, .mutant = .shift_fragment });
     try testing.expectEqual(.bytes_equal_version, result.violation.?.check);
 }

@@ -117,9 +117,9 @@ pub fn destroy(world: *StreamWorld, gpa: std.mem.Allocator) void {
 pub fn run(world: *StreamWorld, options: Options) error{OutOfMemory}!Result {
     running = options;
     defer running = null;
-    agent.mutants.planted =
+    agent.mutants.active =
         std.meta.stringToEnum(agent.mutants.Mutant, @tagName(options.mutant));
-    defer agent.mutants.planted = null;
+    defer agent.mutants.active = null;
     try world.begin(options);
     while (world.invariants.violation == null) {
         const event = world.network.next() orelse break;

@@ -3,7 +3,7 @@
 
 const std = @import("std");
 
-pub const Plant = enum {
+pub const Mutant = enum {
     none,
     /// Fragments of another device's session are taken for one's own.
     accept_foreign_fragment,
@@ -75,16 +75,16 @@ pub const Plant = enum {
     time_backwards,
 
     /// Of the reports' world.
-    pub fn isOfReports(plant: Plant) bool {
-        return switch (plant) {
+    pub fn isOfReports(mutant: Mutant) bool {
+        return switch (mutant) {
             .forget_report_log, .apply_reports_again, .believe_lost_answers => true,
             else => false,
         };
     }
 
     /// Seeds from the first on that do not show it, so that a self-test need not run them.
-    pub fn silentSeeds(plant: Plant) u64 {
-        return switch (plant) {
+    pub fn silentSeeds(mutant: Mutant) u64 {
+        return switch (mutant) {
             .forget_leases => 10,
             .deaf_to_claims, .lost_cache_replaced => 20,
             .forget_orders => 22,
@@ -95,24 +95,24 @@ pub const Plant = enum {
         };
     }
 
-    /// As in `--plant`: dashes for underscores.
-    pub fn parse(text: []const u8) ?Plant {
+    /// As in `--mutant`: dashes for underscores.
+    pub fn parse(text: []const u8) ?Mutant {
         var buffer: [64]u8 = undefined;
         if (text.len > buffer.len) return null;
         const name = buffer[0..text.len];
         @memcpy(name, text);
         std.mem.replaceScalar(u8, name, '-', '_');
-        return std.meta.stringToEnum(Plant, name);
+        return std.meta.stringToEnum(Mutant, name);
     }
 
-    pub fn format(plant: Plant, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        for (@tagName(plant)) |byte| try writer.writeByte(if (byte == '_') '-' else byte);
+    pub fn format(mutant: Mutant, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        for (@tagName(mutant)) |byte| try writer.writeByte(if (byte == '_') '-' else byte);
     }
 };
 
-test "a plant has one spelling on the command line" {
-    try std.testing.expectEqual(.token_twice, Plant.parse("token-twice").?);
-    try std.testing.expectEqual(null, Plant.parse("no-such-bug"));
+test "a mutant has one spelling on the command line" {
+    try std.testing.expectEqual(.token_twice, Mutant.parse("token-twice").?);
+    try std.testing.expectEqual(null, Mutant.parse("no-such-bug"));
     var buffer: [64]u8 = undefined;
-    try std.testing.expectEqualStrings("stale-read", try std.mem.print(&buffer, "{f}", .{Plant.stale_read}));
+    try std.testing.expectEqualStrings("stale-read", try std.mem.print(&buffer, "{f}", .{Mutant.stale_read}));
 }

@@ -8,7 +8,7 @@ const stream = @import("wire").stream;
 const Version = @import("disk.zig").Version;
 const assert = std.debug.assert;
 
-pub const Ledger = @This();
+pub const Invariants = @This();
 
 pub const boots_max = 512;
 const devices_max = 64;
@@ -150,93 +150,113 @@ pub const OrderAccount = struct {
     }
 };
 
-pub fn violate(ledger: *Ledger, check: Check, comptime format: []const u8, arguments: anytype) void {
-    if (ledger.violation != null) return;
+pub fn violate(
+    invariants: *Invariants,
+    check: Check,
+    comptime format: []const u8,
+    arguments: anytype,
+) void {
+    if (invariants.violation != null) return;
     var violation: Violation = .{ .check = check, .text_buffer = undefined, .text_size = 0 };
     const text = std.mem.print(&violation.text_buffer, format, arguments) catch violation.text_buffer[0..];
     violation.text_size = @intCast(text.len);
-    ledger.violation = violation;
+    invariants.violation = violation;
 }
 
-pub fn find(ledger: *Ledger, id: base.Uuid) ?*BootAccount {
-    for (ledger.boots[0..ledger.boot_count]) |*account| if (account.id.eql(id)) return account;
+pub fn find(invariants: *Invariants, id: base.Uuid) ?*BootAccount {
+    for (invariants.boots[0..invariants.boot_count]) |*account|
+        if (account.id.eql(id)) return account;
     return null;
 }
 
-pub fn notePowerOn(ledger: *Ledger, device: u8) void {
-    ledger.power_ons[device] += 1;
-    ledger.answered_by[device] = 0;
+pub fn notePowerOn(invariants: *Invariants, device: u8) void {
+    invariants.power_ons[device] += 1;
+    invariants.answered_by[device] = 0;
 }
 
 /// The edge put a new boot into its table.
-pub fn noteBegin(ledger: *Ledger, edge: u8, id: base.Uuid, mac: base.Mac, version: Version) void {
+pub fn noteBegin(
+    invariants: *Invariants,
+    edge: u8,
+    id: base.Uuid,
+    mac: base.Mac,
+    version: Version,
+) void {
     const device = deviceOf(mac) orelse
-        return ledger.violate(.one_boot_per_power_on, "{f} boots and is no device", .{mac});
-    const begun = &ledger.boots_begun[edge][device];
+        return invariants.violate(.one_boot_per_power_on, "{f} boots and is no device", .{mac});
+    const begun = &invariants.boots_begun[edge][device];
     begun.* += 1;
-    if (begun.* > ledger.power_ons[device])
-        ledger.violate(
+    if (begun.* > invariants.power_ons[device])
+        invariants.violate(
             .one_boot_per_power_on,
             "device {d} was switched on {d} times and has {d} boots at edge {d}",
-            .{ device, ledger.power_ons[device], begun.*, edge },
+            .{ device, invariants.power_ons[device], begun.*, edge },
         );
-    if (ledger.boot_count == boots_max) return ledger.violate(.tables_bounded, "more than {d} boots", .{boots_max});
-    ledger.boots[ledger.boot_count] = .{
+    if (invariants.boot_count == boots_max) return invariants.violate(.tables_bounded, "more than {d} boots", .{boots_max});
+    invariants.boots[invariants.boot_count] = .{
         .id = id,
         .device = device,
         .version = version,
         .edge = edge,
-        .generation = ledger.generations[edge],
+        .generation = invariants.generations[edge],
     };
-    ledger.boot_count += 1;
+    invariants.boot_count += 1;
 }
 
 /// The edge takes back a boot that its device took from another edge.
-pub fn noteWithdrawn(ledger: *Ledger, id: base.Uuid) void {
-    const account = ledger.find(id) orelse return;
+pub fn noteWithdrawn(invariants: *Invariants, id: base.Uuid) void {
+    const account = invariants.find(id) orelse return;
     if (account.device_ready)
-        ledger.violate(.ready_once, "device {d} is ready in a withdrawn boot", .{account.device});
+        invariants.violate(
+            .ready_once,
+            "device {d} is ready in a withdrawn boot",
+            .{account.device},
+        );
     account.is_withdrawn = true;
-    ledger.boots_begun[account.edge][account.device] -= 1;
+    invariants.boots_begun[account.edge][account.device] -= 1;
 }
 
 /// A device asks again, or in vain.
-pub fn noteRetry(ledger: *Ledger, device: u8, now_us: u64) void {
-    ledger.retried_at_us[device] = now_us;
+pub fn noteRetry(invariants: *Invariants, device: u8, now_us: u64) void {
+    invariants.retried_at_us[device] = now_us;
 }
 
-pub fn hadSeveralEdges(ledger: *const Ledger, device: u8) bool {
-    return @popCount(ledger.answered_by[device]) > 1;
+pub fn hadSeveralEdges(invariants: *const Invariants, device: u8) bool {
+    return @popCount(invariants.answered_by[device]) > 1;
 }
 
 /// Returns whether one edge alone answers this device: the others do so when it asks again.
-pub fn hasOneEdge(ledger: *const Ledger, device: u8, now_us: u64) bool {
-    const retried_at_us = ledger.retried_at_us[device] orelse return ledger.is_settled;
-    return ledger.is_settled and now_us - retried_at_us > retry_kept_us;
+pub fn hasOneEdge(invariants: *const Invariants, device: u8, now_us: u64) bool {
+    const retried_at_us = invariants.retried_at_us[device] orelse return invariants.is_settled;
+    return invariants.is_settled and now_us - retried_at_us > retry_kept_us;
 }
 
 /// The edge names a boot file to a device, in this exchange.
-pub fn noteBootOffer(ledger: *Ledger, edge: u8, mac: base.Mac, xid: u32, now_us: u64) void {
+pub fn noteBootOffer(invariants: *Invariants, edge: u8, mac: base.Mac, xid: u32, now_us: u64) void {
     const device = deviceOf(mac) orelse return;
-    if (ledger.boots_begun[edge][device] == 0)
-        ledger.violate(.only_wanted_devices, "edge {d} offers device {d} a boot of none", .{
+    if (invariants.boots_begun[edge][device] == 0)
+        invariants.violate(.only_wanted_devices, "edge {d} offers device {d} a boot of none", .{
             edge, device,
         });
-    ledger.answered_by[device] |= @as(u8, 1) << @intCast(edge);
-    if (!ledger.hasOneEdge(device, now_us)) return;
-    const offer = &ledger.offers[device];
+    invariants.answered_by[device] |= @as(u8, 1) << @intCast(edge);
+    if (!invariants.hasOneEdge(device, now_us)) return;
+    const offer = &invariants.offers[device];
     if (offer.xid != xid) offer.* = .{ .xid = xid };
     offer.edges |= @as(u8, 1) << @intCast(edge);
     if (@popCount(offer.edges) > 1)
-        ledger.violate(.one_edge_answers, "several edges answer device {d}, one of them is {d}", .{
+        invariants.violate(.one_edge_answers, "several edges answer device {d}, one of them is {d}", .{
             device, edge,
         });
 }
 
 /// The edge wrote a report.
-pub fn noteReport(ledger: *Ledger, edge: u8, boot: *const core.boot.Boot) void {
-    const account = ledger.find(boot.identity.id) orelse
-        return ledger.violate(.one_boot_per_power_on, "a report of a boot that never began", .{});
+pub fn noteReport(invariants: *Invariants, edge: u8, boot: *const core.boot.Boot) void {
+    const account = invariants.find(boot.identity.id) orelse
+        return invariants.violate(
+            .one_boot_per_power_on,
+            "a report of a boot that never began",
+            .{},
+        );
     const device = account.device;
     const said = &account.said[edge];
     const failovers = if (boot.failover) |failover| failover.number else 0;
@@ -245,7 +265,7 @@ pub fn noteReport(ledger: *Ledger, edge: u8, boot: *const core.boot.Boot) void {
         account.has_moved = true;
     }
     if (boot.revision != said.revision + 1)
-        ledger.violate(.revisions_ascend, "device {d}: revision {d} follows {d}", .{
+        invariants.violate(.revisions_ascend, "device {d}: revision {d} follows {d}", .{
             device, boot.revision, said.revision,
         });
     said.revision = boot.revision;
@@ -255,7 +275,11 @@ pub fn noteReport(ledger: *Ledger, edge: u8, boot: *const core.boot.Boot) void {
     };
     const kind: core.boot.phase.OutcomeKind = boot.outcome orelse {
         if (said.outcome != null)
-            ledger.violate(.outcome_final, "device {d}: a boot that was over goes on", .{device});
+            invariants.violate(
+                .outcome_final,
+                "device {d}: a boot that was over goes on",
+                .{device},
+            );
         return;
     };
     // A boot that is over is reported again when its device says something new.
@@ -263,33 +287,37 @@ pub fn noteReport(ledger: *Ledger, edge: u8, boot: *const core.boot.Boot) void {
         account.reads_counted = boot.record(.stage2).?.reads;
         said.ready_count += 1;
         if (said.ready_count > 1)
-            ledger.violate(.ready_once, "device {d}: a boot is ready {d} times", .{
+            invariants.violate(.ready_once, "device {d}: a boot is ready {d} times", .{
                 device, said.ready_count,
             });
     }
     if (said.outcome) |before| if (before != kind)
-        ledger.violate(.outcome_final, "device {d}: {t} became {t}", .{ device, before, kind });
+        invariants.violate(.outcome_final, "device {d}: {t} became {t}", .{ device, before, kind });
     said.outcome = kind;
 }
 
 /// The edge answered this HELLO, which came with a cookie or without, by WELCOME.
-pub fn noteWelcome(ledger: *Ledger, hello: *const stream.Hello) void {
-    const account = ledger.find(.fromBytes(hello.boot_id)) orelse
-        return ledger.violate(.token_bought_once, "a session for a boot that never began", .{});
+pub fn noteWelcome(invariants: *Invariants, hello: *const stream.Hello) void {
+    const account = invariants.find(.fromBytes(hello.boot_id)) orelse
+        return invariants.violate(.token_bought_once, "a session for a boot that never began", .{});
     switch (hello.kind) {
         .token => {},
         .resumption => {
-            ledger.resumptions += 1;
+            invariants.resumptions += 1;
             return;
         },
         .ticket => {
-            ledger.failovers += 1;
+            invariants.failovers += 1;
             account.has_moved = true;
             return;
         },
     }
     if (account.token_nonce) |nonce| if (!std.mem.eql(u8, &nonce, &hello.client_nonce))
-        return ledger.violate(.token_bought_once, "device {d}: its token opened a second session", .{account.device});
+        return invariants.violate(
+            .token_bought_once,
+            "device {d}: its token opened a second session",
+            .{account.device},
+        );
     account.token_nonce = hello.client_nonce;
 }
 
@@ -298,22 +326,35 @@ pub fn noteWelcome(ledger: *Ledger, hello: *const stream.Hello) void {
 pub const ReadsSent = struct { sent: u64, renamed: u64 };
 
 /// A device saw its READY acknowledged.
-pub fn noteDeviceReady(ledger: *Ledger, edge: u8, id: base.Uuid, reads_asked: ?ReadsSent) void {
-    ledger.devices_ready += 1;
-    const account = ledger.find(id) orelse return ledger.violate(.ready_once, "a boot that never began is ready", .{});
-    if (account.device_ready) ledger.violate(.ready_once, "device {d} is ready twice in a boot", .{account.device});
+pub fn noteDeviceReady(
+    invariants: *Invariants,
+    edge: u8,
+    id: base.Uuid,
+    reads_asked: ?ReadsSent,
+) void {
+    invariants.devices_ready += 1;
+    const account = invariants.find(id) orelse return invariants.violate(.ready_once, "a boot that never began is ready", .{});
+    if (account.device_ready) invariants.violate(.ready_once, "device {d} is ready twice in a boot", .{account.device});
     account.device_ready = true;
     const outcome = account.said[edge].outcome orelse
-        return ledger.violate(.ready_once, "device {d} is ready and its boot goes on", .{account.device});
+        return invariants.violate(
+            .ready_once,
+            "device {d} is ready and its boot goes on",
+            .{account.device},
+        );
     if (outcome == .failed and account.had_store_error) return;
     if (outcome != .ready)
-        return ledger.violate(.ready_once, "device {d} is ready and its boot is {t}", .{ account.device, outcome });
+        return invariants.violate(
+            .ready_once,
+            "device {d} is ready and its boot is {t}",
+            .{ account.device, outcome },
+        );
     // What a crash loses is not counted again.
     const reads = reads_asked orelse return;
-    if (account.has_moved or account.generation != ledger.generations[account.edge]) return;
+    if (account.has_moved or account.generation != invariants.generations[account.edge]) return;
     const counted = account.reads_counted;
     if (counted > reads.sent or counted + reads.renamed < reads.sent)
-        ledger.violate(
+        invariants.violate(
             .reads_counted,
             "device {d} sent {d} READs, {d} of them under a second id; the edge counted {d}",
             .{ account.device, reads.sent, reads.renamed, counted },
@@ -321,34 +362,42 @@ pub fn noteDeviceReady(ledger: *Ledger, edge: u8, id: base.Uuid, reads_asked: ?R
 }
 
 /// The edge sees a power order for the first time.
-pub fn noteOrder(ledger: *Ledger, edge: u8, bound: core.site.PowerOrders.BoundOrder) void {
-    for (ledger.orders[0..ledger.order_count]) |*order| if (order.id.eql(bound.id)) {
+pub fn noteOrder(invariants: *Invariants, edge: u8, bound: core.site.PowerOrders.BoundOrder) void {
+    for (invariants.orders[0..invariants.order_count]) |*order| if (order.id.eql(bound.id)) {
         if (order.boot_ids[edge].eql(.zero)) order.boot_ids[edge] = bound.boot_id;
         return;
     };
-    if (ledger.order_count == orders_max) return ledger.violate(.tables_bounded, "more than {d} orders", .{orders_max});
-    ledger.orders[ledger.order_count] = .{ .id = bound.id };
-    ledger.orders[ledger.order_count].boot_ids[edge] = bound.boot_id;
-    ledger.order_count += 1;
+    if (invariants.order_count == orders_max) return invariants.violate(.tables_bounded, "more than {d} orders", .{orders_max});
+    invariants.orders[invariants.order_count] = .{ .id = bound.id };
+    invariants.orders[invariants.order_count].boot_ids[edge] = bound.boot_id;
+    invariants.order_count += 1;
 }
 
 /// A device carries out an order in this boot.
-pub fn noteOrderTaken(ledger: *Ledger, id: base.Uuid, device: u8, boot_id: base.Uuid) void {
-    for (ledger.orders[0..ledger.order_count]) |*order| {
+pub fn noteOrderTaken(invariants: *Invariants, id: base.Uuid, device: u8, boot_id: base.Uuid) void {
+    for (invariants.orders[0..invariants.order_count]) |*order| {
         if (!order.id.eql(id)) continue;
         order.taken_count += 1;
         if (order.taken_count > 1)
-            ledger.violate(.order_taken_once, "device {d} takes an order {d} times", .{ device, order.taken_count });
+            invariants.violate(
+                .order_taken_once,
+                "device {d} takes an order {d} times",
+                .{ device, order.taken_count },
+            );
         if (!order.isFor(boot_id))
-            ledger.violate(.order_taken_once, "device {d} takes an order that was for another boot", .{device});
+            invariants.violate(
+                .order_taken_once,
+                "device {d} takes an order that was for another boot",
+                .{device},
+            );
         return;
     }
-    ledger.violate(.order_taken_once, "device {d} takes an order that nobody gave", .{device});
+    invariants.violate(.order_taken_once, "device {d} takes an order that nobody gave", .{device});
 }
 
 /// An order waits for a boot that one of these devices is in.
-pub fn hasOrderFor(ledger: *const Ledger, nodes: anytype) bool {
-    for (ledger.orders[0..ledger.order_count]) |*order| {
+pub fn hasOrderFor(invariants: *const Invariants, nodes: anytype) bool {
+    for (invariants.orders[0..invariants.order_count]) |*order| {
         if (order.taken_count > 0) continue;
         for (nodes) |*node| if (node.device.plan) |plan| if (order.isFor(plan.boot_id)) return true;
     }
@@ -356,8 +405,8 @@ pub fn hasOrderFor(ledger: *const Ledger, nodes: anytype) bool {
 }
 
 /// After every event.
-pub fn checkTable(ledger: *Ledger, table: *core.boot.Table) void {
-    if (table.count > table.slots.len) ledger.violate(.tables_bounded, "{d} boots in the table", .{table.count});
+pub fn checkTable(invariants: *Invariants, table: *core.boot.Table) void {
+    if (table.count > table.slots.len) invariants.violate(.tables_bounded, "{d} boots in the table", .{table.count});
     var open: [devices_max]u8 = @splat(0);
     var open_count: u32 = 0;
     var iterator = table.iterate();
@@ -366,23 +415,31 @@ pub fn checkTable(ledger: *Ledger, table: *core.boot.Table) void {
         open_count += 1;
         const device = deviceOf(boot.identity.mac) orelse continue;
         open[device] += 1;
-        if (open[device] > 1) ledger.violate(.one_open_boot_per_device, "device {d} has two boots in progress", .{device});
+        if (open[device] > 1) invariants.violate(.one_open_boot_per_device, "device {d} has two boots in progress", .{device});
     }
     if (open_count != table.active_count)
-        ledger.violate(.tables_bounded, "{d} boots in progress, counted as {d}", .{ open_count, table.active_count });
+        invariants.violate(
+            .tables_bounded,
+            "{d} boots in progress, counted as {d}",
+            .{ open_count, table.active_count },
+        );
 }
 
 /// When everything is over.
-pub fn checkEnd(ledger: *Ledger) void {
-    for (ledger.boots[0..ledger.boot_count]) |*account| {
-        if (account.is_withdrawn or ledger.is_kept_out[account.device]) continue;
+pub fn checkEnd(invariants: *Invariants) void {
+    for (invariants.boots[0..invariants.boot_count]) |*account| {
+        if (account.is_withdrawn or invariants.is_kept_out[account.device]) continue;
         const latest = account.latest();
         const outcome = latest.outcome orelse {
-            ledger.violate(.every_boot_finishes, "a boot of device {d} has no outcome", .{account.device});
+            invariants.violate(
+                .every_boot_finishes,
+                "a boot of device {d} has no outcome",
+                .{account.device},
+            );
             continue;
         };
         if (outcome == .ready and latest.ready_count != 1)
-            ledger.violate(.ready_once, "device {d}: {d} reports of ready", .{
+            invariants.violate(.ready_once, "device {d}: {d} reports of ready", .{
                 account.device, latest.ready_count,
             });
     }
@@ -402,19 +459,19 @@ pub fn deviceOf(mac: base.Mac) ?u8 {
 const testing = std.testing;
 
 test "a boot more than there were power-ons is a violation" {
-    var ledger: Ledger = .{};
+    var invariants: Invariants = .{};
     const version: Version = .{ .id = .fromRandom(@splat(1)), .size = 512 };
-    ledger.notePowerOn(3);
-    ledger.noteBegin(0, .fromRandom(@splat(7)), macOf(3), version);
-    try testing.expectEqual(null, ledger.violation);
-    ledger.noteBegin(0, .fromRandom(@splat(8)), macOf(3), version);
-    try testing.expectEqual(.one_boot_per_power_on, ledger.violation.?.check);
+    invariants.notePowerOn(3);
+    invariants.noteBegin(0, .fromRandom(@splat(7)), macOf(3), version);
+    try testing.expectEqual(null, invariants.violation);
+    invariants.noteBegin(0, .fromRandom(@splat(8)), macOf(3), version);
+    try testing.expectEqual(.one_boot_per_power_on, invariants.violation.?.check);
 }
 
 test "the first violation is kept" {
-    var ledger: Ledger = .{};
-    ledger.violate(.ready_once, "first {d}", .{1});
-    ledger.violate(.time_forward, "second", .{});
-    try testing.expectEqual(.ready_once, ledger.violation.?.check);
-    try testing.expectEqualStrings("first 1", ledger.violation.?.text());
+    var invariants: Invariants = .{};
+    invariants.violate(.ready_once, "first {d}", .{1});
+    invariants.violate(.time_forward, "second", .{});
+    try testing.expectEqual(.ready_once, invariants.violation.?.check);
+    try testing.expectEqualStrings("first 1", invariants.violation.?.text());
 }
