@@ -101,7 +101,6 @@ async function testProduct(layer, { zig, scratch, tally, record, isLong }) {
 const longLayers = [
   'zig-test-safe',
   'simulation-reports',
-  'mutation',
   'machines-long',
   'machine-power',
   'store-browser',
