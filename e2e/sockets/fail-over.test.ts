@@ -11,7 +11,11 @@ import { x86Kernel } from '../lib/images/loader-files.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
-const goalUs = 3_000_000
+/**
+ * The goal is 3 s, which `core/stream/client/failover_test.zig` holds in simulated time (2.3 s for six dead edges); here
+ * other programs take the processor from devices and edges.
+ */
+const busyMachineUs = 5_000_000
 const missing = namespacesMissing()
 const mac = '02:bf:00:00:00:01'
 const sectors = 8192
@@ -107,7 +111,7 @@ const fates = {
 function expectFailover(device: Device, at: number): void {
   expect(device.outcome, device.output).toBe('ready')
   expect(device.handOvers).toBe(1)
-  expect(device.longestReadUs).toBeLessThan(goalUs)
+  expect(device.longestReadUs).toBeLessThan(busyMachineUs)
   const [first] = site.boots(0)
   const boots = site.indexes.map((index) => site.boots(index))
   expect(boots.map(({ length }) => length)).toEqual(boots.map((_, index) => (index === 0 || index === at ? 1 : 0)))

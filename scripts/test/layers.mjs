@@ -245,7 +245,7 @@ function sockets(layer, { scratch, env }) {
 function faults(layer, { scratch, env, tally }) {
   return onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
     await layer('faults', 400, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
-    await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
+    await layer('install', 100, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
   })
 }
 

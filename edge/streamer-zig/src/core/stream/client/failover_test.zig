@@ -252,6 +252,18 @@ test "if four edges are gone, its own among them, a device reads on within three
     }
 }
 
+test "if six edges are gone, its own among them, a device on a LAN reads on within three seconds" {
+    var fixture: SiteFixture = try .init();
+    defer fixture.deinit();
+    fixture.edges[0].dead_count = 5;
+    _ = try fixture.read(0, 1_000_000);
+    for (0..40) |_| fixture.client.rtt.sample(2_000);
+    fixture.edges[0].is_alive = false;
+    try testing.expect(try fixture.read(4096, 10_000_000) < 3_000_000);
+    try testing.expect(fixture.client.failover.current.eql(fixture.edges[1].at));
+    try testing.expectEqual(1, fixture.client.statistics.failovers);
+}
+
 test "a live edge that is slow to answer a HELLO keeps its turn" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
