@@ -180,12 +180,13 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
     const expected = site.edges.buffer[index].endpoint orelse return table.ignore(.peer_unknown);
     if (!from.ip.eql(expected.ip)) return table.ignore(.peer_unknown);
     const sender = &table.peers[index];
-    if (!table.mayHear(now_us, sender)) return table.ignore(.peer_too_many);
     if (!peer.isAuthentic(payload, &site.key)) return table.ignore(.peer_bad_message);
     if (message.epoch < sender.epoch) return table.ignore(.peer_replayed);
     if (message.epoch > sender.epoch) table.restarted(now_us, index, message.epoch);
     const is_latest = message.counter > sender.counter;
     if (!sender.isNew(message.counter)) return table.ignore(.peer_replayed);
+    // Only now: forged and replayed messages must not use up the limit of the genuine ones.
+    if (!mayHear(now_us, sender)) return table.ignore(.peer_too_many);
     switch (message.body) {
         .alive => |*alive| if (is_latest) table.heardAlive(now_us, index, alive),
         .claim, .release => |*claim| if (sender.is_known) {
@@ -245,8 +246,7 @@ fn heardAlive(table: *PeerTable, now_us: u64, index: u8, alive: *const peer.Aliv
     sender.draining = alive.draining;
 }
 
-fn mayHear(table: *const PeerTable, now_us: u64, sender: *Peer) bool {
-    _ = table;
+fn mayHear(now_us: u64, sender: *Peer) bool {
     if (now_us -| sender.second_us >= std.time.us_per_s) {
         sender.second_us = now_us;
         sender.second_count = 0;

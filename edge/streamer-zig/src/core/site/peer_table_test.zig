@@ -586,7 +586,31 @@ test "messages of attackers, with other keys and in floods are ignored and count
     );
     for (0..PeerTable.messages_per_s_max + 10) |_|
         _ = pair.b.receive(0, edgeEndpoint(0), forged[0..bytes.len]);
-    try testing.expect(pair.b.ignored.get(.peer_too_many) >= 10);
+    try testing.expectEqual(
+        PeerTable.MessageOutcome.nothing,
+        pair.b.receive(0, edgeEndpoint(0), bytes),
+    );
+    for (0..PeerTable.messages_per_s_max + 10) |_| try testing.expectEqual(
+        base.IgnoreReason.peer_replayed,
+        pair.b.receive(0, edgeEndpoint(0), bytes).ignored,
+    );
+    try testing.expectEqual(0, pair.b.ignored.get(.peer_too_many));
+}
+
+test "an edge takes a bounded number of genuine messages of another one in a second" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    var buffer: [peer.packet_size_max]u8 = undefined;
+    var taken: u32 = 0;
+    for (0..PeerTable.messages_per_s_max + 10) |round| {
+        // The sender's clock runs ahead: it says ALIVE as often as it may.
+        const bytes = pair.a.next(round * std.time.us_per_s, &buffer).?;
+        const outcome = pair.b.receive(std.time.us_per_s - 1, edgeEndpoint(0), bytes);
+        if (outcome != .ignored) taken += 1;
+    }
+    try testing.expectEqual(PeerTable.messages_per_s_max, taken);
+    try testing.expectEqual(10, pair.b.ignored.get(.peer_too_many));
+    const bytes = pair.a.next(10_000 * std.time.us_per_s, &buffer).?;
     try testing.expectEqual(
         PeerTable.MessageOutcome.nothing,
         pair.b.receive(2 * std.time.us_per_s, edgeEndpoint(0), bytes),
