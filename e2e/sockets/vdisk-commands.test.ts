@@ -114,6 +114,10 @@ describe('a command that cannot be done says why in one sentence', () => {
     const absent = '6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff'
     for (const [args, sentence] of [
       [['list', '--store', scratch.path], /is not a store of vDisks; create one/],
+      [
+        ['import', image, '--store', path.join(scratch.path, 'absent'), '--name', 'x'],
+        /does not exist; create a store with bootfarm-edge vdisk init --store/,
+      ],
       [['init', '--store', store], /There is already a store in/],
       [['init', '--store', scratch.path], /contains other files/],
       [['import', odd, '--store', store, '--name', 'x', '--no-boot-files'], /not a multiple of 512 bytes\. --pad/],

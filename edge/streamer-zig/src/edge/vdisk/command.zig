@@ -109,5 +109,6 @@ fn namesOf() []const u8 {
 
 test {
     _ = @import("arguments.zig");
+    _ = open_store;
     _ = @import("output.zig");
 }

@@ -33,10 +33,15 @@ pub const OpenStore = struct {
         complaint: *Complaint,
     ) Error!void {
         opened.path = path;
-        opened.on = store_module.LinuxFiles.open(path) catch |err|
-            return complaint.set("The store directory {s} {s}.", .{
-                path, store_module.files.sentence(err),
-            });
+        opened.on = store_module.LinuxFiles.open(path) catch |err| return switch (err) {
+            error.NotFound => complaint.set(
+                "The store directory {s} does not exist; create a store with bootfarm-edge vdisk init --store {s}.",
+                .{ path, path },
+            ),
+            else => |other| complaint.set("The store directory {s} {s}.", .{
+                path, store_module.files.sentence(other),
+            }),
+        };
         errdefer opened.on.close();
         opened.store = Store.open(gpa, opened.on.files(), .{}) catch |err|
             return explain(path, err, complaint);
@@ -183,4 +188,28 @@ pub fn explainVersion(
             id, path, store_module.files.sentence(other),
         }),
     };
+}
+
+const testing = std.testing;
+
+test "the error for a directory without a store names the command that creates one" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    const empty = try std.mem.concat(testing.allocator, u8, &.{ ".zig-cache/tmp/", &tmp.sub_path });
+    defer testing.allocator.free(empty);
+    for ([_]struct { []const u8, []const u8 }{
+        .{ empty, " is not a store of vDisks; " },
+        .{ "/nowhere/store", " does not exist; " },
+    }) |case| {
+        const path, const problem = case;
+        var complaint: Complaint = .{};
+        var opened: OpenStore = undefined;
+        try testing.expectError(error.Wrong, opened.open(testing.allocator, path, &complaint));
+        try testing.expect(std.mem.find(u8, complaint.text(), problem) != null);
+        const command = try std.mem.concat(testing.allocator, u8, &.{
+            "bootfarm-edge vdisk init --store ", path, ".",
+        });
+        defer testing.allocator.free(command);
+        try testing.expect(std.mem.endsWith(u8, complaint.text(), command));
+    }
 }
