@@ -36,6 +36,7 @@ test {
     _ = @import("kit/region.zig");
     _ = @import("store/mutants.zig");
     _ = @import("store/sequences.zig");
+    _ = @import("store/single_faults.zig");
     _ = @import("store/write_layer_model.zig");
     _ = @import("site/mutants.zig");
 }

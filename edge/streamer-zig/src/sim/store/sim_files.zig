@@ -45,6 +45,12 @@ stop_after: u64 = std.math.maxInt(u64),
 /// Only this call fails; a sync that fails has synced nothing.
 fail_at: u64 = std.math.maxInt(u64),
 fail_with: Error = error.DiskFailed,
+/// All calls that may fail, changing or not.
+calls: u64 = 0,
+/// Only this one of `calls` fails.
+fail_call: u64 = std.math.maxInt(u64),
+/// Handles that were closed a second time: another file may have had them by then.
+closed_again: u64 = 0,
 syncs: u64 = 0,
 reads_now: u64 = 0,
 
@@ -63,8 +69,9 @@ pub const SkippedCall = struct {
     name: []const u8,
 };
 
-/// The fate of unsynced writes.
-pub const Loss = enum { any, all, nothing };
+/// The fate of unsynced writes. `bytes`: names reach the disk and bytes do not, as on a file system
+/// that journals names alone; `names`: the other way round.
+pub const Loss = enum { any, all, nothing, bytes, names };
 
 const DirEntry = struct { dir: u32, name: []const u8 };
 
@@ -114,6 +121,13 @@ pub fn endProcess(sim: *SimFiles) void {
     sim.handles.clearRetainingCapacity();
     sim.stop_after = std.math.maxInt(u64);
     sim.fail_at = std.math.maxInt(u64);
+    sim.fail_call = std.math.maxInt(u64);
+}
+
+pub fn openHandles(sim: *const SimFiles) u64 {
+    var count: u64 = 0;
+    for (sim.handles.items) |slot| count += @intFromBool(slot != null);
+    return count;
 }
 
 /// Power is cut and comes back.
@@ -126,8 +140,8 @@ pub fn crashWith(sim: *SimFiles, loss: Loss) void {
     for (sim.changes.items) |*change| {
         const is_kept = switch (loss) {
             .any => sim.prng.chance(1, 2),
-            .all => false,
-            .nothing => true,
+            .all, .names => false,
+            .nothing, .bytes => true,
         };
         if (is_kept) sim.apply(&sim.durable_entries, change);
     }
@@ -249,6 +263,13 @@ fn lookUp(sim: *const SimFiles, name: []const u8) ?u32 {
     return inode;
 }
 
+/// Counts all calls.
+fn called(context: *anyopaque) Error!*SimFiles {
+    const sim = fromContext(context);
+    sim.calls += 1;
+    return if (sim.calls - 1 == sim.fail_call) sim.fail_with else sim;
+}
+
 /// Counts changing calls.
 fn begin(sim: *SimFiles) Error!void {
     if (sim.operations >= sim.stop_after) return error.DiskFailed;
@@ -322,7 +343,7 @@ const vtable: store.Files.VTable = .{
 };
 
 fn open(context: *anyopaque, name: []const u8, mode: Mode) Error!Handle {
-    const sim = fromContext(context);
+    const sim = try called(context);
     if (sim.operations >= sim.stop_after) return error.DiskFailed;
     const inode = sim.lookUp(name) orelse return error.NotFound;
     if (sim.inodes.items[inode].is_dir) return error.DiskFailed;
@@ -344,27 +365,29 @@ fn addInode(sim: *SimFiles, name: []const u8, is_dir: bool) Error!u32 {
 }
 
 fn create(context: *anyopaque, name: []const u8) Error!Handle {
-    const sim = fromContext(context);
+    const sim = try called(context);
     return sim.give(try sim.addInode(name, false), .write);
 }
 
 fn makeDir(context: *anyopaque, name: []const u8) Error!void {
-    _ = try fromContext(context).addInode(name, true);
+    _ = try (try called(context)).addInode(name, true);
 }
 
 /// A handle from before a crash or the end of the process is closed already.
 fn close(context: *anyopaque, handle: Handle) void {
     const sim = fromContext(context);
     const index: usize = @intCast(@backingInt(handle));
-    if (index < sim.handles.items.len) sim.handles.items[index] = null;
+    if (index >= sim.handles.items.len) return;
+    if (sim.handles.items[index] == null) sim.closed_again += 1;
+    sim.handles.items[index] = null;
 }
 
 fn size(context: *anyopaque, handle: Handle) Error!u64 {
-    return fromContext(context).inodeOf(handle).size;
+    return (try called(context)).inodeOf(handle).size;
 }
 
 fn setSize(context: *anyopaque, handle: Handle, bytes: u64) Error!void {
-    const sim = fromContext(context);
+    const sim = try called(context);
     if (sim.openOf(handle).mode != .write) return error.Denied;
     try sim.begin();
     const inode = sim.inodeOf(handle);
@@ -377,7 +400,7 @@ fn setSize(context: *anyopaque, handle: Handle, bytes: u64) Error!void {
 }
 
 fn read(context: *anyopaque, handle: Handle, buffer: []u8, offset: u64) Error!usize {
-    const sim = fromContext(context);
+    const sim = try called(context);
     if (sim.operations >= sim.stop_after) return error.DiskFailed;
     const inode = sim.inodeOf(handle);
     if (offset >= inode.size) return 0;
@@ -408,7 +431,7 @@ fn prefetch(_: *anyopaque, _: Handle, _: u64, _: u64) void {}
 
 /// A write that does not fit does not begin.
 fn write(context: *anyopaque, handle: Handle, bytes: []const u8, offset: u64) Error!void {
-    const sim = fromContext(context);
+    const sim = try called(context);
     if (sim.openOf(handle).mode != .write) return error.Denied;
     try sim.begin();
     if (sim.isSkipped(.write, handle)) return;
@@ -442,7 +465,7 @@ fn newPages(inode: *const Inode, offset: u64, count: usize) u64 {
 }
 
 fn sync(context: *anyopaque, handle: Handle) Error!void {
-    const sim = fromContext(context);
+    const sim = try called(context);
     try sim.begin();
     sim.syncs += 1;
     if (sim.isSkipped(.sync, handle)) return;
@@ -450,7 +473,7 @@ fn sync(context: *anyopaque, handle: Handle) Error!void {
 }
 
 fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!void {
-    const sim = fromContext(context);
+    const sim = try called(context);
     if (sim.openOf(handle).mode != .write) return error.Denied;
     try sim.begin();
     if (sim.isSkipped(.punch, handle)) return;
@@ -473,7 +496,7 @@ fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!voi
 }
 
 fn nextData(context: *anyopaque, handle: Handle, offset: u64) Error!?u64 {
-    const inode = fromContext(context).inodeOf(handle);
+    const inode = (try called(context)).inodeOf(handle);
     if (offset >= inode.size) return null;
     for (@min(offset / page_size, inode.slots.items.len)..inode.slots.items.len) |index| {
         if (inode.slots.items[index].now != null) return @max(offset, index * page_size);
@@ -482,11 +505,11 @@ fn nextData(context: *anyopaque, handle: Handle, offset: u64) Error!?u64 {
 }
 
 fn allocated(context: *anyopaque, handle: Handle) Error!u64 {
-    return @as(u64, fromContext(context).inodeOf(handle).page_count) * page_size;
+    return @as(u64, (try called(context)).inodeOf(handle).page_count) * page_size;
 }
 
 fn tryLock(context: *anyopaque, handle: Handle, exclusive: bool) Error!bool {
-    const sim = fromContext(context);
+    const sim = try called(context);
     if (sim.isSkipped(.lock, handle)) return true;
     const wanted = sim.openOf(handle);
     for (sim.handles.items) |*slot| {
@@ -499,7 +522,7 @@ fn tryLock(context: *anyopaque, handle: Handle, exclusive: bool) Error!bool {
 }
 
 fn rename(context: *anyopaque, from: []const u8, to: []const u8) Error!void {
-    const sim = fromContext(context);
+    const sim = try called(context);
     const old = try sim.placeOf(from);
     const new = try sim.placeOf(to);
     const index = indexOf(sim.entries.items, old) orelse return error.NotFound;
@@ -520,7 +543,7 @@ fn hasNames(sim: *const SimFiles, dir: u32) bool {
 }
 
 fn remove(context: *anyopaque, name: []const u8) Error!void {
-    const sim = fromContext(context);
+    const sim = try called(context);
     const index = indexOf(sim.entries.items, try sim.placeOf(name)) orelse return error.NotFound;
     if (sim.hasNames(sim.entries.items[index].inode)) return error.Exists;
     try sim.begin();
@@ -528,7 +551,7 @@ fn remove(context: *anyopaque, name: []const u8) Error!void {
 }
 
 fn syncDir(context: *anyopaque, name: []const u8) Error!void {
-    const sim = fromContext(context);
+    const sim = try called(context);
     const dir = sim.lookUp(name) orelse return error.NotFound;
     if (!sim.inodes.items[dir].is_dir) return error.NotFound;
     try sim.begin();
@@ -556,7 +579,7 @@ fn nextName(
     above: []const u8,
     into: *store.files.Name,
 ) Error!?[]const u8 {
-    const sim = fromContext(context);
+    const sim = try called(context);
     const inode = sim.lookUp(dir) orelse return error.NotFound;
     if (!sim.inodes.items[inode].is_dir) return error.NotFound;
     var least: ?[]const u8 = null;
@@ -573,7 +596,7 @@ fn nextName(
 }
 
 fn freeBytes(context: *anyopaque) Error!u64 {
-    const sim = fromContext(context);
+    const sim = try called(context);
     return sim.capacity -| sim.usedBytes();
 }
 

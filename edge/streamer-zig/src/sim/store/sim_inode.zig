@@ -42,8 +42,8 @@ pub fn tear(sim: *SimFiles, inode: *Inode, loss: SimFiles.Loss) void {
         // One bit for each sector: whether it is the new one.
         const kept: u8 = switch (loss) {
             .any => @truncate(sim.prng.nextU32()),
-            .all => 0,
-            .nothing => 0xff,
+            .all, .bytes => 0,
+            .nothing, .names => 0xff,
         };
         const has_page = (kept != 0 and slot.now != null) or (kept != 0xff and slot.synced != null);
         const new = slot.now orelse &zeros;
@@ -65,8 +65,8 @@ pub fn tear(sim: *SimFiles, inode: *Inode, loss: SimFiles.Loss) void {
             1 => most,
             else => sim.prng.between(least, most),
         },
-        .all => synced_size,
-        .nothing => inode.size,
+        .all, .bytes => synced_size,
+        .nothing, .names => inode.size,
     };
     cut(sim, inode);
     inode.synced_size = inode.size;

@@ -104,22 +104,27 @@ fn endOffset(appender: *const Appender) u64 {
 }
 
 fn openLast(appender: *Appender) Error!void {
+    const last = try appender.set.last();
+    // It may belong to a running import.
+    if (last == 0 or !try appender.takeFile(last)) return appender.makeNext();
+}
+
+/// Continues behind the end of a file; returns false if somebody else appends to it.
+fn takeFile(appender: *Appender, file: u24) Error!bool {
     const set = appender.set;
-    const last = try set.last();
-    if (last == 0) return appender.makeNext();
     var name: files_module.Name = undefined;
-    const handle = try set.files.open(set.nameOf(last, &name), .write);
+    const handle = try set.files.open(set.nameOf(file, &name), .write);
     errdefer set.files.close(handle);
     if (!simulated.has(.append_beside_others) and !try set.files.tryLock(handle, true)) {
-        // It belongs to a running import.
         set.files.close(handle);
-        return appender.makeNext();
+        return false;
     }
     const size = try set.files.size(handle);
     appender.handle = handle;
-    appender.file = last;
+    appender.file = file;
     appender.first =
         if (simulated.has(.append_over_others)) 0 else @intCast(block.blockCount(size));
+    return true;
 }
 
 fn startNext(appender: *Appender) Error!void {
@@ -133,6 +138,7 @@ fn makeNext(appender: *Appender) Error!void {
     const set = appender.set;
     while (true) {
         const made = try set.make();
+        errdefer set.files.close(made.handle);
         // Another appender may already have taken it as the last file.
         if (!try set.files.tryLock(made.handle, true)) {
             set.files.close(made.handle);
