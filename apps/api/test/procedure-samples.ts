@@ -133,7 +133,6 @@ export const samples: Record<string, Sample> = {
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.onChange': {},
-  'boot.watch': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   ...scheduleSamples,
   'vdisk.list': {},
   ...objectSamples,

@@ -105,27 +105,6 @@ describe('farm.overview', () => {
   })
 })
 
-describe('boot.watch', () => {
-  const open = (bootId: string) =>
-    openSubscription(site().api, { path: 'boot.watch', cookie: site().cookie, input: { bootId } })
-
-  test('brings what the page shows: as it is, then whole after each change of this boot alone', async () => {
-    const boot = bootAt(1)
-    const { outcome: _none, ...goingOn } = boot
-    await report(goingOn)
-    const events = await open(boot.id)
-    const first = (await events.next()).data
-    expect(first).toEqual({ kind: 'boot', boot: await site().query('boot.get', { bootId: boot.id }) })
-    expect(first).toMatchObject({ boot: { outcome: null } })
-    await report(bootAt(0))
-    await report({ ...boot, revision: 2 })
-    const second = (await events.next()).data
-    expect(second).toEqual({ kind: 'boot', boot: await site().query('boot.get', { bootId: boot.id }) })
-    expect(second).toMatchObject({ boot: { id: boot.id, outcome: 'ready' } })
-    events.close()
-  })
-})
-
 describe('boot.onChange', () => {
   const open = (lastEventId?: string) =>
     openSubscription(site().api, {
@@ -133,6 +112,8 @@ describe('boot.onChange', () => {
       cookie: site().cookie,
       ...(lastEventId ? { lastEventId } : {}),
     })
+  const openPage = (bootId: string) =>
+    openSubscription(site().api, { path: 'boot.onChange', cookie: site().cookie, input: { bootId } })
   const bootIdOf = (data: unknown) => {
     const change = data as BootChange
     return change.kind === 'boot' ? change.boot.id : change.kind
@@ -171,6 +152,37 @@ describe('boot.onChange', () => {
     await report(bootAt(0))
     expect(bootIdOf((await after.next()).data)).not.toBe(known.id)
     after.close()
+  })
+
+  test('sends the boot of an open page whole, first and after each of its changes', async () => {
+    const boot = bootAt(1)
+    const { outcome: _none, ...booting } = boot
+    await report(booting)
+    const events = await openPage(boot.id)
+    expect(bootIdOf((await events.next()).data)).toBe('synced')
+    const detail = async () => ({ kind: 'detail', boot: await site().query('boot.get', { bootId: boot.id }) })
+    const first = (await events.next()).data
+    expect(first).toEqual(await detail())
+    expect(first).toMatchObject({ boot: { outcome: null } })
+    const other = bootAt(0)
+    await report(other)
+    expect(bootIdOf((await events.next()).data)).toBe(other.id)
+    await report({ ...boot, revision: 2 })
+    expect((await events.next()).data).toMatchObject({ kind: 'boot', boot: { id: boot.id, outcome: 'ready' } })
+    expect((await events.next()).data).toEqual(await detail())
+    events.close()
+  })
+
+  test('answers an open page of another organization’s boot as one of a boot that does not exist', async () => {
+    const other = await site().other('viewer')
+    const foreign = bootWith({ id: randomUUID(), mac: other.mac })
+    await other.report(foreign)
+    for (const bootId of [foreign.id, randomUUID()]) {
+      const events = await openPage(bootId)
+      await events.next()
+      expect((await events.next()).data).toEqual({ kind: 'withdrawn', bootId })
+      events.close()
+    }
   })
 
   test('never brings another organization’s boots', async () => {

@@ -15,7 +15,6 @@ import {
   bootListInput,
   bootPage,
 } from './schema.ts'
-import { watchBoot } from './watch-boot.ts'
 import { watchBoots } from './watch-boots.ts'
 
 export const bootRouter = router({
@@ -72,22 +71,8 @@ export const bootRouter = router({
         notifications: ctx.notifications,
         signal: signal ?? new AbortController().signal,
         after,
+        open: input?.bootId ? { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays } : null,
       })
       for await (const { id, event } of changes) yield tracked(id, event)
     }),
-  watch: watchingProcedure
-    .meta({
-      permission: 'boot.read',
-      place: { kind: 'boot', id: 'bootId' },
-      rest: { excluded: 'server-sent events: /api/trpc/boot.watch takes an API key, too' },
-    })
-    .input(bootGetInput)
-    .subscription(({ ctx, input, signal }) =>
-      watchBoot(ctx, {
-        bootId: input.bootId,
-        detailKeptDays: ctx.bootRetention.detailDays,
-        notifications: ctx.notifications,
-        signal: signal ?? new AbortController().signal,
-      }),
-    ),
 })

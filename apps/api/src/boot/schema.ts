@@ -264,6 +264,8 @@ export const bootGetInput = z.object({ bootId: uuid })
 
 export const bootChangeInput = z
   .object({
+    /** The boot of an open page, which is also sent whole. */
+    bootId: uuid.nullish(),
     /** Set by the client itself when it reconnects. */
     lastEventId: z
       .string()
@@ -275,21 +277,16 @@ export const bootChangeInput = z
 /**
  * `synced` comes first on every connection: read your lists again, later changes follow as `boot`.
  * After a reconnect the changes since `lastEventId` follow it, each boot once with its newest state.
+ * With `bootId`, that boot comes as `detail` after `synced` and after each of its changes, or as `withdrawn` if it does
+ * not exist.
  */
 const bootChange = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('synced') }),
   z.object({ kind: z.literal('boot'), boot: bootSummary }),
+  z.object({ kind: z.literal('detail'), boot: bootDetail }),
   /** It failed over to another edge: this boot no longer exists. */
   z.object({ kind: z.literal('withdrawn'), bootId: uuid }),
   /** Which devices wait at sites is not what it was. */
   z.object({ kind: z.literal('discovered') }),
 ])
 export type BootChange = z.infer<typeof bootChange>
-
-/** The content of an open boot page: first the current state, then each change. */
-const bootPageChange = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('boot'), boot: bootDetail }),
-  /** It failed over to another edge, or is past its retention: this boot no longer exists. */
-  z.object({ kind: z.literal('withdrawn') }),
-])
-export type BootPageChange = z.infer<typeof bootPageChange>

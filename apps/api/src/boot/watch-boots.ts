@@ -4,33 +4,36 @@ import { visibleBoots, visibleEdges } from '../access/visible.ts'
 import { type Notifications, topicText } from '../context/notifications.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import type { Actor } from '../rules/actor.ts'
-import { readBootsById } from './read-boots.ts'
+import { getBoot } from './get-boot.ts'
+import { readBootsById, readPlainBoots } from './read-boots.ts'
 import { bootSummaryOf } from './rows.ts'
 import type { BootChange } from './schema.ts'
 
 const changesPerReadMax = 100
 
-export interface WatchContext extends PlatformContext {
+interface WatchContext extends PlatformContext {
   actor: Actor
 }
 
 type ReadContext = Pick<ServiceContext, 'db' | 'clock' | 'actor'>
 
-export interface WatchOptions {
+interface WatchOptions {
   notifications: Notifications
   signal: AbortSignal
   /** The last change that the caller has; null to begin now. */
   after: bigint | null
+  /** The boot of an open page. */
+  open: { bootId: string; detailKeptDays: number } | null
 }
 
 /**
  * Yields the organization's boots when they change, and changes of its discovered devices, until `signal` aborts. Each
  * event has the number after which to continue. A boot that changed several times since `after` comes once, in its
- * newest state.
+ * newest state. The boot of an open page also comes whole, so that a page needs one connection and no further request.
  */
 export async function* watchBoots(
   { db, clock, actor }: WatchContext,
-  { notifications, signal, after }: WatchOptions,
+  { notifications, signal, after, open }: WatchOptions,
 ): AsyncGenerator<{ id: string; event: BootChange }> {
   const { organizationId } = actor
   // No transaction is held between two reads.
@@ -49,21 +52,23 @@ export async function* watchBoots(
   ]
   try {
     const newest = await read(newestChange)
+    const opened = open && (await read((context) => detailChange(context, open)))
     // A number from before the database was restored may be higher than any there is.
     let last = after === null || after > newest ? newest : after
     yield { id: String(last), event: { kind: 'synced' } }
+    if (opened) yield { id: String(last), event: opened }
     while (!signal.aborted) {
       if (pending.discovered) {
         pending.discovered = false
         yield { id: String(last), event: { kind: 'discovered' } }
       }
       pending.boots = false
-      const changes = await read((context) => readChanges(context, last))
+      const changes = await read((context) => readChanges(context, { last, open }))
       for (const { change, event } of changes) {
         last = change
         yield { id: String(last), event }
       }
-      const isBehind = changes.length === changesPerReadMax || pending.boots || pending.discovered
+      const isBehind = changes.length >= changesPerReadMax || pending.boots || pending.discovered
       if (!isBehind) await once(waker, 'wake', { signal })
     }
   } catch (error) {
@@ -73,8 +78,13 @@ export async function* watchBoots(
   }
 }
 
-/** The first ones after `last`, in their order. */
-async function readChanges(context: ReadContext, last: bigint): Promise<{ change: bigint; event: BootChange }[]> {
+type OpenBoot = NonNullable<WatchOptions['open']>
+
+/** Returns the first changes after `last`, in their order. */
+async function readChanges(
+  context: ReadContext,
+  { last, open }: { last: bigint; open: OpenBoot | null },
+): Promise<{ change: bigint; event: BootChange }[]> {
   const { db, clock, actor } = context
   const range = {
     where: { organizationId: actor.organizationId, change: { gt: last } },
@@ -100,7 +110,18 @@ async function readChanges(context: ReadContext, last: bigint): Promise<{ change
     }),
     ...withdrawn.map(({ bootId, change }) => ({ change, event: { kind: 'withdrawn' as const, bootId } })),
   ]
-  return changes.sort((a, b) => (a.change < b.change ? -1 : 1)).slice(0, changesPerReadMax)
+  const first = changes.sort((a, b) => (a.change < b.change ? -1 : 1)).slice(0, changesPerReadMax)
+  const openChange = first.find(({ event }) => event.kind === 'boot' && event.boot.id === open?.bootId)?.change
+  if (!open || openChange === undefined) return first
+  const detail = { change: openChange, event: await detailChange(context, open) }
+  return first.flatMap((one) => (one.change === openChange ? [one, detail] : [one]))
+}
+
+/** A boot that the actor may not see is answered like one that does not exist. */
+async function detailChange(context: ReadContext, open: OpenBoot): Promise<BootChange> {
+  const visible = await readPlainBoots(context, [open.bootId], await visibleBoots(context))
+  if (visible.length === 0) return { kind: 'withdrawn', bootId: open.bootId }
+  return { kind: 'detail', boot: await getBoot(context, open) }
 }
 
 async function newestChange({ db, actor }: ReadContext): Promise<bigint> {

@@ -109,6 +109,7 @@ export async function listVdisks(
       farmId: true,
       name: true,
       createdAt: true,
+      farm: { select: { name: true } },
       _count: { select: { versions: true } },
       versions: {
         orderBy: { number: 'desc' },
@@ -123,8 +124,9 @@ export async function listVdisks(
     clock(),
   )
   return cutPage(rows, input.limit, {
-    item: ({ _count, versions: [newest], ...row }) => ({
+    item: ({ _count, farm, versions: [newest], ...row }) => ({
       ...row,
+      farmName: farm.name,
       createdAt: row.createdAt.toISOString(),
       versionCount: _count.versions,
       newestVersion: newest

@@ -71,6 +71,7 @@ export const vdiskListInput = z.object({
 const vdiskSummary = z.object({
   id: uuid,
   farmId: uuid,
+  farmName: z.string(),
   name: z.string(),
   createdAt: instant,
   versionCount: count,

@@ -4,7 +4,7 @@ import type { AppRouter } from '@bootfarm/api/router'
 import { type QueryKey, useQueryClient } from '@tanstack/react-query'
 import { createTRPCContext } from '@trpc/tanstack-react-query'
 
-export type { RouterInputs, RouterOutputs } from '@bootfarm/api/router'
+export type { BootChange, RouterInputs, RouterOutputs } from '@bootfarm/api/router'
 
 export const { TRPCProvider, useTRPC, useTRPCClient } = createTRPCContext<AppRouter>()
 

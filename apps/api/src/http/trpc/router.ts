@@ -55,3 +55,4 @@ export type { ScheduleReason } from '../../schedule/schema.ts'
 export type AppRouter = typeof appRouter
 export type RouterInputs = inferRouterInputs<AppRouter>
 export type RouterOutputs = inferRouterOutputs<AppRouter>
+export type { BootChange } from '../../boot/schema.ts'

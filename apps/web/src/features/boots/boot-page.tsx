@@ -1,7 +1,6 @@
 'use client'
 
-import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useSubscription } from '@trpc/tanstack-react-query'
+import { useQuery } from '@tanstack/react-query'
 import { Notice } from '../../components/field'
 import { Icon } from '../../components/icon'
 import { Instant } from '../../components/instant'
@@ -25,33 +24,13 @@ import { PhaseTable, StepTable } from './phase-table'
 import { ReadSizeHistogram, ReadTimesTable, readSizeRows } from './read-times-table'
 import { BootWaterfall } from './waterfall/boot-waterfall'
 
+/** Live updates write each change of the open boot into this query: the page requests nothing after its first load. */
 export function BootPage({ bootId }: { bootId: string }) {
   const trpc = useTRPC()
   const query = useQuery(trpc.boot.get.queryOptions({ bootId }))
-  useLiveBoot(bootId)
   if (query.data) return <Boot boot={query.data} />
   if (query.isPending) return <BootSkeleton />
   return <QueryError noun="boot" error={query.error} onRetry={() => query.refetch()} />
-}
-
-/**
- * Applies each change of the boot to the open page: the event carries everything that the page shows, and nothing is
- * requested.
- */
-function useLiveBoot(bootId: string): void {
-  const trpc = useTRPC()
-  const queryClient = useQueryClient()
-  useSubscription(
-    trpc.boot.watch.subscriptionOptions(
-      { bootId },
-      {
-        onData: (change) => {
-          if (change.kind === 'boot') queryClient.setQueryData(trpc.boot.get.queryKey({ bootId }), change.boot)
-          else void queryClient.invalidateQueries(trpc.boot.get.queryFilter({ bootId }))
-        },
-      },
-    ),
-  )
 }
 
 function Boot({ boot }: { boot: BootDetail }) {

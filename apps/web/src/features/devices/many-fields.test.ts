@@ -1,11 +1,19 @@
 import { expect, test } from 'vitest'
-import { manyInput, noChoices } from './many-fields'
+import { manyInput, noChoices, vdiskLabel } from './many-fields'
 
-test('what is not chosen stays as it is', () => {
+test('a vDisk is labelled with the name of its farm, however many farms there are', () => {
+  const newestVersion = { id: 'v7', number: 7, sizeBytes: 1, createdAt: '2026-11-20T12:00:00.000Z' }
+  expect(vdiskLabel({ name: 'debian', farmName: 'Farm 101', newestVersion })).toBe('debian, Farm 101')
+  expect(vdiskLabel({ name: 'debian', farmName: 'Farm 101', newestVersion: null })).toBe(
+    'debian, Farm 101 (no version yet)',
+  )
+})
+
+test('a setting without a choice is not sent', () => {
   expect(manyInput(noChoices)).toEqual({})
 })
 
-test('a choice is said as the API takes it, and what is inherited is taken away', () => {
+test('a choice is sent as the API accepts it, and an inherited setting as null', () => {
   expect(manyInput({ vdisk: 'v1', programs: 'set inherited', menu: 'm1', type: 'test' })).toEqual({
     vdiskId: 'v1',
     bootProgramSet: 'inherited',

@@ -1,16 +1,15 @@
 'use client'
 
-import { useQueries, useQuery } from '@tanstack/react-query'
+import { useQueries } from '@tanstack/react-query'
 import { SelectField } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
-import { type RouterInputs, useTRPC } from '../../lib/trpc'
+import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { deviceTypeOptions, deviceTypes } from './device-type'
 
 type ChangeMany = RouterInputs['device']['changeMany']
+type ListedVdisk = Pick<RouterOutputs['vdisk']['list']['items'][number], 'name' | 'farmName' | 'newestVersion'>
 
-/** Farms are listed for their names alone; the API gives no more at once. */
-const listedMax = 100
 const asTheyAre = { value: '', label: 'No change' }
 
 /** Settings for many devices; an empty text leaves each unchanged. */
@@ -27,13 +26,12 @@ interface ManyChoices {
 export const noChoices: ManyChoices = { vdisk: '', programs: '', menu: '', type: '' }
 
 interface ManyFieldsProps {
-  /** Of the devices that are shown. */
+  /** The sites of the devices that are shown. */
   siteIds: string[]
   choices: ManyChoices
   onChoose: (choices: ManyChoices) => void
 }
 
-/** The vDisk of the devices: instead of their collections', or theirs again. */
 export const enabledOptions = [
   { value: 'yes', label: 'yes' },
   { value: 'no', label: 'No (not served)' },
@@ -41,8 +39,6 @@ export const enabledOptions = [
 
 export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
   const trpc = useTRPC()
-  const farms = useQuery(trpc.farm.list.queryOptions({ limit: listedMax }))
-  const farmNameOf = new Map((farms.data?.items ?? []).map(({ id, name }) => [id, name]))
   const vdisks = usePicker('vdisk', {})
   const menus = usePicker('bootMenu', {})
   const sets = useQueries({
@@ -57,9 +53,7 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
         picker={vdisks}
         value={choices.vdisk}
         first={[asTheyAre, { value: 'collection', label: 'Inherit from collection' }]}
-        labelOf={({ name, farmId, newestVersion }) =>
-          `${name}, ${farmNameOf.get(farmId) ?? 'another farm'}${newestVersion ? '' : ' (no version yet)'}`
-        }
+        labelOf={vdiskLabel}
         onChange={(vdisk) => choose({ vdisk })}
       />
       <SelectField
@@ -94,6 +88,11 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
       />
     </>
   )
+}
+
+/** The devices may belong to any farm, so the label names the vDisk's. */
+export function vdiskLabel({ name, farmName, newestVersion }: ListedVdisk): string {
+  return `${name}, ${farmName}${newestVersion ? '' : ' (no version yet)'}`
 }
 
 /** As the API accepts them. */

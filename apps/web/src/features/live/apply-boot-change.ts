@@ -8,7 +8,7 @@ type DevicePage = RouterOutputs['device']['list']
 type DeviceSummary = DevicePage['items'][number]
 type FarmOverview = RouterOutputs['farm']['overview']
 
-/** Writes a boot's new state into everything cached that shows it, so that open pages change without asking again. */
+/** Writes a boot's new state into everything cached that shows it, so that open pages need no request. */
 export function applyBootChange(queryClient: QueryClient, trpc: Trpc, boot: BootSummary): void {
   queryClient.setQueriesData<InfiniteData<BootPage>>(trpc.boot.list.infiniteQueryFilter(), (data) =>
     inPages(data, (item) => (item.id === boot.id ? boot : item)),

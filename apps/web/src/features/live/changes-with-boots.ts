@@ -22,7 +22,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   collection: false,
   device: true,
   discovered: true,
-  // An open boot page is pushed whole by `boot.watch`.
+  // An open boot page is pushed whole with the live updates.
   boot: ['list'],
   bootMenu: false,
   schedule: true,

@@ -2,16 +2,17 @@
 
 import { useQueryClient } from '@tanstack/react-query'
 import { useSubscription } from '@trpc/tanstack-react-query'
-import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef } from 'react'
+import { usePathname } from 'next/navigation'
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef } from 'react'
 import { Dot } from '../../components/tag'
 import { errorCode, useTRPC } from '../../lib/trpc'
 import { signInPath } from '../session/sign-in-path'
-import { applyBootChange } from './apply-boot-change'
+import { changeWriter } from './apply-change'
 import { changesWithBoots } from './changes-with-boots'
+import { openBootId } from './open-boot'
 
 /** Lists and counts are read again at most this often, however many boots report. */
 const refreshIntervalMs = 1000
-const bootsRememberedMax = 500
 
 type LiveStatus = 'live' | 'connecting' | 'away'
 
@@ -21,32 +22,32 @@ function useLiveStatus(): LiveStatus {
   return useContext(LiveStatusContext)
 }
 
-/** One subscription for the whole dashboard: each boot's change goes into the cache, and so onto the open page. */
+/**
+ * The only subscription of the dashboard. On the page of a boot it also carries that boot whole, so opening or leaving
+ * such a page replaces the connection, and the new one continues after the last event of the old.
+ */
 export function LiveUpdates({ children }: { children: ReactNode }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const refreshLists = useListRefresh()
-  const turns = useRef(new Map<string, string>())
+  const lastEventId = useRef<string | null>(null)
+  const bootId = openBootId(usePathname())
+  const input = useMemo(() => ({ bootId, lastEventId: lastEventId.current }), [bootId])
+  const syncedInput = useRef<object | null>(null)
+  const write = useMemo(() => changeWriter({ queryClient, trpc }, refreshLists), [queryClient, trpc, refreshLists])
   const subscription = useSubscription(
-    trpc.boot.onChange.subscriptionOptions(undefined, {
-      onData: ({ data: change }) => {
-        if (change.kind === 'synced') {
-          void queryClient.invalidateQueries()
+    trpc.boot.onChange.subscriptionOptions(input, {
+      onData: ({ id, data: change }) => {
+        lastEventId.current = id
+        if (change.kind !== 'synced') {
+          write(change)
           return
         }
-        if (change.kind === 'discovered' || change.kind === 'withdrawn') {
-          refreshLists()
-          return
-        }
-        const { boot } = change
-        applyBootChange(queryClient, trpc, boot)
-        // Only a boot that starts or ends can enter or leave a list, or change a count; and an order that its device
-        // took.
-        const turn = `${boot.outcome} ${boot.takenPowerOrder?.id}`
-        if (turns.current.get(boot.id) === turn) return
-        if (turns.current.size >= bootsRememberedMax) turns.current.clear()
-        turns.current.set(boot.id, turn)
-        refreshLists()
+        const continues = input.lastEventId !== null && syncedInput.current !== input
+        syncedInput.current = input
+        // Boots that changed between the two connections follow; discovered devices have no number to continue after.
+        if (continues) refreshLists()
+        else void queryClient.invalidateQueries()
       },
       onError: (error) => {
         if (errorCode(error) === 'UNAUTHORIZED')
@@ -88,7 +89,7 @@ const statusText = {
   away: { text: 'Not live', tone: 'failed', title: 'Live updates stopped. Reload the page.' },
 } as const
 
-/** Whether the page is kept up to date. */
+/** Shows whether live updates reach the page. */
 export function LiveMark() {
   const { text, tone, title } = statusText[useLiveStatus()]
   return (

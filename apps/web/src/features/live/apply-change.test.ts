@@ -1,0 +1,67 @@
+import type { AppRouter } from '@bootfarm/api/router'
+import { QueryClient } from '@tanstack/react-query'
+import { createTRPCClient, TRPCClientError } from '@trpc/client'
+import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query'
+import { expect, test, vi } from 'vitest'
+import type { RouterOutputs } from '../../lib/trpc.ts'
+import { changeWriter } from './apply-change.ts'
+
+type BootDetail = RouterOutputs['boot']['get']
+
+const bootId = '0192f0c1-2d3e-7a4b-8c5d-6e7f8091a2b3'
+
+/** The cache of an open boot page; `requests` counts what the page asks of the API. */
+function openPage() {
+  const queryClient = new QueryClient({ defaultOptions: { queries: { retry: false } } })
+  const requests: string[] = []
+  const client = createTRPCClient<AppRouter>({
+    links: [
+      () =>
+        ({ op }) => ({
+          subscribe: ({ error }) => {
+            requests.push(op.path)
+            error?.(new TRPCClientError('no API in this test'))
+            return { unsubscribe: () => {} }
+          },
+          pipe: () => {
+            throw new Error('not used')
+          },
+        }),
+    ],
+  })
+  const trpc = createTRPCOptionsProxy<AppRouter>({ client, queryClient })
+  const key = trpc.boot.get.queryKey({ bootId })
+  const refreshLists = vi.fn()
+  return { queryClient, trpc, key, requests, refreshLists, write: changeWriter({ queryClient, trpc }, refreshLists) }
+}
+
+const detail = (bytesOut: number) => ({ id: bootId, bytesOut, outcome: null }) as BootDetail
+
+test('an event with the open boot updates its page without a request', () => {
+  const { queryClient, key, requests, refreshLists, write } = openPage()
+  queryClient.setQueryData(key, detail(1))
+  write({ kind: 'detail', boot: detail(2) })
+  expect(queryClient.getQueryData(key)).toMatchObject({ bytesOut: 2 })
+  expect(queryClient.getQueryState(key)?.isInvalidated).toBe(false)
+  expect(refreshLists).not.toHaveBeenCalled()
+  expect(requests).toEqual([])
+})
+
+test('the page of a withdrawn boot is loaded again', () => {
+  const { queryClient, key, write } = openPage()
+  queryClient.setQueryData(key, detail(1))
+  write({ kind: 'withdrawn', bootId })
+  expect(queryClient.getQueryState(key)?.isInvalidated).toBe(true)
+})
+
+test('lists are read again when a boot starts, ends or takes a power order, not at each report', () => {
+  const { refreshLists, write } = openPage()
+  const boot = { ...detail(1), deviceId: null, takenPowerOrder: null }
+  write({ kind: 'boot', boot })
+  write({ kind: 'boot', boot: { ...boot, bytesOut: 2 } })
+  expect(refreshLists).toHaveBeenCalledTimes(1)
+  write({ kind: 'boot', boot: { ...boot, outcome: 'ready' } })
+  expect(refreshLists).toHaveBeenCalledTimes(2)
+  write({ kind: 'discovered' })
+  expect(refreshLists).toHaveBeenCalledTimes(3)
+})
