@@ -542,5 +542,6 @@ test {
     _ = @import("report_test.zig");
     _ = @import("hello_test.zig");
     _ = @import("failover_test.zig");
+    _ = @import("reads_test.zig");
     _ = @import("writes_test.zig");
 }
