@@ -7,6 +7,7 @@ const wire = @import("wire").stream;
 const StreamServer = @import("../server/server.zig");
 const StreamClient = @import("client.zig");
 const Link = @import("../test_link.zig").Link;
+const TestDevice = @import("test_device.zig");
 const testing = std.testing;
 const assert = std.debug.assert;
 
@@ -513,4 +514,477 @@ test "packets of another session, with wrong lengths or for no read change nothi
     try testing.expect(std.mem.allEqual(u8, &buffer, 0xaa));
     try testing.expectEqual(.established, fixture.client.state);
     try testing.expectEqual(4096, fixture.client.inFlightBytes());
+}
+
+const other_edges = [_]base.Endpoint{
+    .{ .ip = .init(10, 0, 0, 1), .port = 6910 },
+    .{ .ip = .init(10, 0, 0, 2), .port = 6910 },
+};
+
+/// A WELCOME whose edge names two others.
+fn welcomeWithOthers() wire.Welcome {
+    var welcome = TestDevice.welcome_usual;
+    welcome.failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(0x71) };
+    for (other_edges) |edge| welcome.failover.?.edges.appendAssumeCapacity(edge);
+    return welcome;
+}
+
+fn openWithOthers(options: StreamClient.Options) !TestDevice {
+    var device: TestDevice = try .init(options);
+    errdefer device.deinit();
+    try device.open(welcomeWithOthers());
+    try testing.expect(device.client.nextEvent().? == .established);
+    return device;
+}
+
+/// Sends what is due until the device greets an edge; returns when.
+fn greetsAt(device: *TestDevice) !u64 {
+    while (true) {
+        while (device.client.state == .established)
+            if (try device.next() == null) break;
+        if (device.client.state == .greeting) return device.now_us;
+        const at_us = device.client.deadline() orelse return error.WaitsForNothing;
+        device.now_us = @max(device.now_us, at_us);
+    }
+}
+
+test "an edge is silent ten seconds after its last packet, or after the first request since" {
+    // Idle for a minute before, and a packet in the middle of the wait.
+    for ([_]u64{ 0, 60 * std.time.us_per_s }) |idle_us| for ([_]bool{ false, true }) |hears| {
+        var device: TestDevice = try .initOpen(.{});
+        defer device.deinit();
+        device.now_us += idle_us;
+        var buffers: [2][512]u8 = undefined;
+        try device.client.submit(1, 0, &buffers[0]);
+        const asked = (try device.nextRead()).?;
+        var heard_us = device.now_us;
+        device.now_us += 3 * std.time.us_per_s;
+        // A second request does not start the wait again.
+        try device.client.submit(2, 512, &buffers[1]);
+        while (try device.next()) |_| {}
+        if (hears) {
+            heard_us = device.now_us;
+            try device.expectTaken(TestDevice.packetOf(
+                asked.request_id,
+                .{ .read_error = .{ .code = .store_error } },
+            ));
+        }
+        const at_us = heard_us + StreamClient.silence_us_max;
+        device.now_us = at_us - 1;
+        while (try device.next()) |_| {}
+        try testing.expectEqual(.established, device.client.state);
+        device.now_us = at_us;
+        try testing.expectEqual(.resumption, (try device.next()).?.body.hello.kind);
+        try testing.expectEqual(.greeting, device.client.state);
+    };
+}
+
+test "each kind of request alone makes a device wait for its edge, and idle it never does" {
+    for (0..5) |kind| {
+        var device: TestDevice = try .initOpen(.{ .writes_max = 1 });
+        defer device.deinit();
+        const client = &device.client;
+        device.now_us += std.time.us_per_hour;
+        try device.expectNothing();
+        try testing.expectEqual(null, client.deadline());
+        try testing.expect(!client.hasInFlight());
+        var buffer: [512]u8 = undefined;
+        switch (kind) {
+            0 => try client.submit(1, 0, &buffer),
+            1 => try client.submitWrite(1, 0, &buffer),
+            2 => try client.submitFlush(1),
+            3 => client.reportReady(device.now_us, .failed, 1, .{}),
+            else => client.report(device.now_us, .{ .uptime_us = 1 }),
+        }
+        const began_us = device.now_us;
+        _ = (try device.next()).?;
+        try testing.expect(client.hasInFlight());
+        // At the retransmission that is due then.
+        const took_us = try greetsAt(&device) - began_us;
+        try testing.expect(took_us >= StreamClient.silence_us_max);
+        try testing.expect(took_us <= StreamClient.silence_us_max + std.time.us_per_s);
+    }
+}
+
+test "a device greets the next edge after four probes without an answer, and shows its ticket" {
+    var device = try openWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    const welcomed_us = device.now_us;
+    device.now_us += 7 * std.time.us_per_s;
+    const began_us = device.now_us;
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    var probes: [5]u64 = undefined;
+    var count: usize = 0;
+    while (client.state == .established) {
+        while (try device.next()) |packet| switch (packet.body) {
+            .read => {},
+            .probe => |probe| {
+                try testing.expectEqual(wire.packet_size_min, probe.size);
+                probes[count] = device.now_us - began_us;
+                count += 1;
+            },
+            .hello => |hello| {
+                try testing.expectEqual(.ticket, hello.kind);
+                const shown = hello.shown.?;
+                try testing.expectEqual(device.now_us - welcomed_us, shown.age_us);
+                try testing.expectEqual(@as(wire.ticket.Sealed, @splat(0x71)), shown.ticket);
+                break;
+            },
+            else => return error.UnexpectedPacket,
+        };
+        if (client.state != .established) break;
+        device.now_us = @max(device.now_us, client.deadline().?);
+    }
+    const ms = std.time.us_per_ms;
+    const expected = [_]u64{ 500 * ms, 625 * ms, 750 * ms, 875 * ms };
+    try testing.expectEqualSlices(u64, &expected, probes[0..count]);
+    try testing.expectEqual(1000 * ms, device.now_us - began_us);
+    // Edges, kinds and durations of the turns; HELLO once more 200 ms after the first.
+    const turns = [_]struct { base.Endpoint, wire.HelloKind, u64 }{
+        .{ other_edges[0], .ticket, 250 },      .{ other_edges[1], .ticket, 250 },
+        .{ TestDevice.edge, .resumption, 500 }, .{ other_edges[0], .ticket, 500 },
+        .{ other_edges[1], .ticket, 500 },      .{ TestDevice.edge, .resumption, 1000 },
+    };
+    var nonce: [16]u8 = @splat(0);
+    var due_us = device.now_us;
+    for (turns, 0..) |turn, index| {
+        const edge, const kind, const wait_ms = turn;
+        // The first HELLO was sent above.
+        if (index > 0) {
+            const hello = (try device.next()).?.body.hello;
+            try testing.expectEqual(kind, hello.kind);
+            try testing.expect(!std.mem.eql(u8, &nonce, &hello.client_nonce));
+        }
+        nonce = client.greeting.nonce;
+        try testing.expect(edge.eql(client.failover.current));
+        due_us += wait_ms * ms;
+        try device.expectNothingUntil(device.now_us + 200 * ms);
+        while (device.now_us < due_us) {
+            const packet = (try device.next()).?;
+            try testing.expectEqual(nonce, packet.body.hello.client_nonce);
+            device.now_us = @max(device.now_us, client.deadline().?);
+        }
+        try testing.expectEqual(due_us, device.now_us);
+    }
+}
+
+test "an edge that answers a probe is kept" {
+    var device = try openWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    var answered: u32 = 0;
+    while (answered < 5) {
+        while (try device.next()) |packet| if (packet.body == .probe) {
+            answered += 1;
+            device.now_us += 100;
+            const body: wire.Body = .{ .probe_ack = packet.body.probe.size };
+            try device.expectTaken(TestDevice.packetOf(packet.request_id, body));
+        };
+        try testing.expectEqual(.established, client.state);
+        const before_us = device.now_us;
+        device.now_us = @max(device.now_us, client.deadline().?);
+        try testing.expect(device.now_us - before_us <= 900 * std.time.us_per_ms);
+    }
+    try testing.expectEqual(0, client.failover.probes);
+}
+
+test "an idle device resumes for a new ticket at half its ticket's lifetime, a busy one later" {
+    var device = try openWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    const due_us = device.now_us + 50 * std.time.us_per_s;
+    device.now_us = due_us - 1;
+    try device.expectNothing();
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    const asked = (try device.nextRead()).?;
+    device.now_us = due_us;
+    try device.expectNothing();
+    try device.answerAll(&asked);
+    try testing.expect(client.nextEvent().? == .read_done);
+    const hello = (try device.next()).?.body.hello;
+    try testing.expectEqual(.resumption, hello.kind);
+    try testing.expect(client.failover.isAtOwn());
+}
+
+test "a device whose network says that nobody is there goes on only if it wants something" {
+    // Alone it waits, whatever the network says.
+    var alone: TestDevice = try .initOpen(.{});
+    defer alone.deinit();
+    var buffer: [512]u8 = undefined;
+    try alone.client.submit(1, 0, &buffer);
+    _ = try alone.next();
+    alone.client.onUnreachable(alone.now_us);
+    try testing.expectEqual(.established, alone.client.state);
+
+    var device = try openWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    client.onUnreachable(device.now_us);
+    try testing.expectEqual(.established, client.state);
+    try client.submit(1, 0, &buffer);
+    _ = try device.next();
+    client.onUnreachable(device.now_us);
+    try testing.expectEqual(.greeting, client.state);
+    try testing.expect(client.failover.current.eql(other_edges[0]));
+    _ = (try device.next()).?;
+    device.now_us += 1000;
+    client.onUnreachable(device.now_us);
+    // A turn of 250 ms becomes one of 100 ms.
+    try device.expectNothingUntil(device.now_us - 1000 + 100_000);
+    _ = (try device.next()).?;
+    try testing.expect(client.failover.current.eql(other_edges[1]));
+}
+
+test "a packet that is cut, of another version or type, or not an edge's is ignored and counted" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    const before = client.statistics;
+    const heard_us = client.last_packet_at_us;
+    device.now_us += 50;
+    var bytes: [wire.packet_size_max]u8 = undefined;
+    const good = wire.emit(TestDevice.packetOf(1, .{ .probe_ack = wire.packet_size_min }), &bytes);
+    var size: u64 = 0;
+    for ([_]usize{ 0, 1, 15 }) |length| {
+        client.receive(device.now_us, good[0..length]);
+        size += length;
+    }
+    for ([_]u8{ 0x10, 0x30, 0x00 }) |first| {
+        var changed = bytes;
+        changed[0] = first;
+        client.receive(device.now_us, changed[0..good.len]);
+        size += good.len;
+    }
+    for ([_]wire.Type{
+        .hello, .read, .used, .ready, .report, .write, .control, .probe,
+    }) |kind| {
+        var changed = bytes;
+        changed[1] = @backingInt(kind);
+        client.receive(device.now_us, changed[0..good.len]);
+        size += good.len;
+    }
+    bytes[1] = 18;
+    client.receive(device.now_us, bytes[0..good.len]);
+    size += good.len;
+    var foreign = TestDevice.packetOf(1, .{ .probe_ack = wire.packet_size_min });
+    foreign.session_id += 1;
+    device.take(foreign);
+    size += good.len;
+    try testing.expectEqual(before.ignored + 16, client.statistics.ignored);
+    try testing.expectEqual(before.packets_in + 16, client.statistics.packets_in);
+    try testing.expectEqual(before.bytes_in + size, client.statistics.bytes_in);
+    try testing.expectEqual(heard_us, client.last_packet_at_us);
+    try device.expectTaken(TestDevice.packetOf(1, .{ .probe_ack = wire.packet_size_min }));
+    try testing.expectEqual(device.now_us, client.last_packet_at_us);
+}
+
+test "packets of a session are ignored while the device greets" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const lost: wire.Packet = .{ .session_id = TestDevice.session_id, .body = .no_session };
+    try device.expectTaken(lost);
+    for ([_]wire.Packet{
+        lost,
+        TestDevice.packetOf(1, .{ .data = .{ .index = 0, .payload = "x" } }),
+        TestDevice.packetOf(1, .{ .read_error = .{ .code = .store_error } }),
+        TestDevice.packetOf(1, .ready_ack),
+        TestDevice.packetOf(1, .{ .report_ack = .{} }),
+        TestDevice.packetOf(1, .{ .write_ack = .{ .code = .done } }),
+        TestDevice.packetOf(1, .{ .probe_ack = 600 }),
+    }) |packet| try device.expectIgnored(packet);
+    try testing.expectEqual(.greeting, device.client.state);
+}
+
+test "READY is retransmitted ever more rarely until its own acknowledgement, which counts once" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    try device.expectIgnored(TestDevice.packetOf(1, .ready_ack));
+    client.reportReady(device.now_us, .failed, 123, .{ .code = "disk", .sentence = "no disk" });
+    try testing.expectEqual(device.now_us, client.deadline());
+    const packet = (try device.next()).?;
+    const ready = packet.body.ready;
+    try testing.expectEqual(.failed, ready.outcome);
+    try testing.expectEqual(123, ready.uptime_us);
+    try testing.expectEqualStrings("disk", ready.code[0..4]);
+    try testing.expectEqual(0, ready.code[4]);
+    try testing.expectEqualStrings("no disk", ready.sentence);
+    var wait_us: u64 = TestDevice.timeout_us;
+    for (0..12) |_| {
+        try device.expectNothingUntil(device.now_us + wait_us);
+        try testing.expectEqual(packet.request_id, (try device.next()).?.request_id);
+        wait_us = @min(2 * wait_us, std.time.us_per_s);
+    }
+    try testing.expectEqual(std.time.us_per_s, wait_us);
+    try device.expectIgnored(TestDevice.packetOf(packet.request_id + 1, .ready_ack));
+    try testing.expectEqual(null, client.nextEvent());
+    for (0..2) |_| try device.expectTaken(TestDevice.packetOf(packet.request_id, .ready_ack));
+    try testing.expect(client.nextEvent().? == .ready_acknowledged);
+    try testing.expectEqual(null, client.nextEvent());
+    try device.expectTaken(TestDevice.packetOf(packet.request_id, .ready_ack));
+    try testing.expectEqual(null, client.nextEvent());
+    try device.expectNothing();
+    try testing.expectEqual(null, client.deadline());
+    try testing.expect(client.times.is_over);
+}
+
+test "an order is confirmed by a report at once, and only that report's acknowledgement is told" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    client.report(device.now_us, .{ .uptime_us = 1000 });
+    const first = (try device.next()).?;
+    try testing.expectEqual(@as([16]u8, @splat(0)), first.body.report.order_id);
+    device.now_us += 100;
+    const order: wire.ReportAck = .{ .order = .power_off, .order_id = @splat(0x0d) };
+    try device.expectTaken(TestDevice.packetOf(first.request_id, .{ .report_ack = order }));
+    const told = client.nextEvent().?.order;
+    try testing.expectEqual(.power_off, told.kind);
+    try testing.expectEqual(@as([16]u8, @splat(0x0d)), told.id.bytes);
+    try testing.expectEqual(null, client.nextEvent());
+    const second = (try device.next()).?;
+    try testing.expect(second.request_id != first.request_id);
+    try testing.expectEqual(@as([16]u8, @splat(0x0d)), second.body.report.order_id);
+    try testing.expectEqual(1100, second.body.report.uptime_us);
+    // A late answer to the first report.
+    try device.expectIgnored(TestDevice.packetOf(first.request_id, .{ .report_ack = .{} }));
+    try device.expectNothingUntil(device.now_us + TestDevice.timeout_us);
+    try testing.expectEqual(second.request_id, (try device.next()).?.request_id);
+    try device.expectTaken(TestDevice.packetOf(second.request_id, .{ .report_ack = order }));
+    try testing.expect(client.nextEvent().? == .report_acknowledged);
+    try testing.expectEqual(null, client.nextEvent());
+    try device.expectNothing();
+    try testing.expectEqual(null, client.deadline());
+}
+
+test "an acknowledgement that is not told yet is dropped when an order follows it" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    client.report(device.now_us, .{ .uptime_us = 1 });
+    const first = (try device.next()).?;
+    try device.expectTaken(TestDevice.packetOf(first.request_id, .{ .report_ack = .{} }));
+    client.report(device.now_us, .{ .uptime_us = 2 });
+    const second = (try device.next()).?;
+    const order: wire.ReportAck = .{ .order = .restart, .order_id = @splat(1) };
+    try device.expectTaken(TestDevice.packetOf(second.request_id, .{ .report_ack = order }));
+    try testing.expectEqual(.restart, client.nextEvent().?.order.kind);
+    try testing.expectEqual(null, client.nextEvent());
+}
+
+test "events of the session come first, then writes, reads and the rest, each once" {
+    var device: TestDevice = try .initOpen(.{ .writes_max = 1 });
+    defer device.deinit();
+    const client = &device.client;
+    var buffer: [512]u8 = undefined;
+    client.reportReady(device.now_us, .ready, 1, .{});
+    try device.expectTaken(TestDevice.packetOf((try device.next()).?.request_id, .ready_ack));
+    try client.submit(2, 0, &buffer);
+    const asked = (try device.nextRead()).?;
+    try device.answerAll(&asked);
+    try client.submitFlush(3);
+    const flush = (try device.next()).?;
+    const done: wire.Body = .{ .write_ack = .{ .code = .done } };
+    try device.expectTaken(TestDevice.packetOf(flush.request_id, done));
+    try device.expectTaken(.{ .session_id = TestDevice.session_id, .body = .no_session });
+    try device.open(TestDevice.welcome_usual);
+    try testing.expect(client.nextEvent().? == .established);
+    try testing.expectEqual(3, client.nextEvent().?.write_ended.tag);
+    try testing.expectEqual(2, client.nextEvent().?.read_done.tag);
+    try testing.expect(client.nextEvent().? == .ready_acknowledged);
+    try testing.expectEqual(null, client.nextEvent());
+}
+
+test "a new start forgets everything of the boot before" {
+    var device: TestDevice = try .initOpen(.{ .writes_max = 2 });
+    defer device.deinit();
+    const client = &device.client;
+    var buffer: [4096]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    try client.submitFlush(2);
+    try client.submitWrite(3, 0, &buffer);
+    client.report(device.now_us, .{ .uptime_us = 1 });
+    client.reportReady(device.now_us, .ready, 1, .{});
+    while (try device.next()) |_| {}
+    device.now_us += 5;
+    client.start(device.now_us, TestDevice.identity());
+    var fresh: TestDevice = try .init(.{ .writes_max = 2 });
+    defer fresh.deinit();
+    fresh.now_us = device.now_us;
+    fresh.client.start(fresh.now_us, TestDevice.identity());
+    for (client.reads) |*read| try testing.expectEqual(.free, read.state);
+    try testing.expectEqual(fresh.client.greeting.hello, client.greeting.hello);
+    try testing.expectEqual(fresh.client.statistics, client.statistics);
+    try testing.expectEqual(fresh.client.deadline(), client.deadline());
+    try device.open(TestDevice.welcome_usual);
+    try testing.expect(!client.nextEvent().?.established.resumed);
+    try testing.expectEqual(null, client.nextEvent());
+    try device.expectNothing();
+    try testing.expectEqual(null, client.deadline());
+    // All slots are there again.
+    for (0..client.options.reads_max) |tag| try client.submit(tag, 0, buffer[0..512]);
+    try testing.expectError(error.Full, client.submit(0, 0, buffer[0..512]));
+    for (0..2) |tag| try client.submitFlush(tag);
+    try testing.expectError(error.Full, client.submitFlush(0));
+}
+
+test "a device that resumes a session of another process continues at that session's edge" {
+    var device = try openWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    var identity = TestDevice.identity();
+    identity.edge = .{ .ip = .init(10, 9, 9, 9), .port = 1 };
+    identity.session = client.session;
+    identity.session.?.edge = other_edges[1];
+    const welcomed_us = identity.session.?.welcomed_at_us;
+    device.now_us += 1000;
+    client.start(device.now_us, identity);
+    try testing.expect(client.failover.current.eql(other_edges[1]));
+    try testing.expect(client.failover.isAtOwn());
+    try testing.expectEqual(2, client.failover.others().len);
+    try testing.expectEqual(welcomed_us, client.failover.known_at_us);
+    try testing.expectEqual(.resumption, (try device.next()).?.body.hello.kind);
+    identity.session = null;
+    client.start(device.now_us, identity);
+    try testing.expect(client.failover.current.eql(identity.edge));
+    try testing.expectEqual(.token, (try device.next()).?.body.hello.kind);
+}
+
+test "a device waits for the earliest of what it has to do" {
+    var device = try openWithOthers(.{ .packet_size_max = wire.packet_size_max, .writes_max = 1 });
+    defer device.deinit();
+    const client = &device.client;
+    // The welcome's fragments are those of Ethernet: there is nothing to probe.
+    try testing.expectEqual(null, client.deadline());
+    const heard_us = client.last_packet_at_us;
+    client.report(device.now_us, .{ .uptime_us = 1 });
+    _ = try device.next();
+    client.report_state.due_at_us = heard_us + 800_000;
+    try testing.expectEqual(heard_us + 500_000, client.deadline());
+    client.report_state.due_at_us = heard_us + 400_000;
+    try testing.expectEqual(heard_us + 400_000, client.deadline());
+    client.reportReady(device.now_us, .ready, 1, .{});
+    client.ready.?.due_at_us = heard_us + 390_000;
+    try testing.expectEqual(heard_us + 390_000, client.deadline());
+    client.path.size_max = wire.packet_size_max;
+    client.path.probe_at_us = heard_us + 380_000;
+    try testing.expectEqual(heard_us + 380_000, client.deadline());
+    try client.submitFlush(1);
+    try testing.expectEqual(0, client.deadline());
+    client.writes.pending[0].state = .in_flight;
+    client.writes.pending[0].sent_at_us = heard_us + 300_000;
+    client.writes.pending[0].timeout_us = 70_000;
+    try testing.expectEqual(heard_us + 370_000, client.deadline());
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    device.now_us = heard_us + 358_000;
+    client.report_state.acknowledged = true;
+    client.ready.?.acknowledged = true;
+    _ = (try device.nextRead()).?;
+    try testing.expectEqual(heard_us + 360_000, client.deadline());
 }
