@@ -281,3 +281,118 @@ test "a device without another edge probes and never leaves" {
     try testing.expect(!failover.takeProbe(std.time.us_per_day, 0, 4000));
     try testing.expect(!failover.isGone(std.time.us_per_day));
 }
+
+test "turns of both kinds double with each round up to four seconds, and a silent edge gets half" {
+    const ms = std.time.us_per_ms;
+    const own: Endpoint = .{ .ip = .init(10, 0, 0, 9), .port = 6910 };
+    for ([_]bool{ false, true }) |is_own_first| {
+        var failover: Failover = .init(own);
+        failover.settle(0, testKnown(2));
+        var now_us: u64 = 77;
+        if (is_own_first) {
+            failover.beginAtOwn(now_us);
+            try testing.expect(failover.isAtOwn());
+            now_us += 500 * ms;
+            try testing.expectEqual(now_us, failover.turnEndsAt());
+            failover.turn(now_us);
+        } else failover.leave(now_us);
+        for ([_]u64{ 500, 1000, 2000, 4000, 4000, 4000 }) |turn_ms| {
+            for (testKnown(2).edges.constSlice()) |edge| {
+                try testing.expectEqual(edge, failover.current);
+                try testing.expectEqual(now_us + turn_ms / 2 * ms, failover.turnEndsAt());
+                now_us = failover.turnEndsAt().?;
+                failover.turn(now_us);
+            }
+            try testing.expectEqual(own, failover.current);
+            try testing.expectEqual(now_us + turn_ms * ms, failover.turnEndsAt());
+            now_us = failover.turnEndsAt().?;
+            failover.turn(now_us);
+        }
+    }
+}
+
+test "an edge that is alive gets its whole turn, one that refuses a fifth, and none gets more" {
+    const ms = std.time.us_per_ms;
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(0, testKnown(2));
+    failover.leave(1000 * ms);
+    failover.onAlive();
+    try testing.expectEqual(1500 * ms, failover.turnEndsAt());
+    failover.turn_ends_us = 1700 * ms;
+    failover.onAlive();
+    try testing.expectEqual(1700 * ms, failover.turnEndsAt());
+    failover.refuse(1050 * ms, .busy);
+    try testing.expectEqual(1100 * ms, failover.turnEndsAt());
+    try testing.expectEqual(.busy, failover.refused);
+    // Later than that: at once.
+    failover.turn_ends_us = 1700 * ms;
+    failover.refuse(1101 * ms, null);
+    try testing.expectEqual(1101 * ms, failover.turnEndsAt());
+    try testing.expectEqual(.busy, failover.refused);
+    // A second refusal does not give it more time.
+    failover.refuse(1200 * ms, .version_missing);
+    try testing.expectEqual(1101 * ms, failover.turnEndsAt());
+    try testing.expectEqual(.version_missing, failover.refused);
+    try testing.expect(failover.hasOthers());
+}
+
+test "an edge is probed after four timeouts, at least 0.5 s and at most 0.9 s, and four times" {
+    const ms = std.time.us_per_ms;
+    for ([_][2]u64{
+        .{ 1, 500 * ms },
+        .{ 125 * ms, 500 * ms },
+        .{ 150 * ms, 600 * ms },
+        .{ 225 * ms, 900 * ms },
+        .{ 1000 * ms, 900 * ms },
+    }) |case| {
+        const timeout_us, const limit_us = case;
+        var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+        failover.settle(0, testKnown(1));
+        const heard_us = 33;
+        var due_us = heard_us + limit_us;
+        for (0..4) |_| {
+            try testing.expectEqual(due_us, failover.dueAt(heard_us, timeout_us));
+            try testing.expect(!failover.takeProbe(due_us - 1, heard_us, timeout_us));
+            try testing.expect(failover.takeProbe(due_us, heard_us, timeout_us));
+            try testing.expect(!failover.isGone(due_us));
+            due_us += limit_us / 4;
+        }
+        try testing.expectEqual(due_us, failover.dueAt(heard_us, timeout_us));
+        try testing.expect(!failover.takeProbe(due_us, heard_us, timeout_us));
+        try testing.expect(!failover.isGone(due_us - 1));
+        try testing.expect(failover.isGone(due_us));
+        failover.onReceive();
+        try testing.expect(!failover.isGone(due_us));
+    }
+}
+
+test "a ticket is outdated from half its lifetime on, and no ticket is wanted without others" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(1000, null);
+    try testing.expect(!failover.wantsTicket(std.time.us_per_day));
+    try testing.expect(!failover.hasOthers());
+    try testing.expectEqual(0, failover.others().len);
+    var known = testKnown(2);
+    known.lifetime_s = 3;
+    failover.settle(1000, known);
+    try testing.expectEqual(2, failover.others().len);
+    try testing.expect(!failover.wantsTicket(1000 + 1_499_999));
+    try testing.expect(failover.wantsTicket(1000 + 1_500_000));
+    // A clock that goes back makes none older.
+    try testing.expect(!failover.wantsTicket(0));
+}
+
+test "a device whose own edge keeps its writes starts there at once, and a session frees it" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(0, testKnown(2));
+    failover.leave(1000);
+    failover.refuse(2000, .cache_elsewhere);
+    try testing.expectEqual(.cache_elsewhere, failover.refused);
+    try testing.expectEqual(2000 + turn_us_first, failover.turn_ends_us);
+    try testing.expect(!failover.hasOthers());
+    try testing.expectEqual(null, failover.dueAt(0, 4000));
+    failover.settle(5000, testKnown(1));
+    try testing.expect(failover.hasOthers());
+    try testing.expectEqual(null, failover.refused);
+    try testing.expectEqual(5000, failover.known_at_us);
+}

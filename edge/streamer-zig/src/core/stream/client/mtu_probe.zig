@@ -96,9 +96,40 @@ test "unanswered probes slow down to one a second, and start at once again after
     try testing.expect(probe.isDue(now_us));
 }
 
+test "a probe is due at once, and behind an unanswered one after 20 ms, doubled up to a second" {
+    const ms = std.time.us_per_ms;
+    var probe: MtuProbe = .{};
+    var now_us: u64 = 5000;
+    for ([_]u64{ 0, 20, 40, 80, 160, 320, 640, 1000, 1000 }, 0..) |wait_ms, id| {
+        const due_us = now_us + wait_ms * ms;
+        probe.schedule(now_us);
+        try testing.expectEqual(due_us, probe.due_at_us);
+        // One that is scheduled already stays.
+        probe.schedule(now_us + 1);
+        try testing.expectEqual(due_us, probe.due_at_us);
+        if (wait_ms > 0) try testing.expect(!probe.isDue(due_us - 1));
+        try testing.expect(probe.isDue(due_us));
+        probe.onSend(due_us, @intCast(id));
+        try testing.expectEqual(null, probe.due_at_us);
+        now_us = due_us;
+    }
+    // Long after its time it is due now.
+    probe.schedule(now_us + 5000 * ms);
+    try testing.expectEqual(now_us + 5000 * ms, probe.due_at_us);
+    // After an answer everything starts over.
+    const answered: Answer = .{ .sent_at_us = now_us, .took_us = 7 };
+    try testing.expectEqual(answered, probe.answer(now_us + 7, 8));
+    probe.cancel();
+    probe.schedule(now_us + 7);
+    try testing.expectEqual(now_us + 7, probe.due_at_us);
+    probe.onSend(now_us + 7, 9);
+    probe.schedule(now_us + 8);
+    try testing.expectEqual(now_us + 7 + 20 * ms, probe.due_at_us);
+}
+
 test "the rounds of one size take 0.3 s in total, and none is longer than a quarter of a second" {
-    var all_us: u64 = 0;
-    for (0..4) |futile| all_us += roundUs(@intCast(futile));
-    try testing.expectEqual(300 * std.time.us_per_ms, all_us);
-    try testing.expectEqual(round_us_max, roundUs(std.math.maxInt(u8)));
+    const ms = std.time.us_per_ms;
+    for ([_]u64{ 20, 40, 80, 160, 250, 250, 250, 250, 250, 250 }, 0..) |round_ms, futile|
+        try testing.expectEqual(round_ms * ms, roundUs(@intCast(futile)));
+    try testing.expectEqual(250 * ms, roundUs(std.math.maxInt(u8)));
 }

@@ -250,27 +250,6 @@ pub const UsedList = struct {
     }
 };
 
-test "USED fits every path and keeps the order, and units beyond the list's capacity are dropped" {
-    const testing = std.testing;
-    comptime std.debug.assert(wire.header_size + UsedList.packet_units_max *
-        wire.profile.entry_size + wire.tag_size <= wire.packet_size_min);
-    var list: UsedList = .{};
-    try testing.expectEqual(null, list.take());
-    for (0..200) |index| list.add(.{ .index = @intCast(index), .blocks = 1 });
-    try testing.expect(list.isFull());
-    try testing.expectEqual(UsedList.packet_units_max, list.take().?.count());
-    // There is capacity again.
-    for (500..520) |index| list.add(.{ .index = @intCast(index), .blocks = 1 });
-    var expected: u64 = UsedList.packet_units_max;
-    while (list.take()) |units| for (0..units.count()) |at| {
-        if (expected == wire.profile.used_units_max) expected = 500;
-        try testing.expectEqual(expected, units.at(@intCast(at)).index);
-        expected += 1;
-    };
-    try testing.expectEqual(520, expected);
-    try testing.expect(!list.isFull());
-}
-
 pub const WriteCache = struct {
     /// Bytes; more than `size` counts as `size`.
     used: u64,
@@ -423,13 +402,169 @@ pub const Statistics = struct {
     ignored: u64 = 0,
 };
 
+const testing = std.testing;
+
+test "USED fits every path and keeps the order, and units beyond the list's capacity are dropped" {
+    comptime assert(wire.header_size + UsedList.packet_units_max *
+        wire.profile.entry_size + wire.tag_size <= wire.packet_size_min);
+    var list: UsedList = .{};
+    try testing.expectEqual(null, list.take());
+    for (0..200) |index| list.add(.{ .index = @intCast(index), .blocks = 1 });
+    try testing.expect(list.isFull());
+    try testing.expectEqual(UsedList.packet_units_max, list.take().?.count());
+    // There is capacity again.
+    for (500..520) |index| list.add(.{ .index = @intCast(index), .blocks = 1 });
+    var expected: u64 = UsedList.packet_units_max;
+    while (list.take()) |units| for (0..units.count()) |at| {
+        if (expected == wire.profile.used_units_max) expected = 500;
+        try testing.expectEqual(expected, units.at(@intCast(at)).index);
+        expected += 1;
+    };
+    try testing.expectEqual(520, expected);
+    try testing.expect(!list.isFull());
+}
+
+test "USED holds as many units as one request, in order, taken or not, and fits 64 in a packet" {
+    const capacity = wire.profile.used_units_max;
+    for ([_]u16{ 0, 1, 63, 64, 65, 150, capacity - 1, capacity, capacity + 1 }) |first| {
+        var list: UsedList = .{};
+        var expected: std.ArrayList(u40) = .empty;
+        defer expected.deinit(testing.allocator);
+        for (0..first) |index| {
+            try testing.expectEqual(index >= 64, list.isFull());
+            list.add(.{ .index = @intCast(index), .blocks = 1 });
+            if (index < capacity) try expected.append(testing.allocator, @intCast(index));
+        }
+        var taken: usize = 0;
+        // Takes one packet, adds as many as fit again, and takes the rest.
+        if (list.take()) |units| {
+            try testing.expectEqual(@min(first, 64), units.count());
+            for (0..units.count()) |at|
+                try testing.expectEqual(expected.items[at], units.at(@intCast(at)).index);
+            taken = units.count();
+        }
+        const free = capacity - (expected.items.len - taken);
+        for (0..free + 1) |index| {
+            list.add(.{ .index = @intCast(1000 + index), .blocks = 2 });
+            if (index < free) try expected.append(testing.allocator, @intCast(1000 + index));
+        }
+        while (list.take()) |units| {
+            try testing.expectEqual(@min(expected.items.len - taken, 64), units.count());
+            for (0..units.count()) |at|
+                try testing.expectEqual(expected.items[taken + at], units.at(@intCast(at)).index);
+            taken += units.count();
+        }
+        try testing.expectEqual(expected.items.len, taken);
+    }
+}
+
 test "a READY code is cut to its field, and what is not printable is replaced" {
     const words: ReadyWords = .{ .code = "a\tb" };
     const expected = "a?b".* ++ @as([wire.ready_code_size_max - 3]u8, @splat(0));
-    try std.testing.expectEqual(expected, words.paddedCode());
+    try testing.expectEqual(expected, words.paddedCode());
     const long: ReadyWords = .{ .code = &@as([wire.ready_code_size_max + 1]u8, @splat('x')) };
-    try std.testing.expectEqual(
+    try testing.expectEqual(
         @as([wire.ready_code_size_max]u8, @splat('x')),
         long.paddedCode(),
     );
+}
+
+test "a READY code has the bytes that a terminal prints, and of any others a question mark" {
+    for (0..256) |byte| {
+        const words: ReadyWords = .{ .code = &.{@intCast(byte)} };
+        const kept: u8 = if (byte >= 0x20 and byte < 0x7f) @intCast(byte) else '?';
+        try testing.expectEqual(kept, words.paddedCode()[0]);
+    }
+}
+
+test "USED fits every path and keeps the order, and units beyond its capacity are dropped" {
+    var protection: Protection = .{ .counter_first = 100, .counter_next = 100 };
+    protection.from_device.cipher = .aegis_128l;
+    try testing.expect(!protection.hasSent(99));
+    try testing.expect(!protection.hasSent(100));
+    protection.counter_next = 101;
+    try testing.expect(protection.hasSent(100));
+    try testing.expect(!protection.hasSent(99));
+    try testing.expect(!protection.hasSent(101));
+    protection.counter_next = 100 + 4096;
+    try testing.expect(protection.hasSent(100));
+    protection.counter_next += 1;
+    try testing.expect(!protection.hasSent(100));
+    try testing.expect(protection.hasSent(101));
+    try testing.expect(protection.hasSent(100 + 4096));
+    const clear: Protection = .{ .id = 7 };
+    try testing.expect(clear.hasSent(7));
+    try testing.expect(!clear.hasSent(0));
+}
+
+test "each packet is sealed under the next counter, and opened once" {
+    const keys: stream_seal.SessionKeys = .{
+        .from_device = .{ .cipher = .chacha20_poly1305, .bytes = @splat(1) },
+        .from_edge = .{ .cipher = .chacha20_poly1305, .bytes = @splat(2) },
+        .device_counter_first = 500,
+    };
+    var protection: Protection = .ofKeys(&keys);
+    try testing.expectEqual(wire.tag_size, protection.overhead());
+    try testing.expectEqual(Protection.own_id, protection.id);
+    var out: [wire.sealed_request_size_max]u8 = undefined;
+    for (500..504) |counter| {
+        const probe: wire.Packet = .{ .session_id = 1, .body = .{ .probe = .{ .size = 600 } } };
+        const size = wire.emit(probe, &out).len;
+        const sealed = protection.seal(&out, size);
+        try testing.expectEqual(size + wire.tag_size, sealed.len);
+        try testing.expectEqual(counter, stream_seal.counterOf(sealed));
+        var clear: [wire.packet_size_max]u8 = undefined;
+        const opened = stream_seal.open(&keys.from_device, sealed, wire.header_size, &clear).?;
+        try testing.expectEqual(600, std.mem.readInt(u16, opened[wire.header_size..][0..2], .big));
+    }
+    // The edge's packets: a forged one takes no counter away.
+    var packet: [wire.packet_size_max]u8 = undefined;
+    const ack: wire.Packet = .{ .session_id = 1, .request_id = 3, .body = .ready_ack };
+    const size = wire.emit(ack, &packet).len;
+    const sealed = stream_seal.seal(&keys.from_edge, 9, &packet, size, wire.header_size);
+    var clear: [wire.packet_size_max]u8 = undefined;
+    packet[size] ^= 1;
+    try testing.expectEqual(null, protection.open(sealed, wire.header_size, &clear));
+    packet[size] ^= 1;
+    const opened = protection.open(sealed, wire.header_size, &clear).?;
+    const parsed = try wire.parse(opened);
+    try testing.expectEqual(Protection.own_id, parsed.session_id);
+    try testing.expectEqual(3, parsed.request_id);
+    try testing.expectEqual(null, protection.open(sealed, wire.header_size, &clear));
+    // In clear text a packet stays as it is, however often it arrives.
+    var plain: Protection = .{ .id = 4 };
+    try testing.expectEqual(0, plain.overhead());
+    for (0..2) |_|
+        try testing.expectEqual(sealed, plain.open(sealed, wire.header_size, &clear).?);
+}
+
+test "events that are pending together are told in this order, each once" {
+    const Tag = std.meta.Tag(Event);
+    var pending: PendingEvents = .{
+        .established = .{ .resumed = true, .moved = true },
+        .refused_elsewhere = .{ .edge = .{ .ip = .zero, .port = 1 }, .code = .busy },
+        .refused = .no_cipher,
+        .version_changed = true,
+        .cache_lost = true,
+        .ready_acknowledged = true,
+        .order = .{ .kind = .restart, .id = .zero },
+        .report_acknowledged = true,
+    };
+    const of_session =
+        [_]Tag{ .refused_elsewhere, .established, .refused, .version_changed, .cache_lost };
+    for (of_session) |tag| {
+        const event = pending.ofSession().?;
+        try testing.expectEqual(tag, std.meta.activeTag(event));
+        switch (event) {
+            .established => |opened| try testing.expect(opened.resumed and opened.moved),
+            .refused_elsewhere => |refusal| try testing.expectEqual(1, refusal.edge.port),
+            .refused => |code| try testing.expectEqual(.no_cipher, code),
+            else => {},
+        }
+    }
+    try testing.expectEqual(null, pending.ofSession());
+    for ([_]Tag{ .ready_acknowledged, .order, .report_acknowledged }) |tag|
+        try testing.expectEqual(tag, std.meta.activeTag(pending.ofBoot().?));
+    try testing.expectEqual(null, pending.ofBoot());
+    try testing.expectEqual(PendingEvents{}, pending);
 }
