@@ -477,7 +477,7 @@ test "a READY code has the bytes that a terminal prints, and of any others a que
     }
 }
 
-test "USED fits every path and keeps the order, and units beyond its capacity are dropped" {
+test "NO_SESSION is believed for the 4096 newest packets of a device, in clear text by its id" {
     var protection: Protection = .{ .counter_first = 100, .counter_next = 100 };
     protection.from_device.cipher = .aegis_128l;
     try testing.expect(!protection.hasSent(99));
