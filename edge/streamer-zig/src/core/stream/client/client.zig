@@ -543,5 +543,6 @@ test {
     _ = @import("hello_test.zig");
     _ = @import("failover_test.zig");
     _ = @import("reads_test.zig");
+    _ = @import("sends_test.zig");
     _ = @import("writes_test.zig");
 }

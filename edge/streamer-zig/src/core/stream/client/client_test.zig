@@ -516,27 +516,6 @@ test "packets of another session, with wrong lengths or for no read change nothi
     try testing.expectEqual(4096, fixture.client.inFlightBytes());
 }
 
-const other_edges = [_]base.Endpoint{
-    .{ .ip = .init(10, 0, 0, 1), .port = 6910 },
-    .{ .ip = .init(10, 0, 0, 2), .port = 6910 },
-};
-
-/// A WELCOME whose edge names two others.
-fn welcomeWithOthers() wire.Welcome {
-    var welcome = TestDevice.welcome_usual;
-    welcome.failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(0x71) };
-    for (other_edges) |edge| welcome.failover.?.edges.appendAssumeCapacity(edge);
-    return welcome;
-}
-
-fn openWithOthers(options: StreamClient.Options) !TestDevice {
-    var device: TestDevice = try .init(options);
-    errdefer device.deinit();
-    try device.open(welcomeWithOthers());
-    try testing.expect(device.client.nextEvent().? == .established);
-    return device;
-}
-
 /// Sends what is due until the device greets an edge; returns when.
 fn greetsAt(device: *TestDevice) !u64 {
     while (true) {
@@ -606,140 +585,6 @@ test "each kind of request alone makes a device wait for its edge, and idle it n
     }
 }
 
-test "a device greets the next edge after four probes without an answer, and shows its ticket" {
-    var device = try openWithOthers(.{});
-    defer device.deinit();
-    const client = &device.client;
-    const welcomed_us = device.now_us;
-    device.now_us += 7 * std.time.us_per_s;
-    const began_us = device.now_us;
-    var buffer: [512]u8 = undefined;
-    try client.submit(1, 0, &buffer);
-    var probes: [5]u64 = undefined;
-    var count: usize = 0;
-    while (client.state == .established) {
-        while (try device.next()) |packet| switch (packet.body) {
-            .read => {},
-            .probe => |probe| {
-                try testing.expectEqual(wire.packet_size_min, probe.size);
-                probes[count] = device.now_us - began_us;
-                count += 1;
-            },
-            .hello => |hello| {
-                try testing.expectEqual(.ticket, hello.kind);
-                const shown = hello.shown.?;
-                try testing.expectEqual(device.now_us - welcomed_us, shown.age_us);
-                try testing.expectEqual(@as(wire.ticket.Sealed, @splat(0x71)), shown.ticket);
-                break;
-            },
-            else => return error.UnexpectedPacket,
-        };
-        if (client.state != .established) break;
-        device.now_us = @max(device.now_us, client.deadline().?);
-    }
-    const ms = std.time.us_per_ms;
-    const expected = [_]u64{ 500 * ms, 625 * ms, 750 * ms, 875 * ms };
-    try testing.expectEqualSlices(u64, &expected, probes[0..count]);
-    try testing.expectEqual(1000 * ms, device.now_us - began_us);
-    // Edges, kinds and durations of the turns; HELLO once more 200 ms after the first.
-    const turns = [_]struct { base.Endpoint, wire.HelloKind, u64 }{
-        .{ other_edges[0], .ticket, 250 },      .{ other_edges[1], .ticket, 250 },
-        .{ TestDevice.edge, .resumption, 500 }, .{ other_edges[0], .ticket, 500 },
-        .{ other_edges[1], .ticket, 500 },      .{ TestDevice.edge, .resumption, 1000 },
-    };
-    var nonce: [16]u8 = @splat(0);
-    var due_us = device.now_us;
-    for (turns, 0..) |turn, index| {
-        const edge, const kind, const wait_ms = turn;
-        // The first HELLO was sent above.
-        if (index > 0) {
-            const hello = (try device.next()).?.body.hello;
-            try testing.expectEqual(kind, hello.kind);
-            try testing.expect(!std.mem.eql(u8, &nonce, &hello.client_nonce));
-        }
-        nonce = client.greeting.nonce;
-        try testing.expect(edge.eql(client.failover.current));
-        due_us += wait_ms * ms;
-        try device.expectNothingUntil(device.now_us + 200 * ms);
-        while (device.now_us < due_us) {
-            const packet = (try device.next()).?;
-            try testing.expectEqual(nonce, packet.body.hello.client_nonce);
-            device.now_us = @max(device.now_us, client.deadline().?);
-        }
-        try testing.expectEqual(due_us, device.now_us);
-    }
-}
-
-test "an edge that answers a probe is kept" {
-    var device = try openWithOthers(.{});
-    defer device.deinit();
-    const client = &device.client;
-    var buffer: [512]u8 = undefined;
-    try client.submit(1, 0, &buffer);
-    var answered: u32 = 0;
-    while (answered < 5) {
-        while (try device.next()) |packet| if (packet.body == .probe) {
-            answered += 1;
-            device.now_us += 100;
-            const body: wire.Body = .{ .probe_ack = packet.body.probe.size };
-            try device.expectTaken(TestDevice.packetOf(packet.request_id, body));
-        };
-        try testing.expectEqual(.established, client.state);
-        const before_us = device.now_us;
-        device.now_us = @max(device.now_us, client.deadline().?);
-        try testing.expect(device.now_us - before_us <= 900 * std.time.us_per_ms);
-    }
-    try testing.expectEqual(0, client.failover.probes);
-}
-
-test "an idle device resumes for a new ticket at half its ticket's lifetime, a busy one later" {
-    var device = try openWithOthers(.{});
-    defer device.deinit();
-    const client = &device.client;
-    const due_us = device.now_us + 50 * std.time.us_per_s;
-    device.now_us = due_us - 1;
-    try device.expectNothing();
-    var buffer: [512]u8 = undefined;
-    try client.submit(1, 0, &buffer);
-    const asked = (try device.nextRead()).?;
-    device.now_us = due_us;
-    try device.expectNothing();
-    try device.answerAll(&asked);
-    try testing.expect(client.nextEvent().? == .read_done);
-    const hello = (try device.next()).?.body.hello;
-    try testing.expectEqual(.resumption, hello.kind);
-    try testing.expect(client.failover.isAtOwn());
-}
-
-test "a device whose network says that nobody is there goes on only if it wants something" {
-    // Alone it waits, whatever the network says.
-    var alone: TestDevice = try .initOpen(.{});
-    defer alone.deinit();
-    var buffer: [512]u8 = undefined;
-    try alone.client.submit(1, 0, &buffer);
-    _ = try alone.next();
-    alone.client.onUnreachable(alone.now_us);
-    try testing.expectEqual(.established, alone.client.state);
-
-    var device = try openWithOthers(.{});
-    defer device.deinit();
-    const client = &device.client;
-    client.onUnreachable(device.now_us);
-    try testing.expectEqual(.established, client.state);
-    try client.submit(1, 0, &buffer);
-    _ = try device.next();
-    client.onUnreachable(device.now_us);
-    try testing.expectEqual(.greeting, client.state);
-    try testing.expect(client.failover.current.eql(other_edges[0]));
-    _ = (try device.next()).?;
-    device.now_us += 1000;
-    client.onUnreachable(device.now_us);
-    // A turn of 250 ms becomes one of 100 ms.
-    try device.expectNothingUntil(device.now_us - 1000 + 100_000);
-    _ = (try device.next()).?;
-    try testing.expect(client.failover.current.eql(other_edges[1]));
-}
-
 test "a packet that is cut, of another version or type, or not an edge's is ignored and counted" {
     var device: TestDevice = try .initOpen(.{});
     defer device.deinit();
@@ -800,83 +645,6 @@ test "packets of a session are ignored while the device greets" {
     try testing.expectEqual(.greeting, device.client.state);
 }
 
-test "READY is retransmitted ever more rarely until its own acknowledgement, which counts once" {
-    var device: TestDevice = try .initOpen(.{});
-    defer device.deinit();
-    const client = &device.client;
-    try device.expectIgnored(TestDevice.packetOf(1, .ready_ack));
-    client.reportReady(device.now_us, .failed, 123, .{ .code = "disk", .sentence = "no disk" });
-    try testing.expectEqual(device.now_us, client.deadline());
-    const packet = (try device.next()).?;
-    const ready = packet.body.ready;
-    try testing.expectEqual(.failed, ready.outcome);
-    try testing.expectEqual(123, ready.uptime_us);
-    try testing.expectEqualStrings("disk", ready.code[0..4]);
-    try testing.expectEqual(0, ready.code[4]);
-    try testing.expectEqualStrings("no disk", ready.sentence);
-    var wait_us: u64 = TestDevice.timeout_us;
-    for (0..12) |_| {
-        try device.expectNothingUntil(device.now_us + wait_us);
-        try testing.expectEqual(packet.request_id, (try device.next()).?.request_id);
-        wait_us = @min(2 * wait_us, std.time.us_per_s);
-    }
-    try testing.expectEqual(std.time.us_per_s, wait_us);
-    try device.expectIgnored(TestDevice.packetOf(packet.request_id + 1, .ready_ack));
-    try testing.expectEqual(null, client.nextEvent());
-    for (0..2) |_| try device.expectTaken(TestDevice.packetOf(packet.request_id, .ready_ack));
-    try testing.expect(client.nextEvent().? == .ready_acknowledged);
-    try testing.expectEqual(null, client.nextEvent());
-    try device.expectTaken(TestDevice.packetOf(packet.request_id, .ready_ack));
-    try testing.expectEqual(null, client.nextEvent());
-    try device.expectNothing();
-    try testing.expectEqual(null, client.deadline());
-    try testing.expect(client.times.is_over);
-}
-
-test "an order is confirmed by a report at once, and only that report's acknowledgement is told" {
-    var device: TestDevice = try .initOpen(.{});
-    defer device.deinit();
-    const client = &device.client;
-    client.report(device.now_us, .{ .uptime_us = 1000 });
-    const first = (try device.next()).?;
-    try testing.expectEqual(@as([16]u8, @splat(0)), first.body.report.order_id);
-    device.now_us += 100;
-    const order: wire.ReportAck = .{ .order = .power_off, .order_id = @splat(0x0d) };
-    try device.expectTaken(TestDevice.packetOf(first.request_id, .{ .report_ack = order }));
-    const told = client.nextEvent().?.order;
-    try testing.expectEqual(.power_off, told.kind);
-    try testing.expectEqual(@as([16]u8, @splat(0x0d)), told.id.bytes);
-    try testing.expectEqual(null, client.nextEvent());
-    const second = (try device.next()).?;
-    try testing.expect(second.request_id != first.request_id);
-    try testing.expectEqual(@as([16]u8, @splat(0x0d)), second.body.report.order_id);
-    try testing.expectEqual(1100, second.body.report.uptime_us);
-    // A late answer to the first report.
-    try device.expectIgnored(TestDevice.packetOf(first.request_id, .{ .report_ack = .{} }));
-    try device.expectNothingUntil(device.now_us + TestDevice.timeout_us);
-    try testing.expectEqual(second.request_id, (try device.next()).?.request_id);
-    try device.expectTaken(TestDevice.packetOf(second.request_id, .{ .report_ack = order }));
-    try testing.expect(client.nextEvent().? == .report_acknowledged);
-    try testing.expectEqual(null, client.nextEvent());
-    try device.expectNothing();
-    try testing.expectEqual(null, client.deadline());
-}
-
-test "an acknowledgement that is not told yet is dropped when an order follows it" {
-    var device: TestDevice = try .initOpen(.{});
-    defer device.deinit();
-    const client = &device.client;
-    client.report(device.now_us, .{ .uptime_us = 1 });
-    const first = (try device.next()).?;
-    try device.expectTaken(TestDevice.packetOf(first.request_id, .{ .report_ack = .{} }));
-    client.report(device.now_us, .{ .uptime_us = 2 });
-    const second = (try device.next()).?;
-    const order: wire.ReportAck = .{ .order = .restart, .order_id = @splat(1) };
-    try device.expectTaken(TestDevice.packetOf(second.request_id, .{ .report_ack = order }));
-    try testing.expectEqual(.restart, client.nextEvent().?.order.kind);
-    try testing.expectEqual(null, client.nextEvent());
-}
-
 test "events of the session come first, then writes, reads and the rest, each once" {
     var device: TestDevice = try .initOpen(.{ .writes_max = 1 });
     defer device.deinit();
@@ -933,30 +701,9 @@ test "a new start forgets everything of the boot before" {
     try testing.expectError(error.Full, client.submitFlush(0));
 }
 
-test "a device that resumes a session of another process continues at that session's edge" {
-    var device = try openWithOthers(.{});
-    defer device.deinit();
-    const client = &device.client;
-    var identity = TestDevice.identity();
-    identity.edge = .{ .ip = .init(10, 9, 9, 9), .port = 1 };
-    identity.session = client.session;
-    identity.session.?.edge = other_edges[1];
-    const welcomed_us = identity.session.?.welcomed_at_us;
-    device.now_us += 1000;
-    client.start(device.now_us, identity);
-    try testing.expect(client.failover.current.eql(other_edges[1]));
-    try testing.expect(client.failover.isAtOwn());
-    try testing.expectEqual(2, client.failover.others().len);
-    try testing.expectEqual(welcomed_us, client.failover.known_at_us);
-    try testing.expectEqual(.resumption, (try device.next()).?.body.hello.kind);
-    identity.session = null;
-    client.start(device.now_us, identity);
-    try testing.expect(client.failover.current.eql(identity.edge));
-    try testing.expectEqual(.token, (try device.next()).?.body.hello.kind);
-}
-
 test "a device waits for the earliest of what it has to do" {
-    var device = try openWithOthers(.{ .packet_size_max = wire.packet_size_max, .writes_max = 1 });
+    const size_max = wire.packet_size_max;
+    var device = try TestDevice.initWithOthers(.{ .packet_size_max = size_max, .writes_max = 1 });
     defer device.deinit();
     const client = &device.client;
     // The welcome's fragments are those of Ethernet: there is nothing to probe.

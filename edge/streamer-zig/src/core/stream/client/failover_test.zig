@@ -1,5 +1,6 @@
 //! Tests of failover.zig: a device and two edges of its site (packages/proto/STREAM.md,
-//! "Fail-over"), with the real sides of the stream and real tickets.
+//! "Fail-over"), with the real sides of the stream and real tickets; and times to the microsecond,
+//! with the device alone.
 
 const std = @import("std");
 const base = @import("base");
@@ -7,10 +8,11 @@ const wire = @import("wire").stream;
 const StreamClient = @import("client.zig");
 const StreamServer = @import("../server/server.zig");
 const stream_ticket = @import("../ticket.zig");
+const TestDevice = @import("test_device.zig");
 const testing = std.testing;
 
 const key: stream_ticket.Key = @splat(0x51);
-const device: base.Endpoint = .{ .ip = .init(10, 0, 0, 77), .port = 4000 };
+const device_address: base.Endpoint = .{ .ip = .init(10, 0, 0, 77), .port = 4000 };
 const boot_id: base.Uuid = .fromRandom(@splat(1));
 const version_id: base.Uuid = .fromRandom(@splat(2));
 const disk_size = 1 << 20;
@@ -141,7 +143,7 @@ const SiteFixture = struct {
     fn serve(fixture: *SiteFixture, edge: *TestEdge, other: usize, packet: []const u8) void {
         var reply: StreamServer.ReplyBuffer = undefined;
         var large: StreamServer.LargeBuffer = undefined;
-        switch (edge.server.receive(fixture.now_us, device, packet, &reply)) {
+        switch (edge.server.receive(fixture.now_us, device_address, packet, &reply)) {
             .reply => |answer| fixture.client.receive(fixture.now_us, answer),
             .admit => |claim| {
                 edge.hellos += 1;
@@ -381,4 +383,160 @@ test "an edge that restarted before it stored a failed-over boot accepts its own
     fixture.client.session.?.write_cache = .edge;
     try testing.expectError(error.UnexpectedEvent, fixture.read(12288, 3_000_000));
     try testing.expectEqual(.ended, fixture.client.state);
+}
+
+test "a device greets the next edge after four probes without an answer, and shows its ticket" {
+    var device = try TestDevice.initWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    const welcomed_us = device.now_us;
+    device.now_us += 7 * std.time.us_per_s;
+    const began_us = device.now_us;
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    var probes: [5]u64 = undefined;
+    var count: usize = 0;
+    while (client.state == .established) {
+        while (try device.next()) |packet| switch (packet.body) {
+            .read => {},
+            .probe => |probe| {
+                try testing.expectEqual(wire.packet_size_min, probe.size);
+                probes[count] = device.now_us - began_us;
+                count += 1;
+            },
+            .hello => |hello| {
+                try testing.expectEqual(.ticket, hello.kind);
+                const shown = hello.shown.?;
+                try testing.expectEqual(device.now_us - welcomed_us, shown.age_us);
+                try testing.expectEqual(TestDevice.ticket, shown.ticket);
+                break;
+            },
+            else => return error.UnexpectedPacket,
+        };
+        if (client.state != .established) break;
+        device.now_us = @max(device.now_us, client.deadline().?);
+    }
+    const ms = std.time.us_per_ms;
+    const expected = [_]u64{ 500 * ms, 625 * ms, 750 * ms, 875 * ms };
+    try testing.expectEqualSlices(u64, &expected, probes[0..count]);
+    try testing.expectEqual(1000 * ms, device.now_us - began_us);
+    // Edges, kinds and durations of the turns; HELLO once more 200 ms after the first.
+    const turns = [_]struct { base.Endpoint, wire.HelloKind, u64 }{
+        .{ TestDevice.others[0], .ticket, 250 }, .{ TestDevice.others[1], .ticket, 250 },
+        .{ TestDevice.edge, .resumption, 500 },  .{ TestDevice.others[0], .ticket, 500 },
+        .{ TestDevice.others[1], .ticket, 500 }, .{ TestDevice.edge, .resumption, 1000 },
+    };
+    var nonce: [16]u8 = @splat(0);
+    var due_us = device.now_us;
+    for (turns, 0..) |turn, index| {
+        const edge, const kind, const wait_ms = turn;
+        // The first HELLO was sent above.
+        if (index > 0) {
+            const hello = (try device.next()).?.body.hello;
+            try testing.expectEqual(kind, hello.kind);
+            try testing.expect(!std.mem.eql(u8, &nonce, &hello.client_nonce));
+        }
+        nonce = client.greeting.nonce;
+        try testing.expect(edge.eql(client.failover.current));
+        due_us += wait_ms * ms;
+        try device.expectNothingUntil(device.now_us + 200 * ms);
+        while (device.now_us < due_us) {
+            const packet = (try device.next()).?;
+            try testing.expectEqual(nonce, packet.body.hello.client_nonce);
+            device.now_us = @max(device.now_us, client.deadline().?);
+        }
+        try testing.expectEqual(due_us, device.now_us);
+    }
+}
+
+test "an edge that answers a probe is kept" {
+    var device = try TestDevice.initWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    var answered: u32 = 0;
+    while (answered < 5) {
+        while (try device.next()) |packet| if (packet.body == .probe) {
+            answered += 1;
+            device.now_us += 100;
+            const body: wire.Body = .{ .probe_ack = packet.body.probe.size };
+            try device.expectTaken(TestDevice.packetOf(packet.request_id, body));
+        };
+        try testing.expectEqual(.established, client.state);
+        const before_us = device.now_us;
+        device.now_us = @max(device.now_us, client.deadline().?);
+        try testing.expect(device.now_us - before_us <= 900 * std.time.us_per_ms);
+    }
+    try testing.expectEqual(0, client.failover.probes);
+}
+
+test "an idle device resumes for a new ticket at half its ticket's lifetime, a busy one later" {
+    var device = try TestDevice.initWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    const due_us = device.now_us + 50 * std.time.us_per_s;
+    device.now_us = due_us - 1;
+    try device.expectNothing();
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    const asked = (try device.nextRead()).?;
+    device.now_us = due_us;
+    try device.expectNothing();
+    try device.answerAll(&asked);
+    try testing.expect(client.nextEvent().? == .read_done);
+    const hello = (try device.next()).?.body.hello;
+    try testing.expectEqual(.resumption, hello.kind);
+    try testing.expect(client.failover.isAtOwn());
+}
+
+test "a device whose network says that nobody is there goes on only if it wants something" {
+    // Alone it waits, whatever the network says.
+    var alone: TestDevice = try .initOpen(.{});
+    defer alone.deinit();
+    var buffer: [512]u8 = undefined;
+    try alone.client.submit(1, 0, &buffer);
+    _ = try alone.next();
+    alone.client.onUnreachable(alone.now_us);
+    try testing.expectEqual(.established, alone.client.state);
+
+    var device = try TestDevice.initWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    client.onUnreachable(device.now_us);
+    try testing.expectEqual(.established, client.state);
+    try client.submit(1, 0, &buffer);
+    _ = try device.next();
+    client.onUnreachable(device.now_us);
+    try testing.expectEqual(.greeting, client.state);
+    try testing.expect(client.failover.current.eql(TestDevice.others[0]));
+    _ = (try device.next()).?;
+    device.now_us += 1000;
+    client.onUnreachable(device.now_us);
+    // A turn of 250 ms becomes one of 100 ms.
+    try device.expectNothingUntil(device.now_us - 1000 + 100_000);
+    _ = (try device.next()).?;
+    try testing.expect(client.failover.current.eql(TestDevice.others[1]));
+}
+
+test "a device that resumes a session of another process continues at that session's edge" {
+    var device = try TestDevice.initWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    var identity = TestDevice.identity();
+    identity.edge = .{ .ip = .init(10, 9, 9, 9), .port = 1 };
+    identity.session = client.session;
+    identity.session.?.edge = TestDevice.others[1];
+    const welcomed_us = identity.session.?.welcomed_at_us;
+    device.now_us += 1000;
+    client.start(device.now_us, identity);
+    try testing.expect(client.failover.current.eql(TestDevice.others[1]));
+    try testing.expect(client.failover.isAtOwn());
+    try testing.expectEqual(2, client.failover.others().len);
+    try testing.expectEqual(welcomed_us, client.failover.known_at_us);
+    try testing.expectEqual(.resumption, (try device.next()).?.body.hello.kind);
+    identity.session = null;
+    client.start(device.now_us, identity);
+    try testing.expect(client.failover.current.eql(identity.edge));
+    try testing.expectEqual(.token, (try device.next()).?.body.hello.kind);
 }

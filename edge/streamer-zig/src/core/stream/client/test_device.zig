@@ -5,16 +5,24 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const StreamClient = @import("client.zig");
+const assert = std.debug.assert;
 const testing = std.testing;
 
 pub const TestDevice = @This();
 
 client: StreamClient,
 now_us: u64 = 1_000_000,
+/// When it last had its turn: time never goes back.
+turn_at_us: u64 = 0,
 out: [wire.sealed_request_size_max]u8 = undefined,
 
 pub const boot_id: base.Uuid = .{ .bytes = @splat(0xb0) };
 pub const edge: base.Endpoint = .{ .ip = .init(10, 0, 0, 9), .port = 6910 };
+pub const others = [_]base.Endpoint{
+    .{ .ip = .init(10, 0, 0, 1), .port = 6910 },
+    .{ .ip = .init(10, 0, 0, 2), .port = 6910 },
+};
+pub const ticket: wire.ticket.Sealed = @splat(0x71);
 pub const session_id = 0x1234;
 pub const version_tag = 0x5678;
 /// Time from a packet to its answer while the session is opened.
@@ -60,25 +68,40 @@ pub fn initOpen(options: StreamClient.Options) !TestDevice {
     return device;
 }
 
+/// The same with an edge that names two others.
+pub fn initWithOthers(options: StreamClient.Options) !TestDevice {
+    var device: TestDevice = try .init(options);
+    errdefer device.deinit();
+    var welcome = welcome_usual;
+    welcome.failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = ticket };
+    for (others) |other| welcome.failover.?.edges.appendAssumeCapacity(other);
+    try device.open(welcome);
+    try testing.expect(device.client.nextEvent().? == .established);
+    return device;
+}
+
 pub fn deinit(device: *TestDevice) void {
     device.client.deinit(testing.allocator);
 }
 
 /// Returns the packet that the device sends now, if any.
 pub fn next(device: *TestDevice) !?wire.Packet {
+    assert(device.now_us >= device.turn_at_us);
+    device.turn_at_us = device.now_us;
     const bytes = device.client.transmit(device.now_us, &device.out) orelse return null;
     return try wire.parse(bytes);
 }
 
 pub fn expectNothing(device: *TestDevice) !void {
+    assert(device.client.state != .idle);
     try testing.expectEqual(null, try device.next());
 }
 
 /// Nothing is sent until `at_us`, and the device says so.
 pub fn expectNothingUntil(device: *TestDevice, at_us: u64) !void {
+    assert(at_us > device.now_us);
     try device.expectNothing();
     try testing.expectEqual(at_us, device.client.deadline());
-    try testing.expect(device.now_us < at_us);
     device.now_us = at_us - 1;
     try device.expectNothing();
     device.now_us = at_us;
@@ -86,6 +109,7 @@ pub fn expectNothingUntil(device: *TestDevice, at_us: u64) !void {
 
 /// The edge's packet arrives now.
 pub fn take(device: *TestDevice, packet: wire.Packet) void {
+    assert(device.client.last_packet_at_us <= device.now_us);
     var bytes: [wire.packet_size_max]u8 = undefined;
     device.client.receive(device.now_us, wire.emit(packet, &bytes));
 }
@@ -93,24 +117,28 @@ pub fn take(device: *TestDevice, packet: wire.Packet) void {
 /// The packet arrives now and is dropped as none of this boot.
 pub fn expectIgnored(device: *TestDevice, packet: wire.Packet) !void {
     const before = device.client.statistics.ignored;
+    assert(before <= device.client.statistics.packets_in);
     device.take(packet);
     try testing.expectEqual(before + 1, device.client.statistics.ignored);
 }
 
 pub fn expectTaken(device: *TestDevice, packet: wire.Packet) !void {
     const before = device.client.statistics.ignored;
+    assert(device.client.state == .greeting or device.client.state == .established);
     device.take(packet);
     try testing.expectEqual(before, device.client.statistics.ignored);
 }
 
 /// Answers the HELLO that is due with COOKIE, and the next one with WELCOME.
 pub fn open(device: *TestDevice, welcome: wire.Welcome) !void {
+    assert(device.client.state == .greeting);
     const first = (try device.next()).?.body.hello;
     device.now_us += round_trip_us;
     try device.expectTaken(cookieOf(&first));
     const second = (try device.next()).?.body.hello;
     device.now_us += round_trip_us;
     try device.expectTaken(welcomeOf(&second, welcome));
+    assert(device.client.state != .greeting);
 }
 
 pub fn cookieOf(hello: *const wire.Hello) wire.Packet {
@@ -141,6 +169,7 @@ pub fn byteAt(offset: u64) u8 {
 
 /// Answers fragment `index` of this READ.
 pub fn answer(device: *TestDevice, asked: *const Asked, index: u16) !void {
+    assert(asked.length > 0);
     var payload: [wire.fragment_size_max]u8 = undefined;
     const size = wire.fragmentLength(asked.length, asked.fragment_size, index);
     const begin = asked.offset + @as(u64, index) * asked.fragment_size;
@@ -151,6 +180,7 @@ pub fn answer(device: *TestDevice, asked: *const Asked, index: u16) !void {
 }
 
 pub fn answerAll(device: *TestDevice, asked: *const Asked) !void {
+    assert(asked.fragment_size > 0);
     for (0..wire.fragmentCount(asked.length, asked.fragment_size)) |index|
         try device.answer(asked, @intCast(index));
 }
@@ -169,6 +199,7 @@ pub const Asked = struct {
 
 /// The READ that the device sends now.
 pub fn nextRead(device: *TestDevice) !?Asked {
+    assert(device.client.state == .established);
     const packet = try device.next() orelse return null;
     try testing.expectEqual(session_id, packet.session_id);
     const read = packet.body.read;

@@ -1,0 +1,83 @@
+//! Tests of sends.zig: READY and REPORT of a device and their times, with the device alone.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const TestDevice = @import("test_device.zig");
+const testing = std.testing;
+
+test "READY is retransmitted ever more rarely until its own acknowledgement, which counts once" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    try device.expectIgnored(TestDevice.packetOf(1, .ready_ack));
+    client.reportReady(device.now_us, .failed, 123, .{ .code = "disk", .sentence = "no disk" });
+    try testing.expectEqual(device.now_us, client.deadline());
+    const packet = (try device.next()).?;
+    const ready = packet.body.ready;
+    try testing.expectEqual(.failed, ready.outcome);
+    try testing.expectEqual(123, ready.uptime_us);
+    try testing.expectEqualStrings("disk", ready.code[0..4]);
+    try testing.expectEqual(0, ready.code[4]);
+    try testing.expectEqualStrings("no disk", ready.sentence);
+    var wait_us: u64 = TestDevice.timeout_us;
+    for (0..12) |_| {
+        try device.expectNothingUntil(device.now_us + wait_us);
+        try testing.expectEqual(packet.request_id, (try device.next()).?.request_id);
+        wait_us = @min(2 * wait_us, std.time.us_per_s);
+    }
+    try testing.expectEqual(std.time.us_per_s, wait_us);
+    try device.expectIgnored(TestDevice.packetOf(packet.request_id + 1, .ready_ack));
+    try testing.expectEqual(null, client.nextEvent());
+    for (0..2) |_| try device.expectTaken(TestDevice.packetOf(packet.request_id, .ready_ack));
+    try testing.expect(client.nextEvent().? == .ready_acknowledged);
+    try testing.expectEqual(null, client.nextEvent());
+    try device.expectTaken(TestDevice.packetOf(packet.request_id, .ready_ack));
+    try testing.expectEqual(null, client.nextEvent());
+    try device.expectNothing();
+    try testing.expectEqual(null, client.deadline());
+    try testing.expect(client.times.is_over);
+}
+
+test "an order is confirmed by a report at once, and only that report's acknowledgement is told" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    client.report(device.now_us, .{ .uptime_us = 1000 });
+    const first = (try device.next()).?;
+    try testing.expectEqual(@as([16]u8, @splat(0)), first.body.report.order_id);
+    device.now_us += 100;
+    const order: wire.ReportAck = .{ .order = .power_off, .order_id = @splat(0x0d) };
+    try device.expectTaken(TestDevice.packetOf(first.request_id, .{ .report_ack = order }));
+    const told = client.nextEvent().?.order;
+    try testing.expectEqual(.power_off, told.kind);
+    try testing.expectEqual(@as([16]u8, @splat(0x0d)), told.id.bytes);
+    try testing.expectEqual(null, client.nextEvent());
+    const second = (try device.next()).?;
+    try testing.expect(second.request_id != first.request_id);
+    try testing.expectEqual(@as([16]u8, @splat(0x0d)), second.body.report.order_id);
+    try testing.expectEqual(1100, second.body.report.uptime_us);
+    // A late answer to the first report.
+    try device.expectIgnored(TestDevice.packetOf(first.request_id, .{ .report_ack = .{} }));
+    try device.expectNothingUntil(device.now_us + TestDevice.timeout_us);
+    try testing.expectEqual(second.request_id, (try device.next()).?.request_id);
+    try device.expectTaken(TestDevice.packetOf(second.request_id, .{ .report_ack = order }));
+    try testing.expect(client.nextEvent().? == .report_acknowledged);
+    try testing.expectEqual(null, client.nextEvent());
+    try device.expectNothing();
+    try testing.expectEqual(null, client.deadline());
+}
+
+test "an acknowledgement that is not told yet is dropped when an order follows it" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    client.report(device.now_us, .{ .uptime_us = 1 });
+    const first = (try device.next()).?;
+    try device.expectTaken(TestDevice.packetOf(first.request_id, .{ .report_ack = .{} }));
+    client.report(device.now_us, .{ .uptime_us = 2 });
+    const second = (try device.next()).?;
+    const order: wire.ReportAck = .{ .order = .restart, .order_id = @splat(1) };
+    try device.expectTaken(TestDevice.packetOf(second.request_id, .{ .report_ack = order }));
+    try testing.expectEqual(.restart, client.nextEvent().?.order.kind);
+    try testing.expectEqual(null, client.nextEvent());
+}
