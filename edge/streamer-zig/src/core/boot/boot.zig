@@ -665,4 +665,5 @@ fn finish(boot: *Boot, now_us: u64, outcome: boot_phase.Outcome) void {
 
 test {
     _ = @import("boot_test.zig");
+    _ = @import("event_test.zig");
 }

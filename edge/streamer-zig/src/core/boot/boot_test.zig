@@ -12,7 +12,8 @@ const DhcpRequest = Boot.DhcpRequest;
 
 const ms = std.time.us_per_ms;
 
-fn start() Boot {
+/// A boot of a version with kernel and initramfs.
+pub fn start() Boot {
     return .init(.{
         .id = .fromRandom(@splat(1)),
         .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
@@ -24,33 +25,33 @@ fn start() Boot {
     }, 1_000_000, 1_795_000_000_000);
 }
 
-fn discover(client: Boot.DhcpClient, xid: u32) DhcpRequest {
+pub fn discover(client: Boot.DhcpClient, xid: u32) DhcpRequest {
     return .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
 }
 
 /// Applies an event `at_ms` after the boot's start.
-fn at(boot: *Boot, at_ms: u64, event: Boot.Event) void {
+pub fn at(boot: *Boot, at_ms: u64, event: Boot.Event) void {
     boot.apply(boot.started_us + at_ms * ms, event);
 }
 
-fn dhcpRom(boot: *Boot) void {
+pub fn dhcpRom(boot: *Boot) void {
     at(boot, 0, .{ .dhcp_request = discover(.rom, 1) });
     at(boot, 1, .{ .dhcp_answer = .{ .size = 400 } });
 }
 
-fn downloadNbp(boot: *Boot) void {
+pub fn downloadNbp(boot: *Boot) void {
     at(boot, 10, .nbp_begin);
     at(boot, 12, .{ .nbp_traffic = .{ .bytes_out = 90_000, .packets_out = 60, .packets_in = 61 } });
     at(boot, 20, .nbp_end);
 }
 
-fn download(boot: *Boot, at_ms: u64, file: Boot.LoaderFile) void {
+pub fn download(boot: *Boot, at_ms: u64, file: Boot.LoaderFile) void {
     at(boot, at_ms, .{ .loader_begin = file });
     at(boot, at_ms + 1, .{ .loader_traffic = .{ .bytes_out = 5_000_000 } });
     at(boot, at_ms + 5, .{ .loader_end = file });
 }
 
-fn loadSystem(boot: *Boot) void {
+pub fn loadSystem(boot: *Boot) void {
     at(boot, 30, .{ .dhcp_request = discover(.ipxe, 2) });
     at(boot, 31, .{ .dhcp_answer = .{ .size = 400 } });
     download(boot, 40, .script);
@@ -66,7 +67,7 @@ fn streamSystem(boot: *Boot) void {
     at(boot, 1500, .{ .stream_traffic = .{ .bytes_out = 140_000, .packets_out = 100 } });
 }
 
-fn expectPhase(boot: *const Boot, phase: boot_phase.Phase, start_ms: u64, duration_ms: u64) !void {
+pub fn expectPhase(boot: *const Boot, phase: boot_phase.Phase, start_ms: u64, duration_ms: u64) !void {
     const record = boot.record(phase) orelse return error.PhaseIsMissing;
     try testing.expectEqual(start_ms * ms, record.start_us);
     try testing.expectEqual(duration_ms * ms, record.durationUs().?);
@@ -241,7 +242,7 @@ test "silence counts from the last packet and by the limit of the phase" {
     try testing.expectEqual(boot_phase.Phase.breather, boot.outcome.?.silent);
 }
 
-fn heardOffer(host: u8, file: []const u8) boot_packets.Offer {
+pub fn heardOffer(host: u8, file: []const u8) boot_packets.Offer {
     return .{
         .server = .init(10, 0, 0, host),
         .ours = host == 1,

@@ -278,10 +278,79 @@ test "a flood fills its own boot's capacity or the pool, and released blocks are
         store.release(other);
     }
     try testing.expect(store.dropped > 0);
-    var free: usize = 0;
-    var at = store.first_free;
-    while (at != no_block) : (at = store.following[at]) free += 1;
-    try testing.expectEqual(80, free);
+    try testing.expectEqual(80, chainLength(&store, store.first_free));
+}
+
+fn chainLength(store: *const CaptureStore, first: u16) usize {
+    var count: usize = 0;
+    var at = first;
+    while (at != no_block) : (at = store.following[at]) count += 1;
+    return count;
+}
+
+test "a file begins with the header of pcap in nanoseconds, little-endian, of Ethernet" {
+    try testing.expectEqual([header_size]u8{
+        0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0,
+    }, fileHeader());
+}
+
+test "a boot keeps packets up to the size of its file, and counts each one that it drops" {
+    const blocks = try testing.allocator.alloc(Block, 80);
+    defer testing.allocator.free(blocks);
+    var store: CaptureStore = try .init(testing.allocator, blocks, 2);
+    defer store.deinit(testing.allocator);
+    const slot = store.slotFor(.fromRandom(@splat(1))).?;
+    const bytes: [block_size]u8 = @splat(7);
+    const whole = bytes[0 .. block_size - record_header_size];
+    for (0..63) |_| store.add(slot, .{ .bytes = whole, .size = block_size, .unix_ns = 0 });
+    const left = file_size_max - header_size - slot.size - record_header_size;
+    for ([_]usize{ left + 1, left + 2, left, 1 }, [_]u64{ 1, 2, 2, 3 }) |size, dropped| {
+        store.add(slot, .{ .bytes = bytes[0..size], .size = block_size, .unix_ns = 0 });
+        try testing.expectEqual(dropped, store.dropped);
+    }
+    try testing.expectEqual(file_size_max, header_size + slot.size);
+}
+
+test "packets take as many blocks as their bytes need, all of them or none" {
+    var blocks: [3]Block = undefined;
+    var store: CaptureStore = try .init(testing.allocator, &blocks, 2);
+    defer store.deinit(testing.allocator);
+    const bytes: [2 * block_size]u8 = @splat(7);
+    const one = store.slotFor(.fromRandom(@splat(1))).?;
+    const other = store.slotFor(.fromRandom(@splat(2))).?;
+    // Just a block, with the record's header.
+    const whole = bytes[0 .. block_size - record_header_size];
+    store.add(one, .{ .bytes = whole, .size = block_size, .unix_ns = 0 });
+    try testing.expectEqual(1, chainLength(&store, one.first));
+    try testing.expectEqual(2, chainLength(&store, store.first_free));
+    store.add(other, .{ .bytes = whole, .size = block_size, .unix_ns = 0 });
+    // A byte more needs two, of which one is left: it stays free.
+    const larger = bytes[0 .. block_size - record_header_size + 1];
+    store.add(other, .{ .bytes = larger, .size = 2 * block_size, .unix_ns = 0 });
+    try testing.expectEqual(1, store.dropped);
+    try testing.expectEqual(1, chainLength(&store, store.first_free));
+    store.add(one, .{ .bytes = bytes[0..1], .size = 1, .unix_ns = 0 });
+    try testing.expectEqual(1, store.dropped);
+    try testing.expectEqual(2, chainLength(&store, one.first));
+    var buffer: [file_size_max]u8 = undefined;
+    const file = fileOf(&store, one, &buffer);
+    try testing.expectEqual(header_size + block_size + record_header_size + 1, file.len);
+    try testing.expectEqual(7, file[file.len - 1]);
+}
+
+test "a boot in use is found by its device's address, and no free slot is" {
+    var blocks: [2]Block = undefined;
+    var store: CaptureStore = try .init(testing.allocator, &blocks, 3);
+    defer store.deinit(testing.allocator);
+    const ip: base.Ip4 = .init(10, 0, 0, 7);
+    try testing.expectEqual(null, store.findByIp(ip));
+    const one = store.slotFor(.fromRandom(@splat(1))).?;
+    const other = store.slotFor(.fromRandom(@splat(2))).?;
+    one.ip = .init(10, 0, 0, 8);
+    other.ip = ip;
+    try testing.expectEqual(other, store.findByIp(ip).?);
+    store.slots[2].ip = .init(10, 0, 0, 9);
+    try testing.expectEqual(null, store.findByIp(.init(10, 0, 0, 9)));
 }
 
 test "a store that cannot have all of its memory takes none" {

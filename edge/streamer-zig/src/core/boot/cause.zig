@@ -76,6 +76,8 @@ test "a body is a code, a space and a sentence" {
     try testing.expectEqual(.root_not_found, failure.cause);
     try testing.expectEqualStrings("nothing on /dev/nbd0", failure.text.slice());
     try testing.expectEqual(.kernel_without_nbd, failureOfBody("no_nbd").?.cause);
+    // A code of twelve characters is as long as codes get.
+    try testing.expectEqual(.kernel_mismatch, failureOfBody("wrong_kernel 6.1").?.cause);
     for ([_][]const u8{ "", "\n", " no_root", "thirteen_long x", "a\x00b c" }) |body|
         try testing.expectEqual(null, failureOfBody(body));
 }

@@ -116,3 +116,58 @@ fn archOfClass(vendor_class: []const u8) dhcp.ClientArch {
     const number = std.fmt.parseInt(u16, rest[0..5], 10) catch return .bios;
     return @fromBackingInt(number);
 }
+
+const testing = std.testing;
+
+fn testRequest(message_type: dhcp.MessageType, vendor_class: []const u8) dhcp.Packet {
+    return .{
+        .op = .request,
+        .xid = 1,
+        .chaddr = .{ .bytes = .{ 2, 0, 0, 0, 0, 1 } },
+        .options = .{ .message_type = message_type, .vendor_class = vendor_class },
+    };
+}
+
+test "a client without option 93 names its architecture in its class, or is a BIOS machine" {
+    const cases = [_]struct { []const u8, dhcp.ClientArch }{
+        .{ "PXEClient:Arch:00007:UNDI:003016", .uefi_x64 },
+        .{ "PXEClient:Arch:00007", .uefi_x64 },
+        .{ "PXEClient:Arch:00011", .uefi_arm64 },
+        .{ "PXEClient:Arch:0007", .bios },
+        .{ "PXEClient:Arch:0007x", .bios },
+        .{ "PXEClient:Arch:99999", .bios },
+        .{ "PXEClient", .bios },
+    };
+    for (cases) |case| {
+        const packet = testRequest(.discover, case[0]);
+        try testing.expectEqual(case[1], BootClient.of(&packet, .discover).?.arch);
+    }
+    var named = testRequest(.discover, "PXEClient:Arch:00007");
+    named.options.client_arch = .uefi_arm64;
+    try testing.expectEqual(.uefi_arm64, BootClient.of(&named, .discover).?.arch);
+}
+
+test "only a REQUEST or INFORM tells the address that a client has" {
+    const ip: Ip4 = .init(10, 0, 0, 7);
+    for (
+        [_]dhcp.MessageType{ .discover, .request, .inform },
+        [_]bool{ false, true, true },
+    ) |message_type, is_known| {
+        var packet = testRequest(message_type, "PXEClient");
+        packet.options.requested_ip = ip;
+        const client = BootClient.of(&packet, message_type).?;
+        try testing.expectEqual(is_known, client.ip != null);
+        if (client.ip) |known| try testing.expect(known.eql(ip));
+    }
+}
+
+test "programs are chosen from the published names, the first wanted one that is there" {
+    const all: Programs = .choose(&.{ "ipxe.efi", "x", "snponly.efi", "undionly.kpxe" });
+    try testing.expectEqualStrings("undionly.kpxe", all.bios.?);
+    try testing.expectEqualStrings("snponly.efi", all.uefi_x64.?);
+    try testing.expectEqual(null, all.uefi_arm64);
+    const some: Programs = .choose(&.{ "ipxe.efi", "grubnetaa64.efi.signed" });
+    try testing.expectEqual(null, some.bios);
+    try testing.expectEqualStrings("ipxe.efi", some.uefi_x64.?);
+    try testing.expectEqualStrings("grubnetaa64.efi.signed", some.uefi_arm64.?);
+}

@@ -129,8 +129,7 @@ pub fn bootFromTicket(ticket: *const Ticket, arrival: Arrival) Boot {
         slot.*.?.last_us = phase.end_us orelse phase.start_us;
     }
     boot.is_taken = true;
-    boot.files_begun = true;
-    // A ticket always comes from a session.
+    // A ticket always comes from a session, in which nothing is left to choose.
     boot.apply(started_us +| ticket.elapsed_us, .{
         .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .clear },
     });
@@ -236,8 +235,10 @@ test "the return of a device is reported even when its boot is over" {
     }, 1_000_000, 1_795_000_000_000);
     boot.apply(2_000_000, .left_to_local_disk);
     boot.changed = false;
+    boot.touched = false;
     onDeviceReturn(&boot, 9_000_000);
     try testing.expect(boot.isOver());
+    try testing.expect(boot.touched);
     try testing.expect(boot.changed);
     var buffer: [boot_report.size_max]u8 = undefined;
     const json = boot_report.encode(&boot, .{ .revision = 2 }, &buffer);
@@ -278,5 +279,49 @@ test "a ticket carries what the next edge must not guess" {
         try testing.expect(moved.assignment.managed);
         try testing.expect(moved.assignment.vdisk_id.?.eql(boot.assignment.vdisk_id.?));
         try testing.expectEqual(full, moved.assignment.local_disk.?.full);
+    }
+}
+
+test "a ticket has the phases' times, and ends those that its session ends" {
+    var boot: Boot = .init(.{
+        .id = .fromRandom(@splat(1)),
+        .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 7 } },
+        .handle = 9,
+        .token = @splat(3),
+    }, .{ .version_id = .fromRandom(@splat(2)) }, 1_000_000, 1_795_000_000_000);
+    for (&boot.phases, 1..) |*slot, number| {
+        slot.* = .init(number * 100, .observed);
+        slot.*.?.advance(number * 100 + 7);
+        slot.*.?.touch(number * 100 + 9);
+    }
+    // Later than the ticket's numbers reach.
+    boot.phases[0].?.end_us = std.math.maxInt(u64);
+    const ticket = ticketOf(&boot, &.{
+        .now_us = 9_000_000,
+        .now_unix_ms = 1_795_000_008_000,
+        .own_edge = .fromRandom(@splat(5)),
+        .resume_secret = @splat(6),
+        .lifetime_s = 90,
+        .disk_size = 1 << 20,
+        .write_cache = .device_ram,
+    });
+    try testing.expectEqual(1_795_000_098_000, ticket.expires_unix_ms);
+    const ends = [_]?u64{ std.math.maxInt(u48) - 1, null, 307, 407, 507, null, null, null };
+    for (ticket.phases, ends, 1..) |phase, end_us, number| {
+        try testing.expectEqual(number * 100, phase.?.start_us);
+        try testing.expectEqual(end_us, if (phase.?.end_us) |known| @as(u64, known) else null);
+    }
+    const moved = bootFromTicket(
+        &ticket,
+        .{ .now_us = 500_000_000, .age_us = 0, .handle = 8, .token = @splat(9) },
+    );
+    for (moved.phases, ends, 0..) |record, end_us, index| {
+        const start_us = (index + 1) * 100;
+        const is_breather = index == @backingInt(boot_phase.Phase.breather);
+        const source: boot_phase.Source = if (is_breather) .inferred else .observed;
+        try testing.expectEqual(source, record.?.source);
+        // The session ends the breather.
+        if (is_breather) continue;
+        try testing.expectEqual(end_us orelse start_us, record.?.last_us);
     }
 }

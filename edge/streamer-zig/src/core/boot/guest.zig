@@ -400,3 +400,144 @@ test "a guest survives the journal unchanged" {
         try testing.expectEqual(is_whole, if (result) |_| true else |_| false);
     }
 }
+
+test "a class of write cache is kept or not, at the edge or not, and one of four to the device" {
+    const Case = struct { CacheClass, bool, bool, stream.WriteCacheClass };
+    for ([_]Case{
+        .{ .device_ram, false, false, .device_ram },
+        .{ .device_ram_overflow, false, true, .device_ram_overflow },
+        .{ .device_ram_local_disk, false, false, .device_ram },
+        .{ .edge, false, true, .edge },
+        .{ .edge_persistent, true, true, .edge_persistent },
+        .{ .private, true, true, .edge_persistent },
+    }) |case| {
+        try testing.expectEqual(case[1], case[0].isKept());
+        try testing.expectEqual(case[2], case[0].isAtTheEdge());
+        try testing.expectEqual(case[3], case[0].onWire());
+    }
+}
+
+test "the kernel's start counts up to ten minutes of uptime" {
+    for ([_]u64{ 10, 11 }, [_]i64{ 1000, 5000 }) |minutes, start_us| {
+        var guest: ?Guest = null;
+        _ = onReport(&guest, 5000, .{ .uptime_us = 0 });
+        const more_us: u64 = if (minutes > 10) 1 else 0;
+        const uptime_us = kernel_start_uptime_us_max + more_us;
+        _ = onReport(&guest, uptime_us + 1000, .{ .uptime_us = uptime_us });
+        try testing.expectEqual(start_us, guest.?.kernel_start_us);
+    }
+}
+
+test "a device's steps count eight times, and then no more" {
+    var guest: ?Guest = null;
+    _ = onReport(&guest, 0, .{ .uptime_us = 1 });
+    for (1..10) |round| {
+        var list: stream.StepList = .empty;
+        try list.append(
+            .{ .group = .unit, .name = "x", .start_us = @intCast(round), .duration_us = 0 },
+        );
+        const trigger = onReport(&guest, 0, .{ .uptime_us = 1, .steps = list.view() });
+        try testing.expectEqual(if (round <= 8) ReportTrigger.steps else .nothing, trigger);
+    }
+}
+
+test "a write cache that appears or changes its size is reported, a second after the last report" {
+    const second = std.time.us_per_s;
+    var guest: ?Guest = null;
+    _ = onReport(&guest, 0, .{ .uptime_us = 1 });
+    const Step = struct { at_us: u64, used: u64, size: u64, trigger: ReportTrigger };
+    for ([_]Step{
+        // One byte is a cache, too.
+        .{ .at_us = 1, .used = 0, .size = 1, .trigger = .something },
+        .{ .at_us = second, .used = 0, .size = 10_000, .trigger = .nothing },
+        .{ .at_us = second + 1, .used = 0, .size = 10_000, .trigger = .something },
+        .{ .at_us = 9 * second, .used = 499, .size = 10_000, .trigger = .nothing },
+        .{ .at_us = 9 * second, .used = 500, .size = 10_000, .trigger = .something },
+    }) |step| try testing.expectEqual(step.trigger, onReport(&guest, step.at_us, .{
+        .uptime_us = 1,
+        .write_cache_used = step.used,
+        .write_cache_size = step.size,
+    }));
+}
+
+test "the fill rate is known after ten seconds, and its window moves after 150" {
+    const second = std.time.us_per_s;
+    var guest: ?Guest = null;
+    _ = onReport(&guest, 0, reportOf(0, .{}));
+    _ = onReport(&guest, 10 * second - 1, reportOf(100, .{}));
+    try testing.expectEqual(null, guest.?.secondsUntilFull());
+    _ = onReport(&guest, 10 * second, reportOf(100, .{}));
+    try testing.expectEqual(90, guest.?.secondsUntilFull().?);
+    _ = onReport(&guest, 150 * second, reportOf(150, .{}));
+    _ = onReport(&guest, 300 * second, reportOf(600, .{}));
+    // 450 in 150 s, not 600 in 300 s.
+    try testing.expectEqual(133, guest.?.secondsUntilFull().?);
+}
+
+fn reparsed(guest: *const Guest, buffer: []u8) !std.json.Parsed(Guest) {
+    var writer: std.Io.Writer = .fixed(buffer);
+    try std.json.Stringify.value(guest.*, .{ .emit_null_optional_fields = false }, &writer);
+    return std.json.parseFromSlice(Guest, testing.allocator, writer.buffered(), .{
+        .allocate = .alloc_always,
+    });
+}
+
+test "the journal keeps since when a device is silent, and as many steps as there can be" {
+    const second = std.time.us_per_s;
+    var list: stream.StepList = .empty;
+    while (true) {
+        const left = list.buffer.len - list.size;
+        // Names that fill the list to its last byte.
+        const name: [32]u8 = @splat('x');
+        const name_size = @min(left -| 18, name.len);
+        list.append(.{
+            .group = .unit,
+            .name = name[0..name_size],
+            .start_us = @intCast(list.count),
+            .duration_us = 0,
+        }) catch break;
+    }
+    try testing.expectEqual(list.buffer.len, list.size);
+    var guest: ?Guest = null;
+    _ = onReport(&guest, 5 * second, .{ .uptime_us = 1, .steps = list.view() });
+    var buffer: [4096]u8 = undefined;
+    const heard = try reparsed(&guest.?, &buffer);
+    defer heard.deinit();
+    try testing.expect(!heard.value.is_silent);
+    try testing.expectEqual(0, heard.value.heard_us);
+    try testing.expect(heard.value.steps.view().eql(list.view()));
+    try testing.expect(guest.?.checkSilence(5 * second + silence_us));
+    const silent = try reparsed(&guest.?, &buffer);
+    defer silent.deinit();
+    try testing.expect(silent.value.is_silent);
+    try testing.expectEqual(5 * second, silent.value.heard_us);
+    // A byte more is no list of steps.
+    var text: [encoder.calcSize(list.buffer.len + 1)]u8 = undefined;
+    var line: [4096]u8 = undefined;
+    var bytes: [list.buffer.len + 1]u8 = @splat(0);
+    @memcpy(bytes[0..list.size], &list.buffer);
+    try testing.expectError(error.UnexpectedToken, std.json.parseFromSlice(
+        Guest,
+        testing.allocator,
+        try std.mem.print(
+            &line,
+            "{{\"kernel_start_us\":0,\"steps\":\"{s}\",\"steps_changes\":0}}",
+            .{encoder.encode(&text, &bytes)},
+        ),
+        .{},
+    ));
+}
+
+test "the journal gives no write cache without size, or fuller than full" {
+    var buffer: [256]u8 = undefined;
+    const sizes = [_][2]u64{ .{ 0, 0 }, .{ 0, 1 }, .{ 1, 1 }, .{ 2, 1 } };
+    for (sizes, [_]bool{ false, true, true, false }) |pair, is_sound| {
+        const line = try std.mem.print(&buffer, "{{\"kernel_start_us\":0,\"steps\":\"\"," ++
+            "\"steps_changes\":0,\"write_cache\":{{\"used\":{d},\"size\":{d},\"at_us\":0}}}}", .{
+            pair[0], pair[1],
+        });
+        const result = std.json.parseFromSlice(Guest, testing.allocator, line, .{});
+        if (result) |value| value.deinit() else |_| {}
+        try testing.expectEqual(is_sound, if (result) |_| true else |_| false);
+    }
+}

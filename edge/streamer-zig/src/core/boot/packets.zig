@@ -358,6 +358,39 @@ test "an offer assigns an address, a boot file or both, and a request is no offe
     const proxy = Offer.of(&packet, .init(10, 0, 0, 2), false).?;
     try testing.expectEqual(.proxy, proxy.kind);
     try testing.expect(proxy.server.eql(.init(10, 0, 0, 3)));
+    // A server that answers a REQUEST offers the same.
+    packet.options.message_type = .ack;
+    try testing.expect(Offer.of(&packet, .zero, false) != null);
+    packet.options.message_type = .nak;
+    try testing.expectEqual(null, Offer.of(&packet, .zero, false));
+    packet.options.message_type = .offer;
     packet.op = .request;
     try testing.expectEqual(null, Offer.of(&packet, .zero, false));
+}
+
+test "an offer boots by a file name of any length, or by the class of a boot server" {
+    const cases = [_]struct { []const u8, []const u8, bool }{
+        .{ "", "", false },
+        .{ "x", "", true },
+        .{ "", "PXEClient", true },
+        .{ "", "HTTPClient:Arch:00016", true },
+        .{ "", "MSFT 5.0", false },
+    };
+    for (cases) |case| {
+        var offer = testOffer(9, case[0]);
+        offer.vendor_class = .init(case[1]);
+        try testing.expectEqual(case[2], offer.boots());
+    }
+}
+
+test "the offers of a boot tell which servers made them" {
+    var offers: Offers = .{};
+    try testing.expect(!offers.hasOurs());
+    try testing.expect(offers.add(testOffer(9, "x")));
+    try testing.expect(!offers.hasOurs());
+    try testing.expect(offers.hasServer(.init(10, 0, 0, 9)));
+    try testing.expect(!offers.hasServer(.init(10, 0, 0, 1)));
+    try testing.expect(offers.add(testOffer(1, "x")));
+    try testing.expect(offers.hasOurs());
+    try testing.expect(offers.hasServer(.init(10, 0, 0, 1)));
 }

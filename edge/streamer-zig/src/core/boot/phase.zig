@@ -156,11 +156,10 @@ pub const PhaseRecord = struct {
 
     /// Records that a packet passed; a long silence before it becomes a gap.
     pub fn touch(record: *PhaseRecord, now_us: u64) void {
-        if (now_us <= record.last_us) return;
-        const silence_us = now_us - record.last_us;
+        const silence_us = now_us -| record.last_us;
         if (silence_us > gap_threshold_us)
             record.addGap(.{ .at_us = record.last_us, .duration_us = silence_us });
-        record.last_us = now_us;
+        record.last_us = @max(record.last_us, now_us);
     }
 
     /// Records progress of the device in this phase. `at_us` may lie before other packets that were
@@ -209,7 +208,7 @@ pub const PhaseRecord = struct {
             if (record.gaps[shortest].duration_us >= gap.duration_us) return;
             std.mem.copyForwards(
                 Gap,
-                record.gaps[shortest..][0 .. gaps_max - 1 - shortest],
+                record.gaps[shortest..],
                 record.gaps[shortest + 1 ..],
             );
             record.gap_count -= 1;
@@ -221,9 +220,8 @@ pub const PhaseRecord = struct {
 };
 
 fn readSizeClass(size: u64) usize {
-    if (size <= 512) return 0;
-    const bits = 64 - @clz(size - 1);
-    return @min(bits - 9, read_size_classes - 1);
+    const bits = 64 - @clz(size -| 1);
+    return @min(bits -| 9, read_size_classes - 1);
 }
 
 const testing = std.testing;
@@ -275,6 +273,7 @@ test "every cause has a sentence and a remedy" {
 }
 
 test "read sizes fall into the classes of the report" {
+    try testing.expectEqual(0, readSizeClass(0));
     try testing.expectEqual(0, readSizeClass(1));
     try testing.expectEqual(0, readSizeClass(512));
     try testing.expectEqual(1, readSizeClass(513));
@@ -297,4 +296,59 @@ test "only silences above the threshold are gaps, and the longest eight stay in 
     try testing.expectEqual(gaps_max, record.gap_count);
     for (want, record.gapSlice()) |silence_ms, gap|
         try testing.expectEqual(silence_ms * std.time.us_per_ms, gap.duration_us);
+}
+
+test "of gaps that do not all fit, the earliest of the shortest goes, and an equal one stays out" {
+    var record: PhaseRecord = .init(0, .observed);
+    for ([_]u64{ 900, 800, 300, 700, 300, 600, 500, 400 }) |silence_ms|
+        record.touch(record.last_us + silence_ms * std.time.us_per_ms);
+    const before = record;
+    // As short as the shortest.
+    record.touch(record.last_us + 300 * std.time.us_per_ms);
+    try testing.expectEqualDeep(before.gaps, record.gaps);
+    const at_us = record.last_us;
+    record.touch(at_us + 301 * std.time.us_per_ms);
+    const starts_ms = [_]u64{ 0, 900, 2000, 2700, 3000, 3600, 4100, at_us / std.time.us_per_ms };
+    for (starts_ms, record.gapSlice()) |start_ms, gap|
+        try testing.expectEqual(start_ms * std.time.us_per_ms, gap.at_us);
+}
+
+test "an earlier packet changes no time, and progress is a packet too" {
+    var record: PhaseRecord = .init(1000, .observed);
+    record.advance(1500);
+    try testing.expectEqual(1500, record.last_us);
+    record.advance(1400);
+    record.touch(1300);
+    try testing.expectEqual(1500, record.last_us);
+    try testing.expectEqual(1500, record.lastAdvanceUs());
+    try testing.expectEqual(0, record.gap_count);
+}
+
+test "traffic adds up, each number for itself" {
+    var record: PhaseRecord = .init(0, .observed);
+    const traffic: Traffic = .{
+        .bytes_in = 1,
+        .bytes_out = 2,
+        .packets_in = 3,
+        .packets_out = 4,
+        .retries = 5,
+        .missing_fragments = 6,
+    };
+    record.count(traffic);
+    try testing.expectEqual(traffic, record.traffic);
+    record.count(traffic);
+    try testing.expectEqual(8, record.traffic.packets_out);
+}
+
+test "a record with more gaps than places, or an end before its start, is not sound" {
+    var record: PhaseRecord = .init(1000, .observed);
+    try testing.expect(record.isSound());
+    record.end_us = 1000;
+    record.gap_count = gaps_max;
+    try testing.expect(record.isSound());
+    record.gap_count += 1;
+    try testing.expect(!record.isSound());
+    record.gap_count = 0;
+    record.end_us = 999;
+    try testing.expect(!record.isSound());
 }

@@ -487,323 +487,85 @@ fn writeHistogram(
 const testing = std.testing;
 const Part = @import("read_times.zig").Part;
 
-fn testBoot() Boot {
-    var boot: Boot = .init(.{
-        .id = .fromRandom(@splat(0xab)),
-        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
-        .handle = 7,
-        .token = @splat(9),
-    }, .{
-        .version_id = .fromRandom(@splat(1)),
-        .vdisk_id = .fromRandom(@splat(2)),
-        .device_id = .fromRandom(@splat(3)),
-        .managed = true,
-    }, 0, 1_795_000_000_000);
-    boot.facts = .{
-        .machine_id = .fromRandom(@splat(4)),
-        .client_arch = 0,
-        .vendor_class = .init("PXEClient:Arch:00000:UNDI:002001"),
-        .user_class = .init("bootfarm-sim"),
-        .ip = .init(127, 77, 0, 10),
-        .mtu = 1500,
-        .program = .{ .set = .init("ipxe"), .file = .init("undionly.kpxe") },
-    };
-    return boot;
+const testBoot = @import("report_test.zig").testBoot;
+
+/// Writes one cut, whatever would fit.
+fn written(boot: *const Boot, cut: Cut, buffer: *[4 * size_max]u8) ![]const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    try write(boot, .{ .revision = 1 }, cut, &writer);
+    return writer.buffered();
 }
 
-test "a report is the JSON of UPLINK.md" {
-    var boot = testBoot();
-    boot.facts.machine_id = null;
-    boot.assignment.managed = false;
-    boot.apply(
-        0,
-        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 } },
-    );
-    boot.apply(1000, .{ .failed = .{ .cause = .nbp_not_found, .text = .init("x\"y") } });
-    var buffer: [size_max]u8 = undefined;
-    try testing.expectEqualStrings(
-        "{\"id\":\"abababab-abab-4bab-abab-abababababab\",\"revision\":3,\"mac\":\"02:bf:00:00:00:01\"," ++
-            "\"simulated\":true,\"generated\":false,\"startedUnixMs\":1795000000000,\"clientArch\":0," ++
-            "\"vendorClass\":\"PXEClient:Arch:00000:UNDI:002001\",\"userClass\":\"bootfarm-sim\"," ++
-            "\"ip\":\"127.77.0.10\",\"mtu\":1500,\"program\":{\"set\":\"ipxe\",\"file\":\"undionly.kpxe\"},\"reconnects\":0,\"phases\":[{\"name\":\"dhcp\",\"startUs\":0," ++
-            "\"durationUs\":1000,\"source\":\"observed\",\"bytesIn\":300,\"bytesOut\":0,\"packetsIn\":1," ++
-            "\"packetsOut\":0,\"retries\":0,\"missingFragments\":0,\"reads\":0}]," ++
-            "\"outcome\":{\"kind\":\"failed\",\"phase\":\"dhcp\",\"cause\":\"nbp_not_found\",\"text\":\"x\\\"y\"}}",
-        encode(&boot, .{ .revision = 3 }, &buffer),
-    );
-}
-
-test "a report with every field stays within its size and is JSON" {
-    var boot = testBoot();
-    var full: PhaseRecord = .init(1, .observed);
-    var steps: stream.StepList = .empty;
-    for (0..12) |index| full.touch((index + 1) * 1_000_000_000 + index);
-    full.count(
-        .{
-            .bytes_in = 1 << 60,
-            .bytes_out = 1 << 60,
-            .packets_in = 1 << 60,
-            .packets_out = 1 << 60,
-        },
-    );
-    full.countRead(1 << 60);
-    full.end_us = 1 << 60;
-    for (&boot.phases) |*place| place.* = full;
-    boot.facts.user_class = .init(&@as([64]u8, @splat('"')));
-    boot.facts.vendor_class = .init(&@as([64]u8, @splat('\\')));
-    boot.apply(1, .{ .guest = fullReport(&steps) });
-    fillOffers(&boot);
-    boot.stream_was_open = true;
-    const endless: base.DurationHistogram =
-        .{ .counts = @splat(std.math.maxInt(u32)), .sum_us = std.math.maxInt(u64) };
-    boot.read_times.system = .{ .bytes = std.math.maxInt(u64) };
-    for ([_]*Part{ &boot.read_times.initramfs, &boot.read_times.system.? }) |part| {
-        inline for (Part.histogram_names) |name| @field(part, name) = endless;
-    }
-    boot.read_ahead = .{
-        .had_profile = true,
-        .asked_bytes = 1 << 60,
-        .used_bytes = 1 << 59,
-        .waited_reads = 1 << 60,
-    };
-    boot.outcome = .{
-        .failed = .{
-            .phase = .stage2,
-            .cause = .guest_reported_failure,
-            .text = boot.facts.user_class,
-        },
-    };
-    var buffer: [size_max]u8 = undefined;
-    const text = encode(&boot, .{ .revision = 1 << 60 }, &buffer);
-    const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
-    defer parsed.deinit();
-    try testing.expectEqual(Phase.count, parsed.value.object.get("phases").?.array.items.len);
-    const guest = parsed.value.object.get("guest").?.object;
-    try testing.expect(guest.get("steps").?.array.items.len >= 4);
-    try testing.expect(parsed.value.object.get("offers").?.array.items.len >= 2);
-    try testing.expectEqual(
-        number_max,
-        guest.get("writeCache").?.object.get("sizeBytes").?.integer,
-    );
-    const read_ahead = parsed.value.object.get("readAhead").?.object;
-    try testing.expect(read_ahead.get("hadProfile").?.bool);
-    for ([_][]const u8{ "askedBytes", "usedBytes", "waitedReads" }) |name|
-        try testing.expectEqual(number_max, read_ahead.get(name).?.integer);
-}
-
-/// As large as servers can make them.
-fn fillOffers(boot: *Boot) void {
-    const quotes: base.UntrustedText = .init(&@as([64]u8, @splat('"')));
-    for (0..boot_packets.offers_max) |index| {
-        const ip: base.Ip4 = .init(192, 168, 100, @intCast(100 + index));
-        assert(boot.offers.add(.{
-            .at_us = std.math.maxInt(u64),
-            .server = ip,
-            .ours = false,
-            .kind = .address,
-            .your_ip = ip,
-            .next_server = ip,
-            .relay = ip,
-            .file = quotes,
-            .vendor_class = quotes,
-        }));
-    }
-    const packet: boot_packets.Packet = .{ .name = .stream_bytes, .number = std.math.maxInt(u64) };
-    boot.last_packets.record(.from_device, std.math.maxInt(u64), packet);
-    boot.last_packets.record(.from_edge, std.math.maxInt(u64), packet);
-}
-
-test "a failed boot reports the offers seen and the last packets, a ready one no packets" {
-    var boot = testBoot();
-    boot.onOffer(1000, .{
-        .server = .init(10, 0, 0, 2),
-        .ours = false,
-        .kind = .both,
-        .your_ip = .init(10, 0, 0, 50),
-        .file = .init("pxelinux.0"),
-    });
-    boot.onPacket(2000, .from_device, .{
-        .name = .dhcp_request,
-        .number = base.Ip4.init(10, 0, 0, 2).toInt(),
-    });
-    boot.onPacket(3000, .from_edge, .{ .name = .dhcp_offer });
-    const heard =
-        "\"offers\":[{\"atUs\":1000,\"server\":\"10.0.0.2\",\"ours\":false,\"kind\":\"both\"," ++
-        "\"yourIp\":\"10.0.0.50\",\"file\":\"pxelinux.0\"}],";
-    const last =
-        "\"lastPackets\":{\"fromDevice\":{\"atUs\":2000,\"what\":\"DHCP REQUEST to 10.0.0.2\"}," ++
-        "\"fromEdge\":{\"atUs\":3000,\"what\":\"DHCP OFFER\"}},";
-    var buffer: [size_max]u8 = undefined;
-    try testing.expect(
-        std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), heard ++ last) != null,
-    );
-    boot.outcome = .ready;
-    const text = encode(&boot, .{ .revision = 1 }, &buffer);
-    try testing.expect(std.mem.find(u8, text, heard) != null);
-    try testing.expectEqual(null, std.mem.find(u8, text, "lastPackets"));
-}
-
-/// As large as a device can make it.
-fn fullReport(steps: *stream.StepList) stream.Report {
-    while (true) steps.append(.{
-        .group = .initramfs,
-        .name = &@as([32]u8, @splat('"')),
-        .start_us = std.math.minInt(i64),
-        .duration_us = std.math.maxInt(u64),
-    }) catch break;
+fn uncut(boot: *const Boot) Cut {
     return .{
-        .uptime_us = std.math.maxInt(u64),
-        .order_id = @splat(0xab),
-        .write_cache_used = std.math.maxInt(u64),
-        .write_cache_size = std.math.maxInt(u64),
-        .steps = steps.view(),
+        .steps_kept = if (boot.guest) |*guest| guest.steps.count else 0,
+        .offers_kept = boot.offers.count(),
+        .gaps_kept = boot_phase.gaps_max * Phase.count,
+        .read_phases = true,
     };
 }
 
-test "a device's steps are in the report, in order of start" {
+test "empty texts are left out, and so are all when they do not fit" {
     var boot = testBoot();
-    var steps: stream.StepList = .empty;
-    try steps.append(
-        .{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = 812_000 },
-    );
-    try steps.append(
-        .{ .group = .firmware, .name = "POST", .start_us = -8_000_000, .duration_us = 6_000_000 },
-    );
-    boot.apply(5_000_000, .{ .guest = .{
-        .uptime_us = 1_500_000,
-        .write_cache_used = 1 << 20,
-        .write_cache_size = 1 << 30,
-        .steps = steps.view(),
-    } });
-    var buffer: [size_max]u8 = undefined;
-    const text = encode(&boot, .{ .revision = 1 }, &buffer);
-    try testing.expect(std.mem.endsWith(u8, text, "\"phases\":[]," ++
-        "\"guest\":{\"kernelStartUs\":3500000,\"steps\":[" ++
-        "{\"group\":\"firmware\",\"name\":\"POST\",\"startUs\":-8000000,\"durationUs\":6000000}," ++
-        "{\"group\":\"kernel\",\"name\":\"kernel\",\"startUs\":0,\"durationUs\":812000}]," ++
-        "\"writeCache\":{\"usedBytes\":1048576,\"sizeBytes\":1073741824,\"atUs\":5000000}}}"));
+    boot.facts.vendor_class = .empty;
+    boot.facts.user_class = .empty;
+    boot.outcome = .{ .failed = .{ .phase = .dhcp, .cause = .nbp_not_found } };
+    boot.offers.slots[0] = .{ .server = .zero, .ours = false, .kind = .address };
+    const names = [_][]const u8{ "vendorClass", "userClass", "menuEntry", "text", "\"file\":\"x" };
+    var buffer: [4 * size_max]u8 = undefined;
+    var cut = uncut(&boot);
+    const bare = try written(&boot, cut, &buffer);
+    for (names) |name| try testing.expectEqual(null, std.mem.find(u8, bare, name));
+    try testing.expectEqual(1, std.mem.count(u8, bare, "\"file\""));
+    const letter: base.UntrustedText = .init("x");
+    boot.facts.vendor_class = letter;
+    boot.facts.user_class = letter;
+    boot.menu_entry = letter;
+    boot.offers.slots[0].?.file = letter;
+    boot.offers.slots[0].?.vendor_class = letter;
+    boot.outcome.?.failed.text = letter;
+    const full = try written(&boot, cut, &buffer);
+    for (names) |name| try testing.expect(std.mem.find(u8, full, name) != null);
+    try testing.expectEqual(2, std.mem.count(u8, full, "vendorClass"));
+    cut.texts = false;
+    const without = try written(&boot, cut, &buffer);
+    for (names) |name| try testing.expectEqual(null, std.mem.find(u8, without, name));
 }
 
-test "read times are written from their first bucket to their last, and only those measured" {
+test "gaps and steps are dropped to the number that is kept, the shortest first" {
     var boot = testBoot();
-    boot.read_times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
-    boot.read_times.onRead(1024, .{ .is_cold = false, .storage_us = 9, .send_us = 71 });
-    var buffer: [size_max]u8 = undefined;
-    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "" ++
-        "\"readTimes\":{\"bytes\":5120," ++
-        "\"warm\":{\"firstBucket\":2,\"counts\":[1,0,1],\"maxUs\":9,\"sumUs\":12}," ++
-        "\"send\":{\"firstBucket\":7,\"counts\":[2],\"maxUs\":71,\"sumUs\":141}}") != null);
-}
-
-test "read times are written for the boot and each phase, even one without reads" {
-    var boot = testBoot();
-    boot.read_times.onRead(512, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
-    boot.read_times.system = .{};
-    const first =
-        "\"warm\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3},\"send\":{\"firstBucket\":7,\"counts\":[1],\"maxUs\":70,\"sumUs\":70}";
-    var buffer: [size_max]u8 = undefined;
-    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "" ++
-        "\"readTimes\":{\"bytes\":512," ++ first ++
-        ",\"phases\":[{\"name\":\"initramfs\",\"bytes\":512," ++ first ++ "},{\"name\":\"system\",\"bytes\":0}]}") != null);
-    boot.read_times.onRead(1024, .{ .is_cold = true, .storage_us = 4, .send_us = 1 });
-    const text = encode(&boot, .{ .revision = 1 }, &buffer);
-    try testing.expect(std.mem.find(u8, text, "\"readTimes\":{\"bytes\":1536,") != null);
-    try testing.expect(
-        std.mem.find(
-            u8,
-            text,
-            "{\"name\":\"system\",\"bytes\":1024,\"cold\":{\"firstBucket\":3,\"counts\":[1],\"maxUs\":4,\"sumUs\":4},\"send\":",
-        ) != null,
-    );
-}
-
-test "a device with many units keeps its own steps and its slowest units when not all fit" {
-    var boot = testBoot();
-    for (&boot.phases, 0..) |*place, index| {
-        place.* = .init(index, .observed);
-        place.*.?.end_us = 9_000_000;
-        place.*.?.traffic = .{
-            .bytes_in = 1 << 40,
-            .bytes_out = 1 << 40,
-            .packets_in = 1 << 40,
-            .packets_out = 1 << 40,
-        };
+    for ([_]Phase{ .nbp, .stage2 }, [_]u64{ 300_000, 301_000 }) |phase, silence_us| {
+        var record: PhaseRecord = .init(0, .observed);
+        for (0..2) |round| record.touch(record.last_us + silence_us + 1000 * 2 * round);
+        boot.phases[@backingInt(phase)] = record;
+    }
+    // 300, 301, 302 and 303 ms.
+    try testing.expectEqual(4, gapCount(&boot));
+    const floors = [_]u64{ std.math.maxInt(u64), 303_000, 302_000, 301_000, 0, 0 };
+    for (floors, 0..) |floor_us, kept|
+        try testing.expectEqual(floor_us, shortestGapKept(&boot, @intCast(kept)));
+    var buffer: [4 * size_max]u8 = undefined;
+    var cut = uncut(&boot);
+    for ([_]usize{ 0, 1, 2, 3, 4 }) |kept| {
+        cut.gaps_kept = @intCast(kept);
+        const text = try written(&boot, cut, &buffer);
+        try testing.expectEqual(kept, std.mem.count(u8, text, "\"durationUs\":30"));
+        try testing.expectEqual(kept == 0, std.mem.find(u8, text, "gaps") == null);
     }
     var steps: stream.StepList = .empty;
-    for (0..stream.steps_max) |index| try steps.append(.{
-        .group = if (index < 4) .kernel else .unit,
-        .name = "a-unit-of-some.service",
-        .start_us = @intCast(index * 1_000_000),
-        .duration_us = if (index < 4) 1 else index * 1000,
-    });
+    for (0..3) |index| try steps.append(
+        .{ .group = .kernel, .name = "k", .start_us = @intCast(index), .duration_us = 5 },
+    );
     boot.apply(1, .{ .guest = .{ .uptime_us = 1, .steps = steps.view() } });
-    var buffer: [size_max]u8 = undefined;
-    var buffer_of_times: [size_max]u8 = undefined;
-    const text = encode(&boot, .{ .revision = 1 }, &buffer);
-    const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
-    defer parsed.deinit();
-    const kept = parsed.value.object.get("guest").?.object.get("steps").?.array.items;
-    try testing.expect(kept.len >= steps_kept_long and kept.len < stream.steps_max);
-    // Read times displace none of them.
-    for (1..20) |digit| boot.read_times.onRead(512, .{
-        .is_cold = digit % 2 == 0,
-        .storage_us = @as(u64, 1) << @intCast(digit),
-        .send_us = @as(u64, 1) << @intCast(digit),
-    });
-    boot.read_times.system = boot.read_times.initramfs;
-    const with_times = encode(&boot, .{ .revision = 1 }, &buffer_of_times);
-    try testing.expect(
-        std.mem.count(u8, with_times, "\"startUs\"") >= std.mem.count(u8, text, "\"startUs\""),
-    );
-    try testing.expect(std.mem.find(u8, with_times, "\"name\":\"system\"") != null);
-    for (kept[0..4]) |step|
-        try testing.expectEqualStrings("kernel", step.object.get("group").?.string);
-    const dropped = stream.steps_max - kept.len;
-    try testing.expectEqual(
-        @as(i64, @intCast(4 + dropped)) * 1000,
-        kept[4].object.get("durationUs").?.integer,
-    );
-}
-
-test "the longest gaps survive when not all fit" {
-    var boot = testBoot();
-    for (&boot.phases, 0..) |*place, index| {
-        place.* = .init(index, .observed);
-        place.*.?.end_us = 9_000_000;
+    const sorted: SortedSteps = .init(&boot.guest.?);
+    for (0..3) |index| try testing.expectEqual(index, sorted.rank(index));
+    for (0..4) |kept| {
+        cut.steps_kept = @intCast(kept);
+        const text = try written(&boot, cut, &buffer);
+        try testing.expectEqual(kept, std.mem.count(u8, text, "\"group\""));
     }
-    var record = &boot.phases[@backingInt(Phase.stage2)].?;
-    for ([_]u64{
-        300_000,
-        310_000,
-        5_000_000,
-        320_000,
-        330_000,
-        340_000,
-        350_000,
-        360_000,
-    }) |silence_us|
-        record.touch(record.last_us + silence_us);
-    var buffer: [size_max]u8 = undefined;
-    const text = encode(&boot, .{ .revision = 1 }, &buffer);
-    try testing.expect(std.mem.find(u8, text, "\"durationUs\":5000000}") != null);
 }
 
-test "one read and one gap are in the report, with the sizes up to the largest read" {
-    var boot = testBoot();
-    var record: PhaseRecord = .init(1, .observed);
-    record.countRead(512);
-    record.touch(1_000_000_000);
-    record.end_us = 1_000_000_001;
-    boot.phases[@backingInt(Phase.stage2)] = record;
-    var buffer: [size_max]u8 = undefined;
-    const text = encode(&boot, .{ .revision = 1 }, &buffer);
-    errdefer std.debug.print("{s}\n", .{text});
-    try testing.expect(std.mem.find(u8, text, "\"reads\":1,\"readSizes\":[1],") != null);
-    const gap = "\"gaps\":[{\"atUs\":1,\"durationUs\":999999999}]";
-    try testing.expect(std.mem.find(u8, text, gap) != null);
-    // Without them, neither is there.
-    boot.phases[@backingInt(Phase.stage2)] = .init(1, .observed);
-    const bare = encode(&boot, .{ .revision = 1 }, &buffer);
-    try testing.expectEqual(null, std.mem.find(u8, bare, "readSizes"));
-    try testing.expectEqual(null, std.mem.find(u8, bare, "gaps"));
+test {
+    _ = @import("report_test.zig");
 }

@@ -278,7 +278,6 @@ pub const Iterator = struct {
             iterator.index = @intCast(index + 1);
             return &iterator.table.slots[index].?;
         };
-        iterator.index = @intCast(iterator.table.ids.len);
         return null;
     }
 };
@@ -459,4 +458,159 @@ test "a table that cannot have all of its memory takes none" {
         }
     };
     try testing.checkAllAllocationFailures(testing.allocator, Make.make, .{});
+}
+
+test "an empty table has no boot, by whatever it is looked for" {
+    const gpa = testing.allocator;
+    // Memory that an earlier use left behind.
+    for ([_]u8{ 0, 1, 0xaa }) |byte| {
+        const dirty = try gpa.alloc(u8, 64 << 10);
+        @memset(dirty, byte);
+        gpa.free(dirty);
+        var table: BootTable = try .init(gpa, 2);
+        defer table.deinit(gpa);
+        for (table.slots) |*slot| try testing.expect(slot.* == null);
+        for ([_]u64{ 0, 1, 0xaaaa_aaaa_aaaa_aaaa }) |handle|
+            try testing.expectEqual(null, table.findByHandle(handle));
+        for ([_]u48{ 0, 1, 0xaaaa_aaaa_aaaa }) |mac|
+            try testing.expectEqual(null, table.findByMac(.fromInt(mac)));
+        try testing.expectEqual(null, table.findActiveByIp(.init(10, 0, 0, 9)));
+        for (0..3) |index| for (table.generations) |generation|
+            try testing.expectEqual(
+                null,
+                table.get(.{ .index = @intCast(index), .generation = generation }),
+            );
+        var iterator = table.iterate();
+        try testing.expectEqual(null, iterator.next());
+        try testing.expectEqual(null, table.nextAfter(0));
+    }
+}
+
+test "a device may have the lowest address" {
+    var table: BootTable = try .init(testing.allocator, 2);
+    defer table.deinit(testing.allocator);
+    var boot = testBoot(1, 0);
+    boot.identity.mac = .fromInt(1);
+    const ref = try table.insert(boot, 0);
+    try testing.expectEqual(ref, table.findByMac(.fromInt(1)).?);
+}
+
+test "of several boots of an address the latest counts, wherever it lies" {
+    var table: BootTable = try .init(testing.allocator, 3);
+    defer table.deinit(testing.allocator);
+    const ip: base.Ip4 = .init(10, 0, 0, 9);
+    const first = try table.insert(testBoot(1, 0), 0);
+    const second = try table.insert(testBoot(2, 0), 0);
+    for ([_]Ref{ first, second }) |ref| table.get(ref).?.facts.ip = ip;
+    try testing.expectEqual(second, table.findActiveByIp(ip).?);
+    // The slot of the first is used again.
+    table.remove(first);
+    const third = try table.insert(testBoot(3, 0), 0);
+    try testing.expectEqual(first.index, third.index);
+    table.get(third).?.facts.ip = ip;
+    try testing.expectEqual(third, table.findActiveByIp(ip).?);
+    try testing.expectEqual(null, table.get(first));
+}
+
+test "a full table evicts the boot that was inserted first" {
+    var table: BootTable = try .init(testing.allocator, 2);
+    defer table.deinit(testing.allocator);
+    var refs: [2]Ref = undefined;
+    refs[0] = try table.insert(testBoot(1, 0), 0);
+    refs[1] = try table.insert(testBoot(2, 0), 0);
+    // The older one may lie behind the younger one.
+    for (0..3) |round| {
+        const old, const young = .{ refs[round % 2], refs[(round + 1) % 2] };
+        for (refs) |ref| {
+            table.supersede(ref, 1);
+            table.get(ref).?.changed = false;
+        }
+        refs[round % 2] = try table.insert(testBoot(@intCast(10 + round), 0), 0);
+        try testing.expectEqual(null, table.get(old));
+        try testing.expect(table.get(young) != null);
+    }
+}
+
+test "an earlier boot stays until its end is reported, also when its device begins another" {
+    const discover: Boot.Event =
+        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 } };
+    for ([_]bool{ false, true }) |is_reported| {
+        var table: BootTable = try .init(testing.allocator, 4);
+        defer table.deinit(testing.allocator);
+        const earlier = try table.insert(testBoot(1, 0), 0);
+        table.apply(earlier, 1, discover);
+        const later = try table.insert(testBoot(1, 50), 50);
+        if (is_reported) table.get(earlier).?.changed = false;
+        table.apply(later, 51, discover);
+        try testing.expectEqual(!is_reported, table.get(earlier) != null);
+        try testing.expect(table.get(later) != null);
+    }
+}
+
+test "a boot from the journal takes the slot of its device's earlier one, and keeps its own" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var refs: [2]Ref = undefined;
+    for (&refs, 0..) |*ref, round| {
+        var boot = testBoot(1, round);
+        boot.apply(round, .nbp_begin);
+        boot.apply(round, .left_to_local_disk);
+        boot.changed = false;
+        ref.* = try table.insert(boot, round);
+    }
+    try testing.expectEqual(null, table.get(refs[0]));
+    try testing.expect(table.get(refs[1]) != null);
+    try testing.expectEqual(1, table.count);
+    try testing.expectEqual(0, table.active_count);
+}
+
+test "a later state replaces its boot, with its handle, and is counted by whether it is over" {
+    var table: BootTable = try .init(testing.allocator, 2);
+    defer table.deinit(testing.allocator);
+    const ref = try table.insert(testBoot(1, 0), 0);
+    _ = try table.insert(testBoot(2, 0), 0);
+    for ([_]bool{ true, true, false, false }, 1..) |is_over, handle| {
+        var boot = testBoot(1, 0);
+        boot.identity.handle = handle;
+        boot.reconnects = handle;
+        if (is_over) boot.supersede(1);
+        table.replace(ref, boot);
+        try testing.expectEqual(handle, table.get(ref).?.reconnects);
+        try testing.expectEqual(ref, table.findByHandle(handle).?);
+        try testing.expectEqual(null, table.findByHandle(handle - 1));
+        try testing.expectEqual(@as(u32, if (is_over) 1 else 2), table.active_count);
+    }
+}
+
+test "boots come out in the order in which they were inserted" {
+    var table: BootTable = try .init(testing.allocator, 3);
+    defer table.deinit(testing.allocator);
+    const first = try table.insert(testBoot(1, 0), 0);
+    _ = try table.insert(testBoot(2, 0), 0);
+    table.remove(first);
+    _ = try table.insert(testBoot(3, 0), 0);
+    _ = try table.insert(testBoot(4, 0), 0);
+    var serial: u64 = 0;
+    for ([_]u8{ 2, 3, 4 }) |number| {
+        const entry = table.nextAfter(serial).?;
+        try testing.expect(entry.boot.identity.id.eql(.fromRandom(@splat(number))));
+        try testing.expect(entry.serial > serial);
+        serial = entry.serial;
+    }
+    try testing.expectEqual(null, table.nextAfter(serial));
+}
+
+test "a silent boot ends and is counted, by the table's limit if that is shorter" {
+    for ([_]?u64{ null, std.time.us_per_s }, [_]u64{ 60, 1 }) |limit_us, seconds| {
+        var table: BootTable = try .init(testing.allocator, 2);
+        defer table.deinit(testing.allocator);
+        table.silence_limit_us = limit_us;
+        const ref = try table.insert(testBoot(1, 0), 0);
+        table.apply(ref, 0, .nbp_begin);
+        table.tick(seconds * std.time.us_per_s - 1);
+        try testing.expectEqual(1, table.active_count);
+        table.tick(seconds * std.time.us_per_s);
+        try testing.expectEqual(0, table.active_count);
+        try testing.expectEqual(boot_phase.Phase.nbp, table.get(ref).?.outcome.?.silent);
+    }
 }
