@@ -3,183 +3,15 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const stream = @import("wire").stream;
-const TestIo = @import("io_test.zig");
-const desired_state = core.uplink.desired_state;
+const fixture = @import("agent_test.zig");
 const testing = std.testing;
-const gpa = testing.allocator;
-const Boots = @import("boots.zig").Boots(TestIo);
 const CacheClass = core.boot.Guest.CacheClass;
+const Site = fixture.Site;
+const clientOf = fixture.clientOf;
+const macOf = fixture.macOf;
+const uuid = fixture.uuid;
 
 const second = std.time.us_per_s;
-pub const other_edge: base.Endpoint = .{ .ip = .init(10, 77, 0, 3), .port = 6910 };
-const site_key_text = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
-/// What the text stands for.
-pub const site_key = blk: {
-    var bytes: [32]u8 = undefined;
-    for (&bytes, 1..) |*byte, number| byte.* = number;
-    break :blk bytes;
-};
-
-pub fn uuid(number: u8) base.Uuid {
-    return .fromRandom(@splat(number));
-}
-
-pub fn macOf(number: u8) base.Mac {
-    return .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } };
-}
-
-/// An edge with one vDisk of three versions, of which the last lies above the second, and four
-/// devices: 1 boots, 2 is disabled, 3 has no described version, 4 writes version 3.
-pub const Site = struct {
-    io: TestIo = .{},
-    peers: core.site.PeerTable,
-    boots: Boots,
-    state: desired_state.DesiredState,
-    vdisks: [1]desired_state.Vdisk,
-    versions: [3]desired_state.Version,
-    devices: [4]desired_state.Device,
-    homes: [2]desired_state.WriteOwnerEdge,
-    arena: std.heap.ArenaAllocator,
-
-    pub fn create() !*Site {
-        const site = try gpa.create(Site);
-        site.* = .{
-            .peers = try .init(gpa, .{ .epoch = 1, .boots_max = 4 }),
-            .boots = undefined,
-            .state = undefined,
-            .vdisks = undefined,
-            .versions = undefined,
-            .devices = undefined,
-            .homes = .{ .{ .id = uuid(20), .name = "here" }, .{ .id = uuid(23), .name = "north" } },
-            .arena = .init(gpa),
-        };
-        for (&site.versions, 1..) |*version, number| version.* = .{
-            .id = uuid(@intCast(number)),
-            .number = number,
-            .sizeBytes = 1 << 20,
-            .diskPath = "d",
-            .commandLine = "quiet",
-            .layerAboveVersionId = if (number == 3) uuid(2) else null,
-        };
-        site.vdisks = .{.{ .id = uuid(30), .name = "disk", .versions = &site.versions }};
-        for (&site.devices, 1..) |*device, number| device.* = .{
-            .id = uuid(@intCast(10 + number)),
-            .name = "d",
-            .mac = macOf(@intCast(number)),
-            .versionId = uuid(switch (number) {
-                3 => 9,
-                4 => 3,
-                else => 1,
-            }),
-            .enabled = number != 2,
-            .writes = number == 4,
-        };
-        site.state = .{
-            .edgeId = uuid(20),
-            .organizationId = uuid(21),
-            .siteId = uuid(22),
-            .siteName = "",
-            .incarnation = 1,
-            .counter = 1,
-            .unknownDevices = .ignore,
-            .vdisks = &site.vdisks,
-            .devices = &site.devices,
-            .homeEdges = &site.homes,
-            .powerOns = &.{},
-        };
-        site.boots = .{
-            .io = &site.io,
-            .table = try .init(gpa, 4),
-            .peers = &site.peers,
-            .discovery = .{ .devices = try .init(gpa) },
-            .caches = .none(gpa, &site.io),
-        };
-        try site.decide();
-        return site;
-    }
-
-    /// The desired state counts from now on.
-    pub fn decide(site: *Site) !void {
-        site.boots.policy = try .init(site.arena.allocator(), &site.state);
-    }
-
-    pub fn destroy(site: *Site) void {
-        site.boots.deinit(gpa);
-        site.peers.deinit(gpa);
-        site.arena.deinit();
-        gpa.destroy(site);
-    }
-
-    pub fn open(site: *Site, number: u8) *TestIo.Version {
-        site.io.versions.appendAssumeCapacity(.{ .id = uuid(number) });
-        return &site.io.versions.buffer[site.io.versions.count - 1];
-    }
-
-    pub fn begin(site: *Site, number: u8) !Boots.Ref {
-        return (try site.boots.begin(site.io.now_us, macOf(number))).?;
-    }
-
-    pub fn boot(site: *Site, ref: Boots.Ref) *core.boot.Boot {
-        return site.boots.get(ref).?;
-    }
-
-    /// Another edge of the site is alive; returns its index.
-    pub fn addEdge(site: *Site) u8 {
-        const here: core.site.Edges.EdgeDescription =
-            .{ .id = uuid(20), .weight = 10, .subnets = &.{}, .draining = false };
-        var there = here;
-        there.id = uuid(23);
-        there.address = other_edge.ip;
-        there.streamPort = other_edge.port;
-        const known: core.site.Edges = .init(&.{
-            .key = site_key_text,
-            .ticketKeys = &.{site_key_text},
-            .edges = &.{ here, there },
-        }, uuid(20));
-        site.peers.setSite(site.io.now_us, known);
-        const other = 1 - known.own_index;
-        site.peers.peers[other] = .{ .is_known = true, .heard_us = site.io.now_us, .epoch = 1 };
-        return other;
-    }
-
-    /// Device 1 shows a menu: version 1, which is the default, version 2, and its own disk.
-    pub fn addMenu(site: *Site) !void {
-        const arena = site.arena.allocator();
-        const entries = try arena.dupe(desired_state.MenuEntry, &.{
-            .{ .kind = .version, .title = "one", .versionId = uuid(1) },
-            .{ .kind = .version, .title = "two", .versionId = uuid(2) },
-            .{ .kind = .local_disk, .title = "own" },
-        });
-        site.state.menus = try arena.dupe(desired_state.Menu, &.{.{
-            .id = uuid(70),
-            .timeoutMs = 30_000,
-            .defaultEntry = 0,
-            .entries = entries,
-        }});
-        site.devices[0].menuId = uuid(70);
-        try site.decide();
-    }
-
-    pub fn setCache(site: *Site, class: []const u8, full: desired_state.WriteCacheFull) void {
-        site.vdisks[0].writeCache = .{ .class = class, .full = full, .limitBytes = 4096 };
-    }
-};
-
-const MessageType = @FieldType(core.boot.Client, "message_type");
-
-pub fn clientOf(number: u8, message: MessageType) core.boot.Client {
-    return .{
-        .mac = macOf(number),
-        .message_type = message,
-        .loader = .pxe,
-        .arch = .bios,
-        .machine_id = null,
-        .vendor_class = .init("PXEClient"),
-        .user_class = .init("first"),
-        .ip = null,
-    };
-}
 
 test "a boot begins for an enabled device with a described version, and for no other" {
     const site: *Site = try .create();
@@ -228,9 +60,8 @@ test "what hinders a boot is suspected when it begins, and counted once" {
 }
 
 test "a new boot supersedes its device's earlier one, whose end is kept and reported first" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const first = try site.begin(1);
     site.boots.apply(first, site.io.now_us, .{ .dhcp_request = .{
         .message = .discover,
@@ -250,9 +81,8 @@ test "a new boot supersedes its device's earlier one, whose end is kept and repo
 }
 
 test "a full table begins no boot, and counts it" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     site.state.unknownDevices = .boot;
     try site.decide();
     for (11..15) |number| _ = try site.begin(@intCast(number));
@@ -261,9 +91,8 @@ test "a full table begins no boot, and counts it" {
 }
 
 test "a DHCP request continues its boot or begins one, and the firmware's facts stay" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const now_us = site.io.now_us;
     var client = clientOf(1, .discover);
     const ref = site.boots.forDhcp(now_us, &client, 7, 300).?;
@@ -296,9 +125,8 @@ test "a DHCP request continues its boot or begins one, and the firmware's facts 
 }
 
 test "a changed boot is journaled and reported, before its end only while the log keeps up" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
     site.boots.settle(boot);
@@ -327,9 +155,8 @@ test "a changed boot is journaled and reported, before its end only while the lo
 }
 
 test "a boot that went on elsewhere is forgotten, and its report withdrawn if there was one" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const unreported = try site.begin(1);
     site.boots.take(unreported);
     try testing.expect(site.boot(unreported).is_taken);
@@ -345,9 +172,8 @@ test "a boot that went on elsewhere is forgotten, and its report withdrawn if th
 }
 
 test "a power command begins a boot of a device that is not in one" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const now_us = site.io.now_us;
     site.boots.powerOn(now_us, .{ .bytes = @splat(0) });
     try testing.expectEqual(0, site.boots.table.count);
@@ -363,9 +189,8 @@ test "a power command begins a boot of a device that is not in one" {
 }
 
 test "a script requested by MAC address belongs to a boot that is not beyond its loader" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const now_us = site.io.now_us;
     const ip: base.Ip4 = .init(10, 0, 0, 7);
     try testing.expectEqual(null, try site.boots.forScript(now_us, macOf(9), ip));
@@ -385,9 +210,8 @@ test "a script requested by MAC address belongs to a boot that is not beyond its
 }
 
 test "an address from DHCP counts, one from a download only where none is known" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const ref = try site.begin(1);
     const facts = &site.boot(ref).facts;
     site.boots.learnPeer(ref, .init(10, 0, 0, 1));
@@ -400,9 +224,8 @@ test "an address from DHCP counts, one from a download only where none is known"
 }
 
 test "the write cache of a boot is its vDisk's, and the version's for the device that writes it" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const boot = site.boot(try site.begin(1));
     try testing.expectEqual(.device_ram, site.boots.writeCacheOf(boot).?.class);
     site.setCache("edge", .read_only);
@@ -430,9 +253,8 @@ test "the write cache of a boot is its vDisk's, and the version's for the device
 }
 
 test "a boot onto the device's own disk has its order from the vDisk" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     site.setCache("device_ram_local_disk", .read_only);
     const boot = site.boot(try site.begin(1));
     try testing.expectEqual(.read_only, boot.assignment.local_disk.?.full);
@@ -442,9 +264,8 @@ test "a boot onto the device's own disk has its order from the vDisk" {
 }
 
 test "only writes that outlive a boot need their owner" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     site.devices[0].home = 1;
     try site.decide();
     const boot = site.boot(try site.begin(1));
@@ -523,9 +344,8 @@ test "a version is opened when it is needed, and why it cannot be is told" {
 
 test "a full or lost write cache ends a boot that is not ready, and is reported of one that is" {
     for ([_]core.boot.Guest.CacheState{ .ok, .read_only, .stopped, .lost }) |state| {
-        const site: *Site = try .create();
+        const site: *Site = try .withVersion();
         defer site.destroy();
-        _ = site.open(1);
         const ref = try site.begin(1);
         const boot = site.boot(ref);
         const status: core.boot.Guest.CacheStatus = .{ .class = .edge, .state = state };
@@ -536,9 +356,8 @@ test "a full or lost write cache ends a boot that is not ready, and is reported 
             .lost => try testing.expectEqual(.write_cache_lost, boot.outcome.?.failed.cause),
         }
     }
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
     _ = site.boots.takeReport(site.io.now_us, &reportOf(boot));
@@ -561,9 +380,8 @@ fn reportOf(boot: *const core.boot.Boot) core.stream.Server.DeviceReport {
 }
 
 test "the device's own disk is full when it says so, and stays lost" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     site.setCache("device_ram_local_disk", .read_only);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
@@ -595,9 +413,8 @@ test "the device's own disk is full when it says so, and stays lost" {
 }
 
 test "reads and used units count until the boot is over" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     site.io.profile_size = 8;
     const ref = try site.begin(1);
     const boot = site.boot(ref);
@@ -629,9 +446,8 @@ test "reads and used units count until the boot is over" {
 }
 
 test "a tick ends silent boots and journals what was counted, and no boot while the edge starts" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
     site.boots.settle(boot);
@@ -651,9 +467,8 @@ test "a tick ends silent boots and journals what was counted, and no boot while 
 }
 
 test "a ready device that reports no more is reported as silent, once" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
     const now_us = site.io.now_us;
@@ -670,9 +485,8 @@ test "a ready device that reports no more is reported as silent, once" {
 }
 
 test "a device that started at another edge has left its boot here" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     const ref = try site.begin(1);
     site.boots.endEarlier(site.io.now_us, macOf(9));
     try testing.expect(!site.boot(ref).isOver());

@@ -6,7 +6,7 @@ const core = @import("core");
 const wire = @import("wire").dhcp;
 const dhcp = @import("dhcp.zig");
 const TestIo = @import("io_test.zig");
-const fixture = @import("boots_test.zig");
+const fixture = @import("agent_test.zig");
 const testing = std.testing;
 const gpa = testing.allocator;
 const Site = fixture.Site;
@@ -79,9 +79,8 @@ fn discover(number: u8) wire.Packet {
 }
 
 test "a known device is offered its program, which its boot then remembers" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site, .proxy);
     defer link.deinit();
     try link.send(discover(1));
@@ -109,9 +108,8 @@ test "a known device is offered its program, which its boot then remembers" {
 }
 
 test "an unknown device, a failed boot and a superseded one get no answer, a ready one does" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site, .proxy);
     defer link.deinit();
     try link.send(discover(9));
@@ -132,9 +130,8 @@ test "an unknown device, a failed boot and a superseded one get no answer, a rea
 }
 
 test "a device without a program is told nothing to load, and its boot says why" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site, .proxy);
     defer link.deinit();
     const Case = struct { set: ?[]const u8, cause: core.boot.phase.Cause, text: []const u8 };
@@ -162,9 +159,8 @@ test "a device without a program is told nothing to load, and its boot says why"
 }
 
 test "iPXE in the ROM takes another program only where its device has a set of its own" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     site.devices[0].bootProgramSet = "other";
     try site.decide();
     var link: Link = try .init(site, .proxy);
@@ -183,9 +179,8 @@ test "iPXE in the ROM takes another program only where its device has a set of i
 }
 
 test "a lease is kept before its answer, and an empty pool is what the boot suffers from" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site, .server);
     defer link.deinit();
     try link.send(discover(1));

@@ -4,14 +4,13 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
-const fixture = @import("boots_test.zig");
-const stream_test = @import("stream_test.zig");
+const fixture = @import("agent_test.zig");
 const testing = std.testing;
-const Link = stream_test.Link;
+const Link = fixture.Link;
 const Site = fixture.Site;
 const uuid = fixture.uuid;
 const macOf = fixture.macOf;
-const device = stream_test.device;
+const device = fixture.device;
 
 const boot_id = uuid(60);
 
@@ -54,9 +53,8 @@ fn helloOf(ticket: *const wire.ticket.Ticket, nonce: u8) wire.Hello {
 }
 
 test "a good ticket continues the boot, which counts once the device has sent more than HELLO" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     _ = site.addEdge();
     var link: Link = try .init(site);
     defer link.deinit();
@@ -87,9 +85,8 @@ test "a good ticket continues the boot, which counts once the device has sent mo
 
 test "an unconfirmed boot is forgotten after its time, a confirmed one is not" {
     for ([_]bool{ false, true }) |is_confirmed| {
-        const site: *Site = try .create();
+        const site: *Site = try .withVersion();
         defer site.destroy();
-        _ = site.open(1);
         _ = site.addEdge();
         var link: Link = try .init(site);
         defer link.deinit();
@@ -135,9 +132,8 @@ test "no boot is continued without site, version or disk of that size, nor befor
 }
 
 test "a ticket that gives a boot to another device is refused" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     _ = site.addEdge();
     var link: Link = try .init(site);
     defer link.deinit();
@@ -151,9 +147,8 @@ test "a ticket that gives a boot to another device is refused" {
 }
 
 test "a device whose writes are elsewhere is sent back, and reported as waiting once" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     _ = site.addEdge();
     var link: Link = try .init(site);
     defer link.deinit();
@@ -176,9 +171,8 @@ test "a device whose writes are elsewhere is sent back, and reported as waiting 
 }
 
 test "a boot that failed over further is not taken back by an older ticket" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     _ = site.addEdge();
     var link: Link = try .init(site);
     defer link.deinit();
@@ -195,9 +189,8 @@ test "a boot that failed over further is not taken back by an older ticket" {
 }
 
 test "a device without others to go to gets no ticket" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const alone = try link.open(site.boot(try site.begin(1)));

@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const http_response = @import("response.zig");
 const TestIo = @import("io_test.zig");
-const fixture = @import("boots_test.zig");
+const fixture = @import("agent_test.zig");
 const testing = std.testing;
 const Site = fixture.Site;
 const macOf = fixture.macOf;
@@ -16,12 +16,7 @@ const Response = http_response.Response;
 
 const peer: base.Ip4 = .init(10, 77, 0, 10);
 
-const own: core.dhcp.network.Addresses = .{
-    .links = &.{.{ .ip = .init(10, 77, 0, 2) }},
-    .networks = &.{},
-    .http_port = 6980,
-    .stream_port = 6910,
-};
+const own = fixture.own;
 
 const Door = struct {
     paths: HttpPaths,
@@ -94,9 +89,8 @@ test "POST is for a device's word and nothing else, and its word is for POST" {
 }
 
 test "a script by MAC address begins a boot, of an unknown device it is recorded" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var door: Door = .init(site);
     const script = door.get("/m/02:bf:00:00:00:01/boot.ipxe");
     try testing.expectEqual(200, script.status);
@@ -111,9 +105,8 @@ test "a script by MAC address begins a boot, of an unknown device it is recorded
 }
 
 test "a full table answers with 503" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     site.state.unknownDevices = .boot;
     try site.decide();
     for (11..15) |number| _ = try site.begin(@intCast(number));
@@ -151,9 +144,8 @@ test "a boot has its kernel, initrd and disk, and a missing file of its own ends
 }
 
 test "a bare name belongs to the boot of the address, and suspects nothing" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var door: Door = .init(site);
     const ref = try site.begin(1);
     site.boots.learnPeer(ref, peer);
@@ -174,9 +166,8 @@ test "what hinders a boot is in its script, and ends it" {
 }
 
 test "a device's word ends its boot once, by handle or by its only boot's address" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var door: Door = .init(site);
     try testing.expectEqual(409, door.ask(.post, "/ready", "").status);
     try testing.expectEqual(404, door.ask(.post, "/b/00000000000000aa/ready", "").status);
@@ -200,9 +191,8 @@ test "a device's word ends its boot once, by handle or by its only boot's addres
 }
 
 test "a device's failure is believed, and one of two at an address has to name itself" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     site.state.unknownDevices = .boot;
     try site.decide();
     var door: Door = .init(site);
@@ -220,9 +210,8 @@ test "a device's failure is believed, and one of two at an address has to name i
 }
 
 test "downloads move a boot through its phases" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var door: Door = .init(site);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
@@ -256,9 +245,8 @@ test "downloads move a boot through its phases" {
 }
 
 test "an empty answer ends no download" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var door: Door = .init(site);
     const ref = try site.begin(1);
     door.paths.progress(.{ .boot = ref, .what = .nbp }, .{

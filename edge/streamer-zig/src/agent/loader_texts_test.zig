@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const http_response = @import("response.zig");
 const TestIo = @import("io_test.zig");
-const fixture = @import("boots_test.zig");
+const fixture = @import("agent_test.zig");
 const testing = std.testing;
 const Site = fixture.Site;
 const uuid = fixture.uuid;
@@ -16,12 +16,7 @@ const IpxeScripts = @import("ipxe_scripts.zig").IpxeScripts(TestIo);
 const Ref = core.boot.Table.Ref;
 
 const peer: base.Endpoint = .{ .ip = .init(10, 77, 0, 10), .port = 1000 };
-const own: core.dhcp.network.Addresses = .{
-    .links = &.{.{ .ip = .init(10, 77, 0, 2) }},
-    .networks = &.{},
-    .http_port = 6980,
-    .stream_port = 6910,
-};
+const own = fixture.own;
 
 const Loader = struct {
     site: *Site,
@@ -106,9 +101,8 @@ test "a version without a kernel is refused to a loader that cannot start its di
 }
 
 test "a menu prolongs the wait of its boot, but not for an address that may be forged" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     try site.addMenu();
     var loader: Loader = try .init(site);
     try expectPart(loader.askAs("grub.cfg", false, false), "menuentry 'two");
@@ -119,9 +113,8 @@ test "a menu prolongs the wait of its boot, but not for an address that may be f
 }
 
 test "an entry is chosen by who knows the boot's handle, and what it starts stays" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     _ = site.open(2);
     try site.addMenu();
     var loader: Loader = try .init(site);
@@ -136,9 +129,8 @@ test "an entry is chosen by who knows the boot's handle, and what it starts stay
 
 test "an entry for the device's own disk ends its boot, in the words of its loader" {
     for ([_]?u16{ 0, 7 }, [_][]const u8{ "LOCALBOOT", "exit" }) |arch, word| {
-        const site: *Site = try .create();
+        const site: *Site = try .withVersion();
         defer site.destroy();
-        _ = site.open(1);
         try site.addMenu();
         var loader: Loader = try .init(site);
         loader.boot().facts.client_arch = arch;
@@ -171,9 +163,8 @@ const Ipxe = struct {
 };
 
 test "iPXE shows the menu, then starts what was chosen" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     _ = site.open(2);
     try site.addMenu();
     var ipxe: Ipxe = .{ .site = site };
@@ -189,9 +180,8 @@ test "iPXE shows the menu, then starts what was chosen" {
 }
 
 test "a choice after the boot's end begins another boot, and the device's own disk is left twice" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     try site.addMenu();
     var ipxe: Ipxe = .{ .site = site };
     const first = try site.begin(1);

@@ -5,102 +5,18 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
-const TestIo = @import("io_test.zig");
-const fixture = @import("boots_test.zig");
+const fixture = @import("agent_test.zig");
 const stream = @import("stream.zig");
 const testing = std.testing;
-const gpa = testing.allocator;
 const Site = fixture.Site;
-const Stream = stream.Stream(TestIo);
+const Link = fixture.Link;
 
-pub const device: base.Endpoint = .{ .ip = .init(10, 77, 0, 10), .port = 40000 };
 const attacker: base.Endpoint = .{ .ip = .init(10, 77, 0, 66), .port = 40000 };
-
-pub const Link = struct {
-    site: *Site,
-    port: Stream,
-    /// By how much packets arrive after the time of the loop's turn.
-    ahead_us: u64 = 0,
-    out: [wire.packet_size_max]u8 = undefined,
-
-    pub fn init(site: *Site) !Link {
-        const server: core.stream.Server = try .init(gpa, .{
-            .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
-            .sessions_max = 4,
-            .ciphers = .{ .clear = true },
-        });
-        return .{ .site = site, .port = try .init(gpa, server, &site.boots) };
-    }
-
-    pub fn deinit(link: *Link) void {
-        link.port.deinit(gpa);
-    }
-
-    pub fn send(link: *Link, from: base.Endpoint, packet: wire.Packet) void {
-        const bytes = wire.emit(packet, &link.out);
-        const now_us = link.site.io.now_us;
-        link.port.receive(
-            &.{ .from = from, .bytes = bytes, .at_us = now_us + link.ahead_us },
-            now_us,
-        );
-    }
-
-    /// Returns the newest answer and forgets all.
-    pub fn answer(link: *Link) !wire.Packet {
-        const sent = &link.site.io.sent;
-        try testing.expect(sent.count > 0);
-        const last = sent.buffer[sent.count - 1];
-        sent.count = 0;
-        @memcpy(link.out[0..last.size], last.bytes());
-        return wire.parse(link.out[0..last.size]);
-    }
-
-    fn helloOf(boot_id: base.Uuid, nonce: u8, kind: wire.HelloKind, secret: []const u8) wire.Hello {
-        var hello: wire.Hello = .{
-            .client_nonce = @splat(nonce),
-            .kind = kind,
-            .ciphers = .{ .clear = true },
-            .packet_size_max = wire.packet_size_ethernet,
-            .boot_id = boot_id.bytes,
-            .client_public = @splat(9),
-            .proof = undefined,
-        };
-        hello.proof = core.stream.seal.helloProof(secret, &hello);
-        return hello;
-    }
-
-    /// Sends HELLO with its cookie round trip; returns the answer.
-    pub fn sayHello(link: *Link, from: base.Endpoint, hello: wire.Hello) !wire.Packet {
-        link.send(from, .{ .body = .{ .hello = hello } });
-        var with_cookie = hello;
-        with_cookie.cookie = (try link.answer()).body.cookie.cookie;
-        link.send(from, .{ .body = .{ .hello = with_cookie } });
-        return link.answer();
-    }
-
-    pub fn open(link: *Link, boot: *const core.boot.Boot) !wire.Packet {
-        const hello = helloOf(boot.identity.id, 5, .token, &boot.identity.token);
-        return link.sayHello(device, hello);
-    }
-
-    pub fn read(link: *Link, welcome: *const wire.Packet, request_id: u32) void {
-        link.send(device, .{
-            .session_id = welcome.session_id,
-            .request_id = request_id,
-            .body = .{ .read = .{
-                .version_tag = welcome.body.welcome.version_tag,
-                .offset = 0,
-                .length = 4096,
-                .fragment_size = welcome.body.welcome.fragment_size,
-            } },
-        });
-    }
-};
+const device = fixture.device;
 
 test "a session opens with the boot's token, once, and is in the boot and the journal" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);
@@ -121,9 +37,8 @@ test "a session opens with the boot's token, once, and is in the boot and the jo
 }
 
 test "a packet that came after the loop took its time counts like any other" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);
@@ -142,9 +57,8 @@ test "a packet that came after the loop took its time counts like any other" {
 }
 
 test "a wrong token changes no boot, unless it comes from the device itself" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);
@@ -165,9 +79,8 @@ test "a wrong token changes no boot, unless it comes from the device itself" {
 }
 
 test "a superseded boot opens no session, and one whose version is missing fails" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const first = try site.begin(1);
@@ -182,9 +95,8 @@ test "a superseded boot opens no session, and one whose version is missing fails
 }
 
 test "an edge without write caches serves a device that keeps its own writes, and no other" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     site.vdisks[0].writeCache = .{ .class = "edge", .full = .stop };
@@ -201,9 +113,8 @@ test "an edge without write caches serves a device that keeps its own writes, an
 }
 
 test "a boot whose writes another edge keeps is refused with that edge's name" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     site.vdisks[0].writeCache = .{ .class = "edge_persistent", .full = .stop };
@@ -232,9 +143,8 @@ test "the writer of a version that was sealed meanwhile has to start again" {
 }
 
 test "a READ is handed on and counted, its copy as a retransmission, and its answer as traffic" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);
@@ -258,9 +168,8 @@ test "a READ is handed on and counted, its copy as a retransmission, and its ans
 }
 
 test "a device's READY ends its boot, and is acknowledged each time" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);
@@ -282,9 +191,8 @@ test "a device's READY ends its boot, and is acknowledged each time" {
 }
 
 test "a device that gave up says why" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);
@@ -302,9 +210,8 @@ test "a device that gave up says why" {
 }
 
 test "a READ whose bytes are not available is refused with its reason" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);

@@ -5,7 +5,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").tftp;
 const TestIo = @import("io_test.zig");
-const fixture = @import("boots_test.zig");
+const fixture = @import("agent_test.zig");
 const testing = std.testing;
 const gpa = testing.allocator;
 const Site = fixture.Site;
@@ -14,12 +14,7 @@ const Catalogue = @import("catalogue.zig").Catalogue(TestIo);
 const Ref = core.boot.Table.Ref;
 
 const device: base.Endpoint = .{ .ip = .init(10, 77, 0, 10), .port = 2070 };
-const own: core.dhcp.network.Addresses = .{
-    .links = &.{.{ .ip = .init(10, 77, 0, 2) }},
-    .networks = &.{},
-    .http_port = 6980,
-    .stream_port = 6910,
-};
+const own = fixture.own;
 
 const Link = struct {
     site: *Site,
@@ -75,9 +70,8 @@ const Link = struct {
 };
 
 test "a boot program's download is the boot's first phase, and its last acknowledgement ends that" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     try link.request("undionly.kpxe");
@@ -132,9 +126,8 @@ test "kernel and initrd are files of the boot's version, read as long as the tra
 }
 
 test "a loader's configuration is a script, made for its boot" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     try link.request("pxelinux.cfg/default");
@@ -147,9 +140,8 @@ test "a loader's configuration is a script, made for its boot" {
 }
 
 test "a missing program of the boot's own is suspected, a loader's probe shows the loader" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const boot = link.boot();
@@ -175,9 +167,8 @@ test "a missing program of the boot's own is suspected, a loader's probe shows t
 }
 
 test "firmware that refuses the options or stops answering is what the boot suffers from" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     const boot = link.boot();
@@ -205,9 +196,8 @@ test "firmware that refuses the options or stops answering is what the boot suff
 }
 
 test "requests without a handle are looked up by address a limited number of times a second" {
-    const site: *Site = try .create();
+    const site: *Site = try .withVersion();
     defer site.destroy();
-    _ = site.open(1);
     var link: Link = try .init(site);
     defer link.deinit();
     link.boot().facts.ip = device.ip;
