@@ -19,7 +19,7 @@ const noTraffic = {
   reads: 0,
 }
 
-/** What a device reports is shown as text, whatever it contains. */
+/** A device's report is shown as text, even if it contains markup. */
 const textOf = (cause: string) => `${cause}: <b>6.1</b> "&amp;" \${x}`
 
 test('the page of a failed boot gives the reason, the remedy and the reported text, for every cause', async ({

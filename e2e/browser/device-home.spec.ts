@@ -29,8 +29,8 @@ async function keepWrites(page: Page): Promise<void> {
 }
 
 /**
- * Returns the write owner of the first device and the other edge, as both are told; undefined stands for the tenant's
- * first edge.
+ * Returns the write owner of the first device and the other edge, from the desired states of both; undefined stands for
+ * the tenant's first edge.
  */
 async function edges(second: EdgeClient): Promise<{ home: EdgeClient | undefined; other: string; name: string }> {
   const { devices, homeEdges = [] } = await tenant.state()

@@ -30,7 +30,7 @@ function watchPage(): void {
   Object.assign(window, { ResizeObserver: NeverMeasured })
 }
 
-/** Returns whatever was run, created or refused that none of our pages runs, creates or requests. */
+/** Returns everything that ran, was created or was refused and that none of our pages runs, creates or requests. */
 function findHarm(): string[] {
   const { told = [], hacked } = window as unknown as { told?: string[]; hacked?: unknown }
   const ofTexts = 'img[src="x"], [onerror], [onload], [onfocus], [onmouseover], [href^="javascript:" i]'

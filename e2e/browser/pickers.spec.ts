@@ -8,7 +8,7 @@ import { signInAs } from './demo-sign-in.ts'
 test.use({ storageState: { cookies: [], origins: [] } })
 
 const collectionCount = 101
-/** As many as the API is asked for at once. */
+/** Parallel requests to the API. */
 const requestsAtOnce = 8
 const nameOf = (number: number) => `room-${String(number).padStart(3, '0')}`
 

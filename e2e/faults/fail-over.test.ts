@@ -110,7 +110,7 @@ test('a boot whose edge is killed fails over to the other one, and is one boot t
   own.process.kill('SIGKILL')
   expect(await resultOf(device)).toMatchObject({ outcome: 'ready', handOvers: 1 })
   await pair.until(async () => (await boots())[0]?.outcome === 'ready')
-  // What the killed edge had not reported arrives now, and changes nothing.
+  // Reports that the killed edge had not sent arrive now, and change nothing.
   await own.restart()
   await pair.until(async () => own.hasReported() && other.hasReported())
   const [boot, ...more] = await boots()

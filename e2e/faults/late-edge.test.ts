@@ -45,7 +45,7 @@ test('a running device learns of an edge that the site got later, and fails over
   await own.process.waitFor(new RegExp(`Edge ${third.edgeId} of this site is heard`))
   await other.process.waitFor(new RegExp(`Edge ${third.edgeId} of this site is heard`))
 
-  // The other edges hear it and know its stream, which its heartbeat says.
+  // The other edges hear it and know its stream, as its heartbeat reports.
   await pair.until(async () => {
     const { siteEdges } = (await own.stateInForce()) ?? {}
     return siteEdges?.edges.some(({ id, streamPort }) => id === third?.edgeId && streamPort !== null) ?? false

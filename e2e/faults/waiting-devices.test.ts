@@ -51,8 +51,8 @@ async function deviceWhen(is: (device: Device) => boolean): Promise<Device> {
 const isAsked = ({ waitsFor }: Device) => waitsFor?.reason === 'asked_another_edge'
 
 /**
- * Checks what the pages of the device and its boot and the lists say while its own edge is stopped, and that they stop
- * saying it afterwards.
+ * Checks the reports on the pages of the device and its boot and in the lists while the device's own edge is stopped,
+ * and that they disappear afterwards.
  */
 async function expectReported(): Promise<void> {
   const { own, other } = pair
@@ -65,7 +65,7 @@ async function expectReported(): Promise<void> {
     const { items } = await own.api.query<{ items: { waitsFor: Wait | null }[] }>(list, {})
     expect(items.flatMap((item) => item.waitsFor ?? [])).toMatchObject([{ edge: { id: own.edgeId } }])
   }
-  // The other edge says no more about the boot: it is not its own.
+  // The other edge reports nothing more about the boot: it does not own it.
   expect(other.printedBoots().size).toBe(0)
   own.process.kill('SIGCONT')
   await deviceWhen((found) => found.waitsFor === null)

@@ -32,7 +32,7 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
   const newToken = async () =>
     (await api.mutate<{ token: string }>('edge.createJoinToken', { siteId: tenant.rows.siteId })).token
   const edges = async () => (await api.query<{ items: Edge[] }>('edge.list', { siteId: tenant.rows.siteId })).items
-  /** As the dashboard shows it; there is neither sudo nor systemd there. */
+  /** The line that the dashboard shows; the machine has neither sudo nor systemd. */
   const line = (token: string | null, options = '--no-systemd') =>
     `{ ${token ? `echo token=${token}; ` : ''}curl -fsSL ${required('BOOTFARM_WEB_URL')}/install/edge.sh; } | sh -s -- ${options}`
   /** Starts what was installed, waits until the dashboard shows it, and ends it. */

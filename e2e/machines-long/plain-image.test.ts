@@ -38,7 +38,7 @@ describe.skipIf(missing)(`an unprepared Debian${missing ? ` (${missing})` : ''}`
     scratch.remove()
   })
 
-  /** As an installer leaves it: a GPT, the root in its second partition, and a grub.cfg. */
+  /** Creates an image as an installer leaves it: a GPT, the root in its second partition, and a grub.cfg. */
   function makeImage(image: string, tree: string, release: string): void {
     const root = inScratch('root')
     execFileSync('cp', ['-a', '--reflink=auto', tree, root])

@@ -13,7 +13,7 @@ import { scratchDirectory } from '../lib/lab/programs.ts'
 
 /** Encodes a DHCP option (RFC 2132). */
 const optionSizeMax = 255
-/** As bytes, since not all of it is UTF-8. */
+/** Bytes, because not all of it is UTF-8. */
 const texts = [
   ...Object.values(hostileTexts),
   'x\nFORGED a line of its own',
@@ -70,7 +70,7 @@ function discover(mac: string, xid: number, text: Buffer): Buffer {
 const readRequest = (...words: Buffer[]) =>
   Buffer.concat([Buffer.from([0, 1]), ...words.flatMap((word) => [word, Buffer.from([0])])])
 
-/** Each from its own socket, to whoever may answer. */
+/** Sends each packet from its own socket to anyone who may answer. */
 async function send(port: number, packets: Buffer[]): Promise<void> {
   const socket = dgram.createSocket('udp4')
   for (const packet of packets)
@@ -156,7 +156,7 @@ interface Page {
   items: { id: string; mac: string; siteId: string }[]
 }
 
-/** Reads everything that the API says about the boot, once all is reported. */
+/** Reads all of the API's answers about the boot, once everything is reported. */
 async function readEverything({ api, tenant, edgeId }: ControlledEdge): Promise<unknown[]> {
   const found = await eventually(async () => {
     const page = await api.query<Page>('discovered.list', { limit: 100 })

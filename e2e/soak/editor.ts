@@ -59,7 +59,7 @@ export class Editor {
     return item
   }
 
-  /** Only an answer of the API itself says that nothing was done. */
+  /** Only an answer of the API itself proves that nothing was done. */
   async #answerOf(asked: Promise<unknown>): Promise<Answer> {
     try {
       await asked

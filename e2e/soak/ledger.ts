@@ -2,7 +2,7 @@
 export type Answer =
   /** Acknowledged: it must be there afterwards. */
   | 'acknowledged'
-  /** Refused: the answer says that it was not done. */
+  /** Refused: according to the answer, nothing was done. */
   | 'refused'
   /** In doubt: the answering process died, so it may be there or not. */
   | 'unknown'

@@ -46,7 +46,7 @@ async function eventually(isSo: () => boolean | Promise<boolean>): Promise<void>
   }
 }
 
-/** As an operator does: the database program's command, on the plane that serves. */
+/** Runs the database program's command on the active plane, as an operator does. */
 const command = (...args: string[]) => {
   const plane = current()
   return runDatabase(args, { ownerUrl: plane.databaseUrl, apiUrl: plane.databaseApiUrl })

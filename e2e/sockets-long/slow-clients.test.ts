@@ -14,7 +14,7 @@ import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /** How long a client has for a whole request head. */
 const headLimitMs = 15_000
-/** As many connections as one address may have. */
+/** The limit of connections per address. */
 const slowClients = 256
 const scratch = scratchDirectory()
 let ports: EdgePorts

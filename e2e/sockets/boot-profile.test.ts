@@ -169,7 +169,7 @@ test('the next boot has what the first boots read when it needs it, across a res
   const [ofParent] = await shown(version)
   const [begun] = await shown(update)
   expect(begun?.carriedFrom).toBe(version)
-  // What differs from the parent was left out, and has been learned again since.
+  // Differences from the parent were left out, and have been learned again since.
   expect(begun?.readAheadBytes).toBe(ofParent?.readAheadBytes)
 })
 

@@ -109,7 +109,7 @@ function says(code: string) {
   }
 }
 
-/** Makes a boot fail by each cause, and checks what else the boot then says. */
+/** Makes a boot fail by each cause, and checks the rest of the boot's report. */
 const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>> = {
   nbp_not_found: async (cause) => {
     const own = await startEnrolled(cause, { bootProgramSet: 'of-another-site' })

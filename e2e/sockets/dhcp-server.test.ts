@@ -251,7 +251,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     const first = await networks.udhcpc('client', named('keeper'))
     edge.kill('SIGKILL')
     await edge.ended
-    // What a kill in mid-write leaves: the beginning of a record.
+    // A kill in mid-write leaves the beginning of a record.
     appendFileSync(leaseFile, Buffer.from([200, 0, 0, 0, 1, 2, 3]))
     await startEdge()
     networks.flush('client')

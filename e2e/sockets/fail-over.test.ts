@@ -85,7 +85,7 @@ async function boot(meanwhile: () => void | Promise<void>) {
   return { ...device, output: result.output }
 }
 
-/** Resolves when the first edge has reported that the second stage has begun. */
+/** Resolves when the first edge has reported the start of the second stage. */
 async function untilReading(booting: Promise<unknown>): Promise<void> {
   let isOver = false
   void booting.finally(() => {
@@ -97,7 +97,7 @@ async function untilReading(booting: Promise<unknown>): Promise<void> {
   }
 }
 
-/** What can happen to an edge, all of a sudden. */
+/** The sudden failures of an edge. */
 const fates = {
   killed: (index: number) => site.edge(index).kill('SIGKILL'),
   stopped: (index: number) => site.edge(index).kill('SIGSTOP'),

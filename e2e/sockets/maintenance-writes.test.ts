@@ -68,7 +68,7 @@ function vdisk(...words: string[]) {
   return { status, stdout, stderr }
 }
 
-/** Starts an edge whose control plane is away, and has said that one device writes an update of each version. */
+/** Starts an edge whose control plane is unreachable and has assigned one device to write an update of each version. */
 async function start(): Promise<RunningProcess> {
   const common = {
     sizeBytes: sectors * 512,

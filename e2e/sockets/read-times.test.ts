@@ -57,7 +57,7 @@ const countOf = (...histograms: (DurationHistogram | undefined)[]) =>
 test('edge and device report where the time of the reads went in each phase, and both add up to the whole boot', async () => {
   const boot = await bootWith(atMs.map((ms, index) => `${ms},${index * size},${size}`))
   const { phases = [], ...whole } = boot.readTimes ?? {}
-  // What a slow machine requested twice, the edge has read twice.
+  // A slow machine's duplicate requests are read twice by the edge.
   const { retries = 0 } = boot.phases.find(({ name }) => name === 'stage2') ?? {}
   expect(phases.map(({ name }) => name)).toEqual(['initramfs', 'system'])
   for (const [index, reads] of [firstReads, systemReads].entries()) {

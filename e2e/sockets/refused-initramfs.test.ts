@@ -15,8 +15,8 @@ const noBusybox =
   missingPackages.includes('busybox-static') || !existsSync('/bin/busybox') ? 'not installed: busybox-static' : ''
 
 /**
- * The header of a 64-bit program or module for a processor (System V ABI, chapter 4), and what a module says of its
- * kernel.
+ * Returns the header of a 64-bit program or module for a processor (System V ABI, chapter 4), and the kernel release of
+ * a module.
  */
 function elf(machine: number, madeFor = release): Buffer {
   const header = Buffer.alloc(64)

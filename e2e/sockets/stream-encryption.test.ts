@@ -12,7 +12,7 @@ const sectorCount = 2048
 const scratch = scratchDirectory()
 const files = makeBootFiles(scratch.path, sectorCount)
 const trace = path.join(scratch.path, 'trace.csv')
-/** What the devices read, 4 KiB at a time: the first half of the disk. */
+/** The reads of the devices, 4 KiB at a time: the first half of the disk. */
 const reads = Array.from({ length: sectorCount / 16 }, (_, index) => ({ atMs: index, offset: index * 4096 }))
 writeFileSync(
   trace,

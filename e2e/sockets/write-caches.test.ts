@@ -201,7 +201,7 @@ describe('a device’s own image', () => {
     kernelPath: 'kernel',
     initrdPath: 'initrd',
   })
-  /** Starts an edge whose control plane is away, and has said that the device boots this version. */
+  /** Starts an edge whose control plane is unreachable and has assigned this version to the device. */
   async function startEnrolled(index: number, counter: number): Promise<RunningProcess> {
     mkdirSync(path.join(data, 'store'), { recursive: true })
     makeBootFiles(path.join(data, 'store'), sectors)

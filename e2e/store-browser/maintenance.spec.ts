@@ -47,7 +47,7 @@ const version = (page: Page, number: number): Locator =>
 /** The tag beside its number. */
 const access = (page: Page, number: number, word: string) => version(page, number).getByText(word, { exact: true })
 
-/** The edge gets the change, the device boots accordingly, and the page says that it runs. */
+/** The edge gets the change, the device boots accordingly, and the page reports that it runs. */
 async function boots(page: Page, index: number, number: number): Promise<RunningProcess> {
   await expect.poll(() => site.versionFor(index), patience).toBe(number)
   const booted = site.powerOn(index)

@@ -1,4 +1,4 @@
-// Who may import whom in the TypeScript half (docs/ARCHITECTURE.md). build.zig enforces the same for Zig.
+// Checks the imports of the TypeScript half (docs/ARCHITECTURE.md). build.zig enforces the same for Zig.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { trackedFiles } from './tracked-files.mjs'

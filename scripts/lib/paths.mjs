@@ -8,7 +8,7 @@ export const inRoot = (...parts) => path.join(root, ...parts)
 /** Programs that the Zig build installs. */
 export const edgeProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-edge')
 export const simProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-sim')
-/** What the demo runs: the optimised programs, or those that are built in seconds. */
+/** The demo's programs: the optimised ones, or those that are built in seconds. */
 export const edgePrograms = { edge: edgeProgram, sim: simProgram }
 export const quickPrograms = {
   edge: path.join(edgeSource, 'zig-out/quick/bin/bootfarm-edge'),

@@ -91,7 +91,7 @@ function refusedBy(output, mutants) {
 
 const sizeOf = (span) => span.end - span.first
 
-/** Of nested spans, the innermost. */
+/** Returns the innermost of nested spans. */
 function smallest(mutants, span) {
   const size = Math.min(...mutants.map((mutant) => sizeOf(mutant[span])))
   return mutants.filter((mutant) => sizeOf(mutant[span]) === size)

@@ -21,7 +21,10 @@ const streamPacketsLong = 10_000_000
 const fuzzCasesLong = 1_000_000
 const simulatedSeedsLong = 200
 
-/** A sample of mistakes, half of which must be found: so few say little. The quoted score is of a larger sample. */
+/**
+ * A sample of mistakes, half of which must be found: a sample this small proves little. The quoted score is of a larger
+ * one.
+ */
 const mutation = ['--seed', '1', '--count', '60', '--floor', '50']
 
 async function checkMutation() {

@@ -5,7 +5,7 @@ import { createSampleTenant } from '../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../test/test-api.ts'
 import { createPerson } from '../test/test-tenant.ts'
 
-/** Where scripts/lib/toolchain.mjs put it: this runs as a layer of its own. */
+/** scripts/lib/toolchain.mjs installs it: these tests run as a separate layer. */
 const installed = process.env.BOOTFARM_SCHEMATHESIS ?? ''
 /** `npm test` asks little of each operation, `npm run test:all` much. */
 const examples = process.env.BOOTFARM_SCHEMATHESIS_EXAMPLES ?? '2'

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** A layer of its own (scripts/test/layers.mjs): it needs a program that the services' tests do without. */
+/** A separate layer (scripts/test/layers.mjs): it needs a program that the services' tests do without. */
 export default defineConfig({
   test: {
     name: 'schemathesis',

@@ -7,7 +7,7 @@ const secretLengthMin = 32
 const environment = z.object({
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://'),
   API_HOST: z.string().min(1).default('127.0.0.1'),
-  /** Whose word of the caller's address is taken, beside this machine's own: docs/guides/operations.md. */
+  /** Proxies whose report of the caller's address is trusted, besides this machine: docs/guides/operations.md. */
   TRUSTED_PROXIES: z
     .string()
     .default('')
@@ -52,7 +52,7 @@ const environment = z.object({
   OIDC_NAME: z.string().default('single sign-on'),
   /** Memberships by domain: `example.org=acme:viewer, …`. */
   OIDC_MEMBERS: z.string().default(''),
-  /** Whether people may sign up and make organizations of their own: docs/guides/organizations.md. */
+  /** Allows people to sign up and create organizations: docs/guides/organizations.md. */
   SELF_SERVICE: z.enum(['on', 'off']).default('off'),
   /** Quotas of such an organization, `sites=2,devices=100`; no limit for others. */
   SELF_SERVICE_QUOTAS: z.string().default(selfServiceQuotas).transform(quotasOf),

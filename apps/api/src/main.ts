@@ -135,7 +135,7 @@ function oidcSettings(environment: Environment): OidcSettings | null {
   return { issuer, clientId, clientSecret, name: environment.OIDC_NAME, rules }
 }
 
-/** An installation without any account says where its first owner makes one. */
+/** Prints the link with which the first owner of an installation creates an account. */
 async function offerSetup(context: PlatformContext, webUrl: string): Promise<void> {
   const offer = await offerSetupLink(context, webUrl)
   if (!offer) return

@@ -54,15 +54,15 @@ export interface ServerOptions {
   notifications: Notifications
   clock: Clock
   webUrl: string
-  /** Whose `x-forwarded-for` is believed, beside this machine's own. */
+  /** Proxies whose `x-forwarded-for` is trusted, besides this machine. */
   trustedProxies?: string[]
   secret: string
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
   bootRetention: BootRetention
-  /** Versions of the uplink that are taken; those of UPLINK.md unless a test says otherwise. */
+  /** Accepted versions of the uplink; those of UPLINK.md except in tests. */
   acceptedVersions?: AcceptedVersions
-  /** What "Add edge" hands out. */
+  /** The settings that "Add edge" uses. */
   installation: InstallationSettings
   /** Public addresses alone without it. */
   webhookTargets?: TargetPolicy
@@ -83,7 +83,7 @@ export interface ServerOptions {
   telemetry?: Telemetry
   /** Nobody collects traces where it is left out. */
   tracer?: Tracer | undefined
-  /** Between the begin of a shutdown, when `/readyz` says so, and its doing; nothing where it is left out. */
+  /** Runs between the start of a shutdown, when `/readyz` reports it, and the shutdown itself. */
   drain?: () => Promise<void>
 }
 
@@ -211,7 +211,7 @@ async function findKey(
 
 const signInRoute = '/api/auth/*'
 
-/** What sign-in refuses is known by its status alone: better-auth answers by itself. */
+/** A refusal of sign-in is known by its status alone: better-auth answers directly. */
 function countRequest(telemetry: Telemetry, answered: AnsweredRequest): void {
   telemetry.requestAnswered(answered)
   if (answered.route === signInRoute && answered.status === errorTable.rate_limited.status)
@@ -229,7 +229,7 @@ function readinessChecks({ db, notifications, checkJobs }: ServerOptions): Readi
   ]
 }
 
-/** What no route answers, and what Fastify itself refuses: never more than the table's sentence. */
+/** Answers unknown routes and Fastify's own refusals: never with more than the table's sentence. */
 function setFallbacks(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => sendProblem(new AppError('not_found'), request, reply))
   app.setErrorHandler(sendProblem)
@@ -242,7 +242,7 @@ function newApp(options: ServerOptions): FastifyInstance {
     genReqId: makeRequestId,
     forceCloseConnections: true,
     trustProxy: ['loopback', ...(options.trustedProxies ?? [])],
-    // Who still comes while it drains is served.
+    // Requests that arrive while it drains are served.
     return503OnClosing: false,
     keepAliveTimeout: keepAliveTimeoutMs,
     bodyLimit: bodySizeMax,

@@ -3,7 +3,7 @@ import type { Sample, SampleTenant } from './sample.ts'
 
 const webhookFields = { name: 'Chat', url: 'https://hooks.example/in', events: ['boot.failed'] }
 const firstWebhook = (tenant: SampleTenant) => tenant.spareWebhookIds[0] ?? ''
-/** Of keys and webhooks. */
+/** Samples of keys and webhooks. */
 export const apiSamples: Record<string, Sample> = {
   'webhook.list': {},
   'webhook.get': { idName: 'webhookId', ownId: firstWebhook },

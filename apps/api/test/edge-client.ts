@@ -26,7 +26,7 @@ interface SendOptions {
   signal?: AbortSignal
 }
 
-/** The uplink's edge side, as packages/proto/UPLINK.md says, for tests. */
+/** The edge's side of the uplink (packages/proto/UPLINK.md), for tests. */
 export class EdgeClient {
   #url: string
   seed: Uint8Array
@@ -209,7 +209,7 @@ export function bootWith(changes: Partial<BootReport> & { id: string; mac: strin
   }
 }
 
-/** A machine that nobody has registered, which asked at the test clock's begin, unless changed. */
+/** Returns an unregistered machine that asked at the start of the test clock, unless changed. */
 export function discoveredWith(changes: Partial<DiscoveredDevice> & { mac: string }): DiscoveredDevice {
   const seenUnixMs = Date.parse('2026-11-20T11:59:30Z')
   return {

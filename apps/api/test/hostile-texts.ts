@@ -35,10 +35,13 @@ export const hostileTexts = {
   'something long': 'x'.repeat(65_536),
 } as const
 
-/** What fits through everything that takes printable ASCII of a line's length: devices' words as edges report them. */
+/**
+ * The texts that pass everywhere where printable ASCII of a line's length is accepted: devices' texts as edges report
+ * them.
+ */
 export const printableTexts = Object.values(hostileTexts).filter((text) => /^[\x20-\x7e]{1,64}$/.test(text))
 
-/** What bends a page, a terminal or a line rather than runs: each is refused, or stays within its place. */
+/** Texts that distort a page, a terminal or a line instead of running: each is refused, or stays within its place. */
 export const bendingTexts = {
   'a name without end': 'W'.repeat(64),
   'a note without end': 'W'.repeat(500),

@@ -11,7 +11,7 @@ const deletion = (kind: SpareKind): Sample => ({
 })
 let macs = 0
 const freshMac = () => `02:bf:01:00:00:${(macs++).toString(16).padStart(2, '0')}`
-/** Of procedures that create, change, delete and restore objects. */
+/** Samples of procedures that create, change, delete and restore objects. */
 export const objectSamples: Record<string, Sample> = {
   'farm.create': { input: () => ({ name: randomUUID() }) },
   'farm.update': { idName: 'farmId', input: { revision: 1 }, ownId: (tenant) => tenant.farmId },

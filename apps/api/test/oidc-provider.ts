@@ -13,7 +13,7 @@ interface OidcProviderOptions {
   port?: number
   clientId: string
   clientSecret: string
-  /** Of the dashboard that people come back to. */
+  /** Address of the dashboard to which people return. */
   webUrl: string
 }
 
@@ -24,7 +24,7 @@ export interface OidcProvider {
   close(): void
 }
 
-/** A real provider that asks nobody: whoever comes is the one whose claims were set last. */
+/** A real provider that asks for no password: each visitor has the claims that were set last. */
 export async function startOidcProvider({
   port = 0,
   clientId,

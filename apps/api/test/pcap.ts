@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 
-/** As tcpdump recorded it: captures/README.md. */
+/** Recorded by tcpdump: captures/README.md. */
 export const uefiPxePcap = Uint8Array.from(readFileSync(new URL('./captures/uefi-pxe.pcap', import.meta.url)))
-/** Of the device in `uefiPxePcap`. */
+/** The device in `uefiPxePcap`. */
 export const uefiPxeMac = '52:54:00:78:00:00'
 /** Packets in `uefiPxePcap`. */
 export const uefiPxePackets = 51

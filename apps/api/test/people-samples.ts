@@ -6,7 +6,7 @@ const spareInvitationId = (tenant: SampleTenant) => tenant.spareInvitationIds.po
 const unknownToken = { token: 'bfi_unknown' }
 const somebody = { name: 'Somebody', email: 'somebody@example.test', password: 'correct horse battery' }
 
-/** Of procedures for people: sessions, invitations, members. */
+/** Samples of procedures for people: sessions, invitations, members. */
 export const peopleSamples: Record<string, Sample> = {
   'session.organizations': {},
   'session.account': {},

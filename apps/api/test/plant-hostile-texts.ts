@@ -33,7 +33,7 @@ function texts(): () => string {
 }
 
 /**
- * Puts hostile texts wherever devices, edges and people have a say: by an edge's own requests and by the API's
+ * Puts hostile texts wherever devices, edges and people can write: by an edge's own requests and by the API's
  * procedures. The tenant's caller is an owner.
  */
 export async function plantHostileTexts(ground: Ground): Promise<Planted> {
@@ -112,7 +112,7 @@ function must({ status, body }: { status: number; body: unknown }): void {
   if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
 }
 
-/** A version that is being made, and what the edge says of the work. */
+/** Plants a version that is being made, and the edge's message about the job. */
 async function plantStoreJob({ mutate }: Ground, edge: EdgeClient, vdiskId: string): Promise<void> {
   const { id, jobIds } = await mutate<{ id: string; jobIds: string[] }>('version.import', {
     vdiskId,
@@ -148,7 +148,7 @@ async function plantStoreJob({ mutate }: Ground, edge: EdgeClient, vdiskId: stri
   }
 }
 
-/** Two edges, one of which keeps what a device writes, and says why it does not let go. */
+/** Plants two edges, one of which keeps a device's writes and reports why it does not release them. */
 async function plantHome({ url, rows, mutate, joinTokens }: Ground, one: EdgeClient): Promise<void> {
   const two = new EdgeClient(url)
   const { status, body } = await two.enrol(joinTokens[1], {

@@ -14,7 +14,7 @@ export type Secrets = Record<string, string>
 
 export interface PlantedSecrets {
   tenant: SampleTenant
-  /** Of the owner whose secrets they are. */
+  /** Cookie of the owner whose secrets they are. */
   cookie: string
   secrets: Secrets
 }
@@ -68,7 +68,7 @@ export async function plantSecrets(api: TestApi, { texts }: PostOffice): Promise
   return { tenant, cookie, secrets: { ...secrets, ...(await storedSecrets(api, tenant, person.email)) } }
 }
 
-/** What a link in a mail ends with; mails are sent while their requests are answered, or soon after. */
+/** Returns the end of a link in a mail; mails are sent while their requests are answered, or soon after. */
 async function waitForLink(texts: string[], link: RegExp): Promise<string> {
   const deadline = performance.now() + mailLimitMs
   for (;;) {
@@ -79,7 +79,7 @@ async function waitForLink(texts: string[], link: RegExp): Promise<string> {
   }
 }
 
-/** What nobody is ever told. */
+/** Returns the stored secrets that no answer may contain. */
 async function storedSecrets(api: TestApi, { organizationId }: SampleTenant, email: string): Promise<Secrets> {
   const { seed } = await api.db.signingKey.findFirstOrThrow({
     where: { organizationId },

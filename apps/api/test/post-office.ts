@@ -4,7 +4,7 @@ import { SMTPServer } from 'smtp-server'
 export interface PostOffice {
   url: string
   password: string
-  /** What was mailed, as people read it, oldest first. */
+  /** The mailed texts, oldest first. */
   texts: string[]
   close(): Promise<void>
 }

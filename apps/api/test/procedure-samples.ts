@@ -8,7 +8,7 @@ import { tenancySamples } from './tenancy-samples.ts'
 import { versionSamples } from './version-samples.ts'
 
 const discovered = { discoveredIds: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }
-/** Of a site that has none yet. */
+/** The rules of a site without any. */
 const noRules = { rules: [], revision: createHash('sha256').update('[]').digest('hex') }
 export const menusMadeAt = new Date('2026-11-20T11:00:00.000Z')
 const menuFields = () => ({

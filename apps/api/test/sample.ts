@@ -1,7 +1,7 @@
 import type { SpareObjects } from './spare-objects.ts'
 import type { TestTenant } from './test-tenant.ts'
 
-/** The procedures that need a vDisk in a state of its own. */
+/** The procedures that need a vDisk in a specific state. */
 export const versionKinds = [
   'startMaintenance',
   'seal',
@@ -55,12 +55,11 @@ export type SampleTenant = TestTenant & {
 }
 
 /**
- * What to call a procedure with in the authorisation matrix: the name of its id where it takes one, and an id of the
- * tenant's own.
+ * The call of a procedure in the authorisation matrix: the name of its id, if it takes one, and an id of the tenant.
  */
 export interface Sample {
   idName?: string
-  /** What it takes besides. */
+  /** The rest of the input. */
   input?: object | ((tenant: SampleTenant, id: string) => object)
   ownId?: (tenant: SampleTenant) => string
   /** It ends the caller's own membership: each call is another person's. */

@@ -8,7 +8,7 @@ export type SpareKind = (typeof spareKinds)[number]
 /** For what deletes, restores and purges: each call another one. */
 export interface SpareObjects {
   objects: Record<SpareKind, string[]>
-  /** Of one object each, which lies in the trash. */
+  /** Deletions of one object each. */
   deletions: Record<SpareKind, string[]>
   /** Deletions of devices. */
   purgeable: string[]
@@ -16,7 +16,7 @@ export interface SpareObjects {
 
 const spareCount = 24
 
-/** As many live objects of each kind, and as many that lie in the trash. */
+/** Creates equally many live and deleted objects of each kind. */
 export async function createSpareObjects({ db }: Pick<TestApi, 'db'>, tenant: TestTenant): Promise<SpareObjects> {
   const { organizationId, farmId, siteId, collectionId } = tenant
   const objects = {} as SpareObjects['objects']

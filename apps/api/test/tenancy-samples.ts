@@ -2,7 +2,10 @@ import type { Sample } from './sample.ts'
 
 const unknownToken = { token: 'bfu_unknown' }
 
-/** Of procedures for organizations as a whole: their settings and end, self-service, and who runs the installation. */
+/**
+ * Samples of procedures for organizations as a whole: settings, deletion, sign-up, and the installation's
+ * administrators.
+ */
 export const tenancySamples: Record<string, Sample> = {
   'organization.get': {},
   'organization.usage': {},

@@ -17,20 +17,20 @@ import { testOrigin, testSecret } from './test-constants.ts'
 /** Receivers of tests listen on this machine. */
 export const testWebhookTargets = { allowedNetworks: ['127.0.0.0/8'] }
 
-/** The API on a port of its own, over a database of its own, with a clock that stands until it is moved. */
+/** The API on a separate port, over a separate database, with a clock that stands until a test moves it. */
 export interface TestApi {
   app: FastifyInstance
-  /** The owner's connection, which sees the rows of all organizations. The server has one of its own. */
+  /** The owner's connection, which sees the rows of all organizations. The server has a separate one. */
   db: Db
   /** The server's own connection, with the rights that the API has. */
   serverDb: Db
   databaseUrl: string
-  /** What the server signs in with. */
+  /** The address with which the server signs in to the database. */
   serverDatabaseUrl: string
   /** Empty until a test keeps a console in it. */
   consolesDirectory: string
   url: string
-  /** What was mailed, oldest first. */
+  /** The sent mails, oldest first. */
   mails: Mail[]
   clock: { now: Date; advance(ms: number): void; read(): Date }
   /** Resolves when somebody listens for the next time: an edge's long poll, a subscription. */
@@ -48,10 +48,10 @@ interface TestApiOptions {
   installation?: Partial<InstallationSettings>
   /** One more API process in all but the process: it shares this one's database and clock, and nothing else. */
   beside?: TestApi
-  /** In place of a new one; whoever gives it drops it. */
+  /** Replaces a new one; the caller drops it. */
   database?: TestDatabase
   acceptedVersions?: AcceptedVersions
-  /** What the server is started with in place of the usual. */
+  /** Changes the options with which the server is started. */
   change?: (options: ServerOptions) => ServerOptions
   people?: Pick<ServerOptions, 'tenancy' | 'oidc'>
   /** Hears of the server's statements. */

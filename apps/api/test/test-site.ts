@@ -102,7 +102,7 @@ export class TestSite {
   }
 }
 
-/** One API for the tests of a file, and for each of them a site of its own where somebody of this role is signed in. */
+/** Starts one API for the tests of a file, and for each test a separate site with a signed-in person of this role. */
 export function useTestSite(role: Role): () => TestSite {
   let api: TestApi | undefined
   let site: TestSite | undefined

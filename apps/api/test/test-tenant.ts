@@ -7,7 +7,7 @@ import type { Role } from '../src/rules/permissions.ts'
 import type { TestApi } from './test-api.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
 
-/** What making rows needs of an API. */
+/** The parts of an API that creating rows needs. */
 type TestRows = Pick<TestApi, 'db' | 'clock'>
 
 /** An organization with one of everything, and six devices. */
@@ -97,8 +97,8 @@ export async function createPerson(
 }
 
 /**
- * Makes such a person and returns the cookie of a session: as after a sign-in, without the time that a password's hash
- * takes. How people really sign in has tests of its own.
+ * Creates such a person and returns the cookie of a session like a sign-in, without the time that a password's hash
+ * takes. Sign-in itself has separate tests.
  */
 export async function signInAs(
   { db }: Pick<TestApi, 'db'>,
@@ -113,7 +113,7 @@ export async function signInAs(
   return sessionCookie({ db }, user.id)
 }
 
-/** Who runs the installation and is no member of anything. */
+/** Signs in an administrator of the installation who is a member of no organization. */
 export async function signInAsPlatformOperator({ db }: Pick<TestApi, 'db'>): Promise<string> {
   const user = await db.user.create({
     data: { name: 'A keeper', email: `${randomUUID()}@example.test`, isPlatformOperator: true },
@@ -122,7 +122,7 @@ export async function signInAsPlatformOperator({ db }: Pick<TestApi, 'db'>): Pro
   return sessionCookie({ db }, user.id)
 }
 
-/** Of a new session of this person. */
+/** Returns the cookie of a new session of this person. */
 export async function sessionCookie({ db }: Pick<TestApi, 'db'>, userId: string): Promise<string> {
   const auth = createAuth({ db, webUrl: testOrigin, secret: testSecret })
   const { authCookies, internalAdapter } = await auth.$context

@@ -18,7 +18,7 @@ interface OtlpExport {
 
 export interface TraceCollector {
   url: string
-  /** What came so far. */
+  /** The spans received so far. */
   spans: OtlpSpan[]
   close(): Promise<void>
 }

@@ -6,7 +6,7 @@ export interface ReceivedMessage {
   body: string
 }
 
-/** Somebody's server that takes messages: keeps them, and answers as it is told. */
+/** Starts a receiver that stores messages and answers as configured. */
 export async function startReceiver() {
   const received: ReceivedMessage[] = []
   const answer = { status: 200, body: 'taken', headers: {} as Record<string, string> }

@@ -3,7 +3,7 @@ export function apiUrl(): string {
   return process.env.API_URL ?? 'http://127.0.0.1:4000'
 }
 
-/** Whether people open the dashboard over HTTPS, according to its address. */
+/** Returns whether people open the dashboard over HTTPS, according to its address. */
 export function isServedSecurely(): boolean {
   return process.env.WEB_URL?.startsWith('https:') ?? false
 }

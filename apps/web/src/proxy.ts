@@ -16,5 +16,5 @@ export function proxy(request: NextRequest): NextResponse {
   return response
 }
 
-/** Pages alone: the API says its own policy, and files have nothing to run. */
+/** Pages only: the API sends its own policy, and files contain nothing to run. */
 export const config = { matcher: ['/((?!api/|_next/static/|_next/image|icon.svg).*)'] }

@@ -9,7 +9,7 @@ const streamTypes = { hello: 1, read: 5, ready: 9 }
 
 /**
  * Compares the start and end of each network phase of a ready boot with the packets that passed the switch.
- * packages/proto/boot-phases.json says which packet each is.
+ * packages/proto/boot-phases.json names the packet of each.
  */
 export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], edgeIp: string): void {
   const fromMachine = packets.filter(({ sourceMac }) => sourceMac === report.mac)
@@ -82,7 +82,7 @@ function acknowledgementBefore(
       sent.delete(packet.sourcePort)
       acknowledged.delete(packet.sourcePort)
     }
-    // A reset does not say what has arrived.
+    // A reset acknowledges nothing.
     if (packet.isSyn || packet.isReset) continue
     // Only the end of the connection follows the payload.
     const end = sent.get(packet.sourcePort)

@@ -11,7 +11,7 @@ export interface DrillResult {
   /** Boots that an edge had logged as over. */
   boots: number
   ready: number
-  /** Those that are missing at the control plane, or differ from what the edge said. */
+  /** Reports that are missing at the control plane, or differ from the edge's. */
   lost: string[]
   /** Where the control plane's counts differ from its boots. */
   miscounted: string[]

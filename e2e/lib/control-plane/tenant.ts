@@ -213,7 +213,7 @@ function databaseUrl(): string {
 }
 
 const ms = 1000
-/** What bootfarm-target reports of a UEFI machine with Debian, with the maximum number of steps. */
+/** A report of bootfarm-target on a UEFI machine with Debian, with the maximum number of steps. */
 export const fullGuest: GuestReport = {
   kernelStartUs: 4_450_000,
   steps: [

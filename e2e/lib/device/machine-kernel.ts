@@ -14,7 +14,7 @@ export function findMachineKernel(): MachineKernel | undefined {
   return findKernel('virtual')
 }
 
-/** What an initramfs contains beside the edge's own files. */
+/** The content of an initramfs besides the edge's own files. */
 export interface InitramfsParts {
   kernel: MachineKernel
   busybox?: string

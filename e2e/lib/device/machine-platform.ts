@@ -3,7 +3,7 @@ import path from 'node:path'
 import { findArm64 } from '../../../scripts/lib/machines/arm64.mjs'
 import { findMachineKernel, type MachineKernel } from './machine-kernel.ts'
 
-/** What machines with one kind of processor run before and after their firmware. */
+/** The programs that machines with one kind of processor run before and after their firmware. */
 export interface MachinePlatform {
   kernel: MachineKernel
   busybox: string

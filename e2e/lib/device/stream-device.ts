@@ -32,7 +32,7 @@ export class StreamDevice {
   #session: Session | undefined
   #request = 100
 
-  /** What the boot script tells it to start. */
+  /** The boot script's target. */
   readonly script: string
 
   private constructor(script: string, words: { ip: string; port: number; boot: string; token: string }) {

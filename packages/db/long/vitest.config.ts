@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** A layer of its own (scripts/test/layers.mjs): from each earlier state, which takes too long for every change. */
+/** A separate layer (scripts/test/layers.mjs): migrating from each earlier state takes too long for every change. */
 export default defineConfig({
   test: {
     name: 'db-long',

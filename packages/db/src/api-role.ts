@@ -27,8 +27,7 @@ const readRole = `
   from pg_roles where rolname = $1`
 
 /**
- * Before the first migration: the group, where this role may make it. Throws a sentence that says what an administrator
- * has to do.
+ * Creates the group before the first migration, if this role may. Throws a sentence with the administrator's next step.
  */
 export async function ensureApiGroup(owner: pg.Client): Promise<void> {
   const { rows } = await owner.query<{ version: number; is_there: boolean; may_create: boolean }>(

@@ -169,7 +169,7 @@ function spawnServer({ cluster, binaries, account, port, settings, logFile }: Se
   const configuration = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // English messages, whatever the system's language: `launch` reads some of them.
+    // English messages, regardless of the system's language: `launch` reads some of them.
     lc_messages: 'C',
     ...forThisMachine(),
     ...settings,

@@ -17,9 +17,9 @@ export interface OrganizationOptions {
 }
 
 /**
- * Runs `work` in one transaction that sees and writes only rows of this organization: row-level security holds even
- * where a query forgets to say so. It must not wait for anything but the database, nor take a second connection while
- * it has this one.
+ * Runs `work` in one transaction that sees and writes only rows of this organization: row-level security holds even if
+ * a query lacks the condition. It must not wait for anything but the database, nor take a second connection while it
+ * has this one.
  */
 export function inOrganization<T>(
   db: Db,

@@ -87,7 +87,7 @@ export async function migrate(ownerUrl: string, options: MigrateOptions = {}): P
   }
 }
 
-/** Waits for a server that is only just starting, then says that there is none. */
+/** Waits for a server that is just starting, then reports that there is none. */
 async function connect(url: string): Promise<pg.Client> {
   const deadline = performance.now() + connectLimitMs
   for (;;) {

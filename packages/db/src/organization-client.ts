@@ -115,7 +115,7 @@ export class OrganizationClient extends pg.Client {
   }
 }
 
-/** As PostgreSQL answers BEGIN, and the end of a transaction that has not started. */
+/** PostgreSQL's answer to BEGIN, and to the end of a transaction that has not started. */
 const nothing = { command: '', rowCount: null, oid: 0, rows: [], fields: [] }
 
 const names = new StatementNames()

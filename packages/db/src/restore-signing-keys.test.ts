@@ -41,7 +41,7 @@ async function ask(database: TestDatabase, sql: string): Promise<object[]> {
   }
 }
 
-/** As the API does it: the key before has no private half any more. */
+/** Rotates like the API: the previous key loses its private half. */
 const rotate = (number: number) =>
   ask(
     lost,

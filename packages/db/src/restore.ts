@@ -114,7 +114,7 @@ async function load(client: pg.Client, file: string): Promise<number> {
   return count
 }
 
-/** Of all columns that are not computed; sequences continue after the highest number. */
+/** Names all columns that are not computed; sequences continue after the highest number. */
 async function insertInto(client: pg.Client, table: string): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select quote_ident(attname) as name from pg_attribute

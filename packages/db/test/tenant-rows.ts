@@ -3,7 +3,7 @@ import type pg from 'pg'
 
 export interface TenantTable {
   name: string
-  /** Of the organization: `id` in the table of organizations, else `organization_id`. */
+  /** The column of the organization: `id` in the table of organizations, else `organization_id`. */
   key: string
 }
 

@@ -5,7 +5,7 @@ import { closeDatabase } from '../src/api-role.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of the run's PostgreSQL, for the database `bootfarm_template`; its owner's. */
+    /** Address of the run's PostgreSQL for the database `bootfarm_template`, as its owner. */
     templateUrl: string
     /** The same for the API's role. */
     templateApiUrl: string

@@ -1,4 +1,4 @@
-/** What the schema engine needs of PostgreSQL beyond @prisma/adapter-pg: shadow databases and the type "char". */
+/** Gives the schema engine what @prisma/adapter-pg lacks: shadow databases and the type "char". */
 import { randomUUID } from 'node:crypto'
 import { PrismaPg } from '@prisma/adapter-pg'
 import { ColumnTypeEnum } from '@prisma/driver-adapter-utils'

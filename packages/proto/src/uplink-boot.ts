@@ -48,7 +48,7 @@ export type BootOutcomeReport = z.infer<typeof bootOutcomeReport>
 /** The group of a device's own step; `unit` is one of systemd's slowest units. */
 export const guestStepGroups = ['firmware', 'kernel', 'initramfs', 'system', 'unit'] as const
 
-/** What the device reports about itself. */
+/** The device's report about itself. */
 export const guestReport = z.object({
   /** When the kernel's clock started, in µs since the start of the boot; derived from when its report arrived. */
   kernelStartUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
@@ -164,7 +164,7 @@ export const dhcpOffer = z.object({
   server: z.ipv4(),
   /** This edge's own offer. */
   ours: z.boolean(),
-  /** `address` gives an address, `proxy` only says what to boot, `both` does both. */
+  /** `address` gives an address, `proxy` only names the boot program, `both` does both. */
   kind: z.enum(['address', 'proxy', 'both']),
   yourIp: z.ipv4().optional(),
   nextServer: z.ipv4().optional(),
@@ -199,7 +199,7 @@ export const bootReport = z.object({
   deviceId: uuid.optional(),
   vdiskId: uuid.optional(),
   versionId: uuid.optional(),
-  /** The device said that it is `bootfarm-sim`. */
+  /** The device identified itself as `bootfarm-sim`. */
   simulated: z.boolean(),
   /** Made by the demo's history generator; it never happened. */
   generated: z.boolean(),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { count, untrustedText, uuid } from './uplink-values.ts'
 
-/** What an edge does by itself at instants that the control plane has computed; see UPLINK.md, "Schedules". */
+/** Actions that an edge runs at instants that the control plane has computed; see UPLINK.md, "Schedules". */
 
 /** An edge refuses a state with more. */
 export const schedulesMax = 256

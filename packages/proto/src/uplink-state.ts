@@ -37,7 +37,7 @@ export const bootMenu = z.object({
           kind: z.literal('version'),
           title: untrustedText.min(1),
           versionId: uuid,
-          /** It stands for whatever the vDisk's production devices boot, so a pending release changes it. */
+          /** It stands for the version that the vDisk's production devices boot, so a pending release changes it. */
           followsVdisk: z.boolean().optional(),
         }),
         z.object({ kind: z.literal('local_disk'), title: untrustedText.min(1) }),
@@ -104,7 +104,7 @@ const stateFields = z.object({
       name: z.string(),
       /** Absent: `device_ram` without a limit. */
       writeCache: writeCacheOrder.optional(),
-      /** What production devices boot while there is no override. */
+      /** The version that production devices boot while there is no override. */
       defaultVersionId: uuid.optional(),
       overrideVersionId: uuid.optional(),
       /**
@@ -112,7 +112,7 @@ const stateFields = z.object({
        * plane away.
        */
       pending: z.object({ versionId: uuid, atUnixMs: count }).optional(),
-      /** What production devices boot comes first. */
+      /** The version that production devices boot comes first. */
       versions: z.array(
         z.object({
           id: uuid,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { base64, count, unixMs, untrustedText, uuid } from './uplink-values.ts'
 
 /**
- * vDisk versions in edges' stores: what a desired state says about them, and what edges report. See UPLINK.md, "vDisk
+ * vDisk versions in edges' stores: their part of a desired state, and the edges' reports. See UPLINK.md, "vDisk
  * versions".
  */
 
@@ -45,7 +45,7 @@ export const writeCacheOrder = z.object({
   class: z.string().regex(/^[a-z][a-z_]{0,31}$/),
   /** Limits each device; absent: as much as there is. */
   limitBytes: count.min(1).optional(),
-  /** What a device does when its write cache is full. */
+  /** The behaviour of a device whose write cache is full. */
   full: z.enum(writeCacheFullChoices),
 })
 
@@ -58,14 +58,11 @@ export const storeJobOrder = z.object({
   vdiskId: uuid.optional(),
   /** The version that is sealed, merged, verified, deleted, adopted or made by an import. */
   versionId: uuid.optional(),
-  /** What a merge makes. */
+  /** The version that a merge makes. */
   intoVersionId: uuid.optional(),
   /** The number of the version that the job makes, for its manifest. */
   number: count.min(1).optional(),
-  /**
-   * What the sealed version's layer lies above, or what a merged version's manifest names as its parent; absent: a
-   * base.
-   */
+  /** The version below the sealed version's layer, or the parent in a merged version's manifest; absent: a base. */
   parentVersionId: uuid.optional(),
   /**
    * The device whose writes are dropped, and of which class; or whose writes this edge keeps no more (`release_home`).
@@ -77,14 +74,14 @@ export const storeJobOrder = z.object({
   kernelPath: z.string().min(1).max(255).optional(),
   initrdPath: z.string().min(1).max(255).optional(),
   commandLine: z.string().max(1024).optional(),
-  /** What an import or a seal boots with in place of what is on the disk: the same as the version below, or nothing. */
+  /** Boot files of an import or a seal that replace those on the disk: the same as the version below, or none. */
   bootFiles: z.enum(givenBootFiles).optional(),
 })
 export type StoreJobOrder = z.infer<typeof storeJobOrder>
 
 const bundleFile = z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), sizeBytes: count.min(1) })
 
-/** What a finished seal, merge or import has made, or an adoption has found. */
+/** The result of a finished seal, merge or import, or of an adoption. */
 export const madeVersion = z.object({
   versionId: uuid,
   root: base64(32),
@@ -117,12 +114,12 @@ export const storeJobReport = z.object({
 })
 export type StoreJobReport = z.infer<typeof storeJobReport>
 
-/** What an edge has learned from a version's boots; see docs/reference/boot-profile.md. */
+/** The boot profile that an edge learned from a version's boots; see docs/reference/boot-profile.md. */
 export const bootProfile = z.object({
   /** The class of hardware whose boots it comes from, or `any`. */
   hardware: untrustedText.min(1),
   boots: count.max(2 ** 32 - 1),
-  /** What a device is told to read ahead: 4 KiB blocks out of 8190 units of 32 KiB. */
+  /** Bytes that a device reads ahead: 4 KiB blocks out of 8190 units of 32 KiB. */
   readAheadBytes: count.max(8190 * 32 * 1024),
   units: count.min(1).max(8190),
   /** Absent: it was carried over from another version, and has not learned yet. */
@@ -130,14 +127,14 @@ export const bootProfile = z.object({
 })
 export type BootProfileReport = z.infer<typeof bootProfile>
 
-/** What a version's manifest says beside its root: it identifies a version that was imported by hand. */
+/** The content of a version's manifest besides its root: it identifies a version that was imported by hand. */
 export const imageFacts = z.object({
   name: untrustedText,
   /** The disk's size. */
   sizeBytes: count.min(1),
   createdUnixMs: unixMs,
   hasKernel: z.boolean(),
-  /** Whom its store was made for; absent: nobody said. */
+  /** The organization that its store was made for; absent: unknown. */
   organizationId: uuid.optional(),
   parentVersionId: uuid.optional(),
 })
@@ -149,7 +146,7 @@ export const storedVersion = z.object({
   root: base64(32).optional(),
   /** Absent where there is no complete manifest, and from edges older than this field. */
   image: imageFacts.optional(),
-  /** What its one device has written and is not sealed yet. */
+  /** Unsealed writes of its one device. */
   isLayer: z.boolean().optional(),
   /** For a layer: its device is there and may write; absent: the edge does not know. */
   isWritten: z.boolean().optional(),
@@ -180,7 +177,7 @@ const storeMessageFields = z.object({
     .object({
       /** Grows with each inventory of the edge, also across restarts, e.g. its clock or a stored counter. */
       scan: count,
-      /** Whether all pages of this scan have been sent: what no page named is not in the store. */
+      /** True on the last page of this scan: a version that no page named is not in the store. */
       isLast: z.boolean(),
       versions: z.array(storedVersion).max(inventoryPageMax),
     })

@@ -15,7 +15,8 @@ export * from './uplink-store.ts'
 export { macAddress }
 
 /**
- * Messages between edge and API; UPLINK.md says when each is sent. Sizes are in bytes, times in the unit of the name.
+ * Messages between edge and API; UPLINK.md describes when each is sent. Sizes are in bytes, times in the unit of the
+ * name.
  */
 
 export const reportsPerBatchMax = 100
@@ -32,8 +33,8 @@ export const captureSizeMax = 256 * 1024
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
 /**
- * The protocol version of edge and API, as the header `bootfarm-uplink` gives it; absent: 1. VERSIONS.md says what came
- * with which.
+ * The protocol version of edge and API, as the header `bootfarm-uplink` gives it; absent: 1. VERSIONS.md lists the
+ * additions of each.
  */
 export const uplinkVersion = 4
 /** An API of version N accepts edges of N-3..N, and of the next one, which requests nothing that it does not know. */
@@ -156,7 +157,7 @@ export const bootProgram = z.object({
   file: untrustedText.min(1),
   /** Which firmware can start it; `any`: not a program, or an unknown one. */
   arch: z.enum(['bios', 'x64_uefi', 'arm64_uefi', 'any']),
-  /** What it is, e.g. `iPXE`, `shim`, `GRUB`. */
+  /** Name of the program, e.g. `iPXE`, `shim`, `GRUB`. */
   kind: untrustedText,
   version: untrustedText.optional(),
   sizeBytes: count,

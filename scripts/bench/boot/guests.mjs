@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync, symlinkSync, wr
 import path from 'node:path'
 import { edgeProgram } from '../../lib/paths.mjs'
 
-/** What a machine prints on its console when it is up; the clock stops there. */
+/** A machine prints this on its console when it is up; the clock stops there. */
 export const readyLine = 'MACHINE READY'
 
 const busybox = '/bin/busybox'

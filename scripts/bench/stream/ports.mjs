@@ -3,7 +3,7 @@ import { say } from '../../lib/progress.mjs'
 import { loadOnce } from './load.mjs'
 
 const mtu = 1500
-/** What TCP carries in a packet of that size, with its timestamps. */
+/** TCP's payload in a packet of that size, with its timestamps. */
 const segmentBytes = 1448
 export const port = { mbitPerSecond: 1000, queueKb: 128 }
 

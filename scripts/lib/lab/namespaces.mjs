@@ -75,7 +75,10 @@ export class Namespace {
     run('ip', '-n', this.name, ...args)
   }
 
-  /** Whether a program listens at a TCP port on 127.0.0.1 or every address here (proc_net(5); state 0A is LISTEN). */
+  /**
+   * Returns whether a program listens at a TCP port on 127.0.0.1 or every address here (proc_net(5); state 0A is
+   * LISTEN).
+   */
   listens(port) {
     const { command, args } = this.command('cat', ['/proc/net/tcp'])
     const sockets = execFileSync(command, args, { encoding: 'utf8', timeout: commandLimitMs })
@@ -114,7 +117,9 @@ export class Namespace {
     this.ip('link', 'set', device, 'mtu', String(bytes))
   }
 
-  /** Whether super-packets pass a device whole, as on a card that segments them itself, or are segmented before. */
+  /**
+   * Sets whether super-packets pass a device whole, as on a card that segments them itself, or are segmented before.
+   */
   segmentationOffload(device, isOn) {
     const features = ['tso', 'gso', 'gro', 'tx-udp-segmentation'].flatMap((name) => [name, isOn ? 'on' : 'off'])
     this.run('ethtool', '-K', device, ...features)
@@ -130,7 +135,7 @@ export class Namespace {
     this.drop(device, `${match} numgen random mod 100 < ${percent}`)
   }
 
-  /** Drops the packets that arrive at a device and match, as nft(8) says it. */
+  /** Drops the packets that arrive at a device and match, in the syntax of nft(8). */
   drop(device, match) {
     const table = 'netdev bootfarm'
     const chain = `drop_${device.replaceAll('-', '_')}`
@@ -152,7 +157,10 @@ export class Namespace {
     this.run('tc', 'qdisc', 'add', 'dev', device, 'root', 'tbf', ...shaping)
   }
 
-  /** How to record the beginning of every packet at a device; the program says `listening on` once it does. */
+  /**
+   * Returns the command that records the beginning of every packet at a device; the program prints `listening on` once
+   * it does.
+   */
   capture(device, file) {
     return this.command('tcpdump', ['-i', device, '-U', '--immediate-mode', '-s', '192', '-w', file])
   }

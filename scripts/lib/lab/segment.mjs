@@ -14,7 +14,7 @@ export class Segment {
   switchIp = `${network}.3`
   broadcastIp = `${network}.255`
   subnet = `${network}.0/24`
-  /** The addresses that machines get, whoever gives them. */
+  /** The addresses that machines get, from any DHCP server. */
   pool = `${network}.50-${network}.99`
   /** Where the switch itself is on the segment, and so simulated devices. */
   deviceInterface = 'br0'
@@ -53,7 +53,7 @@ export class Segment {
     return this.#edge(index).command(program, args)
   }
 
-  /** Whether a program listens at a TCP port of the first edge's machine. */
+  /** Returns whether a program listens at a TCP port of the first edge's machine. */
   edgeListens(port) {
     return this.#edge(0).listens(port)
   }

@@ -34,7 +34,7 @@ const packages = [
   'busybox-static',
   'zstd',
   'linux-base',
-  // What installing an edge requires.
+  // Required to install an edge.
   'curl',
   'openssl',
 ]
@@ -48,7 +48,7 @@ const roots = path.join(toolchain, 'roots')
 const targetProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-target')
 
 /**
- * What a Debian that was installed on a disk has in /etc, and what a machine without one must cope with: missing
+ * The content of /etc on a Debian that was installed on a disk, which a machine without one must cope with: missing
  * partitions, two network managers that want the card, timers.
  */
 const configuration = {
@@ -161,7 +161,7 @@ async function buildTree(root, { release, modules }) {
   writeFileSync(shadow, readFileSync(shadow, 'utf8').replace(/^root:[^:]*:/m, 'root::'))
   const wants = path.join(root, 'etc/systemd/system/multi-user.target.wants')
   symlinkSync('/lib/systemd/system/systemd-networkd.service', path.join(wants, 'systemd-networkd.service'))
-  // As the kernel's package installs them, without its scripts that make an initramfs and look for a boot loader.
+  // Installed like the kernel's package does, without its scripts that make an initramfs and look for a boot loader.
   for (const name of [`vmlinuz-${release}`, `config-${release}`])
     copyFileSync(path.join(modules, 'boot', name), path.join(root, 'boot', name))
   execFileSync('cp', [

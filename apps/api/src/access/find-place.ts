@@ -87,7 +87,7 @@ const finders: Record<PlaceKind, Find> = {
     const rows = await db.store.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })
     return byId(rows, placeInFarm)
   },
-  /** Of the edge that does it. */
+  /** The place of the edge that runs the job. */
   async store_job(db, asked) {
     const select = { id: true, edge: { select: ofSite } } as const
     const rows = await db.storeJob.findMany({ where: { ...whereOf(asked), edge: ofLiveSite }, select })

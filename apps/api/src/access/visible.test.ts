@@ -51,10 +51,7 @@ async function openArena(wall: Wall): Promise<Arena> {
   return { api, victim, other, callers, secrets, rowsBefore }
 }
 
-/**
- * The server without its own checks: whoever asks is the victim's owner, in transactions that are the other
- * organization's.
- */
+/** A server without its own checks: every caller is the victim's owner, in the other organization's transactions. */
 function unchecked(options: ServerOptions, border: { otherId: string; victimId: string }): ServerOptions {
   const { db } = options
   const transaction = (work: never, limits: never) =>
@@ -86,7 +83,7 @@ async function nameUniquely({ db }: TestApi, tenant: SampleTenant): Promise<void
 
 const procedures = procedurePolicies()
 
-/** The victim's secrets in an answer. What an actor is taken for in the arena is none. */
+/** Returns the victim's secrets in an answer. The identity of the arena's actor is none. */
 const leaksIn = ({ victim, secrets }: Arena, { text }: Told) =>
   secrets.filter((secret) => secret !== victim.organizationId && text.includes(secret))
 
@@ -109,7 +106,7 @@ async function askForForeign(
   const answers: [Told, Told][] = []
   for (const caller of callers)
     for (const door of doors) {
-      // Who would end his own membership by asking is another one each time.
+      // A caller whose request ends his own membership is replaced each time.
       const { headers } = samples[path]?.isLast ? await person(api, caller.organizationId, caller.grant) : caller
       // With the victim's own ids in all other places too.
       const foreign = await door(api, procedure, { headers, input: inputOfSample(path, victim, foreignId) })

@@ -8,7 +8,7 @@ interface ScopedContext {
   actor: Actor
 }
 
-/** As many values as a statement can take beside its others. */
+/** The most values that a statement can take beside its others. */
 const devicesMax = 30_000
 
 /** The ids that bound what the actor may see; null where that is the whole organization. */
@@ -150,12 +150,12 @@ export function visibleStoreJobs(actor: Actor): Prisma.StoreJobWhereInput {
   return { edge: visibleEdges(actor) }
 }
 
-/** Of what lay within. */
+/** Deletions within the actor's places. */
 export function visibleDeletions(actor: Actor): Prisma.DeletionWhereInput {
   return ofPlaceColumns(boundsOf(actor, 'trash.read'))
 }
 
-/** Of rows that say themselves where they lie. */
+/** Conditions for rows that have the columns of a place. */
 function ofPlaceColumns(bounds: Bounds | null) {
   if (!bounds) return {}
   const { farmIds, siteIds, collectionIds } = bounds

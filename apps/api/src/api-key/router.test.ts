@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => api.close())
 
-/** An owner of an organization of its own. */
+/** Each test has an owner of a separate organization. */
 beforeEach(async () => {
   tenant = await createTenant(api, randomUUID())
   const person = await createPerson(api, tenant.organizationId, 'owner')

@@ -36,13 +36,13 @@ export const apiKeyInput = z.object({ apiKeyId: uuid })
 export const apiKeyView = z.object({
   id: uuid,
   name: z.string(),
-  /** The secret's begin. */
+  /** The first characters of the secret. */
   prefix: z.string(),
   role: roleView,
   farmId: uuid.nullable(),
   siteId: uuid.nullable(),
   collectionId: uuid.nullable(),
-  /** Of the farm, site or collection; null for the whole organization. */
+  /** Name of the farm, site or collection; null for the whole organization. */
   placeName: z.string().nullable(),
   permissions: z.array(permissionView).nullable(),
   requestsPerMinute: z.number().int(),

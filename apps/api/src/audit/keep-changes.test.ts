@@ -14,7 +14,7 @@ import { keepAllSchedules } from '../schedule/keep-schedules.ts'
 import { purgeOldDeletions } from '../trash/purge-deletion.ts'
 import { trashKeptDays } from '../trash/schema.ts'
 
-// Who, what, when, from where, before and after: of every mutation that there is, of edges, and of jobs.
+// Checks the entry of every mutation, of edges, and of jobs: actor, action, time, address, before and after.
 
 const setUpMsMax = 120_000
 let api: TestApi
@@ -39,7 +39,7 @@ beforeAll(async () => {
 }, setUpMsMax)
 afterAll(() => api.close())
 
-/** What changes something, where the sample asks for what is so already. */
+/** A change for samples whose input would change nothing. */
 const newName = 'Another name'
 const changing: Record<string, () => object> = {
   'organization.rename': () => ({ name: newName }),
@@ -77,10 +77,7 @@ const ignoreAll = {
   action: { kind: 'ignore' },
 }
 
-/**
- * Of these the sets that a site may have are those that its edges have said they have: there is none but the built-in
- * one.
- */
+/** A site may only have sets that its edges have reported, and there is only the built-in one. */
 const asBefore = new Set(['site.setBootProgramSet', 'collection.setBootProgramSet', 'device.setBootProgramSet'])
 
 const made = /\.(create\w*|register\w*|restore\w*|ping|adopt)$/
@@ -96,7 +93,7 @@ async function entriesOf(work: () => Promise<unknown>) {
 
 describe.each(mutations)('$path', ({ path, type }) => {
   test('is in the audit log: who, what, when, from where, before and after', async () => {
-    // Who ends the own membership is another one.
+    // A caller who ends the own membership is replaced.
     const caller = samples[path]?.isLast ? await addOwner(api, tenant.organizationId, 'The owner') : { userId }
     const entries = await entriesOf(async () => {
       const sample = inputOfSample(path, tenant, samples[path]?.ownId?.(tenant))

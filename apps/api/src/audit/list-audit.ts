@@ -81,7 +81,7 @@ function auditWhere(filter: z.output<typeof auditFilter>): Prisma.AuditEntryWher
 function afterEntry(cursor: string | null | undefined): Prisma.AuditEntryWhereInput {
   const after = decodeInstantCursor(cursor)
   if (!after) return {}
-  // The first condition says nothing new, and lets PostgreSQL begin in the index where the page does.
+  // The first condition is redundant, but lets PostgreSQL start in the index at the page.
   return { at: { lte: after.at }, OR: [{ at: { lt: after.at } }, { at: after.at, id: { lt: after.id } }] }
 }
 

@@ -40,7 +40,7 @@ async function addEntries(organizationId: string, count: number, daysAgo: number
 
 const cli = fileURLToPath(import.meta.resolve('../../../../packages/db/src/cli.ts'))
 
-/** As the installation's owner types it. */
+/** Runs the command of the installation's owner. */
 async function command(...args: string[]): Promise<string> {
   const env = { ...process.env, DATABASE_OWNER_URL: api.databaseUrl }
   const { stdout } = await promisify(execFile)(process.execPath, [cli, 'audit-retention', ...args], { env })

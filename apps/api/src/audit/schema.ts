@@ -30,7 +30,7 @@ export const auditEntryView = z.object({
   at: z.iso.datetime(),
   actorKind: z.enum(auditActorKinds),
   actorId: z.uuid().nullable(),
-  /** As it was then. */
+  /** The name at that time. */
   actorName: z.string(),
   action: z.string(),
   objectKind: z.string(),
@@ -39,7 +39,7 @@ export const auditEntryView = z.object({
   farmId: z.uuid().nullable(),
   siteId: z.uuid().nullable(),
   collectionId: z.uuid().nullable(),
-  /** Of the fields that changed; texts in it may be a device's own: untrusted. */
+  /** The changed fields. Texts in them may come from a device: untrusted. */
   before: fields,
   after: fields,
   address: z.string().nullable(),

@@ -68,7 +68,7 @@ const menuSummary = z.object({
   timeoutMs: count,
   entryCount: count,
   defaultTitle: z.string(),
-  /** Whose choice it is; a collection's devices are not counted here. */
+  /** Collections with this menu, and devices that chose it themselves: a collection's devices are not counted here. */
   collectionCount: count,
   deviceCount: count,
   updatedAt: z.iso.datetime(),
@@ -87,7 +87,7 @@ export const menuDetail = menuSummary.extend({
       starts: z.discriminatedUnion('kind', [
         startsVersion.extend({
           vdiskName: z.string(),
-          /** Of the version that it starts now; null where the vDisk has none, and devices do not show the entry. */
+          /** The version that it boots now; null if the vDisk has none, so that devices do not show the entry. */
           versionNumber: count.nullable(),
         }),
         startsLocalDisk,

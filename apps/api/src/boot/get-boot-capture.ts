@@ -40,7 +40,7 @@ export async function readCaptureFile(
   return { name: `boot-${machine}-${at}Z.pcap`, pcap: capture.pcap }
 }
 
-/** What every file system takes. */
+/** Returns only characters that every file system accepts. */
 function fileNamePart(text: string): string {
   return text
     .replace(/[^A-Za-z0-9._-]+/g, '-')

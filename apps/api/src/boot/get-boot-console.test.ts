@@ -17,7 +17,7 @@ const startedUnixMs = Date.parse('2026-11-20T11:00:00Z')
 afterEach(() => rmSync(logFile(), { recursive: true, force: true }))
 
 const logFile = (address = mac) => path.join(site().api.consolesDirectory, `${address.replaceAll(':', '-')}.log`)
-/** @param lines ms since the boot's begin, and what was written then */
+/** @param lines ms since the start of the boot, and the text written then */
 const linesOf = (...lines: [number, string][]) =>
   lines.map(([atMs, text]) => `${startedUnixMs + atMs} ${text}\n`).join('')
 

@@ -10,7 +10,7 @@ import { findNextBoot } from './newest-boots.ts'
 import { type BootRow, findBoot } from './read-boots.ts'
 import { type BootConsole, consoleBytesMax, consoleLinesMax } from './schema.ts'
 
-/** Firmware writes before it sends its first packet, which is the boot's begin. */
+/** Firmware writes before it sends its first packet, which starts the boot. */
 const firmwareMs = 10_000
 const firmwareMsMax = 300_000
 
@@ -150,8 +150,7 @@ async function collect(file: FileHandle, from: number, options: ReadOptions): Pr
   let position = from
   let lineStart = from
   let bytes = 0
-  // The first chunk may hold lines from before the span; after it each line counts. What is longer than all this is no
-  // line.
+  // The first chunk may hold lines from before the span; after it each line counts. Anything longer is no line.
   for (const end = from + options.bytesMax + chunkSize; position < end; ) {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(chunkSize), 0, chunkSize, position)
     let start = 0

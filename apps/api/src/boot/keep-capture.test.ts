@@ -121,7 +121,7 @@ describe('what is kept', () => {
       await edge.capture(bootId, uefiPxePcap)
       api.clock.advance(1000)
     }
-    // As many as there is room for beside the newer two, in one statement.
+    // Fills the capacity beside the newer two, in one statement.
     await api.db.$executeRaw`
       with key as (
         insert into boot_key (organization_id, boot_id, received_on, change)

@@ -38,7 +38,7 @@ export async function listBoots(context: ServiceContext, input: Input): Promise<
   })
 }
 
-/** A device's row says when its newest boot began: nothing newer needs to be looked for. */
+/** A device's row has the start of its newest boot, so nothing newer needs to be read. */
 async function afterLastBoot({ db, actor }: ServiceContext, deviceId: string | undefined): Promise<Date | null> {
   if (!deviceId) return null
   const device = await db.device.findUnique({

@@ -10,7 +10,7 @@ import { type BootRow, findBoots, nameBoots, type ReadContext } from './read-boo
 
 /** How many days with boots the first spans cover; later ones as many as the last. */
 const spanDays = [2, 4, 8, 16, 32, 64]
-/** Of one statement: each partition that it reads costs planning and locks. */
+/** Limits a statement: each partition that it reads costs planning and locks. */
 const partitionsMax = 64
 
 interface BootDayRow {

@@ -148,7 +148,7 @@ export async function nameBoots({ db, actor }: ReadContext, rows: PlainBoot[]): 
   })
 }
 
-/** Of a power order `name` is what it orders and `other_id` its own id; of a device the latter is its last boot. */
+/** For a power order, `name` is the order and `other_id` its id; for a device, `other_id` is its last boot. */
 interface NamedRow {
   kind: 'site' | 'edge' | 'device' | 'order'
   id: string
@@ -156,7 +156,7 @@ interface NamedRow {
   other_id: string | null
   at: Date | null
   ended_at: Date | null
-  /** Of a wait. */
+  /** Set for a wait. */
   value: WaitJson | null
 }
 type PowerOrderKind = BootRow['takenPowerOrders'][number]['order']

@@ -15,9 +15,9 @@ const readTimes = z.object({
 })
 type ReadTimes = z.infer<typeof readTimes>
 
-/** Of a phase or of the whole boot. Each is null if nothing was measured. */
+/** Read times of a phase or of the whole boot. Each is null if nothing was measured. */
 const readTimesOfPart = z.object({
-  /** READs that the edge answered; where it measured none, those that the device says it got. */
+  /** READs that the edge answered; if it measured none, those that the device reports as received. */
   reads: count,
   /** Bytes that they requested; null from older edges. */
   bytes: count.nullable(),
@@ -54,7 +54,7 @@ export function keptReadTimes({ phases, ...whole }: ReadTimesReport): ReadTimesR
   return phases ? { phases } : whole
 }
 
-/** Of a report, or of its kept part. */
+/** Takes a whole report, or its stored part. */
 export function readTimesViewOf({ phases, ...whole }: ReadTimesReport): ReadTimesView {
   return {
     ...viewOf(...(phases ?? [whole])),

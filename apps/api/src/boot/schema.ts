@@ -27,7 +27,7 @@ export const bootCapture = captureSummary
       z.object({
         /** µs since the first packet in the file. */
         atUs: z.number().int(),
-        /** `other`: neither from nor to the boot's device alone, as far as its addresses say. */
+        /** `other`: according to its addresses, neither from nor to the boot's device alone. */
         direction: z.enum(['from_device', 'to_device', 'other']),
         protocol: z.enum(['dhcp', 'tftp', 'http', 'other']),
         /** In words, e.g. `TFTP ACK of block 145`; derived from untrusted bytes, printable ASCII only. */
@@ -46,7 +46,7 @@ export const consoleBytesMax = 200 * 1024
 
 export const bootConsoleInput = z.object({
   bootId: z.uuid(),
-  /** `next` of the answer before; from the boot's begin without it. */
+  /** `next` of the previous answer; without it, from the start of the boot. */
   after: z.number().int().nonnegative().optional(),
 })
 
@@ -55,7 +55,7 @@ export const bootConsole = z
   .object({
     lines: z.array(
       z.object({
-        /** Milliseconds since the boot's begin; below 0 for what the firmware wrote before its first packet. */
+        /** Milliseconds since the start of the boot; negative for firmware output before its first packet. */
         atMs: z.number().int(),
         /** Untrusted, without control characters. */
         text: z.string(),
@@ -79,7 +79,7 @@ const guestView = z.object({
     z.object({
       group: z.enum(guestStepGroups),
       name: z.string(),
-      /** µs since the boot's begin, as the phases'. */
+      /** µs since the start of the boot, like the phases. */
       startUs: microseconds,
       durationUs: z.number().int().nonnegative(),
     }),
@@ -89,7 +89,7 @@ const guestView = z.object({
 })
 type GuestView = z.infer<typeof guestView>
 
-/** @param startedAt the boot's begin */
+/** @param startedAt the start of the boot */
 export function guestViewOf(guest: GuestReport, startedAt: Date): GuestView {
   const { kernelStartUs, steps, writeCache } = guest
   return {
@@ -110,7 +110,7 @@ const instant = z.iso.datetime()
 
 const bootPhaseView = z.object({
   name: z.enum(bootPhases),
-  /** µs since the boot's begin. */
+  /** µs since the start of the boot. */
   startUs: count,
   /** Null while the phase lasts. */
   durationUs: count.nullable(),
@@ -124,7 +124,7 @@ const bootPhaseView = z.object({
   reads: count,
   /** Index i counts reads of (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512. */
   readSizes: z.array(count),
-  /** Silences over 250 ms; `atUs` since the boot's begin. */
+  /** Silences over 250 ms; `atUs` since the start of the boot. */
   gaps: z.array(z.object({ atUs: count, durationUs: count })),
 })
 export type BootPhaseView = z.infer<typeof bootPhaseView>
@@ -171,12 +171,12 @@ export type BootSummary = z.infer<typeof bootSummary>
 
 /** A DHCP offer that was heard on the device's segment; what stands in it is untrusted text. */
 const offerView = z.object({
-  /** µs since the boot's begin. */
+  /** µs since the start of the boot. */
   atUs: count,
   server: z.string(),
-  /** Of the edge that reported the boot. */
+  /** Sent by the edge that reported the boot. */
   ours: z.boolean(),
-  /** `address` gives one, `proxy` only says what to boot, `both` does both. */
+  /** `address` gives one, `proxy` only names the boot program, `both` does both. */
   kind: z.enum(['address', 'proxy', 'both']),
   yourIp: z.string().nullable(),
   nextServer: z.string().nullable(),
@@ -186,7 +186,7 @@ const offerView = z.object({
 })
 export type OfferView = z.infer<typeof offerView>
 
-/** A packet in words. `atUs` is µs since the boot's begin. */
+/** A packet in words. `atUs` is µs since the start of the boot. */
 const namedPacketView = z.object({ atUs: count, at: instant, what: z.string() })
 
 export const bootDetail = bootSummary.extend({
@@ -201,7 +201,7 @@ export const bootDetail = bootSummary.extend({
    * packets and steps.
    */
   detailGone: z.object({ keptDays: count }).nullable(),
-  /** What went wrong, in people's words; only if the outcome is `failed`. */
+  /** The cause in people's words; only if the outcome is `failed`. */
   cause: z.object({ sentence: z.string(), remedy: z.string(), deviceText: z.string().nullable() }).nullable(),
   /** The machine's own report: untrusted text. */
   facts: z.object({
@@ -227,7 +227,7 @@ export const bootDetail = bootSummary.extend({
       /** There was a boot profile for the device when its stream opened. */
       hadProfile: z.boolean(),
       askedBytes: count,
-      /** Of those. */
+      /** The used part of `askedBytes`. */
       usedBytes: count,
       /** Reads that the device's system waited for. */
       waitedReads: count,

@@ -8,18 +8,18 @@ export interface WaitEdgeJson {
   revokedAt: string | null
 }
 
-/** As `waitsJson` returns it. */
+/** The JSON of `waitsJson`. */
 export interface WaitJson {
   edge: WaitEdgeJson
   asked: { id: string; name: string }
   since: string
 }
 
-/** Of rows of `edge`: what `waitEdgeOf` reads. */
+/** The columns of `edge` that `waitEdgeOf` reads. */
 export const waitEdgeJson = Prisma.sql`jsonb_build_object('id', edge.id, 'name', edge.name, 'heartbeatAt', edge.heartbeat_at,
   'revokedAt', edge.revoked_at)`
 
-/** Of rows of `boot_wait`. */
+/** The columns of `boot_wait` that `reportedWaitOf` reads. */
 export const waitsJson = Prisma.sql`jsonb_build_object('since', boot_wait.waits_since,
   'edge', (select ${waitEdgeJson} from edge where edge.organization_id = boot_wait.organization_id and edge.id = boot_wait.edge_id),
   'asked', (select jsonb_build_object('id', edge.id, 'name', edge.name) from edge

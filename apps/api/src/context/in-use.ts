@@ -25,7 +25,7 @@ export function requireUnused(users: Users[], { verb, instead }: { verb: string;
     throw new AppError('conflict', { public: `It is ${verb} by ${texts.join(' and ')}. To continue, ${instead}` })
 }
 
-/** Of what has a name that nothing else in its place has: how people call both. */
+/** Objects with a name that is unique in its place: how people call both. */
 const named = {
   farm: { noun: 'farm', place: 'This organization' },
   site: { noun: 'site', place: 'This farm' },

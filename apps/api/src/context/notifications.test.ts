@@ -5,7 +5,7 @@ import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { mutate, openSubscription, query } from '../../test/test-client.ts'
 import { TestSite } from '../../test/test-site.ts'
 
-/** Two API processes behind a balancer: whoever comes, comes to either. */
+/** Two API processes behind a balancer: a request may reach either. */
 let first: TestApi
 let second: TestApi
 let site: TestSite

@@ -25,7 +25,7 @@ export interface SystemContext {
 export interface RequestFacts {
   /** Procedure, e.g. `device.update`. */
   action: string
-  /** Of the caller. */
+  /** The caller's address. */
   address: string | null
   id: string | null
   /** The place of the procedure's object. */

@@ -16,7 +16,7 @@ export const demoSite = z.strictObject({
     initrdPath: z.string().min(1).nullable(),
     commandLine: z.string(),
   }),
-  /** Whether its edge still has to enrol, and so needs a join token. */
+  /** True while its edge is not enrolled, and so needs a join token. */
   needsJoinToken: z.boolean(),
   devices: z.array(z.strictObject({ name: z.string().min(1), mac: macAddress })).max(100),
 })

@@ -72,7 +72,7 @@ async function readSite({ db, actor }: ServiceContext, siteId: string) {
   }
 }
 
-/** Null where the line says too little to plan it. */
+/** Returns null if the line has too little content to plan it. */
 function wishOf(
   line: CsvDevice,
   known: Known,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { devicesCsv, type ExportedDevice, parseDevicesCsv } from './device-csv.ts'
 
-/** A generator of its own, so that a failure can be played again. */
+/** A seeded generator, so that a failure can be replayed. */
 function randomOf(seed: number): () => number {
   let state = seed
   return () => {

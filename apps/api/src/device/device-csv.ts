@@ -40,7 +40,7 @@ export interface CsvDevice {
   tags?: string[]
   vdisk?: string | null
   bootPrograms?: string | null
-  /** `null`: none, whatever its collection has; `collection`: the collection's. */
+  /** `null`: none, even if its collection has one; `collection`: the collection's. */
   bootMenu?: string | null
   deviceType?: DeviceType
   personality: Personality

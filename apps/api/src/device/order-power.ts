@@ -55,9 +55,8 @@ const powerOrderValidMs = 60_000
 const powerOrdersPendingMax = 10
 
 /**
- * Gives a running device an order, which it takes when it reports next.
- * Throws `not_found`; `conflict` for a device that does not run as far as its reports say, a site without an edge, or
- * too many orders at once.
+ * Orders a running device to switch off or restart, which it takes with its next report. Throws `not_found`; `conflict`
+ * for a device that does not run according to its reports, a site without an edge, or too many orders at once.
  */
 export async function orderPower(
   context: ServiceContext,

@@ -11,7 +11,7 @@ const deviceId = () => site().deviceId
 const layer = async () => (await site().query<DeviceDetail>('device.get', { deviceId: deviceId() })).layer
 const drop = (chosen = 'private') => ({ deviceId: deviceId(), class: chosen })
 
-/** A boot of the device that is over, or that has just begun to run. */
+/** Reports a boot of the device that is over, or that has just started to run. */
 async function boot(chosen: 'private' | 'edge' | 'edge_persistent', { isRunning = false } = {}) {
   const { vdiskId, versionId, macs } = site().tenant
   const writeCache = { usedBytes: 5000, sizeBytes: 100_000, atUs: 9e6, class: chosen }
@@ -55,7 +55,7 @@ test('what an edge keeps of a device is known by the device’s boots, with what
   const files = { sizeBytes: 1_048_576, diskPath: 'linux/2.raw', commandLine: 'quiet' }
   await site().mutate('vdisk.registerVersion', { vdiskId, ...files })
   await site().mutate('vdisk.registerVersion', { vdiskId, ...files })
-  // A boot of another class says nothing of what the edge still keeps.
+  // A boot of another class reports nothing about the writes that the edge still keeps.
   await boot('edge')
   expect(await layer()).toMatchObject({ ...kept, currentNumber: 3, releasesBehind: 2 })
 })

@@ -129,7 +129,7 @@ const deviceHome = z.object({
       untrusted: z.object({ message: z.string().nullable() }),
     })
     .nullable(),
-  /** What is kept there, as far as known, e.g. "4096 bytes of a private image"; null: nothing. */
+  /** The data kept there, if known, e.g. "4096 bytes of a private image"; null: nothing. */
   keeps: z.string().nullable(),
 })
 export type DeviceHome = z.infer<typeof deviceHome>
@@ -155,7 +155,7 @@ export const deviceDetail = deviceSummary.extend({
   personality,
   /** The resulting values, by name. */
   inheritedPersonality,
-  /** Whether new devices of its collection get its settings. */
+  /** New devices of its collection get its settings. */
   isTemplate: z.boolean(),
   /** A pending power-on. */
   powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),
@@ -171,7 +171,7 @@ export const dropWritesResult = z.object({ jobId: uuid })
 
 export const moveHomeInput = z.object({
   deviceId: uuid,
-  /** Of the device's site. */
+  /** An edge of the device's site. */
   edgeId: uuid,
   /** The writes that the removed edge may have kept of the device are given up. */
   giveUp: z.boolean().default(false),
@@ -217,7 +217,7 @@ const deviceIds = z.array(uuid).min(1).max(bulkMax)
 export const deviceFilterInput = deviceListInput.omit({ cursor: true, limit: true })
 export const deviceIdsResult = z.object({
   ids: z.array(uuid),
-  /** Whether the filter matches more than can be changed at once. */
+  /** The filter matches more than can be changed at once. */
   isCut: z.boolean(),
 })
 
@@ -243,7 +243,7 @@ export const powerManyInput = z.object({
 export const manyDone = z.object({ count })
 
 const plannedRow = z.object({
-  /** Of the file; null for a selection. */
+  /** Line of the file; null for a selection. */
   line: count.nullable(),
   deviceId: uuid.nullable(),
   name: z.string(),
@@ -254,7 +254,7 @@ const plannedRow = z.object({
   problems: z.array(z.string()),
 })
 export const planResult = z.object({
-  /** Whether it is done: never with a problem in any row. */
+  /** The change was applied: never with a problem in any row. */
   applied: z.boolean(),
   createdCount: count,
   changedCount: count,
@@ -274,6 +274,6 @@ export const importCsvInput = z.object({
 export const csvResult = z.object({
   csv: z.string(),
   count,
-  /** Whether there are more devices than a file holds. */
+  /** There are more devices than a file holds. */
   isCut: z.boolean(),
 })

@@ -12,7 +12,7 @@ interface WrittenDevice {
   kind: 'created' | 'changed' | 'unchanged'
 }
 
-/** Of what `rowOf` makes. */
+/** The columns of a row of `rowOf`. */
 const recordColumns = Prisma.sql`id uuid, site_id uuid, collection_id uuid, name text, mac text, enabled boolean, vdisk_id uuid,
   boot_program_set text, boot_menu_choice "BootMenuChoice", boot_menu_id uuid, personality jsonb, tags jsonb, device_type "DeviceType"`
 

@@ -25,7 +25,7 @@ const architectureOfType: Record<number, Architecture> = {
   20: 'bios',
 }
 
-/** Null where the device says none, or one that boots nothing here. */
+/** Returns null if the device reports none, or one that boots nothing here. */
 function architectureOf(clientArch: number | null): Architecture | null {
   return clientArch === null ? null : (architectureOfType[clientArch] ?? null)
 }

@@ -21,7 +21,7 @@ export async function previewRules(
   })
 }
 
-/** Does to the devices that wait now what the rules say of them. Throws `not_found`. */
+/** Applies the rules to the devices that wait now. Throws `not_found`. */
 export async function applyRules(context: ServiceContext, siteId: string): Promise<z.infer<typeof rulesApplied>> {
   const { db, clock, actor, request } = context
   const { organizationId } = actor

@@ -17,7 +17,7 @@ const discoveredAtOnceMax = 100
 export const discoveredListInput = z.object({
   ...pageInput,
   siteId: uuid.optional(),
-  /** Part of the MAC address or of what the device says, upper or lower case. */
+  /** Part of the MAC address or of the device's own texts, in any case. */
   search: z.string().trim().max(64).optional(),
   /** `waiting`: for a decision. */
   state: z.enum(['waiting', 'ignored']).default('waiting'),
@@ -49,7 +49,7 @@ export type DiscoveredDeviceView = z.infer<typeof discoveredDevice>
 /** Newest first, by when they were first seen: a device that keeps asking keeps its place. */
 export const discoveredPage = pageOf(discoveredDevice)
 
-/** Of all sites; more than the limit is not counted. */
+/** Over all sites; more than the limit is not counted. */
 export const waitingCountMax = 1000
 export const waitingCountResult = z.object({ count: count.max(waitingCountMax) })
 
@@ -89,7 +89,7 @@ export const rulesPreview = z.object({
         outcome: z.enum(['adopt', 'ignore', 'full', 'none']),
         /** From 1; null if none matches. */
         ruleNumber: count.nullable(),
-        /** Of an adopted one. */
+        /** Name of an adopted device. */
         name: z.string().nullable(),
       }),
     )

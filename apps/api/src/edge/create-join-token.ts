@@ -20,7 +20,7 @@ interface JoinTokenSite {
   createdByUserId: string | null
 }
 
-/** As `createJoinToken`, by somebody. */
+/** Does the same as `createJoinToken`, for a person. */
 export async function offerJoinToken(
   context: ServiceContext,
   siteId: string,

@@ -9,7 +9,7 @@ interface OtherEdge {
   interfaces: Interface[]
 }
 
-/** Each edge has one of its own there: it is no network that edges share. */
+/** Every edge has a separate one: it is no network that edges share. */
 const loopback = '127.0.0.0/8'
 
 /**

@@ -9,7 +9,7 @@ const count = z.number().int().nonnegative()
 const statePair = z.object({ incarnation: count, counter: count })
 
 const subnetsMax = 32
-/** `siteEdges` in packages/proto/src/uplink-state.ts says what each does. */
+/** `siteEdges` in packages/proto/src/uplink-state.ts explains the fields. */
 export const edgeShareView = z.object({
   revision: seenRevision,
   weight: count.max(100),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { toAppError } from './to-app-error.ts'
 
-/** As Prisma words what PostgreSQL refused of a statement of our own. */
+/** Prisma's error for a raw statement that PostgreSQL refused. */
 function rawQueryError(code: string): Error {
   const message = `\nInvalid \`prisma.$queryRaw()\` invocation:\n\n\nRaw query failed. Code: \`${code}\`. Message: \`refused\``
   return Object.assign(new Error(message), { code: 'P2010' })

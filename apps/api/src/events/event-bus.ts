@@ -38,7 +38,7 @@ export async function emit<Name extends keyof Events>(name: Name, event: Events[
 }
 
 export interface Change {
-  /** As in `placeKinds`, or another noun: member, api_key, webhook. */
+  /** A name of `placeKinds`, or another noun: member, api_key, webhook. */
   kind: string
   id: string | null
   name: string | null
@@ -54,10 +54,10 @@ export interface Change {
 export interface Doer {
   organizationId: string
   kind: 'edge' | 'system'
-  /** Of the edge. */
+  /** The edge's id. */
   id: string | null
   name: string
-  /** Of the edge, as it was asked from. */
+  /** The edge's address at its request. */
   address?: string | null
 }
 

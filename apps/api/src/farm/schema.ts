@@ -24,7 +24,7 @@ const bootTimes = {
   failedCount: count,
   /** How many of these the demo's history generator created. */
   generatedCount: count,
-  /** Of the ready ones, from start to ready; null if there is none. */
+  /** Duration of successful boots, from start to ready; null if there is none. */
   p50Us: count.nullable(),
   p95Us: count.nullable(),
 }

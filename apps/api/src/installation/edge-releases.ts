@@ -17,7 +17,7 @@ export interface InstallationSettings {
 }
 
 interface SignedRelease extends EdgeRelease {
-  /** As signed. */
+  /** The signed text. */
   text: string
   /** Base64. */
   signature: string
@@ -133,8 +133,8 @@ export const edgeArchitectures = ['x86_64', 'aarch64'] as const
 export type EdgeArchitecture = (typeof edgeArchitectures)[number]
 
 /**
- * What a release is, and what its signature covers: five lines (docs/decisions/0010-edge-installation.md). Written by
- * scripts/release/sign-edge.mjs, read here, by install/edge.sh, and by `bootfarm-edge verify-release`.
+ * A release and the content that its signature covers: five lines (docs/decisions/0010-edge-installation.md). Written
+ * by scripts/release/sign-edge.mjs, read here, by install/edge.sh, and by `bootfarm-edge verify-release`.
  */
 const releaseText =
   /^bootfarm-edge-release-v1\n(\d+\.\d+\.\d+[0-9A-Za-z.+-]{0,64})\n(x86_64|aarch64)\n([0-9a-f]{64})\n(\d{1,12})\n$/

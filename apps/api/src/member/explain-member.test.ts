@@ -133,7 +133,7 @@ function remembering<Db extends object>(db: Db): Db {
   })
 }
 
-/** What the wall in front of every procedure says, of a request of this person. */
+/** Returns the decision of the check in front of every procedure for a request of this person. */
 async function allowedByTheWall(
   user: { id: string; name: string; email: string },
   places: AskedPlaces,
@@ -177,7 +177,7 @@ test.each(roles)('what is explained of %s, in whatever place, is what the wall l
       allowedCount += allowed.length
     }
   }
-  // Neither side says no to all.
+  // Neither side refuses everything.
   expect(allowedCount).toBeGreaterThan(permissionNames.length)
 })
 

@@ -17,7 +17,7 @@ export const memberSelect = {
 
 export type MemberRow = Prisma.MembershipGetPayload<{ select: typeof memberSelect }>
 
-/** As the requesting person may see it: without roles elsewhere; null if no role is visible. */
+/** Returns the member as the requesting person may see it: without roles elsewhere; null if no role is visible. */
 export function memberViewOf(actor: Actor, row: MemberRow): z.infer<typeof memberView> {
   const isSelf = row.userId === actor.userId
   const inSight = row.grants.filter((grant) => isSelf || isVisible(actor, scopePlaceOf(grant)))

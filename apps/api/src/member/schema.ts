@@ -19,7 +19,7 @@ export type ScopeInput = z.infer<typeof scopeInput>
 
 export const scopeView = z.object({
   kind: z.enum(['organization', 'farm', 'site', 'collection']),
-  /** Of the farm, site or collection; null for the organization. */
+  /** Id of the farm, site or collection; null for the organization. */
   id: z.uuid().nullable(),
   /** E.g. `Berlin`, and `Lab in Berlin` for a collection. */
   name: z.string(),
@@ -30,7 +30,7 @@ const grantView = z.object({
   role: roleView,
   scope: scopeView,
   grantedAt: z.iso.datetime(),
-  /** Whether the requesting person may remove it. */
+  /** The requesting person may remove it. */
   mayTake: z.boolean(),
 })
 
@@ -42,10 +42,10 @@ export const memberView = z.object({
   joinedAt: z.iso.datetime(),
   /** In any organization; null before the first one. */
   lastSignInAt: z.iso.datetime().nullable(),
-  /** Of the roles. */
+  /** Revision of the roles. */
   revision: seenRevision,
   isSelf: z.boolean(),
-  /** Whether the requesting person may remove this one. */
+  /** The requesting person may remove this one. */
   mayRemove: z.boolean(),
   grants: z.array(grantView),
 })
@@ -102,7 +102,7 @@ export const explainedView = z.object({
   permissions: z.array(
     z.object({
       permission: permissionView,
-      /** As the end of "may …". */
+      /** Completes the sentence "may …". */
       allows: z.string(),
       allowed: z.boolean(),
       /** The member's roles that give it here. */
@@ -166,7 +166,7 @@ export const offerView = z.object({
   invitedByName: z.string(),
   expiresAt: z.iso.datetime(),
   hasAccount: z.boolean(),
-  /** Of who is signed in; null where nobody is. */
+  /** Address of the signed-in person; null if nobody is signed in. */
   signedInEmail: z.string().nullable(),
 })
 

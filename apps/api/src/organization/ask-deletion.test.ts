@@ -70,7 +70,7 @@ test('an owner asks with the typed name, every owner is told, everything goes on
   const asked = await mutate<{ deleteAfter: string }>(api, cookie, 'organization.askDeletion', { name })
   expect(new Date(asked.deleteAfter).getTime()).toBe(api.clock.now.getTime() + 14 * dayMs)
   expect(mailsOf(tenant, 'will be deleted')).toBe(3)
-  // Asked again it is no later, and nobody is told again.
+  // A second request neither delays it nor notifies anyone again.
   api.clock.advance(60_000)
   const again = await call(cookie, 'organization.askDeletion', { name })
   expect(again.data).toMatchObject({ deleteAfter: asked.deleteAfter })

@@ -13,7 +13,7 @@ export async function renameOrganization(
 ): Promise<z.infer<typeof organizationView>> {
   const { db, actor } = context
   const before = await getOrganization(context)
-  // Nothing is lost, whatever revision was seen.
+  // Nothing is lost, even with an outdated revision.
   if (name === before.name) {
     recordNothing(context)
     return before
@@ -63,7 +63,7 @@ export async function listSigningKeys({
   db,
   actor: { organizationId },
 }: ServiceContext): Promise<z.infer<typeof signingKeysView>> {
-  // An edge has taken a state when its heartbeat says this state's pair, or a later one.
+  // An edge has applied a state when its heartbeat reports this state's pair, or a later one.
   const rows = await db.$queryRaw<SigningKeyRow[]>`
     select signing_key.id::text, public_key, signing_key.created_at,
       not exists (select from signing_key as next where next.organization_id = signing_key.organization_id

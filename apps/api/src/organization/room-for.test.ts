@@ -13,8 +13,7 @@ import {
 } from '../../test/test-tenant.ts'
 import type { QuotaName } from '../rules/quotas.ts'
 
-// Every way in which something is added is refused beyond the quota, in words that say which, and exactly so when many
-// add at once.
+// Every addition beyond a quota is refused with the quota's name, and exactly so when many add at once.
 
 vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi
@@ -33,7 +32,7 @@ async function setUp(): Promise<Setup> {
   return { tenant, cookie: await signInAs(api, tenant.organizationId, 'owner') }
 }
 
-/** As many as there are, and so many more. */
+/** Sets the quota to the current number, plus `more`. */
 async function allow({ tenant, cookie }: Setup, name: QuotaName, more: number): Promise<void> {
   const { organizationId } = tenant
   const { quotas } = await query<{ quotas: { name: string; used: number }[] }>(api, cookie, 'organization.usage', {})

@@ -8,7 +8,7 @@ interface SigningKeys {
   newest: { id: string; publicKey: string; seed: Uint8Array }
 }
 
-/** An organization's keys in their order: each but the first says whose it follows. */
+/** Returns an organization's keys in their order: each but the first names its predecessor. */
 export async function readSigningKeys(
   db: DbOrTransaction,
   { organizationId }: { organizationId: string },

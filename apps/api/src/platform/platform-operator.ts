@@ -1,7 +1,7 @@
 import type { PlatformContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 
-/** Returns the sentence that says what is so now. Throws `not_found` for an address without an account. */
+/** Returns a sentence about the new state. Throws `not_found` for an address without an account. */
 export async function setPlatformOperator(
   { db }: PlatformContext,
   { email, isOperator }: { email: string; isOperator: boolean },

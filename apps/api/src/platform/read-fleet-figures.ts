@@ -34,7 +34,7 @@ interface FiguresRow {
   oldest_delivery_due_at: Date | null
 }
 
-/** Two statements, whatever the number of organizations. */
+/** Two statements for any number of organizations. */
 export async function readFleetFigures({ db, clock }: PlatformContext): Promise<FleetFigures> {
   const now = clock()
   const [row] = await db.$queryRaw<FiguresRow[]>`

@@ -4,8 +4,8 @@ import type { PlatformContext } from '../context/service-context.ts'
 const codeLengthMax = 60
 
 /**
- * Runs a job and keeps how it went, for those who run the installation: when, how often it failed in a row, for how
- * many organizations, and the kind of error; its text stays in the log. What the job threw is thrown on.
+ * Runs a job and records its result for the installation's administrators: when it ran, how often it failed in a row,
+ * for how many organizations, and the kind of error; its text stays in the log. The job's error is rethrown.
  */
 export async function recordJob(context: PlatformContext, name: string, run: () => Promise<unknown>): Promise<void> {
   const { db, clock } = context

@@ -14,7 +14,7 @@ import { procedurePolicies } from '../http/trpc/policies.ts'
 import { isMemberPolicy } from '../http/trpc/policy.ts'
 import { recordJob } from './record-job.ts'
 
-// Who runs the installation sees how it does, sets quotas and suspends; and sees nothing that a tenant has.
+// An administrator of the installation sees its health, sets quotas and suspends, and sees no tenant's content.
 
 vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi

@@ -19,7 +19,7 @@ export interface Actor {
   organizationId: string
   organizationName: string
   grants: Grant[]
-  /** The limits of an API key, whatever its role has; null for a person. */
+  /** The limits of an API key, regardless of its role; null for a person. */
   onlyPermissions: ReadonlySet<Permission> | null
 }
 

@@ -27,7 +27,7 @@ function safe(fields: Fields): Fields {
   )
 }
 
-/** As JSON stores it, bounded. */
+/** Returns the value as JSON stores it, bounded. */
 function plain(value: unknown): unknown {
   if (value === undefined || value === null) return null
   if (typeof value === 'bigint') return value.toString()

@@ -9,7 +9,7 @@ type BootProgram = z.infer<typeof bootProgram>
 /** Programs that edges publish together under one name. */
 const bootProgramSetView = z.object({
   name: bootProgramSetName,
-  /** As the first edge that has them reports it. */
+  /** The report of the first edge that has them. */
   programs: z.array(bootProgramView),
   /** Debian's signed GRUB asks the DHCP server alone for its files: it ignores proxyDHCP. */
   hasGrub: z.boolean(),

@@ -36,8 +36,9 @@ interface ReportedBoot {
 }
 
 /**
- * A machine that is switched off by hand says nothing: where it reported before, its edge notices the silence; else
- * `running` holds until its next boot or a power order that it took. A boot whose edge is away may be long over.
+ * A machine that is switched off by hand reports nothing: if it reported before, its edge notices the silence;
+ * otherwise `running` holds until its next boot or a power order that it took. A boot whose edge is unreachable may be
+ * long over.
  */
 export function deviceStateOf(boot: ReportedBoot, now: Date): DeviceState {
   if (boot.generated) return { state: 'unknown', since: null }

@@ -41,7 +41,7 @@ export interface ReportedWait {
 }
 
 interface WaitFacts {
-  /** Of the boot. */
+  /** The wait that the boot reports. */
   reported: ReportedWait | null
   /** The device's newest one. */
   boot: {

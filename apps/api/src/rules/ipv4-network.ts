@@ -6,7 +6,7 @@ interface Network {
   prefixLength: number
 }
 
-/** `a.b.c.d/n` whose bits beyond the prefix are 0; says what is wrong and what it would be. */
+/** `a.b.c.d/n` whose bits beyond the prefix are 0; an error contains the correct form. */
 export const ipv4Network = z
   .string()
   .trim()

@@ -21,7 +21,7 @@ export const nameOf = (whenEmpty: string) =>
     .max(nameSizeMax, `A name can have at most ${nameSizeMax} characters.`)
     .refine((text) => !controlCharacter.test(text), 'A name cannot contain control characters.')
 
-/** Of a farm, site, collection, store or vDisk. */
+/** Name of a farm, site, collection, store or vDisk. */
 export const objectName = nameOf('Enter a name.')
 
 /** Lines and tabs are a note's own; what moves a terminal's cursor or turns text around is not. */
@@ -34,7 +34,7 @@ export const objectNote = z
     'A note cannot contain control characters.',
   )
 
-/** As for adopted devices: a name that every system accepts as a host name. */
+/** The rule for adopted devices, too: a name that every system accepts as a host name. */
 export const deviceName = z
   .string()
   .trim()

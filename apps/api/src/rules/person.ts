@@ -36,7 +36,7 @@ export const passwordInput = z
   .min(passwordLengthMin, passwordRule)
   .max(passwordLengthMax, `has more than ${passwordLengthMax} characters`)
 
-/** The sentence that says what is wrong with it; null where nothing is. */
+/** Returns a sentence with the problem; null if there is none. */
 export function passwordProblem(password: string, owner: { name: string; email: string }): string | null {
   const shape = passwordInput.safeParse(password)
   if (!shape.success) return shape.error.issues[0]?.message ?? passwordRule

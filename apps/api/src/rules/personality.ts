@@ -42,7 +42,7 @@ export function inheritPersonality(of: Record<(typeof personalityOrigins)[number
   return [...new Map(pairs).values()].sort((left, right) => (left.name < right.name ? -1 : 1))
 }
 
-/** As `personality` wrote it: PostgreSQL returns JSON. */
+/** Reads a value that `personality` validated before it was stored: PostgreSQL returns JSON. */
 export function personalityOf(column: unknown): Personality {
   return (column ?? {}) as Personality
 }

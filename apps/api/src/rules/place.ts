@@ -27,7 +27,7 @@ export interface Place {
   collectionId: string | null
 }
 
-/** Of the whole organization. */
+/** The place of the whole organization. */
 export const organizationPlace: Place = { farmId: null, siteId: null, collectionId: null }
 
 const levels = ['farmId', 'siteId', 'collectionId'] as const

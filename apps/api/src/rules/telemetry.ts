@@ -1,6 +1,6 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
 
-/** Of an answered request, or of one whose caller left. */
+/** Describes an answered request, or one whose caller left. */
 export interface AnsweredRequest {
   method: string
   /** The route's template, e.g. `/api/v1/devices/:deviceId`; `none` where no route fits. */
@@ -24,7 +24,7 @@ export interface EndedJob {
   error: unknown
 }
 
-/** Of a batch whose transaction is committed. */
+/** Describes a batch whose transaction is committed. */
 export interface AppliedReports {
   /** Reports that were news, by their type; all zero where the batch was applied before. */
   counts: Map<string, number>

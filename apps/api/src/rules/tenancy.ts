@@ -2,7 +2,7 @@ import { parseQuotas, type QuotaDefaults, selfServiceQuotas } from './quotas.ts'
 
 /** How an installation deals with its organizations: docs/guides/organizations.md. */
 export interface TenancySettings {
-  /** Whether people may sign up and create organizations. */
+  /** People may sign up and create organizations. */
   isSelfService: boolean
   /** The quotas of a self-service organization. */
   quotas: QuotaDefaults

@@ -162,9 +162,9 @@ test('what is neither sealed nor being written is booted by nobody', () => {
 })
 
 /**
- * What a state says of a vDisk with a release to come, and what its production devices boot by that alone. The edge's
- * tests hold it to the same cases: packages/proto/vectors/releases-v1.json. They are all that vDisks of up to three
- * versions come to.
+ * Compares a state's content for a vDisk with a future release with the version that its production devices boot by
+ * that alone. The edge's tests use the same cases: packages/proto/vectors/releases-v1.json. They are all cases of
+ * vDisks with up to three versions.
  */
 
 const instantMs = 1_795_003_600_000
@@ -200,7 +200,7 @@ function* vdisks(): Generator<{ choices: VersionChoices; versions: VersionFacts[
       for (const defaultNumber of chosenNumbers)
         for (const override of chosenNumbers)
           for (const pending of chosenNumbers) {
-            // What is released at an instant to come is the vDisk's pending release.
+            // A version with a future release instant is the vDisk's pending release.
             const isToCome = ({ id, releasedAt }: VersionFacts) =>
               releasedAt?.getTime() === instantMs && id !== String(pending)
             if (versions.some(isToCome)) continue

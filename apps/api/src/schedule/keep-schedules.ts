@@ -7,7 +7,7 @@ import { prepareRun } from './prepare-run.ts'
 import { whenOf } from './rows.ts'
 import { horizonOf } from './schedule-horizon.ts'
 
-/** Of one organization in one transaction; the next run continues. */
+/** Per organization and transaction; the next run continues. */
 const atOnceMax = 200
 
 /** For every organization separately. */
@@ -92,7 +92,7 @@ async function close(transaction: DbTransaction, organizationId: string, now: Da
   }
 }
 
-/** Of one organization in one transaction; the next run continues. */
+/** Handles one organization in one transaction; the next run continues. */
 
 /**
  * No edge will report more about such a run: each device has been skipped or its boot is over, or the time for missing

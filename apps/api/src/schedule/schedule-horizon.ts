@@ -26,7 +26,7 @@ interface HorizonInput {
   enabled: boolean
   when: ScheduleWhen
   timeZone: string
-  /** As edges know them now: instants that have just passed, and those started manually, stay. */
+  /** The instants that edges know now: those that have just passed, and those started manually, stay. */
   known: Date[]
   /** Instants of runs that are not over: an edge ends a run whose schedule disappears. */
   open?: Date[]

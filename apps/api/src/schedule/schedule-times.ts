@@ -100,7 +100,7 @@ const farPast = new Date(0)
 function openCron(when: ScheduleWhen, timeZone: string): Cron {
   if (when.kind === 'cron') return new Cron(when.expression, { timezone: timeZone, mode: '5-part', paused: true })
   const [year, month, day, hour, minute, second = 0] = when.at.split(/[-T:]/).map(Number)
-  // As an expression it follows the same rule as any other fixed time.
+  // An expression makes it follow the same rule as any other fixed time.
   return new Cron(`${second} ${minute} ${hour} ${day} ${month} * ${year}`, {
     timezone: timeZone,
     mode: '7-part',

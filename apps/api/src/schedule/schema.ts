@@ -87,8 +87,8 @@ export const scheduleListInput = z.object({
 })
 
 /**
- * Why a device or a run was left out, as the control plane and the edges of its release say it. The fields below are
- * texts, since a newer edge may have further reasons.
+ * Reasons for which a device or a run was left out, as the control plane and the edges of its release give them. The
+ * fields below are texts, because a newer edge may have further reasons.
  */
 export type ScheduleReason =
   | Exclude<(typeof scheduleResults)[number], 'sent'>

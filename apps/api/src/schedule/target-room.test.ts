@@ -6,7 +6,7 @@ import { readOverfullSites } from './target-room.ts'
 
 const site = useTestSite('operator')
 const deviceCount = 1024
-/** Of the whole site: with one of them more its edges would not take it. */
+/** Schedules of the whole site: its edges would refuse a state with one more. */
 const schedulesThatFit = stateTargetsMax / deviceCount
 
 const tagged = [{ kind: 'tag', tag: 'all' }]
@@ -22,7 +22,7 @@ const create = (name: string, targets: object[] = tagged) =>
     targets,
   })
 
-/** As many schedules of all devices as edges take, short of one. */
+/** Creates as many schedules of all devices as edges accept, minus one. */
 async function fillSite(): Promise<void> {
   const { db, clock } = site().api
   const { organizationId, farmId, siteId, collectionId, deviceIds } = site().tenant
@@ -82,7 +82,7 @@ test('a schedule with which the edges of a site would have too much is refused, 
   expect(await site().query('schedule.list', { limit: 100 })).not.toMatchObject({
     items: [{ name: 'One too many' }],
   })
-  // What makes it less is let through, and then there is room.
+  // A smaller schedule is accepted, and then there is capacity.
   const { id: scheduleId, revision } = await site().query<ScheduleDetail>('schedule.get', {
     scheduleId: (await site().query<{ items: { id: string }[] }>('schedule.list', { limit: 1 })).items[0]?.id,
   })

@@ -24,8 +24,8 @@ interface NamedRow {
 }
 
 /**
- * Of a farm, or of one site of it. If there is capacity, the devices themselves are not read: most sites are far from
- * the limit.
+ * Returns the overfull sites of a farm, or one site of it. If there is capacity, the devices themselves are not read:
+ * most sites are far from the limit.
  */
 export async function readOverfullSites(
   db: DbOrTransaction,
@@ -54,7 +54,7 @@ export async function readOverfullSites(
   return [...sites.values()].flatMap((named) => overfull(named, limit) ?? [])
 }
 
-/** As uplink/state/site-schedules.ts does: the oldest first, each completely or not at all. */
+/** Counts like uplink/state/site-schedules.ts: the oldest first, each completely or not at all. */
 function overfull(named: NamedRow[], limit: number): OverfullSite | null {
   const [first] = named
   const namedCount = named.reduce((sum, { count }) => sum + count, 0)

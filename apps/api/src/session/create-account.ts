@@ -6,7 +6,7 @@ interface NewAccount {
   name: string
   /** In lower case, and proven: by a mailed link, or by being the first. */
   email: string
-  /** As better-auth stores it. */
+  /** In better-auth's format. */
   passwordHash: string
 }
 

@@ -26,7 +26,7 @@ export async function mayComeByOidc(
 }
 
 /**
- * Makes the person a member if a rule for the e-mail's domain says so; a member keeps the existing roles. An
+ * Makes the person a member if a rule for the e-mail's domain matches; a member keeps the existing roles. An
  * organization without capacity, or suspended, accepts nobody.
  */
 export async function joinByDomain(

@@ -17,7 +17,7 @@ export interface DomainRule {
   role: Role
 }
 
-/** `example.org=acme:viewer, example.com=acme:operator`. Throws a sentence that says what is wrong. */
+/** Parses `example.org=acme:viewer, example.com=acme:operator`. Throws a sentence with the problem. */
 export function parseDomainRules(text: string): DomainRule[] {
   return text
     .split(',')

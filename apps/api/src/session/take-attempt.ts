@@ -1,7 +1,8 @@
 import type { PlatformContext } from '../context/service-context.ts'
 
 /**
- * Counts one attempt by this key and says whether it is within `countMax` of the window; holds over all API processes.
+ * Counts one attempt by this key and returns whether it is within `countMax` of the window; holds across all API
+ * processes.
  */
 export async function takeAttempt(
   { db }: Pick<PlatformContext, 'db'>,

@@ -40,7 +40,7 @@ export const siteDetail = siteSummary.extend({
   /** At most 100 each; the lists have them all. */
   edges: z.array(
     edgeSummary.extend({
-      /** Of the site's devices, in percent, as long as the edges that are heard now stay. */
+      /** Share of the site's devices, in percent, while the edges that are heard now stay. */
       share: count,
       /** Other edges of the site that it has heard from of late. */
       peersHeard: count,

@@ -29,7 +29,7 @@ const deletionSummary = z.object({
   purgedAt: z.iso.datetime(),
   /** Rows by kind, without the object's own. */
   with: z.array(z.object({ noun: z.string(), count: z.number().int().positive() })),
-  /** Whether the caller may restore it. */
+  /** The caller may restore it. */
   mayRestore: z.boolean(),
 })
 export const trashPage = pageOf(deletionSummary)

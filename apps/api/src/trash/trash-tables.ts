@@ -2,10 +2,10 @@ import { Prisma } from '@bootfarm/db'
 import type { TrashKind } from './schema.ts'
 
 interface TrashTable {
-  /** As counted in `Deletion.counts`. */
+  /** Key in `Deletion.counts`. */
   noun: string
   table: Prisma.Sql
-  /** Of which of the rows `object` is the id of such a kind: what is deleted with it. */
+  /** The rows that are deleted with an `object` of each kind. */
   within: Partial<Record<TrashKind, Prisma.Sql>>
 }
 

@@ -31,7 +31,7 @@ export async function adoptVersion(
   })
 }
 
-/** The input says both where it names no vDisk. */
+/** The input contains both if it names no vDisk. */
 function newVdisk(farmId: string | null, name: string | null) {
   return { farmId: farmId ?? '', name: name ?? '', note: '', storeId: null }
 }

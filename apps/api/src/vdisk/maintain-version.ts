@@ -135,7 +135,7 @@ async function requireResting(context: ServiceContext, { version }: OpenVersion)
     throw conflict(`${running.names.join(', ')} still runs from version ${version.number}: shut it down first.`)
 }
 
-/** As its edge reported; before that, the only edge of the device's site. Throws `conflict`. */
+/** Returns the edge that reported the layer; before a report, the only edge of the device's site. Throws `conflict`. */
 async function edgeOfLayer(context: ServiceContext, { version, versions }: OpenVersion): Promise<string> {
   const { db, actor } = context
   const { organizationId } = actor

@@ -4,7 +4,7 @@ import type { PlatformContext } from '../context/service-context.ts'
 import { jobDoer, recordDoings } from '../events/record-change.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
 
-/** Of one organization in one transaction; the next run continues. */
+/** Per organization and transaction; the next run continues. */
 const atOnceMax = 200
 
 /**

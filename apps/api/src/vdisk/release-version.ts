@@ -79,7 +79,7 @@ export function clearOverride(
 
 type ReleaseStep = Extract<VersionStep, { kind: 'promote' | 'cancelRelease' | 'revert' | 'override' | 'clearOverride' }>
 
-/** Does what the state machine says, and records it. Throws its refusal. */
+/** Takes the step of the state machine, and records it. Throws its refusal. */
 async function take(context: ServiceContext, open: OpenVdisk, step: ReleaseStep): Promise<void> {
   const next = nextVersions(open, step)
   const { organizationId } = context.actor

@@ -25,14 +25,14 @@ const vdiskVersionView = z.object({
 const deviceTally = z.object({ count, names: z.array(z.string()) })
 const bundleFile = z.object({ sha256: z.string(), sizeBytes: count })
 
-/** As the page of its vDisk shows it. */
+/** A version on the page of its vDisk. */
 const vdiskVersionDetail = vdiskVersionView.extend({
   state: z.enum(['maintenance', 'test', 'released']),
   /** Null: released before, or being made yet. */
   access: z.enum(['maintenance', 'test', 'pending', 'default', 'override']).nullable(),
   /**
-   * The steps that may be taken now, the usual next one first. Devices that run it, boot menus and store jobs may still
-   * refuse one: the preview and the step itself say so.
+   * The steps that are allowed now, the usual next one first. Devices that run it, boot menus and store jobs may still
+   * prevent one: the preview and the step itself report that.
    */
   allowedSteps: z.array(z.enum(versionSteps)),
   /** When it was released or will be. */
@@ -75,7 +75,7 @@ const vdiskSummary = z.object({
   name: z.string(),
   createdAt: instant,
   versionCount: count,
-  /** By number, whatever its kind. */
+  /** The highest number, of any kind. */
   newestVersion: vdiskVersionView.pick({ id: true, number: true, sizeBytes: true, createdAt: true }).nullable(),
   /** The version that its production devices boot. */
   bootedVersion: vdiskVersionView.pick({ id: true, number: true }).nullable(),

@@ -53,7 +53,7 @@ interface DetailContext {
   /** By version. */
   allowed: Map<string, StepName[]>
   tallies: DeviceTallies
-  /** Whether an edge of this site is shown. */
+  /** Returns whether an edge of this site is shown. */
   seesEdge: (siteId: string) => boolean
 }
 

@@ -30,7 +30,7 @@ export const versionChoicesSelect = {
 /** The facts about a version that version-steps.ts needs. */
 const stepVersionSelect = { ...versionFactsSelect, manifestRoot: true } satisfies Prisma.VdiskVersionSelect
 
-/** As `choicesJson` returns it. */
+/** The JSON of `choicesJson`. */
 export interface ChoicesJson {
   choices: VersionChoices
   versions: (Omit<VersionFacts, 'releasedAt' | 'sealedAt' | 'sealAskedAt'> & {
@@ -40,7 +40,9 @@ export interface ChoicesJson {
   })[]
 }
 
-/** Of rows of `vdisk`: everything that decides who boots what, without the versions that nobody can boot. */
+/**
+ * The columns of `vdisk` that decide which device boots which version, without the versions that no device can boot.
+ */
 export const choicesJson = Prisma.sql`jsonb_build_object(
   'choices', jsonb_build_object('defaultVersionId', vdisk.default_version_id, 'overrideVersionId', vdisk.override_version_id,
     'pendingVersionId', vdisk.pending_version_id, 'maintenanceDeviceId', vdisk.maintenance_device_id),

@@ -2,7 +2,7 @@ import { edgeVersionStates, writeCacheClasses, writeCacheFullChoices } from '@bo
 import { z } from 'zod'
 import { objectName, objectNote, seenRevision, tags } from '../rules/object-fields.ts'
 
-/** What is done to versions of a vDisk: docs/guides/versions.md. */
+/** The steps of a vDisk's versions: docs/guides/versions.md. */
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -174,14 +174,14 @@ export const versionPreview = z.object({
 })
 export type VersionPreview = z.infer<typeof versionPreview>
 
-/** What an edge has learned from a version's boots. */
+/** The boot profile that an edge learned from a version's boots. */
 const bootProfileView = z.object({
   /** The class of hardware, or `any`; untrusted text. */
   hardware: z.string(),
   boots: count,
   /** The blocks that a device reads ahead. */
   readAheadBytes: count,
-  /** Of 32 KiB. */
+  /** Units of 32 KiB. */
   units: count,
   /** Null: it was carried from another version, and has not learned yet. */
   learnedAt: instant.nullable(),

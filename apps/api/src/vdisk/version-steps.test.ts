@@ -114,7 +114,7 @@ async function register(state: 'test' | 'released'): Promise<void> {
   await site().mutate('vdisk.registerVersion', { vdiskId, diskPath, sizeBytes: 512, state })
 }
 
-/** Does what the page offers, and what it does not, and holds the answers against what was said before. */
+/** Takes steps that the page offers and steps that it does not, and compares the answers with the preview. */
 async function takeStep(random: () => number, problems: string[]): Promise<void> {
   const seen = await vdisk()
   const version = pick(random, seen.versions)
@@ -129,7 +129,8 @@ async function takeStep(random: () => number, problems: string[]): Promise<void>
     : null
   const { status, text } = await site().tryMutation(...call(version.id, seen))
   const isTaken = status === 200
-  // Of the vDisk: it is taken wherever one of its versions offers it. Who boots a version decides whether it may go.
+  // A step of the vDisk is taken wherever one of its versions offers it. The devices that boot a version decide whether
+  // it may be deleted.
   const offered = isOfVersion
     ? isOffered
     : seen.versions.some(({ allowedSteps: all }) => all.some((one) => one === name))

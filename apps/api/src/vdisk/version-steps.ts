@@ -8,9 +8,9 @@ import {
 } from '../rules/version-access.ts'
 
 /**
- * The state machine of a vDisk's versions: which steps there are, when each is refused and why, and what it makes of
- * the versions. Pure: services do what it says, the preview shows it, and the API's `allowedSteps` come from it.
- * docs/guides/versions.md has the same in words. Invariant: at most one version is the default, one the override, one
+ * The state machine of a vDisk's versions: its steps, when and why each is refused, and the resulting versions. Pure:
+ * services carry out its result, the preview shows it, and the API's `allowedSteps` come from it.
+ * docs/guides/versions.md describes it in words. Invariant: at most one version is the default, one the override, one
  * pending and one in maintenance.
  */
 
@@ -34,7 +34,7 @@ interface StepVersion extends VersionFacts {
   manifestRoot: Uint8Array | null
 }
 
-/** A vDisk's versions, without those in the trash, and what the vDisk says of them. */
+/** A vDisk's versions, without those in the trash, and the vDisk's version choices. */
 export interface VdiskVersions extends VersionChoices {
   versions: readonly StepVersion[]
 }
@@ -78,7 +78,7 @@ type Applied = { next: VdiskVersions; refusal?: never } | { next?: never; refusa
 
 const releaseAheadMaxMs = 366 * 86_400_000
 
-/** Does a step, or says why not. Throws for a version that is not among them. */
+/** Takes a step, or returns the reason for its refusal. Throws for a version that is not among them. */
 export function apply(versions: VdiskVersions, step: VersionStep, now: Date): Applied {
   const open = openVersions(versions, now)
   const refusal = refusalOf(open, step)

@@ -119,7 +119,7 @@ test('an edge that falls silent is told once for each outage', async () => {
   })
 })
 
-/** As a receiver checks it: https://www.standardwebhooks.com. */
+/** Verifies a message like a receiver: https://www.standardwebhooks.com. */
 function isSignedBy(secret: string, { headers, body }: Receiver['received'][number]): boolean {
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
   const text = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`

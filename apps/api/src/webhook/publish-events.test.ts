@@ -39,7 +39,7 @@ afterEach(async () => {
 
 const processes = () => [first.serverDb, second.serverDb]
 
-/** What both API processes do by themselves, at the same time. */
+/** Runs the jobs of both API processes at the same time. */
 async function keepAndDeliver(): Promise<void> {
   const clock = first.clock.read
   await Promise.all(processes().map((db) => keepAllSchedules({ db, clock })))
@@ -127,7 +127,7 @@ describe('wave.done', () => {
         },
       },
     ])
-    // The edge did not hear that its reports had come, and says it all again.
+    // The edge did not get the answer to its reports, and sends them all again.
     await report([...woken(0, all - 1), ...woken(all - 1, undefined, 'booting_already')], 'done')
     await site.report({ ...last, revision: last.revision + 2 })
     expect(await told()).toHaveLength(1)

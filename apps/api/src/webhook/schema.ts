@@ -5,7 +5,7 @@ const uuid = z.uuid()
 const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
 
-/** What an endpoint can hear of; docs/reference/api.md says what each carries. */
+/** The events of an endpoint; docs/reference/api.md describes the content of each. */
 const webhookEventTypes = [
   'boot.failed',
   'edge.offline',
@@ -70,7 +70,7 @@ const webhookAttempt = z.object({
   status: count.nullable(),
   /** Why it did not come through; null where it did. */
   error: z.string().nullable(),
-  /** The answer's begin: untrusted text. */
+  /** The beginning of the answer: untrusted text. */
   answer: z.string().nullable(),
 })
 export type WebhookAttempt = z.infer<typeof webhookAttempt>

@@ -6,7 +6,7 @@ export function newWebhookSecret(): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(randomBytes(secretSizeBytes))
 }
 
-/** As receivers' libraries require it: https://www.standardwebhooks.com. */
+/** The format that receivers' libraries require: https://www.standardwebhooks.com. */
 export function shownSecret(secret: Uint8Array): string {
   return `whsec_${Buffer.from(secret).toString('base64')}`
 }

@@ -46,7 +46,9 @@ const refusedV6 = listOf([
 ])
 const portsAllowed = new Set(['', '443', '8443'])
 
-/** Throws `invalid` for an address that no message will ever go to. What a name leads to is seen when one is sent. */
+/**
+ * Throws `invalid` for an address to which no message is ever sent. Names are resolved and checked at each delivery.
+ */
 export function requireSendable(url: string, policy: TargetPolicy): void {
   const target = new URL(url)
   if (target.username || target.password)

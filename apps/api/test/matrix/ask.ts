@@ -6,7 +6,7 @@ import { callProcedure } from '../test-client.ts'
 
 export type Procedure = ReturnType<typeof procedurePolicies>[number]
 
-/** What somebody is told, by whichever door. */
+/** An answer, by tRPC or REST. */
 export interface Told {
   status: number
   code: string | undefined
@@ -27,7 +27,10 @@ export async function ask(api: TestApi, { path, type }: Procedure, question: Que
   return { status, code, text }
 }
 
-/** The same by REST; null for what is no operation. What differs in every answer by itself is taken out of the text. */
+/**
+ * Asks the same by REST; null if the procedure is no operation. Parts that differ in every answer are removed from the
+ * text.
+ */
 export async function askByRest(api: TestApi, { path }: Procedure, { input, headers }: Question): Promise<Told | null> {
   const operation = operations.get(path)
   if (!operation) return null

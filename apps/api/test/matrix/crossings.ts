@@ -13,8 +13,7 @@ export interface Crossing {
 }
 
 /**
- * Every further id that a procedure takes beside the one that says where, pointed across the border: filters, parts,
- * targets.
+ * Returns every further id that a procedure takes beside its place, pointed across the border: filters, parts, targets.
  */
 export function crossingsOf(
   path: string,

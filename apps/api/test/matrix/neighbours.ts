@@ -4,7 +4,7 @@ import type { SampleTenant } from '../sample.ts'
 import type { TestApi } from '../test-api.ts'
 import { makeJoinToken } from '../test-tenant.ts'
 
-/** What lies beside the samples, in the same organization. */
+/** Objects beside the samples, in the same organization. */
 export interface Neighbours {
   /** Another site of the farm, with an edge, a collection, a device, a boot, a discovered machine and a schedule. */
   siteId: string
@@ -42,7 +42,7 @@ export async function createNeighbours(api: TestApi, tenant: SampleTenant): Prom
   return { siteId: site.id, siteCollectionId: outside.collectionId, collectionId: inside.collectionId }
 }
 
-/** An edge of the site says that one device booted and that a stranger asked. */
+/** Makes an edge of the site report a boot of one device and a request of an unknown one. */
 async function reportOf(
   api: TestApi,
   tenant: SampleTenant,

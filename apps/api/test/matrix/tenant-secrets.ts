@@ -2,7 +2,7 @@ import type { Db } from '@bootfarm/db'
 
 const lengthMin = 8
 
-/** Every table that says whose its rows are. A day's partition is read through its table. */
+/** Returns every table whose rows name their organization. A day's partition is read through its table. */
 async function tenantTables(db: Db): Promise<string[]> {
   const rows = await db.$queryRaw<{ name: string }[]>`
     select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -32,12 +32,12 @@ export async function secretsOf(db: Db, organizationId: string, others: string[]
   return [...new Set(own)].filter((text) => !known.has(text) && isTelling(text))
 }
 
-/** An instant says nothing of whose it is. */
+/** An instant identifies nobody. */
 function isTelling(text: string): boolean {
   return text.length >= lengthMin && !/^\d{4}-\d\d-\d\d/.test(text)
 }
 
-/** Ids and names of an organization's objects that lie in one place, found by the columns that say where. */
+/** Returns ids and names of an organization's objects in one place, found by their place columns. */
 export async function idsWithin(
   db: Db,
   organizationId: string,

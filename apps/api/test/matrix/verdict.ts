@@ -6,12 +6,12 @@ import type { Place, PlaceKind } from '../../src/rules/place.ts'
 import type { TestApi } from '../test-api.ts'
 
 /**
- * What a policy promises to somebody; `within`: its service takes what lies within the role's place and refuses all
- * else.
+ * The promise of a policy to a caller; `within`: its service accepts objects within the role's place and refuses all
+ * others.
  */
 export type Verdict = 'ok' | 'forbidden' | 'absent' | 'within'
 
-/** What holds these is no secret to who has a role further down: docs and pages name the site of one's collection. */
+/** Texts with these are no secret to a role further down: docs and pages name the site of one's collection. */
 const seenFromBelow: ReadonlySet<PlaceKind> = new Set([
   'farm',
   'site',

@@ -11,7 +11,7 @@ interface TextFieldProps {
   label: string
   value: string
   onChange: (value: string) => void
-  /** What to enter, and in which form. */
+  /** Explains the value and its format. */
   hint?: ReactNode
   placeholder?: string
   mono?: boolean

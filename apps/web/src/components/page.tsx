@@ -87,7 +87,7 @@ export function Unknown({ label = 'unknown' }: { label?: string }) {
   )
 }
 
-/** Nothing there yet, or nothing that fits the filters; says what would bring something. */
+/** Shown when nothing exists yet or nothing matches the filters; names what to do about it. */
 export function EmptyState({ title, text, action }: { title: string; text: string; action?: ReactNode }) {
   return (
     <div className="flex flex-col items-center gap-1.5 px-6 py-14 text-center">

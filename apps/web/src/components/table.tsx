@@ -135,7 +135,7 @@ function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
   )
 }
 
-/** As high as `rowCount` rows, so that nothing jumps when they arrive. */
+/** As high as `rowCount` rows, so that the layout does not shift when the rows arrive. */
 export function TableSkeleton({ label, rowCount = 8 }: { label: string; rowCount?: number }) {
   const widths = ['w-40', 'w-32', 'w-36', 'w-28']
   return (

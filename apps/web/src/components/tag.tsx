@@ -33,7 +33,7 @@ const dots = {
   live: 'bg-live',
 } as const
 
-/** Decoration beside a word that says the same. */
+/** Decoration beside a word of the same meaning. */
 export function Dot({ tone, pulsing = false }: { tone: Tone; pulsing?: boolean }) {
   return (
     <span

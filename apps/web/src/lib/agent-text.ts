@@ -15,7 +15,7 @@ const systems: [RegExp, string][] = [
   [/\bLinux\b/, 'Linux'],
 ]
 
-/** `Firefox on Linux` out of what a browser says of itself; what is not known is named by its first word. */
+/** Returns `Firefox on Linux` for a browser's user agent; an unknown one is named by its first word. */
 export function agentText(agent: string | null): string {
   if (!agent) return 'Unknown device'
   const name = nameIn(browsers, agent) ?? agent.split(/[/\s]/)[0] ?? ''

@@ -1,6 +1,6 @@
 /**
- * What a page of the dashboard may load and do. Scripts run only from this server, and inline only with the answer's
- * own nonce: a device's text cannot become one. Style attributes are allowed: bars and charts need them.
+ * Limits what a page of the dashboard may load and do. Scripts run only from this server, and inline only with the
+ * answer's own nonce: a device's text cannot become one. Style attributes are allowed: bars and charts need them.
  */
 export function contentSecurityPolicy(nonce: string, { isDevelopment }: { isDevelopment: boolean }): string {
   const policy: Record<string, string[]> = {

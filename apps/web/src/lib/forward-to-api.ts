@@ -1,6 +1,6 @@
 import { apiUrl } from '../env'
 
-/** Of one connection only (RFC 9110, section 7.6.1), or set again by `fetch`. */
+/** Headers of one connection only (RFC 9110, section 7.6.1), or set again by `fetch`. */
 const hopHeaders = [
   'connection',
   'content-length',

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 
 /**
  * Appends the sender to each request's `x-forwarded-for`, as every proxy does: a browser's own claim stays before it,
- * and the API trusts as much of it as TRUSTED_PROXIES says. Next itself leaves an existing header unchanged.
+ * and the API trusts as much of it as TRUSTED_PROXIES allows. Next itself leaves an existing header unchanged.
  */
 export function nameCallers(): void {
   subscribe('http.server.request.start', (message) => {

@@ -3,9 +3,8 @@
 import { type RefObject, useLayoutEffect, useRef, useState } from 'react'
 
 /**
- * Returns the width of an element in CSS pixels, `initial` until it is measured; for a moment it is the old one when
- * the window becomes narrower. What is drawn with it must not have a width that the page would need: an `svg` is as
- * wide as its frame.
+ * Returns the width of an element in CSS pixels, `initial` until it is measured. It is outdated for a moment after the
+ * window becomes narrower. A drawing must not force the page to that width: an `svg` is as wide as its frame.
  */
 export function useElementWidth<T extends Element>(initial: number): [RefObject<T | null>, number] {
   const ref = useRef<T>(null)

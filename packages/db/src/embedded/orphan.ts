@@ -13,7 +13,7 @@ function postmasterPid(cluster: string): number | null {
   return Number.isInteger(pid) && pid > 1 ? pid : null
 }
 
-/** True when postmaster.pid says that this server accepts connections (its line 8). */
+/** Returns whether postmaster.pid reports that this server accepts connections (its line 8). */
 export function isReady(cluster: string, pid: number): boolean {
   const file = path.join(cluster, 'postmaster.pid')
   if (!existsSync(file)) return false

@@ -28,7 +28,7 @@ const rows = `
   insert into report_cursor (organization_id, edge_id, boot_epoch, updated_at)
     select '${organization}', '${edge}', n, now() from generate_series(1, ${writerCount}) as n;`
 
-/** As the API applies a boot's report. */
+/** The API's statements for a boot report. */
 const takeBoot = [
   `select ensure_boot_partitions((now() at time zone 'UTC')::date, (now() at time zone 'UTC')::date)`,
   `insert into boot_key (organization_id, boot_id, received_on, change) values ('${organization}', $1, (now() at time zone 'UTC')::date, 1)`,
@@ -205,7 +205,7 @@ export class ReleaseAtWork {
     })
   }
 
-  /** As the API does: with its organization set. Retried after a deadlock: nothing was promised. */
+  /** Sets the organization like the API. Retries after a deadlock: nothing was promised. */
   async #transaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
     for (;;) {
       try {

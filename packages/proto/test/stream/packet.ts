@@ -43,7 +43,7 @@ export const packetTypes = [
   'probe',
   'probe_ack',
 ] as const
-/** What a READ reads: the disk, the disk ahead of demand, or the boot profile's document. */
+/** The objects of a READ: the disk, the disk ahead of demand, or the boot profile's document. */
 export const readKinds = ['demand', 'ahead', 'profile'] as const
 export const helloKinds = ['token', 'resumption', 'ticket'] as const
 export const refuseCodes = [

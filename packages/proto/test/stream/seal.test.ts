@@ -21,7 +21,7 @@ interface Vector {
   /** Only with kind `ticket`. */
   age_us?: string
   ticket?: string
-  /** As it is sent, with the cookie. */
+  /** The sent bytes, with the cookie. */
   hello: string
   proof: string
   shared: string

@@ -146,7 +146,7 @@ function ipv6Words(packet: Cursor): string {
 
 /** A DHCP message (RFC 2131, figure 1; options RFC 2132, 4578) as a list of packets names it. */
 interface DhcpMessage {
-  /** The device's, whoever forwarded it. */
+  /** The device's MAC address, even in a forwarded packet. */
   clientMac: string
   fromClient: boolean
   /** The address that the client has, or is given; undefined for none. */

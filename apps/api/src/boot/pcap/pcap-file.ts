@@ -31,7 +31,7 @@ export function pcapProblem(bytes: Uint8Array): string | null {
 }
 
 /**
- * The whole records in order; a last one that was cut off is left out. None where `pcapProblem` has something to say.
+ * Returns the complete records in order, without a last one that was cut off. None if `pcapProblem` reports a problem.
  */
 export function* pcapRecords(bytes: Uint8Array): Generator<PcapRecord> {
   const format = bytes.byteLength >= fileHeaderSize ? formatOf(bytes) : null
@@ -64,7 +64,7 @@ function formatOf(bytes: Uint8Array): Format | null {
   for (const littleEndian of [true, false]) {
     const magic = view.getUint32(0, littleEndian)
     if (magic !== magicOfMicroseconds && magic !== magicOfNanoseconds) continue
-    // The upper bits say how long the frames' check sequence is.
+    // The upper bits contain the length of the frames' check sequence.
     const linkType = view.getUint32(20, littleEndian) & 0x0fffffff
     return { littleEndian, nanoseconds: magic === magicOfNanoseconds, linkType }
   }

@@ -3,7 +3,7 @@ import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { testOrigin } from '../../../test/test-constants.ts'
 import { createPerson, createTenant } from '../../../test/test-tenant.ts'
 
-/** Of documentation, RFC 5737: nobody's. */
+/** A documentation address (RFC 5737), which belongs to nobody. */
 const proxy = '198.51.100.7'
 const caller = '203.0.113.9'
 const mailsPerHourMax = 20
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => api.close())
 
 interface Sender {
-  /** Who opened the connection. */
+  /** Address that opened the connection. */
   from: string
   headers?: Record<string, string>
 }
@@ -32,7 +32,7 @@ const post = (path: string, payload: object, { from, headers = {} }: Sender) =>
     headers: { origin: testOrigin, ...headers },
   })
 
-/** As the session that the sign-in makes shows it. */
+/** Returns the address that the session of a sign-in shows. */
 async function addressOf(sender: Sender): Promise<string | null> {
   expect((await post('/sign-in/email', sign, sender)).statusCode).toBe(200)
   const session = await api.db.session.findFirstOrThrow({
@@ -53,7 +53,7 @@ const forwarded = (value: string) => ({ 'x-forwarded-for': value })
 
 test('the address of a caller is what proxies say that are trusted, and what nobody else says', async () => {
   expect(await addressOf({ from: caller })).toBe(caller)
-  // Whoever is not trusted may say what they like.
+  // Headers of an untrusted sender have no effect.
   expect(await addressOf({ from: caller, headers: forwarded('192.0.2.1') })).toBe(caller)
   expect(await addressOf({ from: caller, headers: { 'x-bootfarm-address': '192.0.2.1' } })).toBe(caller)
   expect(await addressOf({ from: caller, headers: { 'x-real-ip': '192.0.2.1', forwarded: 'for=192.0.2.1' } })).toBe(

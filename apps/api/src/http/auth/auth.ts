@@ -13,8 +13,8 @@ import { addressHeader } from './address-header.ts'
 import { afterAuth, beforeAuth, type EventOptions } from './auth-events.ts'
 
 /**
- * Sign-ins from one address, counted on while less than a minute passes between two: a school behind one address begins
- * its day at once. What keeps guessers from an account is counted by the account (auth-events.ts).
+ * Sign-ins from one address, counted on while less than a minute passes between two: a school behind one address starts
+ * its day at once. Guessing is limited per account (auth-events.ts).
  */
 const signInsPerMinuteMax = 300
 const codesPerMinuteMax = 20
@@ -54,7 +54,7 @@ export interface AuthOptions {
   clock?: Clock
   /** Without it no mail is sent. */
   sendMail?: SendMail
-  /** Whether people may come from the provider without an invitation. */
+  /** Allows people to come from the provider without an invitation. */
   isSelfService?: boolean
   oidc?: OidcSettings | null
   /** Without it nobody is notified. */

@@ -28,7 +28,7 @@ afterAll(async () => {
   provider.close()
 })
 
-/** As a browser: to the provider, through it, and back. Returns where it ends. */
+/** Acts like a browser: to the provider, through it, and back. Returns where it ends. */
 async function signInByProvider(as: OidcClaims, { change = (url: URL) => url } = {}) {
   provider.setClaims(as)
   const client = new AuthClient(api)

@@ -4,8 +4,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 const signatureLength = 44
 
 /**
- * The token of the session that a `cookie` header names; null where it names none, or one that `secret` has not signed.
- * As better-auth reads it, without what it does around that: each request asks, and asks twice as fast.
+ * Returns the session token in a `cookie` header; null if there is none, or one that `secret` has not signed. Reads it
+ * like better-auth, without the work around that: every request needs it, and this is twice as fast.
  */
 export function sessionTokenOf(
   header: string | undefined,

@@ -119,7 +119,7 @@ test('the fleet is counted over all organizations, and the database is asked onc
   expect((await scrape()).get('bootfarm_edges{state="online"}')).toBe(2)
   monotonicMs += 1
   expect((await scrape()).get('bootfarm_edges{state="online"}')).toBe(0)
-  // Nobody knows what goes on at edges that are not heard.
+  // The state of edges that are not heard is unknown.
   expect((await scrape()).get('bootfarm_devices_booting')).toBe(0)
 })
 

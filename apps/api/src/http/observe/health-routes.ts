@@ -9,8 +9,8 @@ interface HealthOptions {
 }
 
 /**
- * `/healthz`: the process answers, whatever else is unavailable: a supervisor restarts on its silence. `/readyz`: the
- * process can serve requests: a balancer uses another one on its 503, which names what is not ready.
+ * `/healthz`: the process answers, even if everything else is unavailable: a supervisor restarts on its silence.
+ * `/readyz`: the process can serve requests: a balancer uses another one on its 503, which names what is not ready.
  */
 export async function healthRoutes(app: FastifyInstance, { checks, drain }: HealthOptions) {
   let isStopping = false

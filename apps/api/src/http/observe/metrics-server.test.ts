@@ -6,7 +6,7 @@ import { ApiMetrics } from './api-metrics.ts'
 import { addFleetGauges } from './fleet-gauges.ts'
 
 const read = (name: string) => readFileSync(new URL(`../../../../../docs/reference/${name}`, import.meta.url), 'utf8')
-/** What Prometheus makes of one histogram. */
+/** The series that Prometheus derives from one histogram. */
 const ofHistogram = /_(bucket|sum|count)$/
 
 async function metricNames(): Promise<Set<string>> {

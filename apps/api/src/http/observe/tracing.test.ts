@@ -120,7 +120,7 @@ test('it belongs to the trace of its caller, and below it stand the procedure an
   const statements = own.filter((span) => span !== request && span !== procedure)
   const parentOf = (name: string) => statements.find((span) => span.name === name)?.parentSpanId
   for (const name of ['begin', 'select device', 'commit']) expect(parentOf(name)).toBe(procedure?.spanId)
-  // Who asks is looked up before the procedure is called.
+  // The caller is looked up before the procedure is called.
   expect(parentOf('select session')).toBe(request.spanId)
   expect(spanAttributes(request)['bootfarm.db.query_count']).toBe(statements.length)
   for (const statement of statements) {
@@ -161,7 +161,7 @@ test('statements that go out together have the time that each took, one after th
   const [slow, quick] = [of('select generate_series'), of('select pg_class')]
   const duration = (span: OtlpSpan) => Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano))
   expect(duration(slow)).toBeGreaterThanOrEqual(200e6)
-  // It was sent with the slow one, waited for it, and says so.
+  // It was sent with the slow one, waited for it, and records that.
   expect(BigInt(quick.startTimeUnixNano)).toBeGreaterThanOrEqual(BigInt(slow.endTimeUnixNano))
   expect(Number(spanAttributes(quick)['bootfarm.db.wait_ms'])).toBeGreaterThanOrEqual(200)
   expect(duration(quick)).toBeLessThan(duration(slow))
@@ -212,7 +212,7 @@ test('a message to a webhook belongs to the trace of the request that it came of
   expect(webhook).toMatchObject({ enabled: true })
   const outcome = { kind: 'failed', phase: 'nbp', cause: 'tftp_timeout', text: '' } as const
   await site.report({ ...bootWith({ id: randomUUID(), mac: site.mac }), outcome })
-  // As another process would, outside of any request.
+  // Delivers like another process, outside of any request.
   await deliverDue(
     {
       db: api.serverDb,

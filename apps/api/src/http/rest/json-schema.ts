@@ -13,7 +13,7 @@ export interface JsonSchema {
   [keyword: string]: unknown
 }
 
-/** Throws for what JSON cannot say, e.g. a bigint. */
+/** Throws for types that JSON cannot express, e.g. a bigint. */
 export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: explain })
   if (JSON.stringify(rest).includes('"#/$defs/'))
@@ -34,7 +34,7 @@ function isTransform(schema: z.core.$ZodType): boolean {
   return schema._zod.def.type === 'transform'
 }
 
-/** Without null, which a query cannot say: absent is the same. */
+/** Removes null, which a query cannot express: absent is the same. */
 export function withoutNull(schema: JsonSchema): JsonSchema {
   if (!schema.anyOf) return schema
   const { anyOf, ...rest } = schema

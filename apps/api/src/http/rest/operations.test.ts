@@ -22,7 +22,7 @@ import { ApiMetrics } from '../observe/api-metrics.ts'
 import { startTracing, type Tracing } from '../observe/tracing.ts'
 import { procedurePolicies } from '../trpc/policies.ts'
 
-// Every secret that there is, and everything that is told to anybody, by whichever door.
+// Checks that no answer, by tRPC or REST, contains any secret.
 
 const startMsMax = 120_000
 const clientSecret = randomBytes(24).toString('hex')
@@ -238,7 +238,7 @@ test('no refusal repeats a secret that came with the request', async () => {
 
 test('an error that nobody foresaw tells none, when the API may read and write nothing', async () => {
   const { cookie, secrets } = planted
-  // Who asks is still known.
+  // The caller is still known.
   const kept = ['user', 'session', 'membership', 'role_grant', 'api_key', 'organization', 'rate_limit']
   const tables = await api.db.$queryRaw<{ name: string }[]>`
     select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')`

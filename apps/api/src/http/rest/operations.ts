@@ -17,7 +17,7 @@ export interface Operation extends RestOperation {
   body: JsonSchema | null
   parameters: Record<string, JsonSchema>
   requiredNames: string[]
-  /** Whether the procedure has an input at all. */
+  /** The procedure has an input. */
   takesInput: boolean
   output: z.ZodType
 }
@@ -32,11 +32,11 @@ interface ProcedureDefinition {
 interface RouterOperations {
   operations: Operation[]
   excluded: { id: string; reason: string }[]
-  /** Procedures that do not say what they are: a test refuses them. */
+  /** Procedures that do not declare their operation: a test refuses them. */
   missing: string[]
 }
 
-/** Throws for a procedure that cannot be an operation as it says. */
+/** Throws for a procedure whose declaration is no valid operation. */
 export function readOperations(router: { _def: { procedures: object } } = appRouter): RouterOperations {
   const operations: RouterOperations['operations'] = []
   const excluded: RouterOperations['excluded'] = []

@@ -13,7 +13,7 @@ import { signInAs } from '../../../test/test-tenant.ts'
 import { errorTable } from '../../errors/app-error.ts'
 import { readOperations } from './operations.ts'
 
-/** Procedures whose developers have yet to say what they are; nothing new goes in here. */
+/** Procedures without a REST declaration; nothing new goes in here. */
 const yetToCome: string[] = []
 
 let api: TestApi

@@ -18,7 +18,7 @@ interface RestRoutesOptions {
   secret: string
 }
 
-/** /api/v1: each procedure of the router once more, as a REST operation. docs/reference/api.md says how it behaves. */
+/** /api/v1: each procedure of the router as a REST operation. docs/reference/api.md describes its behaviour. */
 export async function restRoutes(app: FastifyInstance, options: RestRoutesOptions) {
   app.setErrorHandler(sendProblem)
   app.setNotFoundHandler((request, reply) => sendProblem(notFound, request, reply))
@@ -41,7 +41,7 @@ export async function restRoutes(app: FastifyInstance, options: RestRoutesOption
 
 const notFound = new AppError('not_found', { public: 'This address does not exist. See /api/docs.' })
 
-/** An empty body is none, whatever its type; JSON is the only accepted type. */
+/** An empty body is none, regardless of its type; JSON is the only accepted type. */
 function takeJson(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
@@ -61,7 +61,7 @@ function refuseOtherMethods(app: FastifyInstance, url: string, operations: Opera
   app.route({
     method: allMethods.filter((method) => !taken.has(method)),
     url,
-    // Whatever its body: the method is wrong.
+    // Regardless of the body: the method is wrong.
     onRequest: async (_request, reply) => {
       reply.header('allow', allow)
       throw new AppError('method_not_allowed', { public: `This path supports ${allow}.` })

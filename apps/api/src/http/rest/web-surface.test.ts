@@ -10,7 +10,7 @@ import { procedurePolicies } from '../trpc/policies.ts'
 import { readOperations } from './operations.ts'
 
 let api: TestApi
-/** Of somebody whom other sites try to harm: nothing of theirs may change. */
+/** A signed-in person whom other sites try to harm: nothing may change. */
 let victim: { organizationId: string; cookie: string }
 let cookie: string
 let before: unknown

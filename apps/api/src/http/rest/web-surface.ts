@@ -47,9 +47,9 @@ export function apiKeyOf({ headers: { authorization } }: FastifyRequest): string
 }
 
 /**
- * A browser sends its cookies along with what other sites make it send, and says where that came from: `Origin`, and
- * `Sec-Fetch-Site` where it is new enough. Who says neither is no browser. An API key is never sent along by itself;
- * beside a cookie it exempts from nothing, for some procedures ask who is signed in.
+ * A browser sends its cookies with requests that other sites cause, and names their source: `Origin`, and
+ * `Sec-Fetch-Site` in newer browsers. A caller that sends neither is no browser. An API key is never sent
+ * automatically; beside a cookie it exempts from nothing, because some procedures depend on the signed-in person.
  */
 function refuseForeignOrigin(request: FastifyRequest, own: string): void {
   if (apiKeyOf(request) && request.headers.cookie === undefined) return

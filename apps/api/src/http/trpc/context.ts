@@ -26,7 +26,7 @@ export interface TrpcContext extends PlatformContext {
   /** Name of the OpenID Connect provider; null if none is set. */
   oidcName: string | null
   tenancy: TenancySettings
-  /** Of the caller, for the audit log. */
+  /** The caller's address, for the audit log. */
   address: string | null
   requestId: string | null
   /** Programs for site servers. */
@@ -39,7 +39,7 @@ export interface TrpcContext extends PlatformContext {
   idempotency: SealingKey | null
   /** Like `findActor`, for requests outside of any organization. */
   findPerson(): Promise<Person | null>
-  /** Of an account's authenticator. */
+  /** Verifies a code of an account's authenticator. */
   verifyCode(given: GivenCode): Promise<boolean>
   webhookTargets: TargetPolicy
   telemetry: Telemetry

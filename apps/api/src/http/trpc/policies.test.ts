@@ -96,7 +96,7 @@ describe.each(outside)('$path, for $policy.who', (procedure) => {
 describe.each(forMembers)('$path', (procedure) => {
   const { path, policy } = procedure
 
-  /** Who would end his own membership by asking is another one each time. */
+  /** A caller whose request ends his own membership is replaced each time. */
   async function headersFor({ headers, grant, organizationId }: Caller): Promise<Record<string, string>> {
     if (!samples[path]?.isLast) return headers
     return (await person(api, organizationId, grant)).headers
@@ -126,7 +126,7 @@ describe.each(forMembers)('$path', (procedure) => {
       })
       if (isAllowed) expect([name, told.status, told.text]).toEqual([name, 200, told.text])
       else expect([name, told.status, told.code]).toEqual([name, 403, 'forbidden'])
-      // What is gone now is nobody's any more.
+      // A deleted object belongs to nobody.
       if (isAllowed) id = ownIdOf(path)
     }
   })

@@ -12,7 +12,7 @@ export type ProcedurePolicy = MemberPolicy | OutsidePolicy
 /** For requests outside of any organization, or before there is one. */
 export interface OutsidePolicy {
   /**
-   * `anyone`: a link's token says enough. `person`: who is signed in, for himself. `platform`: who runs the
+   * `anyone`: a link's token suffices. `person`: a signed-in person, for himself. `platform`: an administrator of the
    * installation.
    */
   who: 'anyone' | 'person' | 'platform'
@@ -31,7 +31,7 @@ export interface MemberPolicy {
   place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
   /** Only for a person who signed in, or entered the password again, within the last minutes. */
   confirmed?: true
-  /** What it is below /api/v1: docs/reference/api.md. */
+  /** The operation below /api/v1: docs/reference/api.md. */
   rest?: RestOperation | NoRestOperation
 }
 
@@ -43,7 +43,7 @@ interface PlaceOfInput {
   kind: PlaceKind
   /** Name of the input's field: an id, or an array of ids. */
   id: string
-  /** The field may be absent or null, and then says nothing. */
+  /** The field may be absent or null, and then has no effect. */
   optional?: true
 }
 
@@ -103,7 +103,7 @@ export interface RestOperation {
    * if nobody can read the object.
    */
   creates?: string | null
-  /** Answers 204: the output says nothing that the status does not. */
+  /** Answers 204: the output adds nothing to the status. */
   silent?: true
 }
 

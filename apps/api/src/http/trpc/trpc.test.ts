@@ -16,7 +16,7 @@ import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../..
 import { readOperations } from '../rest/operations.ts'
 import { procedurePolicies } from './policies.ts'
 
-// What devices, edges and people may write, handed to everything that takes a text, then read wherever it is shown.
+// Sends hostile texts in every text that devices, edges and people may write, then reads them wherever they are shown.
 
 /** Three organizations and some hundred requests, beside other tests. */
 const plantingMsMax = 120_000
@@ -49,7 +49,7 @@ afterAll(() => api.close())
 
 type Json = string | number | boolean | null | undefined | Json[] | { [name: string]: Json }
 
-/** As many inputs as there are texts in this one, each with another text in one of its places. */
+/** Yields one input per text in this one, with the hostile text in that place. */
 function* poisoned(input: Json, text: string, path: string[] = []): Generator<Json> {
   if (typeof input === 'string' && !/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(input)) yield text
   if (Array.isArray(input))
@@ -92,7 +92,7 @@ describe.each(procedurePolicies().filter(({ type }) => type !== 'subscription'))
     // The others in turns: each procedure some of them, together all.
     const texts = [0, 1].map(() => allTexts[turn++ % allTexts.length] ?? '')
     for (const bad of texts.flatMap((text) => [...poisoned(wholeInput(path) as Json, text)])) {
-      // As long as an address may be.
+      // The maximum length of an address.
       if (type === 'query' && JSON.stringify(bad).length > 8_000) continue
       const answer = await callProcedure(api, { path, type, input: bad, cookie })
       expect([answer.status < 500, bad, answer.text]).toEqual([true, bad, answer.text])
@@ -110,7 +110,7 @@ test('a body that is no UTF-8 is refused or read, and breaks nothing', async () 
   expect(answer.status).toBeLessThan(500)
 })
 
-/** What sign-in's routes take. */
+/** The inputs of sign-in's routes. */
 const authFields = ['email', 'password', 'name', 'token', 'code', 'provider', 'newPassword', 'newEmail']
 const addressFields = ['callbackURL', 'redirectTo', 'errorCallbackURL', 'newUserCallbackURL']
 

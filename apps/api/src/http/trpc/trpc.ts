@@ -91,7 +91,7 @@ const signedInProcedure = anyProcedure.use(async ({ ctx, meta, next, getRawInput
 
 /**
  * Every query and mutation is built from this one: the policy is enforced, and all of it is one transaction in the
- * actor's organization. What throws rolls everything back; nothing is answered before the commit.
+ * actor's organization. An error rolls everything back; nothing is answered before the commit.
  */
 export const procedure = signedInProcedure.use(async ({ ctx, next, path, type, getRawInput }) => {
   const { clock, actor, policy, places } = ctx

@@ -29,7 +29,7 @@ test('a restored control plane takes its edges back without enrolling again, and
     await backUp(api.databaseUrl, file)
     expect(statSync(file).mode & 0o777).toBe(0o600)
 
-    // What is acknowledged after the backup is gone with the old database, and at the edge, too.
+    // Reports acknowledged after the backup are gone with the old database, and at the edge, too.
     await edge.reports(4, bootReports(4, boots.slice(3, 5)))
     await api.db.device.update({
       where: { organizationId_id: { organizationId: tenant.organizationId, id: tenant.deviceIds[0] ?? '' } },
@@ -43,7 +43,7 @@ test('a restored control plane takes its edges back without enrolling again, and
     const db = createDb(empty.url)
     try {
       edge.moveTo(restored.url)
-      // Edges take only a higher (incarnation, counter): an incarnation of its own comes before any counter.
+      // Edges accept only a higher (incarnation, counter): a new incarnation precedes any counter.
       const state = await edge.state(`${later.incarnation}.${later.counter}`, 0)
       expect(state.status).toBe(200)
       const now = await pairOf(edge)

@@ -15,7 +15,7 @@ let round = 0
 beforeAll(async () => {
   api = await startTestApi()
 })
-// A site has a bounded number of edges, so each test has a site of its own.
+// A site has a bounded number of edges, so each test has a separate site.
 beforeEach(async () => {
   round += 1
   tenant = await createTenant(api, `own-${round}`)

@@ -82,7 +82,7 @@ describe('a new key of an edge', () => {
     const tampered = { ...statement, newPublicKey: publicKeyOf(randomBytes(32)) }
     expect(code(await site.edge.rotateKey([tampered]))).toBe('signature_invalid')
     expect(code(await site.edge.rotateKey([]))).toBe('invalid_body')
-    // By whoever has read a statement, but does not have the key.
+    // Sent by a caller who has read a statement, but does not have the key.
     site.edge.seed = old
     expect(code(await site.edge.rotateKey([statement]))).toBe('signature_invalid')
     expect((await site.edge.heartbeat()).status).toBe(200)
@@ -123,7 +123,7 @@ describe('a new signing key of the organization', () => {
     expect(after.keys).toHaveLength(2)
     expect(verifyText(stateSignedText(after.payload), after.signature, key)).toBe(true)
     expect(after.keyId).toBe(after.keys?.at(-1)?.id)
-    // What a retired key could sign is gone with its private half.
+    // A retired key cannot sign: its private half is deleted.
     const retired = await api.db.signingKey.findMany({
       where: { organizationId: site.tenant.organizationId, NOT: { publicKey: key } },
     })

@@ -106,7 +106,7 @@ describe('what a device says of itself', () => {
   })
 })
 
-/** As many phases as fit into a report of the greatest size. */
+/** Adds as many phases as fit into a report of the maximum size. */
 function fill(boot: BootReport): BootReport {
   const [phase] = boot.phases
   if (!phase) throw new Error('a boot without phases')

@@ -171,7 +171,7 @@ async function writeRows(
       and (device.last_boot_started_at is null or device.last_boot_started_at <= newest.started_at)`
 }
 
-/** What a report with a higher revision replaces. */
+/** The columns that a report with a higher revision replaces. */
 const newerBoot = Prisma.sql`
   updated_at = excluded.updated_at, revision = excluded.revision,
   outcome = excluded.outcome, failed_phase = excluded.failed_phase, failed_cause = excluded.failed_cause,

@@ -41,7 +41,7 @@ export function signedRequestOf(request: FastifyRequest): SignedRequest {
   }
 }
 
-/** As sent: the signature covers every byte of it. */
+/** Returns the path as sent: the signature covers every byte of it. */
 export function pathOf(request: FastifyRequest): string {
   return request.raw.url ?? ''
 }

@@ -20,7 +20,7 @@ const keepWrites = (writeCache: WriteCacheClass) =>
     data: { writeCache },
   })
 
-/** As an edge is told: whether it writes, and the id of the edge that keeps what the device writes. */
+/** Returns the edge's instructions: whether it writes, and the id of the edge that keeps the device's writes. */
 async function told(edge: EdgeClient, deviceId = site().deviceId) {
   const { devices, homeEdges = [] } = await site().state(edge)
   const device = devices.find(({ id }) => id === deviceId)
@@ -101,7 +101,7 @@ const move = (edge: EdgeClient, giveUp = false) =>
   site().tryMutation('device.moveHome', { deviceId: site().deviceId, edgeId: edge.edgeId, giveUp })
 const home = async () => (await site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })).home
 
-/** As an edge of this release, which says which work it does. */
+/** Heartbeat of an edge of this release, with the kinds of work it does. */
 const speakUp = (edge: EdgeClient, ...kinds: string[]) =>
   edge.heartbeat({ storeJobKinds: ['verify', ...kinds], agentVersion: '9.9' })
 
@@ -139,7 +139,7 @@ test('another edge keeps the writes once the one that does has let go, and not w
   expect(await home()).toMatchObject({ asked: { jobId: failedId, state: 'queued' } })
   await endJob(from, failedId, 'failed')
   expect((await told(from)).home?.id).toBe(from.edgeId)
-  // What came of it stays to be read until it is asked again.
+  // Its result stays readable until it is requested again.
   const { since, asked } = (await home()) ?? {}
   expect(asked).toMatchObject({
     jobId: failedId,

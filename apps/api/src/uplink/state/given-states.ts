@@ -12,10 +12,9 @@ interface Given {
 }
 
 /**
- * Remembers states that this process has just given to edges, until a notification says that they changed. The edge's
- * next request then need not read the whole state again: after a change of hundreds of sites, that would delay edges
- * that do not have their state yet. This is only a shortcut: a request to another process, or a later one, reads the
- * state.
+ * Remembers states that this process has just given to edges, until a notification reports a change. The edge's next
+ * request then need not read the whole state again: after a change of hundreds of sites, that would delay edges that do
+ * not have their state yet. This is only a shortcut: a request to another process, or a later one, reads the state.
  */
 export class GivenStates {
   readonly #notifications: Notifications

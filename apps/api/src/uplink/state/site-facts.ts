@@ -19,7 +19,7 @@ interface SiteFacts {
   hasPowerOns: boolean
   hasPowerOrders: boolean
   hasSchedules: boolean
-  /** Of this edge only. */
+  /** For this edge only. */
   hasStoreJobs: boolean
 }
 

@@ -67,7 +67,7 @@ test('each type of device gets its version, and only the writer writes', async (
   const production = bootedBy(state, site().tenant.deviceIds[3] ?? '')
   expect(production).toMatchObject({ versionId: parentVersionId })
   expect(production).not.toHaveProperty('deviceType')
-  // What production devices boot is first, also for edges that give it to machines that nobody knows.
+  // The version that production devices boot comes first, also for edges that give it to unknown machines.
   expect(state.vdisks[0]?.versions.map(({ number }) => number)).toEqual([1, 3, 2])
   expect(state.vdisks[0]?.versions[1]?.layerAboveVersionId).toBe(parentVersionId)
 })

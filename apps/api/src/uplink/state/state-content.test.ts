@@ -9,8 +9,8 @@ import { canonicalJson } from '../../rules/canonical-json.ts'
 import { readStateContent } from './state-content.ts'
 
 /**
- * Changes each row and each column that a desired state is made of, as the catalogue says which they are, and compares
- * who was woken with whose state has changed. A column that is read and wakes nobody fails, unless it stands here.
+ * Changes each row and each column that a desired state is made of, according to the catalogue, and compares the woken
+ * edges with those whose state has changed. A column that is read and wakes nobody fails, unless it is listed here.
  */
 const wakesNobody = [
   // Where a device's home is chosen, which the same reading keeps: from then on these change nothing.
@@ -91,7 +91,7 @@ afterAll(async () => {
   await api.close()
 })
 
-/** By site, what all of its edges are told; an error's text where there is no state. */
+/** Returns the state of all edges by site; an error's text if there is no state. */
 async function readStates(db = api.db): Promise<Map<string, string>> {
   const texts = new Map<string, string>()
   for (const edge of edges) {
@@ -112,7 +112,9 @@ async function statementsOf(work: (db: TestApi['db']) => Promise<unknown>): Prom
   return [...texts].filter((text) => /^\s*select/i.test(text))
 }
 
-/** What PostgreSQL says that the statements read: it keeps that for functions made of them. */
+/**
+ * Returns the columns that the statements read, according to PostgreSQL: it records them for functions made of them.
+ */
 function columnsOf(statements: string[]): Promise<Column[]> {
   return api.db.$transaction(async (transaction) => {
     for (const [index, text] of statements.entries()) {
@@ -137,7 +139,7 @@ function columnsOf(statements: string[]): Promise<Column[]> {
   })
 }
 
-/** So that each value may be any: no foreign keys, no checks, and no triggers but those that wake. */
+/** Allows any value: no foreign keys, no checks, and no triggers but those that wake. */
 async function dropRules(): Promise<void> {
   const statements = await api.db.$queryRaw<{ text: string }[]>`
     select format('alter table %s drop constraint %I', conrelid::regclass, conname) as text from pg_constraint

@@ -146,7 +146,7 @@ interface Siting {
   vdisks: Awaited<ReturnType<typeof readSiteVdisks>>
 }
 
-/** The site's devices as the edge is told of them, and the edges that keep their writes. */
+/** Returns the site's devices for the edge's state, and the edges that keep their writes. */
 async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, site, menus, vdisks }: Siting) {
   const resolvedOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved]))
   const keeping = new Set(

@@ -282,7 +282,7 @@ test('who cancels a job takes nothing of its version away while its edge speaks 
   const input = { vdiskId: tenant.vdiskId, edgeId: edge.edgeId, sourcePath: 'imports/linux.raw' }
   const made = await site().mutate<VersionWithJobs>('version.import', input)
   let cancelled: Promise<unknown> | undefined
-  // As a message of the edge does: its own row first, and then what is known of versions, which names them.
+  // Works like a message of the edge: its own row first, and then the versions' rows, which name it.
   await api.db.$transaction(
     async (message) => {
       await message.$queryRaw`select id from edge where id = ${edge.edgeId}::uuid for no key update`
@@ -367,7 +367,7 @@ test('what was written is discarded also at edges that have not said yet that th
   const made = await beginMaintenance()
   const [away, other] = [await site().enrolEdge(), await site().enrolEdge()]
   await say(inventory(1, [present(made.id, { isLayer: true })]))
-  // It holds what the version was begun above, and was away since.
+  // It holds the version's parent, and was offline since.
   await say(inventory(1, [present(site().tenant.versionId, { root: rootOf(1) })]), away)
   await say(inventory(1, []), other)
   await site().mutate('version.discardMaintenance', { versionId: made.id, revision: made.revision })

@@ -59,7 +59,10 @@ function Changed({ entry }: { entry: AuditEntry }) {
   )
 }
 
-/** The number of changed fields; when opened, each before and after. All of it is plain text, whoever wrote it. */
+/**
+ * Shows the number of changed fields and, when opened, each before and after. All of it is plain text, regardless of
+ * its author.
+ */
 function EntryChange({ entry }: { entry: AuditEntry }) {
   const fields = changedFields(entry)
   if (fields.length === 0) return <span className="text-ink-faint">no further details</span>

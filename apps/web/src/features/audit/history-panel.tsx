@@ -10,7 +10,7 @@ import { historyColumns } from './audit-columns'
 
 const entriesShown = 10
 
-/** Who changed this object, newest first; absent without permission to read the audit log. */
+/** Lists the changes of an object and their authors, newest first; absent without permission to read the audit log. */
 export function HistoryPanel({ objectId }: { objectId: string }) {
   const mayRead = useMay('audit.read')
   return mayRead ? <History objectId={objectId} /> : null

@@ -83,7 +83,7 @@ export function EntryRow(props: EntryRowProps) {
   )
 }
 
-/** What the entry starts, and which version of a vDisk. */
+/** Chooses what the entry boots, and which version of a vDisk. */
 function StartsChoice({ entry: { starts }, number, choices, readOnly, onChange }: EntryRowProps) {
   const vdisk = starts.kind === 'version' ? choices.find(({ id }) => id === starts.vdiskId) : undefined
   const versions = vdisk?.versions ?? []

@@ -124,11 +124,11 @@ function plainTitle(name: string): string {
 interface MenuPreviewProps {
   titles: { key: number; title: string }[]
   defaultKey: number
-  /** As it is in the form. */
+  /** Text of the form's field. */
   timeoutSeconds: string
 }
 
-/** How a loader shows it on the device's screen: white on black, whatever the dashboard's colours. */
+/** Previews the menu as a loader draws it on the device's screen: white on black, in every theme. */
 function MenuPreview({ titles, defaultKey, timeoutSeconds }: MenuPreviewProps) {
   return (
     <figure>

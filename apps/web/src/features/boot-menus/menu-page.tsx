@@ -29,7 +29,7 @@ function Menu({ menu }: { menu: MenuDetail }) {
   const queryClient = useQueryClient()
   const showToast = useToast()
   const mayChange = useMay('boot_menu.change')
-  // What the form began with: it stays while somebody types, whatever is read meanwhile.
+  // The form's initial content. It stays while somebody types, even if newer content is loaded.
   const [edited, setEdited] = useState(menu)
   const save = useMutation(
     trpc.bootMenu.update.mutationOptions({
@@ -43,7 +43,7 @@ function Menu({ menu }: { menu: MenuDetail }) {
           tone: 'ready',
         })
       },
-      // Where somebody else was first, the page says so.
+      // After a conflict the page shows that somebody else changed the menu first.
       onError: () => queryClient.invalidateQueries(trpc.bootMenu.get.queryFilter({ menuId: menu.id })),
     }),
   )
@@ -59,7 +59,7 @@ function Menu({ menu }: { menu: MenuDetail }) {
         <EditedNotice noun="menu" onLoad={() => setEdited(menu)} />
       )}
       <MenuEditor
-        // Begun anew from what is saved.
+        // Restarts the form from the saved content.
         key={edited.revision}
         farmId={menu.farmId}
         initial={draftOf(edited)}

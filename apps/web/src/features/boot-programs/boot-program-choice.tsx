@@ -19,7 +19,7 @@ interface BootProgramChoiceProps {
   onChoose: (set: string | null) => void
 }
 
-/** Chooses among the sets that the site's edges report, and says what would go wrong with the one that counts. */
+/** Chooses among the sets that the site's edges report, and warns about problems of the effective one. */
 export function BootProgramChoice({
   label,
   siteId,

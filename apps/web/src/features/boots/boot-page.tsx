@@ -122,7 +122,7 @@ function BootSkeleton() {
   )
 }
 
-/** What is missing of a boot whose detail is past its retention. */
+/** Names the parts of a boot that are deleted after their retention. */
 function DetailGone({ keptDays }: { keptDays: number }) {
   return (
     <section aria-label="Boot details expired" className="flex gap-3 rounded-lg bg-hover px-4 py-3 text-ink-soft">

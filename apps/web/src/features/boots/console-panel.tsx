@@ -73,7 +73,7 @@ export function ConsolePanel({ console: { lines, cut }, running, marked, classNa
   )
 }
 
-/** Since the boot's begin, all alike so that they stand in one column. */
+/** Formats the time since the start of the boot, in equal width for alignment. */
 function secondsOf(atMs: number): string {
   return `${atMs < 0 ? '−' : ''}${(Math.abs(atMs) / 1000).toFixed(2)}`
 }

@@ -19,7 +19,7 @@ const outcomes: Record<BootOutcome, { tone: Tone; word: string; title: string }>
 }
 
 interface OutcomeTagProps {
-  /** Null while the boot goes on. */
+  /** Null while the boot is in progress. */
   outcome: BootOutcome | null
   /** Where the boot is, or where it ended without being ready. */
   phase?: BootPhase | null

@@ -109,7 +109,7 @@ type Plan = RouterOutputs['device']['changeMany']
 const rowsShownMax = 100
 const kinds = { created: 'new', changed: 'changed', unchanged: 'unchanged', refused: 'refused' }
 
-/** What becomes of each, those with problems first. */
+/** Lists the planned result of each line, problems first. */
 export function PlanTable({ plan }: { plan: Plan }) {
   const rows = plan.rows.slice(0, rowsShownMax)
   const counts = [

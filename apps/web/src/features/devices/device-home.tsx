@@ -18,7 +18,7 @@ type DeviceDetail = RouterOutputs['device']['get']
 
 const link = 'rounded text-ink underline decoration-line-strong underline-offset-4 hover:decoration-ink'
 
-/** Whether the page should soon poll the result of a move. */
+/** Returns whether the page should soon poll the result of a move. */
 export function isHomeMoving({ home }: Pick<DeviceDetail, 'home'>): boolean {
   return home?.asked?.state === 'queued' || home?.asked?.state === 'running'
 }

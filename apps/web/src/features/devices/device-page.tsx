@@ -50,7 +50,7 @@ export function DevicePage({ deviceId }: { deviceId: string }) {
 }
 
 function Device({ device }: { device: DeviceDetail }) {
-  // A machine that is off fills nothing, whatever it last reported.
+  // A machine that is off fills no write cache, even if its last report shows a fill level.
   const cache = device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)
   return (
     <Page>

@@ -122,7 +122,7 @@ function useManyOptions(onDone: () => void) {
 
 interface ChangeManyDialogProps {
   deviceIds: string[]
-  /** Of those that are shown. */
+  /** Sites of the devices that are shown. */
   siteIds: string[]
   onClose: () => void
   onDone: () => void

@@ -4,14 +4,14 @@ import type { RouterOutputs } from '../../lib/trpc'
 
 type DeviceType = RouterOutputs['device']['get']['deviceType']
 
-/** What each boots: docs/guides/versions.md. */
+/** Explains which version each type boots: docs/guides/versions.md. */
 const meanings: Record<DeviceType, string> = {
   production: 'boots the vDisk’s override version, or its default version',
   test: 'boots the latest test version that is newer than the default, or what production devices boot',
   maintenance: 'writes the maintenance version if it is selected for that, and boots as a test device otherwise',
 }
 
-/** As the URL's filter has them. */
+/** The values of the URL's filter. */
 export const deviceTypes = ['production', 'test', 'maintenance'] as const
 export const deviceTypeOptions = deviceTypes.map((value) => ({ value, label: value }))
 

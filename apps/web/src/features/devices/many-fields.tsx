@@ -95,7 +95,7 @@ export function vdiskLabel({ name, farmName, newestVersion }: ListedVdisk): stri
   return `${name}, ${farmName}${newestVersion ? '' : ' (no version yet)'}`
 }
 
-/** As the API accepts them. */
+/** Returns the choices in the form that the API accepts. */
 export function manyInput({ vdisk, programs, menu, type }: ManyChoices): Partial<ChangeMany> {
   const deviceType = deviceTypes.find((one) => one === type)
   return {

@@ -19,7 +19,7 @@ type Adopted = RouterOutputs['discovered']['adopt']
 const nameSizeMax = 63
 
 interface AdoptDialogProps {
-  /** Of one site. */
+  /** All at one site. */
   devices: [Discovered, ...Discovered[]]
   onClose: () => void
 }

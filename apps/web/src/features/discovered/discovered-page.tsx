@@ -31,7 +31,7 @@ export function DiscoveredPage() {
   const [adopting, setAdopting] = useState<Discovered[]>([])
   const query = useDiscovered(filters)
   const shown = query.data?.pages.flatMap((page) => page.items) ?? []
-  // What is gone from the list is no longer chosen.
+  // A device that left the list is no longer selected.
   const chosen = shown.filter(({ id }) => selected.has(id))
   const columns = discoveredColumns({
     selected: new Set(selected.keys()),
@@ -93,13 +93,13 @@ function NoneDiscovered({ filtered }: { filtered: boolean }) {
 interface SelectionBarProps {
   shown: Discovered[]
   chosen: Discovered[]
-  /** Whether the list shows those that are ignored. */
+  /** Whether the list shows ignored devices. */
   ignored: boolean
   onChoose: (devices: Discovered[]) => void
   onAdopt: () => void
 }
 
-/** As many as the API takes at once. */
+/** The API's limit per request. */
 const atOnceMax = 100
 
 /** Above the list: what can be done with the rows that are ticked. */

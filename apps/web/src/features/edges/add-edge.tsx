@@ -41,7 +41,7 @@ export function AddEdge({ site, look = 'primary' }: AddEdgeProps) {
   )
 }
 
-/** Asks for the site where it is not known, makes a token, and goes on to the line that uses it. */
+/** Asks for the site if it is not known, creates a token, and shows the command that uses it. */
 function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) {
   const trpc = useTRPC()
   const sites = usePicker('site', {}, { enabled: site === undefined })

@@ -11,7 +11,7 @@ export function imageName({ untrusted, versionId }: Pick<EdgeImage, 'untrusted' 
 export interface Adoption {
   image: Pick<EdgeImage, 'sizeBytes' | 'hasKernel'>
   edgeName: string
-  /** Of the site, without it. */
+  /** The other edges of the site. */
   otherEdges: string[]
   vdiskName: string
   isNewVdisk: boolean

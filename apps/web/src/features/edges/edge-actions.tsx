@@ -9,7 +9,7 @@ import { useMay } from '../session/use-may'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
-/** Drain, take new boots again, revoke: each asks first and says what will happen. */
+/** Drain, resume and revoke. Each explains its effect and asks for confirmation. */
 export function EdgeActions({ edge }: { edge: EdgeDetail }) {
   const mayDrain = useMay('edge.drain', { siteId: edge.siteId }) && edge.revokedAt === null
   const mayRevoke = useMay('edge.change', { siteId: edge.siteId }) && edge.revokedAt === null

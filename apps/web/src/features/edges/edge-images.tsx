@@ -17,11 +17,11 @@ import { adoptionSentences, type EdgeImage, imageName } from './adopt-text'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
-/** As often as an edge may have said something new of its store. */
+/** An edge may report news of its store this often. */
 const refreshMs = 10_000
 const pageSize = 20
 
-/** What was imported by hand at the edge; nothing where all that its store holds are versions of vDisks. */
+/** Lists images that were imported by hand at the edge; absent if its store holds only versions of vDisks. */
 export function EdgeImages({ edge }: { edge: EdgeDetail }) {
   const trpc = useTRPC()
   const [chosen, setChosen] = useState<EdgeImage | null>(null)

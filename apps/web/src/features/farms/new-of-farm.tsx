@@ -13,7 +13,7 @@ interface Farm {
 
 interface NewOfFarmProps {
   noun: string
-  /** What the choice of a farm means. */
+  /** Explains the choice of a farm. */
   choice: string
   mayCreate: boolean
   /** The role that may create it. */

@@ -55,7 +55,7 @@ export function withLastBoot<Device extends Pick<DeviceSummary, 'id' | 'lastBoot
   }
 }
 
-/** A device's boots say nothing about its write owner, unless that edge itself reports them. */
+/** A device's boots report nothing about its write owner, unless that edge itself reports them. */
 function homeAway(wait: DeviceSummary['waitsFor'], boot: BootSummary): DeviceSummary['waitsFor'] {
   return wait?.reason === 'edge_not_heard' && wait.edge.id !== boot.edgeId ? wait : null
 }

@@ -65,7 +65,7 @@ export function useSaved(onClose: () => void): () => void {
   }
 }
 
-/** The object's current revision, if the error says that somebody changed it meanwhile. */
+/** Returns the object's current revision if the error reports that somebody changed it in the meantime. */
 export function staleRevision(error: unknown): number | null {
   const data = typeof error === 'object' && error !== null ? Reflect.get(error, 'data') : undefined
   const revision = typeof data === 'object' && data !== null ? Reflect.get(data, 'revision') : undefined
@@ -116,7 +116,7 @@ interface DeleteButtonProps {
   target: Target
   /** Its name for people. */
   name: string
-  /** What is deleted with it, and what stays. */
+  /** Names the objects that are deleted with it, and those that stay. */
   children: ReactNode
   /** Where to go afterwards, from the page of the deleted object. */
   leaveTo?: string
@@ -124,7 +124,7 @@ interface DeleteButtonProps {
   compact?: boolean
 }
 
-/** Puts an object into the trash, once that is confirmed, and says how it comes back. */
+/** Moves an object to the trash after confirmation, and explains how to restore it. */
 export function DeleteButton({ target, name, children, leaveTo, label, compact }: DeleteButtonProps) {
   const queryClient = useQueryClient()
   const router = useRouter()

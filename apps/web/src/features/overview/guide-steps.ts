@@ -11,14 +11,14 @@ interface GuideFacts {
 export interface GuideStep {
   key: string
   title: string
-  /** What to do, and what to check if it does not turn green. */
+  /** Names the action, and the checks if the step does not turn green. */
   help: string
   done: boolean
   href: string
   action: string
 }
 
-/** In their order; each is done as soon as its object exists, whoever created it. */
+/** In their order. Each step is done as soon as its object exists, even if somebody else created it. */
 const words = [
   {
     key: 'farm',

@@ -16,7 +16,7 @@ import { type Role, roleText } from './role-text'
 
 type PermissionRow = RouterOutputs['member']['roleTable']['permissions'][number]
 
-/** What each role allows; for one member, what they may do where, and why. */
+/** Explains the permissions of each role and, for one member, which hold where, and why. */
 export function RolesPage() {
   const mayRead = useMay('member.read')
   return (

@@ -25,7 +25,7 @@ function EditSchedule({ schedule }: { schedule: ScheduleDetail }) {
   const queryClient = useQueryClient()
   const router = useRouter()
   const showToast = useToast()
-  // The form's initial content: it stays while somebody types, whatever is loaded meanwhile.
+  // The form's initial content. It stays while somebody types, even if newer content is loaded.
   const [edited, setEdited] = useState(schedule)
   const [today] = useState(() => tomorrow(new Date()))
   const save = useMutation(

@@ -54,7 +54,7 @@ const colours: Record<(typeof shares)[number], string> = {
   waiting: 'bg-line',
 }
 
-/** The progress of a run at a glance; the words beside it say the same. */
+/** The progress of a run at a glance, with the same meaning as the words beside it. */
 export function RunBar({ run }: { run: RunSummary }) {
   if (run.deviceCount === 0) return null
   return (

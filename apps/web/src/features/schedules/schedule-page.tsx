@@ -22,7 +22,7 @@ import { bareTarget } from './schedule-draft'
 import { countsText, powerText, targetText, whenText } from './schedule-text'
 import type { RunSummary, ScheduleDetail } from './schedule-types'
 
-/** A run goes on although none of its boots says so. */
+/** A run advances even when no boot of it reports a change. */
 const refreshMs = 5_000
 
 export function SchedulePage({ scheduleId }: { scheduleId: string }) {

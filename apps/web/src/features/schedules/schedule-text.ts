@@ -10,7 +10,7 @@ import type {
   ScheduleWhen,
 } from './schedule-types'
 
-/** `Mon–Fri at 06:30`, `daily at 06:30`, `once, 24 Dec 2026 06:30`; an expression that says more stays as it is. */
+/** `Mon–Fri at 06:30`, `daily at 06:30`, `once, 24 Dec 2026 06:30`; any other expression is returned unchanged. */
 export function whenText(when: ScheduleWhen): string {
   const { rhythm, time = '', date = '', days = [] } = rhythmOf(when)
   if (rhythm === 'once') return `once, ${dateText(date)} ${time}`

@@ -15,8 +15,8 @@ interface Place {
 }
 
 /**
- * Whether elements that need this permission are shown: at `place`, or anywhere without a place. It decides nothing:
- * the API refuses what a role may not do. False until the session is known.
+ * Returns whether elements that need this permission are shown: at `place`, or anywhere without a place. It enforces
+ * nothing: the API refuses what a role may not do. False until the session is known.
  */
 export function useMay(permission: Permission, place?: Place): boolean {
   const { data } = useQuery(useTRPC().session.me.queryOptions())

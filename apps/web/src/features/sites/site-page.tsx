@@ -157,7 +157,7 @@ const captures: { value: Capture; label: string }[] = [
   { value: 'always', label: 'All boots' },
 ]
 
-/** What holds for all devices of the site; each choice is taken at once. */
+/** Settings for all devices of the site. Each choice applies at once. */
 function SiteSettings({ site }: { site: SiteDetail }) {
   const trpc = useTRPC()
   const mayChange = useMay('site.change')

@@ -20,7 +20,7 @@ const idleRefreshMs = 10_000
 const jobsShown = 10
 
 interface JobsPanelProps {
-  /** Of one vDisk, or of one edge's store. */
+  /** One vDisk, or one edge's store. */
   of: { vdiskId: string } | { edgeId: string }
 }
 

@@ -8,7 +8,10 @@ import { useMay } from '../session/use-may'
 import { type BootProfile, bootProfileText } from './boot-profile-text'
 import type { VdiskDetail, Version } from './version-types'
 
-/** What an edge has learned from the version's boots: from all of them first, then by class of hardware. */
+/**
+ * Lists the boot profiles that an edge learned from the version's boots: from all of them first, then by class of
+ * hardware.
+ */
 export function BootProfiles({ profiles }: { profiles: BootProfile[] }) {
   return profiles.map((profile) => (
     <p key={profile.hardware} className="break-words pl-4">

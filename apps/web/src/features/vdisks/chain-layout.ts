@@ -11,7 +11,7 @@ export interface ChainRow {
   passing: number[]
   /** Lanes of versions made from this one, which end at it; its own among them. */
   fromAbove: number[]
-  /** Whether its parent is further down. */
+  /** Its parent is further down. */
   goesOn: boolean
 }
 

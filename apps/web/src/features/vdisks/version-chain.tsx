@@ -49,7 +49,7 @@ export function VersionChain({ vdisk }: { vdisk: VdiskDetail }) {
   )
 }
 
-/** Decoration: each version says in words what it was made from. */
+/** Decoration: each version names its parent in words. */
 function Rail({ row, width, children }: { row: ChainRow; width: number; children: ReactNode }) {
   const middle = (lane: number) => lane * laneWidthPx + laneWidthPx / 2
   const x = middle(row.lane)

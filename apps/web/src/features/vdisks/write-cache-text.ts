@@ -44,7 +44,7 @@ export const cacheClasses: {
   },
 ]
 
-/** What a device does when its write cache is full. */
+/** Choices for a device whose write cache is full. */
 export const fullChoices: { value: WriteCache['full']; label: string; meaning: string }[] = [
   {
     value: 'stop',

@@ -174,7 +174,7 @@ const changes: AppErrorCode[] = [
   'unsupported_media_type',
 ]
 
-/** The codes that an operation may answer, as far as its shape says. */
+/** Returns the codes that an operation may answer, derived from its shape. */
 function codesOf({ pathNames, policy, method, type, query }: Operation): AppErrorCode[] {
   const names = 'cursor' in query ? pathNames.length : Object.keys(query).length + pathNames.length
   const namesObject = names > 0 || (typeof policy.place !== 'string' && policy.place !== undefined)

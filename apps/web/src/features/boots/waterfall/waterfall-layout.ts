@@ -118,7 +118,7 @@ function inGroups(steps: readonly WaterfallStep[]): WaterfallStep[] {
   )
 }
 
-/** The chain's order, whatever the order of arrival. */
+/** Sorts phases in the order of the chain, regardless of the order of arrival. */
 function inOrder<Phase extends { name: BootPhase }>(phases: Phase[]): Phase[] {
   return [...phases].sort((a, b) => bootPhases.indexOf(a.name) - bootPhases.indexOf(b.name))
 }

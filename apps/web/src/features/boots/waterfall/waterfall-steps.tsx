@@ -5,7 +5,7 @@ import { labelSide, type StepBar } from './waterfall-layout'
 const headHeight = 24
 const barHeight = 9
 const labelWidth = 60
-/** Of the monospaced 11 px font. */
+/** Width of a letter of the monospaced 11 px font. */
 const letterWidth = 6.7
 
 /** On narrow windows a step's name stands above its bar. */

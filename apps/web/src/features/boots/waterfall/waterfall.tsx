@@ -20,7 +20,7 @@ const narrowBelow = 480
 /** Average width of a letter of a phase's name, in px at 12 px. */
 const letterWidth = 6.2
 
-/** A span of time, in µs since the boot's begin. */
+/** A span of time, in µs since the start of the boot. */
 export interface Span {
   fromUs: number
   toUs: number
