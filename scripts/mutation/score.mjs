@@ -13,7 +13,7 @@ const parts = {
     'core/stream/server/hello.zig',
     'core/stream/ticket.zig',
   ],
-  'sealing of packets': ['core/stream/seal.zig', 'core/stream/secrets.zig'],
+  'sealing of packets': ['core/stream/seal.zig', 'core/stream/secrets.zig', 'core/stream/server/sealer.zig'],
   'acknowledgement of writes': [
     'core/stream/server/writes.zig',
     'core/stream/server/write_steps.zig',

@@ -442,8 +442,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 const layer = place orelse continue;
                 assert(layer.waiting_count <= layer.waiting.len);
                 assert(layer.syncing_count <= layer.waiting_count);
-                if (!layer.is_syncing)
-                    assert(layer.syncing_count == 0);
+                assert(layer.is_syncing or layer.syncing_count == 0);
                 const used, const limit = .{
                     layer.inner.usedBytes(),
                     layer.inner.head.limit_bytes,

@@ -747,6 +747,29 @@ test "an edge whose store cannot be written starts only where no device needs it
     again.deinit(testing.allocator);
 }
 
+/// A directory that takes names, and fails to keep them.
+const ForgetfulDir = struct {
+    fn makeDir(_: *anyopaque, _: []const u8) store.files.Error!void {}
+
+    fn syncDir(_: *anyopaque, _: []const u8) store.files.Error!void {
+        return error.DiskFailed;
+    }
+};
+
+test "an edge that cannot make its directory of layers durable keeps no device's writes" {
+    var site: Site = try .init(.{ .class = .edge });
+    defer site.deinit();
+    const sound = site.on.files();
+    var vtable = sound.vtable.*;
+    vtable.makeDir = ForgetfulDir.makeDir;
+    vtable.syncDir = ForgetfulDir.syncDir;
+    const forgetful: store.Files = .{ .context = sound.context, .vtable = &vtable };
+    try testing.expectError(
+        error.NotWritable,
+        WriteCaches.init(testing.allocator, site.io, forgetful, 1, .{ .class = .edge }),
+    );
+}
+
 test "a layer that goes on reads the disk that its version has now" {
     var site: Site = try .init(.{ .class = .edge_persistent });
     defer site.deinit();
@@ -818,6 +841,19 @@ test "a layer that ends with its boot is new for the next one" {
     const next = bootOf(2, 1);
     try testing.expect(site.grant(&next, .token).cache.id != first.id);
     try testing.expectEqual(1, site.layers.top);
+    // Its head is written with its first bytes.
+    const layer = site.layers.find(next.identity.id).?;
+    try testing.expectEqual(0, layer.inner.head.sequence);
+}
+
+test "the caches' end closes every layer" {
+    var site: Site = try .init(.{ .class = .edge });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    // Descriptor and memory of an open layer would be leaks.
+    site.layers.deinit(testing.allocator);
+    site.layers = .none(testing.allocator, site.io);
 }
 
 test "a name that a power cut left of a layer keeps its device from nothing" {

@@ -164,3 +164,70 @@ test "a command line cannot end the line or the command of the script that conta
     try testing.expect(isCommandLine(long[1..]));
     try testing.expect(!isCommandLine(&long));
 }
+
+fn testVersion(number: u8, kernel: ?[]const u8, initrd: ?[]const u8) desired_state.Version {
+    return .{
+        .id = .fromRandom(@splat(number)),
+        .number = number,
+        .sizeBytes = 512,
+        .diskPath = "d",
+        .kernelPath = kernel,
+        .initrdPath = initrd,
+        .commandLine = "quiet",
+    };
+}
+
+test "a loader needs the kernel of a version, and its initrd only with one" {
+    const cases = [_]struct { ?[]const u8, ?[]const u8, LoaderFiles }{
+        .{ null, null, .{} },
+        .{ "k", null, .{ .kernel = true } },
+        .{ null, "i", .{} },
+        .{ "k", "i", .{ .kernel = true, .initrd = true } },
+    };
+    for (cases) |case|
+        try testing.expectEqual(case[2], loaderFilesOf(&testVersion(1, case[0], case[1])));
+}
+
+test "a version is found by its id in any disk, and one that cannot start is still the device's" {
+    const versions =
+        [_]desired_state.Version{ testVersion(1, null, null), testVersion(2, "k", null) };
+    const vdisks = [_]desired_state.Vdisk{
+        .{ .id = .fromRandom(@splat(30)), .name = "a", .versions = versions[0..1] },
+        .{ .id = .fromRandom(@splat(31)), .name = "b", .versions = versions[1..] },
+    };
+    const state: desired_state.DesiredState = .{
+        .edgeId = .fromRandom(@splat(20)),
+        .organizationId = .fromRandom(@splat(21)),
+        .siteId = .fromRandom(@splat(22)),
+        .siteName = "",
+        .incarnation = 1,
+        .counter = 1,
+        .unknownDevices = .ignore,
+        .vdisks = &vdisks,
+        .devices = &.{},
+        .powerOns = &.{},
+    };
+    for (&versions) |*version|
+        try testing.expectEqual(version, describedVersion(&state, version.id).?);
+    const missing: base.Uuid = .fromRandom(@splat(3));
+    try testing.expectEqual(null, describedVersion(&state, missing));
+    const device: desired_state.Device = .{
+        .id = .fromRandom(@splat(11)),
+        .name = "a",
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
+        .versionId = missing,
+        .enabled = true,
+        .writes = true,
+        .bootProgramSet = "tested",
+    };
+    try testing.expectEqual(null, ofVersion(&state, missing, &device));
+    try testing.expectEqualDeep(Assignment{
+        .version_id = missing,
+        .device_id = device.id,
+        .managed = true,
+        .writes = true,
+        .program_set = .init("tested"),
+    }, ofMissing(&state, missing, &device));
+    const menu_choice = ofMissing(&state, versions[0].id, &device);
+    try testing.expect(!menu_choice.writes);
+}

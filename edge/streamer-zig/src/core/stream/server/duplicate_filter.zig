@@ -16,8 +16,8 @@ seen: u64 = 0,
 pub fn note(window: *DuplicateFilter, request_id: u32) bool {
     const ahead: i32 = @bitCast(request_id -% window.newest);
     if (window.seen == 0 or ahead > 0) {
-        const shift: u32 = if (window.seen == 0) size else @intCast(ahead);
-        window.seen = if (shift >= size) 1 else window.seen << @intCast(shift) | 1;
+        const is_afresh = window.seen == 0 or ahead >= size;
+        window.seen = if (is_afresh) 1 else window.seen << @intCast(ahead) | 1;
         window.newest = request_id;
         return false;
     }

@@ -77,6 +77,7 @@ pub fn admit(
             return .{ .outcome = .stale, .reply = null };
         }
     }
+    renewSerial(server);
     var opened = agree(server, &claim, &boot) orelse
         return refuse(server, &claim, .no_cipher, reply);
     const session = existing orelse allocateSession(server, now_us, claim.from) orelse
@@ -151,9 +152,14 @@ fn secretOf(
     return buffer;
 }
 
+/// Keys and id of the next session get a serial that none had before.
+fn renewSerial(server: *StreamServer) void {
+    server.session_serial += 1;
+}
+
 /// Returns the session that device and edge agree on, without its slot; null if they have no common
 /// cipher.
-fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?Session {
+fn agree(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?Session {
     const hello = &claim.hello;
     const cipher = stream_seal.chooseCipher(hello.ciphers, server.options.ciphers orelse
         stream_seal.ownCiphers()) orelse return null;
@@ -169,7 +175,6 @@ fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?S
         .failover = boot.failover,
     };
     if (cipher == .clear) return session;
-    server.session_serial += 1;
     const pair: stream_seal.KeyPair = .init(
         secrets.pairSeed(&server.options.keys.session, hello.client_nonce, server.session_serial),
     );
@@ -188,8 +193,7 @@ fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?S
 }
 
 /// Unguessable; its low 16 bits are the session's slot plus one.
-fn makeSessionId(server: *StreamServer, session: *const Session, claim: *const Claim) u64 {
-    server.session_serial += 1;
+fn makeSessionId(server: *const StreamServer, session: *const Session, claim: *const Claim) u64 {
     const key = &server.options.keys.session;
     const bits =
         secrets.sessionBits(key, claim.boot_id, claim.hello.client_nonce, server.session_serial);

@@ -70,7 +70,7 @@ pub const StreamServer = @This();
 sessions: []Session,
 options: Options,
 ignored: base.IgnoredCounters = .{},
-/// Makes each session id different from all earlier ones.
+/// Makes the keys and the id of each session different from all earlier ones.
 session_serial: u64 = 0,
 session_count: u16 = 0,
 /// Counter of the packets to the devices of each slot.
@@ -192,6 +192,7 @@ pub const Step = union(enum) {
     report: DeviceReport,
 };
 
+pub const Sealer = @import("sealer.zig");
 pub const WriteCache = step.WriteCache;
 pub const WriteRef = step.WriteRef;
 pub const WriteRequest = step.WriteRequest;
@@ -271,44 +272,9 @@ pub const Session = struct {
     }
 
     /// Reserves `count` consecutive counters for this caller and returns the first.
-    fn takeCounters(session: *Session, count: u64) u64 {
+    pub fn takeCounters(session: *Session, count: u64) u64 {
         assert(count > 0);
         return @atomicRmw(u64, session.counter, .Add, count, .monotonic);
-    }
-};
-
-/// Seals fragments into packets, each under its own counter. Valid until the next call of the
-/// server.
-pub const Sealer = struct {
-    session: *Session,
-    /// Reserved counters that are not used yet.
-    counter: u64 = 0,
-    counters_left: u64 = 0,
-
-    /// Reserves the counters of the next packets together.
-    pub fn reserve(own: *Sealer, count: u64) void {
-        assert(count > 0);
-        own.counter = own.session.takeCounters(count);
-        own.counters_left = count;
-    }
-
-    /// Returns the device's current address.
-    pub fn to(own: *const Sealer) base.Endpoint {
-        return own.session.from;
-    }
-
-    /// `out` holds a header, the payload and a tag.
-    pub fn seal(
-        own: *Sealer,
-        header: *const [wire.header_size]u8,
-        payload: []const u8,
-        out: []u8,
-    ) []const u8 {
-        if (own.counters_left == 0) own.reserve(1);
-        defer own.counter += 1;
-        assert(own.counters_left > 0);
-        own.counters_left -= 1;
-        return stream_seal.sealFragment(&own.session.from_edge, own.counter, header, payload, out);
     }
 };
 
@@ -445,7 +411,6 @@ fn open(server: *StreamServer, session: *Session, packet: []const u8) OpenResult
         stream_seal.open(&session.from_device, packet, wire.header_size, &server.opened) orelse
         return .{ .refused = .stream_forged };
     session.taken.note(counter);
-    std.mem.writeInt(u64, clear[8..16], session.id, .big);
     return .{ .clear = clear };
 }
 
@@ -556,8 +521,8 @@ pub fn sessionOf(server: *const StreamServer, boot_id: Uuid) ?*Session {
 /// index 0 all up to 512.
 pub fn readSizeIndex(length: u32) u4 {
     assert(length > 0);
-    if (length <= wire.sector_size) return 0;
-    return @intCast(@min(std.math.log2_int_ceil(u32, length) - 9, read_size_buckets - 1));
+    const sectors = std.math.divCeil(u32, length, wire.sector_size) catch unreachable;
+    return @intCast(@min(std.math.log2_int_ceil(u32, sectors), read_size_buckets - 1));
 }
 
 /// Prefetches the session of the device at this address, whose packet is next. Returns the
@@ -626,13 +591,22 @@ fn receiveRead(
 
     if (read.fragment_size > session.fragmentSizeMax()) return server.ignore(.stream_bad_range);
     const fragment_count = wire.fragmentCount(read.length, read.fragment_size);
+    var packets_out = fragment_count;
+    var bytes_out = read.length;
     const range_count = read.ranges.count();
     if (range_count > 0) {
         const last = read.ranges.at(range_count - 1);
-        if (last.first_fragment + last.fragment_count > fragment_count)
-            return server.ignore(.stream_bad_range);
+        const end = last.first_fragment + last.fragment_count;
+        if (end > fragment_count) return server.ignore(.stream_bad_range);
+        packets_out = read.ranges.fragmentCount();
+        bytes_out = @as(u32, packets_out) * read.fragment_size;
+        if (end == fragment_count) bytes_out -= read.fragment_size -
+            wire.fragmentLength(read.length, read.fragment_size, fragment_count - 1);
     }
-    var request: ReadRequest = .{
+    assert(packets_out <= fragment_count);
+    assert(bytes_out <= read.length);
+    const is_seen = session.requests.note(request_id);
+    const request: ReadRequest = .{
         .boot_id = session.boot_id,
         .version_id = session.version_id,
         .to = session.from,
@@ -646,23 +620,10 @@ fn receiveRead(
         .write_cache = session.write_cache.class,
         .ranges = read.ranges,
         .first = session.statistics.reads == 0 and session.statistics.retries == 0,
-        .repeated = false,
-        .bytes_out = read.length,
-        .packets_out = fragment_count,
+        .repeated = is_seen or packets_out < fragment_count,
+        .bytes_out = bytes_out,
+        .packets_out = packets_out,
     };
-    if (range_count > 0) {
-        const last = read.ranges.at(range_count - 1);
-        const ends_short = last.first_fragment + last.fragment_count == fragment_count;
-        const last_length =
-            wire.fragmentLength(read.length, read.fragment_size, fragment_count - 1);
-        request.packets_out = read.ranges.fragmentCount();
-        request.bytes_out = @as(u32, request.packets_out) * read.fragment_size;
-        if (ends_short) request.bytes_out -= read.fragment_size - last_length;
-    }
-    assert(request.packets_out <= fragment_count);
-    assert(request.bytes_out <= read.length);
-    const is_seen = session.requests.note(request_id);
-    request.repeated = is_seen or request.packets_out < fragment_count;
     countRead(&session.statistics, &request);
     return .{ .read = request };
 }

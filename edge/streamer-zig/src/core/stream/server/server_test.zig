@@ -504,8 +504,249 @@ test "a session that has been idle for its time is forgotten" {
 
 test "sizes of reads fall into the buckets of the boot report" {
     const cases = [_]struct { u32, u4 }{
-        .{ 512, 0 },  .{ 1024, 1 }, .{ 1536, 2 },   .{ 2048, 2 },
-        .{ 4096, 3 }, .{ 4608, 4 }, .{ 131072, 8 }, .{ 1 << 20, 11 },
+        .{ 512, 0 },  .{ 1024, 1 }, .{ 1536, 2 },     .{ 2048, 2 },
+        .{ 4096, 3 }, .{ 4608, 4 }, .{ 131072, 8 },   .{ 1 << 20, 11 },
+        .{ 1, 0 },    .{ 513, 1 },  .{ 1 << 24, 15 }, .{ (1 << 24) + 1, 15 },
     };
     for (cases) |case| try testing.expectEqual(case[1], StreamServer.readSizeIndex(case[0]));
+}
+
+/// What a test saw on the network.
+const Traffic = struct {
+    packets: u64 = 0,
+    bytes: u64 = 0,
+
+    fn add(traffic: *Traffic, packet: []const u8) void {
+        traffic.packets += 1;
+        traffic.bytes += packet.len;
+    }
+};
+
+/// A session whose device and edge have the same key, in a table that has no place but its own.
+const SessionFixture = struct {
+    host: ServerFixture,
+    session: *StreamServer.Session,
+    /// Of the next sealed packet.
+    counter: u64 = 1,
+    in: Traffic = .{},
+    out: Traffic = .{},
+    large: StreamServer.LargeBuffer = undefined,
+
+    fn init(cipher: wire.Cipher) !SessionFixture {
+        var host: ServerFixture = try .init(1);
+        _ = try host.open();
+        const session = host.server.sessionOf(boot_id).?;
+        session.from_device = .{ .cipher = cipher, .bytes = @splat(4) };
+        session.from_edge = session.from_device;
+        return .{ .host = host, .session = session };
+    }
+
+    fn send(fixture: *SessionFixture, request_id: u32, body: wire.Body) StreamServer.Step {
+        const out = &fixture.host.out;
+        const clear = wire.emit(
+            .{ .session_id = fixture.session.id, .request_id = request_id, .body = body },
+            out,
+        );
+        const key = &fixture.session.from_device;
+        const packet =
+            stream_seal.seal(key, fixture.counter, out, clear.len, wire.header_size);
+        fixture.counter += 1;
+        fixture.in.add(packet);
+        fixture.host.now_us += 1;
+        return fixture.host.server.receive(
+            fixture.host.now_us,
+            fixture.session.from,
+            packet,
+            &fixture.host.reply,
+        );
+    }
+
+    fn read(fixture: *SessionFixture, request_id: u32, said: wire.Read) StreamServer.Step {
+        var tagged = said;
+        tagged.version_tag = secrets.versionTag(fixture.session.version_id);
+        return fixture.send(request_id, .{ .read = tagged });
+    }
+
+    /// Sends what a READ requests.
+    fn serve(fixture: *SessionFixture, request: *const StreamServer.ReadRequest) !void {
+        const zeros: [1440]u8 = @splat(0);
+        var sealer = fixture.host.server.sealer(request.session_id).?;
+        var fragments = request.fragments();
+        const before = fixture.out;
+        while (fragments.next()) |*fragment| fixture.out.add(
+            sealer.seal(&fragment.header, zeros[0..fragment.length], &fixture.large),
+        );
+        try testing.expectEqual(fixture.out.packets - before.packets, request.packets_out);
+        try testing.expectEqual(fixture.out.bytes - before.bytes, request.wireBytes());
+    }
+};
+
+const plain_read: wire.Read =
+    .{ .version_tag = 0, .offset = 0, .length = 4096, .fragment_size = 1440 };
+
+test "what goes in and out of a session is counted to the byte, sealed or not" {
+    for ([_]wire.Cipher{ .clear, .chacha20_poly1305 }) |cipher| {
+        var fixture: SessionFixture = try .init(cipher);
+        defer fixture.host.deinit();
+        const server = &fixture.host.server;
+        const session = fixture.session;
+        try fixture.serve(&fixture.read(1, plain_read).read);
+        // A retransmission of the short fragment at the end, of one before it, and of both.
+        for ([_]u16{ 2, 1, 1 }, [_]u16{ 1, 1, 2 }) |first, count| {
+            var list: wire.RangeList = .{};
+            try list.append(.{ .first_fragment = first, .fragment_count = count });
+            var again = plain_read;
+            again.attempt = 1;
+            again.ranges = list.view();
+            try fixture.serve(&fixture.read(1, again).read);
+        }
+        const ready = fixture.send(2, .{ .ready = .{
+            .outcome = .failed,
+            .uptime_us = 42,
+            .code = "no_root".* ++ @as([5]u8, @splat(0)),
+            .sentence = "no init",
+        } });
+        fixture.out.add(ready.ready.reply);
+        const reply = &fixture.host.reply;
+        const report = fixture.send(3, .{ .report = .{ .uptime_us = 42 } }).report;
+        fixture.out.add(server.acknowledgeReport(&report, .{}, reply).?);
+        const packet = fixture.host.out;
+        const no_session = server.requestHello(&report, &packet, reply).?;
+        fixture.out.add(no_session);
+        try testing.expectEqual(
+            stream_seal.counterOf(&packet),
+            (try wire.parse(no_session)).session_id,
+        );
+        const probe = fixture.send(4, .{ .probe = .{ .size = 1472 } }).probe;
+        const shown = server.answerProbe(probe, &fixture.large).?;
+        try testing.expectEqual(1472, shown.len);
+        fixture.out.add(shown);
+        try testing.expectEqual(
+            [_]u64{ fixture.in.packets, fixture.in.bytes, fixture.out.packets, fixture.out.bytes },
+            [_]u64{
+                session.statistics.packets_in,
+                session.statistics.bytes_in,
+                session.statistics.packets_out,
+                session.statistics.bytes_out,
+            },
+        );
+    }
+}
+
+test "every packet keeps its session alive, and all but a REPORT its place in the table" {
+    var fixture: SessionFixture = try .init(.chacha20_poly1305);
+    defer fixture.host.deinit();
+    _ = fixture.read(1, plain_read).read;
+    const read_at_us = fixture.host.now_us;
+    try testing.expectEqual(read_at_us, fixture.session.last_packet_at_us);
+    try testing.expectEqual(read_at_us, fixture.session.last_request_at_us);
+    _ = fixture.send(2, .{ .report = .{ .uptime_us = 42 } }).report;
+    try testing.expectEqual(read_at_us + 1, fixture.session.last_packet_at_us);
+    try testing.expectEqual(read_at_us, fixture.session.last_request_at_us);
+}
+
+test "a session's first READ is told from all later ones, of which one may be a retransmission" {
+    for ([_]bool{ false, true }) |was_lost| {
+        var fixture: SessionFixture = try .init(.clear);
+        defer fixture.host.deinit();
+        var first = plain_read;
+        var list: wire.RangeList = .{};
+        try list.append(.{ .first_fragment = 0, .fragment_count = 1 });
+        if (was_lost) first.ranges = list.view();
+        const request = fixture.read(1, first).read;
+        try testing.expect(request.first);
+        try testing.expectEqual(was_lost, request.repeated);
+        try testing.expect(!fixture.read(2, plain_read).read.first);
+    }
+}
+
+test "a READ, a fragment and a PROBE may be as large as was agreed, and no larger" {
+    var fixture: SessionFixture = try .init(.clear);
+    defer fixture.host.deinit();
+    const server = &fixture.host.server;
+    server.options.read_size_max = 8192;
+    var read = plain_read;
+    read.length = 8192;
+    try testing.expect(fixture.read(1, read) == .read);
+    read.length = 8704;
+    try testing.expectEqual(
+        .too_large,
+        (try wire.parse(fixture.read(2, read).reply)).body.read_error.code,
+    );
+    fixture.session.packet_size_max = 1400;
+    read.length = 8192;
+    read.fragment_size = fixture.session.fragmentSizeMax();
+    try testing.expectEqual(1368, read.fragment_size);
+    try testing.expect(fixture.read(3, read) == .read);
+    read.fragment_size += 8;
+    try testing.expectEqual(.stream_bad_range, fixture.read(4, read).ignored);
+    try testing.expect(fixture.send(5, .{ .probe = .{ .size = 1400 } }) == .probe);
+    try testing.expectEqual(
+        .stream_bad_value,
+        fixture.send(6, .{ .probe = .{ .size = 1401 } }).ignored,
+    );
+}
+
+test "packets to a device are numbered from one, without a gap" {
+    var fixture: SessionFixture = try .init(.chacha20_poly1305);
+    defer fixture.host.deinit();
+    // The WELCOME had the first number.
+    for (2..6) |number| {
+        const packet =
+            fixture.session.emit(7, .ready_ack, wire.header_size, &fixture.host.reply);
+        try testing.expectEqual(number, stream_seal.counterOf(packet));
+    }
+}
+
+test "a packet of no session is answered under its own number, unless that is zero" {
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    var request =
+        wire.emit(.{ .session_id = 1, .request_id = 9, .body = .{ .read = plain_read } }, &fixture.out);
+    const answer = try wire.parse(
+        fixture.server.receive(fixture.now_us, device, request, &fixture.reply).reply,
+    );
+    try testing.expectEqual(1, answer.session_id);
+    try testing.expectEqual(9, answer.request_id);
+    fixture.out[8..16].* = @splat(0);
+    request = fixture.out[0..request.len];
+    try testing.expectEqual(
+        .stream_unknown_session,
+        fixture.server.receive(fixture.now_us, device, request, &fixture.reply).ignored,
+    );
+    try testing.expectEqual(2, fixture.server.ignored.get(.stream_unknown_session));
+}
+
+test "each session that begins, moves or ends is one change, and its end leaves nothing of it" {
+    var fixture: ServerFixture = try .init(2);
+    defer fixture.deinit();
+    const server = &fixture.server;
+    try testing.expectEqual(null, server.sessionOf(.zero));
+    _ = try fixture.open();
+    try testing.expectEqual(1, server.changes);
+    const first_id = server.sessionOf(boot_id).?.id;
+    try testing.expectEqual(0, StreamServer.slotOf(first_id));
+    try testing.expectEqual(0, server.prefetch(device).?);
+    try testing.expectEqual(null, server.prefetch(elsewhere));
+    _ = try fixture.admit(elsewhere, ServerFixture.hello(5, .token, &token), .{ .boot = boot });
+    try testing.expectEqual(2, server.changes);
+    server.collector.slots[0].session_id = first_id;
+    server.forget(boot_id);
+    try testing.expectEqual(3, server.changes);
+    try testing.expectEqual(0, server.collector.slots[0].session_id);
+    try testing.expectEqual(null, server.sessionOf(.zero));
+    try testing.expect(!server.hasSessionAt(elsewhere));
+    // The same HELLO gives another session.
+    _ = try fixture.open();
+    try testing.expect(server.sessionOf(boot_id).?.id != first_id);
+}
+
+test "a server that cannot have all of its memory takes none" {
+    const Make = struct {
+        fn make(gpa: std.mem.Allocator) !void {
+            var server: StreamServer = try .init(gpa, .{ .keys = keys, .write_slots = 1 });
+            server.deinit(gpa);
+        }
+    };
+    try testing.checkAllAllocationFailures(testing.allocator, Make.make, .{});
 }

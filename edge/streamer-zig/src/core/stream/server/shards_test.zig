@@ -1,6 +1,7 @@
 //! Tests of shards.zig, without threads: a second server has copies of the first one's sessions.
 
 const std = @import("std");
+const base = @import("base");
 const wire = @import("wire").stream;
 const client_test = @import("../client/client_test.zig");
 const stream_seal = @import("../seal.zig");
@@ -110,4 +111,58 @@ test "no two packets of a slot share a number, whoever seals them, even under ea
     try testing.expectEqual(numbers.len, count);
     for (numbers, 0..) |number, index|
         for (numbers[0..index]) |before| try testing.expect(number != before);
+}
+
+const elsewhere: base.Endpoint = .{ .ip = .init(127, 77, 0, 11), .port = 40000 };
+
+test "a copied session takes the place and the address of the ones that had them" {
+    var fixture: StreamFixture = try .initWith(.{ .prng = .init(33) }, .{});
+    defer fixture.deinit();
+    try fixture.expectEstablished();
+    const session = onlySession(&fixture.server);
+    var shard = try StreamFixture.newServer(2, fixture.sides);
+    defer shard.deinit(testing.allocator);
+    var expected: u64 = 1;
+    shard.copySession(session);
+    try testing.expectEqual(expected, shard.changes);
+    // The same one, whose path is narrower.
+    var narrow = session.*;
+    narrow.packet_size_max -= 8;
+    shard.copySession(&narrow);
+    try testing.expectEqual(narrow.packet_size_max, onlySession(&shard).packet_size_max);
+    try testing.expectEqual(expected, shard.changes);
+    // Another one in its slot, from elsewhere: one ends, one begins.
+    var next = session.*;
+    next.id += 1 << 16;
+    next.from = elsewhere;
+    shard.copySession(&next);
+    expected += 2;
+    try testing.expectEqual(expected, shard.changes);
+    try testing.expectEqual(1, shard.session_count);
+    try testing.expect(!shard.hasSessionAt(session.from));
+    try testing.expectEqual(next.id, onlySession(&shard).id);
+    // Another one at its address, in another slot.
+    var other = next;
+    other.id = if (next.id & 1 == 0) next.id - 1 else next.id + 1;
+    shard.copySession(&other);
+    expected += 2;
+    try testing.expectEqual(expected, shard.changes);
+    try testing.expectEqual(1, shard.session_count);
+    try testing.expectEqual(other.id, onlySession(&shard).id);
+    try testing.expect(shard.hasSessionAt(elsewhere));
+}
+
+test "a plain READ is told by its first two bytes, in a packet that has a header" {
+    var packet: [wire.header_size]u8 = @splat(0);
+    for (0..256) |kind_byte| for (0..256) |first_byte| {
+        packet[0] = @intCast(first_byte);
+        packet[1] = @intCast(kind_byte);
+        const is_read = kind_byte == @backingInt(wire.Type.read);
+        const is_profile = first_byte % 16 == @backingInt(wire.ReadKind.profile);
+        try testing.expectEqual(is_read and !is_profile, StreamServer.isPlainRead(&packet));
+    };
+    packet[0] = 0;
+    packet[1] = @backingInt(wire.Type.read);
+    try testing.expect(StreamServer.isPlainRead(&packet));
+    try testing.expect(!StreamServer.isPlainRead(packet[1..]));
 }

@@ -162,9 +162,9 @@ pub const Collector = struct {
             slot.* = .{};
             return .{ .whole = bytes };
         }
-        // In-order packets end here if nothing behind this one is missing.
+        // In-order packets end here if something behind this one is missing.
         if (!is_duplicate)
-            for (write.index + 1..count) |index| if (!slot.came.isSet(index)) return .part;
+            for (write.index..count) |index| if (!slot.came.isSet(index)) return .part;
         return .{ .missing = collector.listMissing(slot) };
     }
 
@@ -198,7 +198,7 @@ pub const Collector = struct {
         var own: u16 = 0;
         var free: ?*Slot = null;
         for (collector.slots) |*slot| {
-            if (slot.session_id != 0 and now_us -| slot.last_at_us >= idle_us_max) slot.* = .{};
+            if (now_us -| slot.last_at_us >= idle_us_max) slot.* = .{};
             if (slot.session_id == session_id) own += 1;
             if (slot.session_id == 0) free = slot;
         }
