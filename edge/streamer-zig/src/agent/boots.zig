@@ -182,10 +182,17 @@ pub fn Boots(comptime Io: type) type {
 
         /// A power command was sent: it begins a boot unless the device is booting already.
         pub fn powerOn(boots: *Self, now_us: u64, mac: base.Mac) void {
+            // Every edge of the site sends the packet, and one of them waits for the device.
+            if (!mac.isDevice()) return;
+            if (boots.peers.isOwn(now_us, boots.askedOf(mac, boots.network)))
+                boots.expect(now_us, mac);
+            assert(boots.table.active_count <= boots.table.count);
+        }
+
+        /// This edge alone has switched the device on: begins a boot, unless it is booting already.
+        pub fn expect(boots: *Self, now_us: u64, mac: base.Mac) void {
             if (!mac.isDevice()) return;
             if (boots.table.findByMac(mac)) |ref| if (!boots.table.get(ref).?.isOver()) return;
-            // Every edge of the site sends the packet, and one of them waits for the device.
-            if (!boots.peers.isOwn(now_us, boots.askedOf(mac, boots.network))) return;
             const ref = (boots.begin(now_us, mac) catch null) orelse return;
             assert(!boots.table.get(ref).?.isOver());
             boots.apply(ref, now_us, .power_command);
@@ -200,11 +207,7 @@ pub fn Boots(comptime Io: type) type {
             return .{
                 .mac = mac,
                 .network = network,
-                .home = switch (boots.policy.writeOwnerOf(mac)) {
-                    .any, .none => null,
-                    .own => boots.policy.source.state.edgeId,
-                    .other => |home| home.id,
-                },
+                .home = boots.policy.homeOf(mac),
             };
         }
 

@@ -229,7 +229,8 @@ fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     for (box.state.powerOns) |power_on| {
         if (!edge.power_ons.add(power_on.id)) continue;
         if (edge.power_on_file) |*file| file.append(&edge.power_ons, power_on.id);
-        host.EdgeIo.powerOn(loop.boots, power_on.mac, now_us);
+        loop.boots.io.wake(power_on.mac);
+        loop.boots.powerOn(now_us, power_on.mac);
     }
 }
 

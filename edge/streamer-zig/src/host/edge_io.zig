@@ -139,13 +139,10 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
     }
 }
 
-/// Sends a magic packet and begins the boot.
-pub fn powerOn(boots: *Agent.Boots, mac: base.Mac, now_us: u64) void {
+/// Sends a magic packet to every network: that of the device is not known yet.
+pub fn wake(io: *EdgeIo, mac: base.Mac) void {
     if (!mac.isDevice()) return;
-    const io = boots.io;
-    // The device's network is not known yet.
     for (io.links.slice()) |*link| link.wol.send(io.wol_target, &wire.wake_on_lan.emit(mac));
-    boots.powerOn(now_us, mac);
 }
 
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {

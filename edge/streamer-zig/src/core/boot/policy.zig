@@ -131,6 +131,15 @@ pub const BootPolicy = struct {
         return if (home.id.eql(state.edgeId)) .own else .{ .other = home };
     }
 
+    /// Returns the only edge that keeps the device's writes; null: it has no such writes.
+    pub fn homeOf(policy: *const BootPolicy, mac: base.Mac) ?base.Uuid {
+        return switch (policy.writeOwnerOf(mac)) {
+            .any, .none => null,
+            .own => policy.source.state.edgeId,
+            .other => |home| home.id,
+        };
+    }
+
     /// Tells whether a write layer of this device may be created here; true where the state names
     /// no owner.
     pub fn ownsWritesOf(policy: *const BootPolicy, device_id: base.Uuid) bool {

@@ -143,6 +143,17 @@ pub const OwnClaims = struct {
         return &own.claims[own.find(mac, boot) orelse return null];
     }
 
+    /// Returns how far this edge's boot of the device is; null: it has none.
+    pub fn stageOf(own: *const OwnClaims, mac: Mac) ?Stage {
+        var reached: ?Stage = null;
+        for (own.macs, own.claims) |known, *claim| {
+            if (known != mac.toInt() or claim.is_over) continue;
+            const other = reached orelse claim.stage;
+            reached = if (@backingInt(other) > @backingInt(claim.stage)) other else claim.stage;
+        }
+        return reached;
+    }
+
     /// There is no other edge to announce them to.
     pub fn forgetReleased(own: *OwnClaims) void {
         for (own.macs, own.claims) |*mac, *claim| {

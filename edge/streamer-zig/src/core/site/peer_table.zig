@@ -442,13 +442,29 @@ pub const Owner = union(enum) {
     other: u8,
 };
 
-/// Returns the edge that is to start a device that is in no boot.
-pub fn ownerOf(table: *const PeerTable, now_us: u64, mac: Mac, network: base.Ip4) Owner {
+/// Returns the edge that is to start a device for a schedule. The load of the edges has no part in
+/// it: a run that starts devices changes it, and until all edges know, two of them or none would
+/// find a device their own.
+pub fn ownerOf(table: *const PeerTable, now_us: u64, request: DeviceRequest) Owner {
     if (!table.hasOthers()) return .own;
-    if (table.claimOf(now_us, mac)) |claim| return .{ .claimed = claim.edge };
-    const request: DeviceRequest = .{ .mac = mac, .network = network };
-    const first = table.order(now_us, request).buffer[0];
-    return if (first == table.site.?.own_index) .own else .{ .other = first };
+    const site = &table.site.?;
+    const own_stage = table.own_claims.stageOf(request.mac);
+    if (table.claimOf(now_us, request.mac)) |claim| {
+        const stage = own_stage orelse return .{ .claimed = claim.edge };
+        const is_theirs = if (stage == claim.stage)
+            table.yieldsTo(claim.edge)
+        else
+            claim.stage == .taken;
+        return if (is_theirs) .{ .claimed = claim.edge } else .own;
+    }
+    // The others see this edge's claim, and count on it.
+    if (own_stage != null or table.isWriteOwner(request)) return .own;
+    if (table.hasOtherWriteOwner(now_us, request))
+        return .{ .other = site.indexOf(request.home.?).? };
+    var candidates = table.listCandidates(now_us, request);
+    for (candidates.buffer[0..candidates.count]) |*candidate| candidate.booting = 0;
+    const first = device_owner.order(&candidates, request.mac).buffer[0];
+    return if (first == site.own_index) .own else .{ .other = first };
 }
 
 fn claimOf(table: *const PeerTable, now_us: u64, mac: Mac) ?peer_claims.OtherClaims.Other {
@@ -466,6 +482,16 @@ fn rankOf(table: *const PeerTable, now_us: u64, request: DeviceRequest) u32 {
 }
 
 fn order(table: *const PeerTable, now_us: u64, request: DeviceRequest) device_owner.Order {
+    const candidates = table.listCandidates(now_us, request);
+    return device_owner.order(&candidates, request.mac);
+}
+
+/// Lists the edges that are alive, this one included.
+fn listCandidates(
+    table: *const PeerTable,
+    now_us: u64,
+    request: DeviceRequest,
+) device_owner.Candidates {
     const site = &table.site.?;
     var candidates: device_owner.Candidates = .empty;
     for (site.edges.constSlice(), 0..) |*edge, number| {
@@ -482,7 +508,8 @@ fn order(table: *const PeerTable, now_us: u64, request: DeviceRequest) device_ow
             .booting = if (is_own) table.said_booting else said.booting,
         });
     }
-    return device_owner.order(&candidates, request.mac);
+    assert(candidates.count > 0);
+    return candidates;
 }
 
 /// Lists where a device may fail over if this edge is gone: the live others, in the order in which

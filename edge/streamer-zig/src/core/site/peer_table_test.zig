@@ -681,3 +681,44 @@ test "the edge that keeps a device's writes answers although another one has off
     try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .none));
     try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .offered));
 }
+
+test "a schedule's device is started by the edge that keeps its writes, else alike at every load" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    for (0..13) |step| pair.exchange(step * 100 * ms);
+    const now_us = 1200 * ms;
+    pair.a.setBooting(now_us, 200);
+    var own_count: u32 = 0;
+    for (0..edges_max * devices_max) |number| {
+        var asked: PeerTable.DeviceRequest = .{ .mac = deviceMac(number), .network = network };
+        const is_of_a = pair.a.ownerOf(now_us, asked) == .own;
+        own_count += @intFromBool(is_of_a);
+        try testing.expectEqual(!is_of_a, pair.b.ownerOf(now_us, asked) == .own);
+        asked.home = edgeId(1);
+        try testing.expectEqual(PeerTable.Owner{ .other = 1 }, pair.a.ownerOf(now_us, asked));
+        try testing.expectEqual(.own, pair.b.ownerOf(now_us, asked));
+        asked.home = edgeId(0);
+        try testing.expectEqual(.own, pair.a.ownerOf(now_us, asked));
+    }
+    try testing.expect(own_count > devices_max and own_count < 2 * devices_max);
+}
+
+test "of two edges that wait for one device, one starts it for a schedule" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    const asked: PeerTable.DeviceRequest = .{ .mac = deviceMac(1), .network = network };
+    const boot_a: base.Uuid = .fromRandom(@splat(7));
+    const boot_b: base.Uuid = .fromRandom(@splat(8));
+    pair.b.own_claims.onBoot(deviceMac(1), boot_b, .{ .stage = .offered, .at_us = 0 });
+    for (0..13) |step| pair.exchange(step * 100 * ms);
+    try testing.expectEqual(PeerTable.Owner{ .claimed = 1 }, pair.a.ownerOf(1200 * ms, asked));
+    try testing.expectEqual(.own, pair.b.ownerOf(1200 * ms, asked));
+    pair.a.own_claims.onBoot(deviceMac(1), boot_a, .{ .stage = .offered, .at_us = 0 });
+    for (13..20) |step| pair.exchange(step * 100 * ms);
+    try testing.expectEqual(.own, pair.a.ownerOf(1900 * ms, asked));
+    try testing.expectEqual(PeerTable.Owner{ .claimed = 0 }, pair.b.ownerOf(1900 * ms, asked));
+    pair.b.own_claims.onBoot(deviceMac(1), boot_b, .{ .stage = .taken, .at_us = 1 });
+    for (20..23) |step| pair.exchange(step * 100 * ms);
+    try testing.expectEqual(PeerTable.Owner{ .claimed = 1 }, pair.a.ownerOf(2200 * ms, asked));
+    try testing.expectEqual(.own, pair.b.ownerOf(2200 * ms, asked));
+}

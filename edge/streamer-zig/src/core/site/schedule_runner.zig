@@ -10,6 +10,7 @@
 const std = @import("std");
 const base = @import("base");
 const desired_state = @import("../uplink/desired_state.zig");
+const BootPolicy = @import("../boot/policy.zig").BootPolicy;
 const PeerTable = @import("peer_table.zig");
 const ScheduleBook = @import("schedule_book.zig");
 const schedule_run = @import("schedule_run.zig");
@@ -36,9 +37,13 @@ const lateness_ms = 15 * std.time.ms_per_min;
 pub const jump_ms = 30 * std.time.ms_per_s;
 /// No run starts or is given up until a clock that was set has been steady for this long.
 const settle_us = 60 * std.time.us_per_s;
-/// An edge that owns a device claims its boot; without such a claim for this long, the owner is
+/// An edge that starts a device claims its boot; without such a claim for this long, the owner is
 /// decided again.
 const left_limit_us = 10 * std.time.us_per_s;
+/// A power command is claimed when it has ended.
+const hook_limit_us = 30 * std.time.us_per_s;
+/// An owner that is silent for another so many limits has not begun the run (its clock was set, or
+/// it has no such state yet): then any edge that has begun it starts the device.
 const left_rounds_max = 2;
 
 runs: []Run,
@@ -275,16 +280,19 @@ fn resumeRun(
 }
 
 pub const Site = struct {
-    /// Null: this edge is alone.
-    peers: ?*const PeerTable,
+    peers: *const PeerTable,
+    policy: *const BootPolicy,
     /// The first address of this edge's own network.
     network: base.Ip4,
     /// Another power command may run.
     may_hook: bool = true,
 
     fn ownerOf(site: *const Site, now_us: u64, mac: Mac) PeerTable.Owner {
-        const peers = site.peers orelse return .own;
-        return peers.ownerOf(now_us, mac, site.network);
+        return site.peers.ownerOf(now_us, .{
+            .mac = mac,
+            .network = site.network,
+            .home = site.policy.homeOf(mac),
+        });
     }
 };
 
@@ -299,7 +307,7 @@ pub const Action = struct {
 /// its result.
 pub fn next(runner: *ScheduleRunner, now_us: u64, site: Site) ?Action {
     // The others may not have announced yet what they have started.
-    if (site.peers) |peers| if (peers.isStarting(now_us)) return null;
+    if (site.peers.isStarting(now_us)) return null;
     for (runner.runs[0..runner.run_count]) |*run| {
         if (run.needs_devices or run.is_stopped) continue;
         if (run.power != .wake_on_lan and !site.may_hook) continue;
@@ -355,26 +363,26 @@ fn isTooLate(_: *const ScheduleRunner, run: *const Run, index: u32, now_us: u64)
 }
 
 /// Reviews devices that were left to another edge: it has claimed the boot, or is gone, or is
-/// silent.
+/// silent. Only a claim shows that somebody starts the device: without one this edge does, for an
+/// edge that is alive may not have begun the run, or may compute another owner.
 fn review(runner: *ScheduleRunner, run: *Run, now_us: u64, site: Site) void {
     assert(run.left_count > 0);
     assert(!run.is_stopped);
     if (now_us < run.reviewed_us + std.time.us_per_s) return;
     run.reviewed_us = now_us;
-    const peers = site.peers orelse return;
+    const limit_us: u64 =
+        if (run.power == .hook) left_limit_us + hook_limit_us else left_limit_us;
     for (runner.slotsOf(run)) |*slot| {
         if (slot.state != .left) continue;
+        const is_silent = now_us >= slot.left_us + limit_us;
         switch (site.ownerOf(now_us, slot.mac)) {
             .claimed => slot.settle(run),
-            .own => if (!peers.isAlive(now_us, slot.left_to) or
-                now_us >= slot.left_us + left_limit_us)
+            .own => if (is_silent or !site.peers.isAlive(now_us, slot.left_to))
                 slot.takeBack(run),
             .other => |edge| {
-                const is_same = edge == slot.left_to;
-                if (is_same and now_us < slot.left_us + left_limit_us) continue;
-                // It is alive and knows that the device is its own: a running device is in no boot.
+                if (edge == slot.left_to and !is_silent) continue;
                 if (slot.left_rounds == left_rounds_max)
-                    slot.settle(run)
+                    slot.takeBack(run)
                 else
                     slot.leaveAgain(edge, now_us);
             },

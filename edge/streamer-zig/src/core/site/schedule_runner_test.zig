@@ -4,7 +4,11 @@
 const std = @import("std");
 const base = @import("base");
 const desired_state = @import("../uplink/desired_state.zig");
+const BootPolicy = @import("../boot/policy.zig").BootPolicy;
+const PeerTable = @import("peer_table.zig");
 const ScheduleRunner = @import("schedule_runner.zig");
+const SiteEdges = @import("edges.zig");
+const peer = @import("wire").peer;
 const schedule_report = @import("schedule_report.zig");
 const schedule_run = @import("schedule_run.zig");
 const assert = std.debug.assert;
@@ -71,9 +75,14 @@ fn scheduleOf(instants: []const u64, rate: u32) desired_state.Schedule {
     };
 }
 
+fn siteOf(peers: *const PeerTable) ScheduleRunner.Site {
+    return .{ .peers = peers, .policy = &.nothing, .network = .zero };
+}
+
 /// One edge alone, with its clocks and its disk. Counts the devices that were switched on.
 const ScheduleFixture = struct {
     runner: ScheduleRunner,
+    peers: PeerTable,
     now_us: u64 = 100 * second_us,
     /// The wall clock, against the monotonic one.
     wall_ms: u64 = begin_ms,
@@ -84,13 +93,18 @@ const ScheduleFixture = struct {
 
     fn create() !*ScheduleFixture {
         const fixture = try testing.allocator.create(ScheduleFixture);
-        fixture.* = .{ .runner = try .init(testing.allocator), .arena = .init(testing.allocator) };
+        fixture.* = .{
+            .runner = try .init(testing.allocator),
+            .peers = try .init(testing.allocator, .{ .epoch = 1, .boots_max = 1, .others_max = 1 }),
+            .arena = .init(testing.allocator),
+        };
         fixture.runner.journal = fixture.journal();
         return fixture;
     }
 
     fn destroy(fixture: *ScheduleFixture) void {
         fixture.runner.deinit(testing.allocator);
+        fixture.peers.deinit(testing.allocator);
         fixture.arena.deinit();
         testing.allocator.destroy(fixture);
     }
@@ -113,7 +127,7 @@ const ScheduleFixture = struct {
         fixture.now_us += second_us / 4;
         fixture.wall_ms += 250;
         fixture.runner.observe(fixture.now_us, fixture.wall_ms);
-        while (fixture.runner.next(fixture.now_us, .{ .peers = null, .network = .zero })) |action| {
+        while (fixture.runner.next(fixture.now_us, siteOf(&fixture.peers))) |action| {
             try fixture.sent.append(
                 fixture.arena.allocator(),
                 .{ .device = action.device, .at_us = fixture.now_us, .wall_ms = fixture.wall_ms },
@@ -366,7 +380,7 @@ test "a run in progress is not begun again, however long its schedule was gone" 
     fixture.now_us += second_us;
     fixture.wall_ms += 1_000;
     fixture.runner.observe(fixture.now_us, fixture.wall_ms);
-    const site: ScheduleRunner.Site = .{ .peers = null, .network = .zero };
+    const site = siteOf(&fixture.peers);
     const action = fixture.runner.next(fixture.now_us, site).?;
     // So many others that this edge knows nothing of the first any more.
     var others: [desired_state.schedules_max]desired_state.Schedule = undefined;
@@ -457,4 +471,142 @@ test "a rewritten journal restores as much as the records that it replaces" {
     try fixture.restart(&state, 2);
     try fixture.run(60);
     try fixture.expectEachOnce();
+}
+
+fn edgeId(number: usize) base.Uuid {
+    return .fromRandom(@splat(@intCast(0x10 + number)));
+}
+
+/// Two edges that hear each other at once and keep one time. Each claims what it starts.
+const PairFixture = struct {
+    runners: [2]ScheduleRunner,
+    peers: [2]PeerTable,
+    is_observing: [2]bool = @splat(true),
+    now_us: u64 = 100 * second_us,
+    wall_ms: u64 = begin_ms,
+    sent: [2][device_count]u32 = @splat(@splat(0)),
+    boot_count: u8 = 0,
+
+    fn init(fixture: *PairFixture) !void {
+        fixture.* = .{ .runners = undefined, .peers = undefined };
+        for (&fixture.runners, &fixture.peers, 0..) |*runner, *peers, own| {
+            runner.* = try .init(testing.allocator);
+            peers.* = try .init(testing.allocator, .{
+                .epoch = 1,
+                .boots_max = 2 * device_count,
+                .others_max = 2 * device_count,
+            });
+            var edges: [2]SiteEdges.EdgeDescription = undefined;
+            for (&edges, 0..) |*edge, number| edge.* = .{
+                .id = edgeId(number),
+                .weight = 10,
+                .subnets = &.{},
+                .draining = false,
+                .address = .init(10, 77, 0, @intCast(1 + number)),
+                .peerPort = 6911,
+            };
+            const key = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
+            peers.setSite(fixture.now_us, .init(&.{ .key = key, .edges = &edges }, edgeId(own)));
+        }
+    }
+
+    fn deinit(fixture: *PairFixture) void {
+        for (&fixture.runners) |*runner| runner.deinit(testing.allocator);
+        for (&fixture.peers) |*peers| peers.deinit(testing.allocator);
+    }
+
+    fn give(fixture: *PairFixture, state: *const desired_state.DesiredState) void {
+        for (&fixture.runners) |*runner| runner.setState(fixture.now_us, fixture.wall_ms, state);
+    }
+
+    fn step(fixture: *PairFixture) void {
+        fixture.now_us += second_us / 4;
+        fixture.wall_ms += 250;
+        fixture.exchange();
+        for (&fixture.runners, &fixture.peers, 0..) |*runner, *peers, own| {
+            if (fixture.is_observing[own]) runner.observe(fixture.now_us, fixture.wall_ms);
+            while (runner.next(fixture.now_us, siteOf(peers))) |action| {
+                fixture.sent[own][@intCast(action.mac.toInt() - testMac(0).toInt())] += 1;
+                fixture.claim(own, action.mac);
+                runner.ended(action.key, action.device, .sent, .empty);
+            }
+        }
+    }
+
+    fn claim(fixture: *PairFixture, own: usize, mac: base.Mac) void {
+        fixture.boot_count += 1;
+        fixture.peers[own].own_claims.onBoot(
+            mac,
+            .fromRandom(@splat(fixture.boot_count)),
+            .{ .stage = .offered, .at_us = fixture.now_us },
+        );
+    }
+
+    fn exchange(fixture: *PairFixture) void {
+        var buffer: [peer.packet_size_max]u8 = undefined;
+        for (0..2) |_| for (0..2) |own| {
+            const from: base.Endpoint =
+                .{ .ip = .init(10, 77, 0, @intCast(1 + own)), .port = 6911 };
+            while (fixture.peers[own].next(fixture.now_us, &buffer)) |bytes|
+                _ = fixture.peers[1 - own].receive(fixture.now_us, from, bytes);
+        };
+    }
+
+    fn expectEachOnce(fixture: *const PairFixture) !void {
+        for (fixture.sent[0], fixture.sent[1]) |a, b| try testing.expectEqual(1, a + b);
+    }
+};
+
+test "two edges start each device once between them, however many of them boot" {
+    var fixture: PairFixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const instants = [_]u64{begin_ms + 10_000};
+    const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 600)};
+    const state = stateOf(&schedules);
+    fixture.give(&state);
+    for (0..4 * 60) |number| {
+        // Nobody has heard of it when the next device is due.
+        for (&fixture.peers, 0..) |*peers, own|
+            peers.setBooting(fixture.now_us, @intCast((number * (own + 3)) % 200));
+        fixture.step();
+    }
+    try fixture.expectEachOnce();
+}
+
+test "devices of an edge that is alive and does not begin the run are started by the other one" {
+    for ([_][]const u8{ "wake_on_lan", "hook" }, [_]u64{ 40, 130 }) |power, limit_s| {
+        var fixture: PairFixture = undefined;
+        try fixture.init();
+        defer fixture.deinit();
+        fixture.is_observing[1] = false;
+        const instants = [_]u64{begin_ms + 10_000};
+        var schedule = scheduleOf(&instants, 6000);
+        schedule.power = power;
+        const state = stateOf(&.{schedule});
+        fixture.give(&state);
+        for (0..4 * 20) |_| fixture.step();
+        var count: u32 = 0;
+        for (fixture.sent[0]) |sent| count += sent;
+        try testing.expect(count > 0 and count < device_count);
+        for (0..4 * limit_s) |_| fixture.step();
+        try fixture.expectEachOnce();
+    }
+}
+
+test "a device that an edge has in a boot when it is due is its own, whoever would start it" {
+    var fixture: PairFixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    for (0..4 * 5) |_| fixture.step();
+    for (0..device_count) |number| fixture.claim(number % 2, testMac(number));
+    const instants = [_]u64{begin_ms + 10_000};
+    const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 6000)};
+    const state = stateOf(&schedules);
+    fixture.give(&state);
+    for (0..4 * 60) |_| fixture.step();
+    for (0..device_count) |number| {
+        try testing.expectEqual(1, fixture.sent[number % 2][number]);
+        try testing.expectEqual(0, fixture.sent[1 - number % 2][number]);
+    }
 }

@@ -62,11 +62,12 @@ pub fn turn(schedules: *Schedules, now_us: u64) void {
     if (schedules.hook) |hook| while (hook.take()) |done| {
         const job = &done.job;
         if (done.is_on and !schedules.hasBegunSince(job.mac, job.given_us))
-            schedules.boots.powerOn(now_us, job.mac);
+            schedules.boots.expect(now_us, job.mac);
         runner.ended(job.key, job.device, if (done.is_on) .sent else .hook_failed, done.text);
     };
     const site: core.site.ScheduleRunner.Site = .{
         .peers = schedules.boots.peers,
+        .policy = &schedules.boots.policy,
         .network = schedules.boots.network,
         .may_hook = if (schedules.hook) |hook| hook.hasRoom() else true,
     };
@@ -82,7 +83,10 @@ fn start(schedules: *Schedules, action: *const core.site.ScheduleRunner.Action, 
     const runner = &schedules.runner;
     if (schedules.isBooting(action.mac))
         return runner.ended(action.key, action.device, .booting_already, .empty);
-    if (action.power != .hook) EdgeIo.powerOn(schedules.boots, action.mac, now_us);
+    if (action.power != .hook) {
+        schedules.boots.io.wake(action.mac);
+        schedules.boots.expect(now_us, action.mac);
+    }
     if (action.power == .wake_on_lan) return runner.ended(action.key, action.device, .sent, .empty);
     const hook = schedules.hook orelse {
         const is_sent = action.power == .both;
