@@ -1,10 +1,12 @@
 //! Tests of report.zig: a device's REPORT while it runs, against the real edge's side as in
-//! client_test.zig.
+//! client_test.zig, and each REPORT and its time alone.
 
 const std = @import("std");
 const wire = @import("wire").stream;
 const client_test = @import("client_test.zig");
 const StreamClient = @import("client.zig");
+const ReadTimes = @import("read_times.zig");
+const ReportState = @import("report.zig");
 const StreamFixture = client_test.StreamFixture;
 const disk = client_test.disk;
 const testing = std.testing;
@@ -174,4 +176,188 @@ test "a device that only reports notices that its edge is gone, and resumes when
     try testing.expect((try fixture.nextEvent(5_000_000)).?.established.resumed);
     try testing.expect((try fixture.nextEvent(5_000_000)).? == .report_acknowledged);
     try testing.expectEqual(3, fixture.write_cache_used);
+}
+
+/// Steps of `count` units with names of 11 bytes.
+fn stepsOf(count: usize) !wire.StepList {
+    var list: wire.StepList = .empty;
+    for (0..count) |_| try list.append(
+        .{ .group = .unit, .name = "longer.name", .start_us = 0, .duration_us = 1 },
+    );
+    return list;
+}
+
+const no_times: ReadTimes = .{};
+
+test "a REPORT is sent at once, then after its timeout, twice as long each time, up to a second" {
+    var state: ReportState = .{};
+    try testing.expectEqual(null, state.dueAt());
+    try testing.expectEqual(null, state.transmit(1000, 9));
+    const cache: @FieldType(StreamClient.Report, "write_cache") = .{ .used = 70, .size = 100 };
+    state.set(500, .{ .uptime_us = 8000, .write_cache = cache }, &no_times);
+    state.send(1000, 5, 100_000);
+    var now_us: u64 = 1000;
+    for ([_]u64{ 100, 200, 400, 800, 1000, 1000 }) |wait_ms| {
+        try testing.expectEqual(now_us, state.dueAt());
+        if (now_us > 1000) try testing.expectEqual(null, state.transmit(now_us - 1, 9));
+        const report = state.transmit(now_us, 9).?;
+        try testing.expectEqual(8000 + now_us - 500, report.uptime_us);
+        try testing.expectEqual(70, report.write_cache_used);
+        try testing.expectEqual(100, report.write_cache_size);
+        try testing.expectEqual(0, report.steps.count);
+        try testing.expectEqual(0, report.read_times.count);
+        try testing.expectEqual(5, state.request_id);
+        now_us += wait_ms * std.time.us_per_ms;
+    }
+    try testing.expectEqual(.late, state.acknowledge(6, .{}));
+    try testing.expectEqual(now_us, state.dueAt());
+    try testing.expectEqual(.known, state.acknowledge(5, .{}));
+    try testing.expectEqual(null, state.dueAt());
+    try testing.expectEqual(null, state.transmit(now_us, 9));
+    try testing.expectEqual(.late, state.acknowledge(5, .{}));
+    // Without a write cache both are 0, and a fuller one than possible is full.
+    state.set(500, .{ .uptime_us = 8000 }, &no_times);
+    state.send(now_us, 6, 100);
+    try testing.expectEqual(0, state.transmit(now_us, 9).?.write_cache_size);
+    state.set(500, .{ .uptime_us = 1, .write_cache = .{ .used = 101, .size = 100 } }, &no_times);
+    state.send(now_us, 7, 100);
+    try testing.expectEqual(100, state.transmit(now_us, 9).?.write_cache_used);
+}
+
+test "a REPORT is whole four times and for half a second, then cut under another id" {
+    const list = try stepsOf(wire.steps_max);
+    for ([_]u64{ 1, 100_000, 400_000 }) |timeout_us| {
+        var state: ReportState = .{};
+        state.set(0, .{ .uptime_us = 1, .steps = list.view() }, &no_times);
+        state.send(0, 5, timeout_us);
+        var sent: u32 = 0;
+        for (0..30) |_| {
+            const now_us = state.dueAt().?;
+            const report = state.transmit(now_us, 77).?;
+            sent += 1;
+            const is_whole = sent <= 4 or now_us < 500_000;
+            try testing.expectEqual(is_whole, report.steps.count == wire.steps_max);
+            try testing.expectEqual(@as(u32, if (is_whole) 5 else 77), state.request_id);
+            if (is_whole) continue;
+            try testing.expect(report.steps.count > 0);
+            // As many as every path takes, and one more would be too many.
+            const size = wire.report_size_min + report.steps.bytes.len + wire.tag_size;
+            try testing.expect(size <= wire.packet_size_min);
+            const each = list.view().bytes.len / wire.steps_max;
+            try testing.expect(size + each > wire.packet_size_min);
+            break;
+        } else return error.NeverCut;
+        // The next one keeps the id of the cut form.
+        _ = state.transmit(state.dueAt().?, 78).?;
+        try testing.expectEqual(77, state.request_id);
+        // It is known: the steps are not.
+        try testing.expectEqual(.known, state.acknowledge(77, .{}));
+        state.set(0, .{ .uptime_us = 1 }, &no_times);
+        state.send(0, 80, timeout_us);
+        try testing.expectEqual(wire.steps_max, state.transmit(0, 81).?.steps.count);
+        // The whole one may be acknowledged late, and then all of it is known.
+        state.sent_count = 20;
+        state.first_sent_at_us = 0;
+        _ = state.transmit(state.dueAt().? + 600_000, 82).?;
+        try testing.expectEqual(82, state.request_id);
+        try testing.expectEqual(.known, state.acknowledge(80, .{}));
+        state.send(0, 90, timeout_us);
+        try testing.expectEqual(0, state.transmit(0, 91).?.steps.count);
+    }
+}
+
+test "steps that fit every path stay whole under their id, and read times give way to them" {
+    const limit = wire.packet_size_min - wire.tag_size - wire.report_size_min;
+    var times: ReadTimes = .{};
+    times.onFetch(5);
+    const times_size = times.listWhole().size;
+    const each = (try stepsOf(1)).size;
+    for (1..(limit / each) + 2) |count| {
+        const list = try stepsOf(count);
+        var state: ReportState = .{};
+        state.set(0, .{ .uptime_us = 1, .steps = list.view() }, &times);
+        state.send(0, 5, 10);
+        state.sent_count = 5;
+        const report = state.transmit(600_000, 77).?;
+        const fits = list.size <= limit;
+        try testing.expectEqual(@as(u32, if (fits) 5 else 77), state.request_id);
+        try testing.expectEqual(fits, report.steps.count == count);
+        if (fits) {
+            const has_times = list.size + times_size <= limit;
+            try testing.expectEqual(has_times, report.read_times.count > 0);
+        } else {
+            // Of steps that are cut, some make room for the times.
+            try testing.expect(report.read_times.count > 0);
+            try testing.expect(report.steps.bytes.len + times_size <= limit);
+            try testing.expect(report.steps.bytes.len + each + times_size > limit);
+        }
+    }
+}
+
+test "an order is told once, and the same order again is known" {
+    var state: ReportState = .{};
+    const orders = [_]wire.ReportAck{
+        .{ .order = .restart, .order_id = @splat(1) },
+        .{ .order = .power_off, .order_id = @splat(2) },
+        .{ .order = .restart, .order_id = @splat(3) },
+    };
+    for (orders, 1..) |ack, id| for (0..2) |time| {
+        state.set(0, .{ .uptime_us = 1 }, &no_times);
+        state.send(0, @intCast(2 * id + time), 10);
+        const before: u8 = @intCast(if (time == 0) id - 1 else id);
+        try testing.expectEqual(@as([16]u8, @splat(before)), state.transmit(0, 99).?.order_id);
+        const told = state.acknowledge(@intCast(2 * id + time), ack);
+        if (time == 1) {
+            try testing.expectEqual(.known, told);
+        } else {
+            try testing.expectEqual(ack.order == .restart, told.order.kind == .restart);
+            try testing.expectEqual(ack.order_id, told.order.id.bytes);
+        }
+    };
+}
+
+test "another edge gets everything again, and a device that never reported sends nothing" {
+    var state: ReportState = .{};
+    state.retransmitAll(10);
+    try testing.expectEqual(null, state.dueAt());
+    const list = try stepsOf(3);
+    state.set(0, .{ .uptime_us = 1, .steps = list.view() }, &no_times);
+    state.send(0, 5, 10);
+    _ = state.transmit(0, 9);
+    try testing.expectEqual(.known, state.acknowledge(5, .{}));
+    // The same steps again are known; others are not.
+    state.set(0, .{ .uptime_us = 1, .steps = list.view() }, &no_times);
+    state.send(0, 6, 10);
+    try testing.expectEqual(0, state.transmit(0, 9).?.steps.count);
+    try testing.expectEqual(.known, state.acknowledge(6, .{}));
+    state.retransmitAll(300);
+    state.beginSession(1000);
+    try testing.expectEqual(1000, state.dueAt());
+    try testing.expectEqual(3, state.transmit(1000, 9).?.steps.count);
+    try testing.expectEqual(1300, state.dueAt());
+    try testing.expectEqual(.known, state.acknowledge(6, .{}));
+    const more = try stepsOf(4);
+    state.set(0, .{ .uptime_us = 1, .steps = more.view() }, &no_times);
+    state.send(0, 7, 10);
+    try testing.expectEqual(4, state.transmit(0, 9).?.steps.count);
+}
+
+test "a new session sends a report whole again, and a clock that goes back adds nothing" {
+    const list = try stepsOf(wire.steps_max);
+    var state: ReportState = .{};
+    state.set(1000, .{ .uptime_us = 50, .steps = list.view() }, &no_times);
+    state.send(1000, 5, 10);
+    try testing.expectEqual(50, state.transmit(1000, 9).?.uptime_us);
+    state.sent_count = 10;
+    try testing.expect(state.transmit(600_000, 9).?.steps.count < wire.steps_max);
+    try testing.expectEqual(9, state.request_id);
+    state.beginSession(700_000);
+    try testing.expectEqual(wire.steps_max, state.transmit(700_000, 10).?.steps.count);
+    // Under the id that the edge may know as the cut one's: now it stands for the whole.
+    try testing.expectEqual(9, state.request_id);
+    try testing.expectEqual(.known, state.acknowledge(9, .{}));
+    try testing.expect(state.steps_acknowledged);
+    state.set(1000, .{ .uptime_us = 50 }, &no_times);
+    state.send(500, 11, 10);
+    try testing.expectEqual(50, state.transmit(500, 12).?.uptime_us);
 }
