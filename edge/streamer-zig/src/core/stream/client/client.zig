@@ -545,5 +545,4 @@ test {
     _ = @import("reads_test.zig");
     _ = @import("sends_test.zig");
     _ = @import("writes_test.zig");
-    _ = @import("write_queue_test.zig");
 }

@@ -1,545 +1,677 @@
-//! Tests of writes.zig: guarantees of both sides about writes, over a link that loses, duplicates,
-//! delays and reorders packets, and with an edge that crashes at any moment: a write that has ended
-//! is there, and no late packet ever undoes a later one.
+//! Tests of writes.zig: each packet of a device's writes and its time. A test decides what the edge
+//! answers, and when.
 
 const std = @import("std");
-const base = @import("base");
 const wire = @import("wire").stream;
-const StreamServer = @import("../server/server.zig");
-const StreamClient = @import("client.zig");
-const Link = @import("../test_link.zig").Link;
+const WriteQueue = @import("writes.zig");
+const MtuProbe = @import("mtu_probe.zig");
+const step = @import("step.zig");
 const testing = std.testing;
 
-const sector_size = wire.sector_size;
-const sectors = 512;
-const boot_id: base.Uuid = .{ .bytes = @splat(0xb0) };
-const address: base.Endpoint = .{ .ip = .init(127, 77, 0, 10), .port = 40000 };
-const writes_max = 24;
-const size_max = 48;
+const ms = std.time.us_per_ms;
 
-const Pending = struct { ref: StreamServer.WriteRef, at_us: u64, first: u64, count: u64 };
-
-const CrashFixture = struct {
-    server: StreamServer,
-    client: StreamClient,
-    link: Link,
-    prng: base.Prng,
+const QueueFixture = struct {
+    queue: WriteQueue,
     now_us: u64 = 1_000_000,
-    token_nonce: ?[16]u8 = null,
-    key_serial: u8 = 1,
-    cache_id: u64 = 77,
-    class: wire.WriteCacheClass = .edge_persistent,
-    no_cache: ?wire.RefuseCode = null,
-    /// A stamp for each sector: the content read, and the content that survives a crash.
-    disk: [sectors]u64 = @splat(0),
-    durable: [sectors]u64 = @splat(0),
-    full_above: u64 = sectors,
-    /// A device whose write cache is full is stopped.
-    stops: bool = false,
-    is_stopped: bool = false,
-    pending: std.ArrayList(Pending) = .empty,
-    carried_out: u64 = 0,
-    late_percent: u8 = 0,
-    /// Longer packets are lost on the path to the edge.
-    path_size: usize = wire.packet_size_ethernet,
-    sync_us_max: u64 = 20_000,
-    /// The edge's disk accepts nothing before this time.
-    takes_from_us: u64 = 0,
-    /// What the device expects to read.
-    expected: [sectors]u64 = @splat(0),
-    stamp_next: u64 = 1,
-    buffers: [writes_max][size_max * sector_size]u8 = undefined,
-    in_use: [writes_max]bool = @splat(false),
-    ended: u64 = 0,
+    out: [wire.packet_size_max]u8 = undefined,
 
-    fn init(link: Link) !*CrashFixture {
-        const fixture = try testing.allocator.create(CrashFixture);
-        fixture.* = .{
-            .server = try newServer(1),
-            .client = try .init(testing.allocator, .{ .reads_max = 1, .writes_max = writes_max }),
-            .link = link,
-            .prng = .init(link.prng.state.s[0]),
-        };
-        fixture.client.start(
-            fixture.now_us,
-            .{ .boot_id = boot_id, .token = @splat(0x70), .nonce_seed = @splat(0x11) },
-        );
-        return fixture;
+    const session: step.Session = .{
+        .id = 1,
+        .cipher = .clear,
+        .version_tag = 2,
+        .version_id = .zero,
+        .disk_size = 1 << 20,
+        .fragment_size = wire.fragment_size_ethernet,
+        .outstanding_bytes_max = 1 << 20,
+        .resume_secret = @splat(0),
+    };
+    const bytes: [48 << 10]u8 = @splat(7);
+
+    fn init() !QueueFixture {
+        return .{ .queue = try .init(testing.allocator, 8) };
     }
 
-    fn deinit(fixture: *CrashFixture) void {
-        fixture.server.deinit(testing.allocator);
-        fixture.client.deinit(testing.allocator);
-        fixture.link.deinit();
-        fixture.pending.deinit(testing.allocator);
-        testing.allocator.destroy(fixture);
+    fn deinit(fixture: *QueueFixture) void {
+        fixture.queue.deinit(testing.allocator);
     }
 
-    fn newServer(serial: u8) !StreamServer {
-        return .init(testing.allocator, .{ .sessions_max = 4, .write_slots = 16, .keys = .{
-            .cookie = @splat(serial),
-            .session = @splat(serial ^ 0x80),
-            .resumption = @splat(3),
-        } });
-    }
-
-    /// The edge crashes: each sector that it had not synced may be there or not, and it knows no
-    /// device.
-    fn crashEdge(fixture: *CrashFixture) !void {
-        fixture.server.deinit(testing.allocator);
-        fixture.key_serial += 1;
-        fixture.server = try newServer(fixture.key_serial);
-        fixture.pending.clearRetainingCapacity();
-        for (&fixture.disk, &fixture.durable) |*now, *kept| {
-            if (fixture.prng.chance(1, 2)) now.* = kept.*;
-            kept.* = now.*;
-        }
-    }
-
-    fn nextEvent(fixture: *CrashFixture, limit_us: u64) !?StreamClient.Event {
-        const end_us = fixture.now_us + limit_us;
-        while (true) {
-            try fixture.acknowledge();
-            var out: [wire.sealed_request_size_max]u8 = undefined;
-            while (fixture.client.transmit(fixture.now_us, &out)) |packet| {
-                if (packet.len > fixture.path_size) continue;
-                try fixture.link.send(fixture.now_us, false, packet);
-                if (!fixture.prng.chance(fixture.late_percent, 100)) continue;
-                // A copy that arrives long after everything has moved on.
-                const late_us = fixture.prng.below(std.time.us_per_s);
-                try fixture.link.send(fixture.now_us + late_us, false, packet);
-            }
-            if (fixture.client.nextEvent()) |event| return event;
-            var at_us = @min(end_us, fixture.client.deadline() orelse end_us);
-            for (fixture.pending.items) |pending| at_us = @min(at_us, pending.at_us);
-            const flight = fixture.link.takeFirst();
-            if (flight) |packet| at_us = @min(at_us, packet.at_us);
-            if (at_us >= end_us) {
-                fixture.now_us = end_us;
-                if (flight) |packet| try fixture.link.flights.append(testing.allocator, packet);
-                return null;
-            }
-            fixture.now_us = @max(fixture.now_us, at_us);
-            const packet = flight orelse continue;
-            if (packet.at_us > at_us) {
-                try fixture.link.flights.append(testing.allocator, packet);
-                continue;
-            }
-            const bytes = packet.bytes[0..packet.size];
-            if (packet.to_device)
-                fixture.client.receive(fixture.now_us, bytes)
-            else
-                try fixture.serve(bytes);
-        }
-    }
-
-    /// A sync has ended.
-    fn acknowledge(fixture: *CrashFixture) !void {
-        var index: usize = 0;
-        while (index < fixture.pending.items.len) {
-            const pending = fixture.pending.items[index];
-            if (pending.at_us > fixture.now_us) {
-                index += 1;
-                continue;
-            }
-            _ = fixture.pending.orderedRemove(index);
-            const first: usize = @intCast(pending.first);
-            const count: usize = @intCast(pending.count);
-            @memcpy(fixture.durable[first..][0..count], fixture.disk[first..][0..count]);
-            try fixture.finish(pending.ref, .done);
-        }
-    }
-
-    fn finish(fixture: *CrashFixture, ref: StreamServer.WriteRef, code: ?wire.WriteCode) !void {
-        var reply: StreamServer.ReplyBuffer = undefined;
-        const outgoing = fixture.server.finishWrite(ref, code, &reply) orelse return;
-        try fixture.link.send(fixture.now_us, true, outgoing.packet);
-    }
-
-    fn serve(fixture: *CrashFixture, packet: []const u8) !void {
-        var reply: StreamServer.ReplyBuffer = undefined;
-        switch (fixture.server.receive(fixture.now_us, address, packet, &reply)) {
-            .ignored, .taken, .used => {},
-            .reply => |answer| try fixture.link.send(fixture.now_us, true, answer),
-            .admit => |claim| {
-                const grant: StreamServer.Grant = if (fixture.no_cache) |code| .{
-                    .no_cache = code,
-                } else .{ .boot = .{
-                    .token = @splat(0x70),
-                    .token_nonce = fixture.token_nonce,
-                    .version_id = .{ .bytes = @splat(0xdd) },
-                    .disk_size = sectors * sector_size,
-                    .write_cache = if (fixture.class == .device_ram) .{} else .{
-                        .class = fixture.class,
-                        .size = 1 << 30,
-                        .id = fixture.cache_id,
-                    },
-                } };
-                const admission = fixture.server.admit(fixture.now_us, claim, grant, &reply);
-                if (admission.outcome == .opened) fixture.token_nonce = claim.hello.client_nonce;
-                try fixture.link.answerHello(fixture.now_us, &fixture.server, &admission);
-            },
-            .write => |write| {
-                if (fixture.now_us < fixture.takes_from_us) return fixture.finish(write.ref, null);
-                fixture.carried_out += 1;
-                const first = write.offset / sector_size;
-                const count = write.bytes.len / sector_size;
-                if (fixture.is_stopped) return fixture.finish(write.ref, .stopped);
-                if (first + count > fixture.full_above) {
-                    fixture.is_stopped = fixture.stops;
-                    return fixture.finish(write.ref, if (fixture.stops) .stopped else .cache_full);
-                }
-                for (0..count) |index| {
-                    const words = std.mem.bytesAsSlice(
-                        u64,
-                        write.bytes[index * sector_size ..][0..sector_size],
-                    );
-                    for (words) |word| try testing.expectEqual(words[0], word);
-                    const kept = &fixture.disk[@intCast(first + index)];
-                    // An overlapping request was submitted later and starts later.
-                    try testing.expect(words[0] >= kept.*);
-                    kept.* = words[0];
-                }
-                try fixture.wait(write.ref, first, count);
-            },
-            .control => |control| {
-                fixture.carried_out += 1;
-                const first, const count =
-                    .{ control.offset / sector_size, control.length / sector_size };
-                if (control.operation == .discard)
-                    @memset(fixture.disk[@intCast(first)..][0..@intCast(count)], 0);
-                try fixture.wait(control.ref, first, count);
-            },
-            .read => |read| {
-                try testing.expect(fixture.is_stopped);
-                try fixture.link.send(
-                    fixture.now_us,
-                    true,
-                    fixture.server.readError(&read, .stopped, &reply).?,
-                );
-            },
-            .probe => |probe| try fixture.link.answerProbe(fixture.now_us, &fixture.server, probe),
-            .ready, .report => return error.NotAsked,
-        }
-    }
-
-    fn wait(fixture: *CrashFixture, ref: StreamServer.WriteRef, first: u64, count: u64) !void {
-        const delay_us = if (fixture.class == .edge) 0 else fixture.prng.below(fixture.sync_us_max);
-        try fixture.pending.append(testing.allocator, .{
-            .ref = ref,
-            .at_us = fixture.now_us + delay_us,
-            .first = first,
-            .count = count,
+    fn write(fixture: *QueueFixture, offset: u64, length: u32) !void {
+        try fixture.queue.submit(.{
+            .kind = .write,
+            .offset = offset,
+            .length = length,
+            .bytes = bytes[0..length],
         });
     }
 
-    /// Submits one random request, if a slot is free.
-    fn submit(fixture: *CrashFixture) !void {
-        const tag = for (fixture.in_use, 0..) |used, index| {
-            if (!used) break index;
-        } else return;
-        const first = fixture.prng.below(sectors);
-        const count = fixture.prng.between(1, @min(size_max, sectors - first));
-        switch (fixture.prng.below(10)) {
-            0 => try fixture.client.submitFlush(tag),
-            1 => {
-                try fixture.client.submitDiscard(
-                    tag,
-                    first * sector_size,
-                    @intCast(count * sector_size),
-                );
-                @memset(fixture.expected[@intCast(first)..][0..@intCast(count)], 0);
-            },
-            else => {
-                const bytes = fixture.buffers[tag][0..@intCast(count * sector_size)];
-                @memset(std.mem.bytesAsSlice(u64, bytes), fixture.stamp_next);
-                @memset(
-                    fixture.expected[@intCast(first)..][0..@intCast(count)],
-                    fixture.stamp_next,
-                );
-                fixture.stamp_next += 1;
-                try fixture.client.submitWrite(tag, first * sector_size, bytes);
-            },
-        }
-        fixture.in_use[tag] = true;
+    fn next(fixture: *QueueFixture) !?wire.Packet {
+        const size = wire.fragment_size_ethernet;
+        const packet = fixture.queue.transmit(fixture.now_us, &session, size, &fixture.out);
+        return try wire.parse(packet orelse return null);
     }
 
-    fn run(fixture: *CrashFixture, count: u64, kills: u64) !void {
-        var submitted: u64 = 0;
-        const first_ended = fixture.ended;
-        while (fixture.ended - first_ended < count) {
-            while (submitted < count and fixture.prng.chance(3, 4)) : (submitted += 1) {
-                if (fixture.full()) break;
-                try fixture.submit();
-            }
-            if (kills > 0 and fixture.prng.chance(kills, count)) try fixture.crashEdge();
-            const event = try fixture.nextEvent(
-                if (submitted < count) 2_000 else 60 * std.time.us_per_s,
-            ) orelse {
-                if (submitted == count) return error.StandsStill;
-                continue;
-            };
-            switch (event) {
-                .established => {},
-                .write_ended => |ended| {
-                    try testing.expectEqual(wire.WriteCode.done, ended.code);
-                    fixture.in_use[@intCast(ended.tag)] = false;
-                    fixture.ended += 1;
-                },
-                else => return error.UnexpectedEvent,
-            }
-        }
-        try testing.expectEqualSlices(u64, &fixture.expected, &fixture.disk);
-        try testing.expectEqualSlices(u64, &fixture.expected, &fixture.durable);
+    fn expectFragments(fixture: *QueueFixture, expected: []const u16) !void {
+        for (expected) |index|
+            try testing.expectEqual(index, (try fixture.next()).?.body.write.index);
+        try testing.expectEqual(null, try fixture.next());
     }
 
-    fn full(fixture: *const CrashFixture) bool {
-        return std.mem.allEqual(bool, &fixture.in_use, true);
+    fn acknowledge(fixture: *QueueFixture, request_id: u32, code: wire.WriteCode) bool {
+        return fixture.queue.acknowledge(fixture.now_us, request_id, .{ .code = code });
     }
 };
 
-test "writes, discards and flushes end as submitted, whatever the link does" {
-    for ([_]Link{
-        .{ .prng = .init(1) },
-        .{ .prng = .init(2), .loss_percent = 20 },
-        .{ .prng = .init(3), .duplicate_percent = 50, .jitter_us = 30_000 },
-        .{ .prng = .init(4), .loss_percent = 10, .duplicate_percent = 30, .jitter_us = 3_000 },
-    }) |link| {
-        const fixture = try CrashFixture.init(link);
-        defer fixture.deinit();
-        try fixture.run(600, 0);
-    }
-}
-
-test "copies that arrive seconds late undo nothing" {
-    const fixture = try CrashFixture.init(.{ .prng = .init(9) });
+test "overlapping writes and flushes wait for earlier ones, others do not" {
+    var fixture: QueueFixture = try .init();
     defer fixture.deinit();
-    fixture.late_percent = 10;
-    try fixture.run(700, 0);
-    try fixture.run(500, 5);
+    try fixture.write(0, 1024);
+    try fixture.write(512, 512);
+    try fixture.write(1024, 512);
+    try fixture.queue.submit(.{ .kind = .flush });
+    try testing.expectEqual(1, (try fixture.next()).?.request_id);
+    try testing.expectEqual(3, (try fixture.next()).?.request_id);
+    try testing.expectEqual(null, try fixture.next());
+    try testing.expectEqual(1536, fixture.queue.outstanding_bytes);
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expect(!fixture.acknowledge(1, .done));
+    try testing.expectEqual(2, (try fixture.next()).?.request_id);
+    try testing.expect(fixture.acknowledge(2, .done));
+    try testing.expectEqual(null, try fixture.next());
+    try testing.expect(fixture.acknowledge(3, .cache_full));
+    const flush = (try fixture.next()).?;
+    try testing.expectEqual(.flush, flush.body.control.operation);
+    try testing.expect(fixture.acknowledge(flush.request_id, .done));
+    var codes: [4]wire.WriteCode = undefined;
+    for (&codes) |*code| code.* = fixture.queue.nextEnded().?.code;
+    try testing.expectEqual(.cache_full, codes[2]);
+    try testing.expectEqual(null, fixture.queue.nextEnded());
+    try testing.expectEqual(0, fixture.queue.outstanding_bytes);
+    try testing.expect(!fixture.queue.hasInFlight());
 }
 
-test "a path to the edge that drops large packets is found, at the start or later, and left" {
-    for ([_]usize{ 1400, 1300, 548 }, [_]u16{ 1340, 1196, 516 }) |path_size, fragment_size| {
-        const fixture = try CrashFixture.init(.{ .prng = .init(20 + path_size) });
-        defer fixture.deinit();
-        try fixture.run(100, 0);
-        try testing.expectEqual(1440, fixture.client.writes.fragment_size_max);
-        fixture.path_size = path_size;
-        try fixture.run(100, 0);
-        try testing.expectEqual(fragment_size, fixture.client.writes.fragment_size_max);
-        try fixture.run(100, 2);
-        fixture.path_size = wire.packet_size_ethernet;
-        fixture.now_us += 10 * std.time.us_per_min;
-        try fixture.run(100, 0);
-        try testing.expectEqual(1440, fixture.client.writes.fragment_size_max);
+test "a silent write of many fragments is probed by its last one, a short one is sent again" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try fixture.write(0, 512);
+    try fixture.expectFragments(&.{0});
+    try fixture.write(8192, 8192);
+    try fixture.expectFragments(&.{ 0, 1, 2, 3, 4, 5 });
+    const due_us = fixture.queue.deadline().?;
+    try testing.expect(due_us > fixture.now_us);
+    fixture.queue.checkTimers(due_us - 1);
+    try testing.expectEqual(null, try fixture.next());
+    fixture.now_us = due_us;
+    fixture.queue.checkTimers(due_us);
+    try testing.expectEqual(0, fixture.queue.deadline().?);
+    try testing.expectEqual(1, (try fixture.next()).?.body.write.attempt);
+    try fixture.expectFragments(&.{5});
+    // The edge lacks two of them.
+    const missing: wire.WriteAck = .{ .code = .missing, .missing = &.{0b001010} };
+    try testing.expect(fixture.queue.acknowledge(fixture.now_us, 2, missing));
+    try fixture.expectFragments(&.{ 1, 3 });
+    // The same answer again: they are in flight.
+    try testing.expect(fixture.queue.acknowledge(fixture.now_us, 2, missing));
+    try testing.expectEqual(null, try fixture.next());
+}
+
+test "an edge that is alive and gets nothing of a write gets it in smaller fragments" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try fixture.write(0, 8192);
+    var rounds: u32 = 0;
+    while (fixture.queue.fragment_size_max == wire.fragment_size_ethernet) {
+        while (try fixture.next()) |_| {}
+        fixture.now_us = fixture.queue.deadline().?;
+        fixture.queue.checkTimers(fixture.now_us);
+        while (try fixture.next()) |_| {}
+        if (!fixture.queue.takeProbe(fixture.now_us, 100 + rounds)) continue;
+        fixture.now_us += 1000;
+        fixture.queue.onProbeAnswer(fixture.now_us, 100 + rounds);
+        rounds += 1;
+        try testing.expect(rounds < 10);
     }
+    try testing.expectEqual(4, rounds);
+    const narrower = fixture.queue.pending[0].fragment_size;
+    try testing.expect(narrower < wire.fragment_size_ethernet);
+    // A later write begins small, and after ten minutes large again.
+    try testing.expect(fixture.acknowledge(1, .done));
+    try fixture.write(0, 8192);
+    const small = (try fixture.next()).?.body.write.fragment_size;
+    try testing.expectEqual(narrower, small);
+    while (try fixture.next()) |_| {}
+    try testing.expect(fixture.acknowledge(2, .done));
+    fixture.now_us += 10 * std.time.us_per_min;
+    try fixture.write(0, 8192);
+    const large = (try fixture.next()).?.body.write.fragment_size;
+    try testing.expectEqual(wire.fragment_size_ethernet, large);
 }
 
-test "a device that only writes finds a narrow path within three seconds, without a new HELLO" {
-    // One write of a single fragment that is never answered, and several of many, whose last
-    // fragment arrives or not.
-    for ([_]usize{ 1024, 16384, 16384 + 512, 128 << 10 }, 32..) |size, seed|
-        for ([_]bool{ false, true }) |is_first| {
-            const fixture = try CrashFixture.init(.{ .prng = .init(seed) });
+test "after a resumption everything in flight is sent again, and what waits keeps its order" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try fixture.write(0, 512);
+    try fixture.write(512, 512);
+    try testing.expectEqual(1, (try fixture.next()).?.request_id);
+    fixture.queue.mtu_probe.schedule(fixture.now_us);
+    fixture.queue.restart(wire.fragment_size_ethernet);
+    try testing.expectEqual(null, fixture.queue.mtu_probe.due_at_us);
+    const again = (try fixture.next()).?;
+    try testing.expectEqual(1, again.request_id);
+    try testing.expectEqual(1, again.body.write.attempt);
+    try testing.expectEqual(2, (try fixture.next()).?.request_id);
+    // The edge is executing the first one: it is not sent again before its time.
+    try testing.expect(fixture.acknowledge(1, .not_yet));
+    try testing.expectEqual(null, try fixture.next());
+    try testing.expect(fixture.acknowledge(1, .done));
+}
+
+test "the window of writes shrinks with a loss and grows with each acknowledgement" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const first = fixture.queue.window_bytes;
+    try fixture.write(0, 4096);
+    try fixture.expectFragments(&.{ 0, 1, 2 });
+    try testing.expect(fixture.queue.acknowledge(fixture.now_us, 1, .{
+        .code = .missing,
+        .missing = &.{0b001},
+    }));
+    try testing.expectEqual(first - first / 8, fixture.queue.window_bytes);
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expectEqual(first - first / 8 + (16 << 10), fixture.queue.window_bytes);
+    try fixture.write(0, 512);
+    _ = try fixture.next();
+    try testing.expect(fixture.acknowledge(2, .cache_full));
+    try testing.expectEqual(first - first / 8 + (16 << 10), fixture.queue.window_bytes);
+    // What does not fit waits.
+    fixture.queue.window_bytes = 32 << 10;
+    for ([_]u64{ 0, 16 << 10, 32 << 10 }, [_]u32{ 16 << 10, 16 << 10, 512 }) |offset, length|
+        try fixture.write(offset, length);
+    var sent: u32 = 0;
+    while (try fixture.next()) |packet| {
+        try testing.expect(packet.request_id < 5);
+        sent += 1;
+    }
+    try testing.expectEqual(24, sent);
+    try testing.expect(fixture.acknowledge(3, .done));
+    try testing.expectEqual(5, (try fixture.next()).?.request_id);
+}
+
+test "another process of the device uses ids beyond all of the earlier one" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    fixture.queue.continueAfter(10);
+    try testing.expect(fixture.queue.is_started);
+    try fixture.write(0, 512);
+    try testing.expectEqual(10 + wire.writes.window + 1, (try fixture.next()).?.request_id);
+    for (0..7) |number| try fixture.write(512 * number, 512);
+    try testing.expectError(error.Full, fixture.write(0, 512));
+    fixture.queue.clear();
+    try testing.expectEqual(null, try fixture.next());
+}
+
+/// Nothing is sent before `at_us`, and the queue says so; then its timers are checked.
+fn expectQuietUntil(fixture: *QueueFixture, at_us: u64) !void {
+    try testing.expectEqual(null, try fixture.next());
+    try testing.expectEqual(at_us, fixture.queue.deadline());
+    fixture.now_us = at_us - 1;
+    fixture.queue.checkTimers(fixture.now_us);
+    try testing.expectEqual(null, try fixture.next());
+    fixture.now_us = at_us;
+    fixture.queue.checkTimers(fixture.now_us);
+}
+
+test "an unanswered request is sent again after 0.2 s, then twice as long, up to a second" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try testing.expectEqual(null, fixture.queue.deadline());
+    try fixture.queue.submit(.{ .kind = .flush });
+    try testing.expectEqual(0, fixture.queue.deadline());
+    var packet = (try fixture.next()).?;
+    for ([_]u64{ 200, 400, 800, 1000, 1000, 1000 }, 0..) |wait_ms, attempt| {
+        try testing.expectEqual(1, packet.request_id);
+        try testing.expectEqual(1, packet.session_id);
+        try testing.expectEqual(2, packet.body.control.version_tag);
+        try testing.expectEqual(attempt, packet.body.control.attempt);
+        try expectQuietUntil(&fixture, fixture.now_us + wait_ms * ms);
+        packet = (try fixture.next()).?;
+    }
+    try testing.expect(fixture.queue.hasInFlight());
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expect(!fixture.queue.hasInFlight());
+    try testing.expectEqual(null, fixture.queue.deadline());
+}
+
+test "an answer is a sample if the request was sent once, or was executing when it was sent again" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const rtt = &fixture.queue.rtt;
+    try fixture.write(0, 512);
+    _ = try fixture.next();
+    fixture.now_us += 200 * ms;
+    fixture.queue.checkTimers(fixture.now_us);
+    try testing.expectEqual(1, (try fixture.next()).?.body.write.attempt);
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expect(!rtt.sampled);
+    // Executed when it was sent again: the edge had the first transmission.
+    try fixture.write(0, 512);
+    _ = try fixture.next();
+    fixture.now_us += 1 * ms;
+    try testing.expect(fixture.acknowledge(2, .not_yet));
+    fixture.now_us += 199 * ms;
+    fixture.queue.checkTimers(fixture.now_us);
+    try testing.expectEqual(1, (try fixture.next()).?.body.write.attempt);
+    fixture.now_us += 50 * ms;
+    try testing.expect(fixture.acknowledge(2, .done));
+    try testing.expectEqual(250 * ms, rtt.srtt_us);
+    // Sent once.
+    try fixture.queue.submit(.{ .kind = .discard, .offset = 512, .length = 1024 });
+    const discard = (try fixture.next()).?.body.control;
+    try testing.expectEqual(.discard, discard.operation);
+    try testing.expectEqual(512, discard.offset);
+    try testing.expectEqual(1024, discard.length);
+    try testing.expectEqual(0, discard.attempt);
+    fixture.now_us += 90 * ms;
+    try testing.expect(fixture.acknowledge(3, .cache_full));
+    try testing.expectEqual((7 * 250 + 90) * ms / 8, rtt.srtt_us);
+    // From now on requests wait as long as that says. No probe is wanted any more.
+    try testing.expect(!fixture.queue.takeProbe(fixture.now_us, 100));
+    try fixture.queue.submit(.{ .kind = .flush });
+    _ = try fixture.next();
+    try expectQuietUntil(&fixture, fixture.now_us + rtt.rto_us);
+    try testing.expectEqual(1, (try fixture.next()).?.body.control.attempt);
+}
+
+test "a WRITE has its part of the bytes, and names all of the range" {
+    const fixture = try testing.allocator.create(QueueFixture);
+    defer testing.allocator.destroy(fixture);
+    fixture.* = try .init();
+    defer fixture.deinit();
+    var bytes: [6 * 512]u8 = undefined;
+    for (&bytes, 0..) |*byte, at| byte.* = @truncate(at / 7);
+    try fixture.queue.submit(.{
+        .kind = .write,
+        .tag = 99,
+        .offset = 8192,
+        .length = bytes.len,
+        .bytes = &bytes,
+    });
+    var at: usize = 0;
+    for (0..3) |index| {
+        const packet = (try fixture.next()).?;
+        const write = packet.body.write;
+        try testing.expectEqual(1, packet.session_id);
+        try testing.expectEqual(2, write.version_tag);
+        try testing.expectEqual(8192, write.offset);
+        try testing.expectEqual(bytes.len, write.length);
+        try testing.expectEqual(1440, write.fragment_size);
+        try testing.expectEqual(index, write.index);
+        try testing.expectEqual(0, write.attempt);
+        try testing.expectEqualSlices(u8, bytes[at..][0..write.payload.len], write.payload);
+        at += write.payload.len;
+    }
+    try testing.expectEqual(bytes.len, at);
+    try testing.expectEqual(bytes.len, fixture.queue.outstanding_bytes);
+    try testing.expect(fixture.acknowledge(1, .beyond_the_end));
+    try testing.expectEqual(0, fixture.queue.outstanding_bytes);
+    const ended = fixture.queue.nextEnded().?;
+    try testing.expectEqual(99, ended.tag);
+    try testing.expectEqual(.beyond_the_end, ended.code);
+}
+
+test "two ranges wait for each other exactly if they share a byte, and in the order of submission" {
+    for (0..8) |first| for (1..4) |first_length| for (0..8) |second| for (1..4) |second_length| {
+        const shares = first < second + second_length and second < first + first_length;
+        for ([_]WriteQueue.Kind{ .write, .discard }) |kind| {
+            var fixture: QueueFixture = try .init();
             defer fixture.deinit();
-            if (is_first) try testing.expect(
-                (try fixture.nextEvent(std.time.us_per_s)).? == .established,
-            ) else try fixture.run(20, 0);
-            fixture.path_size = 1000;
-            const bytes = try testing.allocator.alignedAlloc(u8, .of(u64), size);
-            defer testing.allocator.free(bytes);
-            @memset(std.mem.bytesAsSlice(u64, bytes), fixture.stamp_next);
-            try fixture.client.submitWrite(0, 0, bytes);
-            const ended = (try fixture.nextEvent(3 * std.time.us_per_s) orelse
-                return error.StandsStill).write_ended;
-            try testing.expectEqual(wire.WriteCode.done, ended.code);
-            try testing.expectEqual(516, fixture.client.writes.fragment_size_max);
-            try testing.expectEqual(0, fixture.client.statistics.resumptions);
-        };
-}
-
-test "a disk that is slow, or accepts nothing for a while, is no narrow path" {
-    for ([_]bool{ false, true }) |is_refused| {
-        const fixture = try CrashFixture.init(.{ .prng = .init(30) });
-        defer fixture.deinit();
-        try fixture.run(50, 0);
-        if (is_refused) fixture.takes_from_us = fixture.now_us +
-            8 * std.time.us_per_s else fixture.sync_us_max = 8 * std.time.us_per_s;
-        for (0..4) |_| try fixture.submit();
-        while (!std.mem.allEqual(bool, &fixture.in_use, false)) {
-            const event = try fixture.nextEvent(20 * std.time.us_per_s) orelse
-                return error.StandsStill;
-            fixture.in_use[@intCast(event.write_ended.tag)] = false;
+            fixture.queue.request_id_next = std.math.maxInt(u32);
+            for ([_][2]u64{ .{ first, first_length }, .{ second, second_length } }) |range|
+                try fixture.queue.submit(.{
+                    .kind = kind,
+                    .offset = 512 * range[0],
+                    .length = @intCast(512 * range[1]),
+                    .bytes = QueueFixture.bytes[0..@intCast(512 * range[1])],
+                });
+            var sent: [2]bool = @splat(false);
+            while (try fixture.next()) |packet| sent[packet.request_id +% 1] = true;
+            try testing.expectEqual([2]bool{ true, !shares }, sent);
+            try testing.expect(fixture.acknowledge(std.math.maxInt(u32), .done));
+            try testing.expectEqual(shares, try fixture.next() != null);
         }
-        try testing.expectEqual(1440, fixture.client.writes.fragment_size_max);
-        try testing.expectEqual(0, fixture.client.statistics.resumptions);
-    }
-}
-
-test "an edge that is silent for a while is no narrow path" {
-    const fixture = try CrashFixture.init(.{ .prng = .init(31) });
-    defer fixture.deinit();
-    try fixture.run(50, 0);
-    fixture.path_size = 0;
-    try fixture.submit();
-    try testing.expectEqual(null, try fixture.nextEvent(5 * std.time.us_per_s));
-    fixture.path_size = wire.packet_size_ethernet;
-    while (try fixture.nextEvent(10 * std.time.us_per_s)) |event| switch (event) {
-        .write_ended => |ended| {
-            fixture.in_use[@intCast(ended.tag)] = false;
-            break;
-        },
-        else => {},
     };
-    try testing.expectEqual(1440, fixture.client.writes.fragment_size_max);
-    try fixture.run(50, 0);
 }
 
-test "an edge that crashes repeatedly loses nothing that it has acknowledged" {
-    for (0..6) |seed| {
-        const fixture = try CrashFixture.init(.{
-            .prng = .init(10 + seed),
-            .loss_percent = 5,
-            .duplicate_percent = 20,
-            .jitter_us = 2_000,
-        });
-        defer fixture.deinit();
-        try fixture.run(250, 8);
+test "ids in flight lie within 64, so that the edge knows all of them" {
+    var queue: WriteQueue = try .init(testing.allocator, wire.writes.window);
+    defer queue.deinit(testing.allocator);
+    var out: [wire.packet_size_max]u8 = undefined;
+    const size = wire.fragment_size_ethernet;
+    for (0..wire.writes.window) |index|
+        try queue.submit(.{ .kind = .discard, .offset = 512 * index, .length = 512 });
+    try testing.expectError(error.Full, queue.submit(.{ .kind = .flush }));
+    for (0..wire.writes.window) |_|
+        _ = queue.transmit(1, &QueueFixture.session, size, &out).?;
+    // All but the first end: two more may not be sent before it has ended.
+    for (2..wire.writes.window + 1) |id|
+        try testing.expect(queue.acknowledge(2, @intCast(id), .{ .code = .done }));
+    while (queue.nextEnded()) |_| {}
+    for (100..102) |index|
+        try queue.submit(.{ .kind = .discard, .offset = 512 * index, .length = 512 });
+    try testing.expectEqual(null, queue.transmit(3, &QueueFixture.session, size, &out));
+    try testing.expect(queue.deadline().? > 3);
+    try testing.expect(queue.acknowledge(4, 1, .{ .code = .done }));
+    try testing.expectEqual(0, queue.deadline());
+    for (0..2) |_| _ = queue.transmit(4, &QueueFixture.session, size, &out).?;
+    // The last id of the window may be sent.
+    while (queue.nextEnded()) |_| {}
+    try testing.expect(queue.acknowledge(5, 66, .{ .code = .done }));
+    _ = queue.nextEnded().?;
+    queue.request_id_next = 65 + wire.writes.window - 1;
+    for (0..2) |index|
+        try queue.submit(.{ .kind = .discard, .offset = 512 * index, .length = 512 });
+    const last = try wire.parse(queue.transmit(6, &QueueFixture.session, size, &out).?);
+    try testing.expectEqual(65 + 63, last.request_id);
+    try testing.expectEqual(null, queue.transmit(6, &QueueFixture.session, size, &out));
+}
+
+test "a write waits while the window is full, one alone never does, and others are not limited" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    fixture.queue.window_bytes = 32 << 10;
+    try fixture.write(0, 48 << 10);
+    while (try fixture.next()) |packet| try testing.expectEqual(1, packet.request_id);
+    try testing.expectEqual(48 << 10, fixture.queue.outstanding_bytes);
+    try fixture.write(64 << 10, 512);
+    try testing.expectEqual(null, try fixture.next());
+    try fixture.queue.submit(.{ .kind = .discard, .offset = 128 << 10, .length = 4096 });
+    try testing.expectEqual(3, (try fixture.next()).?.request_id);
+    try testing.expectEqual(52 << 10, fixture.queue.outstanding_bytes);
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expectEqual(48 << 10, fixture.queue.window_bytes);
+    try testing.expectEqual(2, (try fixture.next()).?.request_id);
+    // Exactly full, and a sector more.
+    fixture.queue.window_bytes = 32 << 10;
+    const left = (32 << 10) - 4096 - 512;
+    try fixture.write(256 << 10, left + 512);
+    try testing.expectEqual(null, try fixture.next());
+    try fixture.write(512 << 10, left);
+    while (try fixture.next()) |packet| try testing.expectEqual(5, packet.request_id);
+    try testing.expectEqual(32 << 10, fixture.queue.outstanding_bytes);
+}
+
+test "the window of writes stays between 32 KiB and 1 MiB" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    fixture.queue.window_bytes = (1 << 20) - 5;
+    try fixture.write(0, 512);
+    _ = try fixture.next();
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expectEqual(1 << 20, fixture.queue.window_bytes);
+    fixture.queue.window_bytes = 33 << 10;
+    try fixture.write(0, 4096);
+    try fixture.expectFragments(&.{ 0, 1, 2 });
+    for ([_]u8{ 0b110, 0b100 }) |missing| {
+        const ack: wire.WriteAck = .{ .code = .missing, .missing = &.{missing} };
+        try testing.expect(fixture.queue.acknowledge(fixture.now_us, 2, ack));
+        try testing.expectEqual(32 << 10, fixture.queue.window_bytes);
+        while (try fixture.next()) |_| {}
     }
 }
 
-test "on a clean link each request is executed once" {
-    const fixture = try CrashFixture.init(.{ .prng = .init(5) });
+test "fragments that the edge lacks are sent at once if it got others, and else after a round" {
+    var fixture: QueueFixture = try .init();
     defer fixture.deinit();
-    fixture.class = .edge;
-    try fixture.run(500, 0);
-    try testing.expectEqual(500, fixture.carried_out);
+    // With a sample, so that the round is longer than the timeout.
+    fixture.queue.rtt.sample(1000);
+    try fixture.write(0, 8192);
+    try fixture.expectFragments(&.{ 0, 1, 2, 3, 4, 5 });
+    const began_us = fixture.now_us;
+    const all: wire.WriteAck = .{ .code = .missing, .missing = &.{0b111111} };
+    const two: wire.WriteAck = .{ .code = .missing, .missing = &.{0b000110} };
+    const queue = &fixture.queue;
+    try testing.expect(!queue.acknowledge(fixture.now_us, 9, two));
+    // The same number as before: on its way, or lost.
+    fixture.now_us = began_us + MtuProbe.roundUs(0) - 1;
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, all));
+    try testing.expectEqual(null, try fixture.next());
+    try testing.expectEqual(0, queue.pending[0].futile);
+    fixture.now_us += 1;
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, all));
+    try testing.expectEqual(1, queue.pending[0].futile);
+    try testing.expectEqual(1, queue.pending[0].attempt);
+    try fixture.expectFragments(&.{ 0, 1, 2, 3, 4, 5 });
+    // Fewer: something arrived.
+    fixture.now_us += 10;
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, two));
+    try testing.expectEqual(0, queue.pending[0].futile);
+    try testing.expectEqual(2, queue.pending[0].missing);
+    const window_bytes = queue.window_bytes;
+    // The rest of them is still to be sent: nothing changes.
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, two));
+    try testing.expectEqual(window_bytes, queue.window_bytes);
+    try testing.expectEqual(2, queue.pending[0].attempt);
+    try fixture.expectFragments(&.{ 1, 2 });
+    const round_us = fixture.now_us;
+    // A second time the same: after the round that begins now.
+    fixture.now_us = round_us + MtuProbe.roundUs(0) - 1;
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, two));
+    try testing.expectEqual(null, try fixture.next());
+    fixture.now_us += 1;
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, two));
+    try fixture.expectFragments(&.{ 1, 2 });
+    try testing.expectEqual(1, queue.pending[0].futile);
+    // The second round is twice as long.
+    fixture.now_us += MtuProbe.roundUs(1) - 1;
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, two));
+    try testing.expectEqual(null, try fixture.next());
+    // It is being executed: all of it may have to be sent again.
+    try testing.expect(fixture.acknowledge(1, .not_yet));
+    try testing.expectEqual(6, queue.pending[0].missing);
+    try testing.expectEqual(0, queue.pending[0].futile);
+    try testing.expect(queue.pending[0].is_executing);
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, two));
+    try fixture.expectFragments(&.{ 1, 2 });
+    // Others than writes have no fragments.
+    try fixture.queue.submit(.{ .kind = .discard, .offset = 1 << 20, .length = 512 });
+    _ = try fixture.next();
+    try testing.expect(!queue.acknowledge(fixture.now_us, 2, two));
 }
 
-test "a device whose write cache at the edge is gone learns it, and sends no more requests" {
-    for ([_]?wire.RefuseCode{ null, .cache_lost }) |refusal| {
-        const fixture = try CrashFixture.init(.{ .prng = .init(6) });
+test "before any sample, a round without progress lasts the first timeout" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    try fixture.write(0, 8192);
+    try fixture.expectFragments(&.{ 0, 1, 2, 3, 4, 5 });
+    const all: wire.WriteAck = .{ .code = .missing, .missing = &.{0b111111} };
+    fixture.now_us += 200 * ms - 1;
+    try testing.expect(fixture.queue.acknowledge(fixture.now_us, 1, all));
+    try testing.expectEqual(null, try fixture.next());
+    fixture.now_us += 1;
+    try testing.expect(fixture.queue.acknowledge(fixture.now_us, 1, all));
+    try fixture.expectFragments(&.{ 0, 1, 2, 3, 4, 5 });
+}
+
+test "up to three fragments are sent again when a write is silent, of more only the last" {
+    for ([_]u32{ 512, 2048, 4096, 4608 }, [_][]const u16{
+        &.{0},
+        &.{ 0, 1 },
+        &.{ 0, 1, 2 },
+        &.{3},
+    }) |length, again| {
+        var fixture: QueueFixture = try .init();
         defer fixture.deinit();
-        fixture.class = .edge;
-        try testing.expect((try fixture.nextEvent(std.time.us_per_s)).? == .established);
-        try fixture.submit();
-        try testing.expect((try fixture.nextEvent(std.time.us_per_s)).? == .write_ended);
-        try fixture.crashEdge();
-        // An edge that has created a new one, and an edge that knows that there was one.
-        fixture.cache_id += 1;
-        fixture.no_cache = refusal;
-        try fixture.submit();
-        const event = (try fixture.nextEvent(30 * std.time.us_per_s)).?;
-        if (refusal) |code| try testing.expectEqual(code, event.refused) else try testing.expect(
-            event == .cache_lost,
-        );
-        try testing.expectEqual(null, try fixture.nextEvent(60 * std.time.us_per_s));
-        try testing.expectEqual(null, fixture.client.deadline());
+        try fixture.write(0, length);
+        while (try fixture.next()) |_| {}
+        fixture.now_us = fixture.queue.deadline().?;
+        fixture.queue.checkTimers(fixture.now_us);
+        try fixture.expectFragments(again);
     }
 }
 
-test "a full write cache is an error of the write, and the next one may succeed" {
-    const fixture = try CrashFixture.init(.{ .prng = .init(7), .loss_percent = 10 });
-    defer fixture.deinit();
-    fixture.full_above = 100;
-    const bytes: [8192]u8 = @splat(1);
-    try fixture.client.submitWrite(1, 200 * sector_size, &bytes);
-    try fixture.client.submitWrite(2, 0, &bytes);
-    var codes: [3]?wire.WriteCode = @splat(null);
-    while (codes[1] == null or
-        codes[2] == null) switch ((try fixture.nextEvent(10 * std.time.us_per_s)).?) {
-        .established => {},
-        .write_ended => |ended| codes[@intCast(ended.tag)] = ended.code,
-        else => return error.UnexpectedEvent,
+test "the edge is probed for a write that was sent again, and never for what cannot be smaller" {
+    const kinds = [_]WriteQueue.Kind{ .write, .flush, .discard };
+    for (kinds) |kind| for ([_]u16{ 1440, 516 }) |largest| {
+        var fixture: QueueFixture = try .init();
+        defer fixture.deinit();
+        const queue = &fixture.queue;
+        queue.fragment_size_max = largest;
+        queue.narrow_since_us = fixture.now_us;
+        try queue.submit(.{ .kind = kind, .length = 512, .bytes = QueueFixture.bytes[0..512] });
+        while (try fixture.next()) |_| {}
+        try testing.expect(!queue.takeProbe(fixture.now_us, 100));
+        fixture.now_us = queue.deadline().?;
+        queue.checkTimers(fixture.now_us);
+        const is_probed = kind == .write and largest == 1440;
+        // Requests go first.
+        if (is_probed) try testing.expectEqual(fixture.now_us, queue.mtu_probe.due_at_us);
+        while (try fixture.next()) |_| {}
+        try testing.expectEqual(is_probed, queue.takeProbe(fixture.now_us, 100));
+        try testing.expect(!queue.takeProbe(fixture.now_us, 101));
     };
-    try testing.expectEqual(.cache_full, codes[1]);
-    try testing.expectEqual(.done, codes[2]);
 }
 
-test "a stopped device learns it from its writes and reads, under any loss, and keeps its session" {
-    for (0..20) |seed| {
-        const fixture = try CrashFixture.init(.{
-            .prng = .init(40 + seed),
-            .loss_percent = 25,
-            .duplicate_percent = 20,
-            .jitter_us = 3_000,
-        });
-        defer fixture.deinit();
-        fixture.stops = true;
-        fixture.full_above = 100;
-        const bytes: [8192]u8 = @splat(1);
-        // Acknowledged before it was full, and it stays so.
-        try fixture.client.submitWrite(1, 0, &bytes);
-        while (true) switch ((try fixture.nextEvent(60 * std.time.us_per_s)).?) {
-            .established => {},
-            .write_ended => |ended| break try testing.expectEqual(wire.WriteCode.done, ended.code),
-            else => return error.UnexpectedEvent,
-        };
-        try fixture.client.submitWrite(2, 200 * sector_size, &bytes);
-        try fixture.client.submitWrite(3, 0, &bytes);
-        var buffer: [4096]u8 = undefined;
-        var codes: [4]?wire.WriteCode = @splat(null);
-        var is_read_refused = false;
-        while (codes[2] == null or codes[3] == null or !is_read_refused) {
-            switch ((try fixture.nextEvent(60 * std.time.us_per_s)).?) {
-                .established => {},
-                .write_ended => |ended| {
-                    codes[@intCast(ended.tag)] = ended.code;
-                    if (ended.tag == 2) try fixture.client.submit(4, 0, &buffer);
-                },
-                .read_failed => |failed| {
-                    try testing.expectEqual(wire.ReadErrorCode.stopped, failed.code);
-                    is_read_refused = true;
-                },
-                else => return error.UnexpectedEvent,
-            }
+test "an answered write needs no probe, and one that was answered since it was sent ends it" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const queue = &fixture.queue;
+    try fixture.write(0, 512);
+    _ = try fixture.next();
+    fixture.now_us = queue.deadline().?;
+    queue.checkTimers(fixture.now_us);
+    _ = try fixture.next();
+    try testing.expect(fixture.acknowledge(1, .not_yet));
+    try testing.expect(!queue.takeProbe(fixture.now_us, 100));
+    try testing.expectEqual(null, queue.mtu_probe.due_at_us);
+    // Sent before the probe and not answered: its time ends. After the probe: nothing is known.
+    for ([_]bool{ false, true }) |is_later| {
+        fixture.now_us = queue.deadline().?;
+        queue.checkTimers(fixture.now_us);
+        while (try fixture.next()) |_| {}
+        fixture.now_us = @max(fixture.now_us, queue.mtu_probe.due_at_us.?);
+        const sent_us = fixture.now_us;
+        try testing.expect(queue.takeProbe(sent_us, 200));
+        if (is_later) queue.pending[0].sent_at_us = sent_us + 1;
+        fixture.now_us += 30 * ms;
+        queue.onProbeAnswer(fixture.now_us, 201);
+        try testing.expectEqual(null, queue.pending[0].round_ends_us);
+        queue.onProbeAnswer(fixture.now_us, 200);
+        // Twice the probe's time.
+        const ends_us: ?u64 = if (is_later) null else sent_us + 60 * ms;
+        try testing.expectEqual(ends_us, queue.pending[0].round_ends_us);
+        if (is_later) continue;
+        try testing.expectEqual(ends_us.?, queue.deadline());
+        try testing.expect(fixture.acknowledge(1, .not_yet));
+        try testing.expectEqual(null, queue.pending[0].round_ends_us);
+    }
+    // At least the round of its size.
+    queue.pending[0].sent_at_us = fixture.now_us;
+    queue.pending[0].futile = 2;
+    queue.mtu_probe.schedule(fixture.now_us + std.time.us_per_s);
+    fixture.now_us += std.time.us_per_s;
+    try testing.expect(queue.takeProbe(fixture.now_us, 300));
+    queue.onProbeAnswer(fixture.now_us + 1, 300);
+    try testing.expectEqual(fixture.now_us + 80 * ms, queue.pending[0].round_ends_us.?);
+}
+
+test "after four futile rounds all large writes in flight are sent smaller, and the window stays" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const queue = &fixture.queue;
+    queue.rtt.sample(1000);
+    try fixture.write(0, 8192);
+    try fixture.write(8192, 4096);
+    while (try fixture.next()) |_| {}
+    try queue.submit(.{ .kind = .discard, .offset = 1 << 20, .length = 512 });
+    _ = (try fixture.next()).?;
+    try fixture.write(16384, 512);
+    queue.narrow_since_us = fixture.now_us;
+    queue.fragment_size_max = 1196;
+    _ = (try fixture.next()).?;
+    queue.fragment_size_max = 1440;
+    const all: wire.WriteAck = .{ .code = .missing, .missing = &.{0b111111} };
+    for (0..4) |round| {
+        try testing.expectEqual(round, queue.pending[0].futile);
+        try testing.expectEqual(1440, queue.pending[0].fragment_size);
+        fixture.now_us += MtuProbe.roundUs(@intCast(round));
+        try testing.expect(queue.acknowledge(fixture.now_us, 1, all));
+        if (round < 3) try fixture.expectFragments(&.{ 0, 1, 2, 3, 4, 5 });
+    }
+    try testing.expectEqual(1340, queue.fragment_size_max);
+    try testing.expectEqual(fixture.now_us, queue.narrow_since_us);
+    const sizes = [_]u16{ 1340, 1340, 1440, 1196 };
+    for (sizes, [_]u16{ 3, 1, 0, 0 }, queue.pending[0..4]) |size, attempt, *write| {
+        if (write.kind == .write) try testing.expectEqual(size, write.fragment_size);
+        try testing.expectEqual(attempt, write.attempt);
+        try testing.expectEqual(0, write.futile);
+    }
+    var sent: [5]u32 = @splat(0);
+    while (try fixture.next()) |packet| sent[packet.request_id] += 1;
+    try testing.expectEqual([5]u32{ 0, 7, 4, 0, 0 }, sent);
+    // The sizes below follow.
+    for ([_]u16{ 1196, 516, 516 }) |size| {
+        for (0..4) |round| {
+            fixture.now_us += @max(MtuProbe.roundUs(@intCast(round)), 250 * ms);
+            const bits: [4]u8 = @splat(0xff);
+            const missing: wire.WriteAck = .{ .code = .missing, .missing = &bits };
+            try testing.expect(queue.acknowledge(fixture.now_us, 1, missing));
+            while (try fixture.next()) |_| {}
         }
-        try testing.expectEqual(.stopped, codes[2]);
-        // It may have been executed before.
-        try testing.expect(codes[3] == .stopped or codes[3] == .done);
-        try testing.expectEqual(StreamClient.State.established, fixture.client.state);
+        try testing.expectEqual(size, queue.fragment_size_max);
     }
 }
 
-test "an edge that keeps no writes refuses them" {
-    const fixture = try CrashFixture.init(.{ .prng = .init(8) });
+test "large fragments are tried again ten minutes after a smaller size was found" {
+    var fixture: QueueFixture = try .init();
     defer fixture.deinit();
-    fixture.class = .device_ram;
-    try testing.expect((try fixture.nextEvent(std.time.us_per_s)).? == .established);
-    try fixture.client.submitFlush(3);
-    try testing.expectEqual(
-        wire.WriteCode.no_cache,
-        (try fixture.nextEvent(std.time.us_per_s)).?.write_ended.code,
-    );
+    const queue = &fixture.queue;
+    queue.fragment_size_max = 516;
+    queue.narrow_since_us = fixture.now_us;
+    const began_us = fixture.now_us;
+    for ([_]u64{ 0, 10 * std.time.us_per_min - 1, 10 * std.time.us_per_min }, 1..) |after_us, id| {
+        fixture.now_us = began_us + after_us;
+        try fixture.write(0, 512);
+        const size = (try fixture.next()).?.body.write.fragment_size;
+        try testing.expectEqual(@as(u16, if (id == 3) 1440 else 516), size);
+        while (try fixture.next()) |_| {}
+        try testing.expect(fixture.acknowledge(@intCast(id), .done));
+        _ = queue.nextEnded();
+    }
+    // Never larger than reads: their path is that narrow, too.
+    try fixture.write(0, 512);
+    const packet = queue.transmit(fixture.now_us, &QueueFixture.session, 1000, &fixture.out).?;
+    try testing.expectEqual(1000, (try wire.parse(packet)).body.write.fragment_size);
+    queue.restart(800);
+    const again = queue.transmit(fixture.now_us, &QueueFixture.session, 1440, &fixture.out).?;
+    try testing.expectEqual(800, (try wire.parse(again)).body.write.fragment_size);
+    queue.fragment_size_max = 600;
+    queue.restart(1440);
+    const last = queue.transmit(fixture.now_us, &QueueFixture.session, 1440, &fixture.out).?;
+    try testing.expectEqual(600, (try wire.parse(last)).body.write.fragment_size);
+    try testing.expectEqual(2, (try wire.parse(last)).body.write.attempt);
 }
 
-test "a write beyond the disk fails alone and changes nothing, and the next one succeeds" {
-    const fixture = try CrashFixture.init(.{ .prng = .init(9) });
-    defer fixture.deinit();
-    const before = fixture.disk;
-    const bytes: [1024]u8 = @splat(1);
-    const size = sectors * sector_size;
-    for ([_]u64{ size - sector_size, size, 1 << 40, std.mem.alignBackward(
-        u64,
-        std.math.maxInt(u64),
-        sector_size,
-    ) - 1024 }, 1..) |offset, tag| {
-        try fixture.client.submitWrite(tag, offset, &bytes);
-        while (true) switch ((try fixture.nextEvent(10 * std.time.us_per_s)).?) {
-            .established => {},
-            .write_ended => |ended| break try testing.expectEqual(
-                wire.WriteCode.beyond_the_end,
-                ended.code,
-            ),
-            else => return error.UnexpectedEvent,
-        };
+test "ids of another process continue 65 after its last one, also where they wrap" {
+    for ([_]u32{ 0, 10, std.math.maxInt(u32) - 64, std.math.maxInt(u32) }) |last| {
+        var fixture: QueueFixture = try .init();
+        defer fixture.deinit();
+        try testing.expect(!fixture.queue.is_started);
+        fixture.queue.continueAfter(last);
+        try fixture.queue.submit(.{ .kind = .flush });
+        try testing.expectEqual(last +% 65, (try fixture.next()).?.request_id);
     }
-    try testing.expectEqual(before, fixture.disk);
-    try testing.expectEqual(0, fixture.carried_out);
-    try fixture.client.submitWrite(9, size - 1024, &bytes);
-    try testing.expectEqual(
-        wire.WriteCode.done,
-        (try fixture.nextEvent(10 * std.time.us_per_s)).?.write_ended.code,
-    );
+}
+
+test "a queue that is cleared is new" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const queue = &fixture.queue;
+    const fresh = queue.*;
+    try fixture.write(0, 8192);
+    while (try fixture.next()) |_| {}
+    fixture.now_us = queue.deadline().?;
+    queue.checkTimers(fixture.now_us);
+    try testing.expect(queue.is_started);
+    queue.clear();
+    try testing.expectEqual(fresh, queue.*);
+    for (queue.pending) |*write| try testing.expectEqual(WriteQueue.PendingWrite{}, write.*);
 }

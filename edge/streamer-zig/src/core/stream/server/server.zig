@@ -688,6 +688,7 @@ pub fn ignore(server: *StreamServer, reason: base.IgnoreReason) Step {
 test {
     _ = @import("hello_test.zig");
     _ = @import("server_test.zig");
+    _ = @import("writes_test.zig");
     _ = shard_sessions;
     _ = server_writes;
 }
