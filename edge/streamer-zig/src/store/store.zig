@@ -50,6 +50,7 @@ pub const WriteLayer = @import("layers/write_layer.zig");
 test {
     _ = @import("layers/map.zig");
     _ = read_now;
+    _ = @import("format_digests.zig");
     _ = @import("seal_test.zig");
     _ = @import("store_test.zig");
     _ = LinuxFiles;
@@ -85,4 +86,5 @@ test {
     _ = usage;
     _ = verify;
     _ = version_reader;
+    _ = @import("version_reader_test.zig");
 }

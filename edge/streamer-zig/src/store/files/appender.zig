@@ -151,3 +151,93 @@ fn makeNext(appender: *Appender) Error!void {
         return;
     }
 }
+
+const testing = std.testing;
+const LinuxFiles = @import("linux_files.zig");
+
+const Fixture = struct {
+    tmp: testing.TmpDir,
+    on: LinuxFiles,
+    set: FileSet,
+
+    fn init(fixture: *Fixture) !void {
+        fixture.tmp = testing.tmpDir(.{ .iterate = true });
+        fixture.on = .fromFd(fixture.tmp.dir.handle);
+        try fixture.on.files().makeDir("extents");
+        fixture.set = .init(fixture.on.files(), .extents);
+    }
+
+    fn deinit(fixture: *Fixture) void {
+        fixture.set.deinit();
+        fixture.tmp.cleanup();
+    }
+
+    fn sizeOf(fixture: *Fixture, file: u24) !u64 {
+        return fixture.set.files.size(try fixture.set.handleOf(file));
+    }
+};
+
+test "blocks follow each other, a full file is followed by the next, and each is read where it is said to be" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const most = 2 * buffer_blocks + 1;
+    var appender: Appender =
+        try .init(testing.allocator, &fixture.set, most * block.block_size);
+    defer appender.deinit(testing.allocator);
+    try testing.expect((try appender.open()).eql(.{ .file = 1, .block = 0 }));
+    for (0..2 * most + 1) |index| {
+        const bytes: Block = @splat(@truncate(index));
+        const location = try appender.append(&bytes);
+        const expected: Location =
+            .{ .file = @intCast(1 + index / most), .block = @intCast(index % most) };
+        try testing.expect(location.eql(expected));
+        try testing.expect((try appender.open()).eql(expected.plus(1)));
+        // Only full buffers are written before somebody wants to read.
+        if (index < most) try testing.expectEqual(
+            index / buffer_blocks * buffer_blocks * block.block_size,
+            try fixture.sizeOf(1),
+        );
+    }
+    try testing.expectEqual(2 * most + 1, appender.written_blocks);
+    const last: Location = .{ .file = 3, .block = 0 };
+    var byte: [1]u8 = undefined;
+    // Of an earlier file and of an earlier block: nothing has to be written.
+    try appender.reveal(.{ .file = 2, .block = 5 });
+    try testing.expect(!try fixture.set.read(last, 0, &byte));
+    try appender.reveal(last);
+    try testing.expect(try fixture.set.read(last, 4095, &byte));
+    try testing.expectEqual(2 * most & 0xff, byte[0]);
+    _ = try appender.append(&@as(Block, @splat(7)));
+    try appender.reveal(last);
+    try testing.expect(!try fixture.set.read(last.plus(1), 0, &byte));
+    try appender.sync();
+    try testing.expectEqual(2 * block.block_size, try fixture.sizeOf(3));
+    for (0..2 * most) |index| {
+        const location: Location =
+            .{ .file = @intCast(1 + index / most), .block = @intCast(index % most) };
+        try testing.expect(try fixture.set.read(location, 4000, &byte));
+        try testing.expectEqual(index & 0xff, byte[0]);
+    }
+}
+
+test "an appender continues behind a torn block, and beside the file of another one" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const files = fixture.set.files;
+    {
+        const made = try fixture.set.make();
+        defer files.close(made.handle);
+        try files.write(made.handle, "torn", 3 * block.block_size);
+    }
+    var first: Appender = try .init(testing.allocator, &fixture.set, 1 << 20);
+    defer first.deinit(testing.allocator);
+    try first.sync();
+    try testing.expectEqual(1, try fixture.set.last());
+    try testing.expect((try first.append(&@as(Block, @splat(1)))).eql(.{ .file = 1, .block = 4 }));
+    var second: Appender = try .init(testing.allocator, &fixture.set, 1 << 20);
+    defer second.deinit(testing.allocator);
+    try testing.expect((try second.append(&@as(Block, @splat(2)))).eql(.{ .file = 2, .block = 0 }));
+    try testing.expectEqual(2, try fixture.set.last());
+}

@@ -133,3 +133,71 @@ pub fn last(set: *const FileSet) Error!u24 {
     while (try set.next(file)) |found| file = found;
     return file;
 }
+
+const testing = std.testing;
+const LinuxFiles = @import("linux_files.zig");
+
+test "the files used last stay open, and a forgotten one is opened again" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    try files.makeDir("extents");
+    var set: FileSet = .init(files, .extents);
+    defer set.deinit();
+    for (1..open_max + 3) |number| {
+        const made = try set.make();
+        try testing.expectEqual(number, made.file);
+        try files.write(made.handle, &.{@intCast(number)}, block.block_size + 7);
+        files.close(made.handle);
+    }
+    const place: Location = .{ .file = 3, .block = 1 };
+    var byte: [1]u8 = undefined;
+    // Not open: the disk is needed.
+    try testing.expect(!try set.readNow(place, 7, &byte));
+    for (1..open_max + 1) |file| _ = try set.handleOf(@intCast(file));
+    try testing.expect(try set.read(place, 7, &byte));
+    try testing.expectEqual(3, byte[0]);
+    try testing.expect(!try set.read(place, 8, &byte));
+    const first = set.openHandle(2).?;
+    _ = try set.handleOf(1);
+    for (4..open_max + 1) |file| _ = try set.handleOf(@intCast(file));
+    // The ones used longest ago are closed for others: 3, then 2.
+    const third = set.open[2].handle;
+    for ([_]Handle{ third, first }, open_max + 1..) |closed, file| {
+        _ = try files.size(closed);
+        _ = try set.handleOf(@intCast(file));
+        try testing.expectError(error.DiskFailed, files.size(closed));
+    }
+    for (1..open_max + 3) |file|
+        try testing.expectEqual(file != 2 and file != 3, set.openHandle(@intCast(file)) != null);
+    set.forget(5);
+    try testing.expectEqual(null, set.openHandle(5));
+    try testing.expect(set.openHandle(4) != null and set.openHandle(6) != null);
+    _ = try set.handleOf(5);
+    try testing.expectError(error.NotFound, set.handleOf(open_max + 3));
+}
+
+test "numbers are taken in order, foreign names are skipped, and the last number ends the store" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    try files.makeDir("nodes");
+    var set: FileSet = .init(files, .nodes);
+    defer set.deinit();
+    try testing.expectEqual(0, try set.last());
+    const names = [_][]const u8{ "000000", "00001", "0000010", "000010", "00zz00", "0000ff", "note" };
+    for (names) |name| {
+        var path: Files.Name = undefined;
+        files.close(try files.create(try std.mem.print(&path, "nodes/{s}", .{name})));
+    }
+    try testing.expectEqual(0x10, try set.next(0));
+    try testing.expectEqual(0xff, try set.next(0x10));
+    try testing.expectEqual(null, try set.next(0xff));
+    const made = try set.make();
+    files.close(made.handle);
+    try testing.expectEqual(0x100, made.file);
+    files.close(try files.create("nodes/ffffff"));
+    try testing.expectError(error.NoSpace, set.make());
+}

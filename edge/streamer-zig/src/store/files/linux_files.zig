@@ -180,14 +180,15 @@ fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!voi
     const rc =
         linux.fallocate(fdOf(handle), punch_hole | keep_size, @intCast(offset), @intCast(bytes));
     switch (linux.errno(rc)) {
-        .OPNOTSUPP, .NOSYS => {},
-        else => {
-            _ = try check(rc);
-            return;
-        },
+        .OPNOTSUPP, .NOSYS => return writeZeros(context, handle, offset, bytes),
+        else => _ = try check(rc),
     }
+}
+
+/// For a file system without holes; the size of the file stays.
+fn writeZeros(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!void {
     const zeros: [4096]u8 = @splat(0);
-    const end = @min(offset + bytes, @max(offset, try size(context, handle)));
+    const end = @min(offset + bytes, try size(context, handle));
     var at = offset;
     while (at < end) {
         const part: usize = @intCast(@min(zeros.len, end - at));
@@ -379,4 +380,199 @@ test "only one of two handles gets the lock" {
     try testing.expectEqual(false, try dir.tryLock(second, false));
     dir.close(first);
     try testing.expect(try dir.tryLock(second, true));
+}
+
+fn flagsOf(handle: Handle) usize {
+    return linux.fcntl(fdOf(handle), linux.F.GETFD, 0);
+}
+
+test "only the user of the store reads its files, and programs that it starts do not" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const dir = on.files();
+    try dir.makeDir("sub");
+    const made = try dir.create("sub/a");
+    defer dir.close(made);
+    const again = try dir.open("sub/a", .read);
+    defer dir.close(again);
+    for ([_]Handle{ made, again }) |handle|
+        try testing.expectEqual(linux.FD_CLOEXEC, flagsOf(handle));
+    for ([_][]const u8{ "sub", "sub/a" }, [_]u32{ 0o700, 0o600 }) |name, mode| {
+        const stat = try tmp.dir.statFile(testing.io, name, .{});
+        try testing.expectEqual(mode, @backingInt(stat.permissions) & 0o777);
+    }
+    try testing.expectError(error.DiskFailed, dir.write(again, "x", 0));
+}
+
+test "names that the store cannot have made are not found" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const dir = on.files();
+    const name: [Files.name_size_max + 1]u8 = @splat('n');
+    const longest = name[0..Files.name_size_max];
+    dir.close(try dir.create(longest));
+    try testing.expectError(error.NotFound, dir.create(&name));
+    for ([_][]const u8{ "", "a\x00b" }) |bad| {
+        try testing.expectError(error.NotFound, dir.open(bad, .read));
+        try testing.expectError(error.NotFound, dir.remove(bad));
+        try testing.expectError(error.NotFound, dir.rename(longest, bad));
+    }
+    // A longer foreign name is passed over, and a link is not followed.
+    try tmp.dir.writeFile(testing.io, .{ .sub_path = &name, .data = "" });
+    try tmp.dir.symLink(testing.io, longest, "link", .{});
+    try tmp.dir.createDirPath(testing.io, "sub");
+    try tmp.dir.symLink(testing.io, "sub", "to-sub", .{});
+    try testing.expectError(error.NotFound, dir.open("link", .read));
+    try testing.expectError(error.NotFound, dir.syncDir("to-sub"));
+    var found: Files.Name = undefined;
+    try testing.expectEqualStrings("link", (try dir.nextName("", "", &found)).?);
+    try testing.expectEqualStrings(longest, (try dir.nextName("", "link", &found)).?);
+    try testing.expectEqualStrings("sub", (try dir.nextName("", longest, &found)).?);
+    try testing.expectEqualStrings("to-sub", (try dir.nextName("", "sub", &found)).?);
+    try testing.expectEqual(null, try dir.nextName("", "to-sub", &found));
+}
+
+test "all names are listed in order, however many the system returns at once" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const dir = on.files();
+    var name: Files.Name = undefined;
+    for (0..300) |index| {
+        const made = try std.mem.print(&name, "{d:0>60}", .{index * 7919 % 300});
+        dir.close(try dir.create(made));
+    }
+    var at: []const u8 = "";
+    var expected: Files.Name = undefined;
+    for (0..300) |index| {
+        at = (try dir.nextName("", at, &name)).?;
+        try testing.expectEqualStrings(try std.mem.print(&expected, "{d:0>60}", .{index}), at);
+    }
+    try testing.expectEqual(null, try dir.nextName("", at, &name));
+}
+
+test "zeros are written where there are no holes, up to the end of the file" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const dir = on.files();
+    const handle = try dir.create("file");
+    defer dir.close(handle);
+    for ([_][2]u64{
+        .{ 3, 5000 },
+        .{ 0, 4096 },
+        .{ 0, 1 },
+        .{ 8999, 100 },
+        .{ 9000, 5 },
+        .{ 9500, 1 },
+        .{ 7, 0 },
+    }) |range| {
+        const full: [9000]u8 = @splat('x');
+        var found: [9001]u8 = undefined;
+        for ([_]bool{ true, false }) |has_holes| {
+            try dir.write(handle, &full, 0);
+            if (has_holes)
+                try dir.punch(handle, range[0], range[1])
+            else
+                try writeZeros(&on, handle, range[0], range[1]);
+            try testing.expectEqual(9000, try dir.read(handle, &found, 0));
+            for (found[0..9000], 0..) |byte, at| {
+                const is_zero = at >= range[0] and at < range[0] + range[1];
+                try testing.expectEqual(@as(u8, if (is_zero) 0 else 'x'), byte);
+            }
+        }
+    }
+}
+
+test "sizes, holes and space are those of the file" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const dir = on.files();
+    const handle = try dir.create("file");
+    defer dir.close(handle);
+    try dir.setSize(handle, 1 << 20);
+    try testing.expectEqual(1 << 20, try dir.size(handle));
+    try testing.expectEqual(0, try dir.allocated(handle));
+    try dir.write(handle, &@as([8192]u8, @splat('x')), 64 << 10);
+    try dir.sync(handle);
+    try testing.expectEqual(8192, try dir.allocated(handle));
+    try testing.expectEqual(64 << 10, (try dir.nextData(handle, 0)).?);
+    try testing.expectEqual((64 << 10) + 1, (try dir.nextData(handle, (64 << 10) + 1)).?);
+    try testing.expectEqual(null, try dir.nextData(handle, (64 << 10) + 8192));
+    try testing.expectEqual(null, try dir.nextData(handle, 1 << 20));
+    try dir.setSize(handle, 3);
+    try testing.expectEqual(3, try dir.size(handle));
+    var buffer: [8]u8 = undefined;
+    try testing.expectEqual(0, try dir.read(handle, &buffer, 3));
+    try testing.expectEqual(1, try dir.read(handle, &buffer, 2));
+}
+
+test "the free space is what the file system reports to this user" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    var stat: Statfs = undefined;
+    const free = try on.files().freeBytes();
+    _ = linux.syscall2(.fstatfs, @as(u32, @bitCast(on.dir_fd)), @intFromPtr(&stat));
+    const now: u64 = @intCast(stat.bavail * stat.bsize);
+    // Others write meanwhile.
+    try testing.expect(free <= now + (1 << 30) and now <= free + (1 << 30));
+}
+
+test "several readers share a lock, which excludes a writer" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const dir = on.files();
+    var handles: [3]Handle = undefined;
+    handles[0] = try dir.create("lock");
+    for (handles[1..]) |*handle| handle.* = try dir.open("lock", .write);
+    defer for (handles) |handle| dir.close(handle);
+    try testing.expect(try dir.tryLock(handles[0], false));
+    try testing.expect(try dir.tryLock(handles[1], false));
+    try testing.expect(!try dir.tryLock(handles[2], true));
+    dir.close(handles[0]);
+    handles[0] = try dir.open("lock", .write);
+    try testing.expect(try dir.tryLock(handles[1], true));
+}
+
+test "each error of the system is the one that an operator can act on" {
+    const Case = struct { linux.E, Error };
+    for ([_]Case{
+        .{ .NOENT, error.NotFound },       .{ .NOTDIR, error.NotFound },
+        .{ .NAMETOOLONG, error.NotFound }, .{ .LOOP, error.NotFound },
+        .{ .EXIST, error.Exists },         .{ .NOTEMPTY, error.Exists },
+        .{ .NOSPC, error.NoSpace },        .{ .DQUOT, error.NoSpace },
+        .{ .FBIG, error.NoSpace },         .{ .ROFS, error.ReadOnly },
+        .{ .ACCES, error.Denied },         .{ .PERM, error.Denied },
+        .{ .MFILE, error.TooManyFiles },   .{ .NFILE, error.TooManyFiles },
+        .{ .IO, error.DiskFailed },
+    }) |case| {
+        const rc: usize = @bitCast(-@as(isize, @intCast(@backingInt(case[0]))));
+        try testing.expectError(case[1], check(rc));
+    }
+    try testing.expectEqual(7, try check(7));
+}
+
+test "a directory is opened by its path, unless that is empty, too long or a file" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var path_buffer: [std.fs.max_path_bytes]u8 = undefined;
+    const path = path_buffer[0..try tmp.dir.realPathFile(testing.io, ".", &path_buffer)];
+    var on = try LinuxFiles.open(path);
+    defer on.close();
+    try testing.expectEqual(linux.FD_CLOEXEC, linux.fcntl(on.dir_fd, linux.F.GETFD, 0));
+    const file = try on.files().create("file");
+    defer on.files().close(file);
+    try testing.expectError(error.NotFound, LinuxFiles.open(""));
+    try testing.expectError(error.NotFound, LinuxFiles.open("/dev/null"));
+    // The longest path, and one byte more.
+    var long: [4097]u8 = @splat('/');
+    var root = try LinuxFiles.open(long[0..4095]);
+    root.close();
+    try testing.expectError(error.NotFound, LinuxFiles.open(long[0..4096]));
+    try testing.expectError(error.NotFound, LinuxFiles.open(&long));
 }

@@ -147,8 +147,6 @@ fn terminated(path: []const u8) error{BadPath}![path_size_max:0]u8 {
 
 /// Returns whether a path is relative, `/`-separated, and without empty, `.` or `..` parts.
 fn isInside(path: []const u8) bool {
-    if (path.len == 0 or path.len > path_size_max) return false;
-    if (std.mem.findScalar(u8, path, 0) != null) return false;
     var parts = std.mem.splitScalar(u8, path, '/');
     while (parts.next()) |part| {
         if (part.len == 0) return false;
@@ -239,9 +237,43 @@ test "paths and links that lead out of the store are refused" {
             error.PathEscapes,
             StoreFile.openBelow(tmp.dir.handle, path, .plain),
         );
+    // The longest path, and one byte more.
+    for ([_]OpenError{ error.Missing, error.PathEscapes }, 0..) |expected, more| {
+        const path: [path_size_max + 1]u8 = @splat('a');
+        const part = path[0 .. path_size_max + more];
+        try testing.expectError(expected, StoreFile.openBelow(tmp.dir.handle, part, .plain));
+    }
     try tmp.dir.symLink(io, "/etc", "etc", .{});
     try testing.expectError(
         error.PathEscapes,
         StoreFile.openBelow(tmp.dir.handle, "etc/passwd", .plain),
     );
+}
+
+test "an open file is closed in a program that is started, and has the time of its last change" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    try tmp.dir.writeFile(io, .{ .sub_path = "file", .data = "x" });
+    var path_buffer: [std.fs.max_path_bytes]u8 = undefined;
+    const path = path_buffer[0..try tmp.dir.realPathFile(io, "file", &path_buffer)];
+    var ways = [_]StoreFile{
+        try StoreFile.openBelow(tmp.dir.handle, "file", .plain),
+        try StoreFile.open(path, .plain),
+    };
+    for (&ways) |*file| {
+        defer file.close();
+        try testing.expectEqual(linux.FD_CLOEXEC, linux.fcntl(file.fd, linux.F.GETFD, 0));
+        const stat = try tmp.dir.statFile(io, "file", .{});
+        try testing.expectEqual(stat.mtime.nanoseconds, file.modified_ns);
+        try testing.expectEqual(1, file.size);
+        var byte: [1]u8 = undefined;
+        try file.read(&byte, 0);
+        try testing.expectError(error.BeyondTheEnd, file.read(&byte, 1));
+        try file.read(byte[0..0], 1);
+    }
+}
+
+test "a reader never waits to open a file that somebody has to write" {
+    try testing.expectError(error.NotAFile, StoreFile.open("/dev/zero", .plain));
+    try testing.expectError(error.Missing, StoreFile.open("/dev/null/x", .plain));
 }

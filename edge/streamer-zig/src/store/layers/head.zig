@@ -139,3 +139,37 @@ test "a head is decoded from its bytes, and every flipped bit is found" {
         try testing.expectError(error.Damaged, parse(&damaged));
     }
 }
+
+test "a head of a later format, an unknown class or an impossible size is refused, whole as it is" {
+    const head: Head = .{
+        .layer_id = .fromBytes(@splat(1)),
+        .binding = .{
+            .class = .edge,
+            .device_id = .fromBytes(@splat(2)),
+            .version_id = .fromBytes(@splat(3)),
+            .disk_size = 512,
+        },
+        .limit_bytes = 0,
+        .sequence = 0,
+    };
+    _ = try parse(&emit(&head));
+    const Case = struct { at: usize, byte: u8, expected: Problem };
+    for ([_]Case{
+        .{ .at = @offsetOf(Layout, "format"), .byte = 2, .expected = error.NewerFormat },
+        .{ .at = @offsetOf(Layout, "class"), .byte = 0, .expected = error.Damaged },
+        .{ .at = @offsetOf(Layout, "class"), .byte = 5, .expected = error.Damaged },
+        .{ .at = @offsetOf(Layout, "disk_size"), .byte = 1, .expected = error.Damaged },
+        .{ .at = @offsetOf(Layout, "disk_size") + 1, .byte = 0, .expected = error.Damaged },
+    }) |case| {
+        var bytes = emit(&head);
+        bytes[case.at] = case.byte;
+        const layout: *Layout = @ptrCast(&bytes);
+        layout.checksum = checksumOf(layout);
+        try testing.expectError(case.expected, parse(&bytes));
+    }
+}
+
+test "only the layer of an edge without persistence ends with its process" {
+    for (std.enums.values(Class)) |class|
+        try testing.expectEqual(class != .edge, class.isDurable());
+}

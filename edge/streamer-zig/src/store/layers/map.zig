@@ -268,3 +268,114 @@ test "the next owned block is found from every block before it" {
             );
     }
 }
+
+const LinuxFiles = @import("../files/linux_files.zig");
+
+test "a block dirties its own record, and records fit in a batch up to its last one" {
+    const records = batch_records + 2;
+    var map: LayerMap =
+        try .init(testing.allocator, records * record_blocks * block_size, .fromBytes(@splat(9)));
+    defer map.deinit(testing.allocator);
+    try testing.expectEqual(records, recordCount(records * record_blocks * block_size));
+    try testing.expectEqual(records + 1, recordCount(records * record_blocks * block_size + 1));
+    map.own(record_blocks - 1, 2);
+    try testing.expectEqual(2, map.dirty_count);
+    map.own(0, 1);
+    map.own(record_blocks - 1, 2);
+    try testing.expectEqual(2, map.dirty_count);
+    for (2..batch_records - 1) |record| map.own(record * record_blocks + 5, 1);
+    try testing.expectEqual(batch_records - 1, map.dirty_count);
+    try testing.expect(map.hasRoom((batch_records - 1) * record_blocks, record_blocks));
+    try testing.expect(!map.hasRoom((batch_records - 1) * record_blocks, record_blocks + 1));
+    try testing.expect(!map.hasRoom((batch_records - 1) * record_blocks - 1, 2));
+    map.own(batch_records * record_blocks, 1);
+    const batch = try testing.allocator.create(Batch);
+    defer testing.allocator.destroy(batch);
+    map.takeDirty(batch);
+    try testing.expectEqual(batch_records, batch.count);
+    for (batch.indices[0 .. batch_records - 1], 0..) |index, at|
+        try testing.expectEqual(at, index);
+    try testing.expectEqual(batch_records, batch.indices[batch_records - 1]);
+    try testing.expectEqual(0, map.dirty_count);
+    map.takeDirty(batch);
+    try testing.expectEqual(0, batch.count);
+}
+
+test "a map is loaded as it was written, and one of another size or layer is damaged" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    // More than two chunks of 64 records.
+    const disk_size = (130 * record_blocks + 7) * block_size;
+    var map: LayerMap = try .init(testing.allocator, disk_size, .fromBytes(@splat(9)));
+    defer map.deinit(testing.allocator);
+    for ([_]u64{ 0, 63, 64, 128, 130 }) |record| map.own(record * record_blocks + 5, 2);
+    map.own(63 * record_blocks - 1, 2);
+    const handle = try files.create("map");
+    defer files.close(handle);
+    try map.writeAll(files, handle);
+    try testing.expectEqual(131 * record_size, try files.size(handle));
+    var found: LayerMap = try .init(testing.allocator, disk_size, .fromBytes(@splat(9)));
+    defer found.deinit(testing.allocator);
+    try found.load(files, handle);
+    try testing.expect(found.owned.eql(map.owned));
+    try testing.expectEqual(0, found.dirty_count);
+    var other: LayerMap = try .init(testing.allocator, disk_size, .fromBytes(@splat(8)));
+    defer other.deinit(testing.allocator);
+    try testing.expectError(error.Damaged, other.load(files, handle));
+    try testing.expect(!try other.ownsAnything(files, handle));
+    for ([_]u64{ 130, 132 }) |records| {
+        try files.setSize(handle, records * record_size);
+        try testing.expectError(error.Damaged, found.load(files, handle));
+    }
+}
+
+test "a record of a block behind the end of the disk is damaged" {
+    var large: LayerMap = try .init(testing.allocator, 20 * block_size, .fromBytes(@splat(9)));
+    defer large.deinit(testing.allocator);
+    var small: LayerMap = try .init(testing.allocator, 9 * block_size + 1, .fromBytes(@splat(9)));
+    defer small.deinit(testing.allocator);
+    var record: [record_size]u8 = undefined;
+    large.own(9, 1);
+    large.writeRecord(0, &record);
+    try small.readRecord(0, &record);
+    try testing.expect(small.isOwned(9));
+    large.own(10, 1);
+    large.writeRecord(0, &record);
+    try testing.expectError(error.Damaged, small.readRecord(0, &record));
+}
+
+test "a map owns something if any of its whole records does" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    var map: LayerMap =
+        try .init(testing.allocator, 3 * record_blocks * block_size, .fromBytes(@splat(9)));
+    defer map.deinit(testing.allocator);
+    const handle = try files.create("map");
+    defer files.close(handle);
+    try testing.expect(!try map.ownsAnything(files, handle));
+    try map.writeAll(files, handle);
+    try testing.expect(!try map.ownsAnything(files, handle));
+    map.own(2 * record_blocks, 1);
+    try map.writeAll(files, handle);
+    // The first record is damaged, and the last one is cut off.
+    try files.write(handle, "x", 100);
+    var again: LayerMap =
+        try .init(testing.allocator, 3 * record_blocks * block_size, .fromBytes(@splat(9)));
+    defer again.deinit(testing.allocator);
+    try testing.expect(try again.ownsAnything(files, handle));
+    try files.setSize(handle, 3 * record_size - 1);
+    again.owned.unsetAll();
+    try testing.expect(!try again.ownsAnything(files, handle));
+}
+
+test "in memory exactly the given blocks become owned" {
+    var map: LayerMap = try .init(testing.allocator, 10 * block_size, .fromBytes(@splat(9)));
+    defer map.deinit(testing.allocator);
+    map.ownInMemory(3, 2);
+    for (0..10) |block| try testing.expectEqual(block == 3 or block == 4, map.isOwned(block));
+    try testing.expectEqual(0, map.dirty_count);
+}

@@ -277,6 +277,84 @@ test "every flipped bit of a manifest is found" {
     }
 }
 
+/// Signs any values.
+fn encodeAny(manifest: *const Manifest, key: Ed25519.KeyPair) Bytes {
+    var bytes: Bytes = @splat(0);
+    var writer: base.ByteWriter = .init(&bytes);
+    write(&writer, manifest) catch unreachable;
+    const signature = sign(writer.written(), key);
+    writer.bytes(&signature) catch unreachable;
+    writer.int(u64, @bitCast(manifest.root.location)) catch unreachable;
+    resum(&bytes);
+    return bytes;
+}
+
+test "signed values that no version can have are malformed, and their limits are accepted" {
+    const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
+    const Case = struct { is_possible: bool, field: union(enum) {
+        disk_size: u64,
+        number: u32,
+        version: Uuid,
+        vdisk: Uuid,
+        root: block.Entry,
+    } };
+    const place: block.Location = .{ .file = 1, .block = 0 };
+    for ([_]Case{
+        .{ .is_possible = false, .field = .{ .disk_size = 0 } },
+        .{ .is_possible = false, .field = .{ .disk_size = 511 } },
+        .{ .is_possible = true, .field = .{ .disk_size = 512 } },
+        .{ .is_possible = false, .field = .{ .disk_size = 513 } },
+        .{ .is_possible = false, .field = .{ .disk_size = disk_size_max - 1 } },
+        .{ .is_possible = true, .field = .{ .disk_size = disk_size_max } },
+        .{ .is_possible = false, .field = .{ .disk_size = disk_size_max + 512 } },
+        .{ .is_possible = false, .field = .{ .number = 0 } },
+        .{ .is_possible = true, .field = .{ .number = 1 } },
+        .{ .is_possible = false, .field = .{ .version = .zero } },
+        .{ .is_possible = false, .field = .{ .vdisk = .zero } },
+        .{ .is_possible = true, .field = .{ .root = .zeros } },
+        .{ .is_possible = false, .field = .{ .root = .{ .hash = @splat(1), .location = .none } } },
+        .{
+            .is_possible = false,
+            .field = .{ .root = .{ .hash = block.zero_hash, .location = place } },
+        },
+    }) |case| {
+        var manifest = testManifest();
+        switch (case.field) {
+            inline else => |value, name| @field(manifest, @tagName(name)) = value,
+        }
+        const bytes = encodeAny(&manifest, key);
+        if (case.is_possible)
+            _ = try decode(&bytes, key.public_key)
+        else
+            try testing.expectError(error.Malformed, decode(&bytes, key.public_key));
+    }
+}
+
+test "texts that are too long for a manifest are malformed" {
+    const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
+    var manifest = testManifest();
+    manifest.command_line = .empty;
+    manifest.kernel = null;
+    const at = magic.len + 4 + 5 * 16 + 4 + 4 * 8 + 32 + 2 * 40;
+    for ([_]u16{ command_line_size_max, command_line_size_max + 1 }) |size| {
+        var bytes: Bytes = @splat(0);
+        var writer: base.ByteWriter = .init(&bytes);
+        write(&writer, &manifest) catch unreachable;
+        std.mem.writeInt(u16, bytes[at..][0..2], size, .big);
+        @memset(bytes[at + 2 ..][0..size], 'x');
+        const end = at + 2 + size + 2;
+        std.mem.writeInt(u16, bytes[end - 2 ..][0..2], 0, .big);
+        bytes[end..][0..64].* = sign(bytes[0..end], key);
+        std.mem.writeInt(u64, bytes[end + 64 ..][0..8], @bitCast(manifest.root.location), .big);
+        resum(&bytes);
+        if (size <= command_line_size_max) {
+            const found = try decode(&bytes, key.public_key);
+            try testing.expectEqual(size, found.command_line.constSlice().len);
+            try testing.expectEqual(manifest.root.location, found.root.location);
+        } else try testing.expectError(error.Malformed, decode(&bytes, key.public_key));
+    }
+}
+
 fn resum(bytes: *Bytes) void {
     const size = file_size - Sha256.digest_length;
     Sha256.hash(bytes[0..size], bytes[size..][0..Sha256.digest_length], .{});
