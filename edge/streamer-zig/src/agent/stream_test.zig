@@ -4,10 +4,12 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const store = @import("store");
 const wire = @import("wire").stream;
 const fixture = @import("agent_test.zig");
 const stream = @import("stream.zig");
 const testing = std.testing;
+const gpa = testing.allocator;
 const Site = fixture.Site;
 const Link = fixture.Link;
 
@@ -236,4 +238,114 @@ test "a READ whose bytes are not available is refused with its reason" {
     request.session_id = 0;
     link.port.refuseRead(&request, error.StoreError, now_us);
     try testing.expectEqual(0, site.io.sent.count);
+}
+
+/// A device whose writes stay at the edge, and the edge's store on a real directory. A turn takes
+/// one datagram.
+const FlushFixture = struct {
+    site: *Site,
+    link: Link,
+    tmp: testing.TmpDir,
+    on: *store.LinuxFiles,
+    client: core.stream.Client,
+    sent_by_device: u32 = 0,
+    sent_by_edge: u32 = 0,
+
+    var syncs: u32 = 0;
+    var vtable: store.Files.VTable = undefined;
+
+    fn init(class: []const u8) !FlushFixture {
+        const site: *Site = try .withVersion();
+        errdefer site.destroy();
+        const tmp = testing.tmpDir(.{});
+        const on = try gpa.create(store.LinuxFiles);
+        on.* = .fromFd(tmp.dir.handle);
+        var files = on.files();
+        vtable = files.vtable.*;
+        vtable.sync = countSync;
+        vtable.syncDir = countSyncDir;
+        files.vtable = &vtable;
+        site.boots.caches = try .init(gpa, &site.io, files, 4, .{ .class = .edge });
+        site.vdisks[0].writeCache = .{ .class = class, .full = .stop };
+        var flushing: FlushFixture = .{
+            .site = site,
+            .link = try .init(site),
+            .tmp = tmp,
+            .on = on,
+            .client = try .init(gpa, .{ .writes_max = 4, .ciphers = .{ .clear = true } }),
+        };
+        const identity = site.boot(try site.begin(1)).identity;
+        flushing.client.start(site.io.now_us, .{
+            .boot_id = identity.id,
+            .token = identity.token,
+            .nonce_seed = @splat(7),
+        });
+        return flushing;
+    }
+
+    fn deinit(flushing: *FlushFixture) void {
+        flushing.client.deinit(gpa);
+        flushing.link.deinit();
+        flushing.site.destroy();
+        gpa.destroy(flushing.on);
+        flushing.tmp.cleanup();
+    }
+
+    fn countSync(_: *anyopaque, _: store.files.Handle) store.files.Error!void {
+        syncs += 1;
+    }
+
+    fn countSyncDir(_: *anyopaque, _: []const u8) store.files.Error!void {
+        syncs += 1;
+    }
+
+    /// Carries datagrams, without a tick and without time passing, until neither side has more.
+    fn settle(flushing: *FlushFixture) void {
+        const io = &flushing.site.io;
+        var out: [wire.sealed_request_size_max]u8 = undefined;
+        while (flushing.client.transmit(io.now_us, &out)) |packet| {
+            flushing.sent_by_device += 1;
+            const datagram: stream.Datagram =
+                .{ .from = device, .bytes = packet, .at_us = io.now_us };
+            flushing.link.port.receive(&datagram, io.now_us);
+            flushing.link.port.boots.caches.beginSyncs();
+            for (io.sent.buffer[0..io.sent.count]) |*sent| {
+                flushing.sent_by_edge += 1;
+                flushing.client.receive(io.now_us, sent.bytes());
+            }
+            io.sent.count = 0;
+        }
+    }
+
+    fn expectDone(flushing: *FlushFixture, tag: u64) !void {
+        const event = flushing.client.nextEvent() orelse return error.NotDone;
+        try testing.expectEqual(tag, event.write_ended.tag);
+        try testing.expectEqual(.done, event.write_ended.code);
+    }
+};
+
+test "a flushed 4 KiB write of class edge takes six datagrams and no tick, thread or sync" {
+    var flushing: FlushFixture = try .init("edge");
+    defer flushing.deinit();
+    flushing.settle();
+    try testing.expect(flushing.client.nextEvent().? == .established);
+    FlushFixture.syncs = 0;
+    const block: [4096]u8 = @splat(3);
+    for (0..32) |turn| {
+        flushing.sent_by_device = 0;
+        flushing.sent_by_edge = 0;
+        try flushing.client.submitWrite(2 * turn, (turn * 37 % 256) * block.len, &block);
+        flushing.settle();
+        try flushing.expectDone(2 * turn);
+        // Three fragments and their one acknowledgement.
+        try testing.expectEqual(3, flushing.sent_by_device);
+        try testing.expectEqual(1, flushing.sent_by_edge);
+        try flushing.client.submitFlush(2 * turn + 1);
+        flushing.settle();
+        try flushing.expectDone(2 * turn + 1);
+        try testing.expectEqual(4, flushing.sent_by_device);
+        try testing.expectEqual(2, flushing.sent_by_edge);
+    }
+    try testing.expectEqual(null, flushing.site.io.syncing);
+    try testing.expectEqual(0, FlushFixture.syncs);
 }
