@@ -29,7 +29,7 @@ test {
     _ = Invariants;
     _ = Reports;
     _ = Schedules;
-    _ = @import("store/sim_files.zig");
+    _ = @import("kit/sim_files.zig");
     _ = @import("kit/signature_memory.zig");
     _ = @import("store/model.zig");
     _ = @import("store/model_test.zig");

@@ -567,4 +567,7 @@ fn measure(
         segment.size = reader.offset;
     }
     try files.truncate(file, segment.size);
+    // A process that was killed has not synced its last records, and `sync` reaches only the file
+    // that this process appends to.
+    files.sync(file) catch {};
 }

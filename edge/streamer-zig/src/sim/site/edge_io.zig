@@ -16,6 +16,8 @@ const Disk = @import("disk.zig");
 const addresses = @import("addresses.zig");
 const Fabric = @import("network.zig").Network;
 const Journal = @import("journal.zig");
+const LogFiles = @import("log_files.zig");
+const ReportUplink = @import("report_uplink.zig");
 const Invariants = @import("invariants.zig");
 const Mutant = @import("mutants.zig").Mutant;
 
@@ -30,8 +32,6 @@ pub const EdgeIo = @This();
 const nbp_size = 61 * 1432 + 77;
 const kernel_size = 300_000;
 const initrd_size = 150_000;
-/// A made-up wall clock: the monotonic one and a constant.
-const unix_ms_at_0 = 1_795_000_000_000;
 
 fabric: *Fabric,
 /// Which edge of the site it is.
@@ -39,6 +39,7 @@ edge: u8,
 /// What the control plane wanted when it made the state in force; null in standalone use.
 plan: ?*const ControlPlane.Plan = null,
 journal_of_site: *Journal,
+reports: *ReportUplink,
 disk: *Disk,
 prng: *base.Prng,
 versions: []Version,
@@ -172,7 +173,7 @@ pub fn now(io: *const EdgeIo) u64 {
 }
 
 pub fn unixMs(io: *const EdgeIo) u64 {
-    return unix_ms_at_0 + io.fabric.now_us / std.time.us_per_ms;
+    return LogFiles.unix_ms_at_0 + io.fabric.now_us / std.time.us_per_ms;
 }
 
 pub fn random(io: *EdgeIo, buffer: []u8) void {
@@ -291,15 +292,17 @@ pub fn keepsReports(_: *const EdgeIo) bool {
     return true;
 }
 
-/// Boots are told to the invariants by `onReport`, with what the JSON does not have.
-pub fn report(_: *EdgeIo, _: agent.Report) void {}
-
-pub fn isReportLogBehind(_: *const EdgeIo) bool {
-    return false;
+/// The invariants hear of boots by `onReport`, with what the JSON does not have.
+pub fn report(io: *EdgeIo, what: agent.Report) void {
+    io.reports.report(what);
 }
 
-pub fn reportBacklog(_: *const EdgeIo) u64 {
-    return 0;
+pub fn isReportLogBehind(io: *const EdgeIo) bool {
+    return io.reports.process.?.log.isBehind();
+}
+
+pub fn reportBacklog(io: *const EdgeIo) u64 {
+    return io.reports.process.?.log.backlog();
 }
 
 pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
@@ -339,6 +342,7 @@ pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
 pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
     const invariants = io.fabric.invariants;
     invariants.noteReport(io.edge, boot);
+    if (boot.isOver() or !io.isReportLogBehind()) io.reports.expect(boot);
     // A menu's entry may be another version, until the boot has read of it.
     if (boot.stream_was_open) return;
     const account = invariants.find(boot.identity.id) orelse return;

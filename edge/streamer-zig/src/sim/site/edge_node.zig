@@ -13,8 +13,9 @@ const Disk = @import("disk.zig");
 const Fabric = @import("network.zig").Network;
 const Journal = @import("journal.zig");
 const Invariants = @import("invariants.zig");
+const ReportUplink = @import("report_uplink.zig");
 const Mutant = @import("mutants.zig").Mutant;
-const SimFiles = @import("../store/sim_files.zig");
+const SimFiles = @import("../kit/sim_files.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
 const Agent = EdgeIo.Agent;
@@ -35,8 +36,9 @@ gpa: std.mem.Allocator,
 index: u8,
 fabric: *Fabric,
 journal: Journal,
-/// Of the store's directory.
+/// The edge's disk: write layers and the report log.
 files: *SimFiles,
+reports: ReportUplink,
 disk: *Disk,
 prng: *base.Prng,
 versions: *const [versions_max]Disk.Version,
@@ -80,6 +82,8 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     const now_us = edge.fabric.now_us;
     edge.generation += 1;
     edge.fabric.invariants.generations[edge.index] = edge.generation;
+    try edge.reports.start();
+    errdefer edge.reports.crash();
     const process = try gpa.create(Process);
     errdefer gpa.destroy(process);
     for (&process.versions, edge.versions) |*version, of| version.* = .{
@@ -91,6 +95,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         .fabric = edge.fabric,
         .edge = edge.index,
         .journal_of_site = &edge.journal,
+        .reports = &edge.reports,
         .disk = edge.disk,
         .prng = edge.prng,
         .versions = &process.versions,
@@ -198,6 +203,7 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
 /// The machine is gone, with its disk.
 pub fn deinit(edge: *EdgeNode) void {
     edge.crash(.{ .is_power_cut = false });
+    edge.reports.deinit();
     edge.files.deinit();
     edge.gpa.destroy(edge.files);
     if (edge.box) |box| box.destroy(edge.gpa);
@@ -210,12 +216,14 @@ pub fn deinit(edge: *EdgeNode) void {
 pub fn crash(edge: *EdgeNode, how: struct { is_power_cut: bool }) void {
     const process = edge.process orelse return;
     defer if (how.is_power_cut) edge.files.crash() else edge.files.endProcess();
+    if (how.is_power_cut) edge.reports.forgetUnsynced();
     process.tftp.deinit(edge.gpa);
     process.catalogue.deinit(edge.gpa);
     process.dhcp.service.deinit(edge.gpa);
     process.stream.deinit(edge.gpa);
     process.boots.deinit(edge.gpa);
     process.peers.deinit(edge.gpa);
+    edge.reports.crash();
     edge.gpa.destroy(process);
     edge.process = null;
 }

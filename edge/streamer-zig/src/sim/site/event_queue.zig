@@ -17,6 +17,7 @@ pub const Event = union(enum) {
     /// A sync of a write layer of this edge has ended.
     sync_end: u8,
     http: struct { link: Link, serial: u32, step: HttpStep },
+    reports: struct { edge: u8, serial: u32, step: ReportStep },
     power_on: Link,
     edge_crash: struct { edge: u8, is_power_cut: bool },
     edge_start: u8,
@@ -34,3 +35,7 @@ pub const Event = union(enum) {
 };
 
 pub const HttpStep = enum(u8) { request, piece, closed };
+
+/// The sender of an edge's reports is due, a request or its late copy arrives at the control plane,
+/// or the edge gets the answer or gives up.
+pub const ReportStep = enum(u8) { wake, arrival, late_copy, answer, timeout };

@@ -1,5 +1,6 @@
-//! What the control plane does with reports (packages/proto/UPLINK.md, "POST /edge/v1/reports"), in small: a cursor for each boot
-//! epoch, which moves with what is applied; each boot once, with its highest revision; sums that count each boot once.
+//! What the control plane does with an edge's reports (packages/proto/UPLINK.md, "POST
+//! /edge/v1/reports"): a cursor for each boot epoch, which moves with what is applied, each boot
+//! with its highest revision, and sums that count each boot once.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,26 +14,37 @@ const batch_gzip_ratio_max = core.uplink.batch_gzip.ratio_max;
 gpa: std.mem.Allocator,
 mutant: Mutant,
 cursors: std.ArrayList(Cursor) = .empty,
-boots: std.AutoHashMapUnmanaged([16]u8, Kept) = .empty,
+boots: std.AutoHashMapUnmanaged([16]u8, AppliedBoot) = .empty,
 ready_count: u64 = 0,
 lost_count: u64 = 0,
-applied_count: u64 = 0,
 batch_count: u64 = 0,
-/// Of everything applied, in its order.
+/// Covers everything that was applied, in order.
 hash: std.hash.Wyhash = .init(0),
 
 const Cursor = struct { epoch: u64, acked_seq: u64 };
-const Kept = struct { revision: u64, is_ready: bool };
+const AppliedBoot = struct { revision: u64, is_ready: bool };
 
 const Report = struct {
     seq: u64,
-    type: enum { boot, gap },
-    boot: ?struct { id: base.Uuid, revision: u64, outcome: ?struct { kind: []const u8 } = null } = null,
+    type: enum { boot, gap, withdrawn, waiting, discovered },
+    boot: ?Boot = null,
     untilSeq: u64 = 0,
+
+    const Boot = struct { id: base.Uuid, revision: u64, outcome: ?Outcome = null };
+    const Outcome = struct { kind: []const u8 };
 };
 const Batch = struct { bootEpoch: u64, fromSeq: u64, reports: []const Report };
 
-pub const Answer = union(enum) { acked: u64, gap: u64, malformed: []const u8 };
+pub const Answer = union(enum) {
+    /// None came back.
+    none,
+    ok,
+    acked: u64,
+    /// The seq that the control plane expects.
+    gap: u64,
+    later_ms: u32,
+    malformed: []const u8,
+};
 
 pub fn deinit(plane: *ReportPlane) void {
     plane.cursors.deinit(plane.gpa);
@@ -40,16 +52,20 @@ pub fn deinit(plane: *ReportPlane) void {
     plane.* = undefined;
 }
 
-/// One request; `body` as it was sent, compressed or not.
+/// Takes one request; `body` is as it was sent, compressed or not.
 pub fn receive(plane: *ReportPlane, body: []const u8, is_gzip: bool) error{OutOfMemory}!Answer {
     var arena: std.heap.ArenaAllocator = .init(plane.gpa);
     defer arena.deinit();
-    const text = if (is_gzip) try unzip(arena.allocator(), body) orelse return .{ .malformed = "not gzip" } else body;
+    const text = if (is_gzip)
+        try unzip(arena.allocator(), body) orelse return .{ .malformed = "not gzip" }
+    else
+        body;
     if (text.len > core.uplink.report_log.batch_size_max) return .{ .malformed = "too large" };
-    const batch = core.uplink.message.parse(Batch, arena.allocator(), text) catch |err| switch (err) {
-        error.OutOfMemory => return error.OutOfMemory,
-        error.Malformed => return .{ .malformed = "not a batch" },
-    };
+    const batch = core.uplink.message.parse(Batch, arena.allocator(), text) catch |err|
+        switch (err) {
+            error.OutOfMemory => return error.OutOfMemory,
+            error.Malformed => return .{ .malformed = "not a batch" },
+        };
     if (batch.reports.len == 0 or batch.reports.len > core.uplink.report_log.batch_reports_max)
         return .{ .malformed = "none or too many reports" };
     plane.batch_count += 1;
@@ -60,7 +76,8 @@ fn unzip(arena: std.mem.Allocator, body: []const u8) error{OutOfMemory}!?[]const
     const window = try arena.alloc(u8, std.compress.flate.max_window_len);
     var reader: std.Io.Reader = .fixed(body);
     var decompress: std.compress.flate.Decompress = .init(&reader, .gzip, window);
-    const limit = @min(core.uplink.report_log.batch_size_max, body.len * batch_gzip_ratio_max) + 1;
+    const size_max = core.uplink.report_log.batch_size_max;
+    const limit = @min(size_max, body.len * batch_gzip_ratio_max) + 1;
     return decompress.reader.allocRemaining(arena, .limited(limit)) catch |err| switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.ReadFailed, error.StreamTooLong => null,
@@ -81,6 +98,7 @@ fn apply(plane: *ReportPlane, batch: *const Batch) error{OutOfMemory}!Answer {
         switch (report.type) {
             .boot => try plane.applyBoot(report),
             .gap => plane.lost_count += last_seq - @max(report.seq - 1, cursor.acked_seq),
+            .withdrawn, .waiting, .discovered => {},
         }
         cursor.acked_seq = @max(cursor.acked_seq, last_seq);
     }
@@ -89,16 +107,18 @@ fn apply(plane: *ReportPlane, batch: *const Batch) error{OutOfMemory}!Answer {
 
 fn applyBoot(plane: *ReportPlane, report: *const Report) error{OutOfMemory}!void {
     const boot = report.boot orelse return;
-    plane.applied_count += 1;
     plane.hash.update(&boot.id.bytes);
     plane.hash.update(std.mem.asBytes(&boot.revision));
     const found = try plane.boots.getOrPut(plane.gpa, boot.id.bytes);
-    if (!found.found_existing) found.value_ptr.* = .{ .revision = 0, .is_ready = false };
-    if (found.value_ptr.revision >= boot.revision and plane.mutant != .apply_reports_again) return;
-    found.value_ptr.revision = boot.revision;
-    const is_ready = if (boot.outcome) |outcome| std.mem.eql(u8, outcome.kind, "ready") else false;
-    if (is_ready and (!found.value_ptr.is_ready or plane.mutant == .apply_reports_again)) plane.ready_count += 1;
-    found.value_ptr.is_ready = is_ready;
+    const applied = found.value_ptr;
+    if (!found.found_existing) applied.* = .{ .revision = 0, .is_ready = false };
+    const applies_again = plane.mutant == .apply_reports_again;
+    if (applied.revision >= boot.revision and !applies_again) return;
+    applied.revision = boot.revision;
+    const is_ready =
+        if (boot.outcome) |outcome| std.mem.eql(u8, outcome.kind, "ready") else false;
+    if (is_ready and (!applied.is_ready or applies_again)) plane.ready_count += 1;
+    applied.is_ready = is_ready;
 }
 
 fn cursorOf(plane: *ReportPlane, epoch: u64) error{OutOfMemory}!*Cursor {
@@ -107,7 +127,7 @@ fn cursorOf(plane: *ReportPlane, epoch: u64) error{OutOfMemory}!*Cursor {
     return &plane.cursors.items[plane.cursors.items.len - 1];
 }
 
-/// A gap stands for all up to its end.
+/// A gap stands for all reports up to its end.
 fn lastSeqOf(report: *const Report) u64 {
     return if (report.type == .gap) @max(report.seq, report.untilSeq) else report.seq;
 }

@@ -22,7 +22,7 @@ const Journal = @import("journal.zig");
 const Invariants = @import("invariants.zig");
 const Mutant = @import("mutants.zig").Mutant;
 const scenario = @import("scenario.zig");
-const SimFiles = @import("../store/sim_files.zig");
+const SimFiles = @import("../kit/sim_files.zig");
 const assert = std.debug.assert;
 
 pub const World = @This();
@@ -166,15 +166,27 @@ fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
     errdefer gpa.free(edges);
     var made: usize = 0;
     errdefer for (edges[0..made]) |*edge| edge.deinit();
+    // Of their own, so that the faults of the uplinks leave those of the site as they are.
+    var uplinks: base.Prng = .init(world.options.seed *% 0x9e37_79b9 +% 5);
     for (edges, 0..) |*edge, index| {
         var resumption_key: [32]u8 = undefined;
         prng.fill(&resumption_key);
+        const files = try makeFiles(gpa, prng.nextU64());
         edge.* = .{
             .gpa = gpa,
             .index = @intCast(index),
             .fabric = &world.fabric,
             .journal = try .init(gpa, resumption_key),
-            .files = try makeFiles(gpa, prng.nextU64()),
+            .files = files,
+            .reports = try .init(gpa, .{
+                .fabric = &world.fabric,
+                .edge = @intCast(index),
+                .disk = files,
+                .seed = uplinks.nextU64(),
+                .mutant = world.options.mutant,
+                .requests = .draw(&uplinks),
+                .answers = .draw(&uplinks),
+            }),
             .disk = &world.disk,
             .prng = &world.prng,
             .versions = &plan.versions,
@@ -329,6 +341,7 @@ fn play(world: *World) error{OutOfMemory}!void {
             world.tellUnfinished();
         }
     }
+    if (world.invariants.violation == null) try world.sendLastReports();
     if (world.invariants.violation == null) world.invariants.checkEnd();
     if (world.invariants.violation == null) for (world.devices) |*node| node.checkWords();
     if (world.options.is_canary)
@@ -337,6 +350,25 @@ fn play(world: *World) error{OutOfMemory}!void {
             "{d} boots were ready, none should have been",
             .{world.invariants.devices_ready},
         );
+}
+
+/// Nothing else happens any more while the edges send what their report logs have kept.
+fn sendLastReports(world: *World) error{OutOfMemory}!void {
+    const end_us = world.fabric.now_us + finish_us_max;
+    for (world.edges) |*edge| {
+        while (!edge.reports.isDrained()) {
+            const event = world.fabric.next();
+            if (event == null or world.fabric.now_us > end_us)
+                return world.invariants.violate(
+                    .reports_once,
+                    "edge {d} does not send its reports",
+                    .{edge.index},
+                );
+            if (event.? == .reports) try world.handle(event.?);
+            if (world.invariants.violation != null) return;
+        }
+        edge.reports.check();
+    }
 }
 
 fn isDone(world: *const World) bool {
@@ -369,6 +401,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
         },
         .http => |http| world.devices[http.link].stepHttp(world.edges, http.serial, http.step),
+        .reports => |due| try world.edges[due.edge].reports.step(due.serial, due.step),
         .power_on => |link| world.devices[link].powerOn(),
         .edge_crash => |crash| {
             world.fabric.trace.print(fabric.now_us, "edge {d} crashes", .{crash.edge});
@@ -384,6 +417,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
                 uplink.edge, uplink.is_up,
             });
             world.is_uplink_up[uplink.edge] = uplink.is_up;
+            world.edges[uplink.edge].reports.is_cut = !uplink.is_up;
             try world.sendStates();
         },
         .change_state => {
@@ -432,6 +466,11 @@ fn heal(world: *World) error{OutOfMemory}!void {
     }
     fabric.backbone = fabric.backbone.healed();
     fabric.edge_is_isolated = @splat(false);
+    for (world.edges) |*edge| {
+        edge.reports.is_cut = false;
+        edge.reports.requests = edge.reports.requests.healed();
+        edge.reports.answers = edge.reports.answers.healed();
+    }
     if (world.plane) |*plane| {
         plane.settle();
         world.is_uplink_up = @splat(true);

@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
-const SimFiles = @import("sim_files.zig");
+const SimFiles = @import("../kit/sim_files.zig");
 
 const block = store_module.block;
 const Checkpoint = store_module.import_checkpoint.Checkpoint;

@@ -3,7 +3,7 @@
 
 const std = @import("std");
 const store = @import("store");
-const SimFiles = @import("sim_files.zig");
+const SimFiles = @import("../kit/sim_files.zig");
 const StoreFlips = @import("flips.zig");
 const store_workers = @import("workers.zig");
 

@@ -1,7 +1,7 @@
 //! The operations of the simulation, and the kind of disk that they run on.
 
 const std = @import("std");
-const SimFiles = @import("sim_files.zig");
+const SimFiles = @import("../kit/sim_files.zig");
 const StoreDevice = @import("device.zig");
 const store = @import("store");
 

@@ -2,7 +2,7 @@
 //! again with allowed content. The recovery may be interrupted itself, several times in a row.
 
 const std = @import("std");
-const SimFiles = @import("sim_files.zig");
+const SimFiles = @import("../kit/sim_files.zig");
 const StoreDevice = @import("device.zig");
 const store_import = @import("import.zig");
 const store_module = @import("store");

@@ -305,6 +305,13 @@ fn give(sim: *SimFiles, inode: u32, mode: Mode) Handle {
     return @fromBackingInt(@as(i32, @intCast(sim.handles.items.len - 1)));
 }
 
+/// The sizes of all files that have a name.
+pub fn namedBytes(sim: *const SimFiles) u64 {
+    var bytes: u64 = 0;
+    for (sim.entries.items) |*entry| bytes += sim.inodes.items[entry.inode].size;
+    return bytes;
+}
+
 /// Bytes of all files that have a name or are open.
 pub fn usedBytes(sim: *const SimFiles) u64 {
     var pages: u64 = 0;
