@@ -20,6 +20,7 @@ pub const shard_messages = @import("stream/shard_messages.zig");
 pub const stream_shards = @import("stream/shards.zig");
 pub const PeerPort = @import("net/peer_port.zig");
 pub const HttpServer = @import("http/server.zig");
+pub const ReceiveBatch = @import("net/receive_batch.zig").ReceiveBatch;
 pub const UdpSocket = @import("net/udp_socket.zig");
 pub const blockSignals = @import("edge_loop.zig").blockSignals;
 pub const RouterAdvertiser = @import("net/router_advertiser.zig");

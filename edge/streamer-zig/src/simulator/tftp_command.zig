@@ -53,13 +53,11 @@ const Reader = struct {
     outcome: ?TftpClient.Outcome = null,
 };
 
-const Batch = struct {
-    buffers: [batch_max][joined_size_max]u8,
-    controls: [batch_max][64]u8 align(8),
-    names: [batch_max]linux.sockaddr.in,
-    vectors: [batch_max]std.posix.iovec,
-    messages: [batch_max]linux.mmsghdr,
-};
+const Batch = host.ReceiveBatch(linux.sockaddr.in, .{
+    .count = batch_max,
+    .packet_size = joined_size_max,
+    .control_size = 64,
+});
 
 /// `args` are those after `tftp-get`. Returns the exit code; a problem is one sentence on `errors`.
 pub fn run(
@@ -103,7 +101,7 @@ pub fn run(
         sys.close(reader.fd);
         reader.bytes.deinit(gpa);
     };
-    const batch = try gpa.create(Batch);
+    const batch = try Batch.create(gpa);
     defer gpa.destroy(batch);
     const begun_at_us = sys.monotonicUs();
     try readAll(gpa, readers, batch);
@@ -193,50 +191,28 @@ fn readAll(gpa: std.mem.Allocator, readers: []Reader, batch: *Batch) !void {
 }
 
 fn receive(gpa: std.mem.Allocator, reader: *Reader, batch: *Batch) !void {
-    for (
-        &batch.messages,
-        &batch.vectors,
-        &batch.buffers,
-        &batch.names,
-        &batch.controls,
-    ) |*message, *vector, *bytes, *name, *control| {
-        vector.* = .{ .base = bytes, .len = bytes.len };
-        message.* = .{ .len = 0, .hdr = .{
-            .name = @ptrCast(name),
-            .namelen = @sizeOf(linux.sockaddr.in),
-            .iov = @ptrCast(vector),
-            .iovlen = 1,
-            .control = control,
-            .controllen = control.len,
-            .flags = 0,
-        } };
-    }
-    const count = sys.check(
-        linux.recvmmsg(reader.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
-    ) catch return;
+    const count = batch.receive(reader.fd);
     const now_us = sys.monotonicUs();
     var buffer: TftpClient.Buffer = undefined;
     for (0..count) |index| {
-        const size = batch.messages[index].len;
+        const bytes = batch.bytes(index);
         const from = sockets.fromSockaddr(&batch.names[index]);
-        const segment = segmentSize(&batch.messages[index]) orelse size;
+        const segment = segmentSize(batch.control(index)) orelse bytes.len;
         var at: usize = 0;
         while (true) {
-            const end = @min(at + segment, size);
-            const step =
-                reader.client.receive(now_us, from, batch.buffers[index][at..end], &buffer);
+            const end = @min(at + segment, bytes.len);
+            const step = reader.client.receive(now_us, from, bytes[at..end], &buffer);
             try act(gpa, reader, &step);
             at = end;
-            if (at >= size) break;
+            if (at >= bytes.len) break;
         }
     }
 }
 
 /// Handles packets that the kernel has joined.
-fn segmentSize(message: *const linux.mmsghdr) ?usize {
+fn segmentSize(control: []const u8) ?usize {
     const header_size = @sizeOf(linux.cmsghdr);
-    if (message.hdr.controllen < header_size + @sizeOf(i32)) return null;
-    const control: [*]const u8 = @ptrCast(message.hdr.control.?);
+    if (control.len < header_size + @sizeOf(i32)) return null;
     const header = std.mem.bytesToValue(linux.cmsghdr, control[0..header_size]);
     if (header.level != linux.IPPROTO.UDP or header.type != linux.UDP.GRO) return null;
     const size = std.mem.bytesToValue(i32, control[header_size..][0..@sizeOf(i32)]);

@@ -8,6 +8,7 @@ const base = @import("base");
 const sys = @import("../sys.zig");
 const sockets = @import("sockets.zig");
 const packet_filter = @import("packet_filter.zig");
+const ReceiveBatch = @import("receive_batch.zig").ReceiveBatch;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
@@ -58,13 +59,11 @@ batch: *Batch,
 pub const batch_max = 32;
 const buffer_size = 256 * 1024;
 
-const Batch = struct {
-    buffers: [batch_max][packet_filter.snap_size_whole]u8,
-    names: [batch_max]linux.sockaddr.ll,
-    controls: [batch_max][128]u8 align(8),
-    vectors: [batch_max]std.posix.iovec,
-    messages: [batch_max]linux.mmsghdr,
-};
+const Batch = ReceiveBatch(linux.sockaddr.ll, .{
+    .count = batch_max,
+    .packet_size = packet_filter.snap_size_whole,
+    .control_size = 128,
+});
 
 pub fn open(
     gpa: std.mem.Allocator,
@@ -105,7 +104,7 @@ pub fn open(
     };
     const bound = linux.bind(fd, @ptrCast(&address), @sizeOf(linux.sockaddr.ll));
     _ = sys.check(bound) catch return error.SystemCallFailed;
-    return .{ .fd = fd, .is_loopback = isLoopback(fd), .batch = try gpa.create(Batch) };
+    return .{ .fd = fd, .is_loopback = isLoopback(fd), .batch = try .create(gpa) };
 }
 
 pub fn close(listener: *SegmentListener, gpa: std.mem.Allocator) void {
@@ -149,40 +148,18 @@ pub fn hearOutgoing(listener: *const SegmentListener, on: bool) void {
 
 /// Receives what waits, at most one batch; returns its size. `frame` returns each.
 pub fn receive(listener: *SegmentListener) usize {
-    const batch = listener.batch;
-    for (
-        &batch.messages,
-        &batch.vectors,
-        &batch.buffers,
-        &batch.names,
-        &batch.controls,
-    ) |*message, *vector, *buffer, *name, *control| {
-        vector.* = .{ .base = buffer, .len = buffer.len };
-        message.* = .{ .len = 0, .hdr = .{
-            .name = @ptrCast(name),
-            .namelen = @sizeOf(linux.sockaddr.ll),
-            .iov = @ptrCast(vector),
-            .iovlen = 1,
-            .control = control,
-            .controllen = control.len,
-            .flags = 0,
-        } };
-    }
-    return sys.check(
-        linux.recvmmsg(listener.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
-    ) catch 0;
+    return listener.batch.receive(listener.fd);
 }
 
 /// Returns null for a frame that has already been seen.
 pub fn frameAt(listener: *const SegmentListener, index: usize) ?Frame {
-    const message = &listener.batch.messages[index];
     const is_outgoing = listener.batch.names[index].pkttype == packet_outgoing;
     if (is_outgoing and listener.is_loopback) return null;
-    const kept = @min(message.len, listener.batch.buffers[index].len);
-    const told = toldBy(&message.hdr);
+    const bytes = listener.batch.bytes(index);
+    const told = toldBy(listener.batch.control(index));
     return .{
-        .bytes = listener.batch.buffers[index][0..kept],
-        .size = @max(told.size, kept),
+        .bytes = bytes,
+        .size = @max(told.size, @as(u32, @intCast(bytes.len))),
         .unix_ns = told.unix_ns,
         .is_outgoing = is_outgoing,
     };
@@ -214,15 +191,14 @@ fn isLoopback(fd: i32) bool {
 const FrameFacts = struct { unix_ns: u64 = 0, size: u32 = 0 };
 
 /// Parses the control messages of one frame (cmsg(3)), as the kernel wrote them.
-fn toldBy(header: *const linux.msghdr) FrameFacts {
+fn toldBy(messages: []const u8) FrameFacts {
     var told: FrameFacts = .{};
-    const bytes: [*]const u8 = @ptrCast(header.control orelse return told);
     const header_size = @sizeOf(linux.cmsghdr);
-    var at: usize = 0;
-    while (header.controllen - at >= header_size) {
-        const control = std.mem.bytesToValue(linux.cmsghdr, bytes[at..][0..header_size]);
-        if (control.len < header_size or control.len > header.controllen - at) break;
-        const value = bytes[at + header_size .. at + control.len];
+    var rest = messages;
+    while (rest.len >= header_size) {
+        const control = std.mem.bytesToValue(linux.cmsghdr, rest[0..header_size]);
+        if (control.len < header_size or control.len > rest.len) break;
+        const value = rest[header_size..control.len];
         if (control.level == linux.SOL.SOCKET and control.type == so_timestamp_ns) {
             if (value.len >= @sizeOf(linux.timespec))
                 told.unix_ns = nsOf(value[0..@sizeOf(linux.timespec)]);
@@ -230,7 +206,7 @@ fn toldBy(header: *const linux.msghdr) FrameFacts {
             if (value.len >= @sizeOf(AuxiliaryData)) told.size =
                 std.mem.bytesToValue(AuxiliaryData, value[0..@sizeOf(AuxiliaryData)]).size;
         }
-        at += @min(std.mem.alignForward(usize, control.len, 8), header.controllen - at);
+        rest = rest[@min(std.mem.alignForward(usize, control.len, 8), rest.len)..];
     }
     return told;
 }

@@ -7,6 +7,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const kernel_stamp = @import("kernel_stamp.zig");
+const ReceiveBatch = @import("receive_batch.zig").ReceiveBatch;
 const sys = @import("../sys.zig");
 const sockets = @import("sockets.zig");
 const assert = std.debug.assert;
@@ -50,17 +51,17 @@ dropped: u64 = 0,
 batch: *Batch,
 
 const Batch = struct {
-    buffers: [batch_max][datagram_size_max]u8,
-    names: [batch_max]linux.sockaddr.in,
-    vectors: [batch_max]std.posix.iovec,
-    messages: [batch_max]linux.mmsghdr,
-    controls: [batch_max][received_control_size]u8 align(8),
+    packets: *Packets,
     /// When the batch was received.
     clocks: kernel_stamp.Clocks,
-    /// How many buffers the last receive has written to; at first all of them.
-    used: usize,
-    /// The indexes of those that are for this edge.
+    /// The indexes of the packets that are for this edge.
     taken: [batch_max]u8,
+
+    const Packets = ReceiveBatch(linux.sockaddr.in, .{
+        .count = batch_max,
+        .packet_size = datagram_size_max,
+        .control_size = received_control_size,
+    });
 };
 
 /// A stamp and an IP_PKTINFO (12 bytes), padded.
@@ -69,12 +70,14 @@ const received_control_size = kernel_stamp.control_size + @sizeOf(linux.cmsghdr)
 pub fn init(gpa: std.mem.Allocator, fd: i32, source_ip: ?base.Ip4) error{OutOfMemory}!UdpSocket {
     kernel_stamp.stampPackets(fd);
     const batch = try gpa.create(Batch);
-    batch.used = batch_max;
+    errdefer gpa.destroy(batch);
+    batch.packets = try .create(gpa);
     return .{ .fd = fd, .source_ip = source_ip, .batch = batch };
 }
 
 pub fn deinit(socket: *UdpSocket, gpa: std.mem.Allocator) void {
     sys.close(socket.fd);
+    gpa.destroy(socket.batch.packets);
     gpa.destroy(socket.batch);
     socket.* = undefined;
 }
@@ -82,31 +85,7 @@ pub fn deinit(socket: *UdpSocket, gpa: std.mem.Allocator) void {
 /// Receives what waits, at most one batch; returns its size. `datagram` returns each.
 pub fn receive(socket: *UdpSocket) usize {
     const batch = socket.batch;
-    const used = batch.used;
-    for (
-        batch.messages[0..used],
-        batch.vectors[0..used],
-        batch.buffers[0..used],
-        batch.names[0..used],
-        batch.controls[0..used],
-    ) |*message, *vector, *buffer, *name, *control| {
-        vector.* = .{ .base = buffer, .len = buffer.len };
-        message.* = .{ .len = 0, .hdr = .{
-            .name = @ptrCast(name),
-            .namelen = @sizeOf(linux.sockaddr.in),
-            .iov = @ptrCast(vector),
-            .iovlen = 1,
-            .control = control,
-            .controllen = control.len,
-            .flags = 0,
-        } };
-    }
-    // An ICMP error for an earlier answer is returned as an error here; the next call
-    // continues.
-    const count = sys.check(
-        linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
-    ) catch 0;
-    batch.used = count;
+    const count = batch.packets.receive(socket.fd);
     if (count > 0) batch.clocks = .now();
     var taken: usize = 0;
     for (0..count) |index| {
@@ -119,24 +98,18 @@ pub fn receive(socket: *UdpSocket) usize {
 
 fn isOurs(socket: *const UdpSocket, index: usize) bool {
     const own = if (socket.own) |*own| own else return true;
-    return own.has(destinationIn(socket.controlOf(index)) orelse return false);
-}
-
-fn controlOf(socket: *const UdpSocket, index: usize) []const u8 {
-    const size: usize = @intCast(socket.batch.messages[index].hdr.controllen);
-    return socket.batch.controls[index][0..@min(size, received_control_size)];
+    return own.has(destinationIn(socket.batch.packets.control(index)) orelse return false);
 }
 
 /// Valid for indexes below the count of the last `receive`.
 pub fn datagram(socket: *const UdpSocket, index: usize) Datagram {
     const batch = socket.batch;
     const at = batch.taken[index];
-    const message = &batch.messages[at];
     return .{
-        .from = sockets.fromSockaddr(&batch.names[at]),
-        .bytes = batch.buffers[at][0..message.len],
+        .from = sockets.fromSockaddr(&batch.packets.names[at]),
+        .bytes = batch.packets.bytes(at),
         .at_us = if (kernel_stamp.find(
-            socket.controlOf(at),
+            batch.packets.control(at),
             kernel_stamp.each_packet,
         )) |stamp_ns|
             batch.clocks.monotonicOf(stamp_ns)
@@ -147,7 +120,7 @@ pub fn datagram(socket: *const UdpSocket, index: usize) Datagram {
 
 /// The sender of such a datagram.
 pub fn sender(socket: *const UdpSocket, index: usize) Endpoint {
-    return sockets.fromSockaddr(&socket.batch.names[socket.batch.taken[index]]);
+    return sockets.fromSockaddr(&socket.batch.packets.names[socket.batch.taken[index]]);
 }
 
 pub fn send(socket: *UdpSocket, to: Endpoint, bytes: []const u8) void {
