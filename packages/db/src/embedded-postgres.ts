@@ -21,7 +21,6 @@ const restartDelayMs = 200
 /** After so many deaths within the window the supervisor gives up. */
 const restartsMax = 10
 const restartsWindowMs = 60_000
-/** The role as which the API signs in. */
 const apiRole = 'bootfarm'
 /** An eighth of the machine's memory, within these limits: other programs run beside it. */
 const sharedBuffersMiBMin = 128

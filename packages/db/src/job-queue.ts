@@ -4,7 +4,6 @@ import { getConstructionPlans, getMigrationPlans, PgBoss } from 'pg-boss'
 import { apiGroup } from './api-role.ts'
 
 const schema = 'pgboss'
-/** The version of the installed pg-boss. */
 const schemaVersion = (createRequire(import.meta.url)('pg-boss/package.json') as { pgboss: { schema: number } }).pgboss
   .schema
 /**

@@ -111,7 +111,6 @@ const durationHistogram = z
     firstBucket: count.max(durationBuckets - 1),
     counts: z.array(count.max(0xffff_ffff)).min(1).max(durationBuckets),
     maxUs: count.max(0xffff_ffff),
-    /** The sum of all durations. */
     sumUs: count,
   })
   .refine(({ firstBucket, counts }) => firstBucket + counts.length <= durationBuckets, {

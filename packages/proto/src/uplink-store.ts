@@ -45,7 +45,6 @@ export const writeCacheOrder = z.object({
   class: z.string().regex(/^[a-z][a-z_]{0,31}$/),
   /** Limits each device; absent: as much as there is. */
   limitBytes: count.min(1).optional(),
-  /** The behaviour of a device whose write cache is full. */
   full: z.enum(writeCacheFullChoices),
 })
 

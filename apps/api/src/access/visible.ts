@@ -155,7 +155,6 @@ export function visibleDeletions(actor: Actor): Prisma.DeletionWhereInput {
   return ofPlaceColumns(boundsOf(actor, 'trash.read'))
 }
 
-/** Conditions for rows that have the columns of a place. */
 function ofPlaceColumns(bounds: Bounds | null) {
   if (!bounds) return {}
   const { farmIds, siteIds, collectionIds } = bounds

@@ -2,9 +2,10 @@ import { inOrganization } from '@bootfarm/db'
 import { type DbOrTransaction, ownRow, type PlatformContext } from '../context/service-context.ts'
 import { type Actor, type Grant, withinGrants } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
+import { scopePlaceOf } from '../rules/place.ts'
 import { readGrants } from '../session/public.ts'
 import { hashApiKey } from './api-key-secret.ts'
-import { placeOfKey, placeSelect } from './rows.ts'
+import { placeSelect } from './rows.ts'
 import { apiKeyPrefix } from './schema.ts'
 
 export interface RateLimit {
@@ -83,7 +84,7 @@ async function readRights(
   })
   if (!key) return null
   const own = await readGrants(db, { organizationId, userId })
-  const grants = withinGrants({ role: key.role, scope: placeOfKey(key) }, own)
+  const grants = withinGrants({ role: key.role, scope: scopePlaceOf(key) }, own)
   if (grants.length === 0) return null
   return {
     name: `API key ${key.name}`,

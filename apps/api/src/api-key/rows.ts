@@ -1,6 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
 import type { Permission } from '../rules/permissions.ts'
-import type { Place } from '../rules/place.ts'
 import type { ApiKeyView } from './schema.ts'
 
 export const placeSelect = {
@@ -10,16 +9,6 @@ export const placeSelect = {
   site: { select: { farmId: true } },
   collection: { select: { siteId: true, site: { select: { farmId: true } } } },
 } satisfies Prisma.ApiKeySelect
-
-type PlaceRow = Prisma.ApiKeyGetPayload<{ select: typeof placeSelect }>
-
-export function placeOfKey({ farmId, siteId, collectionId, site, collection }: PlaceRow): Place {
-  return {
-    farmId: farmId ?? site?.farmId ?? collection?.site.farmId ?? null,
-    siteId: siteId ?? collection?.siteId ?? null,
-    collectionId,
-  }
-}
 
 export const apiKeySelect = {
   id: true,

@@ -1,9 +1,7 @@
 import { z } from 'zod'
 import { nameOf, pageInput, pageOf } from '../rules/object-fields.ts'
 import { permissions, permissionsOf, permissionView, roles, roleView } from '../rules/permissions.ts'
-
-const uuid = z.uuid()
-const instant = z.iso.datetime()
+import { instant, uuid } from '../rules/scalars.ts'
 
 export const apiKeyPrefix = 'bfk_'
 export const apiKeysMax = 200

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { visibleMenus } from '../access/visible.ts'
-import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { menuDetailOf, menuDetailSelect, menuSummaryOf, menuSummarySelect } from './rows.ts'
@@ -25,7 +25,7 @@ export async function getMenuChoices(
     where: ownRow({ organizationId }, farmId),
     select: {
       vdisks: {
-        orderBy: [{ name: 'asc' }, { id: 'asc' }],
+        orderBy: byName,
         take: vdisksMax,
         select: {
           id: true,
@@ -57,9 +57,9 @@ export async function listMenus(
       ...nameContains(input.search),
       AND: [visibleMenus(actor), afterName(input.cursor)],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: menuSummarySelect,
   })
-  return cutPage(rows, input.limit, { item: menuSummaryOf, key: (row) => [row.name, row.id] })
+  return cutNamedPage(rows, input.limit, menuSummaryOf)
 }

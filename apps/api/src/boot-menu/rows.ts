@@ -1,11 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
+import { byName } from '../context/keyset.ts'
 import type { Fields } from '../rules/audit-change.ts'
 import { resolveVersions } from '../rules/version-access.ts'
 import { versionChoicesSelect, versionFactsSelect } from '../vdisk/public.ts'
 import type { DeviceMenuView, MenuDetail, MenuSummary } from './schema.ts'
 
 const usersShownMax = 100
-const byName = [{ name: 'asc' as const }, { id: 'asc' as const }]
 
 export const menuSummarySelect = {
   id: true,

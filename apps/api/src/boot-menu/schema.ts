@@ -1,9 +1,7 @@
 import { bootMenu } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { nameOf, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
-
-const uuid = z.uuid()
-const count = z.number().int().nonnegative()
+import { count, uuid } from '../rules/scalars.ts'
 
 const menuEntriesMax = 16
 /** A desired state holds no more. */

@@ -51,7 +51,6 @@ interface Named {
   device: { name: string; lastBootId: string | null } | null
   site: { name: string }
   edge: { name: string; heartbeatAt: Date | null; revokedAt: Date | null }
-  /** The last power order that the device took in this boot. */
   takenPowerOrders: { id: string; order: 'power_off' | 'restart'; takenAt: Date | null }[]
   wait: ReportedWait | null
 }

@@ -1,7 +1,6 @@
 import { type DurationHistogram, type ReadTimesReport, readPhases } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-
-const count = z.number().int().nonnegative()
+import { count } from '../rules/scalars.ts'
 
 /** One part of the path of the reads. Median and p95 are estimated within powers of two. */
 const readTimes = z.object({
@@ -10,7 +9,6 @@ const readTimes = z.object({
   medianUs: count,
   p95Us: count,
   maxUs: count,
-  /** Sum of all of them. */
   sumUs: count,
 })
 type ReadTimes = z.infer<typeof readTimes>

@@ -4,12 +4,10 @@ import { z } from 'zod'
 import { deviceState } from '../rules/device-state.ts'
 import { deviceWait } from '../rules/device-wait.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
+import { count, instant, uuid } from '../rules/scalars.ts'
 import { writeCacheView } from '../rules/write-cache.ts'
 import { instantAt } from './boot-times.ts'
 import { readTimesView } from './read-times.ts'
-
-const uuid = z.uuid()
-const count = z.number().int().nonnegative()
 
 /** A list as long as anybody reads; the file has all of them. */
 export const capturePacketsShownMax = 1000
@@ -106,8 +104,6 @@ function exact(us: number): number {
   return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, us))
 }
 
-const instant = z.iso.datetime()
-
 const bootPhaseView = z.object({
   name: z.enum(bootPhases),
   /** µs since the start of the boot. */
@@ -145,7 +141,6 @@ export const bootSummary = z.object({
   outcome: z.enum(bootOutcomes).nullable(),
   failedPhase: z.enum(bootPhases).nullable(),
   failedCause: z.enum(bootCauses).nullable(),
-  /** The phase that began last. */
   lastPhase: z.enum(bootPhases).nullable(),
   /** From the start of the boot to the end of the last known phase. */
   totalUs: count,

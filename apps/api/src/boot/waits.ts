@@ -8,7 +8,6 @@ export interface WaitEdgeJson {
   revokedAt: string | null
 }
 
-/** The JSON of `waitsJson`. */
 export interface WaitJson {
   edge: WaitEdgeJson
   asked: { id: string; name: string }

@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleCollections } from '../access/visible.ts'
-import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { personalityOf } from '../rules/personality.ts'
@@ -55,11 +55,11 @@ export async function listCollections(
       ...nameContains(input.search),
       AND: [visibleCollections(actor), afterName(input.cursor)],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: collectionSummarySelect,
   })
-  return cutPage(rows, input.limit, { item: collectionSummaryOf, key: (row) => [row.name, row.id] })
+  return cutNamedPage(rows, input.limit, collectionSummaryOf)
 }
 
 export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummary {

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { menuReference } from '../boot-menu/schema.ts'
 import { objectName, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { personality } from '../rules/personality.ts'
+import { count, uuid } from '../rules/scalars.ts'
 
-const uuid = z.uuid()
-const count = z.number().int().nonnegative()
 const search = z.string().trim().max(64).optional()
 
 export const collectionSummary = z.object({

@@ -47,6 +47,18 @@ export function cutPage<Row, Item>(
   return { items: page.map(map.item), nextCursor }
 }
 
+/** The order of lists sorted by name. */
+export const byName = [{ name: 'asc' as const }, { id: 'asc' as const }]
+
+/** Does the same as `cutPage`, for lists sorted by name. */
+export function cutNamedPage<Row extends { id: string; name: string }, Item>(
+  rows: Row[],
+  limit: number,
+  item: (row: Row) => Item,
+): { items: Item[]; nextCursor: string | null } {
+  return cutPage(rows, limit, { item, key: ({ name, id }) => [name, id] })
+}
+
 interface NameKeyset {
   OR?: [{ name: { gt: string } }, { name: string; id: { gt: string } }]
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { visibleDevices } from '../access/visible.ts'
+import { byName } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { personalityOf } from '../rules/personality.ts'
@@ -132,7 +133,7 @@ export async function exportDevices(
 ): Promise<z.infer<typeof csvResult>> {
   const rows = await db.device.findMany({
     where: { organizationId: actor.organizationId, AND: [visibleDevices(actor), filterOf(filter)] },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: exportMax + 1,
     select: {
       mac: true,

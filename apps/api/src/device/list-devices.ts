@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleDevices } from '../access/visible.ts'
-import { afterName, cutPage, escapeLike } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, escapeLike } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../rules/write-cache.ts'
 import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './rows.ts'
@@ -24,15 +24,12 @@ export async function listDevices(context: ServiceContext, input: Input): Promis
       organizationId: actor.organizationId,
       AND: [visibleDevices(actor), filterOf(input), afterName(input.cursor)],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: deviceSummarySelect,
   })
   const names = await nameDevices(context, rows)
-  return cutPage(rows, input.limit, {
-    item: (row) => deviceSummaryOf(row, { names, now }),
-    key: (row) => [row.name, row.id],
-  })
+  return cutNamedPage(rows, input.limit, (row) => deviceSummaryOf(row, { names, now }))
 }
 
 export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {

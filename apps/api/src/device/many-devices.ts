@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import { findPlaces } from '../access/find-place.ts'
 import { visibleDevices } from '../access/visible.ts'
+import { byName } from '../context/keyset.ts'
 import { ownRow, type ServiceContext, withTrash } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChanges, recordNothing } from '../events/record-change.ts'
@@ -27,7 +28,7 @@ export async function listDeviceIds(
 ): Promise<z.infer<typeof deviceIdsResult>> {
   const rows = await db.device.findMany({
     where: { organizationId: actor.organizationId, AND: [visibleDevices(actor), filterOf(filter)] },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: bulkMax + 1,
     select: { id: true },
   })

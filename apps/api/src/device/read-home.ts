@@ -1,4 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
+import { byName } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { DeviceHome } from './schema.ts'
 
@@ -80,7 +81,7 @@ export function readSiteEdges(
 ): Promise<{ id: string; name: string }[]> {
   return db.edge.findMany({
     where: { organizationId, siteId, revokedAt: null },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: siteEdgesMax,
     select: { id: true, name: true },
   })

@@ -16,12 +16,9 @@ import {
   writtenMac,
 } from '../rules/object-fields.ts'
 import { inheritedPersonality, personality } from '../rules/personality.ts'
+import { count, instant, uuid } from '../rules/scalars.ts'
 import { writeCacheView } from '../rules/write-cache.ts'
 import { csvSizeMax } from './device-csv.ts'
-
-const uuid = z.uuid()
-const instant = z.iso.datetime()
-const count = z.number().int().nonnegative()
 
 export const deviceListInput = z.object({
   ...pageInput,
@@ -100,7 +97,6 @@ const deviceLayer = z.object({
   currentNumber: count.nullable(),
   /** How many versions for production devices were released after it; null if unknown. */
   releasesBehind: count.nullable(),
-  /** The job that drops it, if there is one. */
   dropJobId: uuid.nullable(),
 })
 export type DeviceLayer = z.infer<typeof deviceLayer>
@@ -157,7 +153,6 @@ export const deviceDetail = deviceSummary.extend({
   inheritedPersonality,
   /** New devices of its collection get its settings. */
   isTemplate: z.boolean(),
-  /** A pending power-on. */
   powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),
 })
 export type DeviceDetail = z.infer<typeof deviceDetail>

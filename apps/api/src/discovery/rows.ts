@@ -4,7 +4,6 @@ import { AppError } from '../errors/app-error.ts'
 import { suggestedName } from '../rules/name-pattern.ts'
 import type { DiscoveredDeviceView } from './schema.ts'
 
-/** A site of an organization. */
 export interface SitePlace {
   organizationId: string
   siteId: string

@@ -1,11 +1,9 @@
 import { z } from 'zod'
 import { namePattern } from '../rules/name-pattern.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
+import { count, instant, uuid } from '../rules/scalars.ts'
 import { adoptionRule, adoptionRulesMax } from './adoption-rule.ts'
 
-const uuid = z.uuid()
-const instant = z.iso.datetime()
-const count = z.number().int().nonnegative()
 /** A device's own text: untrusted. */
 const deviceText = z.string().nullable()
 

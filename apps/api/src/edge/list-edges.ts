@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { visibleEdges } from '../access/visible.ts'
 import { inEachOrganization } from '../context/for-each-organization.ts'
-import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { emit, type SilentEdge } from '../events/event-bus.ts'
 import { edgeSummaryOf, edgeSummarySelect } from './rows.ts'
@@ -19,14 +19,11 @@ export async function listEdges(
       ...nameContains(input.search),
       AND: [visibleEdges(actor), afterName(input.cursor)],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: edgeSummarySelect,
   })
-  return cutPage(rows, input.limit, {
-    item: (row) => edgeSummaryOf(row, now),
-    key: (row) => [row.name, row.id],
-  })
+  return cutNamedPage(rows, input.limit, (row) => edgeSummaryOf(row, now))
 }
 
 /** Longer than the pages take to call an edge offline: a restart is no outage. */

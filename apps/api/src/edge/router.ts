@@ -82,7 +82,6 @@ export const edgeRouter = router({
     .input(createJoinTokenInput)
     .output(createdJoinToken)
     .mutation(({ ctx, input }) => offerJoinToken(ctx, input.siteId)),
-  /** The state of a join token. */
   joinToken: procedure
     .meta({
       permission: 'edge.change',

@@ -2,10 +2,8 @@ import { bootProgram, edgeInterface, edgeMachine, siteEdgesMax } from '@bootfarm
 import { z } from 'zod'
 import { ipv4Network } from '../rules/ipv4-network.ts'
 import { pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
+import { count, instant, uuid } from '../rules/scalars.ts'
 
-const uuid = z.uuid()
-const instant = z.iso.datetime()
-const count = z.number().int().nonnegative()
 const statePair = z.object({ incarnation: count, counter: count })
 
 const subnetsMax = 32

@@ -62,7 +62,6 @@ export const errorTable = {
 
 export type AppErrorCode = keyof typeof errorTable
 
-/** The problem with one field of a request. */
 export interface FieldProblem {
   /** `input`: the path, query and body taken together. */
   in: 'path' | 'query' | 'body' | 'header' | 'input'

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { visibleFarms } from '../access/visible.ts'
-import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { farmListInput, farmPage } from './schema.ts'
 
@@ -14,12 +14,9 @@ export async function listFarms(
       ...nameContains(input.search),
       AND: [visibleFarms(actor), afterName(input.cursor)],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: { id: true, name: true, createdAt: true, revision: true },
   })
-  return cutPage(rows, input.limit, {
-    item: (row) => ({ ...row, createdAt: row.createdAt.toISOString() }),
-    key: (row) => [row.name, row.id],
-  })
+  return cutNamedPage(rows, input.limit, (row) => ({ ...row, createdAt: row.createdAt.toISOString() }))
 }

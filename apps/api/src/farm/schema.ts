@@ -1,9 +1,7 @@
 import { z } from 'zod'
 import { bootSummary } from '../boot/schema.ts'
 import { objectName, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
-
-const uuid = z.uuid()
-const count = z.number().int().nonnegative()
+import { count, uuid } from '../rules/scalars.ts'
 
 export const farmListInput = z.object({
   ...pageInput,

@@ -17,7 +17,6 @@ export interface InstallationSettings {
 }
 
 interface SignedRelease extends EdgeRelease {
-  /** The signed text. */
   text: string
   /** Base64. */
   signature: string

@@ -8,11 +8,12 @@ import type { acceptedView } from '../organization/schema.ts'
 import { newMemberActor } from '../rules/actor.ts'
 import { hashToken } from '../rules/one-time-token.ts'
 import { type Person, passwordProblem } from '../rules/person.ts'
+import { scopePlaceOf } from '../rules/place.ts'
 import { createAccount } from '../session/public.ts'
 import type { tokenInput } from '../session/schema.ts'
 import { type InvitationRow, invitationSelect, stateOf } from './invitation-rows.ts'
 import type { acceptInput, offerView } from './schema.ts'
-import { roleWords, scopePlaceOf, scopeViewOf } from './scope-rows.ts'
+import { roleWords, scopeViewOf } from './scope-rows.ts'
 
 /** The data of the link's holder; `person` is null if nobody is signed in. */
 interface HolderContext extends OutsideContext {

@@ -6,10 +6,10 @@ import { recordChange } from '../events/record-change.ts'
 import { may, mayGrant } from '../rules/actor.ts'
 import { done, type doneView } from '../rules/changed-object.ts'
 import type { Role } from '../rules/permissions.ts'
-import { organizationPlace, type Place } from '../rules/place.ts'
+import { organizationPlace, type Place, scopePlaceOf } from '../rules/place.ts'
 import { findMember, type MemberRow, mayTakeAll, memberViewOf } from './rows.ts'
 import type { grantInput, memberInput, memberView, takeInput } from './schema.ts'
-import { placeOfScope, roleWords, scopePlaceOf, scopeSelect, scopeViewOf } from './scope-rows.ts'
+import { placeOfScope, roleWords, scopeSelect, scopeViewOf } from './scope-rows.ts'
 
 /** Throws `forbidden` for a role, or a place, that is not the actor's own to give. */
 export function requireMayGrant(context: Pick<ServiceContext, 'actor'>, role: Role, place: Place): void {

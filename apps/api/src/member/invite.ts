@@ -8,6 +8,7 @@ import { type Actor, scopesOf } from '../rules/actor.ts'
 import { invitationMail, type Mail } from '../rules/mail.ts'
 import { makeToken } from '../rules/one-time-token.ts'
 import type { Place } from '../rules/place.ts'
+import { scopePlaceOf } from '../rules/place.ts'
 import { requireMayGrant } from './change-grants.ts'
 import {
   daysValid,
@@ -18,7 +19,7 @@ import {
   validMs,
 } from './invitation-rows.ts'
 import type { invitationInput, invitationListInput, invitationPage, invitationView, inviteInput } from './schema.ts'
-import { placeOfScope, roleWords, scopePlaceOf, scopeViewOf } from './scope-rows.ts'
+import { placeOfScope, roleWords, scopeViewOf } from './scope-rows.ts'
 
 /** The work after the transaction: the mail, and the record that it was sent. */
 export interface Invited {

@@ -3,9 +3,9 @@ import type { z } from 'zod'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type Actor, mayGrant, scopesOf } from '../rules/actor.ts'
-import { covers } from '../rules/place.ts'
+import { covers, scopePlaceOf } from '../rules/place.ts'
 import type { memberView } from './schema.ts'
-import { scopePlaceOf, scopeSelect, scopeViewOf } from './scope-rows.ts'
+import { scopeSelect, scopeViewOf } from './scope-rows.ts'
 
 export const memberSelect = {
   userId: true,

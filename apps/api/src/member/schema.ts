@@ -45,7 +45,6 @@ export const memberView = z.object({
   /** Revision of the roles. */
   revision: seenRevision,
   isSelf: z.boolean(),
-  /** The requesting person may remove this one. */
   mayRemove: z.boolean(),
   grants: z.array(grantView),
 })

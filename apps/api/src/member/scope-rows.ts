@@ -18,14 +18,6 @@ export const scopeSelect = {
 
 type ScopeRow = Prisma.RoleGrantGetPayload<{ select: typeof scopeSelect }>
 
-export function scopePlaceOf({ farmId, siteId, collectionId, site, collection }: ScopeRow): Place {
-  return {
-    farmId: farmId ?? site?.farmId ?? collection?.site.farmId ?? null,
-    siteId: siteId ?? collection?.siteId ?? null,
-    collectionId,
-  }
-}
-
 export function scopeViewOf(row: ScopeRow): z.infer<typeof scopeView> {
   const { collection, site, farm } = row
   // Objects in the trash are invisible; the role remains, and applies again when the object is restored.

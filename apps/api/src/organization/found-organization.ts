@@ -74,7 +74,6 @@ const seedSizeBytes = 32
 interface NewOrganization {
   slug: string
   name: string
-  /** Becomes its owner. */
   ownerUserId?: string
   /** The creator by self-service. */
   foundedByUserId?: string

@@ -17,7 +17,6 @@ export const organizationView = z.object({
   /** When it will be deleted; null while nobody has requested that. */
   deleteAfter: z.iso.datetime().nullable(),
   deleteAskedAt: z.iso.datetime().nullable(),
-  /** Days between asking for the deletion and it. */
   deletionGraceDays: z.number().int(),
   /** The operator of the installation; null if none is named. */
   contact: z.string().nullable(),

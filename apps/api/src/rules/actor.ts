@@ -41,18 +41,15 @@ export function newMemberActor(
   }
 }
 
-/** The scopes in which the actor has the permission. */
 export function scopesOf(actor: Actor, permission: Permission): Place[] {
   if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
   return actor.grants.filter(({ role }) => roleHas(role, permission)).map(({ scope }) => scope)
 }
 
-/** Returns whether the actor has the permission at this place. */
 export function may(actor: Actor, permission: Permission, place: Place): boolean {
   return grantsFor(actor, permission, place).length > 0
 }
 
-/** Returns the actor's grants that give the permission at this place. */
 export function grantsFor(actor: Actor, permission: Permission, place: Place): Grant[] {
   if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
   const upwards = holdsUpwards(permission)

@@ -1,7 +1,6 @@
 import { bootProgram, bootProgramSetName } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-
-const uuid = z.uuid()
+import { uuid } from './scalars.ts'
 
 const bootProgramView = bootProgram.omit({ set: true })
 type BootProgram = z.infer<typeof bootProgram>
@@ -33,7 +32,6 @@ interface ReportingEdge {
   programs: BootProgram[]
 }
 
-/** Returns all sets that the edges of a site report, by name. */
 export function bootProgramSetsOf(edges: ReportingEdge[]): BootProgramSetView[] {
   const names = new Set(edges.flatMap(({ programs }) => programs.map(({ set }) => set)))
   return [...names].sort().map((name) => {

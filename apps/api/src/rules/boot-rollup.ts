@@ -29,7 +29,6 @@ export interface PhaseSums {
 
 export interface RollupSums {
   counts: Record<BootOutcome | 'booting' | 'generated', number>
-  /** Sums of the ready ones. */
   totalUsSum: number
   totalUsBuckets: TimeSketch
   phases: Record<string, PhaseSums>

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { seenRevision } from './object-fields.ts'
+import { uuid } from './scalars.ts'
 
 /** The results of creating, changing, moving and deleting objects. */
-
-const uuid = z.uuid()
 
 /** Enough to continue: the object's page is read again. */
 export const changedObject = z.object({ id: uuid, name: z.string(), revision: seenRevision })

@@ -41,7 +41,6 @@ export interface ReportedWait {
 }
 
 interface WaitFacts {
-  /** The wait that the boot reports. */
   reported: ReportedWait | null
   /** The device's newest one. */
   boot: {

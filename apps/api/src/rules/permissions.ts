@@ -10,7 +10,6 @@ const operators = ['owner', 'admin', 'operator'] as const
 const imageManagers = ['owner', 'admin', 'image_manager'] as const
 
 interface PermissionRow {
-  /** The roles that have it. */
   roles: readonly Role[]
   /** The permission, as the end of "may …". */
   allows: string

@@ -27,7 +27,6 @@ export interface Place {
   collectionId: string | null
 }
 
-/** The place of the whole organization. */
 export const organizationPlace: Place = { farmId: null, siteId: null, collectionId: null }
 
 const levels = ['farmId', 'siteId', 'collectionId'] as const
@@ -49,4 +48,21 @@ export function leadsTo(place: Place, scope: Place): boolean {
 export function narrower(one: Place, other: Place): Place | null {
   if (covers(one, other)) return other
   return covers(other, one) ? one : null
+}
+
+interface ScopeRow {
+  farmId: string | null
+  siteId: string | null
+  collectionId: string | null
+  site: { farmId: string } | null
+  collection: { siteId: string; site: { farmId: string } } | null
+}
+
+/** Returns the whole path of a scope, of which a row names only the lowest object. */
+export function scopePlaceOf({ farmId, siteId, collectionId, site, collection }: ScopeRow): Place {
+  return {
+    farmId: farmId ?? site?.farmId ?? collection?.site.farmId ?? null,
+    siteId: siteId ?? collection?.siteId ?? null,
+    collectionId,
+  }
 }

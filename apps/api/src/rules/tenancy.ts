@@ -6,7 +6,6 @@ export interface TenancySettings {
   isSelfService: boolean
   /** The quotas of a self-service organization. */
   quotas: QuotaDefaults
-  /** The number that one person may create. */
   organizationsPerPersonMax: number
   /** Time between the request for a deletion and the deletion. */
   deletionGraceDays: number

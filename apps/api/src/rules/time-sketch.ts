@@ -19,7 +19,6 @@ export function bucketOf(us: number): number {
   return doublings * bucketsPerDoubling + mantissa
 }
 
-/** The middle of a bucket, in µs. */
 function middleOf(bucket: number): number {
   if (bucket < 2 * bucketsPerDoubling) return bucket
   const doublings = Math.floor(bucket / bucketsPerDoubling) - 1

@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { liveSchedule, visibleSchedules } from '../access/visible.ts'
-import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { scheduleDetailSelect, scheduleSummaryOf, scheduleSummarySelect } from './rows.ts'
@@ -36,7 +36,7 @@ export async function readSchedule(
       clockOffsetMs: { not: null },
       ...(row.siteId ? { siteId: row.siteId } : { site: { farmId: row.farmId } }),
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     select: { id: true, name: true, clockOffsetMs: true },
   })
   const overfull = await readOverfullSites(db, { organizationId, ...row })
@@ -89,12 +89,9 @@ export async function listSchedules(
         afterName(input.cursor),
       ],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: scheduleSummarySelect,
   })
-  return cutPage(rows, input.limit, {
-    item: (row) => scheduleSummaryOf(row, now),
-    key: (row) => [row.name, row.id],
-  })
+  return cutNamedPage(rows, input.limit, (row) => scheduleSummaryOf(row, now))
 }

@@ -2,11 +2,8 @@ import type { scheduleResults } from '@bootfarm/proto/uplink'
 import { powerMethods, ratePerMinuteMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { nameOf, pageInput, pageOf, searchInput, seenRevision, tag } from '../rules/object-fields.ts'
+import { count, instant, uuid } from '../rules/scalars.ts'
 import { isTimeZone, problemOf } from './schedule-times.ts'
-
-const uuid = z.uuid()
-const count = z.number().int().nonnegative()
-const instant = z.iso.datetime()
 
 /** Per farm; a desired state holds no more. */
 export const schedulesPerFarmMax = 256

@@ -60,7 +60,6 @@ async function recorded(
   return done
 }
 
-/** The account page of the requesting person. */
 export async function getAccount({ db, person }: PersonContext): Promise<z.infer<typeof accountView>> {
   const { accounts, twoFactorEnabled, ...own } = await db.user.findUniqueOrThrow({
     where: { id: person.userId },

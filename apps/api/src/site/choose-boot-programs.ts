@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { byName } from '../context/keyset.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import type { SitePlace } from '../discovery/public.ts'
 import { heartbeatOf } from '../edge/public.ts'
@@ -113,7 +114,7 @@ export async function requireReportedSet(
 async function readSets(db: DbOrTransaction, place: SitePlace) {
   const edges = await db.edge.findMany({
     where: { ...place, revokedAt: null },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     select: { id: true, name: true, heartbeat: true },
   })
   return bootProgramSetsOf(

@@ -3,7 +3,7 @@ import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { visibleSites } from '../access/visible.ts'
 import { collectionSummaryOf, collectionSummarySelect } from '../collection/public.ts'
-import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect, heartbeatOf, onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -12,7 +12,6 @@ import { sharesOf } from './edge-share.ts'
 import type { SiteDetail, SiteSummary, siteListInput, sitePage } from './schema.ts'
 
 const rowsShownMax = 100
-const byName = [{ name: 'asc' as const }, { id: 'asc' as const }]
 
 /** Throws `not_found`. */
 export async function getSite(context: ServiceContext, siteId: string): Promise<SiteDetail> {
@@ -79,7 +78,7 @@ export async function listSites(
       ...nameContains(input.search),
       AND: [visibleSites(context.actor), afterName(input.cursor)],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: siteSummarySelect,
   })
@@ -87,10 +86,7 @@ export async function listSites(
     context,
     rows.map((row) => row.id),
   )
-  return cutPage(rows, input.limit, {
-    item: (row) => siteSummaryOf(row, online.get(row.id) ?? 0),
-    key: (row) => [row.name, row.id],
-  })
+  return cutNamedPage(rows, input.limit, (row) => siteSummaryOf(row, online.get(row.id) ?? 0))
 }
 
 /** By site id; a site without any is absent. */

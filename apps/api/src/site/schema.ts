@@ -4,9 +4,8 @@ import { collectionSummary } from '../collection/schema.ts'
 import { edgeSummary } from '../edge/schema.ts'
 import { objectName, pageInput, pageOf, seenRevision, timeZone } from '../rules/object-fields.ts'
 import { personality } from '../rules/personality.ts'
+import { count, uuid } from '../rules/scalars.ts'
 
-const uuid = z.uuid()
-const count = z.number().int().nonnegative()
 const search = z.string().trim().max(64).optional()
 
 export const siteListInput = z.object({

@@ -148,7 +148,6 @@ export async function undoJob(
   if (others === 0) await db.vdiskVersion.deleteMany({ where: { organizationId, id, sealedAt: null } })
 }
 
-/** Returns the version that a job creates; null if none. */
 export function madeVersionId({
   kind,
   versionId,

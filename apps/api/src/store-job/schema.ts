@@ -1,10 +1,7 @@
 import { storeJobKinds } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
-
-const uuid = z.uuid()
-const instant = z.iso.datetime()
-const count = z.number().int().nonnegative()
+import { count, instant, uuid } from '../rules/scalars.ts'
 
 const storeJobStates = ['queued', 'running', 'done', 'failed', 'cancelled'] as const
 /** Ended ones are kept for so long. */

@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleStores } from '../access/visible.ts'
-import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { storeDetail, storeListInput, storePage, storeSummary } from './schema.ts'
@@ -31,11 +31,11 @@ export async function listStores(
       ...nameContains(input.search),
       AND: [visibleStores(actor), afterName(input.cursor)],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: storeSelect,
   })
-  return cutPage(rows, input.limit, { item: storeSummaryOf, key: (row) => [row.name, row.id] })
+  return cutNamedPage(rows, input.limit, storeSummaryOf)
 }
 
 /** Throws `not_found`. */
@@ -45,7 +45,7 @@ export async function getStore({ db, actor }: ServiceContext, storeId: string): 
     select: {
       ...storeSelect,
       vdisks: {
-        orderBy: [{ name: 'asc' }, { id: 'asc' }],
+        orderBy: byName,
         take: vdisksShownMax,
         select: { id: true, name: true, _count: { select: { versions: true } } },
       },

@@ -1,9 +1,7 @@
 import { edgeVersionStates } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { objectName, objectNote, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
-
-const uuid = z.uuid()
-const count = z.number().int().nonnegative()
+import { count, instant, uuid } from '../rules/scalars.ts'
 
 const storeFields = { name: objectName, note: objectNote }
 export const createStoreInput = z.object({ farmId: uuid, name: objectName, note: objectNote.default('') })
@@ -30,8 +28,6 @@ export const storeDetail = storeSummary.extend({
   /** At most 100. */
   vdisks: z.array(z.object({ id: uuid, name: z.string(), versionCount: count })),
 })
-
-const instant = z.iso.datetime()
 
 export const edgeImagesInput = z.object({ edgeId: uuid, ...pageInput })
 

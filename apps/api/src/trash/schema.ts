@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 import type { Permission } from '../rules/permissions.ts'
+import { uuid } from '../rules/scalars.ts'
 
 /** The kinds that can be deleted and restored, with the permission that both need. */
 export const trashKinds = {
@@ -17,7 +18,6 @@ export const trashKindNames = Object.keys(trashKinds) as [TrashKind, ...TrashKin
 
 export const trashKeptDays = 30
 
-const uuid = z.uuid()
 export const trashListInput = z.object({ ...pageInput, kind: z.enum(trashKindNames).optional() })
 const deletionSummary = z.object({
   id: uuid,
@@ -29,7 +29,6 @@ const deletionSummary = z.object({
   purgedAt: z.iso.datetime(),
   /** Rows by kind, without the object's own. */
   with: z.array(z.object({ noun: z.string(), count: z.number().int().positive() })),
-  /** The caller may restore it. */
   mayRestore: z.boolean(),
 })
 export const trashPage = pageOf(deletionSummary)

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
+import { byName } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -179,7 +180,7 @@ async function edgesThatMayHold(
         },
       ],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     select: { id: true },
   })
   return edges.map(({ id }) => id)

@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleVdisks } from '../access/visible.ts'
-import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
@@ -31,7 +31,7 @@ const detailSelect = {
     select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
   },
   collections: {
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     select: { id: true, name: true, site: { select: { name: true } }, _count: { select: { devices: true } } },
   },
 } satisfies Prisma.VdiskSelect
@@ -102,7 +102,7 @@ export async function listVdisks(
       ...nameContains(input.search),
       AND: [visibleVdisks(actor), afterName(input.cursor)],
     },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     take: input.limit + 1,
     select: {
       id: true,
@@ -123,19 +123,16 @@ export async function listVdisks(
     { organizationId: actor.organizationId, vdiskIds: rows.map(({ id }) => id) },
     clock(),
   )
-  return cutPage(rows, input.limit, {
-    item: ({ _count, farm, versions: [newest], ...row }) => ({
-      ...row,
-      farmName: farm.name,
-      createdAt: row.createdAt.toISOString(),
-      versionCount: _count.versions,
-      newestVersion: newest
-        ? { ...newest, sizeBytes: Number(newest.sizeBytes), createdAt: newest.createdAt.toISOString() }
-        : null,
-      bootedVersion: bootedOf(resolved.get(row.id)),
-    }),
-    key: (row) => [row.name, row.id],
-  })
+  return cutNamedPage(rows, input.limit, ({ _count, farm, versions: [newest], ...row }) => ({
+    ...row,
+    farmName: farm.name,
+    createdAt: row.createdAt.toISOString(),
+    versionCount: _count.versions,
+    newestVersion: newest
+      ? { ...newest, sizeBytes: Number(newest.sizeBytes), createdAt: newest.createdAt.toISOString() }
+      : null,
+    bootedVersion: bootedOf(resolved.get(row.id)),
+  }))
 }
 
 function bootedOf(resolved: ResolvedVersions | undefined): { id: string; number: number } | null {

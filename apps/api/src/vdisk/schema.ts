@@ -1,12 +1,9 @@
 import { writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { objectName, objectNote, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
+import { count, instant, uuid } from '../rules/scalars.ts'
 import { versionAtEdge } from './version-schema.ts'
 import { versionSteps } from './version-steps.ts'
-
-const uuid = z.uuid()
-const instant = z.iso.datetime()
-const count = z.number().int().nonnegative()
 
 const vdiskVersionView = z.object({
   id: uuid,
@@ -25,7 +22,6 @@ const vdiskVersionView = z.object({
 const deviceTally = z.object({ count, names: z.array(z.string()) })
 const bundleFile = z.object({ sha256: z.string(), sizeBytes: count })
 
-/** A version on the page of its vDisk. */
 const vdiskVersionDetail = vdiskVersionView.extend({
   state: z.enum(['maintenance', 'test', 'released']),
   /** Null: released before, or being made yet. */

@@ -50,7 +50,6 @@ type AtEdgeRow = VersionDetailRow['atEdges'][number]
 
 interface DetailContext {
   resolved: ResolvedVersions
-  /** By version. */
   allowed: Map<string, StepName[]>
   tallies: DeviceTallies
   /** Returns whether an edge of this site is shown. */

@@ -30,7 +30,6 @@ export const versionChoicesSelect = {
 /** The facts about a version that version-steps.ts needs. */
 const stepVersionSelect = { ...versionFactsSelect, manifestRoot: true } satisfies Prisma.VdiskVersionSelect
 
-/** The JSON of `choicesJson`. */
 export interface ChoicesJson {
   choices: VersionChoices
   versions: (Omit<VersionFacts, 'releasedAt' | 'sealedAt' | 'sealAskedAt'> & {

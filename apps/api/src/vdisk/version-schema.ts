@@ -1,12 +1,10 @@
 import { edgeVersionStates, writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { objectName, objectNote, seenRevision, tags } from '../rules/object-fields.ts'
+import { count, instant, uuid } from '../rules/scalars.ts'
 
 /** The steps of a vDisk's versions: docs/guides/versions.md. */
 
-const uuid = z.uuid()
-const instant = z.iso.datetime()
-const count = z.number().int().nonnegative()
 const sizeBytesMax = 64 * 1024 ** 4
 /** Below this a device would stop before it has booted. */
 const writeCacheLimitBytesMin = 16 * 1024 ** 2
@@ -179,7 +177,6 @@ const bootProfileView = z.object({
   /** The class of hardware, or `any`; untrusted text. */
   hardware: z.string(),
   boots: count,
-  /** The blocks that a device reads ahead. */
   readAheadBytes: count,
   /** Units of 32 KiB. */
   units: count,

@@ -1,9 +1,6 @@
 import { z } from 'zod'
 import { nameOf, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
-
-const uuid = z.uuid()
-const instant = z.iso.datetime()
-const count = z.number().int().nonnegative()
+import { count, instant, uuid } from '../rules/scalars.ts'
 
 /** The events of an endpoint; docs/reference/api.md describes the content of each. */
 const webhookEventTypes = [

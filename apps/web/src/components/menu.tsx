@@ -20,7 +20,6 @@ interface MenuProps {
   items: MenuItem[]
 }
 
-/** An icon that opens a menu of actions. */
 export function Menu({ label, icon = 'more', framed = false, items }: MenuProps) {
   return (
     <DropdownMenu.Root>

@@ -35,6 +35,9 @@ function fieldOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }
 
+/** For lists that page by key. */
+export const nextPage = { getNextPageParam: (page: { nextCursor: string | null }) => page.nextCursor }
+
 /** For `onSuccess`: reads again what a change touched, or everything without a filter. */
 export function useRefresh(filter?: { queryKey: QueryKey }): () => Promise<void> {
   const queryClient = useQueryClient()

@@ -5,7 +5,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 const stopLimitMs = 30_000
 const pollIntervalMs = 20
 
-/** The first line of postmaster.pid, or null. */
 function postmasterPid(cluster: string): number | null {
   const file = path.join(cluster, 'postmaster.pid')
   if (!existsSync(file)) return null

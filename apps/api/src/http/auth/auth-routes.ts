@@ -11,7 +11,6 @@ const byProvider = ['/api/auth/sign-in/social', '/api/auth/callback/', '/api/aut
 
 interface AuthRoutesOptions {
   auth: Auth
-  /** If there is a provider. */
   providerAuth: ProviderAuth | undefined
   webUrl: string
 }

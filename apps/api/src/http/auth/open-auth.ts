@@ -5,7 +5,6 @@ import { ProviderAuth } from './provider-auth.ts'
 interface OpenAuth {
   /** Waits for no provider. */
   auth: Auth
-  /** If there is a provider. */
   providerAuth: ProviderAuth | undefined
 }
 

@@ -17,7 +17,6 @@ export interface Operation extends RestOperation {
   body: JsonSchema | null
   parameters: Record<string, JsonSchema>
   requiredNames: string[]
-  /** The procedure has an input. */
   takesInput: boolean
   output: z.ZodType
 }

@@ -4,7 +4,6 @@ import type { AuthenticatedEdge, PlatformContext } from '../../context/service-c
 import { AppError } from '../../errors/app-error.ts'
 import { type AcceptedVersions, requireVersion } from './require-version.ts'
 
-/** The fields of a signed request, as sent. */
 export interface SignedRequest {
   method: string
   /** Path and query, byte for byte. */

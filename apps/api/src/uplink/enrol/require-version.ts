@@ -2,7 +2,6 @@ import { inOrganization } from '@bootfarm/db'
 import type { PlatformContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 
-/** Versions of the uplink that this API accepts. */
 export interface AcceptedVersions {
   oldest: number
   newest: number

@@ -10,7 +10,6 @@ export interface BootWrite {
   boot: BootReport
   /** Null for a new boot. */
   before: KnownBoot | null
-  /** The edge that reports it. */
   edgeId: string
   change: number
   receivedOn: Date

@@ -7,6 +7,7 @@ import {
   type StoreJobOrder,
   storeJobsMax,
 } from '@bootfarm/proto/uplink'
+import { byName } from '../../context/keyset.ts'
 import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import { versionFor, writes } from '../../rules/version-access.ts'
 import { madeVersionId } from '../../store-job/change-jobs.ts'
@@ -196,7 +197,7 @@ type Site = Pick<AuthenticatedEdge, 'organizationId' | 'siteId'>
 function readDevices(db: DbOrTransaction, { organizationId, siteId }: Site) {
   return db.device.findMany({
     where: { organizationId, siteId },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    orderBy: byName,
     select: {
       id: true,
       name: true,

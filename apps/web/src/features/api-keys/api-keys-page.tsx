@@ -11,7 +11,7 @@ import { ShownSecret } from '../../components/shown-secret'
 import type { Column } from '../../components/table'
 import { Tag, type Tone } from '../../components/tag'
 import { useFailureToast } from '../../components/toast'
-import { type RouterOutputs, useRefresh, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, useRefresh, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { CreateKeyDialog } from './create-key-dialog'
 
@@ -89,9 +89,7 @@ export function ApiKeysPage() {
   const [isCreating, setCreating] = useState(false)
   const [secret, setSecret] = useState<string | null>(null)
   const [leaving, setLeaving] = useState<ApiKey | null>(null)
-  const query = useInfiniteQuery(
-    trpc.apiKey.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const query = useInfiniteQuery(trpc.apiKey.list.infiniteQueryOptions({}, nextPage))
   const create = mayChange && (
     <Button look="primary" onClick={() => setCreating(true)}>
       Create API key

@@ -7,7 +7,7 @@ import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
 import { Icon } from '../../components/icon'
 import { EmptyState, Page, PageHeader } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { useTRPC } from '../../lib/trpc'
+import { nextPage, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useMay } from '../session/use-may'
 import { auditColumns } from './audit-columns'
@@ -86,7 +86,7 @@ export function AuditPage() {
   const input = useMemo(() => auditInput(filters, new Date()), [filters])
   const query = useInfiniteQuery(
     trpc.audit.list.infiniteQueryOptions(input, {
-      getNextPageParam: (page) => page.nextCursor,
+      ...nextPage,
       placeholderData: keepPreviousData,
     }),
   )

@@ -10,7 +10,6 @@ export function actionText(action: string): string {
   return `${words(noun)}: ${words(verb)}`
 }
 
-/** The changed object: its name at that time, otherwise its kind. */
 export function objectText({ objectKind, objectName }: AuditEntry): string {
   return objectName ? `${words(objectKind)} ${objectName}` : words(objectKind)
 }

@@ -4,7 +4,7 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { EmptyState, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { useTRPC } from '../../lib/trpc'
+import { nextPage, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { historyColumns } from './audit-columns'
 
@@ -17,12 +17,7 @@ export function HistoryPanel({ objectId }: { objectId: string }) {
 }
 
 function History({ objectId }: { objectId: string }) {
-  const query = useInfiniteQuery(
-    useTRPC().audit.list.infiniteQueryOptions(
-      { objectId, limit: entriesShown },
-      { getNextPageParam: (page) => page.nextCursor },
-    ),
-  )
+  const query = useInfiniteQuery(useTRPC().audit.list.infiniteQueryOptions({ objectId, limit: entriesShown }, nextPage))
   return (
     <Panel
       title="History"

@@ -6,7 +6,7 @@ import { Unknown } from '../../components/page'
 import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { countOf } from '../../lib/format-quantity'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 
 type MenuSummary = RouterOutputs['bootMenu']['list']['items'][number]
@@ -35,9 +35,7 @@ function usersText(collections: number, devices: number): string {
 export function MenusPage() {
   const trpc = useTRPC()
   const mayCreate = useMay('boot_menu.change')
-  const query = useInfiniteQuery(
-    trpc.bootMenu.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const query = useInfiniteQuery(trpc.bootMenu.list.infiniteQueryOptions({}, nextPage))
   return (
     <ListPage
       title="Boot menus"

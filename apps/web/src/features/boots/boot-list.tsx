@@ -3,7 +3,7 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { PagedList } from '../../components/paged-list'
-import { type RouterInputs, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterInputs, useTRPC } from '../../lib/trpc'
 import { barScaleUs } from './boot-bar'
 import { bootColumns, bootColumnsOfOneDevice } from './boot-columns'
 
@@ -17,7 +17,7 @@ export function BootList({ input, empty }: { input: BootListInput; empty: ReactN
   const trpc = useTRPC()
   const query = useInfiniteQuery(
     trpc.boot.list.infiniteQueryOptions(input, {
-      getNextPageParam: (page) => page.nextCursor,
+      ...nextPage,
       placeholderData: keepPreviousData,
     }),
   )

@@ -12,7 +12,7 @@ import { EmptyState, Page, PageHeader, Unknown } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
@@ -212,7 +212,7 @@ function useDevices(filter: ReturnType<typeof filterOf>) {
         state.data?.pages.some(({ items }) => items.some(({ powerOrder }) => powerOrder?.state === 'waiting'))
           ? orderRefreshMs
           : false,
-      getNextPageParam: (page) => page.nextCursor,
+      ...nextPage,
       placeholderData: keepPreviousData,
     }),
   )

@@ -10,7 +10,7 @@ import { EmptyState, Page, PageHeader } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import { useFailureToast, useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
-import { useTRPC } from '../../lib/trpc'
+import { nextPage, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useMay } from '../session/use-may'
@@ -173,7 +173,7 @@ function useDiscovered({ search, site, state }: UrlFilters['filters']) {
   return useInfiniteQuery(
     useTRPC().discovered.list.infiniteQueryOptions(
       { ...(search && { search }), ...(site && { siteId: site }), ...(state && { state }) },
-      { getNextPageParam: (page) => page.nextCursor, placeholderData: keepPreviousData },
+      { ...nextPage, placeholderData: keepPreviousData },
     ),
   )
 }

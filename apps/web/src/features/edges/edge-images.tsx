@@ -9,7 +9,7 @@ import { ObjectPicker } from '../../components/object-picker'
 import { ErrorState, Panel } from '../../components/page'
 import { Tag } from '../../components/tag'
 import { formatBytes } from '../../lib/format-quantity'
-import { type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, SentenceList, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
@@ -28,7 +28,7 @@ export function EdgeImages({ edge }: { edge: EdgeDetail }) {
   const query = useInfiniteQuery(
     trpc.edge.images.infiniteQueryOptions(
       { edgeId: edge.id, limit: pageSize },
-      { getNextPageParam: ({ nextCursor }) => nextCursor, refetchInterval: refreshMs },
+      { ...nextPage, refetchInterval: refreshMs },
     ),
   )
   const mayAdopt = useMay('vdisk.change', { siteId: edge.siteId })

@@ -2,7 +2,7 @@
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { ListPage } from '../../components/paged-list'
-import { useTRPC } from '../../lib/trpc'
+import { nextPage, useTRPC } from '../../lib/trpc'
 import { AddEdge } from './add-edge'
 import { edgeColumns } from './edge-columns'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
@@ -10,10 +10,7 @@ import { heartbeatRefreshMs } from './heartbeat-refresh'
 export function EdgesPage() {
   const trpc = useTRPC()
   const query = useInfiniteQuery(
-    trpc.edge.list.infiniteQueryOptions(
-      {},
-      { getNextPageParam: (page) => page.nextCursor, refetchInterval: heartbeatRefreshMs },
-    ),
+    trpc.edge.list.infiniteQueryOptions({}, { ...nextPage, refetchInterval: heartbeatRefreshMs }),
   )
   return (
     <ListPage

@@ -10,7 +10,7 @@ import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { DeleteButton, ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
@@ -34,9 +34,8 @@ const storeColumns: Column<Store>[] = [
 /** Farms, and the stores of their vDisks. */
 export function FarmsPage() {
   const trpc = useTRPC()
-  const next = { getNextPageParam: (page: { nextCursor: string | null }) => page.nextCursor }
-  const farms = useInfiniteQuery(trpc.farm.list.infiniteQueryOptions({}, next))
-  const stores = useInfiniteQuery(trpc.store.list.infiniteQueryOptions({}, next))
+  const farms = useInfiniteQuery(trpc.farm.list.infiniteQueryOptions({}, nextPage))
+  const stores = useInfiniteQuery(trpc.store.list.infiniteQueryOptions({}, nextPage))
   const [open, setOpen] = useState<'farm' | 'store' | null>(null)
   const mayFarm = useMay('farm.change')
   const mayStore = useMay('store.change')

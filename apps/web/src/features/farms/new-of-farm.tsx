@@ -13,7 +13,6 @@ interface Farm {
 
 interface NewOfFarmProps {
   noun: string
-  /** Explains the choice of a farm. */
   choice: string
   mayCreate: boolean
   /** The role that may create it. */

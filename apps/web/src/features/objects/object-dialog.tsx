@@ -18,7 +18,6 @@ interface Saving {
 interface ObjectDialogProps {
   title: string
   action: string
-  /** The mutation that saves it. */
   saving: Saving
   disabled?: boolean
   wide?: boolean
@@ -114,7 +113,6 @@ interface Target {
 
 interface DeleteButtonProps {
   target: Target
-  /** Its name for people. */
   name: string
   /** Names the objects that are deleted with it, and those that stay. */
   children: ReactNode

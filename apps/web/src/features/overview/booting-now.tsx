@@ -6,7 +6,7 @@ import Link from 'next/link'
 import { Age } from '../../components/instant'
 import { EmptyState, ErrorState, LoadingState, Panel, Skeleton } from '../../components/page'
 import { countOf } from '../../lib/format-quantity'
-import { type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
 import { BootBar, barScaleUs } from '../boots/boot-bar'
 import type { BootSummary } from '../boots/boot-types'
 import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
@@ -21,10 +21,7 @@ const scaleUsMin = 15_000_000
 export function BootingNow() {
   const trpc = useTRPC()
   const query = useInfiniteQuery(
-    trpc.boot.list.infiniteQueryOptions(
-      { outcome: 'booting', limit: bootsShownMax },
-      { getNextPageParam: (page) => page.nextCursor },
-    ),
+    trpc.boot.list.infiniteQueryOptions({ outcome: 'booting', limit: bootsShownMax }, nextPage),
   )
   const boots = query.data?.pages[0]?.items
   return (

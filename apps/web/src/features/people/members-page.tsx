@@ -14,7 +14,7 @@ import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { useFailureToast, useToast } from '../../components/toast'
-import { formProblem, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { formProblem, nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
@@ -32,7 +32,7 @@ export function MembersPage() {
   const { filters, bind, clearFilters, filtered } = useUrlFilters(filterShape)
   const query = useInfiniteQuery(
     trpc.member.list.infiniteQueryOptions(filters.search ? { search: filters.search } : {}, {
-      getNextPageParam: (page) => page.nextCursor,
+      ...nextPage,
       placeholderData: keepPreviousData,
     }),
   )
@@ -140,9 +140,7 @@ const columns: Column<Invitation>[] = [
 
 /** Invitations that nobody has accepted yet. */
 function InvitationsPanel() {
-  const query = useInfiniteQuery(
-    useTRPC().invitation.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const query = useInfiniteQuery(useTRPC().invitation.list.infiniteQueryOptions({}, nextPage))
   return (
     <Panel title="Pending invitations" flush>
       <PagedList

@@ -197,7 +197,6 @@ const placeKinds: PlaceKind[] = [
   { value: 'scheduleId', label: 'Schedule', noun: 'schedule' },
 ]
 
-/** The page's filters in the URL. */
 const explainFilterShape = {
   member: z.uuid().optional(),
   kind: z.string().max(16).optional(),

@@ -12,7 +12,7 @@ import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { useFailureToast } from '../../components/toast'
 import { formatCount } from '../../lib/format-quantity'
-import { formProblem, readableError, useRefresh, useTRPC } from '../../lib/trpc'
+import { formProblem, nextPage, readableError, useRefresh, useTRPC } from '../../lib/trpc'
 import { useSaved } from '../objects/object-dialog'
 import { quotaTitles } from '../organization/organization-types'
 import { HealthPanels } from './health-panels'
@@ -26,9 +26,7 @@ export function PlatformPage() {
   const [suspending, setSuspending] = useState<PlatformOrganization | null>(null)
   const health = useQuery(trpc.platform.health.queryOptions())
   const list = useInfiniteQuery(
-    trpc.platform.organizations.infiniteQueryOptions(search.trim() ? { search: search.trim() } : {}, {
-      getNextPageParam: (page) => page.nextCursor,
-    }),
+    trpc.platform.organizations.infiniteQueryOptions(search.trim() ? { search: search.trim() } : {}, nextPage),
   )
   if (health.error)
     return (
@@ -175,9 +173,7 @@ function Id({ id }: { id: string | null }) {
 
 /** Actions on whole organizations; this log outlives them. */
 function EventsPanel() {
-  const query = useInfiniteQuery(
-    useTRPC().platform.events.infiniteQueryOptions({ limit: 10 }, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const query = useInfiniteQuery(useTRPC().platform.events.infiniteQueryOptions({ limit: 10 }, nextPage))
   return (
     <Panel title="Platform log" flush>
       <PagedList

@@ -12,7 +12,7 @@ import type { Column } from '../../components/table'
 import { classNames } from '../../lib/class-names'
 import { countOf } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { BootDuration } from '../boots/outcome-tag'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { DeviceTag, RunBar, RunTag } from './run-tags'
@@ -123,7 +123,7 @@ function Devices({ run }: { run: RunDetail }) {
   const query = useInfiniteQuery(
     useTRPC().schedule.runDevices.infiniteQueryOptions(
       { runId: run.id, ...(state ? { state } : {}) },
-      { getNextPageParam: (page) => page.nextCursor, refetchInterval: refreshMs },
+      { ...nextPage, refetchInterval: refreshMs },
     ),
   )
   const shown = query.data?.pages.flatMap(({ items }) => items) ?? []

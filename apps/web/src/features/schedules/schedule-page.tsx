@@ -12,7 +12,7 @@ import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
-import { readableError, useTRPC } from '../../lib/trpc'
+import { nextPage, readableError, useTRPC } from '../../lib/trpc'
 import { HistoryPanel } from '../audit/history-panel'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
@@ -120,7 +120,7 @@ function Runs({ scheduleId }: { scheduleId: string }) {
   const query = useInfiniteQuery(
     useTRPC().schedule.runs.infiniteQueryOptions(
       { scheduleId, limit: 20 },
-      { getNextPageParam: (page) => page.nextCursor, refetchInterval: refreshMs },
+      { ...nextPage, refetchInterval: refreshMs },
     ),
   )
   return (

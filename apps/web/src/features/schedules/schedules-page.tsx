@@ -8,7 +8,7 @@ import { Unknown } from '../../components/page'
 import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
-import { useTRPC } from '../../lib/trpc'
+import { nextPage, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { RunTag } from './run-tags'
 import { whenText } from './schedule-text'
@@ -61,9 +61,7 @@ const columns: Column<ScheduleSummary>[] = [
 
 export function SchedulesPage() {
   const mayCreate = useMay('schedule.change')
-  const query = useInfiniteQuery(
-    useTRPC().schedule.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const query = useInfiniteQuery(useTRPC().schedule.list.infiniteQueryOptions({}, nextPage))
   return (
     <ListPage
       title="Schedules"

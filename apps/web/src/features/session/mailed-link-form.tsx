@@ -11,7 +11,6 @@ interface MailedLinkFormProps {
   back: string
 }
 
-/** Asks for a link by mail. */
 export function MailedLinkForm({ ask, asked, back }: MailedLinkFormProps) {
   const [isAsked, setAsked] = useState(false)
   async function send({ email = '' }: Record<string, string>) {

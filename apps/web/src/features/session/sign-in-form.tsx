@@ -67,7 +67,6 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
 }
 
 interface ProviderButtonProps {
-  /** Its name in this installation. */
   name: string
   next: string | undefined
 }

@@ -5,7 +5,7 @@ import { ObjectLink } from '../../components/button'
 import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { EdgesOnline } from './edges-online'
 import { NewSite } from './site-actions'
@@ -25,10 +25,7 @@ const columns: Column<SiteSummary>[] = [
 export function SitesPage() {
   const trpc = useTRPC()
   const query = useInfiniteQuery(
-    trpc.site.list.infiniteQueryOptions(
-      {},
-      { getNextPageParam: (page) => page.nextCursor, refetchInterval: heartbeatRefreshMs },
-    ),
+    trpc.site.list.infiniteQueryOptions({}, { ...nextPage, refetchInterval: heartbeatRefreshMs }),
   )
   return (
     <ListPage

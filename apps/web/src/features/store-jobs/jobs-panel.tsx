@@ -20,7 +20,6 @@ const idleRefreshMs = 10_000
 const jobsShown = 10
 
 interface JobsPanelProps {
-  /** One vDisk, or one edge's store. */
   of: { vdiskId: string } | { edgeId: string }
 }
 
@@ -82,7 +81,6 @@ const tones: Record<StoreJob['state'], Tone> = {
   cancelled: 'silent',
 }
 
-/** The jobs of an edge's store, and their progress. */
 function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) {
   const { edge, state, untrusted, askedBy, askedAt, endedAt } = job
   return (

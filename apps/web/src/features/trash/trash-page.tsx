@@ -10,7 +10,7 @@ import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { useFailureToast, useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
-import { type RouterOutputs, useTRPC, useTRPCClient } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, useTRPC, useTRPCClient } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 
 type Deletion = RouterOutputs['trash']['list']['items'][number]
@@ -42,9 +42,7 @@ const columns: Column<Deletion>[] = [
 
 export function TrashPage() {
   const trpc = useTRPC()
-  const query = useInfiniteQuery(
-    trpc.trash.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const query = useInfiniteQuery(trpc.trash.list.infiniteQueryOptions({}, nextPage))
   return (
     <Page>
       <PageHeader title="Trash" summary="Deleted objects, newest first. They are deleted permanently after 30 days." />

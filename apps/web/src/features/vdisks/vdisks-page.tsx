@@ -7,7 +7,7 @@ import { Unknown } from '../../components/page'
 import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatBytes, formatCount } from '../../lib/format-quantity'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
 
 import { NewVdisk } from './vdisk-actions'
 
@@ -42,9 +42,7 @@ const columns: Column<VdiskSummary>[] = [
 
 export function VdisksPage() {
   const trpc = useTRPC()
-  const query = useInfiniteQuery(
-    trpc.vdisk.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const query = useInfiniteQuery(trpc.vdisk.list.infiniteQueryOptions({}, nextPage))
   return (
     <ListPage
       title="vDisks"

@@ -44,7 +44,6 @@ export const cacheClasses: {
   },
 ]
 
-/** Choices for a device whose write cache is full. */
 export const fullChoices: { value: WriteCache['full']; label: string; meaning: string }[] = [
   {
     value: 'stop',

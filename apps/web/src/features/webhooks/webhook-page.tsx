@@ -10,7 +10,7 @@ import { ShownSecret } from '../../components/shown-secret'
 import type { Column } from '../../components/table'
 import { Tag, type Tone } from '../../components/tag'
 import { useFailureToast } from '../../components/toast'
-import { useRefresh, useTRPC } from '../../lib/trpc'
+import { nextPage, useRefresh, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { type Delivery, eventText, type Webhook, WebhookActions, WebhookState } from './webhook-actions'
@@ -115,7 +115,7 @@ function DeliveryList({ webhookId, mayChange }: { webhookId: string; mayChange: 
     trpc.webhook.deliveries.infiniteQueryOptions(
       { webhookId, limit: 20 },
       {
-        getNextPageParam: (page) => page.nextCursor,
+        ...nextPage,
         refetchInterval: ({ state }) =>
           state.data?.pages[0]?.items.some((one) => one.state === 'pending') ? refreshMs : false,
       },

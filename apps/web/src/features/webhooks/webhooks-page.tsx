@@ -8,7 +8,7 @@ import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import { ShownSecret } from '../../components/shown-secret'
 import type { Column } from '../../components/table'
-import { formProblem, useRefresh, useTRPC } from '../../lib/trpc'
+import { formProblem, nextPage, useRefresh, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { type Webhook, WebhookDialog, WebhookState } from './webhook-actions'
 
@@ -28,7 +28,6 @@ const columns: Column<Webhook>[] = [
   { title: 'Created', from: 'lg', cell: ({ createdAt }) => <Instant at={createdAt} /> },
 ]
 
-const nextPage = { getNextPageParam: (page: { nextCursor: string | null }) => page.nextCursor }
 const summary = 'Send events to chat or monitoring.'
 
 export function WebhooksPage() {

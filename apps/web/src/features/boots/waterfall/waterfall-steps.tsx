@@ -13,7 +13,6 @@ function rowHeightOf(narrow: boolean): number {
   return narrow ? 34 : 21
 }
 
-/** Steps of one group in a row. */
 function groupsOf(steps: StepBar[]): { group: GuestStepGroup; steps: StepBar[] }[] {
   const groups: { group: GuestStepGroup; steps: StepBar[] }[] = []
   for (const step of steps) {
