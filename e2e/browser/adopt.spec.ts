@@ -85,7 +85,7 @@ test('an image is adopted from the page, which shows the result first, and becom
   await expect(version).toContainText('512 MiB unique')
 })
 
-test('an image that cannot be adopted says why, and a failed adoption leaves the image where it was', async ({
+test('an image that cannot be adopted shows the reason, and a failed adoption leaves the image unchanged', async ({
   page,
 }) => {
   for (const [found, why] of [

@@ -82,7 +82,7 @@ test('a boot whose menu chose the machine’s own disk is neither ready nor fail
   await expect(page.getByText(/^local disk since/)).toBeVisible()
 })
 
-test('a boot that failed over to another edge says when and from where, and stays one boot', async ({ page }) => {
+test('a boot that failed over to another edge shows when and from which edge, and stays one boot', async ({ page }) => {
   const tenant = await Tenant.create()
   const id = randomUUID()
   const handOver = { number: 2, fromEdgeId: randomUUID(), atUs: 4_400_000 }

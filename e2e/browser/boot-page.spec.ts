@@ -68,7 +68,7 @@ test('read time is broken down for each phase and for the whole boot', async ({ 
   ).toBeVisible()
 })
 
-test('what the device reported about itself is shown: its steps and its write cache', async ({ page }) => {
+test('the device’s own report is shown: its steps and its write cache', async ({ page }) => {
   await openReadyBoot(page)
   await expect(page.getByRole('img', { name: /; \d+ OS boot steps reported by the device$/ })).toBeVisible()
   const steps = page.getByRole('table', { name: 'OS boot steps' })
@@ -76,7 +76,7 @@ test('what the device reported about itself is shown: its steps and its write ca
   await expect(page.getByRole('meter', { name: 'Write cache' })).toHaveAttribute('aria-valuetext', /\d %, .* of /)
 })
 
-test('a boot names device, edge, vDisk version and says that it is simulated', async ({ page }) => {
+test('a boot names device, edge and vDisk version, and is marked as simulated', async ({ page }) => {
   await openReadyBoot(page)
   await expect(page.getByRole('main').getByText('simulated', { exact: true })).toBeVisible()
   const facts = page.getByRole('region', { name: 'Details', exact: true })

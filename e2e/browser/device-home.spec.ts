@@ -103,7 +103,7 @@ test('a move of write owner is shown while it runs, refused by the edge, cancell
   await expect(lastMove(page)).toHaveCount(0)
 })
 
-test('removing an edge gives up what it keeps, and the page says so first', async ({ page }) => {
+test('removing an edge discards the writes that it keeps, after a warning', async ({ page }) => {
   const second = await tenant.secondEdge('edge-second')
   await keepWrites(page)
   const { home, name } = await edges(second)

@@ -131,7 +131,7 @@ test('a device is restarted from the list with the keyboard alone', async ({ pag
   await expect(row).toContainText('restart waiting')
 })
 
-test('the list shows what each device is doing, as far as it is known', async ({ page }) => {
+test('the list shows the known state of each device', async ({ page }) => {
   const own = await Tenant.create()
   const mac = (index: number) => own.rows.macs[index] ?? ''
   await own.report({ id: randomUUID(), mac: mac(0) })
@@ -203,7 +203,7 @@ test.describe('the serial console', () => {
     await expect(lines.getByRole('listitem').last()).toHaveText('15.00login:')
   })
 
-  test('is not shown where nobody records one', async ({ page }) => {
+  test('is absent without a recording', async ({ page }) => {
     const id = randomUUID()
     await tenant.report({ id, mac: macOf(2) })
     await page.goto(`/boots/${id}`)

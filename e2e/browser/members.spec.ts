@@ -80,7 +80,7 @@ test('roles are granted and revoked, a late change is reported, and the last own
   await expect(row(page, email)).toHaveCount(0)
 })
 
-test('the page of roles says what a member may do to a device, and why not more', async ({ page }) => {
+test('the page of roles explains a member’s permissions on a device, and their limits', async ({ page }) => {
   const { email } = await tenant.member('viewer')
   await page.goto('/roles')
   await expect(row(page, 'device.power').last()).toContainText('yes')

@@ -15,7 +15,7 @@ const button = (page: Page, name: string) => page.getByRole('button', { name, ex
 const field = (page: Page, name: string) => page.getByRole('dialog').getByLabel(name, { exact: true })
 const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 
-test('a site, a collection and a device are created, and the guide says what is left to do', async ({ page }) => {
+test('a site, a collection and a device are created, and the guide shows the remaining steps', async ({ page }) => {
   const guide = page.getByRole('region', { name: 'Get started' })
   await expect(guide).toContainText('Boot the device')
   const edgeStep = guide.getByRole('listitem').filter({ hasText: 'Check that the edge is online' })
@@ -48,7 +48,7 @@ test('a site, a collection and a device are created, and the guide says what is 
   await expect(row(page, 'hall-1')).toContainText('Linux')
 })
 
-test('a change that comes too late names who was faster, and overwrites only on purpose', async ({ page }) => {
+test('a conflicting change names the other author, and overwrites only on request', async ({ page }) => {
   const [deviceId = ''] = tenant.rows.deviceIds
   await page.goto(`/devices/${deviceId}`)
   await button(page, 'Edit').click()

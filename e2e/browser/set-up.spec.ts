@@ -64,7 +64,7 @@ test('an installation without accounts gets its first owner by a link from the c
   expect([again.code, again.output]).toEqual([1, expect.stringContaining('Somebody has an account already')])
 })
 
-test('single sign-on signs in whom a rule admits, and tells others why not', async ({ page }) => {
+test('single sign-on admits people by rule, and explains a refusal', async ({ page }) => {
   const claimsOf = (domain: string) => ({
     email: `${randomUUID()}@${domain}`,
     email_verified: true,

@@ -1,13 +1,13 @@
 import { expect, test } from '@playwright/test'
 
-test('an empty list says so, and what to do', async ({ page }) => {
+test('an empty list explains itself and the next step', async ({ page }) => {
   await page.goto('/devices?search=no-such-device')
   await expect(page.getByText('No devices match these filters.')).toBeVisible()
   await page.getByRole('button', { name: 'Clear' }).click()
   await expect(page.getByRole('table', { name: 'Devices' })).toBeVisible()
 })
 
-test('an address without an object says so', async ({ page }) => {
+test('the address of a missing object shows that it does not exist', async ({ page }) => {
   await page.goto('/boots/00000000-0000-4000-8000-000000000000')
   await expect(page.getByRole('alert').getByText('This boot does not exist.')).toBeVisible()
   await page.goto('/devices/not-an-id')
@@ -16,7 +16,7 @@ test('an address without an object says so', async ({ page }) => {
   await expect(page.getByText('This page does not exist.')).toBeVisible()
 })
 
-test('a list that cannot be loaded says so, and loads on retry', async ({ page }) => {
+test('a list that cannot be loaded shows an error, and loads on retry', async ({ page }) => {
   await page.goto('/')
   await page.route('**/api/trpc/**', (route) => route.abort())
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'vDisks' }).click()

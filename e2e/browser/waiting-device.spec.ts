@@ -65,7 +65,7 @@ test('a device that another edge sent back is shown as waiting, with the edge it
   await expect(state('Running')).toBeVisible()
 })
 
-test('where only the edge that keeps its writes is not heard, its pages say so', async ({ page }) => {
+test('if only its write owner is unreachable, its pages show that', async ({ page }) => {
   const boot = running()
   await tenant.report(boot)
   await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)

@@ -27,7 +27,7 @@ afterAll(async () => {
   await api?.close()
 })
 
-test('the dashboard’s server names the sender of a request, after whatever the sender claims', async () => {
+test('the dashboard’s server appends the sender of a request to the sender’s own claims', async () => {
   const body = '{}'
   await fetch(`${webUrl}/api/auth/sign-in/email`, { method: 'POST', body })
   await fetch(`${webUrl}/api/auth/sign-in/email`, {

@@ -50,7 +50,7 @@ test('the edge acts on each change of the dashboard at once, without polling', a
   }
 })
 
-test('a state that exceeds the edge’s limits is refused as a whole, and the edge’s page says so', async () => {
+test('a state that exceeds the edge’s limits is refused as a whole, and the edge’s page reports it', async () => {
   if (!edge) throw new Error('the edge did not start')
   const { tenant, process } = edge
   const { organizationId, farmId, siteId, collectionId } = tenant

@@ -78,7 +78,7 @@ async function ended(jobId: string): Promise<Job> {
   }
 }
 
-test('a device writes at the one edge that both edges were told, and finds its writes there again, also with the API away', async () => {
+test('a device writes at the write owner that both edges know, and finds its writes there again, even while the API is unreachable', async () => {
   const first = await boot(home)
   expect(await first.hello()).toMatchObject({ type: 'welcome' })
   expect(await first.write(3, 0x77)).toBe('done')

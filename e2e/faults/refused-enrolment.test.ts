@@ -17,7 +17,7 @@ async function refused(url: string, token: string, data = path.join(scratch.path
   return enrol.output
 }
 
-describe('an edge that cannot enrol says why', () => {
+describe('an edge that cannot enrol reports the reason', () => {
   test('the join token is wrong', async () => {
     expect(await refused(required('BOOTFARM_API_URL'), 'no-such-token')).toMatch(/join token/i)
     expect(existsSync(path.join(scratch.path, 'edge/identity.json'))).toBe(false)

@@ -187,7 +187,7 @@ test('a schedule boots its devices at its instant, one after the other, and its 
   expect(new Set(order).size).toBe(deviceCount)
 })
 
-test('with the control plane away devices boot all the same, and the run is reported when it is back', async () => {
+test('devices boot while the control plane is unreachable, and the run is reported when it returns', async () => {
   const booted = devices.jsonLines().length
   const { id } = await scheduleSoon('Alone', 'wake_on_lan')
   await eventually(async () => readFileSync(path.join(data, 'state.json'), 'utf8').includes(id) || undefined)

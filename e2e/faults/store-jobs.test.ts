@@ -215,7 +215,7 @@ test('a job that is cancelled while running stops and leaves nothing behind', as
   expect(await vdisk(['list'])).toHaveLength(before)
 })
 
-test('a job that finds the store in use says by whom, and finishes afterwards', async () => {
+test('a job that finds the store in use names the process, and finishes afterwards', async () => {
   // Versions of the tests before are counted, and stay checked for at least a minute.
   const byHand = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store, '--rate-mib', '4', '--json'])
   await byHand.waitFor(/"progress"/)

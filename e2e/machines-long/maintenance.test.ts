@@ -138,7 +138,7 @@ describe.skipIf(missing)(`a version that a machine writes${missing ? ` (${missin
     await shutDown(await boots(production, 'nothing'))
   })
 
-  test('leaves no device with the writes of another version: the device is told so after a promote, and has them again after a revert', {
+  test('leaves no device with the writes of another version: they are unavailable after a promote, and return after a revert', {
     timeout: 10 * minute,
   }, async () => {
     const { vdiskId } = site.tenant

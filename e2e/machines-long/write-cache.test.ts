@@ -74,7 +74,7 @@ describe.skipIf(missing)(`a machine whose writes are kept on its edge's disk${mi
     expect(await machine.ended).toBe(0)
   })
 
-  test('is told that its write cache belongs to another version once its disk has changed', {
+  test('learns that its write cache belongs to another version once its disk has changed', {
     timeout: bootLimitMs,
   }, async () => {
     await edge.stop()

@@ -47,7 +47,7 @@ const bootCount = async () => {
   return items.length
 }
 
-test('with a full report log devices keep booting, and the control plane shows what was lost and when, across restarts', {
+test('with a full report log devices keep booting, and the control plane shows the lost reports and their time, across restarts', {
   timeout: 120_000,
 }, async () => {
   const began = new Date(Date.now() - 1000).toISOString()

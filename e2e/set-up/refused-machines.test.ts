@@ -20,7 +20,7 @@ function asUser(...args: string[]): string[] {
   return ['--require', file, ...start(...args)]
 }
 
-describe('npm start says in one sentence why it boots no machines', () => {
+describe('npm start explains in one sentence why it boots no machines', () => {
   test.skipIf(process.arch !== 'x64')('--machine without root', async () => {
     expect(await refused(asUser('--machine'))).toMatch(/--machine needs root, .* sudo/)
   })

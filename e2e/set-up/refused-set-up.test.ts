@@ -33,7 +33,7 @@ function directoryWith(programs: string[]): string {
   return directory
 }
 
-describe('npm start says in one sentence what is missing', () => {
+describe('npm start names the missing requirement in one sentence', () => {
   test('a Node that is too old', async () => {
     const script = pretending('old', "Object.defineProperty(process.versions, 'node', { value: '16.20.0' })")
     expect(await refused(script)).toMatch(/Node 16\.20\.0 is too old; install Node 18 or newer/)

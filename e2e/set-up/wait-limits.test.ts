@@ -26,7 +26,7 @@ describe("a wait when its test's time is nearly over", () => {
     await expect(machine.ended).rejects.toThrow(/^machine 7: .* no end of it\n/)
   })
 
-  test('continues after the test, for whoever still waits', async () => {
+  test('continues after the test, for waits that have not ended', async () => {
     const silent = await silentAfter('here')
     limitWaits(50)
     const waiting = silent.waitFor(/ready/)

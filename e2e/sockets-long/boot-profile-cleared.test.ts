@@ -51,7 +51,7 @@ const isDone = async (jobId: string | undefined) => {
   return state === 'done'
 }
 
-test('what boots have taught an edge is shown, and cleared in the files and in the memory of the running edge', {
+test('an edge’s boot profiles are shown, and cleared in the files and in the memory of the running edge', {
   timeout: 180_000,
 }, async () => {
   const { vdiskId } = edge.tenant

@@ -165,7 +165,7 @@ test('a backup from before a change of the signing key, with the later keys: the
   expect(edge.process.output.slice(printed)).not.toContain('desired state was refused')
 })
 
-test('without those keys the edge refuses, says what to do, keeps booting devices, and accepts the key that its operator names', {
+test('without those keys the edge refuses, reports the remedy, keeps booting devices, and accepts the key that its operator names', {
   timeout: 300_000,
 }, async () => {
   const { signingKey: backedUp } = identity()

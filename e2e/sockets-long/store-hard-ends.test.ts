@@ -65,7 +65,7 @@ const begun = [image, '--name', 'Lab', '--no-boot-files']
 describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)}`, () => {
   const store = path.join(small.at, 'store')
 
-  test('says so, gives up what cannot continue, and continues with the rest once there is space', async () => {
+  test('reports it, ends jobs that cannot continue, and continues the others once there is space', async () => {
     await vdisk(store, ['init'])
     const version = '6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff'
     const again = await vdisk(store, ['import', ...begun, '--again', '--version', version], 1)
@@ -83,7 +83,7 @@ describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)
     expect((await vdisk(store, ['verify'])).at(-1)).toMatchObject({ problems: 0 })
   })
 
-  test('without space for the first checkpoint nothing is started, and nobody is told to resume it', async () => {
+  test('without space for the first checkpoint nothing is started, and no resume is offered', async () => {
     const before = await vdisk(store, ['list'])
     const filler = path.join(small.at, 'filler')
     expect(said('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k']).problem).toContain('No space left on device')

@@ -89,7 +89,7 @@ async function endOf(mac: string) {
   return bootReport.parse(boots[0])
 }
 
-test('a device whose menu times out boots the default entry, whatever its own version is', async () => {
+test('a device whose menu times out boots the default entry, regardless of its assigned version', async () => {
   const trace = path.join(scratch.path, 'trace.csv')
   writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
   const { devices } = await bootDevices([

@@ -177,7 +177,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     expect((await networks.udhcpc('client'))?.ip).toMatch(/^10\.91\.1\.10\d$/)
   })
 
-  test('a relay agent gets addresses of its own network for its clients; when they run out nobody gets one', async () => {
+  test('a relay agent gets addresses of its own network for its clients, and none when they run out', async () => {
     const relay = networks.start('relay', 'dnsmasq', [
       '--keep-in-foreground',
       '--conf-file=/dev/null',
@@ -237,7 +237,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     networks.flush('client')
   })
 
-  test('a client that looks for an IPv6 router is told that there is none', async () => {
+  test('a client that looks for an IPv6 router learns that there is none', async () => {
     const seeker = networks.start('relay', 'rdisc6', ['-1', '-r', '5', '-w', '1000', 'net2'])
     running.push(seeker)
     expect(await seeker.ended, seeker.output).toBe(0)
@@ -246,7 +246,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     expect(seeker.output).not.toMatch(/Prefix/)
   })
 
-  test('a killed edge gives everybody the same address again, and nobody another one’s', async () => {
+  test('a killed edge gives each client the same address again, and none of them another client’s', async () => {
     networks.flush('client')
     const first = await networks.udhcpc('client', named('keeper'))
     edge.kill('SIGKILL')

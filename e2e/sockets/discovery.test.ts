@@ -103,7 +103,7 @@ class Client {
   }
 }
 
-test('an unknown device that asks is reported with what it says, as harmless text', async () => {
+test('an unknown device that asks is reported with its own texts, made harmless', async () => {
   const site = await startSite()
   const client = new Client()
   await client.send(discover(ignored, 1), site.ports)

@@ -65,7 +65,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     scratch.remove()
   })
 
-  test('finds nothing wrong where an edge serves beside a plain DHCP server, and starts no boot there', async () => {
+  test('finds no problem with an edge beside a plain DHCP server, and starts no boot there', async () => {
     const segment = site('doctorgood')
     await dhcpServer(segment, [])
     const serve = ['--dhcp', 'proxy', ...serveArguments(files)]
@@ -128,7 +128,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     expect(remedies.join('\n')).toContain('choose another port with --tftp-port')
   })
 
-  test('says that two servers give addresses, and that their ranges overlap', async () => {
+  test('reports two servers that give addresses, and their overlapping ranges', async () => {
     const segment = site('doctortwo')
     await dhcpServer(segment, [])
     const { exit, wrong } = await doctor(
@@ -145,7 +145,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     )
   })
 
-  test('says that nobody gives addresses, that the control plane is away, what the store lacks, and what filters packets', async () => {
+  test('reports a missing DHCP server, an unreachable control plane, the store’s gaps, and packet filters', async () => {
     const segment = site('doctoralone')
     const data = path.join(scratch.path, 'edge')
     mkdirSync(path.join(data, 'store'), { recursive: true })
@@ -167,7 +167,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     expect(text).toMatch(/problem uplink: \S+ cannot be reached: nothing listens there\./)
   })
 
-  test('reports missing privileges, and an address that is not there', async () => {
+  test('reports missing privileges, and an address that the machine does not have', async () => {
     const segment = site('doctorweak')
     const weak = startOnEdge(
       segment,

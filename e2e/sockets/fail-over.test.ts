@@ -165,7 +165,7 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
     expect(site.boots(0)[0]?.outcome?.kind).not.toBe('failed')
   })
 
-  test('is refused where the site has other keys, and continues when its own edge does', async () => {
+  test('is refused by a site with other keys, and continues when its own edge does', async () => {
     await startWith([siteKeys(6, 7), siteKeys(8, 9)])
     const device = await boot(async () => {
       fates.stopped(0)

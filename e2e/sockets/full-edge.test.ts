@@ -15,7 +15,7 @@ afterAll(() => scratch.remove())
 /** The limit that docs/guides/operations.md names. */
 const bootsMax = 2048
 
-test('an edge whose boot table is full says so to one more device, and takes it when a boot is over', async () => {
+test('an edge with a full boot table refuses one more device, and accepts it when a boot is over', async () => {
   const ports = await edgePorts()
   const { dhcp: metricsPort } = await edgePorts()
   const metrics = ['--metrics', String(metricsPort)]

@@ -53,8 +53,8 @@ const deviceArguments = (ports: EdgePorts) => [
 /** Edge and device read their clocks one after the other, and a busy machine may run others in between. */
 const clockToleranceUs = 45_000
 
-describe('what a device reports of itself', () => {
-  test('its steps and its write cache are in the boot that the edge prints', async () => {
+describe('a device’s report about itself', () => {
+  test('is in the boot that the edge prints, with its steps and its write cache', async () => {
     const ports = await edgePorts()
     const edge = await startEdge(ports, [...serveArguments(files), '--json'])
     const { exit, output } = await bootDevices(deviceArguments(ports))
@@ -80,7 +80,7 @@ describe('what a device reports of itself', () => {
     expect(boot.guest?.writeCache).toMatchObject({ usedBytes: 24 * 2 ** 20, sizeBytes: 512 * 2 ** 20 })
   })
 
-  test('the table of phases has them below it', async () => {
+  test('is below the table of phases', async () => {
     const ports = await edgePorts()
     const edge = await startEdge(ports, serveArguments(files))
     const { exit, output } = await bootDevices(deviceArguments(ports))
@@ -91,7 +91,7 @@ describe('what a device reports of itself', () => {
 })
 
 describe('a machine without a stream', () => {
-  test('gets ready or fails by a POST to its own URL or from its address, and wrong requests get a reason', async () => {
+  test('becomes ready or fails by a POST to its own URL or from its address, and wrong requests get a reason', async () => {
     const ports = await edgePorts()
     const edge = await startEdge(ports, [...serveArguments(files), '--json'])
     const url = `http://${edgeAddress}:${ports.http}`

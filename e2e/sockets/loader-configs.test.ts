@@ -135,7 +135,7 @@ test('a file that a loader looks for in vain ends in a clean error, and no other
   expect((await fetch(httpAt(`${folder}/ready`), { method: 'POST' })).status).toBe(204)
 })
 
-test('a device that goes to its own disk is told to leave GRUB', async () => {
+test('a device that boots its own disk leaves GRUB', async () => {
   const folder = await beginBoot(ofOwnDisk)
   const shown = byTftp(`${folder}/grub.cfg`).toString()
   const [, entry = ''] = shown.match(/(b\/\S+-1\.cfg)/) ?? []
@@ -170,7 +170,7 @@ test('a device gets the programs of its set, and its boot names them', async () 
   expect(report.phases.find(({ name }) => name === 'nbp')?.bytesOut).toBeGreaterThan(3000)
 })
 
-test('the control plane is told which programs exist', async () => {
+test('the control plane gets the list of existing programs', async () => {
   const { bootPrograms } = heartbeat.parse(JSON.parse(await firstHeartbeat.promise))
   expect(bootPrograms).toMatchObject([
     { set: 'default', file: 'undionly.kpxe', arch: 'bios', sizeBytes: 50_000 },

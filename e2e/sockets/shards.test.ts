@@ -122,7 +122,7 @@ test('devices of two shards get their bytes, each shard serves some, and the rep
   expect(await byShard('stream_shard_lost_total')).toEqual([0, 0, 0, 0])
 })
 
-test('a device whose packets come from another port in mid-boot continues, whatever its shard', async () => {
+test('a device whose packets come from another port in mid-boot continues, on any shard', async () => {
   await start()
   const devices = await bareBoots(deviceCount)
   for (const [index, device] of devices.entries()) expect(await device.read(index)).toEqual(below(index))

@@ -215,7 +215,7 @@ describe('a device’s own image', () => {
     return start(['--boot-files', files.bootFiles])
   }
 
-  test('stays with its version whatever is promoted, until it is dropped, and not while it runs', async () => {
+  test('stays with its version across promotions, until it is dropped, which is refused while it runs', async () => {
     rmSync(data, { recursive: true, force: true })
     const before = await startEnrolled(0, 1)
     const first = await boot()

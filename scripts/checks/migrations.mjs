@@ -11,35 +11,35 @@ const name = '"?([\\w]+)"?'
 const rules = [
   {
     pattern: /\bdrop\s+(?:table|view|materialized view|type|schema)\b/,
-    why: 'takes away what the release before still uses',
+    why: 'removes an object that the previous release still uses',
   },
   {
     pattern: new RegExp(`\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\bdrop\\s+(?:column\\b|constraint\\b)`),
-    why: 'takes away what the release before still relies on',
+    why: 'removes a constraint or column that the previous release still relies on',
   },
   {
     pattern: new RegExp(`\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\brename\\b`),
-    why: 'renames what the release before knows by its old name',
+    why: 'renames an object that the previous release still uses',
   },
   {
     pattern: /\balter\s+(?:type|view|function|schema|index)\s[^;]*\brename\b/,
-    why: 'renames what the release before knows by its old name',
+    why: 'renames an object that the previous release still uses',
   },
   {
     pattern: new RegExp(
       `\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\balter\\s+column\\s+\\S+\\s+(?:set\\s+data\\s+)?type\\b`,
     ),
-    why: 'writes the whole table anew under a lock',
+    why: 'rewrites the whole table under a lock',
   },
   {
     pattern: new RegExp(`\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\bset\\s+not\\s+null\\b`),
-    why: 'refuses rows as the release before writes them',
+    why: 'refuses rows of the previous release',
   },
   {
     pattern: new RegExp(
       `\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\badd\\s+column\\s+(?:(?!\\bdefault\\b|,|;)[\\s\\S])*\\bnot\\s+null\\b(?![^,;]*\\bdefault\\b)`,
     ),
-    why: 'refuses rows as the release before writes them: give a default',
+    why: 'refuses rows of the previous release: give a default',
   },
   {
     pattern: new RegExp(
@@ -49,16 +49,16 @@ const rules = [
   },
   {
     pattern: new RegExp(`\\bcreate\\s+unique\\s+index\\s+\\S+\\s+on\\s+(?:only\\s+)?${name}`),
-    why: 'may refuse rows as the release before writes them, and keeps writers waiting',
+    why: 'may refuse rows of the previous release, and blocks writers',
   },
   {
     pattern: new RegExp(`\\bcreate\\s+index\\s+(?:if\\s+not\\s+exists\\s+)?\\S+\\s+on\\s+(?:only\\s+)?${name}`),
-    why: 'keeps writers waiting for as long as it takes',
+    why: 'blocks writers until it is done',
   },
-  { pattern: /\b(?:truncate|lock\s+table|vacuum\s+full)\b/, why: 'keeps everybody waiting' },
+  { pattern: /\b(?:truncate|lock\s+table|vacuum\s+full)\b/, why: 'blocks every reader and writer' },
   {
     pattern: new RegExp(`\\b(?:update\\s+(?:only\\s+)?${name}(?:\\s+(?:as\\s+)?\\w+)?\\s+set|delete\\s+from\\s)`),
-    why: 'changes rows of the release before, and may lock many of them',
+    why: 'changes rows of the previous release, and may lock many of them',
   },
 ]
 /** On a separate line above the statement: the reason why it does no harm. */
@@ -90,7 +90,7 @@ export function problemsOf(sql) {
       const match = pattern.exec(text)
       if (!match || made.has(match[1])) continue
       problems.push(
-        `"${text.replaceAll(/\s+/g, ' ').slice(0, 80)}" ${why}. Do it in a later release, or say in a line above it: -- not expand-only: why it does no harm`,
+        `"${text.replaceAll(/\s+/g, ' ').slice(0, 80)}" ${why}. Do it in a later release, or give the reason in a line above it: -- not expand-only: why it does no harm`,
       )
       break
     }

@@ -5,7 +5,6 @@ export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '
 export const toolchain = path.join(root, '.toolchain')
 export const edgeSource = path.join(root, 'edge/streamer-zig')
 export const inRoot = (...parts) => path.join(root, ...parts)
-/** Programs that the Zig build installs. */
 export const edgeProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-edge')
 export const simProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-sim')
 /** The demo's programs: the optimised ones, or those that are built in seconds. */

@@ -11,7 +11,6 @@ import { say } from '../lib/progress.mjs'
  */
 const wakeUpValidMs = 30_000
 
-/** One machine, on or off. */
 export class MachineKeeper {
   #machine
   #console

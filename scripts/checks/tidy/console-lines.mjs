@@ -2,7 +2,6 @@
 
 const document = 'docs/guides/real-machines.md'
 const heading = '## When it does not boot'
-/** The sources of such lines. */
 const sources =
   /^edge\/streamer-zig\/src\/(initramfs\/init\.sh|(target|core|wire|store|agent|host)\/(?!.*_test\.zig).+\.zig)$/
 

@@ -101,7 +101,6 @@ export class Namespace {
     this.ip('link', 'set', device, 'up')
   }
 
-  /** Makes a device a port of a bridge. */
   join(bridge, device) {
     this.ip('link', 'set', device, 'master', bridge, 'up')
   }
