@@ -4,7 +4,7 @@ import { createTRPCClient, TRPCClientError } from '@trpc/client'
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query'
 import { expect, test, vi } from 'vitest'
 import type { RouterOutputs } from '../../lib/trpc.ts'
-import { changeWriter } from './apply-change.ts'
+import { changeWriter, refreshAll } from './apply-change.ts'
 
 type BootDetail = RouterOutputs['boot']['get']
 
@@ -37,14 +37,37 @@ function openPage() {
 
 const detail = (bytesOut: number) => ({ id: bootId, bytesOut, outcome: null }) as BootDetail
 
-test('an event with the open boot updates its page without a request', () => {
+test('an event with the open boot updates its page without a request', async () => {
   const { queryClient, key, requests, refreshLists, write } = openPage()
   queryClient.setQueryData(key, detail(1))
   write({ kind: 'detail', boot: detail(2) })
-  expect(queryClient.getQueryData(key)).toMatchObject({ bytesOut: 2 })
+  await vi.waitFor(() => expect(queryClient.getQueryData(key)).toMatchObject({ bytesOut: 2 }))
   expect(queryClient.getQueryState(key)?.isInvalidated).toBe(false)
   expect(refreshLists).not.toHaveBeenCalled()
   expect(requests).toEqual([])
+})
+
+test('an answer that is older than the event does not replace it', async () => {
+  const { queryClient, key, write } = openPage()
+  const { promise, resolve } = Promise.withResolvers<BootDetail>()
+  const first = queryClient.fetchQuery({ queryKey: key, queryFn: () => promise }).catch(() => null)
+  write({ kind: 'detail', boot: detail(2) })
+  await vi.waitFor(() => expect(queryClient.getQueryData(key)).toMatchObject({ bytesOut: 2 }))
+  resolve(detail(1))
+  await first
+  await promise
+  expect(queryClient.getQueryState(key)).toMatchObject({ status: 'success', data: { bytesOut: 2 } })
+})
+
+test('a new connection reads everything again but the boot that it sends', () => {
+  const { queryClient, trpc, key } = openPage()
+  const lists = [trpc.farm.list.queryKey({}), trpc.boot.get.queryKey({ bootId: 'another' })]
+  for (const one of lists) queryClient.setQueryData<unknown>(one, {})
+  queryClient.setQueryData(key, detail(1))
+  refreshAll({ queryClient, trpc }, bootId)
+  expect([...lists, key].map((one) => queryClient.getQueryState(one)?.isInvalidated)).toEqual([true, true, false])
+  refreshAll({ queryClient, trpc }, null)
+  expect(queryClient.getQueryState(key)?.isInvalidated).toBe(true)
 })
 
 test('the page of a withdrawn boot is loaded again', () => {

@@ -1,4 +1,4 @@
-import type { QueryClient } from '@tanstack/react-query'
+import { hashKey, type QueryClient } from '@tanstack/react-query'
 import type { BootChange, useTRPC } from '../../lib/trpc'
 import { applyBootChange } from './apply-boot-change.ts'
 
@@ -27,7 +27,7 @@ export function changeWriter({ queryClient, trpc }: Cache, refreshLists: () => v
         void queryClient.invalidateQueries(trpc.boot.get.queryFilter({ bootId: change.bootId }))
         return
       case 'detail':
-        queryClient.setQueryData(trpc.boot.get.queryKey({ bootId: change.boot.id }), change.boot)
+        void setBoot({ queryClient, trpc }, change.boot)
         return
       case 'boot': {
         const { boot } = change
@@ -41,4 +41,17 @@ export function changeWriter({ queryClient, trpc }: Cache, refreshLists: () => v
       }
     }
   }
+}
+
+/** An answer that is still on its way is older than the event, and must not replace it. */
+async function setBoot({ queryClient, trpc }: Cache, boot: Extract<Change, { kind: 'detail' }>['boot']): Promise<void> {
+  const input = { bootId: boot.id }
+  await queryClient.cancelQueries(trpc.boot.get.queryFilter(input))
+  queryClient.setQueryData(trpc.boot.get.queryKey(input), boot)
+}
+
+/** Reads everything again, without the boot of the open page: the live updates send it next. */
+export function refreshAll({ queryClient, trpc }: Cache, openBootId: string | null): void {
+  const pushed = openBootId && hashKey(trpc.boot.get.queryKey({ bootId: openBootId }))
+  void queryClient.invalidateQueries({ predicate: ({ queryHash }) => queryHash !== pushed })
 }

@@ -7,7 +7,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 import { Dot } from '../../components/tag'
 import { errorCode, useTRPC } from '../../lib/trpc'
 import { signInPath } from '../session/sign-in-path'
-import { changeWriter } from './apply-change'
+import { changeWriter, refreshAll } from './apply-change'
 import { changesWithBoots } from './changes-with-boots'
 import { openBootId } from './open-boot'
 
@@ -47,7 +47,7 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
         syncedInput.current = input
         // Boots that changed between the two connections follow; discovered devices have no number to continue after.
         if (continues) refreshLists()
-        else void queryClient.invalidateQueries()
+        else refreshAll({ queryClient, trpc }, bootId)
       },
       onError: (error) => {
         if (errorCode(error) === 'UNAUTHORIZED')
