@@ -149,3 +149,31 @@ test "a boot file is stored once per hash, and every change of it is found" {
     try testing.expectError(error.Empty, take(files, none.bytes()));
     try testing.expectEqual(null, try files.nextName(dir, "", &name));
 }
+
+test "a boot file is at most as large as its limit, and an unfinished one is removed" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    try tmp.dir.createDirPath(testing.io, dir);
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    var name: Files.Name = undefined;
+    {
+        var writer: FileWriter = try .begin(files);
+        defer writer.end();
+        // A hole in front of what is written.
+        writer.size = size_max - 2;
+        try writer.append("ab");
+        try testing.expectEqual(size_max, writer.size);
+        try testing.expectEqual(size_max, try files.size(writer.handle));
+        try testing.expectError(error.TooLarge, writer.append("c"));
+    }
+    try testing.expectEqual(null, try files.nextName(dir, "", &name));
+    // One that a crash left is replaced.
+    files.close(try files.create(new_name));
+    const content: [piece_size]u8 = @splat('k');
+    var kernel: Text = .{ .text = &content };
+    const file = try take(files, kernel.bytes());
+    try testing.expectEqual(piece_size, file.size);
+    try check(files, &file);
+    try testing.expectError(error.OtherSize, check(files, &.{ .hash = file.hash, .size = 1 }));
+}

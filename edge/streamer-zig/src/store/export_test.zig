@@ -161,3 +161,112 @@ test "a damaged block is never written to an image" {
     _ = try file.readPositionalAll(io, &bytes, 300 * block.block_size);
     try testing.expect(block.isZeros(&bytes));
 }
+
+test "a stream gets every byte of the disk in order" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    // A file that is written where it is: like a pipe, it takes the bytes as they come.
+    const file = try fixture.tmp.dir.createFile(io, "out", .{ .read = true });
+    defer file.close(io);
+    const done = try fixture.run(file.handle, .stream);
+    try testing.expectEqual(disk_size, done.done.written_bytes);
+    try testing.expectEqual(disk_size, done.done.position);
+    try testing.expectEqual(0, done.done.kept_bytes);
+    try expectImage(file);
+}
+
+test "a device with old bytes becomes the disk" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const file = try fixture.tmp.dir.createFile(io, "out", .{ .read = true });
+    defer file.close(io);
+    const junk: [3 * block.block_size]u8 = @splat('j');
+    try file.setLength(io, disk_size);
+    for ([_]u64{ 0, 2, 299, 20_000 }) |index|
+        try file.writePositionalAll(io, &junk, index * block.block_size);
+    _ = try fixture.run(file.handle, .block_device);
+    try expectImage(file);
+}
+
+test "a resumed export writes the blocks that differ, and counts what it kept" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const file = try fixture.tmp.dir.createFile(io, "out", .{ .read = true });
+    defer file.close(io);
+    const first = try fixture.run(file.handle, .file);
+    try testing.expectEqual(0, first.done.kept_bytes);
+    const whole = first.done.written_bytes;
+    const again = try fixture.run(file.handle, .begun_file);
+    try testing.expectEqual(0, again.done.written_bytes);
+    try testing.expectEqual(whole, again.done.kept_bytes);
+    try file.writePositionalAll(io, "x", 301 * block.block_size - 1);
+    try file.writePositionalAll(io, "x", disk_size - 1);
+    const mended = try fixture.run(file.handle, .begun_file);
+    try testing.expectEqual(block.block_size + 512, mended.done.written_bytes);
+    try testing.expectEqual(whole, mended.done.kept_bytes + mended.done.written_bytes);
+    try expectImage(file);
+}
+
+test "an export that fails or is canceled reports where, and how far it came" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const files = fixture.on.files();
+    // The third block that is stored: number 300.
+    const handle = try files.open("extents/000001", .write);
+    try files.write(handle, "x", 2 * block.block_size + 7);
+    files.close(handle);
+    const file = try fixture.tmp.dir.createFile(io, "out", .{ .read = true });
+    defer file.close(io);
+    var version = try fixture.store.openVersion(id);
+    defer version.close();
+    for ([_]store_module.@"export".Target{ .file, .stream, .begun_file }) |target| {
+        var steps: Steps = .{};
+        var on: Export = .{
+            .reader = &version.reader,
+            .fd = file.handle,
+            .target = target,
+            .is_canceled = &fixture.is_canceled,
+            .watch = .{ .context = &steps, .progress = Steps.note },
+            .done = .{ .size = disk_size },
+        };
+        try testing.expectError(error.Damaged, on.run(testing.allocator));
+        try testing.expectEqual(300 * block.block_size, on.failed_at);
+        try testing.expect(on.done.position <= 300 * block.block_size);
+        try testing.expectEqual(steps.last, on.done.position);
+        fixture.is_canceled.store(true, .monotonic);
+        on.done = .{ .size = disk_size };
+        try testing.expectError(error.Canceled, on.run(testing.allocator));
+        try testing.expectEqual(0, on.done.position);
+        fixture.is_canceled.store(false, .monotonic);
+    }
+}
+
+const Steps = struct {
+    last: u64 = 0,
+
+    fn note(context: *anyopaque, done: *const store_module.@"export".Progress) void {
+        const steps: *Steps = @ptrCast(@alignCast(context));
+        std.debug.assert(done.position > steps.last);
+        // Zeros are skipped at once; everything else ends with a piece.
+        std.debug.assert(done.position - steps.last <= disk_size);
+        steps.last = done.position;
+    }
+};
+
+test "a target that cannot be written is reported as such" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const full = try std.Io.Dir.openFileAbsolute(io, "/dev/full", .{ .mode = .read_write });
+    defer full.close(io);
+    try testing.expectError(error.NoSpace, fixture.run(full.handle, .stream));
+    const file = try fixture.tmp.dir.createFile(io, "out", .{});
+    file.close(io);
+    const read_only = try fixture.tmp.dir.openFile(io, "out", .{});
+    defer read_only.close(io);
+    try testing.expectError(error.WriteFailed, fixture.run(read_only.handle, .block_device));
+}

@@ -55,6 +55,7 @@ test {
     _ = @import("store_test.zig");
     _ = LinuxFiles;
     _ = WriteLayer;
+    _ = @import("layers/write_layer_test.zig");
     _ = @"export";
     _ = appender;
     _ = block;
@@ -82,6 +83,7 @@ test {
     _ = store_dir;
     _ = store_file;
     _ = TreeBuilder;
+    _ = @import("tree/builder_test.zig");
     _ = tree_walk;
     _ = usage;
     _ = verify;

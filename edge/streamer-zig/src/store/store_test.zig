@@ -605,3 +605,167 @@ test "a directory that is not a store, or a damaged store, is reported as such" 
     try files.write(handle, "x", 0);
     try testing.expectError(error.NotAStore, Store.open(testing.allocator, files, .{}));
 }
+
+test "foreign names beside manifests and numbered files are skipped" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    try fixture.seal(null, idOf(5), 4096, &.{});
+    try fixture.seal(null, idOf(9), 4096, &.{});
+    const files = fixture.on.files();
+    for ([_][]const u8{ "versions/00", "versions/06.manifest", "versions/zz.new" }) |name|
+        files.close(try files.create(name));
+    const first = (try fixture.store.nextVersion(null)).?;
+    try testing.expect(first.eql(idOf(5)));
+    const second = (try fixture.store.nextVersion(first)).?;
+    try testing.expect(second.eql(idOf(9)));
+    try testing.expectEqual(null, try fixture.store.nextVersion(second));
+}
+
+test "a manifest is not served under another id or from another store" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const store = &fixture.store;
+    try fixture.seal(null, idOf(5), 4096, &.{});
+    var names: [2]store_module.files.Name = undefined;
+    const from = store_module.manifest.fileName(idOf(5), &names[0]);
+    const to = store_module.manifest.fileName(idOf(6), &names[1]);
+    try store.files.rename(from, to);
+    try testing.expectError(error.OtherName, store.manifestOf(idOf(6)));
+    try testing.expectError(error.OtherName, store.openVersion(idOf(6)));
+    try store.files.rename(to, from);
+    var version = try store.openVersion(idOf(5));
+    version.close();
+    store.id = idOf(7);
+    try testing.expectError(error.OtherStore, store.manifestOf(idOf(5)));
+    // A manifest that is cut off.
+    const handle = try store.files.open(from, .write);
+    defer store.files.close(handle);
+    try store.files.setSize(handle, 4095);
+    try testing.expectError(error.Damaged, store.manifestOf(idOf(5)));
+}
+
+test "a store signs only with its own key" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const files = fixture.on.files();
+    var change = try fixture.store.lockForChange();
+    defer change.end();
+    _ = try change.key();
+    const handle = try files.open("store-key", .write);
+    defer files.close(handle);
+    // Another seed with a right checksum, a changed one, and a part of it.
+    var bytes: [64]u8 = @splat(6);
+    base.Sha256.hash(bytes[0..32], bytes[32..], .{});
+    try files.write(handle, &bytes, 0);
+    try testing.expectError(error.KeyDamaged, change.key());
+    bytes[0..32].* = @splat(5);
+    try files.write(handle, &bytes, 0);
+    try testing.expectError(error.KeyDamaged, change.key());
+    base.Sha256.hash(bytes[0..32], bytes[32..], .{});
+    try files.write(handle, &bytes, 0);
+    _ = try change.key();
+    try files.setSize(handle, 63);
+    try testing.expectError(error.KeyDamaged, change.key());
+}
+
+test "a store of a later format is not opened, and one that is cut off is damaged" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const files = fixture.on.files();
+    const handle = try files.open("bootfarm-store", .write);
+    defer files.close(handle);
+    var bytes: [108]u8 = undefined;
+    try testing.expect(try files.readWhole(handle, &bytes, 0));
+    bytes[11] += 1;
+    base.Sha256.hash(bytes[0..76], bytes[76..], .{});
+    try files.write(handle, &bytes, 0);
+    try testing.expectError(error.TooNew, Store.open(testing.allocator, files, .{}));
+    try files.setSize(handle, 107);
+    try testing.expectError(error.HeadDamaged, Store.open(testing.allocator, files, .{}));
+}
+
+test "names of the store are told from foreign ones, and a store is made beside those on request" {
+    const isOwn = store_module.store_dir.isOwn;
+    for ([_][]const u8{
+        "bootfarm-store", "lock",        "store-key", "counter",      "sealing", "extents",
+        "nodes",          "layers",      "versions",  "boot-bundles", "imports", "profiles",
+        "lock.new",       "counter.new",
+    }) |name| try testing.expect(isOwn(name));
+    for ([_][]const u8{ "", "mine", "lock.old", ".new", "extents2" }) |name|
+        try testing.expect(!isOwn(name));
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    try tmp.dir.writeFile(testing.io, .{ .sub_path = "mine", .data = "x" });
+    try Store.make(on.files(), .{ .id = idOf(1), .seed = @splat(1), .beside_files = true });
+    var store: Store = try .open(testing.allocator, on.files(), .{ .cache_nodes = 16 });
+    store.close(testing.allocator);
+}
+
+test "a collection counts what it has examined, within its budget" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var all: [100]ChangedBlock = undefined;
+    for (&all, 0..) |*written, index| written.* = .{ .index = index, .byte = 7 };
+    try fixture.seal(null, idOf(1), 100 * block.block_size, &all);
+    for (all[0..50]) |*written| written.byte = 8;
+    try fixture.seal(idOf(1), idOf(2), 100 * block.block_size, all[0..50]);
+    var change = try fixture.store.lockForChange();
+    defer change.end();
+    try change.delete(idOf(1));
+    var collection: Collection = try .begin(testing.allocator, &change);
+    defer collection.end();
+    var steps: u32 = 0;
+    var before: u64 = 0;
+    while (try collection.step(10 * block.block_size)) : (steps += 1) {
+        try testing.expect(collection.seen - before <= 10 * block.block_size);
+        before = collection.seen;
+    }
+    // 150 blocks and two nodes.
+    try testing.expectEqual(152 * block.block_size, collection.seen);
+    try testing.expectEqual(51 * block.block_size, collection.freed);
+    try testing.expect(steps >= 15);
+}
+
+test "a version is merged only onto one below it of its own vDisk" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    try fixture.seal(null, idOf(1), 4096, &.{});
+    try fixture.seal(idOf(1), idOf(2), 4096, &.{.{ .index = 0, .byte = 2 }});
+    try fixture.seal(idOf(2), idOf(3), 4096, &.{.{ .index = 0, .byte = 3 }});
+    var change = try fixture.store.lockForChange();
+    defer change.end();
+    var other = try fixture.store.manifestOf(idOf(1));
+    other.version = idOf(8);
+    other.vdisk = idOf(77);
+    try change.commit(&other);
+    const merge = store_module.merge.merge;
+    var wanted: store_module.merge.Request = .{
+        .of = idOf(3),
+        .onto = idOf(8),
+        .version = idOf(4),
+        .number = 4,
+        .created_unix_ms = 5,
+    };
+    try testing.expectError(error.OtherVdisk, merge(&change, wanted));
+    wanted.onto = idOf(3);
+    try testing.expectError(error.NotBelow, merge(&change, wanted));
+    wanted.onto = idOf(2);
+    try merge(&change, wanted);
+    const made = try fixture.store.manifestOf(idOf(4));
+    try testing.expectEqual(idOf(2), made.parent);
+    try testing.expectEqual(4, made.number);
+    try testing.expectEqual(5, made.created_unix_ms);
+    try testing.expectEqual((try fixture.store.manifestOf(idOf(3))).root, made.root);
+    // Behind a deleted parent nothing can be told.
+    try change.delete(idOf(2));
+    wanted.onto = idOf(1);
+    wanted.version = idOf(5);
+    try testing.expectError(error.NotBelow, merge(&change, wanted));
+}

@@ -68,3 +68,34 @@ test "the holder of a lock is read back, and foreign bytes name nobody" {
     try files.write(handle, "\x1b[2J", 0);
     try testing.expectEqual(null, read(files, "lock", &buffer));
 }
+
+test "long names are cut, and a text with a part missing or a control character names nobody" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    const handle = try files.create("lock");
+    defer files.close(handle);
+    var buffer: [size_max]u8 = undefined;
+    const long: [65]u8 = @splat('n');
+    write(files, handle, &.{ .host = &long, .pid = std.math.maxInt(u32), .command = &long });
+    const found = read(files, "lock", &buffer).?;
+    try testing.expectEqualStrings(long[0..64], found.host);
+    try testing.expectEqualStrings(long[0..64], found.command);
+    try testing.expectEqual(std.math.maxInt(u32), found.pid);
+    write(files, handle, &.{ .host = "a", .pid = 1, .command = "b" });
+    try testing.expectEqual(6, try files.size(handle));
+    for ([_][]const u8{
+        "a",
+        "a\n1",
+        "a\n1\nb",
+        "a\nx\nb\n",
+        "a\n-1\nb\n",
+        "a\n1\n\x1b\n",
+    }) |text| {
+        try files.setSize(handle, 0);
+        try files.write(handle, text, 0);
+        try testing.expectEqual(null, read(files, "lock", &buffer));
+    }
+    try testing.expectEqual(null, read(files, "absent", &buffer));
+}

@@ -277,3 +277,133 @@ fn writeStream(fd: i32) void {
     while (left > 0) left -= linux.write(fd, &bytes, @min(left, bytes.len));
     _ = linux.close(fd);
 }
+
+const Seen = struct { end: u64, problem: ?Problem = null, failed_at: u64 = 0 };
+
+/// An image in memory with runs of zeros, some of which are holes.
+const TestImage = struct {
+    bytes: []const u8,
+    size: ?u64,
+    is_positional: bool = true,
+    /// Reads fail from this byte on.
+    fails_at: u64 = std.math.maxInt(u64),
+
+    fn source(image: *TestImage) ImageSource {
+        return .{
+            .context = image,
+            .vtable = &.{ .read = read, .nextData = nextData, .now = now },
+            .size = image.size,
+            .is_positional = image.is_positional,
+        };
+    }
+
+    fn read(
+        context: *anyopaque,
+        buffer: []u8,
+        offset: u64,
+        failed_at: *u64,
+    ) image_source.ReadError!usize {
+        const image: *const TestImage = @ptrCast(@alignCast(context));
+        const rest = image.bytes[@min(image.bytes.len, @as(usize, @intCast(offset)))..];
+        const count = @min(rest.len, buffer.len);
+        if (offset + count > image.fails_at) {
+            failed_at.* = image.fails_at;
+            return error.ReadFailed;
+        }
+        @memcpy(buffer[0..count], rest[0..count]);
+        return count;
+    }
+
+    fn nextData(context: *anyopaque, offset: u64) ?u64 {
+        const image: *const TestImage = @ptrCast(@alignCast(context));
+        // An image that has become shorter.
+        if (offset >= image.bytes.len) return offset;
+        for (image.bytes[@intCast(offset)..], offset..) |byte, at| if (byte != 0) return at;
+        return null;
+    }
+
+    fn now(_: *anyopaque) ?ImageSource.Now {
+        return null;
+    }
+
+    /// Checks all pieces; returns where they end, and the problem of the last one.
+    fn expectPieces(image: *TestImage, from: u64) !Seen {
+        const pieces: *ImagePieces =
+            try .create(testing.allocator, testing.io, image.source(), from);
+        defer pieces.destroy(testing.allocator);
+        var end = from;
+        while (pieces.take()) |piece| {
+            defer pieces.giveBack(piece);
+            if (piece.problem) |problem| return .{
+                .end = end,
+                .problem = problem,
+                .failed_at = piece.failed_at,
+            };
+            try testing.expectEqual(0, piece.offset % block.block_size);
+            try testing.expect(piece.offset >= end);
+            try testing.expect(block.isZeros(image.bytes[@intCast(end)..@intCast(piece.offset)]));
+            end = piece.offset + piece.size;
+            for (0..piece.blocks()) |index| {
+                var expected: block.Block = @splat(0);
+                const first: usize = @intCast(piece.offset + index * block.block_size);
+                const part = image.bytes[first..@min(image.bytes.len, first + block.block_size)];
+                @memcpy(expected[0..part.len], part);
+                try testing.expectEqualSlices(u8, &expected, &piece.bytes[index]);
+                try testing.expectEqual(block.isZeros(&expected), piece.zeros.isSet(index));
+                if (block.isZeros(&expected)) continue;
+                try testing.expectEqual(block.hashOf(&expected), piece.hashes[index]);
+            }
+        }
+        return .{ .end = end };
+    }
+};
+
+test "every piece has the bytes, hashes and zeros of its place, from any block on" {
+    const size = 10 * piece_size + 5 * block.block_size + 512;
+    const bytes = try testing.allocator.alloc(u8, size);
+    defer testing.allocator.free(bytes);
+    for (bytes, 0..) |*byte, at| {
+        const index = at / block.block_size;
+        const is_zero = index % 5 == 1 or index % 1024 > 700;
+        byte.* = if (is_zero) 0 else @truncate(index * 31 + at / 512 + 1);
+    }
+    bytes[bytes.len - 1] = 1;
+    for ([_]bool{ true, false }) |is_positional| for ([_]?u64{ size, null }) |known| {
+        if (known == null and is_positional) continue;
+        var image: TestImage = .{ .bytes = bytes, .size = known, .is_positional = is_positional };
+        try testing.expectEqual(Seen{ .end = size }, try image.expectPieces(0));
+        if (!is_positional) continue;
+        const from = 3 * piece_size + 7 * block.block_size;
+        try testing.expectEqual(Seen{ .end = size }, try image.expectPieces(from));
+        // Nothing is left.
+        const end = std.mem.alignForward(u64, size, block.block_size);
+        try testing.expectEqual(Seen{ .end = end }, try image.expectPieces(end));
+    };
+}
+
+test "an image that ends early or cannot be read is reported at its byte, behind all pieces before" {
+    const bytes = try testing.allocator.alloc(u8, 3 * piece_size);
+    defer testing.allocator.free(bytes);
+    @memset(bytes, 'x');
+    for ([_]bool{ true, false }) |is_positional| {
+        var short: TestImage =
+            .{ .bytes = bytes, .size = 3 * piece_size + 1000, .is_positional = is_positional };
+        short.bytes = bytes[0 .. 2 * piece_size + 700];
+        try testing.expectEqual(Seen{
+            .end = 2 * piece_size,
+            .problem = error.Short,
+            .failed_at = 2 * piece_size + 700,
+        }, try short.expectPieces(0));
+        var bad: TestImage = .{
+            .bytes = bytes,
+            .size = 3 * piece_size,
+            .is_positional = is_positional,
+            .fails_at = piece_size + 5,
+        };
+        try testing.expectEqual(Seen{
+            .end = piece_size,
+            .problem = error.ReadFailed,
+            .failed_at = piece_size + 5,
+        }, try bad.expectPieces(0));
+    }
+}

@@ -299,3 +299,62 @@ test "sources that are not images are refused with the reason" {
     defer file.close(io);
     try testing.expectError(error.Empty, FdSource.fromFd(file.handle, &is_canceled));
 }
+
+test "each part of a stamp tells states of a source apart" {
+    const stamp: Stamp = .{ .kind = .file, .device = 1, .inode = 2, .modified_ns = 3 };
+    try testing.expect(stamp.eql(stamp));
+    var others: [4]Stamp = @splat(stamp);
+    others[0].kind = .block_device;
+    others[1].device = 9;
+    others[2].inode = 9;
+    others[3].modified_ns = 9;
+    for (others) |other| try testing.expect(!stamp.eql(other) and !other.eql(stamp));
+    try testing.expect(!others[0].isProof());
+}
+
+test "a file is opened by its path, has the stamp that the system gives, and reads up to its end" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    const is_canceled: std.atomic.Value(bool) = .init(false);
+    try tmp.dir.writeFile(io, .{ .sub_path = "image", .data = "0123456789" });
+    var path_buffer: [std.fs.max_path_bytes]u8 = undefined;
+    const path = path_buffer[0..try tmp.dir.realPathFile(io, "image", &path_buffer)];
+    var on: FdSource = try .open(path, &is_canceled);
+    defer on.close();
+    try testing.expectEqual(linux.FD_CLOEXEC, linux.fcntl(on.fd, linux.F.GETFD, 0));
+    const stat = FdSource.statOf(on.fd).?;
+    const now = on.source().now().?;
+    try testing.expectEqual(10, now.size.?);
+    try testing.expectEqual(stat.ino, now.stamp.inode);
+    const device = @as(u64, stat.dev_major) * (1 << 32) + stat.dev_minor;
+    try testing.expectEqual(device, now.stamp.device);
+    const seconds: u64 = @intCast(stat.mtime.sec);
+    try testing.expectEqual(seconds * std.time.ns_per_s + stat.mtime.nsec, now.stamp.modified_ns);
+    var buffer: [8]u8 = undefined;
+    var failed_at: u64 = 0;
+    try testing.expectEqual(8, try on.source().read(&buffer, 1, &failed_at));
+    try testing.expectEqualStrings("12345678", &buffer);
+    try testing.expectEqual(3, try on.source().read(&buffer, 7, &failed_at));
+    try testing.expectEqual(0, try on.source().read(&buffer, 10, &failed_at));
+    // The longest path, and one byte more.
+    const long: [path_size_max + 1]u8 = @splat('/');
+    try testing.expectError(error.NotAnImage, FdSource.open(long[0..path_size_max], &is_canceled));
+    try testing.expectError(error.TooLong, FdSource.open(&long, &is_canceled));
+    try testing.expectError(error.Missing, FdSource.open("/dev/null/x", &is_canceled));
+}
+
+test "a source that cannot be read is reported at the byte" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    const is_canceled: std.atomic.Value(bool) = .init(false);
+    // Only for writing.
+    const file = try tmp.dir.createFile(io, "image", .{});
+    try file.writePositionalAll(io, "abc", 0);
+    var on: FdSource = try .fromFd(file.handle, &is_canceled);
+    defer on.close();
+    var buffer: [2]u8 = undefined;
+    var failed_at: u64 = 0;
+    try testing.expectError(error.ReadFailed, on.source().read(&buffer, 1, &failed_at));
+    try testing.expectEqual(1, failed_at);
+    try testing.expectError(error.NotReadable, FdSource.fromFd(-1, &is_canceled));
+}
