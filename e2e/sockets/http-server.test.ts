@@ -31,6 +31,9 @@ let edge: RunningProcess
 let origin: string
 /** The URL of one boot, which continues during all tests. */
 let base: string
+/** An edge whose version has no kernel: only such a disk is served by HTTP. */
+let diskEdge: RunningProcess
+let diskUrl: string
 
 beforeAll(async () => {
   ports = await edgePorts()
@@ -44,10 +47,14 @@ beforeAll(async () => {
   origin = `http://${edgeAddress}:${ports.http}`
   const script = await (await fetch(`${origin}/m/${mac}/boot.ipxe`)).text()
   base = script.match(/ bootfarm\.report=(\S+)/)?.[1] ?? ''
+  const diskPorts = await edgePorts()
+  diskEdge = await startLoopbackEdge(diskPorts, ['--vdisk', files.vdisk, '--boot-files', files.bootFiles])
+  const diskScript = await (await fetch(`http://${edgeAddress}:${diskPorts.http}/m/${mac}/boot.ipxe`)).text()
+  diskUrl = diskScript.match(/^sanboot --no-describe (\S+\/disk)$/m)?.[1] ?? ''
 })
 
 afterAll(async () => {
-  await edge.stop()
+  await Promise.all([edge.stop(), diskEdge.stop()])
   scratch.remove()
 })
 
@@ -68,7 +75,7 @@ describe('curl and wget', () => {
       maxBuffer: mib,
     })
     expect(sumOf(stdout)).toBe(sumOf(initrd))
-    const head = (await curl('-I', `${base}/disk`)).toString()
+    const head = (await curl('-I', diskUrl)).toString()
     expect(head).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
     expect(head).toContain(`content-length: ${diskSize}\r\n`)
     expect(head).toContain('accept-ranges: bytes\r\n')
@@ -83,7 +90,7 @@ describe('curl and wget', () => {
     { range: `${diskSize - 1}-${diskSize + 4096}`, at: diskSize - 1, size: 1 },
     { range: '-512', at: diskSize - 512, size: 512 },
   ])('get the bytes $range of a disk larger than 4 GiB', async ({ range, at, size }) => {
-    const answer = await curl('-i', '-r', range, `${base}/disk`)
+    const answer = await curl('-i', '-r', range, diskUrl)
     const bodyAt = answer.indexOf('\r\n\r\n') + 4
     const head = answer.subarray(0, bodyAt).toString()
     expect(head).toMatch(/^HTTP\/1\.1 206 /)
@@ -92,7 +99,7 @@ describe('curl and wget', () => {
   })
 
   test('get an error for a range that does not exist, and a condition never selects one', async () => {
-    const beyond = (await curl('-i', '-r', `${diskSize}-`, `${base}/disk`)).toString()
+    const beyond = (await curl('-i', '-r', `${diskSize}-`, diskUrl)).toString()
     expect(beyond).toMatch(/^HTTP\/1\.1 416 /)
     expect(beyond).toContain(`content-range: bytes */${diskSize}\r\n`)
     const conditional = await curl('-r', '0-1', '-H', 'If-Range: "x"', `${base}/kernel`)
@@ -109,7 +116,7 @@ describe('curl and wget', () => {
     }))
     const told = 'write-out = "%{stderr}%{num_connects} "'
     const config = ranges.map(
-      ({ at, size }) => `url = ${base}/disk\nrange = ${at}-${at + size - 1}\noutput = -\n${told}\n`,
+      ({ at, size }) => `url = ${diskUrl}\nrange = ${at}-${at + size - 1}\noutput = -\n${told}\n`,
     )
     const file = path.join(scratch.path, 'ranges')
     writeFileSync(file, config.join('next\n'))
@@ -133,6 +140,18 @@ describe('curl and wget', () => {
   })
 })
 
+describe('a disk', () => {
+  test('is not served by HTTP if its version has a kernel, or to another address', async () => {
+    const ofKernel = await fetch(`${base}/disk`)
+    expect(ofKernel.status).toBe(404)
+    expect(await ofKernel.text()).toMatch(/^This version has a kernel: its disk is read by the stream/)
+    const elsewhere = (await curl('-i', '--interface', '127.0.7.9', diskUrl)).toString()
+    expect(elsewhere).toMatch(/^HTTP\/1\.1 403 /)
+    expect(elsewhere).toMatch(/This disk is served only to the address of the device that boots it\.\n$/)
+    expect((await curl('-r', '0-511', diskUrl)).length).toBe(512)
+  })
+})
+
 describe('slow and idle clients', () => {
   test('a thousand idle connections and a slow reader keep nobody else from a file', async () => {
     // One address may have 256.
@@ -140,7 +159,7 @@ describe('slow and idle clients', () => {
     const idle = await Promise.all(
       Array.from({ length: 1000 }, (_, index) => connected(addresses[index % addresses.length] ?? '')),
     )
-    const slow = run('curl', ['-sS', '--limit-rate', '20k', '-o', '/dev/null', '-r', '0-9999999', `${base}/disk`])
+    const slow = run('curl', ['-sS', '--limit-rate', '20k', '-o', '/dev/null', '-r', '0-9999999', `${base}/initrd`])
     slow.catch(() => undefined)
     expect(sumOf(await curl('--max-time', '20', `${base}/initrd`))).toBe(sumOf(readFileSync(files.initrd)))
     slow.child.kill()

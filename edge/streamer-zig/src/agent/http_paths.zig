@@ -6,6 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
 const http_response = @import("response.zig");
+const assert = std.debug.assert;
 
 const Response = http_response.Response;
 const Tag = http_response.Tag;
@@ -56,8 +57,10 @@ pub fn HttpPaths(comptime Io: type) type {
                 return paths.scriptOfAddress(.{ .path = rest, .query = query }, peer, text);
             }
             const ref = paths.boots.forPath(boot_path.handle, peer);
-            if (ref) |known| paths.boots.learnPeer(known, peer);
             if (boot_path.handle != null) if (ref) |known| {
+                if (std.mem.eql(u8, boot_path.name, "disk"))
+                    if (paths.refusalOfDisk(known, peer, text)) |refusal| return refusal;
+                paths.boots.learnPeer(known, peer);
                 const asked: IpxeScripts.ScriptRequest =
                     .{ .ref = known, .query = query, .peer = peer };
                 if (paths.fileOfBoot(asked, boot_path.name, text)) |response| return response;
@@ -66,7 +69,8 @@ pub fn HttpPaths(comptime Io: type) type {
                 if (paths.grubConfig(known, boot_path.name, text)) |response| return response;
             const boot = if (ref) |known| paths.boots.get(known) else null;
             const bytes = paths.boots.io.bootFiles().fileFor(boot, boot_path.name) orelse {
-                if (boot_path.handle != null) if (ref) |known| paths.missing(known, boot_path.name);
+                if (boot_path.handle != null) if (ref) |known|
+                    paths.missing(known, boot_path.name, peer);
                 return not_found;
             };
             return .{
@@ -123,17 +127,23 @@ pub fn HttpPaths(comptime Io: type) type {
                         "name one by its handle.",
                 }, text);
             const boot = boots.get(ref).?;
+            // Who overheard the handle must not end the boot: its failure is a hint then, which
+            // explains a boot that falls silent.
+            const is_hint = event == .failed and !boot.isAt(peer);
             // Applies to running devices, too.
-            if (event == .failed and event.failed.cause == .write_cache_lost)
+            if (!is_hint and event == .failed and event.failed.cause == .write_cache_lost)
                 boots.onLocalDiskLost(ref, paths.boots.io.now());
             if (boot.outcome) |outcome| return answerOver(outcome, word, text);
-            boots.learnPeer(ref, peer);
+            if (!is_hint) boots.learnPeer(ref, peer);
             boots.note(ref, paths.boots.io.now(), .from_device, .http(.http_request, .word));
             boots.note(ref, paths.boots.io.now(), .from_edge, .{
                 .name = .http_answer,
                 .number = 204,
             });
-            boots.apply(ref, paths.boots.io.now(), event);
+            boots.apply(ref, paths.boots.io.now(), if (is_hint) .{ .suspected = .{
+                .cause = event.failed.cause,
+                .text = event.failed.text,
+            } } else event);
             return no_content;
         }
 
@@ -197,6 +207,33 @@ pub fn HttpPaths(comptime Io: type) type {
                 not_found;
         }
 
+        /// A disk is read by HTTP, in clear text, only where nothing else can read it: by the
+        /// boot's own firmware, of a version without a kernel. Null: no objection.
+        fn refusalOfDisk(
+            paths: *Self,
+            ref: Boots.Ref,
+            peer: base.Ip4,
+            text: *[http_response.text_size_max]u8,
+        ) ?Response {
+            const boot = paths.boots.get(ref) orelse return null;
+            const version = paths.boots.versionOf(boot) orelse return null;
+            assert(version.disk.size() > 0);
+            if (version.kernel != null) return .saying(
+                404,
+                "This version has a kernel: its disk is read by the stream, not by HTTP.",
+                text,
+            );
+            if (!boot.isAt(peer)) return .saying(
+                403,
+                "This disk is served only to the address of the device that boots it.",
+                text,
+            );
+            // A system without a driver of its own reads by its firmware as long as it runs: silence
+            // or a report does not end that, the next boot does.
+            const outcome = boot.outcome orelse return null;
+            return if (outcome == .superseded) answerOver(outcome, .failed, text) else null;
+        }
+
         /// Returns null for a name that is none of the boot's own files.
         fn fileOfBoot(
             paths: *Self,
@@ -252,16 +289,21 @@ pub fn HttpPaths(comptime Io: type) type {
 
         /// Loaders probe for files that need not exist, so a missing one is only suspected, except
         /// for the boot's own files.
-        fn missing(paths: *Self, ref: Boots.Ref, name: []const u8) void {
+        fn missing(paths: *Self, ref: Boots.Ref, name: []const u8, peer: base.Ip4) void {
             const asked: core.boot.packets.Packet = .http(.http_request, .other);
             paths.boots.note(ref, paths.boots.io.now(), .from_device, asked);
             paths.boots.note(ref, paths.boots.io.now(), .from_edge, .{
                 .name = .http_answer,
                 .number = 404,
             });
+            const boot = paths.boots.get(ref) orelse return;
             const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
             const now_us = paths.boots.io.now();
-            for (own) |candidate| if (std.mem.eql(u8, candidate, name)) {
+            if (boot.isAt(peer)) for (own) |candidate| if (std.mem.eql(
+                u8,
+                candidate,
+                name,
+            )) {
                 paths.boots.apply(
                     ref,
                     now_us,

@@ -127,11 +127,6 @@ test "a boot has its kernel, initrd and disk, and a missing file of its own ends
     try testing.expectEqual(.kernel, kernel.tag.what);
     try testing.expectEqual(ref, kernel.tag.boot.?);
     try testing.expectEqual(4, (try door.ofBoot(boot, "initrd")).body.file.fd);
-    const disk = try door.ofBoot(boot, "disk");
-    try testing.expectEqual(1 << 20, disk.body.disk.size);
-    try testing.expect(disk.body.disk.version_id.eql(uuid(1)));
-    version.disk.plain = .{ .fd = 5 };
-    try testing.expectEqual(5, (try door.ofBoot(boot, "disk")).body.file.fd);
     // Loaders look for files that need not be there.
     try testing.expectEqual(404, (try door.ofBoot(boot, "splash.png")).status);
     try testing.expectEqual(.file_not_found, boot.suspicion.?.cause);
@@ -141,6 +136,63 @@ test "a boot has its kernel, initrd and disk, and a missing file of its own ends
     try testing.expectEqual(404, (try door.ofBoot(boot, "initrd")).status);
     try testing.expectEqual(.file_not_found, boot.outcome.?.failed.cause);
     try testing.expectEqualStrings("initrd", boot.outcome.?.failed.text.slice());
+}
+
+test "a disk is served by HTTP to its own boot alone, and only if it has no kernel" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const version = site.open(1);
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    boot.facts.ip = peer;
+    try testing.expectEqual(404, (try door.ofBoot(boot, "disk")).status);
+    try testing.expect(!boot.isOver());
+    version.kernel = null;
+    const disk = try door.ofBoot(boot, "disk");
+    try testing.expectEqual(1 << 20, disk.body.disk.size);
+    try testing.expect(disk.body.disk.version_id.eql(uuid(1)));
+    version.disk.plain = .{ .fd = 5 };
+    try testing.expectEqual(5, (try door.ofBoot(boot, "disk")).body.file.fd);
+    boot.facts.ip = .init(10, 77, 0, 11);
+    const refusal = try door.ofBoot(boot, "disk");
+    try testing.expectEqual(403, refusal.status);
+    try door.expectText(refusal, "the device that boots it");
+    // It was asked for before its device had an address.
+    boot.facts.ip = null;
+    try testing.expectEqual(403, (try door.ofBoot(boot, "disk")).status);
+    try testing.expectEqual(null, boot.facts.ip);
+    boot.facts.ip = peer;
+    site.boots.apply(ref, site.io.now_us, .{ .ready = .http });
+    try testing.expectEqual(200, (try door.ofBoot(boot, "disk")).status);
+    const later = try site.begin(1);
+    const running = site.boots.get(ref) orelse return;
+    running.outcome = .superseded;
+    running.facts.ip = peer;
+    try testing.expectEqual(409, (try door.ofBoot(running, "disk")).status);
+    try testing.expect(!site.boot(later).isOver());
+}
+
+test "a failure or a missing file that another address reports does not end a boot" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const version = site.open(1);
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    var buffer: [64]u8 = undefined;
+    const handle = boot.identity.handle;
+    const failed = try std.mem.print(&buffer, "/b/{x:0>16}/failed", .{handle});
+    boot.facts.ip = .init(10, 77, 0, 11);
+    try testing.expectEqual(204, door.ask(.post, failed, "x it broke").status);
+    try testing.expect(!boot.isOver());
+    try testing.expectEqualStrings("x: it broke", boot.suspicion.?.text.slice());
+    version.initrd = null;
+    try testing.expectEqual(404, (try door.ofBoot(boot, "initrd")).status);
+    try testing.expect(!boot.isOver());
+    boot.facts.ip = peer;
+    try testing.expectEqual(204, door.ask(.post, failed, "x it broke").status);
+    try testing.expectEqual(.failed, std.meta.activeTag(boot.outcome.?));
 }
 
 test "a bare name belongs to the boot of the address, and suspects nothing" {

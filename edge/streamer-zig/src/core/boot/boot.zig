@@ -133,6 +133,11 @@ pub fn init(identity: Identity, assignment: Assignment, now_us: u64, now_unix_ms
     };
 }
 
+/// Returns whether the device of this boot is known to have this address.
+pub fn isAt(boot: *const Boot, ip: base.Ip4) bool {
+    return if (boot.facts.ip) |known| known.eql(ip) else false;
+}
+
 pub fn isOver(boot: *const Boot) bool {
     return boot.outcome != null;
 }

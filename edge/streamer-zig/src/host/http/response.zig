@@ -44,6 +44,7 @@ fn reasonOf(status: u16) []const u8 {
         204 => "No Content",
         206 => "Partial Content",
         400 => "Bad Request",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
         409 => "Conflict",

@@ -85,6 +85,7 @@ pub const Attack = enum {
             .replay, .replay_damaged, .replay_peer, .misdeliver, .noise => true,
             .forge_source, .steal_token => true,
             .fetch_files, .request_tftp, .report_outcome => true,
+            .fetch_disk => true,
             // The device's boot is superseded. Missing rule: a new boot is a candidate, which ends
             // nothing before its HELLO has proved itself.
             .discover_as_device => false,
@@ -95,10 +96,8 @@ pub const Attack = enum {
             // rule: it is answered only to a peer whose address and MAC address DHCP or the
             // kernel's neighbour table confirms.
             .fetch_script => false,
-            // It counts as the boot's own read before its kernel. Missing rule: the disk is served
-            // by HTTP only to the address of the boot, and only for versions without a kernel.
-            .fetch_disk => false,
-            // It ends the boot. Missing rule: an outcome counts only from the boot's own address.
+            // Another address cannot end a boot, but one that requests its files first becomes the
+            // boot's own. Missing rule: the next one.
             .report_outcome_of_boot => false,
             // After a restart the edge does not know the addresses that it has only offered, and
             // takes the one that a boot's files are requested from. Missing rule: only DHCP or the
