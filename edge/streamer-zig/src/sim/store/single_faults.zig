@@ -7,7 +7,7 @@ const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
 const SignatureMemory = @import("../kit/signature_memory.zig");
-const SimFiles = @import("sim_files.zig");
+const SimFiles = @import("../kit/sim_files.zig");
 const testing = std.testing;
 
 const Appender = store_module.Appender;
