@@ -53,9 +53,8 @@ pub const MissingFragments = struct {
 /// Starts a session. `shown` is the size of the WELCOME that arrived.
 pub fn begin(path: *PathMtu, now_us: u64, size_max: u16, shown: u16) void {
     assert(size_max >= wire.packet_size_min);
-    const narrow_before = path.size < wire.packet_size_ethernet;
     path.size_max = size_max;
-    path.size = @min(size_max, if (narrow_before) path.size else wire.packet_size_ethernet);
+    path.size = @min(size_max, path.size, wire.packet_size_ethernet);
     path.onFullSize();
     path.probe_wait_us = probe_wait_us_min;
     path.probe_at_us = now_us + probe_wait_us_min;
@@ -131,7 +130,7 @@ pub fn takeProbe(path: *PathMtu, now_us: u64) ?u16 {
     path.probe_wait_us = @min(path.probe_wait_us * 2, probe_wait_us_max);
     var larger = path.size_max;
     for (rungs) |rung| {
-        if (rung > path.size and rung < path.size_max) larger = rung;
+        if (rung > path.size) larger = @min(larger, rung);
     }
     assert(larger > path.size);
     assert(larger <= path.size_max);
@@ -277,4 +276,86 @@ test "a new session starts in Ethernet's size, or in the smaller one that was fo
     path.begin(7, 1228, 168);
     try testing.expectEqual(1228, path.size);
     try testing.expectEqual(null, path.probeAt());
+}
+
+test "a size is probed after twice the time each time, and another size or session begins anew" {
+    var path: PathMtu = .{};
+    path.begin(1000, 8972, 168);
+    var at_us: u64 = 1000 + probe_wait_us_min;
+    var wait_us: u64 = probe_wait_us_min;
+    for (0..16) |_| {
+        try testing.expectEqual(at_us, path.probeAt().?);
+        try testing.expectEqual(null, path.takeProbe(at_us - 1));
+        try testing.expectEqual(4052, path.takeProbe(at_us).?);
+        at_us += wait_us;
+        wait_us = @min(2 * wait_us, 600 * std.time.us_per_s);
+    }
+    // A smaller size is no reason to hurry.
+    for (0..2) |_| path.onTimeout(5, .{ .count = 4, .size = 1472 });
+    try testing.expect(path.onSmall(7));
+    try testing.expectEqual(1372, path.size);
+    try testing.expectEqual(7 + wait_us, path.probeAt().?);
+    path.onProven(4052);
+    try testing.expectEqual(8972, path.takeProbe(9).?);
+    try testing.expectEqual(9 + probe_wait_us_min, path.probeAt().?);
+    _ = path.takeProbe(path.probeAt().?);
+    path.missed = 7;
+    path.begin(1000, 8972, 168);
+    _ = path.takeProbe(1000 + probe_wait_us_min);
+    try testing.expectEqual(1000 + 2 * probe_wait_us_min, path.probeAt().?);
+    // What was missed in the session before is forgotten.
+    path.onTimeout(5, .{ .count = 1, .size = 1472 });
+    try testing.expect(!path.doubted);
+}
+
+test "a path that takes no more than its limit is probed for that, and for each size below it" {
+    var path: PathMtu = .{};
+    path.begin(0, 3000, 168);
+    try testing.expectEqual(3000, path.takeProbe(probe_wait_us_min).?);
+    path.begin(0, 1372, 168);
+    path.size = 576 - 28;
+    path.probe_at_us = 0;
+    for ([_]u16{ 1228, 1372 }) |size| {
+        try testing.expectEqual(size, path.takeProbe(0).?);
+        path.onProven(size);
+    }
+    try testing.expectEqual(null, path.takeProbe(0));
+}
+
+test "only a packet as large as the smallest lost one shows that its size passes" {
+    var path: PathMtu = .{};
+    path.begin(0, 8972, 8972);
+    const short: MissingFragments = .{ .count = 1, .size = 4128 };
+    for (0..8) |_| {
+        path.onReceived(short.size - 1);
+        try testing.expect(!path.doubted);
+        path.onTimeout(1, short);
+    }
+    try testing.expect(path.doubted);
+    path.onReceived(short.size);
+    try testing.expect(!path.doubted);
+    // From now on it says nothing about larger ones.
+    for (0..2) |_| {
+        try testing.expect(!path.doubted);
+        path.onTimeout(1, .{ .count = 4, .size = 8972 });
+        path.onReceived(short.size);
+    }
+    try testing.expect(path.doubted);
+    // The next doubt probes for life from the first interval on.
+    for ([_]u64{ 1, 100_001 }) |at_us| _ = path.takeProbe(at_us).?;
+    path.onFullSize();
+    for (0..2) |_| path.onTimeout(7, .{ .count = 4, .size = 8972 });
+    for ([_]u64{ 7, 100_007 }) |at_us| {
+        try testing.expectEqual(at_us, path.probeAt().?);
+        _ = path.takeProbe(at_us).?;
+    }
+}
+
+test "the smallest size is not doubted, whatever an earlier read loses" {
+    var path: PathMtu = .{};
+    path.begin(0, 1472, 168);
+    path.size = wire.packet_size_min;
+    for (0..4) |_| path.onTimeout(1, .{ .count = 4, .size = 1472 });
+    try testing.expect(!path.onSmall(2));
+    try testing.expectEqual(wire.packet_size_min, path.size);
 }

@@ -30,8 +30,7 @@ pub fn sample(rtt: *RttEstimator, sample_us: u64) void {
         rtt.srtt_us = clamped_us;
         rtt.rttvar_us = clamped_us / 2;
     } else {
-        const error_us =
-            if (clamped_us > rtt.srtt_us) clamped_us - rtt.srtt_us else rtt.srtt_us - clamped_us;
+        const error_us = @max(clamped_us, rtt.srtt_us) - @min(clamped_us, rtt.srtt_us);
         rtt.rttvar_us = (3 * rtt.rttvar_us + error_us) / 4;
         rtt.srtt_us = (7 * rtt.srtt_us + clamped_us) / 8;
     }
@@ -59,6 +58,8 @@ pub fn onTimeout(rtt: *RttEstimator) void {
 }
 
 fn update(rtt: *RttEstimator) void {
+    // Nothing is known yet: a timeout tells nothing about the round trip.
+    if (!rtt.sampled) return;
     const rto_us = std.math.clamp(rtt.srtt_us + 4 * rtt.rttvar_us, rtt.floor_us, rto_us_max);
     rtt.rto_us = @min(rto_us << rtt.doublings, rto_us_max);
     assert(rtt.doublings <= doublings_max);
@@ -103,4 +104,52 @@ test "a stall mistaken for a loss is waited out next time, and forgotten later" 
     try std.testing.expectEqual(floor_us_max, rtt.rto_us);
     for (0..2000) |_| rtt.sample(200);
     try std.testing.expectEqual(rto_us_min, rtt.rto_us);
+}
+
+test "a timeout before the first sample leaves the RTO as long as it can be" {
+    var rtt: RttEstimator = .{};
+    rtt.onTimeout();
+    try std.testing.expectEqual(rto_us_max, rtt.rto_us);
+    rtt.onSpuriousTimeout(10_000);
+    try std.testing.expectEqual(rto_us_max, rtt.rto_us);
+    rtt.sample(200);
+    try std.testing.expectEqual(15_000 - 15_000 / 256, rtt.rto_us);
+}
+
+test "SRTT, RTTVAR and RTO are those of RFC 6298, sample by sample" {
+    var rtt: RttEstimator = .{};
+    const rows = [_][4]u64{
+        .{ 20_000, 20_000, 10_000, 60_000 },
+        .{ 10_000, 18_750, 10_000, 58_750 },
+        .{ 30_000, 20_156, 10_312, 61_404 },
+        .{ 20_156, 20_156, 7_734, 51_092 },
+        .{ 200_000, 42_636, 50_761, 245_680 },
+        .{ std.math.maxInt(u64), 7_537_306, 15_027_411, rto_us_max },
+    };
+    for (rows) |row| {
+        rtt.sample(row[0]);
+        try std.testing.expectEqual(
+            row[1..4].*,
+            [_]u64{ rtt.srtt_us, rtt.rttvar_us, rtt.rto_us },
+        );
+    }
+}
+
+test "a stall raises the floor to half more than it took, and a shorter one does not lower it" {
+    var rtt: RttEstimator = .{};
+    rtt.sample(200);
+    const rows = [_][2]u64{
+        .{ 1_000, 2_000 },
+        .{ 1_334, 2_001 },
+        .{ 12_000, 18_000 },
+        .{ 2_000, 18_000 },
+        .{ 66_666, 99_999 },
+        .{ 66_668, 100_000 },
+    };
+    for (rows) |row| {
+        rtt.onSpuriousTimeout(row[0]);
+        try std.testing.expectEqual(row[1], rtt.rto_us);
+    }
+    rtt.sample(200);
+    try std.testing.expectEqual(100_000 - 390, rtt.rto_us);
 }

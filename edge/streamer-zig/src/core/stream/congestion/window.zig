@@ -312,7 +312,8 @@ pub fn roundTrip(window: *const CongestionWindow) u64 {
 fn onRoundTrip(window: *CongestionWindow, now_us: u64, sample_us: u64) void {
     assert(sample_us > 0);
     if (now_us -| window.round_trip_since_us >= round_trip_us_age) {
-        window.round_trip_us = .{ 0, window.round_trip_us[0] };
+        window.round_trip_us[1] = window.round_trip_us[0];
+        window.round_trip_us[0] = 0;
         window.round_trip_since_us = now_us;
     }
     const shortest = &window.round_trip_us[0];
@@ -336,7 +337,8 @@ fn endRound(window: *CongestionWindow) void {
         window.rate_age += 1;
         if (window.rate_age == rate_rounds) {
             window.rate_age = 0;
-            window.rate = .{ 0, window.rate[0] };
+            window.rate[1] = window.rate[0];
+            window.rate[0] = 0;
         }
     }
     window.beginRound();
@@ -372,7 +374,8 @@ fn waitLimit(window: *const CongestionWindow) u64 {
 }
 
 fn beginRound(window: *CongestionWindow) void {
-    window.round = .{ .last_serial = window.serial, .was_full_before = window.round.was_full };
+    const was_full = window.round.was_full;
+    window.round = .{ .last_serial = window.serial, .was_full_before = was_full };
 }
 
 /// A sample that the window did not limit is only a lower bound of the path's capacity.
@@ -425,9 +428,7 @@ fn refill(window: *CongestionWindow, now_us: u64) void {
     const earned = window.pacingRate() *| passed_us / std.time.us_per_s;
     if (earned == 0) return;
     window.credit_at_us = now_us;
-    window.credit = @min(window.credit + @as(i64, @intCast(
-        @min(earned, 2 * burst_bytes_max +| window.options.bytes_max),
-    )), @as(i64, @intCast(most)));
+    window.credit = @min(window.credit + @as(i64, @intCast(earned)), @as(i64, @intCast(most)));
     assert(window.credit <= burst_bytes_max);
 }
 

@@ -701,8 +701,9 @@ test "packets to a device are numbered from one, without a gap" {
 test "a packet of no session is answered under its own number, unless that is zero" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
-    var request =
-        wire.emit(.{ .session_id = 1, .request_id = 9, .body = .{ .read = plain_read } }, &fixture.out);
+    const unknown: wire.Packet =
+        .{ .session_id = 1, .request_id = 9, .body = .{ .read = plain_read } };
+    var request = wire.emit(unknown, &fixture.out);
     const answer = try wire.parse(
         fixture.server.receive(fixture.now_us, device, request, &fixture.reply).reply,
     );
