@@ -15,8 +15,6 @@ const Error = store.files.Error;
 const Handle = store.files.Handle;
 const Mode = store.files.Mode;
 const Inode = sim_inode.Inode;
-const Page = sim_inode.Page;
-const Prng = base.Prng;
 const page_size = sim_inode.page_size;
 
 pub const SimFiles = @This();
@@ -24,7 +22,7 @@ pub const SimFiles = @This();
 const root: u32 = 0;
 
 gpa: std.mem.Allocator,
-prng: Prng,
+pages: sim_inode.Pages,
 inodes: std.ArrayList(Inode) = .empty,
 /// What processes see.
 entries: std.ArrayList(Entry) = .empty,
@@ -32,8 +30,6 @@ entries: std.ArrayList(Entry) = .empty,
 durable_entries: std.ArrayList(Entry) = .empty,
 changes: std.ArrayList(Change) = .empty,
 handles: std.ArrayList(?Open) = .empty,
-/// Free pages for reuse.
-pool: std.ArrayList(*Page) = .empty,
 /// A mutant: a call that does nothing and reports success.
 skipped_call: ?SkippedCall = null,
 /// Bytes of all files together.
@@ -54,13 +50,11 @@ closed_again: u64 = 0,
 syncs: u64 = 0,
 reads_now: u64 = 0,
 
-pub const Entry = struct {
+const Entry = struct {
     dir: u32,
     name: [store.files.name_size_max]u8,
     name_size: usize,
     inode: u32,
-
-    pub const none: Entry = .{ .dir = 0, .name = undefined, .name_size = 0, .inode = 0 };
 };
 
 /// Applies to calls for names that contain this; "" for all.
@@ -69,9 +63,7 @@ pub const SkippedCall = struct {
     name: []const u8,
 };
 
-/// The fate of unsynced writes. `bytes`: names reach the disk and bytes do not, as on a file system
-/// that journals names alone; `names`: the other way round.
-pub const Loss = enum { any, all, nothing, bytes, names };
+pub const Loss = sim_inode.Loss;
 
 const DirEntry = struct { dir: u32, name: []const u8 };
 
@@ -90,19 +82,18 @@ const Change = struct {
 const Open = struct { inode: u32, mode: Mode, lock: enum { none, shared, exclusive } = .none };
 
 pub fn init(gpa: std.mem.Allocator, seed: u64) error{OutOfMemory}!SimFiles {
-    var sim: SimFiles = .{ .gpa = gpa, .prng = .init(seed) };
+    var sim: SimFiles = .{ .gpa = gpa, .pages = .{ .gpa = gpa, .prng = .init(seed) } };
     try sim.inodes.append(gpa, .{ .is_dir = true });
     return sim;
 }
 
 pub fn deinit(sim: *SimFiles) void {
     for (sim.inodes.items) |*inode| {
-        sim_inode.emptyInode(sim, inode);
+        sim_inode.emptyInode(&sim.pages, inode);
         inode.slots.deinit(sim.gpa);
         inode.noted.deinit(sim.gpa);
     }
-    for (sim.pool.items) |page| sim.gpa.destroy(page);
-    sim.pool.deinit(sim.gpa);
+    sim.pages.deinit();
     sim.inodes.deinit(sim.gpa);
     sim.entries.deinit(sim.gpa);
     sim.durable_entries.deinit(sim.gpa);
@@ -139,7 +130,7 @@ pub fn crashWith(sim: *SimFiles, loss: Loss) void {
     sim.endProcess();
     for (sim.changes.items) |*change| {
         const is_kept = switch (loss) {
-            .any => sim.prng.chance(1, 2),
+            .any => sim.pages.prng.chance(1, 2),
             .all, .names => false,
             .nothing, .bytes => true,
         };
@@ -151,9 +142,9 @@ pub fn crashWith(sim: *SimFiles, loss: Loss) void {
     for (sim.inodes.items, 0..) |*inode, index| {
         if (inode.is_dir) continue;
         if (sim.isNamed(index))
-            sim_inode.tear(sim, inode, loss)
+            sim_inode.tear(&sim.pages, inode, loss)
         else
-            sim_inode.emptyInode(sim, inode);
+            sim_inode.emptyInode(&sim.pages, inode);
     }
 }
 
@@ -169,8 +160,7 @@ pub fn hashOfDisk(sim: *const SimFiles) u64 {
         const inode = &sim.inodes.items[entry.inode];
         var hash: std.hash.Wyhash = .init(inode.size);
         // Names below a directory's, which are few: its own name makes them unique.
-        const dir = &sim.inodes.items[entry.dir].made_as;
-        hash.update(dir.name[0..dir.name_size]);
+        hash.update(sim.inodes.items[entry.dir].made_as.constSlice());
         hash.update("/");
         hash.update(entry.name[0..entry.name_size]);
         for (inode.slots.items, 0..) |*slot, index| {
@@ -185,7 +175,7 @@ pub fn hashOfDisk(sim: *const SimFiles) u64 {
 
 /// Makes the visible state durable: a good start for crash tests.
 pub fn syncAll(sim: *SimFiles) void {
-    for (sim.inodes.items) |*inode| sim_inode.settle(sim, inode);
+    for (sim.inodes.items) |*inode| sim_inode.settle(&sim.pages, inode);
     for (sim.changes.items) |*change| sim.apply(&sim.durable_entries, change);
     sim.changes.clearRetainingCapacity();
 }
@@ -195,7 +185,7 @@ pub fn flipBit(sim: *SimFiles, name: []const u8, offset: u64, bit: u3) void {
     const inode = &sim.inodes.items[sim.lookUp(name) orelse unreachable];
     assert(offset < inode.size);
     sim_inode.pageOf(
-        sim,
+        &sim.pages,
         inode,
         offset / page_size,
     )[@intCast(offset % page_size)] ^= @as(u8, 1) << bit;
@@ -280,8 +270,8 @@ fn begin(sim: *SimFiles) Error!void {
 fn isSkipped(sim: *SimFiles, call: @FieldType(SkippedCall, "call"), handle: Handle) bool {
     const skipped_call = sim.skipped_call orelse return false;
     if (skipped_call.call != call) return false;
-    const made_as = &sim.inodeOf(handle).made_as;
-    return std.mem.find(u8, made_as.name[0..made_as.name_size], skipped_call.name) != null;
+    const made_as = sim.inodeOf(handle).made_as.constSlice();
+    return std.mem.find(u8, made_as, skipped_call.name) != null;
 }
 
 fn openOf(sim: *SimFiles, handle: Handle) *Open {
@@ -362,11 +352,10 @@ fn addInode(sim: *SimFiles, name: []const u8, is_dir: bool) Error!u32 {
     if (indexOf(sim.entries.items, place) != null) return error.Exists;
     try sim.begin();
     const inode: u32 = @intCast(sim.inodes.items.len);
-    var inode_name: Entry = .none;
-    inode_name.name_size = name.len;
-    @memcpy(inode_name.name[0..name.len], name);
-    sim.inodes.append(sim.gpa, .{ .is_dir = is_dir, .made_as = inode_name }) catch
-        @panic("no memory");
+    sim.inodes.append(sim.gpa, .{
+        .is_dir = is_dir,
+        .made_as = @TypeOf(sim.inodes.items[0].made_as).fromSlice(name) catch unreachable,
+    }) catch @panic("no memory");
     sim.note(.{ .added = entryOf(place, inode) });
     return inode;
 }
@@ -400,10 +389,10 @@ fn setSize(context: *anyopaque, handle: Handle, bytes: u64) Error!void {
     const inode = sim.inodeOf(handle);
     if (bytes < inode.size) {
         for (inode.slots.items, 0..) |slot, index| if (slot.now != null and
-            (index + 1) * page_size > bytes) sim_inode.noteChange(sim, inode, index);
+            (index + 1) * page_size > bytes) sim_inode.noteChange(&sim.pages, inode, index);
     }
     inode.size = bytes;
-    sim_inode.cut(sim, inode);
+    sim_inode.cut(&sim.pages, inode);
 }
 
 fn read(context: *anyopaque, handle: Handle, buffer: []u8, offset: u64) Error!usize {
@@ -452,9 +441,9 @@ fn write(context: *anyopaque, handle: Handle, bytes: []const u8, offset: u64) Er
         const at = offset + written;
         const within: usize = @intCast(at % page_size);
         const part = @min(bytes.len - written, page_size - within);
-        sim_inode.noteChange(sim, inode, at / page_size);
+        sim_inode.noteChange(&sim.pages, inode, at / page_size);
         @memcpy(
-            sim_inode.pageOf(sim, inode, at / page_size)[within..][0..part],
+            sim_inode.pageOf(&sim.pages, inode, at / page_size)[within..][0..part],
             bytes[written..][0..part],
         );
         written += part;
@@ -476,7 +465,7 @@ fn sync(context: *anyopaque, handle: Handle) Error!void {
     try sim.begin();
     sim.syncs += 1;
     if (sim.isSkipped(.sync, handle)) return;
-    sim_inode.settle(sim, sim.inodeOf(handle));
+    sim_inode.settle(&sim.pages, sim.inodeOf(handle));
 }
 
 fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!void {
@@ -493,9 +482,9 @@ fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!voi
         const index = at / page_size;
         at += part;
         const page = inode.page(index) orelse continue;
-        sim_inode.noteChange(sim, inode, index);
+        sim_inode.noteChange(&sim.pages, inode, index);
         const is_whole = part == page_size or (within == 0 and at == inode.size);
-        if (is_whole) sim_inode.dropPage(sim, inode, index) else @memset(
+        if (is_whole) sim_inode.dropPage(&sim.pages, inode, index) else @memset(
             page[within..][0..part],
             0,
         );

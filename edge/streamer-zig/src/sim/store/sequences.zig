@@ -204,7 +204,7 @@ fn do(
     hash.update(all.choices[0 .. depth + 1]);
     if (cut) |wanted| hash.update(std.mem.asBytes(&wanted.calls));
     all.model.prng = .init(hash.final());
-    all.model.sim.prng = .init(hash.final() +% 1);
+    all.model.sim.pages.prng = .init(hash.final() +% 1);
     all.model.step(operation, cut) catch |err| return all.fail(err, depth + 1, cut);
     store_checks.checkAll(&all.model) catch |err| return all.fail(err, depth + 1, cut);
 }
