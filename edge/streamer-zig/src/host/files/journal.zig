@@ -22,7 +22,8 @@ const linux = std.os.linux;
 
 /// `Record` declares the format of a file:
 /// - `name`: its name in the directory;
-/// - `size_max`: in bytes; a longer file needs compaction;
+/// - `size_max`: in bytes; a longer file needs compaction, once it is twice as long as the last one
+///   left it;
 /// - `frame_size_max`: of one record;
 /// - `frameSize(bytes) ?usize`: the size of the whole record at the front of `bytes`, or null if it
 ///   is torn or damaged.
@@ -110,7 +111,14 @@ pub fn Journal(comptime Record: type) type {
             try write(context, &fresh);
             try fresh.commit(journal.dir_fd);
             sys.close(journal.fd);
-            journal.* = .{ .dir_fd = journal.dir_fd, .fd = fresh.fd, .end = fresh.end };
+            journal.* = .{
+                .dir_fd = journal.dir_fd,
+                .fd = fresh.fd,
+                .end = fresh.end,
+                // What was kept may already be longer than `size_max`: an idle edge must not write
+                // it again and again, and a busy one only in proportion to what it appended.
+                .compact_above = @max(Record.size_max, 2 * fresh.end),
+            };
         }
 
         /// The second file of a compaction, until it takes the place of the first.
@@ -325,6 +333,28 @@ test "a crash at any step of a compaction leaves the old records or the new ones
     try testing.expect(!journal.needsCompaction());
     try testing.expect(journal.append(testFrame(8, &buffer)));
     try expectNumbers(dir_fd, &.{ 5, 6, 8 });
+}
+
+test "a file whose records all stay is compacted again only when it has doubled" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var journal: TestJournal = try .open(tmp.dir.handle);
+    defer journal.close();
+    var buffer: [64]u8 = undefined;
+    const numbers = [_]u64{ 0, 1, 2, 3, 4, 5, 6, 7 };
+    for (numbers) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
+    try testing.expect(journal.needsCompaction());
+    journal.compact(@as([]const u64, &numbers), appendNumbers);
+    for (numbers) |number| {
+        try testing.expect(!journal.needsCompaction());
+        try testing.expect(journal.append(testFrame(number, &buffer)));
+    }
+    try testing.expect(!journal.needsCompaction());
+    try testing.expect(journal.append(testFrame(8, &buffer)));
+    try testing.expect(journal.needsCompaction());
+    journal.compact(@as([]const u64, &.{8}), appendNumbers);
+    for (0..2) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
+    try testing.expect(journal.needsCompaction());
 }
 
 test "a compaction that the disk refuses keeps the file, which takes more records" {
