@@ -237,7 +237,7 @@ pub fn onLoss(window: *CongestionWindow, bytes: u64, record: *const SendRecord, 
     window.round.lost +|= packets;
     const lost = window.round.lost;
     const is_many = lost >= lost_min and @as(u64, lost) * lost_share > in_flight_fragments;
-    const is_full = window.full_wait_us > 0 and window.wait_us >= window.waitLimit();
+    const is_full = window.full_wait_us != 0 and window.wait_us >= window.waitLimit();
     if (!is_many and !is_full) return;
     window.undo = .{
         .cwnd_bytes = window.cwnd_bytes,
@@ -305,8 +305,7 @@ fn deliveryRate(window: *const CongestionWindow) u64 {
 /// Time from a request to its first packet without queueing, in µs; 0: unknown.
 pub fn roundTrip(window: *const CongestionWindow) u64 {
     const now, const before = window.round_trip_us;
-    if (now == 0 or before == 0) return @max(now, before);
-    return @min(now, before);
+    return if (before == 0) now else @min(now, before);
 }
 
 fn onRoundTrip(window: *CongestionWindow, now_us: u64, sample_us: u64) void {
@@ -351,7 +350,7 @@ fn growForRound(window: *CongestionWindow) void {
         return;
     }
     if (!window.isQueued()) return window.grow(window.cwnd_bytes / 8);
-    const is_known = window.full_wait_us > 0;
+    const is_known = window.full_wait_us != 0;
     // The network may have gained capacity.
     if (is_known) window.full_wait_us += window.full_wait_us / 256 + 1;
     const least = if (is_known) window.cwndMin() else long_queue_bytes;
@@ -409,7 +408,8 @@ fn cwndMin(window: *const CongestionWindow) u64 {
 /// The rate of requests in bytes per second: above the delivery rate, so that a faster path is
 /// noticed.
 fn pacingRate(window: *const CongestionWindow) u64 {
-    const rate = @max(1, window.deliveryRate());
+    const rate = window.deliveryRate();
+    assert(rate > 0);
     return if (window.is_slow_start) 2 * rate else rate + rate / 4;
 }
 

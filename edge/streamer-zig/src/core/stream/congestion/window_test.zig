@@ -604,6 +604,7 @@ test "a full round changes the window by its wait" {
         // A known queue: 7/8 of it, or half of what it adds to the path.
         .{ .wait = 7_028, .full = 8000, .next = 201_000, .next_full = 8032 },
         .{ .wait = 7_029, .full = 8000, .next = 150_000, .next_full = 8032 },
+        .{ .wait = 9_000, .full = 8160, .next = 150_000, .next_full = 8192 },
         .{ .wait = 9_000, .full = 8000, .cwnd = 36_768, .next = 37_768, .next_full = 8032 },
         .{ .wait = 9_000, .full = 8000, .cwnd = 36_769, .next = 36_768, .next_full = 8032 },
     };
@@ -679,6 +680,9 @@ test "a single loss reduces the window where packets wait as long as when the ne
         window.last_wait_us = wait_us;
         window.onLoss(3000, &.{ .serial = 9 }, 3);
         try testing.expectEqual(full_wait_us, window.full_wait_us);
+        // A reduction begins a round.
+        try testing.expectEqual(0, window.round.lost);
+        try testing.expectEqual(10, window.round.last_serial);
     }
 }
 

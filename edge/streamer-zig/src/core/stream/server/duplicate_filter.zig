@@ -61,3 +61,14 @@ test "the filter agrees with a list of what has arrived, near the newest" {
         newest = @max(newest, id);
     }
 }
+
+test "a request that is far ahead leaves only those in mind that are near it" {
+    for ([_]u32{ size - 1, size, size + 1 }) |ahead| {
+        var window: DuplicateFilter = .{};
+        try std.testing.expect(!window.note(100));
+        try std.testing.expect(!window.note(100 + ahead));
+        // Seen, or too far behind to be told.
+        try std.testing.expect(window.note(100));
+        try std.testing.expect(!window.note(101 + ahead - size + 1));
+    }
+}

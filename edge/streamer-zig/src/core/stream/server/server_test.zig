@@ -617,6 +617,12 @@ test "what goes in and out of a session is counted to the byte, sealed or not" {
             stream_seal.counterOf(&packet),
             (try wire.parse(no_session)).session_id,
         );
+        session.write_cache = .{ .class = .edge, .size = 1 << 20, .id = 1 };
+        const flush = fixture.send(5, .{ .control = .{
+            .version_tag = secrets.versionTag(session.version_id),
+            .operation = .flush,
+        } }).control;
+        fixture.out.add(server.finishWrite(flush.ref, .done, reply).?.packet);
         const probe = fixture.send(4, .{ .probe = .{ .size = 1472 } }).probe;
         const shown = server.answerProbe(probe, &fixture.large).?;
         try testing.expectEqual(1472, shown.len);
