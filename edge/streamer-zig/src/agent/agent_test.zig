@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const store = @import("store");
 const wire = @import("wire").stream;
 const TestIo = @import("io_test.zig");
 const desired_state = core.uplink.desired_state;
@@ -49,6 +50,8 @@ pub const Site = struct {
     devices: [4]desired_state.Device,
     homes: [2]desired_state.WriteOwnerEdge,
     arena: std.heap.ArenaAllocator,
+    /// Where the write caches are, once there are any.
+    cache_files: ?struct { tmp: testing.TmpDir, on: store.LinuxFiles } = null,
 
     pub fn create() !*Site {
         const site = try gpa.create(Site);
@@ -121,6 +124,7 @@ pub const Site = struct {
 
     pub fn destroy(site: *Site) void {
         site.boots.deinit(gpa);
+        if (site.cache_files) |*files| files.tmp.cleanup();
         site.peers.deinit(gpa);
         site.arena.deinit();
         gpa.destroy(site);
@@ -174,6 +178,24 @@ pub const Site = struct {
         }});
         site.devices[0].menuId = uuid(70);
         try site.decide();
+    }
+
+    /// This edge can keep writes, and does for the devices of the vDisk.
+    pub fn addCaches(site: *Site, class: []const u8) !void {
+        const tmp = testing.tmpDir(.{});
+        site.cache_files = .{ .tmp = tmp, .on = .fromFd(tmp.dir.handle) };
+        const files = site.cache_files.?.on.files();
+        site.boots.caches = try .init(gpa, &site.io, files, 4, .{ .class = .edge_persistent });
+        site.setCache(class, .stop);
+        site.vdisks[0].writeCache.?.limitBytes = 1 << 20;
+    }
+
+    /// Runs the syncs that writes wait for.
+    pub fn sync(site: *Site, port: *Stream) void {
+        site.boots.caches.beginSyncs();
+        const layer = site.io.syncing orelse return;
+        site.io.syncing = null;
+        port.endSync(layer);
     }
 
     pub fn setCache(site: *Site, class: []const u8, full: desired_state.WriteCacheFull) void {
@@ -266,16 +288,53 @@ pub const Link = struct {
         return link.sayHello(device, hello);
     }
 
+    /// Resumes the session of a boot, as after a restart of the device's stream.
+    pub fn returnOf(link: *Link, boot: *const core.boot.Boot, nonce: u8) !wire.Packet {
+        const secret = link.port.server.resumeSecretOf(boot.identity.id);
+        return link.sayHello(device, helloOf(boot.identity.id, nonce, .resumption, &secret));
+    }
+
     pub fn read(link: *Link, welcome: *const wire.Packet, request_id: u32) void {
+        link.ask(welcome, request_id, .{ .read = .{
+            .version_tag = welcome.body.welcome.version_tag,
+            .offset = 0,
+            .length = 4096,
+            .fragment_size = welcome.body.welcome.fragment_size,
+        } });
+    }
+
+    /// Sends a packet of the session that `welcome` opened.
+    pub fn ask(link: *Link, welcome: *const wire.Packet, request_id: u32, body: wire.Body) void {
         link.send(device, .{
             .session_id = welcome.session_id,
             .request_id = request_id,
-            .body = .{ .read = .{
-                .version_tag = welcome.body.welcome.version_tag,
-                .offset = 0,
-                .length = 4096,
-                .fragment_size = welcome.body.welcome.fragment_size,
-            } },
+            .body = body,
         });
+    }
+
+    /// Writes a sector of this byte.
+    pub fn write(link: *Link, welcome: *const wire.Packet, request_id: u32, byte: u8) void {
+        const payload: [wire.sector_size]u8 = @splat(byte);
+        link.ask(welcome, request_id, .{ .write = .{
+            .version_tag = welcome.body.welcome.version_tag,
+            .offset = @as(u64, byte) * wire.sector_size,
+            .length = wire.sector_size,
+            .fragment_size = welcome.body.welcome.fragment_size,
+            .index = 0,
+            .payload = &payload,
+        } });
+    }
+
+    pub fn control(
+        link: *Link,
+        welcome: *const wire.Packet,
+        request_id: u32,
+        operation: @FieldType(wire.Control, "operation"),
+    ) void {
+        link.ask(welcome, request_id, .{ .control = .{
+            .version_tag = welcome.body.welcome.version_tag,
+            .operation = operation,
+            .length = if (operation == .flush) 0 else 4096,
+        } });
     }
 };

@@ -44,6 +44,7 @@ opened: u32 = 0,
 below: ?base.Uuid = null,
 sessions_told: u32 = 0,
 reads: u32 = 0,
+last_read: ?ReadRequest = null,
 profile_reads: u32 = 0,
 profiles_sent: u32 = 0,
 profile_class: ?core.boot.Guest.CacheClass = null,
@@ -281,8 +282,9 @@ pub fn isReading(io: *const TestIo, _: *const ReadRequest) bool {
     return io.reading;
 }
 
-pub fn read(io: *TestIo, _: *const ReadRequest, _: anytype) void {
+pub fn read(io: *TestIo, request: *const ReadRequest, _: anytype) void {
     io.reads += 1;
+    io.last_read = request.*;
 }
 
 pub fn sendProfile(io: *TestIo, _: *const ReadRequest, _: anytype) void {
