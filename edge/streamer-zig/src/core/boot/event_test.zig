@@ -136,11 +136,14 @@ test "DHCP packets are counted with the phase that they fall into" {
     at(&boot, 3, .{
         .dhcp_request = .{ .message = .request, .client = .rom, .xid = 2, .size = 310 },
     });
+    at(&boot, 4, .{
+        .dhcp_request = .{ .message = .request, .client = .rom, .xid = 2, .size = 310 },
+    });
     const dhcp = boot.record(.dhcp).?.traffic;
     try testing.expectEqual(boot_phase.Traffic{
-        .bytes_in = 910,
+        .bytes_in = 1220,
         .bytes_out = 400,
-        .packets_in = 3,
+        .packets_in = 4,
         .packets_out = 1,
         // Only a DISCOVER that is sent again.
         .retries = 1,
@@ -223,10 +226,14 @@ test "silence belongs to an inferred phase, and to no observed one but those tha
         var asks = start();
         dhcpRom(&asks);
         at(&asks, 5, .power_command);
-        for ([_]*Boot{ &breathes, &asks }) |boot| if (is_superseded)
-            boot.supersede(boot.started_us + 300_000 * ms)
-        else
-            boot.tick(boot.started_us + 300_000 * ms, null);
+        for ([_]*Boot{ &breathes, &asks }) |boot| {
+            boot.touched = false;
+            if (is_superseded)
+                boot.supersede(boot.started_us + 300_000 * ms)
+            else
+                boot.tick(boot.started_us + 300_000 * ms, null);
+            try testing.expect(boot.touched);
+        }
         try expectPhase(&breathes, .breather, 65, 299_935);
         try expectPhase(&asks, .dhcp, 0, 1);
         try expectPhase(&asks, .firmware, 5, 299_995);

@@ -311,6 +311,11 @@ test "of gaps that do not all fit, the earliest of the shortest goes, and an equ
     const starts_ms = [_]u64{ 0, 900, 2000, 2700, 3000, 3600, 4100, at_us / std.time.us_per_ms };
     for (starts_ms, record.gapSlice()) |start_ms, gap|
         try testing.expectEqual(start_ms * std.time.us_per_ms, gap.at_us);
+    // All are equal.
+    var even: PhaseRecord = .init(0, .observed);
+    for (0..gaps_max) |_| even.touch(even.last_us + 300 * std.time.us_per_ms);
+    even.touch(even.last_us + 301 * std.time.us_per_ms);
+    try testing.expectEqual(300 * std.time.us_per_ms, even.gaps[0].at_us);
 }
 
 test "an earlier packet changes no time, and progress is a packet too" {
