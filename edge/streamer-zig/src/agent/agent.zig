@@ -37,6 +37,7 @@ test {
     _ = @import("failover_test.zig");
     _ = @import("http_paths_test.zig");
     _ = @import("loader_texts_test.zig");
+    _ = @import("peers_test.zig");
     _ = @import("session_boots.zig");
     _ = @import("stream_test.zig");
     _ = @import("tftp_test.zig");

@@ -21,6 +21,8 @@ pub const own: core.dhcp.network.Addresses = .{
     .stream_port = 6910,
 };
 
+/// Where each edge of the site takes messages of the others.
+pub const peer_port = 6911;
 pub const other_edge: base.Endpoint = .{ .ip = .init(10, 77, 0, 3), .port = 6910 };
 const site_key_text = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
 /// What the text stands for.
@@ -145,8 +147,14 @@ pub const Site = struct {
 
     /// Another edge of the site is alive; returns its index.
     pub fn addEdge(site: *Site) u8 {
-        const here: core.site.Edges.EdgeDescription =
-            .{ .id = uuid(20), .weight = 10, .subnets = &.{}, .draining = false };
+        const here: core.site.Edges.EdgeDescription = .{
+            .id = uuid(20),
+            .weight = 10,
+            .subnets = &.{},
+            .draining = false,
+            .address = .init(10, 77, 0, 2),
+            .peerPort = peer_port,
+        };
         var there = here;
         there.id = uuid(23);
         there.address = other_edge.ip;

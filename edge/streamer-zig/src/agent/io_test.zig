@@ -37,7 +37,10 @@ begun: u32 = 0,
 reported: u32 = 0,
 withdrawn_to: ?base.Uuid = null,
 waiting: u32 = 0,
+waited_at_us: u64 = 0,
 discovered: u32 = 0,
+/// The newest report of a discovered device.
+discovered_text: base.BoundedArray(u8, 1024) = .empty,
 told: u32 = 0,
 problems: u32 = 0,
 opened: u32 = 0,
@@ -56,6 +59,8 @@ syncing: ?*write_caches.Layer = null,
 /// Blocks of TFTP that were sent last.
 blocks: ?core.tftp.Server.Blocks = null,
 tftp_acks: u32 = 0,
+/// Sets of boot programs that this edge has.
+sets_count: u8 = 1,
 open_files: i32 = 0,
 
 pub const Sent = struct {
@@ -128,6 +133,7 @@ pub const Problem = enum {
 pub const File = struct { fd: i32 = 3, size: u64 = 1000 };
 
 const program = "program";
+const other_program = "other program";
 
 /// One set of boot programs for BIOS.
 pub const BootFiles = struct {
@@ -141,15 +147,16 @@ pub const BootFiles = struct {
         }
     };
 
-    /// Of one set.
-    sets: []const Set = all_sets[0..1],
+    sets: []const Set,
 
     pub fn find(files: *const BootFiles, name: []const u8) ?[]const u8 {
         return files.fileFor(null, name);
     }
 
-    pub fn fileFor(_: *const BootFiles, _: ?*const Boot, name: []const u8) ?[]const u8 {
-        return if (std.mem.startsWith(u8, name, "undionly.kpxe")) program else null;
+    pub fn fileFor(_: *const BootFiles, boot: ?*const Boot, name: []const u8) ?[]const u8 {
+        if (!std.mem.startsWith(u8, name, "undionly.kpxe")) return null;
+        const chosen = &(boot orelse return program).assignment.program_set;
+        return if (std.mem.eql(u8, chosen.slice(), "other")) other_program else program;
     }
 
     const all_sets = [_]Set{ .{}, .{ .name = "other" } };
@@ -199,8 +206,8 @@ pub fn openVersion(io: *TestIo, _: *const DesiredVersion, below: ?*const Desired
     return null;
 }
 
-pub fn bootFiles(_: *const TestIo) BootFiles {
-    return .{};
+pub fn bootFiles(io: *const TestIo) BootFiles {
+    return .{ .sets = BootFiles.all_sets[0..io.sets_count] };
 }
 
 pub fn duplicateFile(io: *TestIo, file: *const File) error{Busy}!File {
@@ -249,8 +256,15 @@ pub fn report(io: *TestIo, what: agent_io.Report) void {
     switch (what) {
         .boot => io.reported += 1,
         .withdrawn => |withdrawn| io.withdrawn_to = withdrawn.to,
-        .waiting => io.waiting += 1,
-        .discovered => io.discovered += 1,
+        .waiting => |waiting| {
+            io.waiting += 1;
+            io.waited_at_us = waiting.at_us;
+        },
+        .discovered => |text| {
+            io.discovered += 1;
+            io.discovered_text.clear();
+            for (text) |byte| io.discovered_text.appendAssumeCapacity(byte);
+        },
     }
 }
 

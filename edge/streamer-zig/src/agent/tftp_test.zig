@@ -214,3 +214,254 @@ test "requests without a handle are looked up by address a limited number of tim
         if (!is_found) site.io.now_us += 1;
     }
 }
+
+test "each packet of a download is counted once, and the last ones are known" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const boot = link.boot();
+    const last = &boot.last_packets;
+    try link.request("kernel");
+    const oack_size = site.io.sent.buffer[0].size;
+    try testing.expectEqual(.tftp_read_request, last.from_device.?.packet.name);
+    try testing.expectEqual(.tftp_oack, last.from_edge.?.packet.name);
+    const loader = &boot.phases[@backingInt(core.boot.phase.Phase.loader)].?;
+    const request_size = loader.traffic.bytes_in;
+    for (0..3) |block| {
+        try link.send(.{ .ack = @intCast(block) });
+        try testing.expectEqual(.tftp_ack, last.from_device.?.packet.name);
+        try testing.expectEqual(block, last.from_device.?.packet.number);
+        try testing.expectEqual(@min(block + 1, 2), last.from_edge.?.packet.number);
+        try testing.expectEqual(block + 1, site.io.tftp_acks);
+        try testing.expectEqual(block + 2, loader.traffic.packets_in);
+        try testing.expectEqual(request_size + 4 * (block + 1), loader.traffic.bytes_in);
+    }
+    try testing.expectEqual(3, loader.traffic.packets_out);
+    try testing.expectEqual(oack_size + 2 * 4 + 1000, loader.traffic.bytes_out);
+    try testing.expectEqual(0, loader.traffic.retries);
+    try testing.expectEqual(null, boot.suspicion);
+}
+
+test "a file that is requested without options begins with its first block" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    var buffer: [128]u8 = undefined;
+    const handle = link.boot().identity.handle;
+    const path = try std.mem.print(&buffer, "b/{x:0>16}/undionly.kpxe", .{handle});
+    try link.send(.{ .rrq = .{ .file_name = path, .options = .{} } });
+    const sent = link.boot().last_packets.from_edge.?.packet;
+    try testing.expectEqual(core.boot.packets.Packet{ .name = .tftp_data, .number = 1 }, sent);
+    const nbp = link.boot().record(.nbp).?.traffic;
+    try testing.expectEqual([_]u64{ 1, 1, 11 }, [_]u64{
+        nbp.packets_in,
+        nbp.packets_out,
+        nbp.bytes_out,
+    });
+    // No transfer waits for these blocks yet.
+    try testing.expectEqual(0, site.io.tftp_acks);
+}
+
+/// Lets time pass until blocks go out.
+fn retransmission(link: *Link) !void {
+    link.site.io.blocks = null;
+    for (0..60) |_| {
+        link.site.io.now_us += std.time.us_per_s / 4;
+        link.port.tick(link.site.io.now_us);
+        if (link.site.io.blocks != null) return;
+    }
+    return error.NothingIsSent;
+}
+
+test "a retransmission is no acknowledgement, and is counted as sent again" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    try link.request("kernel");
+    try link.send(.{ .ack = 0 });
+    const loader = &link.boot().phases[@backingInt(core.boot.phase.Phase.loader)].?;
+    const before = loader.traffic;
+    try retransmission(&link);
+    try testing.expectEqual(1, site.io.tftp_acks);
+    try testing.expectEqual(before.packets_in, loader.traffic.packets_in);
+    try testing.expectEqual(before.bytes_in, loader.traffic.bytes_in);
+    try testing.expectEqual(before.packets_out + 1, loader.traffic.packets_out);
+    try link.send(.{ .err = .{ .code = .not_defined, .text = "x" } });
+    try testing.expect(loader.traffic.retries > 0);
+    try testing.expectEqual(.tftp_error, link.boot().last_packets.from_device.?.packet.name);
+}
+
+test "a device that starts its program without a last word has loaded it all the same" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    try link.request("kernel");
+    for (0..2) |block| try link.send(.{ .ack = @intCast(block) });
+    const traffic = &link.boot().phases[@backingInt(core.boot.phase.Phase.loader)].?.traffic;
+    const packets_in = traffic.packets_in;
+    for (0..60) |_| {
+        site.io.now_us += std.time.us_per_s;
+        link.port.tick(site.io.now_us);
+    }
+    try testing.expect(link.boot().loader_done.kernel);
+    try testing.expectEqual(packets_in, traffic.packets_in);
+    try testing.expectEqual(.tftp_ack, link.boot().last_packets.from_device.?.packet.name);
+}
+
+fn requestLarge(link: *Link, blksize: u16) !void {
+    var buffer: [128]u8 = undefined;
+    const handle = link.boot().identity.handle;
+    const path = try std.mem.print(&buffer, "b/{x:0>16}/kernel", .{handle});
+    try link.send(.{ .rrq = .{ .file_name = path, .options = .{ .blksize = blksize } } });
+    try link.send(.{ .ack = 0 });
+}
+
+test "first blocks that are repeated while the peer repeats its word point to a narrow path" {
+    const Case = struct { blksize: u16, sends: u8, acks: u8, is_narrow: bool };
+    for ([_]Case{
+        .{ .blksize = 1468, .sends = 4, .acks = 2, .is_narrow = true },
+        .{ .blksize = 513, .sends = 4, .acks = 2, .is_narrow = true },
+        .{ .blksize = 512, .sends = 4, .acks = 2, .is_narrow = false },
+        .{ .blksize = 1468, .sends = 3, .acks = 2, .is_narrow = false },
+        .{ .blksize = 1468, .sends = 4, .acks = 1, .is_narrow = false },
+    }) |case| {
+        const site: *Site = try .withVersion();
+        defer site.destroy();
+        site.io.versions.buffer[0].kernel = .{ .size = 100_000 };
+        var link: Link = try .init(site);
+        defer link.deinit();
+        try requestLarge(&link, case.blksize);
+        for (0..case.acks) |_| try link.send(.{ .ack = 0 });
+        for (1..case.sends) |_| try retransmission(&link);
+        const suspicion = link.boot().suspicion;
+        try testing.expectEqual(case.is_narrow, suspicion != null);
+        if (!case.is_narrow) continue;
+        try testing.expectEqual(.path_mtu_black_hole, suspicion.?.cause);
+        // The silence that follows says less.
+        site.io.now_us += 3600 * std.time.us_per_s;
+        link.port.tick(site.io.now_us);
+        try testing.expectEqual(.path_mtu_black_hole, link.boot().suspicion.?.cause);
+    }
+}
+
+test "a transfer that ends in silence is what the boot suffers from, whatever was suspected" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    try link.request("kernel");
+    try link.send(.{ .ack = 0 });
+    site.boots.apply(link.ref, site.io.now_us, .{ .suspected = .{ .cause = .store_read_error } });
+    site.io.now_us += 3600 * std.time.us_per_s;
+    link.port.tick(site.io.now_us);
+    try testing.expectEqual(.tftp_timeout, link.boot().suspicion.?.cause);
+}
+
+test "a request that is refused is the last packet of its device, and so is its refusal of ours" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const last = &link.boot().last_packets;
+    try link.request("gone.efi");
+    try testing.expectEqual(.tftp_read_request, last.from_device.?.packet.name);
+    for ([_]wire.ErrorCode{ .option_refused, .not_defined }) |code| {
+        try link.request("undionly.kpxe");
+        try link.send(.{ .err = .{ .code = code, .text = "no" } });
+        try testing.expectEqual(.tftp_error, last.from_device.?.packet.name);
+        try testing.expectEqual(@backingInt(code), last.from_device.?.packet.number);
+    }
+}
+
+test "look-ups by address are limited from one second to the next" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    try link.send(.{ .rrq = .{ .file_name = "grub/x.lst", .options = .{} } });
+    try testing.expectEqual(site.io.now_us + std.time.us_per_s, link.port.lookups_until_us);
+    try testing.expectEqual(999, link.port.lookups_left);
+    site.io.now_us += std.time.us_per_s - 1;
+    try link.send(.{ .rrq = .{ .file_name = "grub/x.lst", .options = .{} } });
+    try testing.expectEqual(998, link.port.lookups_left);
+}
+
+test "a device with a set of programs gets them by its handle, and by its address among several" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    site.devices[0].bootProgramSet = "other";
+    try site.decide();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    link.boot().facts.ip = device.ip;
+    const catalogue = link.catalogue.tftpCatalogue();
+    for ([_]u8{ 1, 1, 2 }, [_]bool{ true, false, false }, [_]bool{ true, false, true }) |count, by, is| {
+        site.io.sets_count = count;
+        const file = try catalogue.open(catalogue.context, &.{
+            .name = "undionly.kpxe",
+            .handle = if (by) .{ .value = link.boot().identity.handle } else null,
+            .peer = device,
+            .is_confirmed = true,
+        });
+        const text = link.catalogue.memory(file.source).?;
+        try testing.expectEqualStrings(if (is) "other program" else "program", text);
+    }
+}
+
+test "files and texts are given out as long as there are places, and their places given back" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    try testing.expectEqual(5, link.catalogue.slots.len);
+    const catalogue = link.catalogue.tftpCatalogue();
+    var question: core.tftp.Server.FileQuery = .{
+        .name = "kernel",
+        .handle = .{ .value = link.boot().identity.handle },
+        .peer = device,
+        .is_confirmed = true,
+    };
+    for (0..5) |_| _ = try catalogue.open(catalogue.context, &question);
+    try testing.expectError(error.Busy, catalogue.open(catalogue.context, &question));
+    try testing.expectEqual(5, site.io.open_files);
+    link.catalogue.close(0);
+    question.name = "grub.cfg";
+    const free = std.mem.asBytes(&link.catalogue.text_buffers[0].is_taken);
+    try testing.expectEqual(0, free[0]);
+    const text = try catalogue.open(catalogue.context, &question);
+    try testing.expect(link.catalogue.text_buffers[0].is_taken);
+    link.catalogue.close(text.source);
+    try testing.expect(!link.catalogue.text_buffers[0].is_taken);
+    question.name = "kernel";
+    const first = try catalogue.open(catalogue.context, &question);
+    try testing.expectEqual(0, first.source);
+    var other: Link = .{
+        .site = site,
+        .catalogue = try gpa.create(Catalogue),
+        .port = undefined,
+        .ref = link.ref,
+    };
+    defer gpa.destroy(other.catalogue);
+    other.catalogue.* = try .init(gpa, &site.boots, own, 1);
+    const several = other.catalogue.tftpCatalogue();
+    for (0..2) |_| _ = try several.open(several.context, &question);
+    try testing.expectEqual(7, site.io.open_files);
+    other.catalogue.deinit(gpa);
+    try testing.expectEqual(5, site.io.open_files);
+}
+
+test "a catalogue that cannot have all of its memory takes none" {
+    const Make = struct {
+        fn make(allocator: std.mem.Allocator, site: *Site) !void {
+            var catalogue: Catalogue = try .init(allocator, &site.boots, own, 2);
+            catalogue.deinit(allocator);
+        }
+    };
+    const site: *Site = try .create();
+    defer site.destroy();
+    try testing.checkAllAllocationFailures(gpa, Make.make, .{site});
+}

@@ -1,0 +1,119 @@
+//! Tests of peers.zig: what the messages of another edge do to the boots of this one.
+
+const std = @import("std");
+const base = @import("base");
+const peer = @import("wire").peer;
+const TestIo = @import("io_test.zig");
+const fixture = @import("agent_test.zig");
+const testing = std.testing;
+const Site = fixture.Site;
+const Peers = @import("peers.zig").Peers(TestIo);
+const macOf = fixture.macOf;
+const other: base.Endpoint = .{ .ip = fixture.other_edge.ip, .port = fixture.peer_port };
+const uuid = fixture.uuid;
+
+/// The other edge's claim on the boot of device 1.
+fn claimOf(counter: u64, body: peer.Body) peer.Message {
+    return .{ .edge = uuid(23), .epoch = 1, .counter = counter, .body = body };
+}
+
+fn receive(peers: *Peers, site: *Site, message: *const peer.Message) void {
+    var buffer: [peer.packet_size_max]u8 = undefined;
+    const bytes = peer.emit(message, &site.peers.site.?.key, &buffer);
+    peers.receive(other, bytes, site.io.now_us);
+}
+
+test "a device that another edge has taken is left to it, as an offer or as an earlier boot" {
+    for ([_]bool{ false, true }) |is_taken| {
+        const site: *Site = try .withVersion();
+        defer site.destroy();
+        _ = site.addEdge();
+        var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+        const ref = try site.begin(1);
+        if (is_taken) site.boots.take(ref);
+        site.io.now_us += 60 * std.time.us_per_s;
+        receive(&peers, site, &claimOf(1, .{ .claim = .{
+            .boot = uuid(60),
+            .mac = macOf(1),
+            .stage = .taken,
+            .begun_by_loader = false,
+            .age_ms = 0,
+        } }));
+        if (is_taken) {
+            const outcome = site.boot(ref).outcome.?;
+            try testing.expectEqual(.superseded, std.meta.activeTag(outcome));
+        } else try testing.expectEqual(null, site.boots.get(ref));
+        try testing.expectEqual(!is_taken, site.io.journaled_failovers == 1);
+    }
+}
+
+test "a forged message, or one about another device, changes nothing" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+    const ref = try site.begin(1);
+    site.io.now_us += 60 * std.time.us_per_s;
+    var claim = claimOf(1, .{ .claim = .{
+        .boot = uuid(60),
+        .mac = macOf(2),
+        .stage = .taken,
+        .begun_by_loader = false,
+        .age_ms = 0,
+    } });
+    receive(&peers, site, &claim);
+    claim.body.claim.mac = macOf(1);
+    claim.counter = 2;
+    var buffer: [peer.packet_size_max]u8 = undefined;
+    const bytes = peer.emit(&claim, &@as(peer.Key, @splat(1)), &buffer);
+    peers.receive(other, bytes, site.io.now_us);
+    try testing.expect(!site.boot(ref).isOver());
+}
+
+test "what is due goes to each other edge, and none of it to this one" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+    const ref = try site.begin(1);
+    site.boots.take(ref);
+    peers.flush(site.io.now_us);
+    // That it is alive, and its claim on the device.
+    try testing.expectEqual(2, site.io.sent.count);
+    for (site.io.sent.constSlice()) |*sent| {
+        try testing.expectEqual(.peer, std.meta.activeTag(sent.port));
+        try testing.expect(sent.to.eql(other));
+        try testing.expect((try peer.parse(sent.bytes())).edge.eql(uuid(20)));
+    }
+}
+
+test "a tick tells how many devices boot here, and withdraws an offer that another edge made too" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+    const ref = try site.begin(1);
+    site.boots.settle(site.boot(ref));
+    peers.tick(site.io.now_us);
+    try testing.expectEqual(1, site.peers.booting);
+    receive(&peers, site, &claimOf(1, .{ .claim = .{
+        .boot = uuid(60),
+        .mac = macOf(1),
+        .stage = .offered,
+        .begun_by_loader = false,
+        .age_ms = 0,
+    } }));
+    try testing.expect(site.boots.get(ref) != null);
+    // Of the two, the edge with the higher id withdraws.
+    site.peers.site.?.own_id = uuid(99);
+    var seconds: u64 = 0;
+    while (site.boots.get(ref) != null and seconds < 60) : (seconds += 1) {
+        site.io.now_us += std.time.us_per_s;
+        site.peers.peers[1 - site.peers.site.?.own_index].heard_us = site.io.now_us;
+        peers.tick(site.io.now_us);
+    }
+    try testing.expectEqual(null, site.boots.get(ref));
+    try testing.expect(site.io.withdrawn_to.?.eql(uuid(23)));
+    peers.tick(site.io.now_us);
+    try testing.expectEqual(0, site.peers.booting);
+}
