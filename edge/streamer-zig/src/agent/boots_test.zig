@@ -5,6 +5,7 @@ const base = @import("base");
 const core = @import("core");
 const fixture = @import("agent_test.zig");
 const testing = std.testing;
+const stream = @import("wire").stream;
 const CacheClass = core.boot.Guest.CacheClass;
 const Site = fixture.Site;
 const clientOf = fixture.clientOf;
@@ -521,4 +522,208 @@ test "an edge judges a device by the edge that keeps its writes" {
         try testing.expect(asked.mac.eql(macOf(1)));
         try testing.expect(asked.network.eql(network));
     }
+}
+
+test "a boot is announced to the other edges when it begins, is taken, and is withdrawn" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    const id = boot.identity.id;
+    try testing.expectEqual(null, site.peers.own_claims.get(macOf(1), id));
+    site.boots.settle(boot);
+    try testing.expectEqual(.offered, site.peers.own_claims.get(macOf(1), id).?.stage);
+    site.boots.take(ref);
+    try testing.expectEqual(.taken, site.peers.own_claims.get(macOf(1), id).?.stage);
+    site.boots.withdraw(ref, uuid(23));
+    const claim = site.peers.own_claims.get(macOf(1), id);
+    try testing.expect(claim == null or claim.?.is_over);
+}
+
+test "the firmware's class is a fact of the boot" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const client = clientOf(1, .discover);
+    const ref = site.boots.forDhcp(site.io.now_us, &client, 7, 300).?;
+    try testing.expectEqualStrings("PXEClient", site.boot(ref).facts.vendor_class.slice());
+}
+
+test "a choice from a menu shows that the loader runs" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const ref = try site.begin(1);
+    site.boots.choose(ref, site.io.now_us, .{ .title = .init("own"), .start = .local_disk });
+    try testing.expect(site.boot(ref).record(.loader) != null);
+    try testing.expectEqual(.local_disk, std.meta.activeTag(site.boot(ref).outcome.?));
+}
+
+test "a profile of one byte is a profile" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    site.io.profile_size = 1;
+    const boot = site.boot(try site.begin(1));
+    site.boots.beginProfile(boot);
+    try testing.expect(boot.read_ahead.had_profile);
+}
+
+test "an order is confirmed by the device that it was given to, and by no other" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const boot = site.boot(try site.begin(1));
+    const other = site.boot(try site.begin(4));
+    site.boots.orders.bindings[0] = .{
+        .bound = .{ .id = uuid(80), .boot_id = boot.identity.id },
+        .order = .restart,
+        .state = .waiting,
+    };
+    var report = reportOf(other);
+    report.report.order_id = uuid(80).bytes;
+    try testing.expectEqual(.none, site.boots.takeReport(site.io.now_us, &report).order);
+    try testing.expectEqual(null, other.guest.?.order_id);
+    report.boot_id = boot.identity.id;
+    report.report.order_id = @splat(0);
+    try testing.expectEqual(.restart, site.boots.takeReport(site.io.now_us, &report).order);
+    try testing.expectEqual(null, boot.guest.?.order_id);
+    report.report.order_id = uuid(80).bytes;
+    try testing.expectEqual(.none, site.boots.takeReport(site.io.now_us, &report).order);
+    try testing.expect(boot.guest.?.order_id.?.eql(uuid(80)));
+}
+
+test "a status of the write cache is journaled, before the boot is ready and after" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const boot = site.boot(try site.begin(1));
+    const id = boot.identity.id;
+    _ = site.boots.takeReport(site.io.now_us, &reportOf(boot));
+    const journaled = site.io.journaled;
+    const status: core.boot.Guest.CacheStatus = .{ .class = .edge, .state = .read_only };
+    site.boots.onWriteCache(id, site.io.now_us, status);
+    try testing.expectEqual(journaled + 1, site.io.journaled);
+    // A device that reports no cache has none that could be full.
+    boot.assignment.local_disk = .{ .full = .stop, .limit_bytes = null };
+    site.boots.onLocalDisk(id, site.io.now_us);
+    try testing.expectEqual(.ok, boot.guest.?.cache_status.state);
+    try testing.expect(!boot.isOver());
+}
+
+test "a device with a private image stays with the version below it, and fails when that is gone" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    try site.addCaches("private");
+    var link: fixture.Link = try .init(site);
+    defer link.deinit();
+    const first = site.boot(try site.begin(1));
+    try testing.expect((try link.open(first)).body == .welcome);
+    site.devices[0].versionId = uuid(2);
+    site.versions[0].kernelPath = "k";
+    try site.decide();
+    site.boots.caches.closeAll();
+    const kept = site.boot(try site.begin(1));
+    try testing.expect(kept.assignment.version_id.eql(uuid(1)));
+    try testing.expect(kept.assignment.loader_files.kernel);
+    // Every other class follows the desired state.
+    site.setCache("edge_persistent", .stop);
+    const follows = site.boot(try site.begin(1));
+    try testing.expect(follows.assignment.version_id.eql(uuid(2)));
+    site.setCache("private", .stop);
+    site.io.versions.clear();
+    for ([_]@TypeOf(site.io.problem){ .gone, .unreadable }, [_][]const u8{
+        "the version below its private image is missing: reset the image",
+        "the version is unreadable",
+    }) |problem, text| {
+        site.io.problem = problem;
+        const suspicion = site.boot(try site.begin(1)).suspicion.?;
+        try testing.expectEqualStrings(text, suspicion.text.slice());
+    }
+    // Of a version that is gone, without such an image.
+    site.io.problem = .gone;
+    site.setCache("edge", .stop);
+    const plain = site.boot(try site.begin(1)).suspicion.?;
+    try testing.expectEqualStrings("the version is gone", plain.text.slice());
+}
+
+test "writes of an unregistered device have no owner among several edges" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    site.state.siteEdges = .{ .key = "", .edges = &.{} };
+    site.setCache("edge_persistent", .stop);
+    try site.decide();
+    const boot = site.boot(try site.begin(1));
+    boot.identity.mac = macOf(99);
+    const blocker = site.boots.writeOwnerBlocker(boot).?;
+    try testing.expectEqualStrings(
+        "not registered: none of several edges keeps its writes",
+        blocker.text.slice(),
+    );
+    // Of a class that nobody knows nothing is kept.
+    site.setCache("of another year", .stop);
+    try testing.expectEqual(null, site.boots.writeOwnerBlocker(boot));
+}
+
+test "a tick reports the devices that the report log had no capacity for" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const now_us = site.io.now_us;
+    for ([_]u64{ 256, 255 }, [_]u32{ 0, 1 }) |backlog, discovered| {
+        site.io.backlog = backlog;
+        if (backlog == 256)
+            site.boots.discoverByHttp(now_us, macOf(9), .init(10, 0, 0, 7), null);
+        site.boots.tick(now_us + 3600 * second);
+        try testing.expectEqual(discovered, site.io.discovered);
+    }
+}
+
+test "a device that is registered before its report is forgotten without one" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    const now_us = site.io.now_us;
+    site.io.backlog = 256;
+    site.boots.discoverByHttp(now_us, macOf(9), .init(10, 0, 0, 7), null);
+    site.devices[0].mac = macOf(9);
+    try site.decide();
+    site.io.backlog = 0;
+    site.boots.tick(now_us + 3600 * second);
+    try testing.expectEqual(0, site.io.discovered);
+    for (site.boots.discovery.devices.devices) |device| try testing.expectEqual(null, device);
+}
+
+test "a handle is never zero, whatever was drawn" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    for ([_]?u8{ 0, 1 }) |byte| {
+        site.io.random_byte = byte;
+        const boot = site.boot(try site.begin(1));
+        const drawn: u64 = if (byte == 0) 0 else 0x0101_0101_0101_0101;
+        try testing.expectEqual(@max(1, drawn), boot.identity.handle);
+    }
+    site.io.random_handle = 1;
+    try testing.expectEqual(1, site.boot(try site.begin(1)).identity.handle);
+}
+
+test "used blocks count until the boot is over, and are always the profile's" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const boot = site.boot(try site.begin(1));
+    boot.read_ahead.asked_bytes = 1 << 20;
+    var unit: [8]u8 = undefined;
+    (stream.profile.Unit{ .index = 0, .blocks = 1 }).encode(&unit);
+    for (1..3) |round| {
+        site.boots.onUsed(&.{ .boot_id = boot.identity.id, .units = .{ .bytes = &unit } });
+        try testing.expectEqual(stream.profile.block_size, boot.read_ahead.used_bytes);
+        try testing.expectEqual(round, site.io.used);
+        boot.outcome = .ready;
+    }
+}
+
+test "a boot in silence is journaled with it" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    _ = site.boots.takeReport(site.io.now_us, &reportOf(boot));
+    site.boots.apply(ref, site.io.now_us, .{ .ready = .http });
+    const journaled = site.io.journaled;
+    site.boots.tick(site.io.now_us + core.boot.Guest.silence_us);
+    try testing.expectEqual(journaled + 1, site.io.journaled);
 }

@@ -92,6 +92,8 @@ test "a known device is offered its program, which its boot then remembers" {
     // Its own offer is among those that were seen.
     try testing.expect(boot.offers.hasOurs());
     try testing.expectEqual(.dhcp_offer, boot.last_packets.from_edge.?.packet.name);
+    // A DISCOVER names no edge.
+    try testing.expect(!boot.is_taken);
     const traffic = &boot.record(.dhcp).?.traffic;
     try testing.expectEqual(1, traffic.packets_in);
     try testing.expectEqual(1, traffic.packets_out);
@@ -203,4 +205,41 @@ test "a lease is kept before its answer, and an empty pool is what the boot suff
     try testing.expectEqual(0, site.io.sent.count);
     const other = site.boot(site.boots.table.findByMac(macOf(11)).?);
     try testing.expectEqual(.address_pool_exhausted, other.suspicion.?.cause);
+}
+
+test "a set of one letter is a set, and an edge without programs says so" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site, .proxy);
+    defer link.deinit();
+    site.devices[0].bootProgramSet = "x";
+    try site.decide();
+    var packet = discover(1);
+    try link.send(packet);
+    site.io.sent.count = 0;
+    const ref = site.boots.table.findByMac(macOf(1)).?;
+    const suspicion = site.boot(ref).suspicion.?;
+    try testing.expectEqual(.nbp_not_found, suspicion.cause);
+    try testing.expectEqualStrings("this edge has no set x", suspicion.text.slice());
+    // iPXE would take a program of that set, and gets no script in its place.
+    packet.options.user_class = "iPXE";
+    try link.send(packet);
+    try testing.expectEqual(0, site.io.sent.count);
+}
+
+test "an address from another server's answer is the device's" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site, .proxy);
+    defer link.deinit();
+    try link.send(discover(1));
+    site.io.sent.count = 0;
+    const boot = site.boot(site.boots.table.findByMac(macOf(1)).?);
+    try testing.expectEqual(null, boot.facts.ip);
+    var request = discover(1);
+    request.options.message_type = .request;
+    request.options.requested_ip = .init(10, 77, 0, 50);
+    request.options.server_identifier = .init(10, 77, 0, 3);
+    try link.send(request);
+    try testing.expect(boot.facts.ip.?.eql(.init(10, 77, 0, 50)));
 }

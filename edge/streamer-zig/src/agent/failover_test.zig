@@ -157,8 +157,10 @@ test "a device whose writes are elsewhere is sent back, and reported as waiting 
     for (1..3) |nonce| {
         const refusal = try link.sayHello(device, helloOf(&ticket, @intCast(nonce)));
         try testing.expectEqual(.cache_elsewhere, refusal.body.refuse.code);
+        try testing.expectEqual(1, site.io.waiting);
+        // Since its boot began: the ticket's time and its age.
+        try testing.expectEqual(6 * std.time.us_per_s, site.io.waited_at_us);
     }
-    try testing.expectEqual(1, site.io.waiting);
     // The ticket does not know, but this edge does.
     ticket.write_cache = .device_ram;
     site.setCache("edge", .stop);
@@ -205,4 +207,85 @@ test "a device without others to go to gets no ticket" {
     site.peers.peers[other].is_known = false;
     const later = try link.open(site.boot(try site.begin(1)));
     try testing.expectEqual(null, later.body.welcome.failover);
+}
+
+test "the device's next packet confirms the boot: a reconnect on a path that is not known yet" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    site.io.profile_size = 4096;
+    var link: Link = try .init(site);
+    defer link.deinit();
+    var hello = helloOf(&ticketOf(site), 5);
+    hello.packet_size_max = wire.packet_size_max;
+    hello.proof = core.stream.seal.helloProof(&ticketOf(site).resume_secret, &hello);
+    const welcome = try link.sayHello(device, hello);
+    const boot = site.boot(site.boots.table.findById(boot_id).?);
+    try testing.expectEqual(null, boot.facts.cipher);
+    try testing.expectEqual(0, site.io.reported);
+    // It reads its profile, which begins no phase.
+    link.ask(&welcome, 1, .{ .read = .{
+        .kind = .profile,
+        .version_tag = welcome.body.welcome.version_tag,
+        .offset = 0,
+        .length = 512,
+        .fragment_size = 1024,
+    } });
+    try testing.expect(boot.failover.?.is_confirmed);
+    try testing.expectEqual(1, site.io.reported);
+    try testing.expectEqual(1, boot.reconnects);
+    try testing.expectEqual(1500, boot.facts.mtu.?);
+    try testing.expectEqual(.clear, boot.facts.cipher.?);
+}
+
+test "a boot that is not confirmed opens no session with its token" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const welcome = try link.sayHello(device, helloOf(&ticketOf(site), 5));
+    const boot = site.boot(site.boots.table.findById(boot_id).?);
+    try testing.expectEqual(.token_refused, (try link.open(boot)).body.refuse.code);
+    link.read(&welcome, 1);
+    try testing.expect((try link.open(boot)).body == .welcome);
+}
+
+test "the same ticket is good again, also for a boot that began at the same time here" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    _ = try site.begin(1);
+    for (1..3) |nonce| {
+        const answer = try link.sayHello(device, helloOf(&ticketOf(site), @intCast(nonce)));
+        try testing.expect(answer.body == .welcome);
+        const found = site.boot(site.boots.table.findById(boot_id).?);
+        try testing.expectEqual(1, found.failover.?.number);
+    }
+}
+
+test "handles, tokens and tickets of boots that fail over are drawn, and no handle is even" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    var tickets: [3]wire.ticket.Sealed = undefined;
+    var tokens: [3][16]u8 = undefined;
+    for (&tickets, &tokens, 61..) |*sealed, *token, number| {
+        var ticket = ticketOf(site);
+        ticket.boot_id = uuid(@intCast(number)).bytes;
+        ticket.mac = macOf(@intCast(number));
+        const welcome = try link.sayHello(device, helloOf(&ticket, @intCast(number)));
+        sealed.* = welcome.body.welcome.failover.?.ticket;
+        const found = site.boot(site.boots.table.findById(uuid(@intCast(number))).?);
+        token.* = found.identity.token;
+        try testing.expect(found.identity.handle % 2 == 1 and found.identity.handle > 1);
+        try testing.expect(!std.mem.eql(u8, token, &@as([16]u8, @splat(0xaa))));
+        // What stands first in a sealed ticket is its salt.
+        try testing.expect(!std.mem.allEqual(u8, sealed[0..8], 0xaa));
+    }
+    try testing.expect(!std.mem.eql(u8, &tokens[0], &tokens[1]));
 }

@@ -319,3 +319,144 @@ test "an empty answer ends no download" {
     });
     try testing.expectEqual(null, site.boot(ref).record(.stage1));
 }
+
+test "a boot's file is answered with 200, learns its peer, and shows itself as a request" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var door: Door = .init(site);
+    const boot = site.boot(try site.begin(1));
+    const kernel = try door.ofBoot(boot, "kernel");
+    try testing.expectEqual(200, kernel.status);
+    try testing.expect(boot.facts.ip.?.eql(peer));
+    try testing.expectEqual(200, (try door.ofBoot(boot, "undionly.kpxe")).status);
+    _ = try door.ofBoot(boot, "splash.png");
+    try testing.expectEqual(.http_request, boot.last_packets.from_device.?.packet.name);
+    boot.last_packets = .{};
+    // A single byte is a body as well.
+    door.paths.progress(.{ .boot = kernel.tag.boot, .what = .kernel }, .{
+        .traffic = .{ .bytes_out = 1 },
+        .begins = true,
+        .finished = true,
+        .at_us = site.io.now_us,
+        .body_size = 1,
+    });
+    try testing.expect(boot.loader_done.kernel);
+    const from_device = boot.last_packets.from_device.?.packet;
+    try testing.expectEqual(
+        core.boot.packets.Packet.http(.http_request, .kernel),
+        from_device,
+    );
+    const from_edge = boot.last_packets.from_edge.?.packet;
+    try testing.expectEqual(core.boot.packets.Packet.http(.http_bytes, .kernel), from_edge);
+    // Later progress of the same answer is no new request.
+    boot.last_packets = .{};
+    door.paths.progress(.{ .boot = kernel.tag.boot, .what = .disk }, .{
+        .traffic = .{},
+        .begins = false,
+        .at_us = site.io.now_us,
+        .body_size = 1,
+    });
+    try testing.expectEqual(null, boot.last_packets.from_device);
+    try testing.expectEqual(null, boot.record(.stage1));
+    door.paths.progress(.{ .boot = kernel.tag.boot, .what = .disk }, .{
+        .traffic = .{},
+        .begins = true,
+        .at_us = site.io.now_us,
+        .body_size = 1,
+    });
+    try testing.expectEqual(1, boot.record(.stage1).?.reads);
+}
+
+test "GRUB by HTTP gets its configuration, and other names none" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var door: Door = .init(site);
+    const boot = site.boot(try site.begin(1));
+    const config = try door.ofBoot(boot, "grub/grub.cfg");
+    try testing.expectEqual(200, config.status);
+    try testing.expectEqual(.script, config.tag.what);
+    try door.expectText(config, "quiet");
+    try testing.expectEqual(404, (try door.ofBoot(boot, "grub/other.cfg")).status);
+}
+
+test "a menu's choice is in the query of its script" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.open(2);
+    try site.addMenu();
+    var door: Door = .init(site);
+    const boot = site.boot(try site.begin(1));
+    const menu = site.boots.policy.menuOf(macOf(1), site.io.unix_ms).?;
+    const answer: core.loader.menu.Answer = .{ .mark = menu.mark(), .entry = 1 };
+    var name: [64]u8 = undefined;
+    _ = try door.ofBoot(boot, try std.mem.print(&name, "boot.ipxe?{f}", .{answer}));
+    try testing.expectEqualStrings("two", boot.menu_entry.slice());
+}
+
+test "a device's word is its last packet, tells its address, and is answered by how the boot ended" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    site.setCache("device_ram_local_disk", .stop);
+    var door: Door = .init(site);
+    const Case = struct { []const u8, []const u8, u16 };
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    var buffer: [64]u8 = undefined;
+    const handle = boot.identity.handle;
+    const failed = try std.mem.print(&buffer, "/b/{x:0>16}/failed", .{handle});
+    var other: [64]u8 = undefined;
+    const ready = try std.mem.print(&other, "/b/{x:0>16}/ready", .{handle});
+    for ([_]Case{
+        .{ failed, "no_root x", 204 },
+        .{ failed, "no_root x", 204 },
+        .{ ready, "", 409 },
+    }) |case| try testing.expectEqual(case[2], door.ask(.post, case[0], case[1]).status);
+    try testing.expect(boot.facts.ip.?.eql(peer));
+    try testing.expectEqual(
+        core.boot.packets.Packet.http(.http_request, .word),
+        boot.last_packets.from_device.?.packet,
+    );
+    for ([_]core.boot.phase.OutcomeKind{ .silent, .local_disk, .superseded }) |kind| {
+        boot.outcome = switch (kind) {
+            .silent => .{ .silent = .dhcp },
+            .local_disk => .local_disk,
+            else => .superseded,
+        };
+        for ([_][]const u8{ ready, failed }) |path|
+            try testing.expectEqual(409, door.ask(.post, path, "no_root x").status);
+    }
+}
+
+test "a running device that lost its own disk is believed, with any other failure it is not" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    site.setCache("device_ram_local_disk", .stop);
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    _ = site.boots.takeReport(site.io.now_us, &.{
+        .boot_id = boot.identity.id,
+        .session_id = 1,
+        .request_id = 1,
+        .report = .{ .uptime_us = 1 },
+    });
+    site.boots.apply(ref, site.io.now_us, .{ .ready = .http });
+    var buffer: [64]u8 = undefined;
+    const failed = try std.mem.print(&buffer, "/b/{x:0>16}/failed", .{boot.identity.handle});
+    _ = door.ask(.post, failed, "no_root x");
+    try testing.expectEqual(.ok, boot.guest.?.cache_status.state);
+    _ = door.ask(.post, failed, "cache_lost x");
+    try testing.expectEqual(.lost, boot.guest.?.cache_status.state);
+}
+
+test "an answer's size is that of its body, and it is measured where it moves a boot" {
+    try testing.expectEqual(0, http_response.Body.size(.none));
+    try testing.expectEqual(7, http_response.Body.size(.{ .text = 7 }));
+    try testing.expectEqual(3, http_response.Body.size(.{ .memory = "abc" }));
+    for (std.enums.values(http_response.Tag.What)) |what| {
+        const moves = what != .other and what != .disk;
+        const ref: core.boot.Table.Ref = .{ .index = 0, .generation = 0 };
+        try testing.expectEqual(moves, (http_response.Tag{ .boot = ref, .what = what }).isMeasured());
+        try testing.expect(!(http_response.Tag{ .what = what }).isMeasured());
+    }
+}

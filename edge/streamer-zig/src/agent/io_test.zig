@@ -16,6 +16,9 @@ const TestIo = @This();
 now_us: u64 = 1000 * std.time.us_per_s,
 unix_ms: u64 = 1_795_000_000_000,
 prng: base.Prng = .init(1),
+/// What is drawn instead, in each byte.
+random_byte: ?u8 = null,
+random_handle: ?u64 = null,
 versions: base.BoundedArray(Version, 4) = .empty,
 /// Opened when it is asked for; null: `problem`.
 openable: ?Version = null,
@@ -182,6 +185,8 @@ pub fn unixMs(io: *const TestIo) u64 {
 
 pub fn random(io: *TestIo, buffer: []u8) void {
     io.prng.fill(buffer);
+    if (io.random_byte) |byte| @memset(buffer, byte);
+    if (io.random_handle) |handle| std.mem.writeInt(u64, buffer[buffer.len - 8 ..][0..8], handle, .big);
 }
 
 pub fn log(_: *TestIo, comptime _: []const u8, _: anytype) void {}

@@ -169,9 +169,9 @@ test "iPXE shows the menu, then starts what was chosen" {
     try site.addMenu();
     var ipxe: Ipxe = .{ .site = site };
     const ref = try site.begin(1);
-    try expectPart(ipxe.ask(ref, ""), "two");
+    try expectPart(ipxe.ask(ref, ""), "choose what to start");
     try testing.expectEqual(30 * std.time.us_per_s, site.boot(ref).menu_wait_us);
-    try expectPart(ipxe.ask(ref, "menu=00000000&entry=1"), "two");
+    try expectPart(ipxe.ask(ref, "menu=00000000&entry=1"), "the menu has changed, choose again");
     try testing.expectEqualStrings("", site.boot(ref).menu_entry.slice());
     try expectPart(try ipxe.choose(ref, 1), "quiet");
     try testing.expect(site.boot(ref).assignment.version_id.eql(uuid(2)));
@@ -197,4 +197,31 @@ test "a choice after the boot's end begins another boot, and the device's own di
     const other = try site.begin(1);
     try testing.expect((try ipxe.choose(other, 2)) != null);
     try testing.expectEqual(.local_disk, std.meta.activeTag(site.boot(other).outcome.?));
+}
+
+test "an iPXE script loads an initramfs where the version has one, and a kernel to go with it" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const version = &site.io.versions.buffer[0];
+    var ipxe: Ipxe = .{ .site = site };
+    const ref = try site.begin(1);
+    const has = struct {
+        fn part(text: ?[]const u8) bool {
+            return std.mem.find(u8, text.?, "/initrd") != null;
+        }
+    }.part;
+    try testing.expect(!has(ipxe.ask(ref, "")));
+    version.initrd = .{};
+    try testing.expect(has(ipxe.ask(ref, "")));
+    version.kernel = null;
+    try testing.expect(!has(ipxe.ask(ref, "")));
+}
+
+test "a peer that has shown its address is believed after one that has not" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    try site.addMenu();
+    var loader: Loader = try .init(site);
+    _ = loader.askAs("grub.cfg", false, false);
+    try testing.expect(loader.texts.is_confirmed);
 }

@@ -59,6 +59,7 @@ test "a session's boot is found in its slot, and after its slot has changed" {
     defer table.deinit(testing.allocator);
     var known: SessionBoots = try .init(testing.allocator, 2);
     defer known.deinit(testing.allocator);
+    for (known.places) |place| try testing.expectEqual(SessionBoots.none, place);
     var read: StreamServer.ReadRequest = undefined;
     read.session_id = 2;
     var refs: [3]BootTable.Ref = undefined;
@@ -75,6 +76,8 @@ test "a session's boot is found in its slot, and after its slot has changed" {
     for ([_]usize{ 1, 1, 3, 2 }) |number| {
         read.boot_id = .fromRandom(@splat(@intCast(number)));
         try testing.expectEqual(refs[number - 1], known.find(&table, &read).?);
+        const place = known.places[StreamServer.slotOf(read.session_id)];
+        try testing.expectEqual(refs[number - 1].index, place);
     }
     table.remove(refs[1]);
     try testing.expectEqual(null, known.find(&table, &read));
