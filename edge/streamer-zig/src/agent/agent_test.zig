@@ -268,7 +268,12 @@ pub const Link = struct {
         return wire.parse(link.out[0..last.size]);
     }
 
-    pub fn helloOf(boot_id: base.Uuid, nonce: u8, kind: wire.HelloKind, secret: []const u8) wire.Hello {
+    pub fn helloOf(
+        boot_id: base.Uuid,
+        nonce: u8,
+        kind: wire.HelloKind,
+        secret: []const u8,
+    ) wire.Hello {
         var hello: wire.Hello = .{
             .client_nonce = @splat(nonce),
             .kind = kind,

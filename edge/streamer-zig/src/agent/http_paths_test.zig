@@ -457,7 +457,8 @@ test "an answer's size is that of its body, and it is measured where it moves a 
     for (std.enums.values(http_response.Tag.What)) |what| {
         const moves = what != .other and what != .disk;
         const ref: core.boot.Table.Ref = .{ .index = 0, .generation = 0 };
-        try testing.expectEqual(moves, (http_response.Tag{ .boot = ref, .what = what }).isMeasured());
+        const tag: http_response.Tag = .{ .boot = ref, .what = what };
+        try testing.expectEqual(moves, tag.isMeasured());
         try testing.expect(!(http_response.Tag{ .what = what }).isMeasured());
     }
 }

@@ -186,7 +186,8 @@ pub fn unixMs(io: *const TestIo) u64 {
 pub fn random(io: *TestIo, buffer: []u8) void {
     io.prng.fill(buffer);
     if (io.random_byte) |byte| @memset(buffer, byte);
-    if (io.random_handle) |handle| std.mem.writeInt(u64, buffer[buffer.len - 8 ..][0..8], handle, .big);
+    const handle = io.random_handle orelse return;
+    std.mem.writeInt(u64, buffer[buffer.len - 8 ..][0..8], handle, .big);
 }
 
 pub fn log(_: *TestIo, comptime _: []const u8, _: anytype) void {}

@@ -804,7 +804,8 @@ test "a device's writes are held at once by an edge that does not own them" {
     var link: Link = try .init(site);
     defer link.deinit();
     site.io.held = .{ .device = fixture.uuid(11) };
-    for ([_]?u32{ 0, 1 }, [_]@import("write_caches.zig").HoldAnswer{ .waiting, .held }) |home, answer| {
+    const HoldAnswer = @import("write_caches.zig").HoldAnswer;
+    for ([_]?u32{ 0, 1 }, [_]HoldAnswer{ .waiting, .held }) |home, answer| {
         site.devices[0].home = home;
         try site.decide();
         link.port.tick(site.io.now_us);

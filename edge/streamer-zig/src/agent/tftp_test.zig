@@ -399,16 +399,21 @@ test "a device with a set of programs gets them by its handle, and by its addres
     defer link.deinit();
     link.boot().facts.ip = device.ip;
     const catalogue = link.catalogue.tftpCatalogue();
-    for ([_]u8{ 1, 1, 2 }, [_]bool{ true, false, false }, [_]bool{ true, false, true }) |count, by, is| {
-        site.io.sets_count = count;
+    const Case = struct { sets: u8, by_handle: bool, has_own: bool };
+    for ([_]Case{
+        .{ .sets = 1, .by_handle = true, .has_own = true },
+        .{ .sets = 1, .by_handle = false, .has_own = false },
+        .{ .sets = 2, .by_handle = false, .has_own = true },
+    }) |case| {
+        site.io.sets_count = case.sets;
         const file = try catalogue.open(catalogue.context, &.{
             .name = "undionly.kpxe",
-            .handle = if (by) .{ .value = link.boot().identity.handle } else null,
+            .handle = if (case.by_handle) .{ .value = link.boot().identity.handle } else null,
             .peer = device,
             .is_confirmed = true,
         });
         const text = link.catalogue.memory(file.source).?;
-        try testing.expectEqualStrings(if (is) "other program" else "program", text);
+        try testing.expectEqualStrings(if (case.has_own) "other program" else "program", text);
     }
 }
 

@@ -67,7 +67,12 @@ fn streamSystem(boot: *Boot) void {
     at(boot, 1500, .{ .stream_traffic = .{ .bytes_out = 140_000, .packets_out = 100 } });
 }
 
-pub fn expectPhase(boot: *const Boot, phase: boot_phase.Phase, start_ms: u64, duration_ms: u64) !void {
+pub fn expectPhase(
+    boot: *const Boot,
+    phase: boot_phase.Phase,
+    start_ms: u64,
+    duration_ms: u64,
+) !void {
     const record = boot.record(phase) orelse return error.PhaseIsMissing;
     try testing.expectEqual(start_ms * ms, record.start_us);
     try testing.expectEqual(duration_ms * ms, record.durationUs().?);
