@@ -21,18 +21,20 @@ function buttonClasses(look: ButtonLook): string {
 
 interface ButtonProps extends ComponentProps<'button'> {
   look?: ButtonLook
+  /** For a row of a table, or the head of a panel. */
+  small?: boolean
   /** Shows that the answer is awaited; the button stays focusable and takes no second press. */
   busy?: boolean
 }
 
-export function Button({ look = 'quiet', busy = false, className, onClick, ...rest }: ButtonProps) {
+export function Button({ look = 'quiet', small = false, busy = false, className, onClick, ...rest }: ButtonProps) {
   return (
     <button
       type="button"
       aria-busy={busy || undefined}
       aria-disabled={busy || undefined}
       onClick={busy ? (event) => event.preventDefault() : onClick}
-      className={classNames(buttonClasses(look), busy && 'opacity-70', className)}
+      className={classNames(buttonClasses(look), small && 'h-7!', busy && 'opacity-70', className)}
       {...rest}
     />
   )

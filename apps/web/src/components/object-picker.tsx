@@ -6,13 +6,18 @@ import { Button } from './button'
 import { type Option, SelectField, TextField } from './field'
 import { SearchFilter, SelectFilter } from './filter'
 
+interface Named {
+  name: string
+}
+
 interface ObjectPickerProps<T> {
   label: string
   picker: Picker<T>
   /** The id of the chosen object, or the value of one of `first`. */
   value: string
   onChange: (value: string) => void
-  labelOf: (item: T) => string
+  /** The name, unless given. */
+  labelOf?: (item: T) => string
   /** Choices that are no objects, such as "none"; they are above the objects. */
   first?: Option[]
   /** The chosen object, where it was chosen before this picker was opened. */
@@ -22,7 +27,15 @@ interface ObjectPickerProps<T> {
 }
 
 /** A choice among objects. Where there are more than a list holds, a search and "Load more" reach all of them. */
-export function ObjectPicker<T>({ label, picker, value, onChange, hint, disabled, ...offer }: ObjectPickerProps<T>) {
+export function ObjectPicker<T extends Named>({
+  label,
+  picker,
+  value,
+  onChange,
+  hint,
+  disabled,
+  ...offer
+}: ObjectPickerProps<T>) {
   return (
     <div className="flex min-w-0 flex-col gap-2">
       <SelectField
@@ -53,7 +66,7 @@ export function ObjectPicker<T>({ label, picker, value, onChange, hint, disabled
 }
 
 /** The same above a list: no choice means "not filtered". */
-export function ObjectFilter<T>({
+export function ObjectFilter<T extends Named>({
   label,
   picker,
   value,
@@ -73,7 +86,7 @@ export function ObjectFilter<T>({
 const small = 'h-7 max-w-44 rounded-md border border-line-strong bg-surface px-1.5 text-ink text-sm hover:bg-hover'
 
 /** The same in a row of a table: its label is for screen readers alone. */
-export function ObjectSelect<T>({
+export function ObjectSelect<T extends Named>({
   label,
   picker,
   value,
@@ -111,7 +124,11 @@ function needsSearch({ search, isLong }: Pick<Picker<unknown>, 'search' | 'isLon
 type Offer<T> = Pick<ObjectPickerProps<T>, 'labelOf' | 'first' | 'chosen'>
 
 /** The fixed choices, the listed objects, and the chosen one where a search does not list it. */
-function optionsOf<T>(picker: Picker<T>, value: string, { labelOf, first = [], chosen }: Offer<T>): Option[] {
+function optionsOf<T extends Named>(
+  picker: Picker<T>,
+  value: string,
+  { labelOf = ({ name }) => name, first = [], chosen }: Offer<T>,
+): Option[] {
   const listed = picker.items.map((item) => ({ value: picker.idOf(item), label: labelOf(item) }))
   const options = [...first, ...listed]
   if (value === '' || options.some((option) => option.value === value)) return options

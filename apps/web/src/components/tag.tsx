@@ -46,3 +46,8 @@ export function Dot({ tone, pulsing = false }: { tone: Tone; pulsing?: boolean }
     />
   )
 }
+
+/** Addresses, file names and versions: text that people compare letter by letter. */
+export function Mono({ children }: { children: ReactNode }) {
+  return <span className="font-mono text-xs">{children}</span>
+}

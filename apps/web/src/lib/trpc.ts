@@ -1,12 +1,19 @@
 'use client'
 
-import type { AppRouter } from '@bootfarm/api/router'
+import type { AppRouter, RouterOutputs } from '@bootfarm/api/router'
 import { type QueryKey, useQueryClient } from '@tanstack/react-query'
 import { createTRPCContext } from '@trpc/tanstack-react-query'
 
 export type { BootChange, RouterInputs, RouterOutputs } from '@bootfarm/api/router'
 
 export const { TRPCProvider, useTRPC, useTRPCClient } = createTRPCContext<AppRouter>()
+
+/** An item of a noun's list. */
+export type Listed<
+  Noun extends {
+    [N in keyof RouterOutputs]: RouterOutputs[N] extends { list: { items: unknown[] } } ? N : never
+  }[keyof RouterOutputs],
+> = RouterOutputs[Noun]['list']['items'][number]
 
 /** Returns one sentence for people from any error of a query. */
 export function readableError(error: unknown): string {

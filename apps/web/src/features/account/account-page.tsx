@@ -161,7 +161,7 @@ function SessionsPanel() {
       aside={
         data &&
         data.length > 1 && (
-          <Button className="h-7!" busy={endOthers.isPending} onClick={() => endOthers.mutate()}>
+          <Button small busy={endOthers.isPending} onClick={() => endOthers.mutate()}>
             Sign out of all other sessions
           </Button>
         )
@@ -179,7 +179,7 @@ function EndButton({ session: { id, isCurrent, agent } }: { session: Session }) 
   if (isCurrent) return null
   return (
     <Button
-      className="h-7!"
+      small
       busy={end.isPending}
       aria-label={`Sign out ${agentText(agent)}`}
       onClick={() => end.mutate({ sessionId: id })}

@@ -64,7 +64,7 @@ function SwitchButton({ organization: { id, name } }: { organization: Organizati
   const choose = useChooseOrganization()
   return (
     <Button
-      className="h-7!"
+      small
       busy={choose.isPending}
       aria-label={`Switch to ${name}`}
       onClick={() => choose.mutate({ organizationId: id })}

@@ -11,11 +11,11 @@ import { ShownSecret } from '../../components/shown-secret'
 import type { Column } from '../../components/table'
 import { Tag, type Tone } from '../../components/tag'
 import { useFailureToast } from '../../components/toast'
-import { nextPage, type RouterOutputs, useRefresh, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, useRefresh, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { CreateKeyDialog } from './create-key-dialog'
 
-type ApiKey = RouterOutputs['apiKey']['list']['items'][number]
+type ApiKey = Listed<'apiKey'>
 
 const states: Record<ApiKey['state'], { word: string; tone: Tone; title: string }> = {
   active: { word: 'Active', tone: 'ready', title: 'This key can be used.' },

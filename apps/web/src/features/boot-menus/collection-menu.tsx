@@ -35,7 +35,6 @@ export function CollectionMenu({ collection }: { collection: Collection }) {
       value={bootMenu?.id ?? ''}
       first={[{ value: '', label: 'none' }]}
       chosen={bootMenu && { value: bootMenu.id, label: bootMenu.name }}
-      labelOf={({ name }) => name}
       onChange={(menuId) => choose.mutate({ collectionId: collection.id, menuId: menuId || null })}
     />
   )

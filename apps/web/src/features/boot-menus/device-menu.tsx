@@ -38,7 +38,6 @@ export function DeviceMenu({ device }: { device: DeviceDetail }) {
           { value: 'none', label: 'No menu' },
         ]}
         chosen={shown && { value: shown.id, label: shown.name }}
-        labelOf={({ name }) => name}
         disabled={!useMay('device.change')}
         onChange={(value) => choose.mutate({ deviceId: device.id, menu: menuOf(value) })}
         hint={

@@ -6,10 +6,10 @@ import { Unknown } from '../../components/page'
 import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { countOf } from '../../lib/format-quantity'
-import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 
-type MenuSummary = RouterOutputs['bootMenu']['list']['items'][number]
+type MenuSummary = Listed<'bootMenu'>
 
 const columns: Column<MenuSummary>[] = [
   {

@@ -1,5 +1,6 @@
 import { EmptyState } from '../../components/page'
 import { type Column, Table } from '../../components/table'
+import { Mono } from '../../components/tag'
 import { formatBytes } from '../../lib/format-quantity'
 import type { RouterOutputs } from '../../lib/trpc'
 import { architectureText } from './boot-program-choice'
@@ -7,7 +8,7 @@ import { architectureText } from './boot-program-choice'
 type BootProgram = RouterOutputs['edge']['get']['bootPrograms'][number]
 
 const columns: Column<BootProgram>[] = [
-  { title: 'File', cell: (program) => <span className="font-mono text-xs">{program.file}</span> },
+  { title: 'File', cell: (program) => <Mono>{program.file}</Mono> },
   { title: 'Set', cell: (program) => program.set },
   {
     title: 'Program',

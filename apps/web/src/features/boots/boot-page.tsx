@@ -6,7 +6,7 @@ import { Icon } from '../../components/icon'
 import { Instant } from '../../components/instant'
 import { LoadingState, Page, PageHeader, Panel, Skeleton, Unknown } from '../../components/page'
 import { type Column, Table } from '../../components/table'
-import { Tag } from '../../components/tag'
+import { Mono, Tag } from '../../components/tag'
 import { countOf, formatBytes, formatOffset } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { BootAgain } from '../devices/boot-again'
@@ -142,15 +142,14 @@ function DetailGone({ keptDays }: { keptDays: number }) {
 
 type Row = BootDetail['offers'][number] & { key: string }
 
-const mono = (text: string | null, label: string) =>
-  text ? <span className="font-mono text-xs">{text}</span> : <Unknown label={label} />
+const mono = (text: string | null, label: string) => (text ? <Mono>{text}</Mono> : <Unknown label={label} />)
 
 const columns: Column<Row>[] = [
   {
     title: 'Server',
     cell: ({ server, ours }) => (
       <span className="inline-flex items-center gap-2">
-        <span className="font-mono text-xs">{server}</span>
+        <Mono>{server}</Mono>
         {ours ? <Tag tone="ready">this edge</Tag> : <Tag>other</Tag>}
       </span>
     ),

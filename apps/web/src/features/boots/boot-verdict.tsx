@@ -1,5 +1,6 @@
 import { bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { Icon } from '../../components/icon'
+import { Mono } from '../../components/tag'
 import { classNames } from '../../lib/class-names'
 import type { BootDetail } from './boot-types'
 
@@ -68,7 +69,7 @@ export function BootVerdict({ boot }: { boot: BootDetail }) {
         <p className="mt-0.5 text-ink-soft">{remedy}</p>
         {deviceText && (
           <p className="mt-1.5 break-words text-ink-soft">
-            Details: <span className="font-mono text-xs">{deviceText}</span>
+            Details: <Mono>{deviceText}</Mono>
           </p>
         )}
       </div>

@@ -44,7 +44,6 @@ function DeviceFilter({ value, onChange }: { value: string | undefined; onChange
       picker={usePicker('device', {})}
       value={value}
       chosen={value ? { value, label: 'Selected device' } : null}
-      labelOf={({ name }) => name}
       onChange={onChange}
     />
   )

@@ -7,6 +7,7 @@ import { Icon } from '../../components/icon'
 import { Age } from '../../components/instant'
 import { ErrorState, Facts, LoadingState, Panel, Skeleton } from '../../components/page'
 import { type Column, Table } from '../../components/table'
+import { Mono } from '../../components/tag'
 import { countOf, formatBytes, formatCount, formatOffset } from '../../lib/format-quantity'
 import { type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
@@ -37,7 +38,7 @@ const columns: Column<Row>[] = [
       </span>
     ),
   },
-  { title: 'Packet', wide: true, cell: ({ what }) => <span className="font-mono text-xs">{what}</span> },
+  { title: 'Packet', wide: true, cell: ({ what }) => <Mono>{what}</Mono> },
   { title: 'Size', align: 'right', from: 'md', cell: ({ sizeBytes }) => `${formatCount(sizeBytes)} B` },
 ]
 
@@ -62,7 +63,7 @@ export function CapturePanel({ boot }: { boot: BootDetail }) {
           </span>
           {mayRead && (
             <>
-              <Button className="h-7!" aria-expanded={open} onClick={() => setOpen(!open)}>
+              <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
                 {open ? 'Hide packets' : 'Show packets'}
               </Button>
               <a
@@ -142,7 +143,7 @@ export function LastPackets({ packets }: { packets: BootDetail['lastPackets'] })
 function Packet({ packet: { what, atUs, at } }: { packet: NamedPacket }) {
   return (
     <>
-      <span className="font-mono text-xs">{what}</span>
+      <Mono>{what}</Mono>
       <span className="block text-ink-soft text-xs">
         at +{formatOffset(atUs)}, <Age at={at} />
       </span>

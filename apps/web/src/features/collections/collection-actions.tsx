@@ -20,7 +20,7 @@ export function NewCollection({ site }: { site: Site }) {
   if (!useMay('collection.change', { farmId: site.farmId, siteId: site.id })) return null
   return (
     <>
-      <Button className="h-7!" onClick={() => setOpen(true)}>
+      <Button small onClick={() => setOpen(true)}>
         New collection
       </Button>
       {open && <NewCollectionDialog site={site} onClose={() => setOpen(false)} />}
@@ -34,7 +34,7 @@ export function CollectionActions({ collection }: { collection: Collection }) {
   if (!useMay('collection.change', { siteId: collection.siteId, collectionId: collection.id })) return null
   return (
     <span className="inline-flex gap-2">
-      <Button className="h-7!" aria-label={`Edit ${collection.name}`} onClick={() => setOpen(true)}>
+      <Button small aria-label={`Edit ${collection.name}`} onClick={() => setOpen(true)}>
         Edit
       </Button>
       <DeleteButton
@@ -122,7 +122,6 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
         value={templateId}
         first={[{ value: '', label: 'none' }]}
         chosen={seen.templateDevice && { value: seen.templateDevice.id, label: seen.templateDevice.name }}
-        labelOf={(one) => one.name}
         onChange={setTemplateId}
         hint="New devices in this collection get the tags, attributes, vDisk, boot programs and menu of this device."
       />

@@ -77,7 +77,6 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
         label="Site"
         picker={sites}
         value={site?.id ?? ''}
-        labelOf={({ name }) => name}
         onChange={(value) => {
           setChosenId(value)
           take.reset()

@@ -131,7 +131,7 @@ function CancelMove({ jobId, siteId }: { jobId: string; siteId: string }) {
   if (!mayCancel) return null
   return (
     <div>
-      <Button className="h-7!" busy={cancel.isPending} onClick={() => cancel.mutate({ jobId })}>
+      <Button small busy={cancel.isPending} onClick={() => cancel.mutate({ jobId })}>
         Cancel move
       </Button>
     </div>

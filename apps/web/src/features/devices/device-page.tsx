@@ -4,7 +4,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Instant } from '../../components/instant'
 import { EmptyState, Facts, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
-import { Tag } from '../../components/tag'
+import { Mono, Tag } from '../../components/tag'
 import { useFailureToast } from '../../components/toast'
 import { type RouterOutputs, useRefresh, useTRPC } from '../../lib/trpc'
 import { HistoryPanel } from '../audit/history-panel'
@@ -65,7 +65,7 @@ function Device({ device }: { device: DeviceDetail }) {
             {!device.enabled && <Tag>disabled</Tag>}
           </>
         }
-        summary={<span className="font-mono text-xs">{device.mac}</span>}
+        summary={<Mono>{device.mac}</Mono>}
         actions={
           <>
             {device.now.state === 'running' && <PowerButtons device={device} />}

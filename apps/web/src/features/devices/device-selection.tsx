@@ -10,12 +10,12 @@ import type { Column } from '../../components/table'
 import { useFailureToast, useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { tagsOfText } from '../../lib/pair-lines'
-import { formProblem, type RouterInputs, type RouterOutputs, useTRPC, useTRPCClient } from '../../lib/trpc'
+import { formProblem, type Listed, type RouterInputs, useTRPC, useTRPCClient } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { PlanTable } from './csv-buttons'
 import { enabledOptions, ManyFields, manyInput, noChoices } from './many-fields'
 
-type DeviceSummary = RouterOutputs['device']['list']['items'][number]
+type DeviceSummary = Listed<'device'>
 type Filter = RouterInputs['device']['listIds']
 type Order = RouterInputs['device']['powerMany']['order']
 
@@ -71,16 +71,16 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
         />
         {ids.length === 0 ? 'Select all shown' : `${countOf(ids.length, 'device')} selected`}
       </label>
-      <Button className="h-7!" busy={all.isPending} onClick={() => all.mutate()}>
+      <Button small busy={all.isPending} onClick={() => all.mutate()}>
         Select all results
       </Button>
       {ids.length > 0 && (
         <>
-          <Button className="h-7!" onClick={() => setChanging(true)}>
+          <Button small onClick={() => setChanging(true)}>
             Edit or move
           </Button>
           <PowerSelect onOrder={(order) => power.mutate({ deviceIds: ids, order })} />
-          <Button className="h-7!" busy={remove.isPending} onClick={() => setDeleting(true)}>
+          <Button small busy={remove.isPending} onClick={() => setDeleting(true)}>
             Delete selected
           </Button>
         </>

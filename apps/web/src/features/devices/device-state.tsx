@@ -1,9 +1,9 @@
 import { Instant } from '../../components/instant'
 import { Dot, Tag, type Tone } from '../../components/tag'
-import type { RouterOutputs } from '../../lib/trpc'
+import type { Listed } from '../../lib/trpc'
 import { isCertain } from './wait-notice'
 
-type DeviceSummary = RouterOutputs['device']['list']['items'][number]
+type DeviceSummary = Listed<'device'>
 type Known = Pick<DeviceSummary, 'now' | 'lastBoot' | 'waitsFor'>
 type State = DeviceSummary['now']['state']
 

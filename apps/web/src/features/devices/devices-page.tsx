@@ -12,7 +12,7 @@ import { EmptyState, Page, PageHeader, Unknown } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
-import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
@@ -27,7 +27,7 @@ import { PowerOrderTag } from './power-order-note'
 import { WaitTag } from './wait-notice'
 import { WriteCacheTag } from './write-cache'
 
-type DeviceSummary = RouterOutputs['device']['list']['items'][number]
+type DeviceSummary = Listed<'device'>
 
 const deviceColumns: Column<DeviceSummary>[] = [
   {

@@ -3,12 +3,12 @@
 import { useQueries } from '@tanstack/react-query'
 import { SelectField } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
-import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type Listed, type RouterInputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { deviceTypeOptions, deviceTypes } from './device-type'
 
 type ChangeMany = RouterInputs['device']['changeMany']
-type ListedVdisk = Pick<RouterOutputs['vdisk']['list']['items'][number], 'name' | 'farmName' | 'newestVersion'>
+type ListedVdisk = Pick<Listed<'vdisk'>, 'name' | 'farmName' | 'newestVersion'>
 
 const asTheyAre = { value: '', label: 'No change' }
 

@@ -6,6 +6,7 @@ import { Button } from '../../components/button'
 import { ConfirmDialog } from '../../components/dialog'
 import { Icon, type IconName } from '../../components/icon'
 import { Menu } from '../../components/menu'
+import { Mono } from '../../components/tag'
 import { useFailureToast, useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
 import { type OrderedDevice, type PowerOrder, powerText } from './power-text'
@@ -85,8 +86,8 @@ function PowerConfirm({ device, order, onClose }: PowerConfirmProps) {
       onConfirm={() => give.mutate({ deviceId: device.id, order })}
     >
       <p>
-        {device.name} (<span className="font-mono text-xs">{device.mac}</span>) {does} with its next report. If the
-        device does not report within a minute, the order expires.
+        {device.name} (<Mono>{device.mac}</Mono>) {does} with its next report. If the device does not report within a
+        minute, the order expires.
       </p>
       <p>Data written to the device’s RAM is lost.</p>
     </ConfirmDialog>

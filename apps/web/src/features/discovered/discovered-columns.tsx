@@ -3,10 +3,10 @@ import { Age } from '../../components/instant'
 import { Unknown } from '../../components/page'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
-import type { RouterOutputs } from '../../lib/trpc'
+import type { Listed } from '../../lib/trpc'
 import { architecture } from '../boots/boot-facts'
 
-export type Discovered = RouterOutputs['discovered']['list']['items'][number]
+export type Discovered = Listed<'discovered'>
 
 interface ColumnOptions {
   selected: ReadonlySet<string>
@@ -24,7 +24,7 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
           title: 'Action',
           align: 'right',
           cell: (device) => (
-            <Button className="h-7!" aria-label={`Adopt ${device.mac}`} onClick={() => onAdopt(device)}>
+            <Button small aria-label={`Adopt ${device.mac}`} onClick={() => onAdopt(device)}>
               Adopt
             </Button>
           ),

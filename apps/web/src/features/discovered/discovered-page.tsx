@@ -125,11 +125,11 @@ function SelectionBar({ shown, chosen, ignored, onChoose, onAdopt }: SelectionBa
         />
         {chosen.length === 0 ? 'Select all shown' : `${countOf(chosen.length, 'machine')} selected`}
       </label>
-      <Button className="h-7!" disabled={nothing} onClick={onAdopt}>
+      <Button small disabled={nothing} onClick={onAdopt}>
         Adopt selected
       </Button>
       <Button
-        className="h-7!"
+        small
         disabled={nothing}
         busy={ignore.isPending}
         onClick={() =>
@@ -206,7 +206,6 @@ function Filters({ filters, setFilter, bind, clearFilters, filtered }: UrlFilter
         label="Site"
         picker={sites}
         chosen={filters.site ? { value: filters.site, label: 'Selected site' } : null}
-        labelOf={({ name }) => name}
         {...bind('site')}
       />
       <StateFilter value={filters.state} onChange={(state) => setFilter('state', state)} />

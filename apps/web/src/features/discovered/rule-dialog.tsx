@@ -73,7 +73,6 @@ export function RuleDialog({ rule, siteId, nameOf, busy, failure, onSave, onClos
               picker={offered}
               value={chosen?.id ?? ''}
               chosen={chosen && { value: chosen.id, label: chosen.name }}
-              labelOf={({ name }) => name}
               onChange={setChosenId}
               hint={kind === 'copy' && 'Copies its collection, boot programs, menu and enabled state.'}
             />

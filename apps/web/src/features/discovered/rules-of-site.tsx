@@ -7,6 +7,7 @@ import { FormDialog } from '../../components/dialog'
 import { Icon } from '../../components/icon'
 import { EmptyState, ErrorState, LoadingState, Panel, Skeleton } from '../../components/page'
 import { Table } from '../../components/table'
+import { Mono } from '../../components/tag'
 import { useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { formProblem, type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
@@ -110,12 +111,12 @@ function RulesActions({ canRun, onRun, onAdd }: RulesActionsProps) {
   return (
     <>
       {mayRun && canRun && (
-        <Button className="h-7!" onClick={onRun}>
+        <Button small onClick={onRun}>
           Apply to waiting machines
         </Button>
       )}
       {mayChange && (
-        <Button className="h-7!" look="primary" onClick={onAdd}>
+        <Button small look="primary" onClick={onAdd}>
           Add rule
         </Button>
       )}
@@ -186,10 +187,10 @@ function RuleRow({ number, count, rule, nameOf, busy, onMove, onEdit, onDelete }
         <div className="flex items-center gap-1">
           <Move label={`Move rule ${number} up`} turned disabled={busy || number === 1} onClick={() => onMove(-1)} />
           <Move label={`Move rule ${number} down`} disabled={busy || number === count} onClick={() => onMove(1)} />
-          <Button look="bare" className="h-7!" aria-label={`Edit rule ${number}`} onClick={onEdit}>
+          <Button look="bare" small aria-label={`Edit rule ${number}`} onClick={onEdit}>
             Edit
           </Button>
-          <Button look="bare" className="h-7!" aria-label={`Delete rule ${number}`} disabled={busy} onClick={onDelete}>
+          <Button look="bare" small aria-label={`Delete rule ${number}`} disabled={busy} onClick={onDelete}>
             Delete
           </Button>
         </div>
@@ -259,7 +260,7 @@ function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: () => vo
             rows={devices}
             rowKey={({ id }) => id}
             columns={[
-              { title: 'Machine', cell: ({ mac }) => <span className="font-mono text-xs">{mac}</span> },
+              { title: 'Machine', cell: ({ mac }) => <Mono>{mac}</Mono> },
               {
                 title: 'Vendor class',
                 from: 'sm',

@@ -36,7 +36,6 @@ export function RulesPage() {
               picker={sites}
               value={site.id}
               chosen={{ value: site.id, label: site.name }}
-              labelOf={({ name }) => name}
               onChange={(value) => setFilter('site', value)}
             />
           </div>

@@ -69,14 +69,7 @@ function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) 
         contains a token for one edge of this site that is valid for one hour.
       </p>
       {!site && (
-        <ObjectPicker
-          label="Site"
-          picker={sites}
-          value={chosen?.id ?? ''}
-          labelOf={({ name }) => name}
-          onChange={setChosenId}
-          disabled={!chosen}
-        />
+        <ObjectPicker label="Site" picker={sites} value={chosen?.id ?? ''} onChange={setChosenId} disabled={!chosen} />
       )}
       {sites.isLoaded && !chosen && (
         <Notice tone="silent">There is no site yet. Create one first: an edge belongs to a site.</Notice>

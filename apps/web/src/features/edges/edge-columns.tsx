@@ -2,11 +2,11 @@ import Link from 'next/link'
 import { ObjectLink } from '../../components/button'
 import { Age } from '../../components/instant'
 import type { Column } from '../../components/table'
-import { Dot, Tag } from '../../components/tag'
+import { Dot, Mono, Tag } from '../../components/tag'
 import { formatCount } from '../../lib/format-quantity'
-import type { RouterOutputs } from '../../lib/trpc'
+import type { Listed } from '../../lib/trpc'
 
-type EdgeSummary = RouterOutputs['edge']['list']['items'][number]
+type EdgeSummary = Listed<'edge'>
 
 export const edgeColumns: Column<EdgeSummary>[] = [
   {
@@ -31,7 +31,7 @@ export const edgeColumns: Column<EdgeSummary>[] = [
   {
     title: 'Version',
     from: 'md',
-    cell: (edge) => <span className="font-mono text-xs">{edge.agentVersion}</span>,
+    cell: (edge) => <Mono>{edge.agentVersion}</Mono>,
   },
   { title: 'Booting', align: 'right', from: 'sm', cell: (edge) => formatCount(edge.devicesBooting) },
   { title: 'Backlog', align: 'right', from: 'md', cell: (edge) => formatCount(edge.reportBacklog) },

@@ -5,7 +5,7 @@ import Link from 'next/link'
 import { Age, Instant } from '../../components/instant'
 import { EmptyState, Facts, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
 import { type Column, Table } from '../../components/table'
-import { Tag } from '../../components/tag'
+import { Mono, Tag } from '../../components/tag'
 import { countOf, formatClockOffset, formatCount, formatDuration } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { HistoryPanel } from '../audit/history-panel'
@@ -95,7 +95,7 @@ function EdgeFacts({ edge }: { edge: EdgeDetail }) {
         { label: 'Last seen', value: edge.heartbeatAt && <Age at={edge.heartbeatAt} /> },
         {
           label: 'Version',
-          value: <span className="font-mono text-xs">{`${edge.agentVersion} ${edge.arch}`}</span>,
+          value: <Mono>{`${edge.agentVersion} ${edge.arch}`}</Mono>,
         },
         { label: 'Uptime', value: edge.uptimeMs === null ? null : formatDuration(edge.uptimeMs * 1000) },
         {
@@ -189,7 +189,7 @@ function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeDetail }
     <Panel title="Lost reports" flush>
       <p role="status" className="px-4 py-3 text-silent text-sm">
         This edge lost {countOf(reportsLost, 'report')}. Devices booted, but boots from these times may be missing or
-        unfinished in the lists. For a larger log, set <span className="font-mono text-xs">serve --report-log</span>.
+        unfinished in the lists. For a larger log, set <Mono>serve --report-log</Mono>.
         {shown < reportsLost && ` The times of ${countOf(reportsLost - shown, 'report')} are no longer stored.`}
       </p>
       {reportGaps.length > 0 && (
@@ -213,11 +213,11 @@ function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeDetail }
 type Interface = EdgeDetail['interfaces'][number]
 
 const interfaceColumns: Column<Interface>[] = [
-  { title: 'Name', cell: ({ name }) => <span className="font-mono text-xs">{name}</span> },
+  { title: 'Name', cell: ({ name }) => <Mono>{name}</Mono> },
   {
     title: 'IP address',
     wide: true,
-    cell: ({ ip, prefixLength }) => <span className="font-mono text-xs">{`${ip}/${prefixLength}`}</span>,
+    cell: ({ ip, prefixLength }) => <Mono>{`${ip}/${prefixLength}`}</Mono>,
   },
   { title: 'MTU', align: 'right', cell: ({ mtu }) => `${mtu} B` },
 ]

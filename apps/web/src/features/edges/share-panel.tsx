@@ -22,7 +22,7 @@ export function SharePanel({ edge }: { edge: EdgeDetail }) {
       title="Load sharing"
       aside={
         mayChange && (
-          <Button className="h-7!" onClick={() => setChanging(true)}>
+          <Button small onClick={() => setChanging(true)}>
             Edit
           </Button>
         )

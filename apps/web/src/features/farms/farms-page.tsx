@@ -10,13 +10,13 @@ import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
-import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { DeleteButton, ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 
-type Farm = RouterOutputs['farm']['list']['items'][number]
-type Store = RouterOutputs['store']['list']['items'][number]
+type Farm = Listed<'farm'>
+type Store = Listed<'store'>
 
 const farmColumns: Column<Farm>[] = [
   { title: 'Name', wide: true, cell: (farm) => <span className="font-medium">{farm.name}</span> },
@@ -68,7 +68,7 @@ export function FarmsPage() {
         flush
         aside={
           mayStore && (
-            <Button className="h-7!" onClick={() => setOpen('store')}>
+            <Button small onClick={() => setOpen('store')}>
               New store
             </Button>
           )
@@ -95,7 +95,7 @@ function FarmActions({ farm }: { farm: Farm }) {
   if (!useMay('farm.change', { farmId: farm.id })) return null
   return (
     <span className="inline-flex gap-2">
-      <Button className="h-7!" aria-label={`Rename ${farm.name}`} onClick={() => setOpen(true)}>
+      <Button small aria-label={`Rename ${farm.name}`} onClick={() => setOpen(true)}>
         Rename
       </Button>
       <DeleteButton target={{ kind: 'farm', id: farm.id }} name={farm.name} label={`Delete ${farm.name}`} compact>
@@ -111,7 +111,7 @@ function StoreActions({ store }: { store: Store }) {
   if (!useMay('store.change', { farmId: store.farmId })) return null
   return (
     <span className="inline-flex gap-2">
-      <Button className="h-7!" aria-label={`Edit ${store.name}`} onClick={() => setOpen(true)}>
+      <Button small aria-label={`Edit ${store.name}`} onClick={() => setOpen(true)}>
         Edit
       </Button>
       <DeleteButton target={{ kind: 'store', id: store.id }} name={store.name} label={`Delete ${store.name}`} compact>
@@ -171,15 +171,7 @@ function StoreDialog({ store, onClose }: { store?: Store; onClose: () => void })
       onClose={onClose}
     >
       <TextField label="Name" value={name} onChange={setName} />
-      {!seen && (
-        <ObjectPicker
-          label="Farm"
-          picker={farms}
-          value={farm?.id ?? ''}
-          labelOf={(one) => one.name}
-          onChange={setChosenId}
-        />
-      )}
+      {!seen && <ObjectPicker label="Farm" picker={farms} value={farm?.id ?? ''} onChange={setChosenId} />}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
     </ObjectDialog>
   )

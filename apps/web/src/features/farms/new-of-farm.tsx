@@ -39,13 +39,7 @@ export function NewOfFarm({ noun, choice, mayCreate, allowedRole, children }: Ne
       <PageHeader title={`New ${noun}`} summary={farm && `Farm ${farm.name}`} />
       {farm && (farms.items.length > 1 || farms.search !== '') && (
         <Panel title="Farm">
-          <ObjectPicker
-            label={choice}
-            picker={farms}
-            value={farm.id}
-            labelOf={({ name }) => name}
-            onChange={setFarmId}
-          />
+          <ObjectPicker label={choice} picker={farms} value={farm.id} onChange={setFarmId} />
         </Panel>
       )}
       {farm && mayCreate ? (

@@ -9,7 +9,7 @@ import { TextField } from '../../components/field'
 import { Instant } from '../../components/instant'
 import { ErrorState, Facts, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
 import { type Column, Table, TableSkeleton } from '../../components/table'
-import { Tag } from '../../components/tag'
+import { Mono, Tag } from '../../components/tag'
 import { formatCount } from '../../lib/format-quantity'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
@@ -60,7 +60,7 @@ function Settings({ organization }: { organization: Organization }) {
         <Panel title="Details">
           <Facts
             facts={[
-              { label: 'Short name', value: <span className="font-mono text-xs">{slug}</span> },
+              { label: 'Short name', value: <Mono>{slug}</Mono> },
               { label: 'Created', value: <Instant at={createdAt} /> },
               { label: 'Operator contact', value: contact },
               {

@@ -60,7 +60,7 @@ export function SigningKeyPanel() {
       title="Signing key"
       flush
       aside={
-        <Button busy={rotate.isPending} onClick={() => setAsking(true)} className="h-7!">
+        <Button busy={rotate.isPending} onClick={() => setAsking(true)} small>
           Rotate signing key
         </Button>
       }

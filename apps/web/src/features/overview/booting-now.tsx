@@ -6,7 +6,7 @@ import Link from 'next/link'
 import { Age } from '../../components/instant'
 import { EmptyState, ErrorState, LoadingState, Panel, Skeleton } from '../../components/page'
 import { countOf } from '../../lib/format-quantity'
-import { nextPage, type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, readableError, useTRPC } from '../../lib/trpc'
 import { BootBar, barScaleUs } from '../boots/boot-bar'
 import type { BootSummary } from '../boots/boot-types'
 import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
@@ -96,8 +96,8 @@ function BootsSkeleton() {
   )
 }
 
-type SiteSummary = RouterOutputs['site']['list']['items'][number]
-type EdgeSummary = RouterOutputs['edge']['list']['items'][number]
+type SiteSummary = Listed<'site'>
+type EdgeSummary = Listed<'edge'>
 
 const shownMax = 20
 

@@ -57,7 +57,7 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
     <Panel
       title="Get started"
       aside={
-        <Button className="h-7!" onClick={onDismiss}>
+        <Button small onClick={onDismiss}>
           Hide guide
         </Button>
       }

@@ -64,7 +64,7 @@ function RolesPanel({ member }: { member: Member }) {
             About roles
           </Link>
           {mayChange && (
-            <Button className="h-7!" onClick={() => setGiving(true)}>
+            <Button small onClick={() => setGiving(true)}>
               Add role
             </Button>
           )}
@@ -93,7 +93,7 @@ function grantColumns(onTake: (grant: Grant) => void): Column<Grant>[] {
       cell: (grant) =>
         grant.mayTake && (
           <Button
-            className="h-7!"
+            small
             aria-label={`Remove ${roleText(grant.role)} of ${scopeText(grant.scope)}`}
             onClick={() => onTake(grant)}
           >

@@ -14,7 +14,7 @@ import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { useFailureToast, useToast } from '../../components/toast'
-import { formProblem, nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { formProblem, type Listed, nextPage, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
@@ -110,7 +110,7 @@ function InviteDialog({ onClose }: { onClose: () => void }) {
   )
 }
 
-type Invitation = RouterOutputs['invitation']['list']['items'][number]
+type Invitation = Listed<'invitation'>
 
 const columns: Column<Invitation>[] = [
   {
@@ -190,7 +190,7 @@ function InvitationActions({ invitation }: { invitation: Invitation }) {
   return (
     <span className="inline-flex gap-2 max-sm:flex-col">
       <Button
-        className="h-7!"
+        small
         busy={resend.isPending}
         aria-label={`Resend the invitation to ${email}`}
         onClick={() => resend.mutate({ invitationId })}

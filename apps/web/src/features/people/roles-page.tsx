@@ -130,7 +130,6 @@ function PlacePicker({ kind: { label, noun }, value = '', onChange }: PlacePicke
       value={value}
       first={[selectFirst]}
       chosen={value ? { value, label: `Selected ${inSentence(label)}` } : null}
-      labelOf={({ name }) => name}
       onChange={onChange}
     />
   )

@@ -4,7 +4,7 @@ import type { RouterOutputs } from '@bootfarm/api/router'
 import { Age } from '../../components/instant'
 import { EmptyState, Facts, Panel, Unknown } from '../../components/page'
 import { type Column, Table } from '../../components/table'
-import { Tag } from '../../components/tag'
+import { Mono, Tag } from '../../components/tag'
 import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
 
 type Health = RouterOutputs['platform']['health']
@@ -28,11 +28,7 @@ const jobColumns: Column<Job>[] = [
     title: 'Error',
     from: 'lg',
     cell: ({ failureCount, lastFailureCode }) =>
-      failureCount > 0 && lastFailureCode ? (
-        <span className="font-mono text-xs">{lastFailureCode}</span>
-      ) : (
-        <Unknown label="none" />
-      ),
+      failureCount > 0 && lastFailureCode ? <Mono>{lastFailureCode}</Mono> : <Unknown label="none" />,
   },
   {
     title: 'Last success',

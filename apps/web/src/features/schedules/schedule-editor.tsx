@@ -59,7 +59,6 @@ export function ScheduleEditor({ farm, site, initial, action, busy, failure, onS
               value={draft.siteId ?? ''}
               first={[{ value: '', label: `All sites of ${farm.name}` }]}
               chosen={site && { value: site.id, label: site.name }}
-              labelOf={({ name }) => name}
               onChange={(siteId) => {
                 const place = sites.itemOf(siteId) ?? sites.items[0]
                 change({ siteId: siteId || null, timeZone: place?.timeZone ?? 'UTC', targets: [] })

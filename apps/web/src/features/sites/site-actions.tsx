@@ -75,7 +75,6 @@ function NewSiteDialog({ onClose }: { onClose: () => void }) {
         label="Farm"
         picker={farms}
         value={farm?.id ?? ''}
-        labelOf={(one) => one.name}
         onChange={setChosenId}
         hint={farms.isLoaded && !farm && 'There is no farm yet. Create one first.'}
       />
@@ -148,7 +147,6 @@ function MoveSiteDialog({ site, onClose }: { site: RouterOutputs['site']['get'];
         label="New farm"
         picker={others}
         value={farm?.id ?? ''}
-        labelOf={({ name }) => name}
         onChange={setFarmId}
         hint={farms.isLoaded && !farm && 'There is no other farm.'}
       />

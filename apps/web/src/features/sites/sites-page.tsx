@@ -5,12 +5,12 @@ import { ObjectLink } from '../../components/button'
 import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
-import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { EdgesOnline } from './edges-online'
 import { NewSite } from './site-actions'
 
-type SiteSummary = RouterOutputs['site']['list']['items'][number]
+type SiteSummary = Listed<'site'>
 
 const columns: Column<SiteSummary>[] = [
   {

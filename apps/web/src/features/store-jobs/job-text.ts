@@ -1,6 +1,6 @@
-import type { RouterOutputs } from '../../lib/trpc'
+import type { Listed } from '../../lib/trpc'
 
-export type StoreJob = RouterOutputs['storeJob']['list']['items'][number]
+export type StoreJob = Listed<'storeJob'>
 
 const kindText: Record<StoreJob['kind'], string> = {
   seal: 'Seal',

@@ -162,7 +162,7 @@ function CancelJob({ job }: { job: StoreJob }) {
   if (!mayChange || !isCancellable(job)) return null
   return (
     <Button
-      className="h-7!"
+      small
       busy={cancel.isPending}
       aria-label={`Cancel: ${jobText(job)}`}
       onClick={() => cancel.mutate({ jobId: job.id })}

@@ -10,10 +10,10 @@ import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { useFailureToast, useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
-import { nextPage, type RouterOutputs, useTRPC, useTRPCClient } from '../../lib/trpc'
+import { type Listed, nextPage, useTRPC, useTRPCClient } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 
-type Deletion = RouterOutputs['trash']['list']['items'][number]
+type Deletion = Listed<'trash'>
 
 const kinds: Record<Deletion['kind'], string> = {
   farm: 'farm',
@@ -76,18 +76,13 @@ function TrashActions({ deletion }: { deletion: Deletion }) {
   return (
     <span className="inline-flex gap-2">
       {deletion.mayRestore && (
-        <Button
-          className="h-7!"
-          busy={restore.isPending}
-          aria-label={`Restore ${deletion.name}`}
-          onClick={() => restore.mutate()}
-        >
+        <Button small busy={restore.isPending} aria-label={`Restore ${deletion.name}`} onClick={() => restore.mutate()}>
           Restore
         </Button>
       )}
       {mayPurge && (
         <Button
-          className="h-7!"
+          small
           busy={purge.isPending}
           aria-label={`Delete ${deletion.name} permanently`}
           onClick={() => setAsking(true)}

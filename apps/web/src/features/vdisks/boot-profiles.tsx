@@ -37,11 +37,7 @@ export function ClearBootProfile({ vdisk, version }: ClearBootProfileProps) {
   if (!mayChange || version.atEdges.every(({ bootProfiles }) => bootProfiles.length === 0)) return null
   return (
     <div>
-      <Button
-        className="h-7!"
-        aria-label={`Clear boot profile: version ${version.number}`}
-        onClick={() => setOpen(true)}
-      >
+      <Button small aria-label={`Clear boot profile: version ${version.number}`} onClick={() => setOpen(true)}>
         Clear boot profile
       </Button>
       {open && <ClearDialog version={version} onClose={() => setOpen(false)} />}

@@ -93,7 +93,6 @@ function useEdgeChoice(farmId: string) {
         label="Site"
         picker={sites}
         value={siteId ?? ''}
-        labelOf={({ name }) => name}
         onChange={(chosen) => {
           setChosenSiteId(chosen)
           setChosenId('')
@@ -103,7 +102,6 @@ function useEdgeChoice(farmId: string) {
         label="Edge"
         picker={edges}
         value={edge?.id ?? ''}
-        labelOf={({ name }) => name}
         onChange={setChosenId}
         hint={isEmpty && 'This site has no edges yet.'}
       />

@@ -71,7 +71,6 @@ function NewVdiskDialog({ onClose }: { onClose: () => void }) {
         label="Farm"
         picker={farms}
         value={farm?.id ?? ''}
-        labelOf={(one) => one.name}
         onChange={(farmId) => {
           setChosenId(farmId)
           setStoreId('')
@@ -125,7 +124,6 @@ function StoreField({ farmId, chosen, value, onChange }: StoreFieldProps) {
       value={value}
       first={[{ value: '', label: 'none' }]}
       chosen={chosen && { value: chosen.id, label: chosen.name }}
-      labelOf={({ name }) => name}
       onChange={onChange}
     />
   )

@@ -119,7 +119,7 @@ function WriteCachePanel({ vdisk }: { vdisk: VdiskDetail }) {
       title="Write cache"
       aside={
         mayChange && (
-          <Button className="h-7!" aria-label="Edit write cache" onClick={() => setOpen(true)}>
+          <Button small aria-label="Edit write cache" onClick={() => setOpen(true)}>
             Edit
           </Button>
         )

@@ -7,11 +7,11 @@ import { Unknown } from '../../components/page'
 import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatBytes, formatCount } from '../../lib/format-quantity'
-import { nextPage, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
 
 import { NewVdisk } from './vdisk-actions'
 
-type VdiskSummary = RouterOutputs['vdisk']['list']['items'][number]
+type VdiskSummary = Listed<'vdisk'>
 
 const columns: Column<VdiskSummary>[] = [
   {

@@ -43,7 +43,7 @@ export function VersionActions({ vdisk, version }: VersionActionsProps) {
       {first.map((step) => (
         <Button
           key={step}
-          className="h-7!"
+          small
           busy={takeBack.isPending}
           aria-label={`${stepText[step]}: version ${version.number}`}
           onClick={() => choose(step)}

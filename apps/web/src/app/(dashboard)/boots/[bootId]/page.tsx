@@ -1,6 +1,4 @@
 import { BootPage } from '../../../../features/boots/boot-page'
+import { routePage } from '../../../route-page'
 
-export default async function Page({ params }: { params: Promise<{ bootId: string }> }) {
-  const { bootId } = await params
-  return <BootPage bootId={bootId} />
-}
+export default routePage(BootPage)

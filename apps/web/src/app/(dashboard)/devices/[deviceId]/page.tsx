@@ -1,6 +1,4 @@
 import { DevicePage } from '../../../../features/devices/device-page'
+import { routePage } from '../../../route-page'
 
-export default async function Page({ params }: { params: Promise<{ deviceId: string }> }) {
-  const { deviceId } = await params
-  return <DevicePage deviceId={deviceId} />
-}
+export default routePage(DevicePage)

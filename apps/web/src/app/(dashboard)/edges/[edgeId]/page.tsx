@@ -1,6 +1,4 @@
 import { EdgePage } from '../../../../features/edges/edge-page'
+import { routePage } from '../../../route-page'
 
-export default async function Page({ params }: { params: Promise<{ edgeId: string }> }) {
-  const { edgeId } = await params
-  return <EdgePage edgeId={edgeId} />
-}
+export default routePage(EdgePage)

@@ -1,6 +1,4 @@
 import { MemberPage } from '../../../../features/people/member-page'
+import { routePage } from '../../../route-page'
 
-export default async function Page({ params }: { params: Promise<{ userId: string }> }) {
-  const { userId } = await params
-  return <MemberPage userId={userId} />
-}
+export default routePage(MemberPage)

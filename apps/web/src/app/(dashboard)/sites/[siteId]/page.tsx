@@ -1,6 +1,4 @@
 import { SitePage } from '../../../../features/sites/site-page'
+import { routePage } from '../../../route-page'
 
-export default async function Page({ params }: { params: Promise<{ siteId: string }> }) {
-  const { siteId } = await params
-  return <SitePage siteId={siteId} />
-}
+export default routePage(SitePage)

@@ -1,6 +1,4 @@
 import { VdiskPage } from '../../../../features/vdisks/vdisk-page'
+import { routePage } from '../../../route-page'
 
-export default async function Page({ params }: { params: Promise<{ vdiskId: string }> }) {
-  const { vdiskId } = await params
-  return <VdiskPage vdiskId={vdiskId} />
-}
+export default routePage(VdiskPage)

@@ -1,6 +1,4 @@
 import { WebhookPage } from '../../../../features/webhooks/webhook-page'
+import { routePage } from '../../../route-page'
 
-export default async function Page({ params }: { params: Promise<{ webhookId: string }> }) {
-  const { webhookId } = await params
-  return <WebhookPage webhookId={webhookId} />
-}
+export default routePage(WebhookPage)
