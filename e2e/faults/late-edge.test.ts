@@ -53,7 +53,7 @@ test('a running device learns of an edge that the site got later, and fails over
   expect(await device.report()).toBe('no_session')
   const { failover } = welcomeOf(await device.hello())
   expect(failover?.edges.toSorted()).toEqual([streamOf(other), late].toSorted())
-  // Once: it is not told what it knows already.
+  // Once: known facts are not sent again.
   expect(await device.report()).toBe('report_ack')
 
   for (const edge of [own, other]) {

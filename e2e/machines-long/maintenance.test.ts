@@ -18,7 +18,7 @@ interface Job {
   untrusted: { message: string | null }
 }
 
-/** Prints what it finds, writes a note where there is none, and runs until it is told to end. */
+/** Prints the notes that it finds, writes one if there is none, and runs until it is stopped. */
 const script = `
 echo "FOUND $(cat /note 2>/dev/null || echo nothing)"
 if [ ! -e /note ]; then

@@ -148,7 +148,7 @@ describe('hostile packets', () => {
       const answers = await Promise.all(broken.slice(first, first + connectionsAtOnce).map(answerTo))
       for (const answer of answers) expect(answer).toMatch(/^(HTTP\/1\.1 [1-5]\d\d |$)/)
     }
-    // Broken DHCP packets start boots of their own, and end some.
+    // Broken DHCP packets start further boots, and end some.
     const printed = new RegExp(`^\\{.*"mac":"${reporterMac}".*"outcome".*$`, 'm')
     expect(edge.output, 'this boot has not ended by them').not.toMatch(printed)
     expect(await answerTo(Buffer.from(valid))).toMatch(/^HTTP\/1\.1 204 /)

@@ -5,7 +5,7 @@ import type { RunningProcess } from '../lab/running-process.ts'
 export interface PrintedFailure {
   phase: string
   cause: BootCause
-  /** The device's own words, or what the edge saw; empty where there is none. */
+  /** The device's own words, or the edge's observation; empty without either. */
   text: string
   /** Everything that was printed about the boot. */
   whole: string

@@ -6,7 +6,7 @@ const device = new RawDevice(server, mac)
 await device.discover(67)
 for (let sent = 0; sent < Number(count); sent += 1) {
   device.ask(67)
-  // Lets the socket send what is queued.
+  // Lets the socket send its queue.
   if (sent % 50 === 0) await new Promise((resolve) => setImmediate(resolve))
 }
 device.close()

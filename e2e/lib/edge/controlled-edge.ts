@@ -28,7 +28,7 @@ export interface ControlPlane {
   apiUrl: string
   /** The URLs of all its API processes, where there are several. */
   apiUrls?: string[]
-  /** The dashboard's URL, or the API's where there is no dashboard. */
+  /** The dashboard's URL, or the API's without a dashboard. */
   webUrl: string
 }
 

@@ -105,7 +105,9 @@ export class EnrolledSite {
     return `${this.segment.edgeIpOf(index)}:6910`
   }
 
-  /** Resolves when an edge has said that it hears another one no more: a short pause of that one is not noticed. */
+  /**
+   * Resolves when an edge has reported that it no longer hears another one: a short pause of that one is not noticed.
+   */
   async untilMissed(index: number): Promise<void> {
     const edge = this.edge(index)
     await edge.waitUntil('that the other edge is not heard any more', () =>
@@ -115,7 +117,7 @@ export class EnrolledSite {
     )
   }
 
-  /** Resolves when an edge says again that it hears another one, after `untilMissed`. */
+  /** Resolves when an edge reports again that it hears another one, after `untilMissed`. */
   async untilHeardAgain(index: number): Promise<void> {
     const edge = this.edge(index)
     const before = edge.output.length

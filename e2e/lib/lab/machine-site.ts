@@ -117,7 +117,7 @@ export class MachineSite {
   }
 
   /**
-   * Starts an edge on the real ports, and waits until it says that it serves. After a restart it keeps its data.
+   * Starts an edge on the real ports, and waits until it reports that it serves. After a restart it keeps its data.
    * `kernelWords` are for the kernel's command line, `more` for the edge.
    */
   startEdge(dhcp: EdgeDhcp = 'proxy', kernelWords = '', more: readonly string[] = []): Promise<RunningProcess> {
@@ -191,7 +191,7 @@ export class MachineSite {
     return this.#inScratch('edge')
   }
 
-  /** Starts an edge that was enrolled into `edgeData`, and serves what its control plane or its own data say. */
+  /** Starts an edge that was enrolled into `edgeData`, and serves according to its control plane or its own data. */
   startOwnEdge(): Promise<RunningProcess> {
     return this.#serve('proxy', [])
   }

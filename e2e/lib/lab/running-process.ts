@@ -10,7 +10,7 @@ process.on('exit', endAll)
 
 /**
  * From now on a wait fails shortly before this time is over, and shows the programs' last output: a test's own timeout
- * says neither which program nor what was waited for. Undefined: waits have no limit.
+ * names neither the program nor the awaited output. Undefined: waits have no limit.
  */
 export function limitWaits(timeoutMs: number | undefined): void {
   limit = timeoutMs === undefined ? undefined : { at: performance.now() + timeoutMs * 0.95 }
@@ -49,7 +49,7 @@ export class RunningProcess {
         this.#wake()
       })
     }
-    // A program that has ended reads no more.
+    // A program that has ended reads nothing.
     this.#child.stdin?.on('error', () => {})
     running.add(this)
     this.#ended = new Promise((resolve) => {

@@ -5,7 +5,7 @@ import { endAll, lastLinesOfAll, limitWaits } from './running-process.ts'
 beforeEach(({ task, onTestFailed }) => {
   limitWaits(task.timeout)
   onTestFailed(() => {
-    // The test waited for something other than a program's output, and cannot say for what.
+    // The test waited for something other than a program's output, which is unknown.
     if (task.result?.errors?.some(({ name }) => name === 'TestTimeoutError'))
       process.stderr.write(`when time was over:\n${lastLinesOfAll()}\n`)
   })

@@ -79,7 +79,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-/** Ends a server that its killed supervisor left running; false where there is none. */
+/** Ends a server that its killed supervisor left running; returns false if there is none. */
 export async function stopLeftover(dir: string): Promise<boolean> {
   const directory = path.resolve(dir)
   const unlock = await lockDirectory(directory)

@@ -64,7 +64,7 @@ export interface DoneJob {
 
 export interface JobEvents {
   onDone(done: DoneJob): void
-  /** Called when the database is away: the queue continues by itself when the database is back. */
+  /** Called while the database is unreachable: the queue continues when it returns. */
   onError(error: unknown): void
 }
 
@@ -76,7 +76,7 @@ export interface JobQueue {
   every(name: JobName, seconds: number, work: () => Promise<unknown>): Promise<void>
   /** Throws while pg-boss reaches no database, or has stopped. */
   check(): Promise<void>
-  /** Takes no more, and waits for those that run here. */
+  /** Takes no further jobs, and waits for those that run here. */
   stop(): Promise<void>
 }
 

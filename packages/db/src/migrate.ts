@@ -124,7 +124,7 @@ async function createDatabase(url: string): Promise<void> {
   }
 }
 
-/** Checksums by name of what is applied. */
+/** Returns the checksums of applied migrations by name. */
 async function readApplied(client: pg.Client): Promise<Map<string, string>> {
   const { rows } = await client.query<{ migration_name: string; checksum: string; finished_at: Date | null }>(
     'select migration_name, checksum, finished_at from _prisma_migrations where rolled_back_at is null',

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
  * these are planned for each. A plan for any value would not even take an index of what hardly any row has.
  */
 const page = /\bORDER BY\b.*\bLIMIT \$\d+/s
-/** A text that came so often is named: what is asked once is parsed once, either way. */
+/** A text of this many uses is named. A text that is used once is parsed once, either way. */
 const sightingsBeforeName = 3
 /** Each connection of the pool keeps each named statement, and PostgreSQL its plan. */
 const namesMax = 400

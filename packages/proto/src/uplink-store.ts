@@ -64,7 +64,8 @@ export const storeJobOrder = z.object({
   /** The version below the sealed version's layer, or the parent in a merged version's manifest; absent: a base. */
   parentVersionId: uuid.optional(),
   /**
-   * The device whose writes are dropped, and of which class; or whose writes this edge keeps no more (`release_home`).
+   * The device whose writes are discarded, with their class, or whose writes this edge no longer keeps
+   * (`release_home`).
    */
   deviceId: uuid.optional(),
   layerClass: z.enum(layerClasses).optional(),
@@ -143,7 +144,7 @@ export const storedVersion = z.object({
   state: z.enum(edgeVersionStates),
   /** Absent for a layer and for an incomplete version. */
   root: base64(32).optional(),
-  /** Absent where there is no complete manifest, and from edges older than this field. */
+  /** Absent without a complete manifest, and from edges older than this field. */
   image: imageFacts.optional(),
   /** Unsealed writes of its one device. */
   isLayer: z.boolean().optional(),

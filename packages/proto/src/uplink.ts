@@ -86,7 +86,7 @@ export const discoveredDevice = z.object({
   hostName: untrustedText.optional(),
   clientArch: count.max(65535).optional(),
   ip: z.ipv4().optional(),
-  /** The relay agent's address (giaddr), where there is one in between. */
+  /** Address of the relay agent (giaddr), if there is one. */
   relay: z.ipv4().optional(),
   asked: z.enum(['dhcp', 'tftp', 'http']),
   firstSeenUnixMs: count,

@@ -7,7 +7,7 @@ import { WatchedProcess } from '../watched-process.mjs'
 
 /** The headers of IP and UDP. */
 const overheadSize = 28
-/** For opening the sessions, in addition to what is measured. */
+/** Time to open the sessions, in addition to the measured time. */
 const openLimitMs = 60_000
 
 /**

@@ -202,7 +202,7 @@ function endAllIn(name) {
     try {
       process.kill(Number(pid), 'SIGKILL')
     } catch (error) {
-      // It has just ended by itself.
+      // It has already ended.
       if (error.code !== 'ESRCH') throw error
     }
   }

@@ -4,12 +4,12 @@ import { nameOf, pageInput, pageOf, searchInput, seenRevision } from '../rules/o
 import { count, uuid } from '../rules/scalars.ts'
 
 const menuEntriesMax = 16
-/** A desired state holds no more. */
+/** The limit of a desired state. */
 export const menusPerFarmMax = 256
 const menuTitleLengthMax = 64
 
 const name = nameOf('Enter a name for the menu.')
-/** It is drawn by loaders, whose fonts know no more. */
+/** Loaders draw it, and their fonts have no other characters. */
 const title = z
   .string()
   .trim()

@@ -28,8 +28,8 @@ interface DemoFarm {
 }
 
 /**
- * Makes what is missing of the site. Its vDisk has one version: another disk, kernel or command line is the next one in
- * its place, since the files of the one before are gone from the store.
+ * Creates the missing parts of the site. Its vDisk has one version: another disk, kernel or command line becomes the
+ * next one and replaces it, because the previous files are gone from the store.
  */
 export async function ensureDemoSite(
   { db }: SystemContext,

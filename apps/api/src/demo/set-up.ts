@@ -19,7 +19,10 @@ interface DemoSetUp {
   joinToken: string | null
 }
 
-/** Makes what is missing of the demo. The password stays in `directory`; a person's own later choice of one is kept. */
+/**
+ * Creates the missing parts of the demo. The password stays in `directory`; a password that a person chose later is
+ * kept.
+ */
 export async function setUpDemo(context: PlatformContext, auth: Auth, directory: string): Promise<DemoSetUp> {
   const { signIn, isNew } = ensureSignInFile(directory)
   const known = await findUserId(auth, signIn.email)
@@ -34,7 +37,7 @@ export async function setUpDemo(context: PlatformContext, auth: Auth, directory:
   return { email: signIn.email, ...rows, joinToken }
 }
 
-/** Makes what is missing of one more site. */
+/** Creates the missing parts of one more site. */
 export async function setUpDemoSite(
   { db, clock }: PlatformContext,
   demo: Pick<DemoSetUp, 'organizationId' | 'farmId'>,

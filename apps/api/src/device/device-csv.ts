@@ -6,8 +6,7 @@ import { type Personality, personalityName, personalityValue } from '../rules/pe
 
 /**
  * Devices of a site as a table: UTF-8 with or without a byte order mark, commas or semicolons between the cells, cells
- * quoted where they need it. A cell that is empty leaves a device's field as it is; `none` takes away what is the
- * device's own.
+ * quoted where they need it. An empty cell leaves a device's field unchanged; `none` removes the device's own setting.
  */
 
 const csvRowsMax = 10_000

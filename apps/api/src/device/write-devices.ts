@@ -55,7 +55,7 @@ export async function writeDevices(context: ServiceContext, planned: PlannedDevi
   return rows.map(({ id, after, kind }) => ({ id, name: after.name, kind }))
 }
 
-/** A registered device is discovered no more. */
+/** A registered device is no longer a discovered one. */
 async function forgetMacs({ db, actor }: ServiceContext, written: PlannedDevice[]): Promise<void> {
   const { organizationId } = actor
   for (const siteId of new Set(written.map((plan) => plan.siteId))) {

@@ -54,7 +54,7 @@ export async function lockSite(transaction: DbTransaction, { organizationId, sit
     throw new AppError('not_found')
 }
 
-/** Registered devices are discovered no more. */
+/** A registered device is no longer a discovered one. */
 export async function forgetDiscovered(
   transaction: DbTransaction,
   { organizationId, siteId }: SitePlace,

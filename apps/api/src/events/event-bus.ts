@@ -89,7 +89,7 @@ export interface AccountEvent {
 export interface PlatformEvent {
   /** E.g. `organization.suspend`. */
   action: string
-  /** Null for what went by itself. */
+  /** Null for automatic changes. */
   actorUserId: string | null
   organizationId: string | null
   /** Only ids, figures and instants: it remains when the organization is gone. */

@@ -159,9 +159,9 @@ export const edgeInstallation = z.object({
   releases: z.array(
     z.object({
       arch: z.enum(edgeArchitectures),
-      /** Null where there is none to install. */
+      /** Null if there is none to install. */
       version: z.string().nullable(),
-      /** Why there is none. */
+      /** The reason why there is none. */
       problem: z.string().nullable(),
     }),
   ),

@@ -35,7 +35,7 @@ interface JobSettings {
 interface RunningJobs {
   /** Throws while they cannot run. */
   check(): Promise<void>
-  /** Takes no more, and waits for those that run. */
+  /** Takes no further jobs, and waits for the running ones. */
   stop(): Promise<void>
 }
 

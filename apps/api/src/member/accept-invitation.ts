@@ -40,9 +40,9 @@ export async function getOffer(
 }
 
 /**
- * Makes the person who holds the link a member with the role: who is signed in with the invited address, or a new
- * account of it. Throws `not_found`, `conflict` for a link that is over, `unauthenticated` where the address has an
- * account, `forbidden` for another person, `quota_exceeded`, `organization_suspended`.
+ * Makes the person who holds the link a member with the role: the person signed in with the invited address, or a new
+ * account for it. Throws `not_found`, `conflict` for an expired link, `unauthenticated` if the address has an account,
+ * `forbidden` for another person, `quota_exceeded`, `organization_suspended`.
  */
 export async function acceptInvitation(
   context: HolderContext,

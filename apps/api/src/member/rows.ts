@@ -58,7 +58,7 @@ function isInSight(actor: Actor, row: MemberRow): boolean {
   return row.userId === actor.userId || row.grants.some((grant) => isVisible(actor, scopePlaceOf(grant)))
 }
 
-/** Throws `not_found` for who is no member, or none that the actor may see. */
+/** Throws `not_found` for a person who is no member, or none that the actor may see. */
 export async function findMember({ db, actor }: ServiceContext, userId: string): Promise<MemberRow> {
   const row = await db.membership.findUnique({
     where: { organizationId_userId: { organizationId: actor.organizationId, userId } },

@@ -106,7 +106,7 @@ export const explainedView = z.object({
       allowed: z.boolean(),
       /** The member's roles that give it here. */
       by: z.array(grantView.pick({ id: true, role: true, scope: true })),
-      /** A sentence: by which role; or what is missing. */
+      /** A sentence with the role that allows it, or the missing permission. */
       because: z.string(),
     }),
   ),

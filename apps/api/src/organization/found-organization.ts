@@ -113,7 +113,7 @@ interface NewMember {
   role: Role
 }
 
-/** Makes the person a member with this role; who is a member keeps the roles there are. */
+/** Makes the person a member with this role; a member keeps the existing roles. */
 export async function ensureMember(db: DbOrTransaction, { organizationId, userId, role }: NewMember): Promise<void> {
   const member = await db.membership.findUnique({
     where: { organizationId_userId: { organizationId, userId } },

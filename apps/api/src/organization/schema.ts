@@ -41,7 +41,7 @@ export const signingKeysView = z.object({
   edgeCount: z.number().int(),
 })
 
-/** The name, typed once more: a click is not enough. */
+/** The name, typed again: a click is not enough. */
 export const askDeletionInput = z.object({ name: z.string().max(200) })
 
 export const foundInput = z.object({ name: nameInput })

@@ -17,7 +17,7 @@ export const platformOrganizationView = z.object({
   edgesOnline: z.number().int(),
   /** The newest heartbeat of its edges. */
   lastReportAt: z.iso.datetime().nullable(),
-  /** Number of edges by version; what is none is `other`. */
+  /** Number of edges by version; texts that are no version count as `other`. */
   edgeVersions: z.record(z.string(), z.number().int()),
   quotas: z.array(quotaView),
 })

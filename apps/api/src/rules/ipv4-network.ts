@@ -25,7 +25,7 @@ function networkProblem(text: string): string | null {
   return `${shown} has bits beyond its prefix. Use ${textOf(first)}/${network.prefixLength}.`
 }
 
-/** False for what is no address or no network. */
+/** Returns false for texts that are no address or no network. */
 export function isInNetwork(ip: string, network: string): boolean {
   const parsed = parseNetwork(network)
   const address = parseAddress(ip)

@@ -35,7 +35,7 @@ export type QuotaDefaults = Partial<Record<QuotaName, number>>
 /** The quotas of a new self-service organization if the setting names no others. */
 export const selfServiceQuotas = 'sites=2,edges=4,devices=100,vdisks=10,members=10,api_keys=10,webhooks=5,schedules=20'
 
-/** Reads `sites=2,devices=100`; what is not named has no limit. Throws one sentence for what it cannot read. */
+/** Reads `sites=2,devices=100`; quotas that it does not name have no limit. Throws one sentence for invalid text. */
 export function parseQuotas(text: string): QuotaDefaults {
   const parts = text.split(',').flatMap((part) => part.trim() || [])
   return Object.fromEntries(
@@ -65,7 +65,7 @@ export function quotaRefusalIn(text: string): QuotaRefusal | null {
   return { quota: quota.data, used: Number(used), allowed: Number(allowed), added: Number(added) }
 }
 
-/** Names the quota, what is used of it, how many are allowed, and whom to ask. */
+/** Names the quota, its use, its limit, and the person to ask. */
 export function quotaSentence({ quota, used, allowed, added }: QuotaRefusal): string {
   const words = quotaWords[quota]
   return `This organization can have ${allowed} ${words} and has ${used}, so ${added} more exceed the limit. Delete some, or contact the operator of this installation, shown on the page “Organization”.`

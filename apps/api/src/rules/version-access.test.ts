@@ -51,7 +51,7 @@ function* worlds(): Generator<{ choices: VersionChoices; versions: VersionFacts[
     }
 }
 
-/** The rules once more, as docs/guides/versions.md has them: in order, the first that holds. */
+/** The rules of docs/guides/versions.md again: in order, the first that holds. */
 function expectedOf(choices: VersionChoices, versions: VersionFacts[]) {
   const newestFirst = [...versions].sort((one, other) => other.number - one.number)
   const isReleased = (one: VersionFacts) => one.state === 'released' && one.sealedAt !== null

@@ -5,7 +5,7 @@ import { nameOf, pageInput, pageOf, searchInput, seenRevision, tag } from '../ru
 import { count, instant, uuid } from '../rules/scalars.ts'
 import { isTimeZone, problemOf } from './schedule-times.ts'
 
-/** Per farm; a desired state holds no more. */
+/** Per farm: the limit of a desired state. */
 export const schedulesPerFarmMax = 256
 const targetsPerScheduleMax = 200
 

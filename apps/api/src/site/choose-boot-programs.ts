@@ -66,7 +66,7 @@ function keyOf({ actor: { organizationId } }: ServiceContext, id: string) {
 interface ChangeOfSet {
   kind: 'site' | 'collection' | 'device'
   id: string
-  /** Null where there is no such thing. */
+  /** Returns null if it does not exist. */
   was: { name: string; siteId: string; bootProgramSet: string | null } | null
   bootProgramSet: string | null
 }

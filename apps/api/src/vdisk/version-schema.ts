@@ -74,7 +74,7 @@ export const overrideInput = z.object(ofVersion)
 export const clearOverrideInput = z.object(ofVdisk)
 export const mergeInput = z.object({
   ...ofVersion,
-  /** `base`: it stands by itself; `update`: it follows the base that the version goes back to. */
+  /** `base`: it depends on no other; `update`: it follows the base that the version derives from. */
   into: z.enum(['base', 'update']),
   note: objectNote.default(''),
   labels: tags.default([]),
@@ -88,7 +88,7 @@ export const importInput = z.object({
   kernelPath: storePath.nullable().default(null),
   initrdPath: storePath.nullable().default(null),
   commandLine: commandLineText,
-  /** `none`: a disk that boots by itself. */
+  /** `none`: a disk with a boot loader. */
   bootFiles: z.enum(['image', 'none']).default('image'),
   note: objectNote.default(''),
   labels: tags.default([]),
@@ -156,7 +156,7 @@ export const versionPreview = z.object({
   changesBoot: z.boolean(),
   /** The holders of the version, in words. */
   holders: z.array(z.string()),
-  /** Versions made from it: they need it no more. */
+  /** Versions made from it: they no longer need it. */
   childNumbers: z.array(count),
   /** How much each edge frees, or works on. */
   edges: z.array(

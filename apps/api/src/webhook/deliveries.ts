@@ -48,7 +48,8 @@ export async function listDeliveries(
 }
 
 /**
- * The same message once more, at once, with all its tries; receivers know it by its id. Throws `not_found`, `conflict`.
+ * Sends the same message again, at once, with all its tries; receivers know it by its id. Throws `not_found`,
+ * `conflict`.
  */
 export async function redeliver(
   context: ServiceContext,

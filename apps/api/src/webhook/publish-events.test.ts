@@ -58,7 +58,7 @@ interface Message {
   data: Record<string, unknown>
 }
 
-/** All messages so far, after both processes have done what is due. */
+/** Returns all messages so far, after both processes have sent the due ones. */
 async function told(): Promise<Message[]> {
   await keepAndDeliver()
   return receiver.received.map(({ body }) => JSON.parse(body) as Message)

@@ -45,7 +45,7 @@ export const webhookView = z.object({
   url: z.string(),
   events: z.array(z.enum(webhookEventTypes)),
   enabled: z.boolean(),
-  /** Why it was switched off by itself; null where a person did, or it is on. */
+  /** Reason for an automatic switch-off; null if a person switched it off, or if it is on. */
   disabledReason: z.string().nullable(),
   /** Since when no message came through; null while they do. */
   failingSince: instant.nullable(),

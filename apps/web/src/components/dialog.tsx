@@ -106,7 +106,7 @@ interface ConfirmDialogProps {
   open: boolean
   onOpenChange: (open: boolean) => void
   title: string
-  /** The effect, and what is lost by it. */
+  /** The effect, and the loss that it causes. */
   children: ReactNode
   /** The verb and what it is done to. */
   action: string

@@ -147,7 +147,7 @@ export function Skeleton({ className }: { className?: string }) {
   )
 }
 
-/** Stands where content will be; the reader hears what is loaded once. */
+/** Stands in for content; the reader hears the label once. */
 export function LoadingState({ label, children }: { label: string; children: ReactNode }) {
   return (
     <div role="status" aria-label={label}>

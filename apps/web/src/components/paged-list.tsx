@@ -61,7 +61,7 @@ interface ListPageProps<Row extends { id: string }> {
   actions?: ReactNode
   query: PagedQuery<Row>
   columns: Column<Row>[]
-  /** Shown where there is nothing yet. */
+  /** Shown while the list is empty. */
   empty: { title: string; text: string }
 }
 

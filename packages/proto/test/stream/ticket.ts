@@ -71,7 +71,7 @@ export interface StreamTicket {
   elapsed_us: string
   expires_unix_ms: string
   disk_size: string
-  /** The start and end of each phase, 12 hex digits each, all f where there is none. */
+  /** The start and end of each phase, 12 hex digits each, all f without a phase. */
   phases: string[]
 }
 

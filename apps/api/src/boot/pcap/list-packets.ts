@@ -161,7 +161,7 @@ const messageTypes = ['', 'DISCOVER', 'OFFER', 'REQUEST', 'DECLINE', 'ACK', 'NAK
 const option = { serverId: 54, messageType: 53, vendorClass: 60, file: 67, userClass: 77 } as const
 const noAddress = '0.0.0.0'
 
-/** Null for what is no DHCP message. */
+/** Returns null if the payload is no DHCP message. */
 function readDhcp(payload: Cursor): DhcpMessage | null {
   if (payload.u32(fixedSize) !== magicCookie) return null
   const options = readOptions(payload.from(fixedSize + 4))

@@ -21,7 +21,7 @@ export function sessionTokenOf(
   return isSigned ? token : null
 }
 
-/** Empty where there is none, or where it is not encoded as cookies are; of several the first, as for better-auth. */
+/** Returns an empty text if there is none, or if its encoding is invalid; the first of several, like better-auth. */
 function cookieOf(header: string, name: string): string {
   for (const pair of header.split(';')) {
     const at = pair.indexOf('=')

@@ -36,7 +36,7 @@ afterAll(async () => {
 const ask = (path: string, headers: Record<string, string> = { authorization: `Bearer ${token}` }, method = 'GET') =>
   fetch(`http://127.0.0.1:${server.port}${path}`, { headers, method })
 
-/** Values by series, of what is scraped now. */
+/** Values of a scrape by series. */
 async function scrape(): Promise<Map<string, number>> {
   const text = await (await ask('/metrics')).text()
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))

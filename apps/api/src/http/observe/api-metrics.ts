@@ -27,7 +27,7 @@ interface PoolFigures {
 
 /**
  * The API's own counters. Every label's values are of a set that this build knows: routes, procedures, codes, outcomes.
- * No id, name or text of a caller becomes one, so that what is kept here does not grow with what is asked.
+ * No id, name or text of a caller becomes one, so that memory does not grow with the requests.
  */
 export class ApiMetrics implements Telemetry {
   readonly registry = new Registry()

@@ -87,10 +87,7 @@ const requireNone = (text: string, where: string) => expect(toldIn(text, where))
 const procedures = procedurePolicies()
 const inputOf = (path: string) => inputOfSample(path, planted.tenant, samples[path]?.ownId?.(planted.tenant))
 
-/**
- * By REST where there is an operation; those that end the caller's own membership, or look at nothing else any more,
- * come last.
- */
+/** Uses REST if there is an operation; those that end the caller's own membership or access come last. */
 async function askEverything(who: string, headers: Record<string, string>): Promise<string[]> {
   const told: string[] = []
   const look = async (procedure: Procedure) => {
@@ -161,7 +158,7 @@ describe('no answer of any procedure or operation holds one', () => {
   })
 })
 
-/** Each route of better-auth, with these fields, by somebody who is signed in. */
+/** Calls each route of better-auth with these fields as a signed-in person. */
 async function askSignIn(fields: Record<string, string>, limit = 600): Promise<void> {
   for (const { method, path } of authRoutes()) {
     // It would end the session.

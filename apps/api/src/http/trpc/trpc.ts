@@ -214,7 +214,7 @@ function zodMessage(error: ZodError): string {
   return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message
 }
 
-/** Deeper than any input; what is deeper is refused. */
+/** Deeper than any valid input; a deeper one is refused. */
 const depthMax = 32
 
 /**

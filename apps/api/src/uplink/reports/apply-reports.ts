@@ -147,7 +147,7 @@ const reasonLengthMax = 64
 
 interface FreshReports {
   bootEpoch: number
-  /** Some of them may overlap what is applied. */
+  /** Some of them may overlap the applied ones. */
   fresh: ReceivedReport[]
   acked: number
   now: Date

@@ -131,7 +131,7 @@ test('what another edge tells late, after the device was back, is nothing any mo
   await asks(unknown)
   await reported(unknown)
   expect((await device()).waitsFor).toMatchObject({ reason: 'asked_another_edge' })
-  // The same once more, from before a restart of the edge, and something newer.
+  // Sends the same again, from before a restart of the edge, and something newer.
   await asks(unknown, { atUs: 20_000_000 })
   const at = (us: number) => new Date(unknown.startedUnixMs + us / 1000).toISOString()
   expect((await device()).waitsFor?.since).toBe(at(30_000_000))

@@ -355,7 +355,7 @@ test('what a device writes is sealed once its edge hears nothing of the device a
     expect((await seal()).text).toContain('pc-01 still runs from version 2: shut it down first')
   }
   await say(inventory(3, [present(made.id, { isLayer: true, isWritten: false })]))
-  // It starts again: what is heard of it comes later.
+  // It starts again: its reports come later.
   const { outcome: _none, ...begun } = bootWith({ ...boot, id: randomUUID() })
   await site().report({ ...begun, startedUnixMs: begun.startedUnixMs + 60_000 })
   expect((await seal()).text).toContain('pc-01 still runs')

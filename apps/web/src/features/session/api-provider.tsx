@@ -12,7 +12,7 @@ const retriesMax = 2
 /** Live updates report changes, so shown data stays fresh without polling. */
 const staleTimeMs = 30_000
 
-/** The way to the API for everything in the browser; the session cookie goes along by itself. */
+/** Connects everything in the browser to the API; the browser adds the session cookie. */
 export function ApiProvider({ children }: { children: ReactNode }) {
   const [queryClient] = useState(createQueryClient)
   const [trpcClient] = useState(createClient)

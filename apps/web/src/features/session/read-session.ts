@@ -15,7 +15,7 @@ export type SessionView = z.infer<typeof sessionAnswer>['result']['data']
 
 type SessionAnswer =
   | { kind: 'signed-in'; session: SessionView }
-  /** A person who is a member of nothing. */
+  /** A person without any membership. */
   | { kind: 'no-organization' }
   | { kind: 'signed-out' }
   | { kind: 'api-away' }

@@ -19,7 +19,7 @@ interface SignInSceneProps {
   children: ReactNode
 }
 
-/** The page for everybody who is not signed in. */
+/** The page for people who are not signed in. */
 export function SignInScene({ title, text, children }: SignInSceneProps) {
   return (
     <div className="grid min-h-dvh lg:grid-cols-[minmax(420px,2fr)_3fr]">

@@ -97,7 +97,7 @@ interface ObjectQueryProps<T> {
   children: (object: T) => ReactNode
 }
 
-/** The page of one object: the object, a stand-in while it is loaded, or why there is none. */
+/** The page of one object: the object, a stand-in while it loads, or the reason for its absence. */
 export function ObjectQuery<T>({ noun, query, children }: ObjectQueryProps<T>) {
   if (query.data !== undefined) return children(query.data)
   if (!query.isPending) return <QueryError noun={noun} error={query.error} onRetry={() => query.refetch()} />

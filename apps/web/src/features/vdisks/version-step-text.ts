@@ -17,7 +17,7 @@ export const stepText = {
 export type Step = keyof typeof stepText
 
 const nextSteps: Step[] = ['seal', 'discard', 'promote', 'cancelRelease', 'clearOverride']
-/** If there is none of those. */
+/** Used if there is none of those. */
 const otherwiseNext: Step[] = ['revert', 'startMaintenance']
 
 interface Steps {

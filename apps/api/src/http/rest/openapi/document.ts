@@ -15,7 +15,7 @@ const apiVersion = '1.0.0'
 
 type Json = Record<string, unknown>
 
-/** OpenAPI 3.1 of /api/v1, made from the router once: what is served and what is described cannot differ. */
+/** OpenAPI 3.1 of /api/v1, made from the router once: service and description cannot differ. */
 export function openApiDocument(): Json {
   const { operations } = readOperations()
   const schemas = new NamedSchemas()
