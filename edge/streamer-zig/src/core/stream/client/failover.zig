@@ -125,7 +125,6 @@ pub fn beginAtOwn(failover: *Failover, now_us: u64) void {
     failover.turn_us = turn_us_first;
     failover.turn_ends_us = now_us + turn_us_first;
     failover.is_own_edge_first = true;
-    failover.probes = 0;
     assert(failover.isAtOwn());
 }
 
@@ -316,6 +315,15 @@ test "an edge that is alive gets its whole turn, one that refuses a fifth, and n
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, testKnown(2));
     failover.leave(1000 * ms);
+    failover.onAlive();
+    try testing.expectEqual(1500 * ms, failover.turnEndsAt());
+    failover.turn(1250 * ms);
+    failover.onAlive();
+    try testing.expectEqual(1750 * ms, failover.turnEndsAt());
+    // Leaving anew is as short as the first time, however long the turns were.
+    for (0..20) |_| failover.turn(1250 * ms);
+    failover.leave(1000 * ms);
+    try testing.expectEqual(1250 * ms, failover.turnEndsAt());
     failover.onAlive();
     try testing.expectEqual(1500 * ms, failover.turnEndsAt());
     failover.turn_ends_us = 1700 * ms;

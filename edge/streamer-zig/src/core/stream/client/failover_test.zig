@@ -540,3 +540,50 @@ test "a device that resumes a session of another process continues at that sessi
     try testing.expect(client.failover.current.eql(identity.edge));
     try testing.expectEqual(.token, (try device.next()).?.body.hello.kind);
 }
+
+test "a refusal elsewhere is told and shortens the turn, and the edge that accepts learns all" {
+    var device = try TestDevice.initWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    // The own edge knows of the boot's end, and what the device reports.
+    client.reportReady(device.now_us, .ready, 5, .{});
+    try device.expectTaken(TestDevice.packetOf((try device.next()).?.request_id, .ready_ack));
+    var steps: wire.StepList = .empty;
+    try steps.append(.{ .group = .unit, .name = "x", .start_us = 0, .duration_us = 1 });
+    client.report(device.now_us, .{ .uptime_us = 1, .steps = steps.view() });
+    const report = (try device.next()).?;
+    try device.expectTaken(TestDevice.packetOf(report.request_id, .{ .report_ack = .{} }));
+    try testing.expect(client.nextEvent().? == .ready_acknowledged);
+    try testing.expect(client.nextEvent().? == .report_acknowledged);
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    _ = (try device.next()).?;
+    client.onUnreachable(device.now_us);
+    const began_us = device.now_us;
+    const first = (try device.next()).?.body.hello;
+    device.now_us += 1000;
+    try device.expectTaken(TestDevice.refusalOf(&first, .version_missing));
+    const told = client.nextEvent().?.refused_elsewhere;
+    try testing.expectEqual(TestDevice.others[0], told.edge);
+    try testing.expectEqual(.version_missing, told.code);
+    try testing.expectEqual(null, client.nextEvent());
+    try device.expectNothingUntil(began_us + 100_000);
+    try testing.expectEqual(.greeting, client.state);
+    try device.open(TestDevice.welcome_usual);
+    try testing.expectEqual(TestDevice.others[1], client.failover.current);
+    try testing.expectEqual(TestDevice.others[1], client.session.?.edge);
+    const opened = client.nextEvent().?.established;
+    try testing.expect(opened.resumed and opened.moved);
+    try testing.expectEqual(1, client.statistics.failovers);
+    try testing.expectEqual(1, client.statistics.resumptions);
+    try testing.expectEqual(1, (try device.next()).?.body.read.attempt);
+    const ready = (try device.next()).?;
+    try testing.expectEqual(5, ready.body.ready.uptime_us);
+    const again = (try device.next()).?;
+    try testing.expectEqual(1, again.body.report.steps.count);
+    // The caller knows of the boot's end already.
+    try device.expectTaken(TestDevice.packetOf(ready.request_id, .ready_ack));
+    try device.expectTaken(TestDevice.packetOf(again.request_id, .{ .report_ack = .{} }));
+    try testing.expect(client.nextEvent().? == .report_acknowledged);
+    try testing.expectEqual(null, client.nextEvent());
+}

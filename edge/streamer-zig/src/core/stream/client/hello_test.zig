@@ -361,6 +361,19 @@ test "a WELCOME that is cut, foreign, not offered or too large for the device op
     for ([_]usize{ wire.header_size, wire.welcome_size_known, wire.welcome_size - 1 }) |size|
         device.client.receive(device.now_us, whole[0..size]);
     try testing.expectEqual(3, device.client.statistics.ignored);
+    // An unknown cipher, a key that gives every edge the same secret, and no disk.
+    const cipher_at = wire.header_size + 16 + 32;
+    const disk_size_at = wire.welcome_size_known + 8;
+    for ([_]struct { usize, u8 }{
+        .{ cipher_at, 0xff },
+        .{ cipher_at, @backingInt(wire.Cipher.chacha20_poly1305) },
+        .{ disk_size_at + 5, 0 },
+    }) |change| {
+        var changed = bytes;
+        changed[change[0]] = change[1];
+        device.client.receive(device.now_us, changed[0..whole.len]);
+    }
+    try testing.expectEqual(6, device.client.statistics.ignored);
     var foreign = hello;
     foreign.client_nonce[7] ^= 1;
     try device.expectIgnored(TestDevice.welcomeOf(&foreign, welcome));
@@ -411,6 +424,12 @@ test "each cipher that a device offers opens a session, and no other does" {
         try testing.expectEqual(.greeting, fixture.client.state);
     }
     fixture.client.greeting.hello.ciphers = offered;
+    var forged = welcome;
+    forged.bytes[forged.size - 1] ^= 1;
+    const ignored = fixture.client.statistics.ignored;
+    fixture.client.receive(fixture.now_us, forged.bytes[0..forged.size]);
+    try testing.expectEqual(ignored + 1, fixture.client.statistics.ignored);
+    try testing.expectEqual(.greeting, fixture.client.state);
     fixture.client.receive(fixture.now_us, welcome.bytes[0..welcome.size]);
     try testing.expectEqual(.established, fixture.client.state);
 }
@@ -557,4 +576,85 @@ test "in a new session everything that waits is sent at once: the read, READY an
     try device.expectNothing();
     device.now_us += 1;
     try testing.expectEqual(report.request_id, (try device.next()).?.request_id);
+}
+
+test "no two HELLOs share a nonce or a key, and no nonce says anything about a key" {
+    var device: TestDevice = try .init(.{});
+    defer device.deinit();
+    const client = &device.client;
+    var seen: [8][32]u8 = undefined;
+    for (0..4) |round| {
+        if (round == 2) {
+            // Another boot.
+            var identity = TestDevice.identity();
+            identity.nonce_seed[31] ^= 1;
+            client.start(device.now_us, identity);
+        }
+        const greeting = &client.greeting;
+        seen[2 * round] = greeting.pair.secret;
+        seen[2 * round + 1] = greeting.pair.public;
+        try testing.expectEqual(greeting.nonce, greeting.hello.client_nonce);
+        try testing.expectEqual(greeting.pair.public, greeting.hello.client_public);
+        try testing.expect(!std.mem.eql(u8, &greeting.nonce, greeting.pair.secret[0..16]));
+        for (seen[0 .. 2 * round]) |*before| {
+            for (seen[2 * round ..][0..2]) |*now| try testing.expect(!std.mem.eql(u8, before, now));
+        }
+        try device.open(TestDevice.welcome_usual);
+        try device.expectTaken(.{ .session_id = TestDevice.session_id, .body = .no_session });
+    }
+}
+
+test "a device whose edge has forgotten it asks that edge first, for half a second" {
+    var device = try TestDevice.initWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    // Long after the last turn of any edge.
+    device.now_us += 20 * std.time.us_per_s;
+    try device.expectTaken(.{ .session_id = TestDevice.session_id, .body = .no_session });
+    const began_us = device.now_us;
+    try testing.expectEqual(.resumption, (try device.next()).?.body.hello.kind);
+    try device.expectNothingUntil(began_us + 200_000);
+    _ = (try device.next()).?;
+    try device.expectNothingUntil(began_us + 500_000);
+    const hello = (try device.next()).?.body.hello;
+    try testing.expectEqual(.ticket, hello.kind);
+    try testing.expect(client.failover.current.eql(TestDevice.others[0]));
+}
+
+test "both answers of a HELLO are samples of the round trip if each was sent once" {
+    var device: TestDevice = try .init(.{});
+    defer device.deinit();
+    const first = (try device.next()).?.body.hello;
+    device.now_us += 200;
+    try device.expectTaken(TestDevice.cookieOf(&first));
+    const second = (try device.next()).?.body.hello;
+    device.now_us += 1000;
+    try device.expectTaken(TestDevice.welcomeOf(&second, TestDevice.welcome_usual));
+    try testing.expectEqual((7 * 200 + 1000) / 8, device.client.rtt.srtt_us);
+}
+
+test "only a resumption that its own edge refuses by its token is followed by a ticket" {
+    const codes = [_]wire.RefuseCode{ .token_refused, .version_missing };
+    const both = [_]bool{ false, true };
+    for (codes) |code| for (both) |has_others| for (both) |writes| {
+        var device: TestDevice =
+            if (has_others) try .initWithOthers(.{}) else try .initOpen(.{});
+        defer device.deinit();
+        const client = &device.client;
+        if (writes) client.session.?.write_cache = .edge;
+        try device.expectTaken(.{ .session_id = TestDevice.session_id, .body = .no_session });
+        const hello = (try device.next()).?.body.hello;
+        try testing.expectEqual(.resumption, hello.kind);
+        try device.expectTaken(TestDevice.refusalOf(&hello, code));
+        if (code != .token_refused or !has_others or writes) {
+            try testing.expectEqual(code, client.nextEvent().?.refused);
+            continue;
+        }
+        const shown = (try device.next()).?.body.hello;
+        try testing.expectEqual(.ticket, shown.kind);
+        try testing.expect(client.failover.current.eql(TestDevice.edge));
+        // And only once.
+        try device.expectTaken(TestDevice.refusalOf(&shown, code));
+        try testing.expectEqual(code, client.nextEvent().?.refused);
+    };
 }

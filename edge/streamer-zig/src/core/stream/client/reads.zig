@@ -195,8 +195,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
             if (read.received_count == 0) 1 else missing,
         );
         read.send_record = client.window.onSend(now_us, bytes);
-        client.send_serial += 1;
-        read.onRetransmit(now_us, client.send_serial);
+        read.onRetransmit(now_us, takeSerial(client));
         client.statistics.retransmits += 1;
         client.statistics.missing_fragments += missing;
         return emit(client, read, ranges.view(), out);
@@ -209,11 +208,17 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         if (wanted.bytes < wanted.read.buffer.len) cut(client, now_us, wanted) else wanted.read;
     assert(read.state == .queued);
     client.onWaiting(now_us);
-    client.send_serial += 1;
     client.statistics.requests += @intFromBool(read.attempt == 0 and read.kind != .profile);
-    read.ask(now_us, client.fragmentSize(), client.send_serial, client.rtt.rto_us);
+    read.ask(now_us, client.fragmentSize(), takeSerial(client), client.rtt.rto_us);
     read.send_record = client.window.onSend(now_us, read.buffer.len);
     return emit(client, read, .{}, out);
+}
+
+/// Returns the serial number of a READ: later ones have larger numbers.
+fn takeSerial(client: *StreamClient) u64 {
+    assert(client.send_serial >= client.timed_out_serial);
+    client.send_serial += 1;
+    return client.send_serial;
 }
 
 /// What to request now of a waiting read: all of it, or its beginning.
@@ -233,7 +238,7 @@ fn allowed(client: *StreamClient, now_us: u64) ?NextRead {
     const whole = read.buffer.len;
     const bytes = client.window.sendableBytes(now_us, whole);
     assert(bytes <= whole);
-    return if (bytes == 0) null else inParts(client, read, bytes);
+    return inParts(client, read, bytes);
 }
 
 /// One read-ahead may always be in flight, even if the system's own reads fill the window:
@@ -257,7 +262,7 @@ fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?NextRea
     const most = @min(bytes, client.session.?.outstanding_bytes_max -| outstanding);
     if (most >= whole) return .{ .read = read, .bytes = whole };
     const part = most - most % part_size_unit;
-    if (part > 0 and mayCut(client, read)) return .{ .read = read, .bytes = part };
+    if (part != 0 and mayCut(client, read)) return .{ .read = read, .bytes = part };
     return if (outstanding == 0) .{ .read = read, .bytes = whole } else null;
 }
 

@@ -174,6 +174,10 @@ test "an unanswered READ waits twice as long each time, up to a second, until th
         try testing.expectEqual(asked.request_id, again.request_id);
         try testing.expectEqual(attempt, again.attempt);
         try testing.expectEqual(attempt, device.client.statistics.timeouts);
+        // At the second one, the path is treated as a new one.
+        const cwnd_bytes = device.client.window.cwnd_bytes;
+        if (attempt == 1) try testing.expectEqual(64 << 10, cwnd_bytes);
+        if (attempt == 2) try testing.expect(cwnd_bytes < 64 << 10);
         wait_us = @min(2 * wait_us, std.time.us_per_s);
     }
     try testing.expectEqual(17, attempt);
@@ -231,7 +235,9 @@ test "a timeout that was a stall is noticed by the second answer, and the next s
     const rtt = &device.client.rtt;
     const srtt_us = rtt.srtt_us;
     device.now_us += 2000;
-    for (&asked) |*each| try device.answerAll(each);
+    try device.answerAll(&asked[1]);
+    device.now_us += 1000;
+    try device.answerAll(&asked[0]);
     // The answer to a READ that was sent twice is no sample.
     try testing.expectEqual(srtt_us, rtt.srtt_us);
     try testing.expectEqual(timeout_us, rtt.floor_us);
@@ -247,14 +253,14 @@ test "a timeout that was a stall is noticed by the second answer, and the next s
     for (0..2) |_| try testing.expect(device.client.nextEvent().? == .read_done);
     // Its slot is free by now, and remembers it.
     try device.answerAll(&asked[0]);
-    try testing.expectEqual(6000, rtt.floor_us);
+    try testing.expectEqual(7500, rtt.floor_us);
     try testing.expectEqual(3, device.client.statistics.unexpected_fragments);
     // Of an id that no slot has: counted, and nothing else.
     var unknown = asked[0];
     unknown.request_id +%= 100;
     try device.answerAll(&unknown);
     try testing.expectEqual(4, device.client.statistics.unexpected_fragments);
-    try testing.expectEqual(6000, rtt.floor_us);
+    try testing.expectEqual(7500, rtt.floor_us);
 }
 
 test "a read that was not retransmitted is no stall when its fragment arrives twice" {
@@ -521,4 +527,167 @@ test "four lost packets of each of two timeouts make the device doubt the size, 
     try device.answer(&first, 0);
     try testing.expectEqual(1, client.statistics.unexpected_fragments);
     try testing.expectEqual(16 << 10, client.inFlightBytes());
+}
+
+test "a stall counts once for a read, whatever else of it arrives" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const rtt = &device.client.rtt;
+    var buffer: [4096]u8 = undefined;
+    try device.client.submit(1, 0, &buffer);
+    const asked = (try device.nextRead()).?;
+    device.now_us += timeout_us;
+    _ = (try device.nextRead()).?;
+    device.now_us += 2000;
+    for (0..2) |_| try device.answer(&asked, 0);
+    try testing.expectEqual(6000, rtt.floor_us);
+    device.now_us += 2000;
+    for (0..2) |_| try device.answer(&asked, 1);
+    try testing.expectEqual(6000, rtt.floor_us);
+}
+
+test "the round trip is the wait for the first fragment, and the rate that of a whole answer" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const window = &device.client.window;
+    var buffers: [2][4096]u8 = undefined;
+    for (&buffers, 0..) |*buffer, tag| {
+        try device.client.submit(tag, 4096 * tag, buffer);
+        const asked = (try device.nextRead()).?;
+        const is_again = tag == 1;
+        if (is_again) {
+            device.now_us += 10 * timeout_us;
+            _ = (try device.nextRead()).?;
+        }
+        // The first fragment comes soon, so that a rate from it alone would be larger.
+        device.now_us += 300;
+        try device.answer(&asked, 0);
+        try testing.expectEqual(300, window.roundTrip());
+        try testing.expectEqual((7 * 200 + 300) / 8, device.client.rtt.srtt_us);
+        device.now_us += 1200;
+        try device.answer(&asked, 1);
+        if (!is_again) try testing.expectEqual(0, window.rate[0]);
+        try device.answer(&asked, 2);
+        try testing.expectEqual(4096 * std.time.us_per_s / 1500, window.rate[0]);
+        // A READ that was sent twice tells neither.
+        try testing.expectEqual(300, window.roundTrip());
+        try testing.expectEqual((7 * 200 + 300) / 8, device.client.rtt.srtt_us);
+    }
+}
+
+test "a READ without any answer counts as one lost packet, however many fragments it lacks" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const window = &device.client.window;
+    var buffers: [3][8 << 10]u8 = undefined;
+    for (&buffers, 0..) |*buffer, tag| try device.client.submit(tag, buffer.len * tag, buffer);
+    const first = (try device.nextRead()).?;
+    const second = (try device.nextRead()).?;
+    _ = (try device.nextRead()).?;
+    device.now_us += 100;
+    for ([_]u16{ 0, 3, 4 }) |index| try device.answer(&second, index);
+    try testing.expectEqual(0, window.round.lost);
+    const again = (try device.nextRead()).?;
+    try testing.expectEqual(first.request_id, again.request_id);
+    try testing.expectEqual(0b111111, fragmentsOf(&again));
+    try testing.expectEqual(1, window.round.lost);
+}
+
+test "losses shrink the window, and grow it back when the packets were only late" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const window = &device.client.window;
+    var buffer: [16 << 10]u8 = undefined;
+    try device.client.submit(1, 0, &buffer);
+    const asked = (try device.nextRead()).?;
+    const before = window.cwnd_bytes;
+    device.now_us += 100;
+    for ([_]u16{ 0, 4, 5, 6 }) |index| try device.answer(&asked, index);
+    try testing.expectEqual(0b1110, fragmentsOf(&(try device.nextRead()).?));
+    try testing.expect(window.cwnd_bytes < before);
+    for ([_]u16{ 1, 2, 3, 1 }) |index| try device.answer(&asked, index);
+    try testing.expect(window.cwnd_bytes < before);
+    try device.answer(&asked, 2);
+    try testing.expectEqual(before, window.cwnd_bytes);
+    try testing.expectEqual(2, device.client.statistics.unexpected_fragments);
+}
+
+test "a fragment as large as a lost one ends the doubt about the size, a smaller one does not" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const path = &device.client.path;
+    var buffer: [8 << 10]u8 = undefined;
+    try device.client.submit(1, 0, &buffer);
+    const asked = (try device.nextRead()).?;
+    device.now_us += timeout_us;
+    _ = (try device.nextRead()).?;
+    try testing.expectEqual(4, path.missed);
+    path.missed_size = 1440 + wire.header_size + wire.tag_size;
+    try device.answer(&asked, 5);
+    try testing.expectEqual(4, path.missed);
+    try device.answer(&asked, 0);
+    try testing.expectEqual(0, path.missed);
+}
+
+test "a fragment of another length or index is ignored, however a sealed one would be counted" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    var buffer: [2048]u8 = @splat(0xaa);
+    try device.client.submit(1, 0, &buffer);
+    const asked = (try device.nextRead()).?;
+    const payload: [2048]u8 = @splat(1);
+    for ([_]struct { u16, usize }{
+        .{ 0, 1439 },                 .{ 0, 1441 },
+        .{ 0, 1440 + wire.tag_size }, .{ 0, 1440 - wire.tag_size },
+        .{ 1, 608 + wire.tag_size },  .{ 1, 607 },
+        .{ 2, 512 },                  .{ 2000, 1440 },
+    }) |case| try device.expectIgnored(TestDevice.packetOf(asked.request_id, .{
+        .data = .{ .index = case[0], .payload = payload[0..case[1]] },
+    }));
+    try testing.expect(std.mem.allEqual(u8, &buffer, 0xaa));
+    try testing.expectEqual(2048, device.client.inFlightBytes());
+}
+
+test "where requests are paced the next one goes exactly when the device said" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    const buffer = try testing.allocator.create([64 << 10]u8);
+    defer testing.allocator.destroy(buffer);
+    try client.submit(1, 0, buffer);
+    const asked = (try device.nextRead()).?;
+    device.now_us += 500;
+    try device.answerAll(&asked);
+    try testing.expect(client.nextEvent().? == .read_done);
+    client.window.cwnd_bytes = 1 << 20;
+    for (0..20) |tag| try client.submit(tag, 0, buffer[0 .. 16 << 10]);
+    var paced: u32 = 0;
+    for (0..20) |_| {
+        if (try device.nextRead() != null) continue;
+        const opens_us = client.deadline().?;
+        try testing.expect(opens_us < device.now_us + timeout_us);
+        try device.expectNothingUntil(opens_us);
+        try testing.expect(try device.nextRead() != null);
+        paced += 1;
+    }
+    try testing.expect(paced > 3);
+}
+
+test "the payload of a sealed packet goes to its place without a copy" {
+    const client_test = @import("client_test.zig");
+    const reads_in_flight = @import("reads.zig");
+    var fixture: client_test.StreamFixture = try .init(.{ .prng = .init(1) });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
+    var buffer: [2048]u8 = undefined;
+    try fixture.client.submit(1, 0, &buffer);
+    var out: [wire.sealed_request_size_max]u8 = undefined;
+    try fixture.serve(fixture.client.transmit(fixture.now_us, &out).?);
+    for ([_]usize{ 0, 1440 }, [_]usize{ 1440, 608 }, 0..) |begin, size, index| {
+        var flight = fixture.link.takeFirst().?;
+        const slot = reads_in_flight.slotFor(&fixture.client, flight.bytes[0..flight.size]).?;
+        try testing.expectEqual(index, slot.index);
+        try testing.expectEqual(&buffer[begin], &slot.buffer[0]);
+        try testing.expectEqual(size, slot.buffer.len);
+    }
 }
