@@ -97,7 +97,6 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamC
     assert(options.outstanding_bytes_max >= read_size_max);
     const reads = try gpa.alloc(PendingRead, options.reads_max + reads_in_flight.parts_max);
     errdefer gpa.free(reads);
-    @memset(reads, .{});
     return .{
         .options = options,
         .identity = undefined,
@@ -180,8 +179,7 @@ pub fn submitOf(
 /// Somebody now waits for the read-ahead with this tag.
 pub fn onWaitedFor(client: *StreamClient, tag: u64) void {
     for (client.readsKept()) |*read| {
-        if (read.state != .free and read.kind == .ahead and read.tag == tag)
-            read.is_waited_for = true;
+        if (read.tag == tag) read.is_waited_for = true;
     }
 }
 
@@ -518,7 +516,7 @@ pub fn inFlightBytes(client: *const StreamClient) u64 {
 }
 
 pub fn hasInFlight(client: *const StreamClient) bool {
-    if (client.inFlightBytes() > 0 or client.report_state.dueAt() != null) return true;
+    if (client.inFlightBytes() != 0 or client.report_state.dueAt() != null) return true;
     if (client.writes.hasInFlight()) return true;
     return if (client.ready) |ready| !ready.acknowledged else false;
 }

@@ -735,3 +735,89 @@ test "a device waits for the earliest of what it has to do" {
     _ = (try device.nextRead()).?;
     try testing.expectEqual(heard_us + 360_000, client.deadline());
 }
+
+test "a client that gets no memory keeps none" {
+    const Create = struct {
+        fn create(gpa: std.mem.Allocator) !void {
+            var client: StreamClient = try .init(gpa, .{ .writes_max = 3 });
+            client.deinit(gpa);
+        }
+    };
+    try testing.checkAllAllocationFailures(testing.allocator, Create.create, .{});
+}
+
+test "packets of a wrong size for their type are ignored in each state" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    var bytes: [wire.packet_size_max]u8 = @splat(0);
+    const lost: wire.Packet = .{ .session_id = TestDevice.session_id, .body = .no_session };
+    for ([_]wire.Packet{ lost, TestDevice.packetOf(1, .ready_ack) }) |packet| {
+        const size = wire.emit(packet, &bytes).len;
+        const before = client.statistics.ignored;
+        client.receive(device.now_us, bytes[0 .. size + 1]);
+        try testing.expectEqual(before + 1, client.statistics.ignored);
+        try testing.expectEqual(.established, client.state);
+    }
+    try device.expectTaken(lost);
+    const hello = (try device.next()).?.body.hello;
+    for ([_]wire.Packet{
+        TestDevice.cookieOf(&hello),
+        TestDevice.refusalOf(&hello, .no_cipher),
+    }) |packet| {
+        const size = wire.emit(packet, &bytes).len;
+        const before = client.statistics.ignored;
+        client.receive(device.now_us, bytes[0 .. size + 1]);
+        try testing.expectEqual(before + 1, client.statistics.ignored);
+        try testing.expectEqual(.greeting, client.state);
+    }
+}
+
+test "a doubted size is too large if a smaller packet arrives, sealed or not, and if none, not" {
+    for ([_]bool{ false, true }) |is_small| {
+        var fixture: StreamFixture = try .init(.{ .prng = .init(1) });
+        defer fixture.deinit();
+        try fixture.expectEstablished();
+        var buffer: [2048]u8 = undefined;
+        try fixture.client.submit(1, 0, &buffer);
+        var out: [wire.sealed_request_size_max]u8 = undefined;
+        try fixture.serve(fixture.client.transmit(fixture.now_us, &out).?);
+        const whole = fixture.link.takeFirst().?;
+        const short = fixture.link.takeFirst().?;
+        fixture.client.path.doubted = true;
+        const flight = if (is_small) &short else &whole;
+        fixture.client.receive(fixture.now_us, flight.bytes[0..flight.size]);
+        try testing.expectEqual(@as(u16, if (is_small) 1372 else 1472), fixture.client.path.size);
+    }
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    for ([_]u16{ 1472, 1471 }) |size| {
+        device.client.path.doubted = true;
+        try device.expectTaken(TestDevice.packetOf(1, .{ .probe_ack = size }));
+        try testing.expectEqual(size == 1472, device.client.path.doubted);
+        const left: u16 = if (size == 1472) 1472 else 1372;
+        try testing.expectEqual(left, device.client.path.size);
+    }
+}
+
+test "a READ that continues under another id is counted if nothing of its answer had arrived" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    const client = &device.client;
+    var buffers: [3][2048]u8 = undefined;
+    try client.submit(1, 0, &buffers[0]);
+    try client.submit(2, 4096, &buffers[1]);
+    try client.submitOf(.profile, 3, 0, &buffers[2]);
+    var asked: [3]TestDevice.Asked = undefined;
+    for (&asked) |*each| each.* = (try device.nextRead()).?;
+    try device.answer(&asked[0], 0);
+    // In fragments of the same size it keeps its id.
+    client.restart();
+    try testing.expectEqual(0, client.statistics.renamed_requests);
+    const missing = [_]u32{ 2048 - 1440, 2048, 2048 };
+    try testing.expectEqual(missing[0] + missing[1] + missing[2], client.inFlightBytes());
+    client.path.size = 1372;
+    client.restart();
+    try testing.expectEqual(1, client.statistics.renamed_requests);
+    try testing.expectEqual(0, client.inFlightBytes());
+}

@@ -534,6 +534,8 @@ test "a device that resumes a session of another process continues at that sessi
     try testing.expect(client.failover.isAtOwn());
     try testing.expectEqual(2, client.failover.others().len);
     try testing.expectEqual(welcomed_us, client.failover.known_at_us);
+    // It counts its edge's silence from now on.
+    try testing.expectEqual(device.now_us, client.heardAt());
     try testing.expectEqual(.resumption, (try device.next()).?.body.hello.kind);
     identity.session = null;
     client.start(device.now_us, identity);

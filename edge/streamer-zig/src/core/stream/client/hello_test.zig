@@ -35,16 +35,19 @@ test "eavesdroppers learn nothing, and altered, replayed or forged packets are d
         try testing.expectEqual(sent, fixture.link.flights.items.len);
         var plain: [1440]u8 = undefined;
         disk.fill(0, &plain);
+        var altered: u64 = fixture.client.statistics.ignored;
         for (fixture.link.flights.items) |*flight| {
             const bytes = flight.bytes[0..flight.size];
             try testing.expect(std.mem.find(u8, bytes, plain[0..16]) == null);
+            altered += bytes.len;
             for (0..bytes.len) |at| {
                 bytes[at] ^= 0x10;
                 fixture.client.receive(fixture.now_us, bytes);
                 bytes[at] ^= 0x10;
             }
         }
-        for (fixture.client.reads) |*read| try testing.expectEqual(0, read.received_count);
+        try testing.expectEqual(altered, fixture.client.statistics.ignored);
+        for (fixture.client.readsKept()) |*read| try testing.expectEqual(0, read.received_count);
         // A NO_SESSION of an attacker who does not know the request.
         var forged: [wire.no_session_size]u8 = undefined;
         for ([_]u64{

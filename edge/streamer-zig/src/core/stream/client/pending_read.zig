@@ -289,11 +289,10 @@ fn retransmitHoles(read: *PendingRead) void {
     const highest = read.highest[gap_threshold - 1];
     if (highest == 0) return;
     const certain = highest - 1;
-    if (certain <= read.retransmitted_below) return;
     var first = read.retransmitted_below;
     while (first < certain and read.has(first)) first += 1;
-    read.retransmitted_below = certain;
-    if (first == certain) return;
+    read.retransmitted_below = @max(read.retransmitted_below, certain);
+    if (first >= certain) return;
     const begin = if (read.retransmit) |pending| pending.first else first;
     assert(begin < certain);
     read.retransmit = .{ .first = begin, .end = certain };

@@ -195,6 +195,8 @@ test "in any order of arrival each hole is named once, when three fragments beyo
                 for (has[hole + 1 ..]) |is_there| beyond += @intFromBool(is_there);
                 expected[hole] = !has[hole] and !asked[hole] and beyond >= 3;
             }
+            const is_wanted = std.mem.findScalar(bool, &expected, true) != null;
+            try testing.expectEqual(is_wanted, read.retransmit != null);
             var named: [fragments]bool = @splat(false);
             while (read.retransmit != null) {
                 var ranges: wire.RangeList = .{};
@@ -422,4 +424,19 @@ test "of two reads exactly one is before the other, and none before itself" {
     try testing.expect(reads[0].isBefore(&reads[2]));
     try testing.expect(reads[1].isBefore(&reads[4]));
     try testing.expect(reads[4].isBefore(&reads[3]));
+}
+
+test "holes of a read that was just requested again are not requested once more" {
+    var buffer: [8 * 512]u8 = undefined;
+    var read: PendingRead = .{ .state = .queued, .buffer = &buffer, .request_id = 7 };
+    read.ask(1000, 512, 5, 200);
+    read.retransmitMissing();
+    var ranges: wire.RangeList = .{};
+    try testing.expectEqual(8, read.takeMissing(&ranges));
+    read.onRetransmit(1200, 6);
+    const payload: [512]u8 = @splat(1);
+    for ([_]u16{ 2, 3, 4, 7 }) |index| {
+        try testing.expectEqual(.new, read.accept(1300, .{ .index = index, .payload = &payload }));
+        try testing.expectEqual(null, read.retransmit);
+    }
 }

@@ -106,7 +106,6 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
     state.due_at_us = now_us + state.timeout_us;
     state.timeout_us = @min(state.timeout_us * 2, RttEstimator.rto_us_max);
     assert(state.timeout_us > 0);
-    const cache = newest.write_cache orelse step.WriteCache{ .used = 0, .size = 0 };
     var steps: wire.Steps = if (state.steps_acknowledged) .{} else state.steps.view();
     // An edge that knows no phases does not acknowledge them: every other transmission, and always
     // the last count, has the form that it knows.
@@ -127,8 +126,8 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
     return .{
         .uptime_us = newest.uptime_us +| (now_us -| state.said_at_us),
         .order_id = state.order_id,
-        .write_cache_used = @min(cache.used, cache.size),
-        .write_cache_size = cache.size,
+        .write_cache_used = if (newest.write_cache) |cache| @min(cache.used, cache.size) else 0,
+        .write_cache_size = if (newest.write_cache) |cache| cache.size else 0,
         .steps = steps,
         .read_times = if (fits) read_times.view() else .{},
     };

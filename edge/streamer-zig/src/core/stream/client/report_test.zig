@@ -229,13 +229,14 @@ test "a REPORT is whole four times and for half a second, then cut under another
     for ([_]u64{ 1, 100_000, 400_000 }) |timeout_us| {
         var state: ReportState = .{};
         state.set(0, .{ .uptime_us = 1, .steps = list.view() }, &no_times);
-        state.send(0, 5, timeout_us);
+        const began_us = 5_000_000;
+        state.send(began_us, 5, timeout_us);
         var sent: u32 = 0;
         for (0..30) |_| {
             const now_us = state.dueAt().?;
             const report = state.transmit(now_us, 77).?;
             sent += 1;
-            const is_whole = sent <= 4 or now_us < 500_000;
+            const is_whole = sent <= 4 or now_us < began_us + 500_000;
             try testing.expectEqual(is_whole, report.steps.count == wire.steps_max);
             try testing.expectEqual(@as(u32, if (is_whole) 5 else 77), state.request_id);
             if (is_whole) continue;
@@ -360,4 +361,83 @@ test "a new session sends a report whole again, and a clock that goes back adds 
     state.set(1000, .{ .uptime_us = 50 }, &no_times);
     state.send(500, 11, 10);
     try testing.expectEqual(50, state.transmit(500, 12).?.uptime_us);
+}
+
+/// Steps of exactly `size` bytes.
+fn stepsOfSize(size: usize) !wire.StepList {
+    const name: [32]u8 = @splat('x');
+    const fixed = (try stepsOf(1)).size - "longer.name".len;
+    var list: wire.StepList = .empty;
+    while (list.size < size) {
+        const left = size - list.size;
+        // The last two share what is left.
+        const longest = fixed + name.len;
+        const each = if (left > 2 * longest) longest else if (left > longest) left / 2 else left;
+        try list.append(
+            .{ .group = .unit, .name = name[0 .. each - fixed], .start_us = 0, .duration_us = 1 },
+        );
+    }
+    try testing.expectEqual(size, list.size);
+    return list;
+}
+
+test "steps and read times fill a REPORT to its last byte, whole and cut" {
+    const limit = wire.packet_size_min - wire.tag_size - wire.report_size_min;
+    var times: ReadTimes = .{};
+    times.onFetch(5);
+    const times_size = times.listWhole().size;
+    for ([_]usize{ 0, 1 }) |more| {
+        var state: ReportState = .{};
+        const whole = try stepsOfSize(wire.steps_size_max - times_size + more);
+        state.set(0, .{ .uptime_us = 1, .steps = whole.view() }, &times);
+        state.send(0, 5, 10);
+        try testing.expectEqual(more == 0, state.transmit(0, 77).?.read_times.count > 0);
+        // Half a second after the first one, and not before.
+        state.sent_count = 4;
+        const before = state.transmit(500_000 - 1, 77).?;
+        try testing.expectEqual(whole.count, before.steps.count);
+        state.sent_count = 4;
+        const cut = state.transmit(1_000_000 + more, 77).?;
+        try testing.expect(cut.steps.count < whole.count);
+        // Steps that fit with the times, and by themselves.
+        for ([_]usize{ limit - times_size, limit }) |size| {
+            const narrow = try stepsOfSize(size + more);
+            state.set(0, .{ .uptime_us = 1, .steps = narrow.view() }, &times);
+            state.send(0, 6, 10);
+            _ = state.transmit(0, 77).?;
+            state.sent_count = 4;
+            const report = state.transmit(500_000, 77).?;
+            const is_cut = size + more > limit;
+            try testing.expectEqual(@as(u32, if (is_cut) 77 else 6), state.request_id);
+            try testing.expectEqual(!is_cut, report.steps.count == narrow.count);
+            const has_times = is_cut or size + more + times_size <= limit;
+            try testing.expectEqual(has_times, report.read_times.count > 0);
+        }
+    }
+}
+
+test "steps are cut at the last one that fits, beside read times or where these are too large" {
+    const limit = wire.packet_size_min - wire.tag_size - wire.report_size_min;
+    var times: ReadTimes = .{};
+    times.onFetch(5);
+    for ([_]u16{ times.list().size, limit, limit + 1 }) |times_size| for ([_]usize{ 0, 1 }) |more| {
+        const room = if (times_size > limit) limit else limit - times_size;
+        // A step that ends at the limit or one byte beyond, and more of them behind it.
+        var list = if (room == 0) wire.StepList.empty else try stepsOfSize(room + more);
+        const first_count = list.count;
+        while (list.size <= limit) try list.append(
+            .{ .group = .unit, .name = "longer.name", .start_us = 0, .duration_us = 1 },
+        );
+        var state: ReportState = .{};
+        state.set(0, .{ .uptime_us = 1, .steps = list.view() }, &times);
+        state.read_times.size = times_size;
+        state.whole_read_times.size = times_size;
+        state.send(0, 5, 10);
+        _ = state.transmit(0, 77).?;
+        state.sent_count = 4;
+        const report = state.transmit(500_000, 77).?;
+        const expected = if (room == 0) 0 else first_count - @as(u8, @intCast(more));
+        try testing.expectEqual(expected, report.steps.count);
+        try testing.expectEqual(times_size <= limit, report.read_times.bytes.len > 0);
+    };
 }

@@ -81,3 +81,32 @@ test "an acknowledgement that is not told yet is dropped when an order follows i
     try testing.expectEqual(.restart, client.nextEvent().?.order.kind);
     try testing.expectEqual(null, client.nextEvent());
 }
+
+test "a probe and a report that is cut take ids that no later request has" {
+    var device = try TestDevice.initWithOthers(.{});
+    defer device.deinit();
+    const client = &device.client;
+    const name: [20]u8 = @splat('x');
+    var steps: wire.StepList = .empty;
+    for (0..wire.steps_max) |_|
+        try steps.append(.{ .group = .unit, .name = &name, .start_us = 0, .duration_us = 1 });
+    client.report(device.now_us, .{ .uptime_us = 1, .steps = steps.view() });
+    const whole = (try device.next()).?;
+    client.report_state.sent_count = 10;
+    device.now_us += 600 * std.time.us_per_ms;
+    const cut = (try device.next()).?;
+    try testing.expect(cut.body.report.steps.count < wire.steps_max);
+    const probe = (try device.next()).?;
+    try testing.expectEqual(wire.packet_size_min, probe.body.probe.size);
+    var buffer: [512]u8 = undefined;
+    try client.submit(1, 0, &buffer);
+    const asked = (try device.nextRead()).?;
+    const ids = [_]u32{ whole.request_id, cut.request_id, probe.request_id, asked.request_id };
+    for (ids, 0..) |id, index| for (ids[0..index]) |before| try testing.expect(id > before);
+    // The cut one keeps its id, and takes no other.
+    const next = client.request_id_next;
+    device.now_us += std.time.us_per_s;
+    while (try device.next()) |packet| if (packet.body == .report)
+        try testing.expectEqual(cut.request_id, packet.request_id);
+    try testing.expect(client.request_id_next <= next + 1);
+}

@@ -531,6 +531,20 @@ test "each packet is sealed under the next counter, and opened once" {
     try testing.expectEqual(Protection.own_id, parsed.session_id);
     try testing.expectEqual(3, parsed.request_id);
     try testing.expectEqual(null, protection.open(sealed, wire.header_size, &clear));
+    // The same for fragments, whose payload goes to its place.
+    const header = wire.dataHeader(1, 3, 0);
+    var data: [wire.packet_size_max]u8 = undefined;
+    data[0..wire.header_size].* = header;
+    @memset(data[wire.header_size..][0..512], 0x5a);
+    const size_data = wire.header_size + 512;
+    const fragment = stream_seal.seal(&keys.from_edge, 10, &data, size_data, wire.header_size);
+    var place: [512]u8 = undefined;
+    data[size_data] ^= 1;
+    try testing.expect(!protection.openFragment(fragment, &place));
+    data[size_data] ^= 1;
+    try testing.expect(protection.openFragment(fragment, &place));
+    try testing.expect(std.mem.allEqual(u8, &place, 0x5a));
+    try testing.expect(!protection.openFragment(fragment, &place));
     // In clear text a packet stays as it is, however often it arrives.
     var plain: Protection = .{ .id = 4 };
     try testing.expectEqual(0, plain.overhead());

@@ -429,11 +429,11 @@ fn firstAllowed(queue: *const WriteQueue) ?*PendingWrite {
 }
 
 fn hasToWait(queue: *const WriteQueue, write: *const PendingWrite) bool {
-    if (write.kind == .write and queue.outstanding_bytes > 0 and
+    if (write.kind == .write and queue.outstanding_bytes != 0 and
         queue.outstanding_bytes + write.length > queue.window_bytes) return true;
     for (queue.pending) |*other| {
         if (other.state != .queued and other.state != .in_flight) continue;
-        if (other == write or !other.isBefore(write)) continue;
+        if (!other.isBefore(write)) continue;
         if (write.kind == .flush or write.overlaps(other)) return true;
     }
     return false;

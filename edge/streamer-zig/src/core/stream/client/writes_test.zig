@@ -585,7 +585,7 @@ test "after four futile rounds all large writes in flight are sent smaller, and 
     _ = (try fixture.next()).?;
     try fixture.write(16384, 512);
     queue.narrow_since_us = fixture.now_us;
-    queue.fragment_size_max = 1196;
+    queue.fragment_size_max = 1340;
     _ = (try fixture.next()).?;
     queue.fragment_size_max = 1440;
     const all: wire.WriteAck = .{ .code = .missing, .missing = &.{0b111111} };
@@ -598,7 +598,7 @@ test "after four futile rounds all large writes in flight are sent smaller, and 
     }
     try testing.expectEqual(1340, queue.fragment_size_max);
     try testing.expectEqual(fixture.now_us, queue.narrow_since_us);
-    const sizes = [_]u16{ 1340, 1340, 1440, 1196 };
+    const sizes = [_]u16{ 1340, 1340, 1440, 1340 };
     for (sizes, [_]u16{ 3, 1, 0, 0 }, queue.pending[0..4]) |size, attempt, *write| {
         if (write.kind == .write) try testing.expectEqual(size, write.fragment_size);
         try testing.expectEqual(attempt, write.attempt);
@@ -614,6 +614,8 @@ test "after four futile rounds all large writes in flight are sent smaller, and 
             const bits: [4]u8 = @splat(0xff);
             const missing: wire.WriteAck = .{ .code = .missing, .missing = &bits };
             try testing.expect(queue.acknowledge(fixture.now_us, 1, missing));
+            // Also where none is smaller.
+            try testing.expect(try fixture.next() != null);
             while (try fixture.next()) |_| {}
         }
         try testing.expectEqual(size, queue.fragment_size_max);
@@ -674,4 +676,86 @@ test "a queue that is cleared is new" {
     queue.clear();
     try testing.expectEqual(fresh, queue.*);
     for (queue.pending) |*write| try testing.expectEqual(WriteQueue.PendingWrite{}, write.*);
+}
+
+test "a queue waits for the earliest of its requests" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const began_us = fixture.now_us;
+    for (0..3) |index| {
+        try fixture.write(512 * index, 512);
+        _ = (try fixture.next()).?;
+        fixture.now_us += 10 * ms;
+        try testing.expectEqual(began_us + 200 * ms, fixture.queue.deadline());
+    }
+    fixture.queue.pending[1].timeout_us = 50 * ms;
+    try testing.expectEqual(began_us + 60 * ms, fixture.queue.deadline());
+    fixture.queue.mtu_probe.schedule(began_us + 40 * ms);
+    try testing.expectEqual(began_us + 40 * ms, fixture.queue.deadline());
+    fixture.queue.mtu_probe.due_at_us = began_us + 70 * ms;
+    try testing.expectEqual(began_us + 60 * ms, fixture.queue.deadline());
+}
+
+test "after a resumption a write begins anew: its fragments, its round and its sample" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const queue = &fixture.queue;
+    queue.fragment_size_max = 516;
+    queue.narrow_since_us = fixture.now_us;
+    try fixture.write(0, 4096);
+    _ = (try fixture.next()).?;
+    try testing.expect(fixture.acknowledge(1, .not_yet));
+    queue.pending[0].round_ends_us = fixture.now_us + 1;
+    // Large fragments pass at the other edge.
+    queue.fragment_size_max = 1440;
+    queue.restart(1440);
+    try fixture.expectFragments(&.{ 0, 1, 2 });
+    try testing.expectEqual(fixture.now_us + 200 * ms, queue.deadline());
+    fixture.now_us += 5 * ms;
+    try testing.expect(fixture.acknowledge(1, .done));
+    try testing.expect(!queue.rtt.sampled);
+}
+
+test "no probe goes for a write that has packets to send, or for what has one packet only" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const queue = &fixture.queue;
+    try fixture.queue.submit(.{ .kind = .flush });
+    _ = (try fixture.next()).?;
+    queue.pending[0].attempt = 1;
+    queue.mtu_probe.schedule(fixture.now_us);
+    try testing.expect(!queue.takeProbe(fixture.now_us, 100));
+    try testing.expectEqual(null, queue.mtu_probe.due_at_us);
+    try testing.expect(fixture.acknowledge(1, .done));
+    _ = queue.nextEnded();
+    try fixture.write(0, 4096);
+    _ = (try fixture.next()).?;
+    queue.pending[0].attempt = 1;
+    queue.mtu_probe.schedule(fixture.now_us);
+    try testing.expect(!queue.takeProbe(fixture.now_us, 100));
+    while (try fixture.next()) |_| {}
+    queue.mtu_probe.schedule(fixture.now_us);
+    try testing.expect(queue.takeProbe(fixture.now_us, 100));
+}
+
+test "a round that ends sends a write again without doubling its timeout" {
+    var fixture: QueueFixture = try .init();
+    defer fixture.deinit();
+    const queue = &fixture.queue;
+    try fixture.write(0, 8192);
+    while (try fixture.next()) |_| {}
+    const write = &queue.pending[0];
+    write.round_ends_us = fixture.now_us + 50 * ms;
+    try expectQuietUntil(&fixture, fixture.now_us + 50 * ms);
+    try fixture.expectFragments(&.{5});
+    try testing.expectEqual(1, write.futile);
+    try testing.expectEqual(200 * ms, write.timeout_us);
+    try testing.expectEqual(null, write.round_ends_us);
+    // An answer ends a round, also while its fragments are still being sent.
+    write.round_ends_us = fixture.now_us + 50 * ms;
+    write.to_send.set(2);
+    const ack: wire.WriteAck = .{ .code = .missing, .missing = &.{0b000100} };
+    try testing.expect(queue.acknowledge(fixture.now_us, 1, ack));
+    try testing.expectEqual(null, write.round_ends_us);
+    try testing.expect(write.is_answered);
 }
