@@ -163,6 +163,25 @@ test "pieces in memory are not read ahead, and neither is a last one alone" {
     }
 }
 
+test "only the wanted part of a checked block is read ahead" {
+    var order: [4]?u64 = undefined;
+    for (&order, 0..) |*place, index| place.* = 3 - index;
+    var fixture: Fixture = undefined;
+    try fixture.init(&order);
+    defer fixture.deinit();
+    try fixture.expectRead(0, 4 * block.block_size);
+    SpiedFiles.clear();
+    try fixture.expectRead(100, 3 * block.block_size);
+    const parts = [_]ByteRange{
+        .{ .offset = 3 * block.block_size + 100, .size = block.block_size - 100 },
+        blocks(2, 1),
+        blocks(1, 1),
+        .{ .offset = 0, .size = 100 },
+    };
+    try testing.expectEqualSlices(ByteRange, &parts, SpiedFiles.prefetches.constSlice());
+    try expectRanges(&parts, SpiedFiles.reads);
+}
+
 test "at most 24 pieces are asked for at a time" {
     var order: [40]?u64 = undefined;
     for (&order, 0..) |*place, index| place.* = 39 - index;

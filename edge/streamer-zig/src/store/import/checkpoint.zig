@@ -327,3 +327,74 @@ test "a flipped bit of a checkpoint is found" {
         bytes[bit / 8] ^= mask;
     }
 }
+
+test "what a crash left of imports is removed, running and foreign files are not" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    try tmp.dir.createDirPath(testing.io, dir);
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    const written = testCheckpoint();
+    try written.write(files);
+    const running_id: Uuid = .fromRandom(@splat(2));
+    var running: ImportLock = try .begin(files, running_id);
+    try testing.expectError(error.InUse, ImportLock.begin(files, running_id));
+    var ended: ImportLock = try .begin(files, written.version);
+    ended.end();
+    try testing.expect(try isRunning(files, running_id));
+    try testing.expect(!try isRunning(files, written.version));
+    try testing.expect(!try isRunning(files, .fromRandom(@splat(9))));
+    var name: Files.Name = undefined;
+    var path: Files.Name = undefined;
+    for ([_][]const u8{ "image.raw", "image.new", "x.lock" }) |foreign|
+        files.close(try files.create(try std.mem.print(&path, dir ++ "/{s}", .{foreign})));
+    files.close(
+        try files.create(try std.mem.print(&path, dir ++ "/{f}.new", .{written.version})),
+    );
+    try tidy(files);
+    var at: []const u8 = "";
+    for ([_][]const u8{
+        "01010101-0101-4101-8101-010101010101",
+        "02020202-0202-4202-8202-020202020202.lock",
+        "image.new",
+        "image.raw",
+        "x.lock",
+    }) |expected| {
+        at = (try files.nextName(dir, at, &name)).?;
+        try testing.expectEqualStrings(expected, at);
+    }
+    try testing.expectEqual(null, try files.nextName(dir, at, &name));
+    const listed = (try next(files, null)).?;
+    try testing.expect(listed.eql(written.version));
+    try testing.expectEqual(null, try next(files, listed));
+    running.remove();
+    running.end();
+    try testing.expect(!try isRunning(files, running_id));
+}
+
+test "a checkpoint of a later format, under another name, or cut off is refused" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    try tmp.dir.createDirPath(testing.io, dir);
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    const written = testCheckpoint();
+    try written.write(files);
+    const other: Uuid = .fromRandom(@splat(5));
+    var names: [2]Files.Name = undefined;
+    try files.rename(nameOf(written.version, &names[0]), nameOf(other, &names[1]));
+    try testing.expectError(error.Damaged, Checkpoint.read(files, other));
+    try files.rename(nameOf(other, &names[1]), nameOf(written.version, &names[0]));
+    const handle = try files.open(nameOf(written.version, &names[0]), .write);
+    defer files.close(handle);
+    var bytes: [file_size]u8 = undefined;
+    try testing.expect(try files.readWhole(handle, &bytes, 0));
+    for ([_]struct { usize, Error }{ .{ 11, error.TooNew }, .{ 0, error.Damaged } }) |case| {
+        var changed = bytes;
+        changed[case[0]] += 1;
+        Sha256.hash(changed[0..signed_size], changed[signed_size..], .{});
+        try testing.expectError(case[1], decode(&changed));
+    }
+    try files.setSize(handle, file_size - 1);
+    try testing.expectError(error.Damaged, Checkpoint.read(files, written.version));
+}

@@ -27,6 +27,8 @@ const Fixture = struct {
     cancel_at: u64 = std.math.maxInt(u64),
     /// The position that the last call of `progress` reported, in bytes.
     position: u64 = 0,
+    /// What the last call of `progress` reported.
+    done: store_module.import.Progress = .{},
     /// The longest distance between two reported positions, in bytes.
     position_step_max: u64 = 0,
     /// Runs once after a piece of the next import was read, as another process would; and its
@@ -127,6 +129,7 @@ const Fixture = struct {
         fixture.position_step_max =
             @max(fixture.position_step_max, done.position -| fixture.position);
         fixture.position = done.position;
+        fixture.done = done.*;
         if (done.position >= fixture.cancel_at) fixture.is_canceled.store(true, .monotonic);
         const meanwhile = fixture.meanwhile orelse return;
         fixture.meanwhile = null;
@@ -208,6 +211,59 @@ test "an image becomes a version; an update of it shares equal blocks, also wher
     // The same image without a parent has the same root, wherever its blocks are stored.
     const alone = try fixture.importBytes(bytes, Fixture.wanted(idOf(5), .zero));
     try testing.expectEqual(second.root.hash, alone.root.hash);
+    // Neither a checkpoint nor a lock is left of an import that is done.
+    var name: store_module.files.Name = undefined;
+    try testing.expectEqual(null, try fixture.store.files.nextName("imports", "", &name));
+}
+
+test "an import counts each byte of its image once: as zeros, as shared or as written" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const bytes = try imageOf((2 << 20) + 512);
+    defer testing.allocator.free(bytes);
+    _ = try fixture.importBytes(bytes, Fixture.wanted(idOf(3), .zero));
+    // Every fourth block is zeros, and the last one has a sector.
+    try testing.expectEqual(store_module.import.Progress{
+        .position = bytes.len,
+        .size = bytes.len,
+        .zero_bytes = 512 << 10,
+        .written_bytes = (1536 << 10) + 512,
+    }, fixture.done);
+    bytes[0] ^= 1;
+    bytes[bytes.len - 1] ^= 1;
+    @memset(bytes[2 * block.block_size ..][0..block.block_size], 0);
+    _ = try fixture.importBytes(bytes, Fixture.wanted(idOf(4), idOf(3)));
+    try testing.expectEqual(store_module.import.Progress{
+        .position = bytes.len,
+        .size = bytes.len,
+        .zero_bytes = (512 << 10) + 4096,
+        .shared_bytes = (1536 << 10) - 8192,
+        .written_bytes = 4096 + 512,
+    }, fixture.done);
+}
+
+test "the next number of a vDisk counts its versions and its unfinished imports, and no other vDisk's" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const nextNumber = store_module.import.nextNumber;
+    const bytes: [512]u8 = @splat('x');
+    var asked = Fixture.wanted(idOf(3), .zero);
+    asked.number = 4;
+    _ = try fixture.importBytes(&bytes, asked);
+    asked = Fixture.wanted(idOf(4), .zero);
+    asked.stamp = .{ .kind = .file };
+    asked.source_size = 512;
+    asked.root_level = 0;
+    asked.number = 7;
+    try asked.write(fixture.store.files);
+    var change = try fixture.store.lockForChange();
+    defer change.end();
+    try testing.expectEqual(8, try nextNumber(&change, idOf(2)));
+    try testing.expectEqual(1, try nextNumber(&change, idOf(9)));
+    try Checkpoint.remove(fixture.store.files, idOf(4));
+    try testing.expectEqual(5, try nextNumber(&change, idOf(2)));
 }
 
 test "an import resumes from each of its checkpoints, and the version is the same" {
