@@ -137,6 +137,7 @@ pub fn Boots(comptime Io: type) type {
             ip: base.Ip4,
             query: ?core.loader.MediaQuery,
         ) void {
+            assert(mac.isDevice());
             if (boots.policy.source == .nothing or
                 boots.policy.decide(mac, boots.io.unixMs()) != .unknown_device) return;
             boots.discovery.onHttp(boots.io, now_us, &boots.policy, mac, ip, query);
@@ -196,6 +197,7 @@ pub fn Boots(comptime Io: type) type {
             const ref = (boots.begin(now_us, mac) catch null) orelse return;
             assert(!boots.table.get(ref).?.isOver());
             boots.apply(ref, now_us, .power_command);
+            assert(boots.table.get(ref).?.current() != null);
         }
 
         /// Describes a device that has sent nothing yet, as the edges of the site judge it.
@@ -213,6 +215,7 @@ pub fn Boots(comptime Io: type) type {
 
         pub fn learnAddress(boots: *Self, mac: base.Mac, ip: base.Ip4) void {
             const ref = boots.table.findByMac(mac) orelse return;
+            assert(boots.table.get(ref).?.identity.mac.eql(mac));
             boots.table.get(ref).?.facts.ip = ip;
         }
 
@@ -225,7 +228,9 @@ pub fn Boots(comptime Io: type) type {
 
         pub fn apply(boots: *Self, ref: Ref, now_us: u64, event: core.boot.Event) void {
             boots.table.apply(ref, now_us, event);
-            if (boots.table.get(ref)) |boot| boots.settle(boot);
+            const boot = boots.table.get(ref) orelse return;
+            boots.settle(boot);
+            assert(!boot.changed);
         }
 
         /// Records a packet of this boot.
@@ -279,7 +284,9 @@ pub fn Boots(comptime Io: type) type {
             boots.apply(ref, now_us, .{
                 .menu_choice = .{ .title = choice.title, .assignment = assignment },
             });
-            if (assignment == null) boots.apply(ref, now_us, .left_to_local_disk);
+            if (assignment != null) return;
+            boots.apply(ref, now_us, .left_to_local_disk);
+            assert(boot.isOver());
         }
 
         /// The boot's first session is open: recording for the boot profile may begin.
@@ -314,6 +321,7 @@ pub fn Boots(comptime Io: type) type {
             const ref = boots.table.findById(said.boot_id) orelse return .{};
             if (mutants.has(.deaf_to_the_running) and boots.table.get(ref).?.isOver())
                 return boots.orders.waitingFor(said.boot_id);
+            assert(boots.table.get(ref).?.identity.id.eql(said.boot_id));
             var report = said.report;
             if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id)))
                 report.order_id = @splat(0);
@@ -374,6 +382,7 @@ pub fn Boots(comptime Io: type) type {
         /// after the first write that does not fit.
         pub fn onLocalDisk(boots: *Self, boot_id: base.Uuid, now_us: u64) void {
             const boot = boots.get(boots.table.findById(boot_id) orelse return) orelse return;
+            assert(boot.identity.id.eql(boot_id));
             const order = boot.assignment.local_disk orelse return;
             const guest = boot.guest orelse return;
             if (guest.cache_status.state == .lost) return;
@@ -450,6 +459,7 @@ pub fn Boots(comptime Io: type) type {
         ) core.boot.Assignment {
             const wanted = boots.writeCacheFor(&given) orelse return given;
             if (wanted.class != .private) return given;
+            assert(!given.writes);
             var assignment = given;
             assignment.version_id = boots.caches.privateVersionOf(&given, mac) orelse return given;
             const state = switch (boots.policy.source) {
@@ -567,6 +577,7 @@ pub fn Boots(comptime Io: type) type {
         /// used.
         pub fn journalNow(boots: *Self, boot: *Boot) void {
             assert(boot.identity.handle != 0);
+            assert(boot.identity.mac.isDevice());
             boots.io.journal(boot);
             boot.touched = false;
         }
@@ -606,6 +617,7 @@ pub fn Boots(comptime Io: type) type {
             request: core.boot.DhcpRequest,
         ) ?Ref {
             const ref = boots.table.findByMac(mac) orelse return null;
+            assert(boots.table.get(ref).?.identity.mac.eql(mac));
             return switch (boots.table.get(ref).?.dhcpMeaning(at_us, request)) {
                 .same_boot => ref,
                 .new_boot => null,
@@ -626,6 +638,7 @@ pub fn Boots(comptime Io: type) type {
             if (boots.table.findByMac(mac)) |earlier| {
                 boots.table.supersede(earlier, now_us);
                 boots.settle(boots.table.get(earlier).?);
+                assert(boots.table.get(earlier).?.isOver());
             }
             const assignment = boots.completed(target.assignment, mac);
             boots.io.wantProfile(assignment.version_id, now_us);

@@ -49,6 +49,7 @@ pub fn Catalogue(comptime Io: type) type {
             own: core.dhcp.network.Addresses,
             transfers_max: usize,
         ) error{OutOfMemory}!Self {
+            assert(transfers_max > 0);
             // One more is open while a peer's new request replaces its transfer.
             const slots = try gpa.alloc(Slot, transfers_max + 1);
             errdefer gpa.free(slots);
@@ -112,6 +113,7 @@ pub fn Catalogue(comptime Io: type) type {
                 .text => |text| catalogue.text_buffers[text.buffer].is_taken = false,
             }
             slot.* = .{};
+            assert(catalogue.slots[source].content == .free);
         }
 
         fn openFor(context: *anyopaque, question: *const FileQuery) TftpCatalogue.OpenError!File {
@@ -179,9 +181,11 @@ pub fn Catalogue(comptime Io: type) type {
         }
 
         fn take(catalogue: *Self, content: Content, kind: What, size: u64) error{Busy}!File {
+            assert(content != .free);
             for (catalogue.slots, 0..) |*slot, source| {
                 if (slot.content != .free) continue;
                 slot.* = .{ .content = content, .what = kind };
+                assert(slot.content != .free);
                 return .{ .size = size, .source = @intCast(source) };
             }
             return error.Busy;

@@ -143,6 +143,7 @@ pub fn Dhcp(comptime Io: type) type {
             if (client.loader == .ipxe and !port.ipxeTakesProgram(boot, client.arch)) return;
             const set = port.boots.io.bootFiles().setFor(boot, client.arch) orelse return;
             const file = set.first.of(client.arch) orelse return;
+            assert(file.len > 0);
             boot.facts.program = .{ .set = .init(set.name), .file = .init(file) };
         }
 
@@ -151,6 +152,7 @@ pub fn Dhcp(comptime Io: type) type {
         fn noProgram(port: *Self, ref: ?Boots.Ref, client: ?core.boot.Client, now_us: u64) void {
             const known = ref orelse return;
             const boot = port.boots.get(known) orelse return;
+            assert(boot.identity.handle != 0);
             const arch = (client orelse return).arch;
             const chosen = &boot.assignment.program_set;
             var buffer: [128]u8 = undefined;

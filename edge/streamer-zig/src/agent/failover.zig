@@ -130,6 +130,7 @@ pub fn Failover(comptime Io: type) type {
             if (known) |ref| boots.table.replace(ref, boot) else _ =
                 boots.table.insert(boot, boots.io.now()) catch return .{ .no_cache = .busy };
             assert(boot.failover != null);
+            assert(boots.table.findById(boot.identity.id) != null);
             var granted: StreamServer.Grant.Boot = .{
                 .token = boot.identity.token,
                 .token_nonce = null,
@@ -207,6 +208,7 @@ pub fn Failover(comptime Io: type) type {
                 .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) + 28,
                 .cipher = session.cipher(),
             } });
+            assert(!isUnconfirmed(boot));
         }
 
         /// Forgets boots whose devices never confirmed their fail-over.

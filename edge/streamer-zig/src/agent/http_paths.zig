@@ -34,6 +34,7 @@ pub fn HttpPaths(comptime Io: type) type {
             text: *[http_response.text_size_max]u8,
         ) Response {
             const question = std.mem.findScalar(u8, request.target, '?') orelse request.target.len;
+            assert(question <= request.target.len);
             const path = std.mem.trimStart(u8, request.target[0..question], "/");
             const boot_path: core.boot.Path = .parse(path);
             const word = std.meta.stringToEnum(Word, boot_path.name);
@@ -127,6 +128,7 @@ pub fn HttpPaths(comptime Io: type) type {
                         "name one by its handle.",
                 }, text);
             const boot = boots.get(ref).?;
+            assert(boot.identity.handle != 0);
             // Who overheard the handle must not end the boot: its failure is a hint then, which
             // explains a boot that falls silent.
             const is_hint = event == .failed and !boot.isAt(peer);
@@ -202,6 +204,7 @@ pub fn HttpPaths(comptime Io: type) type {
                 paths.boots.discoverByHttp(now_us, mac, peer, query);
                 return not_found;
             };
+            assert(paths.boots.get(ref) != null);
             if (query) |known| if (paths.boots.get(ref)) |boot| known.tell(&boot.facts);
             return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse
                 not_found;
@@ -249,6 +252,7 @@ pub fn HttpPaths(comptime Io: type) type {
             else if (std.mem.eql(u8, name, "disk")) .disk else return null;
             const boot = paths.boots.get(asked.ref) orelse return null;
             const version = paths.boots.versionOf(boot) orelse return null;
+            assert(version.disk.size() > 0);
             const tag: Tag = .{ .boot = asked.ref, .what = what };
             const body: http_response.Body = switch (what) {
                 .kernel => .ofFile(version.kernel orelse return null),
@@ -279,6 +283,7 @@ pub fn HttpPaths(comptime Io: type) type {
                     "The kernel's command line is too long for GRUB by HTTP.",
                     text,
                 );
+            assert(config.len <= text.len);
             @memcpy(text[0..config.len], config);
             return textOf(text[0..config.len], .{ .boot = ref, .what = .script });
         }

@@ -76,6 +76,7 @@ pub fn IpxeScripts(comptime Io: type) type {
             how: struct { is_changed: bool },
             text: *Text,
         ) ?Response {
+            std.debug.assert(menu.entries().len > 0);
             const now_us = scripts.boots.io.now();
             scripts.boots.apply(ref, now_us, .{
                 .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs },
@@ -102,6 +103,7 @@ pub fn IpxeScripts(comptime Io: type) type {
                 boots.apply(ref, now_us, .{
                     .failed = .{ .cause = blocker.cause, .text = blocker.text },
                 });
+                std.debug.assert(boot.isOver());
                 return scriptOf(core.loader.ipxe_script.writeRefusal(
                     blocker.text.slice(),
                     text,

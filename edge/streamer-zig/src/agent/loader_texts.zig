@@ -40,6 +40,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             question: *const core.tftp.Server.FileQuery,
             buffer: *Buffer,
         ) ?[]const u8 {
+            assert(texts.is_confirmed);
             texts.is_confirmed = question.is_confirmed;
             defer texts.is_confirmed = true;
             // Most names are no configuration, and finding the boot is the expensive part.
@@ -144,6 +145,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             if (boots.blockerOf(boot)) |blocker|
                 return texts.refuse(ref, loader, blocker.cause, blocker.text, buffer);
             const version = boots.versionOf(boot) orelse return null;
+            assert(version.id.eql(boot.assignment.version_id));
             if (version.kernel == null) {
                 const text: base.UntrustedText =
                     .init("the version has no kernel, and only iPXE starts its disk");
@@ -183,6 +185,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             if (texts.is_confirmed) {
                 texts.boots.apply(ref, now_us, .{ .loader_begin = .script });
                 texts.boots.apply(ref, now_us, .{ .failed = .{ .cause = cause, .text = why } });
+                assert(texts.boots.get(ref).?.isOver());
             }
             return switch (loader) {
                 .grub => core.loader.grub_config.writeRefusal(

@@ -41,6 +41,7 @@ pub fn Peers(comptime Io: type) type {
                 const message = peers.table.next(now_us, &peers.buffer) orelse return;
                 assert(message.len > 0);
                 const site = &peers.table.site.?;
+                assert(site.own_index < site.edges.count);
                 for (site.edges.constSlice(), 0..) |*edge, index| {
                     if (index == site.own_index) continue;
                     peers.boots.io.send(.peer, edge.endpoint orelse continue, message);

@@ -52,6 +52,7 @@ pub fn Stream(comptime Io: type) type {
             server: StreamServer,
             boots: *Boots,
         ) error{OutOfMemory}!Self {
+            assert(server.sessions.len > 0);
             return .{
                 .server = server,
                 .boots = boots,
@@ -78,6 +79,7 @@ pub fn Stream(comptime Io: type) type {
         /// `Io` has synced a layer: answers the writes that waited for it.
         pub fn endSync(port: *Self, layer: *write_caches.Layer) void {
             assert(layer.is_syncing);
+            assert(layer.syncing_count <= layer.waiting_count);
             const caches = &port.boots.caches;
             const code = caches.endSync(layer);
             if (code != .done)
@@ -180,6 +182,7 @@ pub fn Stream(comptime Io: type) type {
                     },
                 }),
                 .ready => |*ready| {
+                    assert(ready.reply.len > 0);
                     port.becomeReady(ready, at_us);
                     io.send(.stream, from, ready.reply);
                 },
@@ -429,6 +432,8 @@ pub fn Stream(comptime Io: type) type {
             boot: ?Boots.Ref,
             arrival: Arrival,
         ) void {
+            assert(read.length > 0);
+            assert(arrival.size > 0);
             const ref = boot orelse {
                 // Its slot was given to another boot: the device has to send HELLO again.
                 port.server.forget(read.boot_id);
@@ -516,6 +521,7 @@ pub fn Stream(comptime Io: type) type {
             read: *const StreamServer.ReadRequest,
             measured: core.boot.ReadTimes.ReadSample,
         ) void {
+            assert(read.length > 0);
             // A retransmitted READ is small, and was counted the first time.
             const boot = port.boots.get(ref) orelse return;
             if (!read.repeated and !boot.isOver()) boot.read_times.onRead(read.length, measured);
@@ -567,6 +573,7 @@ pub fn Stream(comptime Io: type) type {
 
         fn becomeReady(port: *Self, ready: *const StreamServer.ReadyReport, at_us: u64) void {
             const ref = port.boots.table.findById(ready.boot_id) orelse return;
+            assert(port.boots.get(ref).?.identity.id.eql(ready.boot_id));
             port.boots.note(ref, at_us, .from_device, .{ .name = .stream_ready });
             port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_ready_ack });
             if (ready.outcome == .ready) port.boots.io.finishProfile(ready.boot_id);

@@ -75,6 +75,7 @@ pub fn Tftp(comptime Io: type) type {
             at_us: u64,
             now_us: u64,
         ) void {
+            assert(port.owners.len == port.server.sessions.len);
             const step = port.server.receive(now_us, from, bytes, &port.reply);
             if (step.ignored == .tftp_stale_ack) port.onRepeatedAck(from);
             port.act(&step, bytes, .{ .now_us = now_us, .at_us = at_us });
@@ -270,6 +271,8 @@ pub fn Tftp(comptime Io: type) type {
 
         fn onFirstBlocks(port: *Self, owner: *Owner, blksize: u16, now_us: u64) void {
             owner.first_sends +|= 1;
+            assert(owner.first_sends > 0);
+            assert(blksize <= port.server.options.blksize_max);
             if (blksize <= wire.blksize_default) return;
             if (owner.first_sends < first_sends_suspicious) return;
             if (owner.repeated_acks < repeated_acks_suspicious) return;
@@ -296,6 +299,7 @@ pub fn Tftp(comptime Io: type) type {
             bytes: []const u8,
             now_us: u64,
         ) void {
+            assert(bytes.len > 0);
             const packet = core.boot.packets.ofTftp(bytes) orelse return;
             port.countFirst(step, packet, bytes.len, now_us);
         }
@@ -328,6 +332,7 @@ pub fn Tftp(comptime Io: type) type {
             datagram: []const u8,
             now_us: u64,
         ) void {
+            assert(blocks.count > 0);
             if (blocks.slot == TftpServer.Transfer.no_slot)
                 return port.countFirst(
                     step,
@@ -360,6 +365,7 @@ pub fn Tftp(comptime Io: type) type {
 
         fn credit(port: *Self, owner: Owner, traffic: Traffic, now_us: u64) void {
             port.sent_bytes += traffic.bytes_out;
+            assert(port.sent_bytes >= traffic.bytes_out);
             port.boots.apply(owner.ref, now_us, switch (owner.what) {
                 .boot_program => .{ .nbp_traffic = traffic },
                 else => .{ .loader_traffic = traffic },
@@ -376,6 +382,7 @@ pub fn Tftp(comptime Io: type) type {
                 if (port.lookups_left == 0) return null;
                 assert(port.lookups_left <= lookups_per_s);
                 port.lookups_left -= 1;
+                assert(port.lookups_left < lookups_per_s);
             }
             return port.boots.forPath(handle, ip);
         }
