@@ -56,7 +56,7 @@ async function startApiWithPostgres() {
   }
 }
 
-test('after kill -9 of PostgreSQL no acknowledged report is lost, and the API goes on by itself', async () => {
+test('after kill -9 of PostgreSQL no acknowledged report is lost, and the API recovers', async () => {
   const api = await startApiWithPostgres()
   try {
     const parts = { db: api.db, clock: { read: systemClock } } as unknown as TestApi

@@ -220,7 +220,7 @@ describe('the organization of a transaction', () => {
     >`select organization_id::text as id, pg_backend_pid() as pid from farm`
   const pidOf = async () => (await db.$queryRaw<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]?.pid
 
-  test('is the one that was asked for, also when many are under way at once', async () => {
+  test('is the requested one, even with many in progress at once', async () => {
     const asked = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? own : foreign))
     const seen = await Promise.all(asked.map((id) => inOrganization(db, id, farms)))
     expect(seen.map((rows) => rows.map(({ id }) => id))).toEqual(asked.map((id) => [id]))

@@ -78,7 +78,7 @@ function lossTable(losses) {
   return `
 ## With delay and losses
 
-One device, one read of 32 KiB under way. Both directions go through a relay at IP level (two TUN interfaces, 250 µs each way, without segmentation), which draws losses for each packet.
+One device, one read of 32 KiB in flight. Both directions go through a relay at IP level (two TUN interfaces, 250 µs each way, without segmentation), which draws losses for each packet.
 
 | link | by | MB/s | min | max | p50 µs | p99 µs |
 |---|---|---|---|---|---|---|
@@ -105,7 +105,7 @@ function portTable(ports) {
   return `
 ## Behind a slow port
 
-Reads of 32 KiB through a switch (a bridge in a namespace of its own, mode S) whose port towards the devices has ${port.mbitPerSecond} Mb/s and keeps ${port.queueKb} KiB (tbf); what has no room there is dropped. "Again" is what was asked for again,
+Reads of 32 KiB through a switch (a bridge in a separate namespace, mode S) whose port towards the devices has ${port.mbitPerSecond} Mb/s and keeps ${port.queueKb} KiB (tbf); what has no room there is dropped. "Again" is what was asked for again,
 for NBD what TCP sent again, in per cent of what was read; "least" and "most" are what the devices with the least and the most got.
 
 | case | by | MB/s | min | max | p50 ms | p99 ms | again % | least MB/s | most MB/s |
@@ -129,7 +129,7 @@ function replayTable(replays) {
 ## Boot replay
 
 The reads of two recorded boots (${'`'}e2e/traces${'`'}) as fast as they go, over 0.5 ms there and back and 1 Gb/s (tbf, with Ethernet's 38 bytes for each packet), from the open session to the last
-byte. Every server is started anew; the second boot finds what the edge has learned of the first. PVS's way of asking, one read of at most 32 KB under way, is measured with our own protocol and edge: its
+byte. Every server is restarted; the second boot finds the boot profile of the first. PVS's way of asking, one read of at most 32 KB in flight, is measured with our own protocol and edge: its
 own headers and time-outs are not imitated, so it is that way of asking at its best.
 
 | boot | by | how | ms | min | max | times the bare bytes at link speed |

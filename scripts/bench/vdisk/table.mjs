@@ -71,7 +71,7 @@ function writesText(measured) {
     const cell = (by) => `${rate(name, by).toFixed(1)} (${(rate(name, by) / qcow2).toFixed(2)})`
     return [name, cell('edge'), '>= 0.80', cell('edge_persistent'), qcow2.toFixed(1), cell('qcow2, unsafe')]
   })
-  return `Writes in MB/s (and times qcow2): one NBD client with 16 requests under way and a flush after 8 MiB and at the end; ours through the device's
+  return `Writes in MB/s (and times qcow2): one NBD client with 16 requests in flight and a flush after 8 MiB and at the end; ours through the device's
 two processes, the stream on loopback and the edge; qcow2 above the same disk through qemu-nbd's Unix socket. \`edge\` is gone with its
 process and flushes nothing, as \`--cache=unsafe\`; \`edge_persistent\` syncs before each answer, qcow2 at each flush.
 

@@ -140,7 +140,7 @@ test('a device’s own vDisk goes before its collection’s in its edges’ desi
   expect(state.vdisks.map(({ name }) => name).sort()).toEqual(['Linux', 'Other'])
 })
 
-test('what is used is not deleted, and says by whom', async () => {
+test('an object in use is not deleted, and the error names its users', async () => {
   const { vdiskId, versionId, siteId, farmId } = site().tenant
   const refusals = [
     ['vdisk.remove', { vdiskId }, 'the collection Lab'],
@@ -155,7 +155,7 @@ test('what is used is not deleted, and says by whom', async () => {
   }
 })
 
-test('a version that a device runs from is not deleted, and says which device', async () => {
+test('a version that a device runs is not deleted, and the error names the device', async () => {
   const { vdiskId, versionId } = site().tenant
   await site().report(bootWith({ id: randomUUID(), mac: site().mac, vdiskId, versionId }))
   const files = { diskPath: 'linux/2/disk.raw', sizeBytes: 512 }
@@ -164,7 +164,7 @@ test('a version that a device runs from is not deleted, and says which device', 
   expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('the running device pc-01')])
 })
 
-test('a site of another farm leaves vDisks behind only when somebody says so', async () => {
+test('a move to another farm unassigns vDisks only on request', async () => {
   const chain = await makeChain()
   const move = { siteId: chain.site.id, farmId: site().tenant.farmId, revision: 1 }
   const refused = await site().tryMutation('site.move', move)

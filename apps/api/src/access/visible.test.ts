@@ -160,7 +160,7 @@ describe.each(['both', 'only its checks', 'only row-level security'] as const)('
     expect(await rowsOf(api.db, victim.organizationId)).toEqual(arena.rowsBefore)
   })
 
-  test('nothing of another organization is in any answer, and what is foreign is answered like what is absent', {
+  test('no answer contains anything of another organization, and foreign ids are answered like absent ones', {
     timeout: 120_000,
   }, async () => {
     const wrong: unknown[] = []

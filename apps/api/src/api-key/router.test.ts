@@ -118,7 +118,7 @@ test('a revoked key and an expired one are refused at the next request', async (
   expect((await call('bfk_no_such_key', '/devices')).status).toBe(401)
 })
 
-test('requests are counted for each key, and too many are told when to come again', async () => {
+test('requests are counted for each key, and a refused one gets its retry time', async () => {
   const { secret } = await createKey({ requestsPerMinute: 2 })
   const first = await call(secret, '/devices')
   expect(Object.fromEntries(first.headers)).toMatchObject({

@@ -50,12 +50,12 @@ async function command(...args: string[]): Promise<string> {
 const remove = () => removeOldAuditEntries({ db: api.serverDb, clock: api.clock.read })
 const countOf = (organizationId = '') => api.db.auditEntry.count({ where: { organizationId } })
 
-test('entries are kept for ever where nobody said otherwise', async () => {
+test('entries are kept forever by default', async () => {
   expect(await remove()).toBe(0)
   expect(await countOf(organizationIds[0])).toBe(oldCount + 7)
 })
 
-test('the API’s role can neither say how long they are kept nor remove or change one itself', async () => {
+test('the API’s role can neither set the retention nor remove or change an entry', async () => {
   const db = createDb(api.serverDatabaseUrl)
   const set = `set_config('bootfarm.organization_id', '${organizationIds[0]}', false)`
   for (const sql of [
@@ -70,7 +70,7 @@ test('the API’s role can neither say how long they are kept nor remove or chan
   await db.$disconnect()
 })
 
-test('the command says what it needs', async () => {
+test('the command reports missing arguments', async () => {
   for (const args of [[], ['--days', '50', '--for-ever'], ['--days', '12'], ['--days', 'x']])
     await expect(command(...args)).rejects.toThrow(/audit-retention --days N|30 to 36500 days/)
 })
@@ -81,7 +81,7 @@ test('the owner cannot have them removed before 30 days are over', async () => {
   expect(await remove()).toBe(0)
 })
 
-test('older ones are removed in all organizations, and each has an entry that says so; a second run finds nothing', async () => {
+test('older entries are removed in all organizations, each records the removal, and a second run finds nothing', async () => {
   expect(JSON.parse(await command('--days', String(keptDays)))).toEqual({
     auditDays: keptDays,
     before: 'for ever',
@@ -105,7 +105,7 @@ test('older ones are removed in all organizations, and each has an entry that sa
   expect(await countOf(organizationIds[0])).toBe(7 + 2)
 })
 
-test('what told of a removal is removed later without another word, and for ever is for ever again', async () => {
+test('the record of a removal is removed later without a new one, and unlimited retention can be restored', async () => {
   const at = new Date(Date.now() - (keptDays + 2) * dayMs)
   await api.db.auditEntry.updateMany({ where: { action: 'audit.removeOld' }, data: { at } })
   expect(await remove()).toBe(3)

@@ -85,14 +85,14 @@ describe('the export', () => {
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ action: 'device.update', objectName: 'pc-245' })
   })
 
-  test('keeps a spreadsheet from running what a device said', async () => {
+  test('keeps a spreadsheet from running a device’s text', async () => {
     const { text } = await read(`format=csv&search=${encodeURIComponent('HYPERLINK')}`)
     expect(text.split('\r\n')).toHaveLength(3)
     expect(text).toContain(`"'=HYPERLINK(""http://x""`)
     expect(text).not.toMatch(/(^|,)"?=/m)
   })
 
-  test('is closed to who may not read it, and says what is wrong with a filter', async () => {
+  test('refuses readers without permission, and explains an invalid filter', async () => {
     expect((await read('', '')).status).toBe(401)
     expect((await read('', await signInAs(api, tenant.organizationId, 'operator'))).status).toBe(403)
     const wrong = await read('since=yesterday')

@@ -54,7 +54,7 @@ describe('boot.console', () => {
     })
   })
 
-  test('begins with the firmware where the device says how long that took', async () => {
+  test('starts with the firmware if the device reports its duration', async () => {
     const steps = guestWith().steps.map((step) =>
       step.group === 'firmware' ? { ...step, startUs: -42_000_000 } : step,
     )
@@ -63,7 +63,7 @@ describe('boot.console', () => {
     expect(textsOf(await read(bootId))).toEqual(['memory test'])
   })
 
-  test('goes on where it ended, once the next line is complete', async () => {
+  test('continues at its end once the next line is complete', async () => {
     const bootId = await report()
     writeFileSync(logFile(), `${linesOf([1, 'one'])}${startedUnixMs + 2} tw`)
     const first = await read(bootId)
@@ -73,7 +73,7 @@ describe('boot.console', () => {
     expect(textsOf(await read(bootId, first?.next))).toEqual(['two', 'three'])
   })
 
-  test('is read anew when its file was begun anew', async () => {
+  test('is read from the start when its file was restarted', async () => {
     const bootId = await report()
     writeFileSync(logFile(), linesOf([1, 'long'.repeat(50)]))
     const next = (await read(bootId))?.next
@@ -81,7 +81,7 @@ describe('boot.console', () => {
     expect(textsOf(await read(bootId, next))).toEqual(['new'])
   })
 
-  test('finds its place in a long file, and passes over what is no line', async () => {
+  test('finds its position in a long file, and skips text that is no line', async () => {
     const bootId = await report()
     const filler = (fromMs: number) =>
       Array.from({ length: 20_000 }, (_, index): [number, string] => [fromMs + index, `filler ${'x'.repeat(40)}`])

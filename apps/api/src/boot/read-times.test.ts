@@ -18,7 +18,7 @@ test('median and p95 are estimated within their powers of two, and are never lon
   expect(storage).toMatchObject({ medianUs: 530, p95Us: 530, maxUs: 530 })
 })
 
-test('warm and cold reads are the storage, and the wire is what is left of the device’s time', () => {
+test('warm and cold reads are the storage’s time, and the rest of the device’s time is the wire’s', () => {
   const view = readTimesViewOf({
     warm: inBucket(4, 90, 900),
     cold: inBucket(13, 10, 60_000),
@@ -66,7 +66,7 @@ test('what was not measured is not there', () => {
   expect(readTimesViewOf({ fetch: inBucket(7, 1, 100) }).wire).toBeNull()
 })
 
-test('each phase has its own times, one without reads has none, and the whole boot is what is kept of them together', () => {
+test('each phase has separate times, one without reads has none, and the whole boot has the sum of the kept ones', () => {
   const initramfs = {
     name: 'initramfs' as const,
     bytes: 8_192,

@@ -119,7 +119,7 @@ describe('boot.onChange', () => {
     return change.kind === 'boot' ? change.boot.id : change.kind
   }
 
-  test('says that it is in step, then brings each change as it is applied', async () => {
+  test('sends synced first, then each change as it is applied', async () => {
     await report(bootAt(5))
     const events = await open()
     expect(bootIdOf((await events.next()).data)).toBe('synced')

@@ -29,7 +29,7 @@ function deviceOf(random: () => number, index: number): ExportedDevice {
   }
 }
 
-test('what is written is read back as it was, whatever the texts are', () => {
+test('any text that is written is read back unchanged', () => {
   for (let seed = 1; seed <= 200; seed++) {
     const random = randomOf(seed)
     const devices = Array.from({ length: 5 }, (_, index) => deviceOf(random, index))
@@ -70,7 +70,7 @@ test.each([
   expect(parseDevicesCsv(text)).toEqual({ problem: expect.stringContaining(problem) })
 })
 
-test('each line says what is wrong with it', () => {
+test('each line reports its problem', () => {
   const text = 'mac,name,enabled\nff:ff:ff:ff:ff:ff,pc-1,maybe\n,,\n02:00:00:00:00:01,-x,no'
   expect(parseDevicesCsv(text)).toMatchObject({
     devices: [

@@ -24,7 +24,7 @@ async function makeOtherFarm() {
   return { farm, hall, collection }
 }
 
-test('a preview says what becomes of each and changes nothing', async () => {
+test('a preview shows the result for each device and changes nothing', async () => {
   const { collection } = await makeOtherFarm()
   const { vdiskId } = site().tenant
   await change({ deviceIds: [site().deviceId], vdiskId })
@@ -47,7 +47,7 @@ test('devices move to another site with all that goes along, and their edges hea
   expect((await site().state()).devices).toEqual([])
 })
 
-test('one that cannot move keeps all of them where they are, and says why', async () => {
+test('one device that cannot move keeps all of them in place, with the reason', async () => {
   const { collection } = await makeOtherFarm()
   await site().mutate('device.create', { collectionId: collection.id, name: 'pc-03', mac: site().mac })
   const plan = await change({ collectionId: collection.id })
@@ -93,7 +93,7 @@ test('types of devices are given to many, kept in tables, and filtered by', asyn
   expect(await device()).toMatchObject({ deviceType: 'production', revision: revision + 1 })
 })
 
-test('an order for many is given to all or to none, and says who cannot', async () => {
+test('an order for many goes to all or to none, and names the devices that cannot take it', async () => {
   const { deviceIds } = site().tenant
   await change({ deviceIds: deviceIds.slice(0, 2), enabled: false })
   const answer = await site().tryMutation('device.powerMany', { deviceIds, order: 'power_on' })
@@ -124,7 +124,7 @@ test('a table with a wrong line changes nothing; put right it creates and change
   expect(await importCsv(csv)).toMatchObject({ applied: true, unchangedCount: 8, changedCount: 0 })
 })
 
-test('two lines about one device, and a new one that says too little, are refused with their lines', async () => {
+test('two lines about one device, and an incomplete new one, are refused with their line numbers', async () => {
   const plan = await importCsv('mac,name\n02:bf:00:00:00:01,\n,pc-01\n02:bf:00:00:00:97,\n')
   expect(plan.rows.filter(({ kind }) => kind === 'refused')).toMatchObject([
     { line: 4, problems: ['A new device needs a name.', 'A new device needs a collection.'] },

@@ -84,7 +84,7 @@ describe('a power order', () => {
     })
   })
 
-  test('that was taken is told to open pages, and stays taken at its time', async () => {
+  test('that was taken is sent to open pages, and keeps its time', async () => {
     const id = await report({ guest: guestWith() })
     const { powerOrderId } = await order('restart')
     const events = await openSubscription(site().api, { path: 'boot.onChange', cookie: site().cookie })
@@ -127,7 +127,7 @@ describe('a power order', () => {
     expect((await snapshot()).powerOrders).toHaveLength(1)
   })
 
-  test('is refused for a device that does not run, as far as its reports say', async () => {
+  test('is refused for a device that does not run according to its reports', async () => {
     expect(await tryOrder(ofTenant(2))).toMatchObject({ status: 409, code: 'conflict' })
     await report({ mac: site().tenant.macs[2] ?? '', outcome: { kind: 'silent', phase: 'loader' } })
     expect(await tryOrder(ofTenant(2))).toMatchObject({ status: 409, code: 'conflict' })

@@ -29,7 +29,7 @@ const adopt = (discoveredIds: string[], namePattern: string) =>
 const idOf = async (number: number) => (await list()).find(({ mac }) => mac === macOf(number))?.id ?? 'none'
 
 describe('a device that nobody has registered', () => {
-  test('is discovered with what it says', async () => {
+  test('is discovered with its own texts', async () => {
     const device = discoveredWith({
       mac: macOf(1),
       hostName: 'Lab-PC1',
@@ -55,7 +55,7 @@ describe('a device that nobody has registered', () => {
     ])
   })
 
-  test('stays one when it goes on asking, and keeps what it said before', async () => {
+  test('stays one while it keeps asking, and keeps its earlier texts', async () => {
     await report(1)
     const { vendorClass: _none, ...again } = discoveredWith({ mac: macOf(1), requests: 9, asked: 'tftp' })
     await site().discover({ ...again, lastSeenUnixMs: site().api.clock.now.getTime() })
@@ -70,7 +70,7 @@ describe('a device that nobody has registered', () => {
     ])
   })
 
-  test('was not seen after it was reported, whatever the edge’s clock says', async () => {
+  test('was not seen after its report, even if the edge’s clock is wrong', async () => {
     await site().discover(discoveredWith({ mac: macOf(1), lastSeenUnixMs: Number.MAX_SAFE_INTEGER }))
     expect((await list())[0]?.lastSeenAt).toBe(site().api.clock.now.toISOString())
   })
@@ -106,7 +106,7 @@ describe('a device that nobody has registered', () => {
     expect(await macsOf({ state: 'ignored' })).toEqual([macOf(1)])
   })
 
-  test('is told of to open pages at once', async () => {
+  test('is sent to open pages at once', async () => {
     const { api, cookie } = site()
     const events = await openSubscription(api, { path: 'boot.onChange', cookie })
     expect((await events.next()).data).toEqual({ kind: 'synced' })
@@ -125,7 +125,7 @@ test('how many wait is counted over all sites, without those that are ignored', 
 })
 
 describe('the list', () => {
-  test('is newest first and goes on after the cursor', async () => {
+  test('is newest first and continues after the cursor', async () => {
     const first = Date.parse('2026-11-20T11:00:00Z')
     await site().discover(
       ...[1, 2, 3].map((number) => discoveredWith({ mac: macOf(number), firstSeenUnixMs: first + number })),
@@ -137,7 +137,7 @@ describe('the list', () => {
     expect(await macsOf({ limit: 2, cursor: page.nextCursor })).toEqual([macOf(1)])
   })
 
-  test('is searched by MAC address and by what devices say, and filtered by site', async () => {
+  test('is searched by MAC address and by devices’ texts, and filtered by site', async () => {
     await site().discover(
       discoveredWith({ mac: macOf(1), vendorClass: '<script>alert(1)</script>' }),
       discoveredWith({ mac: macOf(2), hostName: 'Reception' }),
@@ -185,7 +185,7 @@ describe('adopting', () => {
     ])
   })
 
-  test('of what is not waiting any more registers nothing and says how many', async () => {
+  test('of devices that no longer wait registers none and reports their number', async () => {
     await report(1)
     const id = await idOf(1)
     await adopt([id], 'a')
@@ -276,7 +276,7 @@ describe('rules', () => {
     action: { kind: 'adopt', namePattern: 'auto-{nn}', collectionId: place().collectionId },
   })
 
-  test('adopt and ignore what is reported, once', async () => {
+  test('adopt and ignore reported devices, once', async () => {
     await setRules(
       { conditions: { ...anything, macPrefix: macOf(2) }, action: { kind: 'ignore' } },
       adoptAll({ architecture: 'x64_uefi' }),
@@ -333,7 +333,7 @@ describe('rules', () => {
     })
   })
 
-  test('say what they would do to those that wait, and do just that', async () => {
+  test('preview their effect on waiting devices, and have exactly that effect', async () => {
     const firstSeenUnixMs = Date.parse('2026-11-20T11:00:00Z')
     for (const number of [1, 2])
       await site().discover(discoveredWith({ mac: macOf(number), firstSeenUnixMs: firstSeenUnixMs + number }))

@@ -8,7 +8,7 @@ const site = useTestSite('viewer')
 const getEdge = (edgeId: string) => site().query<EdgeDetail>('edge.get', { edgeId })
 const at = (ip: string, mtu: number) => ({ name: 'eth0', ip, prefixLength: 24, mtu })
 
-test('an edge says where it stands, and whose MTU in its network is another', async () => {
+test('an edge shows its networks, and the edges with another MTU there', async () => {
   const { api, tenant, edge } = site()
   expect(await getEdge(edge.edgeId)).toMatchObject({ address: null, interfaces: [] })
   const second = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))

@@ -73,7 +73,7 @@ test('without a server the mail is one line of the log, with its link', async ()
   expect(lines[0]).toContain('http://localhost:3000/invitation/bfi_token')
 })
 
-test('where a server is set and does not answer, or refuses, the log says so without the link or the password', async () => {
+test('if the mail server does not answer or refuses, the log reports it without the link or the password', async () => {
   const lines: string[] = []
   const log = (line: string) => void lines.push(line)
   const office = await openPostOffice('another-word')

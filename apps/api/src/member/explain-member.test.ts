@@ -158,7 +158,7 @@ async function allowedByTheWall(
   })
 }
 
-test.each(roles)('what is explained of %s, in whatever place, is what the wall lets through', async (role) => {
+test.each(roles)('the explanation for %s matches the wall’s decision in every place', async (role) => {
   const { farmId, siteId, collectionId } = tenant
   const scopes = [{}, { farmId }, { siteId }, { collectionId }]
   let allowedCount = 0
@@ -181,7 +181,7 @@ test.each(roles)('what is explained of %s, in whatever place, is what the wall l
   expect(allowedCount).toBeGreaterThan(permissionNames.length)
 })
 
-test('it names the role that gives it, or says what is missing', async () => {
+test('it names the role that allows it, or the missing permission', async () => {
   const { siteId, collectionId, deviceIds } = tenant
   const user = await memberWith(
     { role: 'viewer', scope: {} },
@@ -233,7 +233,7 @@ test('an admin of a site has it explained there, and hears nothing of roles else
   expect(hidden.code).toBe('not_found')
 })
 
-test('two objects at once are refused, and who is no member is not there', async () => {
+test('two objects at once are refused, and a person who is no member is not found', async () => {
   const { siteId, farmId } = tenant
   const { id: userId } = await memberWith({ role: 'viewer', scope: {} })
   const ask = (input: object) => callProcedure(api, { path: 'member.explain', type: 'query', input, cookie: owner })
@@ -242,7 +242,7 @@ test('two objects at once are refused, and who is no member is not there', async
   expect((await ask({ userId: randomUUID(), siteId })).code).toBe('not_found')
 })
 
-test('the table of roles says what the policy says', async () => {
+test('the table of roles matches the policy', async () => {
   const viewer = await signInAs(api, tenant.organizationId, 'viewer')
   const table = await query<RoleTable>(api, viewer, 'member.roleTable')
   expect(table.roles).toEqual(roles)

@@ -77,7 +77,7 @@ test('of two owners who remove each other at the same moment, one stays', async 
   expect(await grantsOf(organizationId, 'owner')).toBe(1)
 })
 
-test('who is removed has nothing at the next request, with the same session', async () => {
+test('a removed member has no access from the next request on, with the same session', async () => {
   const owner = await signInAs(api, tenant.organizationId, 'owner')
   const { cookie, userId } = await memberOf(tenant.organizationId, 'operator')
   await mutate(api, owner, 'member.remove', { userId })
@@ -156,7 +156,7 @@ test('a person of two organizations works in the one that the session chose', as
   expect(await current(cookie)).toBe(tenant.organizationId)
 })
 
-test('who changes roles that somebody else has changed meanwhile is told who that was', async () => {
+test('a conflicting change of roles names the other author', async () => {
   const owner = await signInAs(api, tenant.organizationId, 'owner')
   const { userId } = await memberOf(tenant.organizationId, 'viewer')
   const { revision } = await query<Member>(api, owner, 'member.get', { userId })

@@ -57,7 +57,7 @@ async function rowCount(organizationId: string): Promise<number> {
   return Object.values(await rowsOf(api.db, organizationId)).flat().length
 }
 
-test('an owner asks with the typed name, every owner is told, everything goes on, and an owner stops it', async () => {
+test('an owner requests deletion with the typed name, every owner is notified, everything continues, and an owner cancels it', async () => {
   const { tenant, cookie, name } = await setUp()
   await signInAs(api, tenant.organizationId, 'owner')
   const admin = await signInAs(api, tenant.organizationId, 'admin')
@@ -103,7 +103,7 @@ test('who signed in long ago gives the password again', async () => {
   expect([told.status, told.code]).toEqual([403, 'confirmation_needed'])
 })
 
-test('after the grace nobody gets in, edges are told, and then not a row is left of it, killed in the middle or not', async () => {
+test('after the grace period nobody has access, edges are notified, and no row remains, even after a kill in the middle', async () => {
   const { tenant, cookie, name } = await setUp()
   const { organizationId } = tenant
   const key = await apiKey(api, organizationId, 'owner')

@@ -53,7 +53,7 @@ const deviceInput = ({ tenant }: Setup, number: number) => ({
   mac: `02:bf:01:00:00:${number.toString(16).padStart(2, '0')}`,
 })
 
-test('one more than allowed is refused with the quota, what is used of it, what is allowed, and whom to ask', async () => {
+test('one more than allowed is refused with the quota, its use, its limit, and the person to ask', async () => {
   const set = await setUp()
   const { siteId, farmId, organizationId } = set.tenant
   const when = { kind: 'cron', expression: '30 6 * * 1-5' }

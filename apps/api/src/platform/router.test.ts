@@ -89,7 +89,7 @@ test('organizations are listed with their figures, page by page, and found by a 
   expect(second.nextCursor).toBeNull()
 })
 
-test('quotas are set and taken away, shown to the organization, and logged on both sides', async () => {
+test('quotas are set and removed, shown to the organization, and logged on both sides', async () => {
   const { organizationId } = tenant
   const set = (quotas: object) => mutate(api, operator, 'platform.setQuotas', { organizationId, quotas })
   await set({ devices: 0, sites: 10 })
@@ -118,7 +118,7 @@ test('quotas are set and taken away, shown to the organization, and logged on bo
   expect((await ask(operator, 'platform.setQuotas', 'mutation', absent)).code).toBe('not_found')
 })
 
-test('a suspended organization is read and not changed, by whatever door, and its machines boot on', async () => {
+test('a suspended organization can be read and not changed, by any API, and its machines keep booting', async () => {
   const { organizationId } = tenant
   const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
   const joinToken = await makeJoinToken(api, tenant)

@@ -35,7 +35,7 @@ describe('a role', () => {
     expect(may(actor, 'device.read', site)).toBe(false)
   })
 
-  test('gives what its rows say and nothing else', () => {
+  test('gives exactly the permissions of its rows', () => {
     expect(may(actorWith('auditor', organization), 'audit.read', organization)).toBe(true)
     expect(may(actorWith('auditor', organization), 'device.power', site)).toBe(false)
     expect(may(actorWith('image_manager', organization), 'vdisk.change', farm)).toBe(true)
@@ -43,7 +43,7 @@ describe('a role', () => {
   })
 })
 
-test('an API key is limited to its permissions, whatever its role has', () => {
+test('an API key is limited to its permissions, regardless of its role', () => {
   const key = actorWith('owner', organization, new Set(['device.read']))
   expect(may(key, 'device.read', collection)).toBe(true)
   expect(may(key, 'device.power', collection)).toBe(false)

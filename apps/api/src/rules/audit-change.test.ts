@@ -9,12 +9,12 @@ test('keeps the fields that differ, as they were and as they are', () => {
   })
 })
 
-test('keeps all fields of what is new, and of what is gone', () => {
+test('keeps all fields of created and deleted objects', () => {
   expect(changeOf(null, { name: 'pc-1' })).toEqual({ before: null, after: { name: 'pc-1' } })
   expect(changeOf({ name: 'pc-1' }, null)).toEqual({ before: { name: 'pc-1' }, after: null })
 })
 
-test('hides secrets, however deep and whatever they are called', () => {
+test('hides secrets at any depth and under any name', () => {
   const fields = {
     joinToken: 'bfj_1',
     list: [{ passwordHash: 'x' }],

@@ -17,7 +17,7 @@ describe('a name pattern', () => {
     expect(nameOf(pattern, mac, new Set(taken))).toBe(name)
   })
 
-  test('goes on beyond its zeros', () => {
+  test('continues beyond its zeros', () => {
     const taken = new Set(Array.from({ length: 12 }, (_, index) => `a${index + 1}`))
     expect(nameOf('a{n}', mac, taken)).toBe('a13')
     expect(

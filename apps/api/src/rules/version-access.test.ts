@@ -89,7 +89,7 @@ function expectedOf(choices: VersionChoices, versions: VersionFacts[]) {
   return { production, test, writer: written ?? test, isWritten: written !== undefined, accessFor }
 }
 
-test('each device gets its version, and each version its access, whatever is chosen', () => {
+test('each device gets its version, and each version its access, for every choice', () => {
   let count = 0
   for (const { choices, versions } of worlds()) {
     count += 1
@@ -148,7 +148,7 @@ test('test devices do not go back to a version left in test once a newer one is 
   expect(resolveVersions(choices, versions, now).test?.id).toBe('v2')
 })
 
-test('what is neither sealed nor being written is booted by nobody', () => {
+test('no device boots a version that is neither sealed nor being written', () => {
   for (const { choices, versions } of worlds()) {
     const resolved = resolveVersions(choices, versions, now)
     for (const deviceType of ['production', 'test', 'maintenance'] as const)
@@ -236,7 +236,7 @@ function caseOf(choices: VersionChoices, versions: VersionFacts[]): ReleaseCase 
   }
 }
 
-test('what a state says of a release is enough to do at its instant what the control plane would say', () => {
+test('a state’s release is enough to act at its instant as the control plane would', () => {
   const cases = new Map<string, ReleaseCase>()
   for (const { choices, versions } of vdisks()) {
     const found = caseOf(choices, versions)

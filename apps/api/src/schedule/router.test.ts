@@ -165,7 +165,7 @@ describe('a schedule', () => {
   })
 })
 
-describe('what edges are told', () => {
+describe('the edges’ state', () => {
   test('is each device that a schedule names, once, and its instants for 30 days at least', async () => {
     const { organizationId, deviceIds, collectionId } = site().tenant
     await site().api.db.device.updateMany({
@@ -288,7 +288,7 @@ describe('a run', () => {
     expect((await runs(scheduleId))[0]).toMatchObject({ state: 'done', counts: { ready: 1, not_seen: 0 } })
   })
 
-  test('that an edge has missed says why, unless another edge has started it', async () => {
+  test('that an edge has missed shows the reason, unless another edge has started it', async () => {
     const { id: scheduleId } = await create()
     await goTo(at + 20 * 60_000)
     await report({ scheduleId, instantUnixMs: at, state: 'missed', reason: 'late' })
@@ -302,7 +302,7 @@ describe('a run', () => {
     })
   })
 
-  test('says of each device why it was not started', async () => {
+  test('gives the reason for each device that was not started', async () => {
     const { organizationId, deviceIds } = site().tenant
     const off = { organizationId, id: deviceIds[0] ?? '' }
     await site().api.db.device.updateMany({ where: off, data: { enabled: false } })

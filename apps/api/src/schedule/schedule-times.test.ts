@@ -56,7 +56,7 @@ test('a single run follows the same rule', () => {
   expect(once('2026-12-24T06:30:15')).toEqual([{ at: new Date('2026-12-24T05:30:15Z'), note: null }])
 })
 
-test('instants of a run under way and of the last hour stay in what edges are told', () => {
+test('instants of a run in progress and of the last hour stay in the edges’ state', () => {
   const now = new Date('2026-11-20T12:00:00Z')
   const at = (hours: number) => new Date(now.getTime() + hours * hourMs)
   const schedule = { enabled: true, when: cron('0 6 * * *'), timeZone: 'UTC' }

@@ -97,7 +97,7 @@ test('a schedule with which the edges of a site would have too much is refused, 
   expect((await site().tryMutation('schedule.runNow', { scheduleId })).status).toBe(409)
 })
 
-test('devices that come later keep the newest schedule from its edges, and its page says so', async () => {
+test('later devices keep the newest schedule from its edges, and its page reports it', async () => {
   const last = await create('The last one')
   const { collectionId, siteId } = site().tenant
   const more = { collectionId, name: 'late', mac: '02:bf:0d:00:00:01', tags: ['all'] }

@@ -23,7 +23,7 @@ describe('the packets of a UEFI machine that tcpdump recorded', () => {
     expect(packets[13]).toMatchObject({ sizeBytes: 1514, what: 'TFTP DATA block 1, 1468 B' })
   })
 
-  test('say who gave the address, who the boot program, and what was asked for', () => {
+  test('name the server of the address, the server of the boot program, and the requested file', () => {
     expect(wordsOf(uefiPxePcap)).toEqual(
       expect.arrayContaining([
         'from_device: DHCP DISCOVER, PXEClient:Arch:00007:UNDI:003000',
@@ -44,14 +44,14 @@ describe('the packets of a UEFI machine that tcpdump recorded', () => {
     )
   })
 
-  test('of another device are neither from nor to the boot’s, and DHCP says whose they are', () => {
+  test('of another device are neither from nor to the boot’s, and DHCP identifies it', () => {
     const [first = ''] = wordsOf(uefiPxePcap, '02:bf:00:00:00:01')
     expect(first).toBe(`other: DHCP DISCOVER, PXEClient:Arch:00007:UNDI:003000, of ${uefiPxeMac}`)
     expect(wordsOf(uefiPxePcap, '02:bf:00:00:00:01').every((words) => words.startsWith('other'))).toBe(true)
   })
 })
 
-describe('what is no capture, or a damaged one', () => {
+describe('an invalid or damaged capture', () => {
   test.each([
     [new Uint8Array(23), /at least 24 bytes; these are 23/],
     [changed(uefiPxePcap, 0, 0), /neither 0xa1b2c3d4 nor 0xa1b23c4d/],
@@ -74,7 +74,7 @@ describe('what is no capture, or a damaged one', () => {
     expect(pcapProblem(changed(changed(uefiPxePcap, 0, 0x4d), 1, 0x3c))).toBeNull()
   })
 
-  test('that ends anywhere gives what is whole of it', () => {
+  test('that ends anywhere gives its complete records', () => {
     for (let size = 24; size < uefiPxePcap.byteLength; size += 7) {
       const packets = wordsOf(uefiPxePcap.subarray(0, size))
       expect(packets).toEqual(wordsOf(uefiPxePcap).slice(0, packets.length))

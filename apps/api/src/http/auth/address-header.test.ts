@@ -51,7 +51,7 @@ async function addressOf(sender: Sender): Promise<string | null> {
 
 const forwarded = (value: string) => ({ 'x-forwarded-for': value })
 
-test('the address of a caller is what proxies say that are trusted, and what nobody else says', async () => {
+test('the address of a caller comes from trusted proxies, and from no other sender', async () => {
   expect(await addressOf({ from: caller })).toBe(caller)
   // Headers of an untrusted sender have no effect.
   expect(await addressOf({ from: caller, headers: forwarded('192.0.2.1') })).toBe(caller)

@@ -130,7 +130,7 @@ test('who reads the numbers of all reads nobody’s rows', async () => {
   })
 })
 
-test('what is asked for by whomever makes no series: labels are of sets that the build knows', async () => {
+test('no request creates a series: labels are of sets that the build knows', async () => {
   const strange = async (round: number) => {
     const id = randomUUID()
     await fetch(`${api.url}/api/v1/devices/${id}`, { headers: { cookie: site.cookie } })

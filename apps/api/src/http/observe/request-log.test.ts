@@ -104,7 +104,7 @@ test('an audit entry has the id of its request', async () => {
   expect(await api.db.auditEntry.count({ where: { requestId: id } })).toBe(1)
 })
 
-test('nothing that a device or a caller says begins a line of its own', async () => {
+test('no text of a device or a caller starts a new line', async () => {
   const forged = '\n{"level":60,"msg":"forged"}\n'
   await site.report({ ...bootWith({ id: crypto.randomUUID(), mac: site.mac }), menuEntry: forged })
   await site.edge.send({
@@ -116,7 +116,7 @@ test('nothing that a device or a caller says begins a line of its own', async ()
   expect(lines().filter(({ msg }) => msg === 'forged')).toEqual([])
 })
 
-test('an edge’s request is of the edge, and what it applied is told with the same id', async () => {
+test('an edge’s request names the edge, and its applied reports have the same id', async () => {
   await site.report(bootWith({ id: crypto.randomUUID(), mac: site.mac }))
   const applied = lines().findLast(({ msg }) => msg === 'reports applied')
   expect(applied).toMatchObject({ edgeId: site.edge.edgeId, bootEpoch: 1 })

@@ -65,7 +65,7 @@ test('a boot is one trace: the boot, and its phases when they were', async () =>
   }
 })
 
-test('a boot that failed says in which phase and why, in our words alone', async () => {
+test('a failed boot has its phase and cause, in our words only', async () => {
   const id = randomUUID()
   const outcome = {
     kind: 'failed',
@@ -167,7 +167,7 @@ test('statements that go out together have the time that each took, one after th
   expect(duration(quick)).toBeLessThan(duration(slow))
 })
 
-test('who waits for a connection is told of its own statements', async () => {
+test('a caller that waits for a connection sees its own statements', async () => {
   const askers = Array.from({ length: 40 }, () => {
     const root = tracing.start('internal', null)
     const work = async () => {
@@ -190,7 +190,7 @@ test('who waits for a connection is told of its own statements', async () => {
   }
 })
 
-test('of a request with very many statements the first are told, and how many there were', async () => {
+test('a request with very many statements records the first ones, and their number', async () => {
   const root = tracing.start('internal', null)
   await runInTrace(root, async () => {
     for (let count = 0; count < 600; count += 1) await api.serverDb.$queryRaw`select 1 as one`

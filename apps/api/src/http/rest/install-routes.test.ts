@@ -91,7 +91,7 @@ test('the script knows its control plane and the release key, and holds nothing 
   expect(script.endsWith('main "$@" </dev/null; exit\n')).toBe(true)
 })
 
-test('a control plane without releases says which setting is missing', async () => {
+test('a control plane without releases names the missing setting', async () => {
   const bare = await startTestApi()
   try {
     const answer = await fetch(`${bare.url}/install/edge.sh`)

@@ -110,7 +110,7 @@ test('every planted secret is one', () => {
   expect(short).toEqual([])
 })
 
-test('what is kept is a hash, or what only the API’s secret reads, but for these', async () => {
+test('stored secrets are hashed, or readable only with the API’s secret, except these', async () => {
   const tables = await api.db.$queryRaw<{ name: string }[]>`
     select relname as name from pg_class
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition order by 1`

@@ -32,7 +32,7 @@ const { operations, excluded, missing } = readOperations()
 const sent = (operation: (typeof operations)[number]) =>
   requestOf(operation, inputOfSample(operation.id, tenant, samples[operation.id]?.ownId?.(tenant)))
 
-test('every query and mutation is a REST operation, and what is none says why', () => {
+test('every query and mutation is a REST operation, or gives the reason why not', () => {
   const howTo =
     "add to its .meta(…) rest: { method: 'GET', path: '/things/{thingId}', summary: 'A thing' }, with creates: '/things/{id}' " +
     "where it creates one and silent: true where its output says nothing; or rest: { excluded: 'why' }. See docs/reference/api.md"
@@ -146,7 +146,7 @@ test('a list is read page by page until there is no next cursor', async () => {
   expect(names).toEqual(['pc-01', 'pc-02', 'pc-03', 'pc-04', 'pc-05', 'pc-06'])
 })
 
-describe('what is refused before an operation runs is a problem, too:', () => {
+describe('a refusal before an operation runs is a problem, too:', () => {
   const draining = () => `/edges/${tenant.spareEdgeId}/draining`
   const text = { 'content-type': 'text/plain' }
   const cases: [string, () => Promise<{ status: number; body: unknown }>, object][] = [
@@ -185,7 +185,7 @@ describe('what is refused before an operation runs is a problem, too:', () => {
     expect(answer.status).toBe((expected as { status: number }).status)
   })
 
-  test('a wrong method is told the right ones', async () => {
+  test('a wrong method gets the list of right ones', async () => {
     const answer = await callRest(api, `/boot-menus/${randomUUID()}`, { method: 'POST' })
     expect(answer.headers.get('allow')).toBe('GET, PUT, DELETE, HEAD')
   })

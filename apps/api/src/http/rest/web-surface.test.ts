@@ -69,7 +69,7 @@ test('the routes of better-auth are known', () => {
 })
 
 describe.each(changes)('$method $path', (change) => {
-  test('is refused to another site, whatever it sends along', async () => {
+  test('is refused to another site, with any headers', async () => {
     for (const headers of foreignHeaders) {
       const answer = await send(change, headers)
       expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('foreign_origin')])

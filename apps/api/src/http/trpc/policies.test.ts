@@ -80,7 +80,7 @@ describe.each(outside)('$path, for $policy.who', (procedure) => {
   const { path } = procedure
   const who = isMemberPolicy(procedure.policy) ? undefined : procedure.policy.who
 
-  test('is open to whom its policy says and to nobody else', async () => {
+  test('is open exactly to the callers of its policy', async () => {
     const owner = whole.find(({ name }) => name === 'owner')?.headers
     const callers = { ...nobody, owner, 'platform operator': operator }
     for (const [name, headers = {}] of Object.entries(callers)) {
@@ -102,7 +102,7 @@ describe.each(forMembers)('$path', (procedure) => {
     return (await person(api, organizationId, grant)).headers
   }
 
-  test('is closed to nobody in every form, whatever the id', async () => {
+  test('is closed to every form of anonymous caller, with any id', async () => {
     const ids = takesId(path) ? [ownIdOf(path), randomUUID(), 'no id'] : [undefined]
     const cells = Object.entries(nobody).flatMap(([who, headers]) =>
       (who === 'anonymous' ? ids : ids.slice(0, 1)).map((id) => ({ who, headers, id })),
@@ -113,7 +113,7 @@ describe.each(forMembers)('$path', (procedure) => {
     })
   })
 
-  test('does for each role and key what its policy says', async () => {
+  test('follows its policy for each role and key', async () => {
     let id = ownIdOf(path)
     for (const caller of [...whole, ...keys]) {
       const { name, grant } = caller
@@ -131,7 +131,7 @@ describe.each(forMembers)('$path', (procedure) => {
     }
   })
 
-  test('does for a role of one place what its policy says, and beyond it nothing is there', async () => {
+  test('follows its policy for a role of one place, and answers not_found beyond it', async () => {
     let id = ownIdOf(path)
     for (const caller of scoped) {
       const { name, grant, organizationId } = caller

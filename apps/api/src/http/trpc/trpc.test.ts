@@ -83,7 +83,7 @@ function wholeInput(path: string): object {
 }
 
 describe.each(procedurePolicies().filter(({ type }) => type !== 'subscription'))('$path', ({ path, type }) => {
-  test('takes hostile texts as texts or says what is wrong with them', async () => {
+  test('accepts hostile texts as texts or explains the refusal', async () => {
     const broken = hostileTexts['a zero byte'] + hostileTexts['half a character']
     for (const bad of poisoned(wholeInput(path) as Json, broken)) {
       const answer = await callProcedure(api, { path, type, input: bad, cookie })
