@@ -13,6 +13,9 @@ pub const response = @import("response.zig");
 pub const stream = @import("stream.zig");
 pub const write_caches = @import("write_caches.zig");
 pub const Port = io.Port;
+pub const PowerHook = io.PowerHook;
+pub const PowerJob = io.PowerJob;
+pub const PowerResult = io.PowerResult;
 pub const Report = io.Report;
 
 /// The parts of an edge over one `Io`, which `io.zig` describes.
@@ -24,6 +27,7 @@ pub fn Agent(comptime Io: type) type {
         pub const Dhcp = dhcp.Dhcp(Io);
         pub const HttpPaths = @import("http_paths.zig").HttpPaths(Io);
         pub const Peers = @import("peers.zig").Peers(Io);
+        pub const Schedules = @import("schedules.zig").Schedules(Io);
         pub const Stream = stream.Stream(Io);
         pub const Tftp = @import("tftp.zig").Tftp(Io);
         pub const WriteCaches = write_caches.WriteCaches(Io);
@@ -38,6 +42,7 @@ test {
     _ = @import("http_paths_test.zig");
     _ = @import("loader_texts_test.zig");
     _ = @import("peers_test.zig");
+    _ = @import("schedules_test.zig");
     _ = @import("session_boots.zig");
     _ = @import("stream_test.zig");
     _ = @import("tftp_test.zig");

@@ -23,7 +23,10 @@
 //! `onProfileRead`, `onProfileUsed`, `finishProfile` | boot profiles | | `startSync`, `endSyncSoon`
 //! | sync a layer without making the agent wait, or need not; `Stream.endSync` follows | |
 //! `heldSubject`, `answerHold`, `setWritten` | whose layer somebody else wants, and what he is
-//! answered |
+//! answered | | `wake` | sends a magic packet to every network of the edge | | `powerHook`,
+//! `startPowerHook`, `takePowerResult` | the power command: whether there is one that may run now,
+//! runs it for one device, what became of one | | `compactSchedules` | keeps the journal of the runs
+//! small |
 
 const base = @import("base");
 const core = @import("core");
@@ -38,18 +41,35 @@ pub const Report = union(enum) {
     waiting: *const core.site.WaitingDevices.Waiting,
     /// JSON of `core.site.DiscoveredDevices`.
     discovered: []const u8,
+    /// JSON of `core.site.schedule_report`.
+    schedule_run: []const u8,
 };
+
+/// Whether a device can be switched on by the power command.
+pub const PowerHook = enum { none, busy, ready };
+
+pub const PowerJob = struct {
+    key: core.site.ScheduleRunner.RunKey,
+    device: base.Uuid,
+    mac: base.Mac,
+    /// The name that a person gave the device.
+    name: base.UntrustedText,
+    given_us: u64 = 0,
+};
+
+pub const PowerResult = struct { job: PowerJob, is_on: bool, text: base.UntrustedText };
 
 const types = [_][]const u8{ "Version", "Problem", "File" };
 const functions = [_][]const u8{
-    "now",          "unixMs",        "random",          "log",               "send",
-    "findVersion",  "openVersion",   "duplicateFile",   "readFile",          "closeFile",
-    "bootFiles",    "journal",       "journalFailover", "compactJournal",    "keepLease",
-    "keepsReports", "report",        "reportBacklog",   "isReportLogBehind", "onBegin",
-    "onReport",     "onSessions",    "onTftpAck",       "onVersionProblem",  "sendBlocks",
-    "isReading",    "read",          "sendProfile",     "profileSize",       "beginProfile",
-    "wantProfile",  "onProfileRead", "onProfileUsed",   "finishProfile",     "startSync",
-    "endSyncSoon",  "heldSubject",   "answerHold",      "setWritten",
+    "now",          "unixMs",         "random",          "log",               "send",
+    "findVersion",  "openVersion",    "duplicateFile",   "readFile",          "closeFile",
+    "bootFiles",    "journal",        "journalFailover", "compactJournal",    "keepLease",
+    "keepsReports", "report",         "reportBacklog",   "isReportLogBehind", "onBegin",
+    "onReport",     "onSessions",     "onTftpAck",       "onVersionProblem",  "sendBlocks",
+    "isReading",    "read",           "sendProfile",     "profileSize",       "beginProfile",
+    "wantProfile",  "onProfileRead",  "onProfileUsed",   "finishProfile",     "startSync",
+    "endSyncSoon",  "heldSubject",    "answerHold",      "setWritten",        "wake",
+    "powerHook",    "startPowerHook", "takePowerResult", "compactSchedules",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

@@ -65,6 +65,11 @@ tftp_acks: u32 = 0,
 /// Sets of boot programs that this edge has.
 sets_count: u8 = 1,
 open_files: i32 = 0,
+woken: base.BoundedArray(base.Mac, 16) = .empty,
+power_hook: agent_io.PowerHook = .none,
+power_jobs: base.BoundedArray(agent_io.PowerJob, 16) = .empty,
+power_result: ?agent_io.PowerResult = null,
+runs_reported: u32 = 0,
 
 pub const Sent = struct {
     port: agent_io.Port,
@@ -271,12 +276,32 @@ pub fn report(io: *TestIo, what: agent_io.Report) void {
             io.discovered_text.clear();
             for (text) |byte| io.discovered_text.appendAssumeCapacity(byte);
         },
+        .schedule_run => io.runs_reported += 1,
     }
 }
 
 pub fn reportBacklog(io: *const TestIo) u64 {
     return io.backlog;
 }
+
+pub fn wake(io: *TestIo, mac: base.Mac) void {
+    io.woken.appendAssumeCapacity(mac);
+}
+
+pub fn powerHook(io: *const TestIo) agent_io.PowerHook {
+    return io.power_hook;
+}
+
+pub fn startPowerHook(io: *TestIo, job: agent_io.PowerJob) void {
+    io.power_jobs.appendAssumeCapacity(job);
+}
+
+pub fn takePowerResult(io: *TestIo) ?agent_io.PowerResult {
+    defer io.power_result = null;
+    return io.power_result;
+}
+
+pub fn compactSchedules(_: *TestIo, _: *const core.site.ScheduleRunner) void {}
 
 pub fn isReportLogBehind(io: *const TestIo) bool {
     return io.is_behind;

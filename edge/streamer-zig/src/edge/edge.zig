@@ -46,7 +46,9 @@ state: ?*host.StateBox = null,
 power_ons: core.uplink.sender.PowerOnLog = .{},
 power_on_file: ?host.PowerOnFile = null,
 power_order_file: ?host.PowerOrderFile = null,
-schedules: ?*host.Schedules = null,
+schedules: host.Agent.Schedules = undefined,
+/// Null without a control plane.
+schedule_file: ?host.ScheduleFile = null,
 power_hook: ?*host.PowerHook = null,
 lease_file: ?host.lease_file.LeaseFile = null,
 /// The service manager that started this program and watches it, if there is one.
@@ -100,7 +102,7 @@ pub fn listener(edge: *Edge) host.EdgeIo.Listener {
 pub fn applyState(edge: *Edge, box: *host.StateBox) void {
     edge.boots.policy = box.policy;
     if (edge.captures) |*captures| captures.wanted = box.state.capture;
-    if (edge.schedules) |schedules| schedules.setState(&box.state);
+    edge.schedules.setState(host.sys.monotonicUs(), &box.state);
     if (edge.store_worker) |worker| worker.setOrders(box.state.storeJobs);
     if (edge.state) |earlier| earlier.destroy(edge.gpa);
     edge.state = box;
@@ -221,7 +223,7 @@ fn notifyManager(edge: *const Edge, text: []const u8) void {
 fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     const edge: *Edge = @ptrCast(@alignCast(context));
     // A power command may have ended.
-    if (edge.schedules) |schedules| schedules.next_turn_us = 0;
+    edge.schedules.next_turn_us = 0;
     const box = edge.link.?.takeState() orelse return;
     edge.applyState(box);
     edge.link.?.onInForce(box.state.pair());

@@ -219,6 +219,7 @@ fn prepareLoop(
         .{ .cookie = undefined, .session = undefined, .resumption = stream_key };
     host.sys.random(&keys.cookie);
     host.sys.random(&keys.session);
+    edge.schedules = .{ .runner = .none, .boots = &edge.boots };
     edge.loop = host.EdgeLoop.init(edge.gpa, open, &edge.boots, .{
         .ports = options.ports,
         .dhcp = .{
@@ -229,6 +230,7 @@ fn prepareLoop(
         .stream_keys = keys,
         .stream_ciphers = if (edge.options.clear) core.stream.seal.withClear() else null,
         .wol_target = options.wol_target,
+        .schedules = &edge.schedules,
         .advertisers = try openAdvertisers(edge, found.listens, complaint),
         .listeners = try openListeners(edge, found.listens),
     }) catch |err| return switch (err) {
@@ -508,18 +510,17 @@ fn prepareSchedules(edge: *Edge, complaint: *Complaint) Error!void {
         const hook = try edge.gpa.create(host.PowerHook);
         hook.* = .{ .io = edge.init.io, .path = text, .wake_fd = edge.loop.wake_fd };
         edge.power_hook = hook;
+        edge.io.power_hook = hook;
     }
-    const schedules = try edge.gpa.create(host.Schedules);
-    schedules.init(edge.gpa, edge.data.?.dir.handle, .{
-        .hook = edge.power_hook,
-        .log = &edge.log.?,
-        .boots = &edge.boots,
-    }) catch |err| return switch (err) {
-        error.OutOfMemory => error.OutOfMemory,
-        else => complaint.set("{s}/schedules cannot be read or written.", .{edge.options.data.?}),
-    };
-    edge.schedules = schedules;
-    edge.loop.schedules = schedules;
+    const runner = &edge.schedules.runner;
+    runner.* = try .init(edge.gpa);
+    edge.schedule_file = host.ScheduleFile.open(edge.data.?.dir.handle, runner) catch
+        return complaint.set(
+            "{s}/schedules cannot be read or written.",
+            .{edge.options.data.?},
+        );
+    edge.io.schedule_file = &edge.schedule_file.?;
+    runner.journal = edge.schedule_file.?.journal();
 }
 
 fn openLog(edge: *Edge, complaint: *Complaint) Error!void {

@@ -16,6 +16,8 @@ const EdgeSockets = @import("net/edge_sockets.zig");
 const LayerHold = @import("stream/layer_hold.zig");
 const LayerSyncs = @import("stream/layer_syncs.zig");
 const LeaseFile = @import("files/lease_file.zig");
+const PowerHook = @import("power_hook.zig").PowerHook;
+const ScheduleFile = @import("files/schedule_file.zig");
 const StreamReads = @import("stream/reads.zig");
 const ReportLog = @import("files/report_log.zig").ReportLog;
 const UdpSocket = @import("net/udp_socket.zig");
@@ -44,6 +46,10 @@ lease_file: ?*LeaseFile = null,
 profiles: ?*BootProfiles = null,
 /// Null where no device's writes can be kept.
 syncs: ?*LayerSyncs = null,
+/// Null without schedules.
+schedule_file: ?*ScheduleFile = null,
+/// Null without `--power-hook`.
+power_hook: ?*PowerHook = null,
 /// Null where nobody works for the store.
 hold: ?*LayerHold = null,
 listener: Listener,
@@ -205,8 +211,26 @@ pub fn report(io: *EdgeIo, what: agent.Report) void {
         .withdrawn => |boot| _ = file.appendWithdrawn(boot.boot_id, boot.to),
         .waiting => |waiting| _ = file.appendWaiting(waiting),
         .discovered => |json| _ = file.appendDiscovered(json),
+        .schedule_run => |json| _ = file.appendScheduleRun(json),
     }
     io.listener.written(io.listener.context);
+}
+
+pub fn powerHook(io: *const EdgeIo) agent.PowerHook {
+    const hook = io.power_hook orelse return .none;
+    return if (hook.hasRoom()) .ready else .busy;
+}
+
+pub fn startPowerHook(io: *EdgeIo, job: agent.PowerJob) void {
+    io.power_hook.?.give(job);
+}
+
+pub fn takePowerResult(io: *EdgeIo) ?agent.PowerResult {
+    return if (io.power_hook) |hook| hook.take() else null;
+}
+
+pub fn compactSchedules(io: *EdgeIo, runner: *const core.site.ScheduleRunner) void {
+    if (io.schedule_file) |file| file.compact(runner);
 }
 
 pub fn isReportLogBehind(io: *const EdgeIo) bool {

@@ -19,7 +19,6 @@ const StreamPort = @import("stream/port.zig");
 const PeerPort = @import("net/peer_port.zig");
 const HttpServer = @import("http/server.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
-const Schedules = @import("boots/schedules.zig");
 const SegmentListener = @import("net/segment_listener.zig");
 const SegmentWatch = @import("net/segment_watch.zig");
 const assert = std.debug.assert;
@@ -39,8 +38,7 @@ boots: *Boots,
 watch: *SegmentWatch,
 /// Null without a control plane.
 peers: ?PeerPort = null,
-/// Null without a control plane.
-schedules: ?*Schedules = null,
+schedules: *Agent.Schedules,
 /// Empty without `--router-advertisement`.
 advertisers: []RouterAdvertiser,
 /// The destination of magic packets.
@@ -60,6 +58,8 @@ pub const Options = struct {
     /// Null: the ciphers that this program supports.
     stream_ciphers: ?wire.stream.Ciphers = null,
     wol_target: base.Endpoint,
+    /// Stays where it is.
+    schedules: *Agent.Schedules,
     /// Empty if the system does not let this process listen.
     listeners: []SegmentListener = &.{},
     advertisers: []RouterAdvertiser,
@@ -163,6 +163,7 @@ pub fn init(
         .watch = watch,
         .advertisers = options.advertisers,
         .wol_target = options.wol_target,
+        .schedules = options.schedules,
         .signal_fd = openSignals() catch return error.SystemCallFailed,
         .wake_fd = openWake() catch return error.SystemCallFailed,
     };
@@ -200,8 +201,7 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
         loop.tftp.policy.tick(now_us);
         if (loop.peers) |*peers| peers.policy.flush(now_us);
-        if (loop.schedules) |schedules|
-            if (now_us >= schedules.next_turn_us) schedules.turn(now_us);
+        if (now_us >= loop.schedules.next_turn_us) loop.schedules.turn(now_us);
         if (now_us < loop.next_tick_us) continue;
         loop.next_tick_us = now_us + tick_interval_us;
         loop.watch.tick(loop.epoll, Token.segment, now_us);
@@ -307,7 +307,7 @@ fn timeoutMs(loop: *const EdgeLoop) i32 {
     if (loop.peers) |*peers| if (peers.policy.table.nextDeadline()) |peer_us| {
         deadline_us = @min(deadline_us, peer_us);
     };
-    if (loop.schedules) |schedules| deadline_us = @min(deadline_us, schedules.next_turn_us);
+    deadline_us = @min(deadline_us, loop.schedules.next_turn_us);
     if (deadline_us <= now_us) return 0;
     return @intCast(@min((deadline_us - now_us) / std.time.us_per_ms + 1, 1000));
 }

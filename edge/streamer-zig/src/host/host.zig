@@ -26,7 +26,7 @@ pub const blockSignals = @import("edge_loop.zig").blockSignals;
 pub const RouterAdvertiser = @import("net/router_advertiser.zig");
 pub const lease_file = @import("files/lease_file.zig");
 pub const PowerHook = @import("power_hook.zig").PowerHook;
-pub const Schedules = @import("boots/schedules.zig");
+pub const ScheduleFile = @import("files/schedule_file.zig");
 pub const PowerOrderFile = @import("files/power_order_file.zig");
 pub const PowerOnFile = @import("files/power_on_file.zig");
 pub const packet_filter = @import("net/packet_filter.zig");
@@ -68,7 +68,6 @@ test {
     _ = @import("uplink/store_child.zig");
     _ = @import("uplink/store_worker.zig");
     _ = @import("files/schedule_file.zig");
-    _ = @import("boots/schedules.zig");
     _ = program_set;
     _ = @import("files/boot_files.zig");
     _ = @import("edge_loop.zig");

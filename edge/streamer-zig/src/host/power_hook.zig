@@ -3,8 +3,8 @@
 //! that a device has sent reaches it.
 
 const std = @import("std");
+const agent = @import("agent");
 const base = @import("base");
-const core = @import("core");
 const sys = @import("sys.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
@@ -27,16 +27,9 @@ pub const PowerHook = struct {
     const time_limit_us = 30 * std.time.us_per_s;
     const output_size_max = 1024;
 
-    pub const Job = struct {
-        key: core.site.ScheduleRunner.RunKey,
-        device: base.Uuid,
-        mac: base.Mac,
-        /// The name that a person gave the device.
-        name: base.UntrustedText,
-        given_us: u64 = 0,
-    };
+    pub const Job = agent.PowerJob;
 
-    pub const Done = struct { job: Job, is_on: bool, text: base.UntrustedText };
+    pub const Done = agent.PowerResult;
 
     /// `hook` must not move afterwards; its threads run until the process ends.
     pub fn start(hook: *PowerHook) std.Thread.SpawnError!void {

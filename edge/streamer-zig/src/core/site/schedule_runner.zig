@@ -63,6 +63,10 @@ settled_us: u64 = 0,
 /// How often the wall clock was set.
 jump_count: u64 = 0,
 
+/// Of an edge that has no schedules, and never gets a state.
+pub const none: ScheduleRunner =
+    .{ .runs = &.{}, .slots = &.{}, .restored = &.{}, .book = .{ .entries = &.{} } };
+
 pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!ScheduleRunner {
     const runs = try gpa.alloc(Run, runs_max);
     errdefer gpa.free(runs);

@@ -44,6 +44,8 @@ disk: *Disk,
 prng: *base.Prng,
 versions: []Version,
 mutant: Mutant,
+/// Who hears of magic packets.
+wakes: ?Wakes = null,
 account: CookieAccount = .{},
 reads_answered: u64 = 0,
 /// What devices have read of any version since the edge's start: the boot profile that every device
@@ -62,6 +64,11 @@ tftp_port: *Agent.Tftp = undefined,
 stream_port: *Agent.Stream = undefined,
 
 pub const layers_max = 64;
+
+pub const Wakes = struct {
+    context: *anyopaque,
+    note: *const fn (context: *anyopaque, edge: u8, mac: base.Mac) void,
+};
 
 const Sync = struct { layer: *Layer, is_needed: bool, at_us: u64 };
 
@@ -173,7 +180,8 @@ pub fn now(io: *const EdgeIo) u64 {
 }
 
 pub fn unixMs(io: *const EdgeIo) u64 {
-    return LogFiles.unix_ms_at_0 + io.fabric.now_us / std.time.us_per_ms;
+    const true_ms: i64 = @intCast(LogFiles.unix_ms_at_0 + io.fabric.now_us / std.time.us_per_ms);
+    return @intCast(true_ms + io.reports.clock_offset_ms);
 }
 
 pub fn random(io: *EdgeIo, buffer: []u8) void {
@@ -291,6 +299,22 @@ pub fn keepLease(io: *EdgeIo, _: *const core.dhcp.Leases.Record) void {
 pub fn keepsReports(_: *const EdgeIo) bool {
     return true;
 }
+
+pub fn wake(io: *EdgeIo, mac: base.Mac) void {
+    if (io.wakes) |wakes| wakes.note(wakes.context, io.edge, mac);
+}
+
+pub fn powerHook(_: *const EdgeIo) agent.PowerHook {
+    return .none;
+}
+
+pub fn startPowerHook(_: *EdgeIo, _: agent.PowerJob) void {}
+
+pub fn takePowerResult(_: *EdgeIo) ?agent.PowerResult {
+    return null;
+}
+
+pub fn compactSchedules(_: *EdgeIo, _: *const core.site.ScheduleRunner) void {}
 
 /// The invariants hear of boots by `onReport`, with what the JSON does not have.
 pub fn report(io: *EdgeIo, what: agent.Report) void {

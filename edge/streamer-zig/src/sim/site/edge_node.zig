@@ -55,6 +55,8 @@ generation: u32 = 0,
 process: ?*Process = null,
 tftp_wake_at_us: ?u64 = null,
 peer_wake_at_us: ?u64 = null,
+/// Null where no schedule runs, and the edge keeps nothing for it.
+wakes: ?EdgeIo.Wakes = null,
 /// Of the desired state; none goes from it before the end.
 orders: [orders_max]core.uplink.desired_state.PowerOrder = undefined,
 order_count: u8 = 0,
@@ -74,6 +76,7 @@ const Process = struct {
     tftp: Agent.Tftp,
     stream: Agent.Stream,
     http: Agent.HttpPaths,
+    schedules: Agent.Schedules,
 };
 
 pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
@@ -100,6 +103,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         .prng = edge.prng,
         .versions = &process.versions,
         .mutant = edge.mutant,
+        .wakes = edge.wakes,
         .dhcp = &process.dhcp,
         .tftp_port = &process.tftp,
         .stream_port = &process.stream,
@@ -134,6 +138,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         },
     };
     try edge.startPorts(process);
+    try edge.startSchedules(process);
     edge.process = process;
     edge.tftp_wake_at_us = null;
     edge.peer_wake_at_us = null;
@@ -143,6 +148,15 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     edge.flushPeers(process);
     edge.journal.loadOrders(&process.boots.orders, edge.mutant);
     edge.takeOrders(process);
+}
+
+fn startSchedules(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
+    process.schedules = .{ .runner = .none, .boots = &process.boots };
+    if (edge.wakes == null) return;
+    const runner = &process.schedules.runner;
+    runner.* = try .init(edge.gpa);
+    edge.journal.loadRuns(runner, edge.mutant);
+    runner.journal = edge.journal.runJournal();
 }
 
 fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
@@ -217,6 +231,7 @@ pub fn crash(edge: *EdgeNode, how: struct { is_power_cut: bool }) void {
     const process = edge.process orelse return;
     defer if (how.is_power_cut) edge.files.crash() else edge.files.endProcess();
     if (how.is_power_cut) edge.reports.forgetUnsynced();
+    process.schedules.runner.deinit(edge.gpa);
     process.tftp.deinit(edge.gpa);
     process.catalogue.deinit(edge.gpa);
     process.dhcp.service.deinit(edge.gpa);
@@ -240,6 +255,7 @@ pub fn applyState(edge: *EdgeNode, box: *ControlPlane.StateBox) void {
 fn useState(edge: *EdgeNode, process: *Process, box: *ControlPlane.StateBox) void {
     process.io.plan = &box.plan;
     process.boots.policy = box.policy;
+    if (edge.wakes != null) process.schedules.setState(edge.fabric.now_us, &box.state);
     process.io.closeUnused(&process.boots.table, &box.state);
     const site = if (box.state.siteEdges) |*site| site else return;
     process.peers.setSite(edge.fabric.now_us, .init(site, box.state.edgeId));
@@ -329,6 +345,33 @@ pub fn second(edge: *EdgeNode) void {
     process.stream.tick(edge.fabric.now_us);
     edge.flushPeers(process);
     edge.checkTables(process);
+}
+
+/// Runs its schedules, as the host does between packets.
+pub fn turnSchedules(edge: *EdgeNode) void {
+    const process = edge.process orelse return;
+    if (edge.fabric.now_us < process.schedules.next_turn_us) return;
+    process.schedules.turn(edge.fabric.now_us);
+    edge.flushPeers(process);
+    edge.checkTables(process);
+}
+
+/// Ends the boots that began before, as if their devices had started elsewhere.
+pub fn endBoots(edge: *EdgeNode, before_us: u64) void {
+    const process = edge.process orelse return;
+    var iterator = process.boots.table.iterate();
+    while (iterator.next()) |boot| {
+        if (boot.isOver() or boot.started_us >= before_us) continue;
+        process.boots.endEarlier(edge.fabric.now_us, boot.identity.mac);
+    }
+}
+
+/// Returns whether a boot of the device is in progress here.
+pub fn hasBoot(edge: *EdgeNode, mac: base.Mac) bool {
+    const process = edge.process orelse return false;
+    const table = &process.boots.table;
+    const boot = table.get(table.findByMac(mac) orelse return false) orelse return false;
+    return !boot.isOver();
 }
 
 /// Syncs of write layers have ended.

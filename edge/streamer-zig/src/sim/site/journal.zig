@@ -23,16 +23,21 @@ lease_change_count: u64 = 0,
 resumption_key: [32]u8,
 orders: [Invariants.orders_max]core.site.PowerOrders.BoundOrder = undefined,
 order_count: u32 = 0,
+/// Records of schedules' runs.
+runs: std.ArrayList(core.site.ScheduleRunner.Record) = .empty,
+gpa: std.mem.Allocator,
 
 pub fn init(gpa: std.mem.Allocator, resumption_key: [32]u8) error{OutOfMemory}!Journal {
     return .{
         .boots = try gpa.alloc(Boot, Invariants.boots_max),
         .resumption_key = resumption_key,
+        .gpa = gpa,
     };
 }
 
 pub fn deinit(journal: *Journal, gpa: std.mem.Allocator) void {
     gpa.free(journal.boots);
+    journal.runs.deinit(gpa);
     journal.* = undefined;
 }
 
@@ -67,6 +72,24 @@ pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, mutan
         if (mutant == .forget_revision) boot.revision = 0;
         _ = table.insert(boot, now_us) catch continue;
     }
+}
+
+pub fn runJournal(journal: *Journal) core.site.ScheduleRunner.Journal {
+    return .{ .context = journal, .write = writeRun };
+}
+
+fn writeRun(context: *anyopaque, record: core.site.ScheduleRunner.Record) void {
+    const journal: *Journal = @ptrCast(@alignCast(context));
+    journal.runs.append(journal.gpa, record) catch @panic("no memory");
+}
+
+pub fn loadRuns(
+    journal: *const Journal,
+    runner: *core.site.ScheduleRunner,
+    mutant: Mutant,
+) void {
+    if (mutant == .forget_schedules) return;
+    for (journal.runs.items) |record| runner.restore(record);
 }
 
 /// A power order that is new.

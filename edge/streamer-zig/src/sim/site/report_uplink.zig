@@ -156,6 +156,7 @@ pub fn report(uplink: *ReportUplink, what: agent.Report) void {
         .withdrawn => |boot| log.appendWithdrawn(boot.boot_id, boot.to),
         .waiting => |waiting| log.appendWaiting(waiting),
         .discovered => |json| log.appendDiscovered(json),
+        .schedule_run => |json| log.appendScheduleRun(json),
     };
     if (!is_kept) uplink.fail("the report log is full at {d} bytes", .{uplink.disk.namedBytes()});
     uplink.planWake(uplink.fabric.now_us +

@@ -139,6 +139,20 @@ pub fn reportBacklog(_: *const EdgeIo) u64 {
     return 0;
 }
 
+pub fn wake(_: *EdgeIo, _: base.Mac) void {}
+
+pub fn powerHook(_: *const EdgeIo) agent.PowerHook {
+    return .none;
+}
+
+pub fn startPowerHook(_: *EdgeIo, _: agent.PowerJob) void {}
+
+pub fn takePowerResult(_: *EdgeIo) ?agent.PowerResult {
+    return null;
+}
+
+pub fn compactSchedules(_: *EdgeIo, _: *const core.site.ScheduleRunner) void {}
+
 pub fn isReportLogBehind(_: *const EdgeIo) bool {
     return false;
 }
