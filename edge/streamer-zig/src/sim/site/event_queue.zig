@@ -32,6 +32,8 @@ pub const Event = union(enum) {
     order: Link,
     attack,
     heal,
+    /// Time for schedules, and for what may go wrong with them.
+    schedule_turn,
 };
 
 pub const HttpStep = enum(u8) { request, piece, closed };

@@ -26,7 +26,7 @@ const AppliedBoot = struct { revision: u64, is_ready: bool };
 
 const Report = struct {
     seq: u64,
-    type: enum { boot, gap, withdrawn, waiting, discovered },
+    type: enum { boot, gap, withdrawn, waiting, discovered, schedule_run },
     boot: ?Boot = null,
     untilSeq: u64 = 0,
 
@@ -98,7 +98,7 @@ fn apply(plane: *ReportPlane, batch: *const Batch) error{OutOfMemory}!Answer {
         switch (report.type) {
             .boot => try plane.applyBoot(report),
             .gap => plane.lost_count += last_seq - @max(report.seq - 1, cursor.acked_seq),
-            .withdrawn, .waiting, .discovered => {},
+            .withdrawn, .waiting, .discovered, .schedule_run => {},
         }
         cursor.acked_seq = @max(cursor.acked_seq, last_seq);
     }

@@ -436,6 +436,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             world.orders_left -= 1;
             world.order(link);
         },
+        .schedule_turn => unreachable,
         // It never stops: devices have to make progress under attack.
         .attack => {
             world.attacker.act();
