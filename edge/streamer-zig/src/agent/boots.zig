@@ -373,7 +373,6 @@ pub fn Boots(comptime Io: type) type {
             const guest = if (boot.guest) |*known| known else return;
             if (!guest.setCacheStatus(held)) return;
             boot.changed = true;
-            boot.touched = true;
             boots.settle(boot);
             assert(!boot.changed);
         }
@@ -606,7 +605,6 @@ pub fn Boots(comptime Io: type) type {
             if (outcome != .ready or !guest.checkSilence(now_us -| boot.started_us)) return;
             assert(guest.is_silent);
             boot.changed = true;
-            boot.touched = true;
         }
 
         /// Returns the boot that a request continues; null: it would begin one.

@@ -462,3 +462,14 @@ test "an answer's size is that of its body, and it is measured where it moves a 
         try testing.expect(!(http_response.Tag{ .what = what }).isMeasured());
     }
 }
+
+test "a device that says by its handle that it is ready tells its address" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var door: Door = .init(site);
+    const boot = site.boot(try site.begin(1));
+    var buffer: [64]u8 = undefined;
+    const ready = try std.mem.print(&buffer, "/b/{x:0>16}/ready", .{boot.identity.handle});
+    try testing.expectEqual(204, door.ask(.post, ready, "").status);
+    try testing.expect(boot.facts.ip.?.eql(peer));
+}

@@ -826,3 +826,15 @@ test "a boot that failed for its cache's sake says why at its boot, and its text
     try testing.expectEqual(.cache_lost, (try link.returnOf(boot, 6)).body.refuse.code);
     try testing.expectEqual(.write_cache_lost, boot.outcome.?.failed.cause);
 }
+
+test "an edge that can keep writes gives a ticket to the device that keeps its own" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    try site.addCaches("device_ram");
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const welcome = try link.open(site.boot(try site.begin(1)));
+    const given = welcome.body.welcome.failover.?;
+    try testing.expect(given.edges.constSlice()[0].eql(fixture.other_edge));
+}
