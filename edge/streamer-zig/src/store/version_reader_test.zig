@@ -224,6 +224,11 @@ test "a read of checked blocks without waiting gives up at the first that is not
             try testing.expect(block.isZeros(bytes));
     }
     try testing.expectEqual(0, SpiedFiles.reads.constSlice().len);
+    // One byte of a second block, which is zeros.
+    SpiedFiles.in_memory = 1;
+    @memset(&buffer, 0xee);
+    try testing.expect(try fixture.reader.readNow(buffer[0..4097], 0));
+    try testing.expectEqual(0, buffer[4096]);
     // Within a block, across the end of a node of level 0, and at the end of the disk.
     SpiedFiles.in_memory = 1;
     try testing.expect(try fixture.reader.readNow(buffer[0..300], 2 * block.block_size + 700));

@@ -226,6 +226,21 @@ test "a layer takes blocks up to its limit and not one more, and zeros and rewri
     }
 }
 
+test "a write of known blocks and one more fills a layer up to its limit" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    fixture.limit_bytes = 4 * block_size;
+    var layer = try fixture.create(.edge_persistent);
+    defer layer.close(gpa);
+    try fixture.write(&layer, 'a', 0, 3 * block_size);
+    try layer.flush(&fixture.batch);
+    try fixture.write(&layer, 'b', 2 * block_size, 2 * block_size);
+    try layer.flush(&fixture.batch);
+    try testing.expectEqual(4 * block_size, layer.usedBytes());
+    try fixture.expectDisk(&layer);
+}
+
 test "the short last block of a disk is freed as a whole" {
     var fixture: Fixture = undefined;
     try fixture.init();
