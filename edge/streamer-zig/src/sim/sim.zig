@@ -1,5 +1,5 @@
-//! The fake world: the real machines of `core` over a simulated network, clock and disk. One thread, one seed; the same
-//! seed gives the same run. It must never import `host`.
+//! The simulations: the product's agent, core and store over a simulated network, clock and disk. One
+//! thread, one seed; the same seed gives the same run. Must never import `host`.
 
 pub const Attack = @import("site/attacker.zig").Attack;
 pub const World = @import("site/world.zig");

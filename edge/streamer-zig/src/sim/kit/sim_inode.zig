@@ -126,7 +126,8 @@ fn giveBack(pages: *Pages, page: *Page) void {
 
 fn slotOf(pages: *Pages, inode: *Inode, index: u64) *Slot {
     const at: usize = @intCast(index);
-    while (inode.slots.items.len <= at) inode.slots.append(pages.gpa, .{}) catch @panic("no memory");
+    while (inode.slots.items.len <= at)
+        inode.slots.append(pages.gpa, .{}) catch @panic("no memory");
     return &inode.slots.items[at];
 }
 

@@ -8,7 +8,7 @@ pub const tftp_port = 69;
 pub const http_port = 6980;
 pub const stream_port = 6910;
 pub const peer_port = 6911;
-/// Each edge leases addresses of its own: at most so many.
+/// Each edge leases at most so many addresses of its own.
 pub const pool_size_max = 62;
 
 pub const edgeIp = @import("../kit/network.zig").edgeIp;

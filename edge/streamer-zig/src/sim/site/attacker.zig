@@ -25,7 +25,7 @@ const StreamClient = core.stream.Client;
 pub const Attacker = @This();
 
 pub const ip: base.Ip4 = .init(10, 77, 0, 250);
-/// Nothing is replayed from here.
+/// Replays never come from this address.
 const other_ip: base.Ip4 = .init(10, 77, 0, 251);
 const own: Endpoint = .{ .ip = ip, .port = 31337 };
 
@@ -34,12 +34,12 @@ edges: []EdgeNode,
 link: EventQueue.Link,
 prng: base.Prng,
 devices: []DeviceNode,
-/// The real client, with a token that belongs to a device.
+/// The product's client, with a token that belongs to a device.
 thief: StreamClient,
 /// The edge that the device has its session with.
 thief_to: Endpoint = .{ .ip = .zero, .port = 0 },
 period_us: u64,
-/// Null: all that are withstood, in turn by chance.
+/// Null: chance picks among the attacks that the agent withstands.
 only: ?Attack = null,
 response: [agent.response.text_size_max]u8 = undefined,
 
@@ -303,7 +303,9 @@ fn stealToken(attacker: *Attacker) void {
 
 fn fetchFiles(attacker: *Attacker) void {
     const prng = &attacker.prng;
-    const names = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk", "undionly.kpxe", "x.cfg" };
+    const names = [_][]const u8{
+        "boot.ipxe", "kernel", "initrd", "disk", "undionly.kpxe", "x.cfg",
+    };
     const name = names[@intCast(prng.below(names.len))];
     if (prng.chance(1, 2)) return attacker.get("/{s}", .{name});
     attacker.get("/b/{x:0>16}/{s}", .{ prng.nextU64(), name });

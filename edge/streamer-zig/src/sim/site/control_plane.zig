@@ -1,6 +1,6 @@
-//! The control plane of a simulated site: what it wants of each device, version and edge, and the
-//! desired states that say so. It changes its mind while faults go on. Consumers: the edges, which
-//! act on a state, and the invariants, which compare what they do with the plan behind it.
+//! The control plane of a simulated site: its plan for each device, version and edge, and the
+//! desired states that describe the plan, which changes during the faults. Consumers: the edges,
+//! which act on a state, and the invariants, which compare what edges do with the plan behind it.
 //! Invariant: every state could have passed `desired_state.accept`.
 
 const std = @import("std");
@@ -16,7 +16,7 @@ pub const ControlPlane = @This();
 
 pub const versions_max = 4;
 const vdisk_count = 2;
-/// The first of the second vDisk.
+/// The first version of the second vDisk.
 const writers_version = 2;
 const versions_per_vdisk = versions_max / vdisk_count;
 const devices_max = 60;
@@ -28,7 +28,7 @@ prng: base.Prng,
 device_count: u8,
 edge_count: u8,
 versions: *const [versions_max]Disk.Version,
-/// Of the seed, since they decide which edge answers which device.
+/// The seed draws them, since they decide which edge answers which device.
 edge_ids: [addresses.edges_max]base.Uuid = undefined,
 plan: Plan,
 /// Grows with each change.
@@ -132,13 +132,13 @@ pub fn init(gpa: std.mem.Allocator, prng: *base.Prng, options: struct {
     return plane;
 }
 
-/// Versions of the second vDisk are the writers' alone.
+/// Only devices that write boot versions of the second vDisk.
 fn anyVersion(plane: *ControlPlane) u8 {
     const count: u64 = if (plane.plan.write_class == null) versions_max else versions_per_vdisk;
     return @intCast(plane.prng.below(count));
 }
 
-/// Somebody changes something.
+/// Makes one random change of the plan.
 pub fn change(plane: *ControlPlane) void {
     const prng = &plane.prng;
     const plan = &plane.plan;
@@ -168,7 +168,7 @@ pub fn change(plane: *ControlPlane) void {
     }
 }
 
-/// From now on every device may boot, but for some that stay out.
+/// Lets every device boot from now on, except some that stay out.
 pub fn settle(plane: *ControlPlane) void {
     const plan = &plane.plan;
     plane.counter += 1;

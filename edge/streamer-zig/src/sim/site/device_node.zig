@@ -1,5 +1,5 @@
-//! A simulated machine: the real device from power-on to ready, its made-up sockets, and somebody who switches it on again
-//! when its boot has failed.
+//! A simulated machine: the product's device from power-on to ready, its simulated sockets, and a
+//! user who switches it on again when its boot has failed.
 
 const std = @import("std");
 const base = @import("base");
@@ -23,7 +23,7 @@ pub const DeviceNode = @This();
 
 const dhcp_port = 68;
 const first_port = 49152;
-/// More than this without a pause is a machine that never rests.
+/// A machine that takes more actions without a pause never rests.
 const actions_max = 100_000;
 const idle_wakes_max = 16;
 /// On the healed network, whatever attackers do: from power-on to ready, the longest read, and the
@@ -37,16 +37,16 @@ link: Link,
 mutant: Mutant,
 fabric: *Fabric,
 edge_count: u8,
-/// It writes where the edge keeps its writes.
+/// The edge keeps what the device writes.
 writes: *DeviceWrites,
-/// The control plane lets it boot on the healed network.
+/// The control plane lets the device boot on the healed network.
 is_expected: bool = true,
-/// Null: it needs an offer with an address.
+/// Null: the device needs an offer with an address.
 own_address: ?base.Ip4,
-/// The same for all devices in some runs, which must not matter.
+/// In some runs all devices start with the same xid, which must not matter.
 xid_next: u32,
 prng: base.Prng,
-/// While faults go on it is switched on again and again.
+/// While faults last, the device is switched on again and again.
 boots_ready: u32 = 0,
 http: HttpLink = .{},
 tftp_socket: ?u16 = null,
@@ -63,29 +63,30 @@ pub fn powerOn(node: *DeviceNode) void {
     const fabric = node.fabric;
     node.is_power_planned = false;
     node.closeSockets();
-    // As ROMs do: what was meant for the boot before comes in at the same port.
+    // ROMs reuse their ports: a late packet of the previous boot arrives at the same port.
     node.port_next = first_port;
     fabric.links[node.link].setIp(node.own_address);
     var random: Device.Random = .{ .xid = node.xid_next, .nonce_seed = undefined };
-    // The device takes two in a row.
+    // The device takes two consecutive xids.
     node.xid_next +%= 16;
     node.prng.fill(&random.nonce_seed);
     node.powered_on_healed = fabric.invariants.healed;
     node.writes.endBoot(node.keepsWrites());
     fabric.invariants.notePowerOn(node.link);
     fabric.trace.print(fabric.now_us, "device {d} on", .{node.link});
-    if (node.mutant == .accept_foreign_fragment) node.device.client.options.ciphers = .{ .clear = true };
+    if (node.mutant == .accept_foreign_fragment)
+        node.device.client.options.ciphers = .{ .clear = true };
     node.device.powerOn(fabric.now_us, random);
     node.pump();
 }
 
-/// Ready, and nothing more planned.
+/// Returns whether the device is ready and nothing more is planned for it.
 pub fn isDone(node: *const DeviceNode) bool {
     if (!node.is_expected) return true;
     return node.device.phase == .ready and !node.is_power_planned and node.hasSaidAll();
 }
 
-/// Once a second: an attached device makes progress.
+/// Checks once a second that an attached device makes progress.
 pub fn checkProgress(node: *const DeviceNode) void {
     if (!node.powered_on_healed or !node.is_expected) return;
     const now_us = node.fabric.now_us;
@@ -107,34 +108,37 @@ pub fn checkProgress(node: *const DeviceNode) void {
         });
 }
 
-/// The write cache fills no more, and the edge is known to have heard of it.
+/// Returns whether the write cache has stopped filling and the edge has acknowledged its size.
 fn hasSaidAll(node: *const DeviceNode) bool {
     const profile = &node.device.profile.guest;
     const is_filling = profile.write_cache_per_second > 0;
-    const last = if (is_filling) profile.write_cache_used_max else core.device.Device.GuestWords.usedAt(profile, 0);
+    const last = if (is_filling)
+        profile.write_cache_used_max
+    else
+        core.device.Device.GuestWords.usedAt(profile, 0);
     return node.device.guest.used_known == last;
 }
 
-/// What a device said last, and was acknowledged, is what the edge reported, but for a little.
+/// Checks that the edge reported the last acknowledged size of the write cache, within 5 %.
 pub fn checkWords(node: *const DeviceNode) void {
     if (!node.is_expected) return;
     const invariants = node.fabric.invariants;
     const used = node.device.guest.used_known orelse return;
     const account = invariants.find(node.device.plan.?.boot_id) orelse return;
-    // The edge reports what it keeps itself.
+    // Of a write cache of its own, the edge reports the size itself.
     if (node.device.client.session.?.write_cache != .device_ram) return;
     const size = node.device.profile.guest.write_cache_size;
     const reported = account.write_cache_used orelse
         return invariants.violate(
             .last_words_arrive,
-            "device {d}: no report has its write cache",
+            "device {d}: no report has the size of its write cache",
             .{node.link},
         );
     const difference = @max(used, reported) - @min(used, reported);
     if (difference * 20 < size) return;
     invariants.violate(
         .last_words_arrive,
-        "device {d}: {d} bytes of its write cache are used, reported were {d}",
+        "device {d} uses {d} bytes of its write cache, the edge reported {d}",
         .{ node.link, used, reported },
     );
 }
@@ -175,7 +179,7 @@ pub fn stepHttp(
     node.pump();
 }
 
-/// Does everything that the machine wants done now, and plans when to ask it again.
+/// Does what the device wants done now, and plans its next wake-up.
 fn pump(node: *DeviceNode) void {
     const fabric = node.fabric;
     const now_us = fabric.now_us;
@@ -183,7 +187,12 @@ fn pump(node: *DeviceNode) void {
     var count: u32 = 0;
     while (node.device.next(now_us, &buffer)) |action| {
         count += 1;
-        if (count > actions_max) return fabric.invariants.violate(.no_busy_waiting, "device {d} never rests", .{node.link});
+        if (count > actions_max)
+            return fabric.invariants.violate(
+                .no_busy_waiting,
+                "device {d} never rests",
+                .{node.link},
+            );
         node.act(action);
     }
     node.checkWindow();
@@ -193,9 +202,11 @@ fn pump(node: *DeviceNode) void {
     if (at_us <= now_us) {
         node.idle_wakes += 1;
         if (node.idle_wakes > idle_wakes_max)
-            return fabric.invariants.violate(.no_busy_waiting, "device {d} in {t} wants to be called at {d}, which is over, and then does nothing", .{
-                node.link, node.device.phase, at_us,
-            });
+            return fabric.invariants.violate(
+                .no_busy_waiting,
+                "device {d} in {t} wants a call at {d}, which is over, and then does nothing",
+                .{ node.link, node.device.phase, at_us },
+            );
         at_us = now_us + 1;
     }
     if (node.wake_at_us) |planned| if (planned <= at_us) return;
@@ -208,15 +219,20 @@ fn act(node: *DeviceNode, action: Device.Action) void {
     const fabric = node.fabric;
     switch (action) {
         .dhcp => |packet| {
-            const from: Endpoint = .{ .ip = fabric.links[node.link].ip() orelse .zero, .port = dhcp_port };
-            if (node.device.dhcp.attempts > 1) fabric.invariants.noteRetry(node.link, fabric.now_us);
+            const ip: base.Ip4 = fabric.links[node.link].ip() orelse .zero;
+            const from: Endpoint = .{ .ip = ip, .port = dhcp_port };
+            if (node.device.dhcp.attempts > 1)
+                fabric.invariants.noteRetry(node.link, fabric.now_us);
             for (0..node.edge_count) |edge| {
                 const to = addresses.endpoint(@intCast(edge), addresses.dhcp_port);
                 fabric.sendToEdge(node.link, from, to, packet);
             }
         },
         .use_address => |given| node.useAddress(given.ip),
-        .tftp => |packet| fabric.sendToEdge(node.link, node.socket(&node.tftp_socket) orelse return, packet.to, packet.bytes),
+        .tftp => |packet| {
+            const from = node.socket(&node.tftp_socket) orelse return;
+            fabric.sendToEdge(node.link, from, packet.to, packet.bytes);
+        },
         .http_open => |request| node.http.open(fabric, node.link, request.to, request.request),
         .http_close => node.http.close(),
         .stream_open => |to| {
@@ -240,7 +256,8 @@ fn act(node: *DeviceNode, action: Device.Action) void {
     }
 }
 
-/// Writes a block, if its writes go to the edge. A device that reads ahead would see old bytes.
+/// Writes a block if the device's writes go to the edge. A device that reads ahead writes nothing:
+/// it would see old bytes.
 fn write(node: *DeviceNode) void {
     const client = &node.device.client;
     const session = client.session orelse return;
@@ -250,7 +267,7 @@ fn write(node: *DeviceNode) void {
         node.writes.takeBack(wanted.tag);
 }
 
-/// Whether what the last boot wrote outlives it.
+/// Returns whether what the last boot wrote outlives it.
 fn keepsWrites(node: *const DeviceNode) bool {
     const session = node.device.client.session orelse return true;
     return session.write_cache == .edge_persistent;
@@ -271,11 +288,13 @@ fn useAddress(node: *DeviceNode, given: base.Ip4) void {
 
 fn carryOut(node: *DeviceNode, order: core.stream.Client.Order) void {
     const fabric = node.fabric;
-    fabric.trace.print(fabric.now_us, "device {d} does as it is told: {t}", .{ node.link, order.kind });
+    fabric.trace.print(fabric.now_us, "device {d} carries out an order: {t}", .{
+        node.link, order.kind,
+    });
     fabric.invariants.noteOrderTaken(order.id, node.link, node.device.plan.?.boot_id);
     node.device.powerOff();
     node.closeSockets();
-    // Somebody switches on again what was switched off.
+    // A user switches the device on again.
     node.planPowerOn(if (order.kind == .restart) 1 else std.time.us_per_s);
 }
 
@@ -287,9 +306,11 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
             fabric.trace.print(fabric.now_us, "device {d} ready", .{node.link});
             node.boots_ready += 1;
             if (node.powered_on_healed and !node.is_expected)
-                fabric.invariants.violate(.only_wanted_devices, "device {d} is not wanted and ready", .{
-                    node.link,
-                });
+                fabric.invariants.violate(
+                    .only_wanted_devices,
+                    "device {d} is ready, and the control plane keeps it out",
+                    .{node.link},
+                );
             const statistics = &node.device.client.statistics;
             fabric.invariants.noteDeviceReady(
                 addresses.edgeOf(node.stream_to.ip).?,
@@ -302,12 +323,15 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
             );
             // Every device boots once more on the quiet network.
             const again = !fabric.invariants.healed or !node.powered_on_healed;
-            // Where there is another edge it runs for a while, to fail over.
-            const runs_ms: u64 = if (node.edge_count > 1 and !fabric.invariants.healed) 6000 else 500;
+            // With another edge there, the device runs long enough to fail over.
+            const may_fail_over = node.edge_count > 1 and !fabric.invariants.healed;
+            const runs_ms: u64 = if (may_fail_over) 6000 else 500;
             if (again) node.planPowerOn(node.prng.between(1, runs_ms) * std.time.us_per_ms);
         },
         .failed => |*failure| {
-            fabric.trace.print(fabric.now_us, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
+            fabric.trace.print(fabric.now_us, "device {d} failed in {t}: {f}", .{
+                node.link, failure.phase, failure.text,
+            });
             fabric.invariants.devices_failed += 1;
             if (failure.phase == .dhcp or failure.phase == .ipxe_dhcp)
                 fabric.invariants.noteRetry(node.link, fabric.now_us);
@@ -325,35 +349,38 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
                     .{ node.link, failure.phase, failure.text },
                 );
             if (node.powered_on_healed and node.is_expected)
-                fabric.invariants.violate(.every_boot_finishes, "device {d} on a quiet network failed in {t}: {f}", .{
-                    node.link, failure.phase, failure.text,
-                });
+                fabric.invariants.violate(
+                    .every_boot_finishes,
+                    "device {d} on a quiet network failed in {t}: {f}",
+                    .{ node.link, failure.phase, failure.text },
+                );
             node.planPowerOn(node.prng.between(1, 4) * std.time.us_per_s);
         },
     }
 }
 
-/// Ends of a boot that a bad network brings about; every other one is somebody's mistake.
+/// Recognizes the failures that a bad network causes; every other failure is a fault.
 fn isOfTheNetwork(text: []const u8) bool {
     const known = [_][]const u8{
-        "no DHCP answer with a boot program", "TFTP: no answer", "HTTP: no whole answer", "nothing read for 120 s",
+        "no DHCP answer with a boot program", "TFTP: no answer",
+        "HTTP: no whole answer",              "nothing read for 120 s",
     };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
     return false;
 }
 
-/// Ends of a boot at another edge than the one that keeps the device's writes, which is down.
+/// Recognizes the failure at another edge while the edge that keeps the device's writes is down.
 fn isOfWriteOwner(text: []const u8) bool {
     return std.mem.startsWith(u8, text, "bootfarm: its writes are kept at the edge");
 }
 
-/// Ends of a boot whose device the control plane has removed.
+/// Recognizes the failures of a device that the control plane has removed.
 fn isOfUnregistered(text: []const u8) bool {
     return std.mem.eql(u8, text, "cache_failed") or
         std.mem.startsWith(u8, text, "bootfarm: not registered");
 }
 
-/// Ends of a boot whose writes ended with the edge's process.
+/// Recognizes the failures of a boot whose writes were lost with the edge's process.
 fn isOfLostWrites(text: []const u8) bool {
     const known = [_][]const u8{ "cache_lost", "its write cache is gone" };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
@@ -368,19 +395,19 @@ fn hasLostWrites(node: *const DeviceNode) bool {
     return is_edge and account.generation != invariants.generations[account.edge];
 }
 
-/// Ends of a boot that two edges have answered, which had not heard of each other: one of them took
-/// it back.
+/// Recognizes the failures of a boot that two edges have answered before they heard of each other:
+/// one of them withdrew it.
 fn isOfTwoEdges(text: []const u8) bool {
     const known = [_][]const u8{ "token_refused", "HTTP: status 404" };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
     return false;
 }
 
-/// Ends of a boot whose version the control plane has withdrawn.
+/// Recognizes the failures of a boot whose version the control plane has withdrawn.
 fn isOfTheState(text: []const u8) bool {
     const known = [_][]const u8{
         "version_missing",  "bootfarm: the desired state does not describe this version",
-        // Its kernel.
+        // The answer to the request for its kernel.
         "HTTP: status 404",
     };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
@@ -405,9 +432,11 @@ fn checkRead(node: *DeviceNode, offset: u64, bytes: []const u8) void {
     const asked_at_us = node.device.shownAskedAtUs();
     const wrong = node.writes.firstDifference(account.version, asked_at_us, offset, bytes);
     if (wrong) |at|
-        invariants.violate(.bytes_equal_version, "device {d}: the byte at {d} is wrong, in the read of {d} bytes at {d}", .{
-            node.link, at, bytes.len, offset,
-        });
+        invariants.violate(
+            .bytes_equal_version,
+            "device {d}: the byte at {d} is wrong, in the read of {d} bytes at {d}",
+            .{ node.link, at, bytes.len, offset },
+        );
 }
 
 fn checkWindow(node: *const DeviceNode) void {
@@ -416,12 +445,12 @@ fn checkWindow(node: *const DeviceNode) void {
     if (client.inFlightBytes() <= session.outstanding_bytes_max) return;
     node.fabric.invariants.violate(
         .windows_bounded,
-        "device {d} has asked for {d} bytes",
+        "device {d} has {d} bytes in flight",
         .{ node.link, client.inFlightBytes() },
     );
 }
 
-/// A mutant: whoever's fragment it is, it is taken.
+/// A mutant: makes a fragment of any session one of this device's.
 fn adopt(node: *const DeviceNode, bytes: []u8) void {
     const session = node.device.client.session orelse return;
     const packet = stream.parse(bytes) catch return;
@@ -432,7 +461,8 @@ fn socket(node: *DeviceNode, place: *?u16) ?Endpoint {
     const ip = node.fabric.links[node.link].ip() orelse return null;
     if (place.* == null) {
         place.* = node.port_next;
-        node.port_next = if (node.port_next == std.math.maxInt(u16)) first_port else node.port_next + 1;
+        const is_last = node.port_next == std.math.maxInt(u16);
+        node.port_next = if (is_last) first_port else node.port_next + 1;
     }
     return .{ .ip = ip, .port = place.*.? };
 }

@@ -15,7 +15,7 @@ pub const blocks_max = 16;
 const sector_size = 512;
 /// Values of a block that were overwritten while reads of it were in progress.
 const earlier_max = 32;
-/// Writes of a block that ended without a word; it is written no more when there are so many.
+/// Unacknowledged writes of a block; a block with so many is not written any more.
 const unsure_max = 8;
 
 device: u8,
@@ -84,7 +84,7 @@ pub fn next(writes: *DeviceWrites, prng: *base.Prng) ?Write {
     return .{ .tag = index, .offset = block.offset, .bytes = bytes };
 }
 
-/// The client did not take the write.
+/// Takes back a write that the client refused.
 pub fn takeBack(writes: *DeviceWrites, tag: u64) void {
     writes.blocks.buffer[@intCast(tag)].in_flight = null;
 }
@@ -101,7 +101,7 @@ pub fn end(writes: *DeviceWrites, now_us: u64, tag: u64, is_done: bool) void {
     writes.acknowledged += 1;
 }
 
-/// The boot is over. Its writes stay where they outlive it.
+/// Ends the boot, whose writes stay where they outlive it.
 pub fn endBoot(writes: *DeviceWrites, stay: bool) void {
     for (writes.blocks.slice()) |*block| {
         if (block.in_flight) |serial| block.unsure.append(serial) catch unreachable;
@@ -111,7 +111,7 @@ pub fn endBoot(writes: *DeviceWrites, stay: bool) void {
     }
 }
 
-/// Returns where the bytes begin to differ from all that may be there; null: nowhere.
+/// Returns where the bytes begin to differ from every possible content; null: nowhere.
 pub fn firstDifference(
     writes: *const DeviceWrites,
     version: Disk.Version,
@@ -137,8 +137,8 @@ pub fn firstDifference(
     return null;
 }
 
-/// A write that was cut off may have changed some sectors of its block. The fragments of a read that
-/// was in progress during a write may be from before and after it, and cut a sector anywhere.
+/// An interrupted write may have changed some sectors of its block. A read during a write may have
+/// fragments from before and after it, which divide a sector anywhere.
 fn wrongSector(
     writes: *const DeviceWrites,
     block: *const Block,
@@ -183,7 +183,7 @@ test "what was acknowledged last is read, or what may have been written since" {
     const write = writes.next(&prng).?;
     try testing.expectEqual(null, writes.firstDifference(version, 10, 0, &bytes));
     writes.end(20, write.tag, true);
-    // A read from before may still have the version's bytes; a later one may not.
+    // An earlier read may still get the version's bytes; a later one may not.
     try testing.expectEqual(null, writes.firstDifference(version, 10, 0, &bytes));
     try testing.expectEqual(0, writes.firstDifference(version, 21, 0, &bytes).?);
     @memcpy(bytes[0..block_size], write.bytes);

@@ -1,5 +1,6 @@
-//! The simulated disk: what it holds is a function of version and offset, so that a read of any size can be checked
-//! without keeping a byte. Reads take time; most are cached, some wait for a slow disk.
+//! The content of the simulated versions: a function of version and offset, so that a read of any
+//! size can be checked without keeping a byte. Reads take time: most are cached, some wait for a
+//! slow disk.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,12 +11,12 @@ prng: base.Prng,
 latency_us_typical: u64,
 latency_us_slow: u64,
 slow_per_mille: u64,
-/// Reads that fail; the next try may succeed.
+/// So many reads fail; the next try may succeed.
 error_per_mille: u64,
 
 pub const Version = struct {
     id: base.Uuid,
-    /// Bytes; a multiple of 512.
+    /// In bytes; a multiple of 512.
     size: u64,
 
     fn key(version: Version) u64 {
@@ -33,19 +34,20 @@ pub fn init(prng: *base.Prng) Disk {
     };
 }
 
-/// How long the next read takes.
+/// Draws how long the next read takes.
 pub fn latencyUs(disk: *Disk) u64 {
-    if (disk.prng.chance(disk.slow_per_mille, 1000)) return disk.prng.between(1, disk.latency_us_slow);
+    if (disk.prng.chance(disk.slow_per_mille, 1000))
+        return disk.prng.between(1, disk.latency_us_slow);
     return disk.prng.between(1, disk.latency_us_typical);
 }
 
-/// Whether the next read fails.
+/// Draws whether the next read fails.
 pub fn fails(disk: *Disk) bool {
     return disk.prng.chance(disk.error_per_mille, 1000);
 }
 
-/// The words that a piece of the disk consists of; the first and the last may be parts of words. Each is looked at so often that this is
-/// most of what a simulation does.
+/// Divides a range of bytes into words; at both ends there may be parts of words. A simulation
+/// spends most of its time on these words.
 const Span = struct {
     first: u64,
     head: usize,
@@ -67,13 +69,14 @@ pub fn fill(version: Version, offset: u64, buffer: []u8) void {
     fillPart(key, offset + end, buffer[end..]);
 }
 
-/// Less than a word, and all of it in one.
+/// Fills a buffer that lies within one word.
 fn fillPart(key: u64, offset: u64, buffer: []u8) void {
     const word = std.mem.toBytes(wordAt(key, offset / 8));
     @memcpy(buffer, word[@intCast(offset % 8)..][0..buffer.len]);
 }
 
-/// Where the bytes begin to differ from the disk's, or the word begins that does; null: nowhere.
+/// Returns where the bytes begin to differ from the version's, or the start of the word that
+/// differs; null: nowhere.
 pub fn firstDifference(version: Version, offset: u64, bytes: []const u8) ?u64 {
     const key = version.key();
     const span: Span = .of(offset, bytes.len);
@@ -89,7 +92,7 @@ fn isPart(key: u64, offset: u64, bytes: []const u8) bool {
     return std.mem.eql(u8, bytes, word[@intCast(offset % 8)..][0..bytes.len]);
 }
 
-/// As it lies in memory.
+/// Returns the word as it lies in memory.
 inline fn wordAt(key: u64, index: u64) u64 {
     const mixed = (key ^ index *% 0x9e3779b97f4a7c15) *% 0xd6e8feb86659fd93;
     return std.mem.nativeToLittle(u64, mixed ^ (mixed >> 32));
@@ -111,7 +114,7 @@ test "a piece of the disk is the same however it is read, and differs from anoth
     try testing.expect(firstDifference(version, 512, &whole).? <= 512 + 77);
 }
 
-test "each byte is the same in a piece of any size from any place, and each that is another is found" {
+test "a byte is the same in a read of any size and offset, and a wrong one is found" {
     const version: Version = .{ .id = .fromRandom(@splat(1)), .size = 1 << 20 };
     var whole: [64]u8 = undefined;
     fill(version, 512, &whole);

@@ -1,6 +1,6 @@
-//! The fake world of a simulated edge's agent (agent/io.zig): the site's network, clock and disk,
-//! and a journal that a crash leaves behind. It sends what the agent sends, and
-//! tells the invariants what it sees.
+//! The simulated world of an edge's agent (agent/io.zig): the site's network, clock and disk, and a
+//! journal that survives a crash. It sends the agent's packets and passes what it sees to the
+//! invariants.
 
 const std = @import("std");
 const agent = @import("agent");
@@ -34,7 +34,7 @@ const kernel_size = 300_000;
 const initrd_size = 150_000;
 
 fabric: *Fabric,
-/// Which edge of the site it is.
+/// The edge's index in the site.
 edge: u8,
 /// What the control plane wanted when it made the state in force; null in standalone use.
 plan: ?*const ControlPlane.Plan = null,
@@ -51,14 +51,14 @@ reads_answered: u64 = 0,
 /// What devices have read of any version since the edge's start: the boot profile that every device
 /// is handed, right or wrong.
 trace: core.profile.Trace = .{},
-/// Of layers, one each; a crash forgets them.
+/// At most one for each layer; a crash ends them.
 syncs: base.BoundedArray(Sync, layers_max) = .empty,
-/// The bytes of a READ above a write layer.
+/// Holds the bytes of a READ that a write layer answers.
 read_buffer: [stream.read_size_promised]u8 = undefined,
 document: [stream.profile.document_size_max]u8 = @splat(0),
 packet: [stream.packet_size_max]u8 = undefined,
 block: [tftp.data_header_size + tftp.blksize_max]u8 = undefined,
-/// The edge's process, once it has started.
+/// These are set once the edge's process has started.
 dhcp: *Agent.Dhcp = undefined,
 tftp_port: *Agent.Tftp = undefined,
 stream_port: *Agent.Stream = undefined,
@@ -241,7 +241,7 @@ pub fn openVersion(
     return .not_described;
 }
 
-/// Closes what neither a boot nor the desired state uses, as the host does.
+/// Closes versions that neither a boot nor the desired state uses, as the host does.
 pub fn closeUnused(
     io: *EdgeIo,
     boots: *core.boot.Table,
@@ -275,10 +275,11 @@ pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) void {
     io.journal_of_site.write(boot);
 }
 
-/// For a mutant.
+/// Returns the device of a boot, for a mutant.
 pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
     const kept = io.journal_of_site;
-    for (kept.boots[0..kept.boot_count]) |*boot| if (boot.identity.id.eql(id)) return boot.identity.mac;
+    for (kept.boots[0..kept.boot_count]) |*boot|
+        if (boot.identity.id.eql(id)) return boot.identity.mac;
     return null;
 }
 
@@ -350,7 +351,7 @@ pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
         invariants.violate(.only_wanted_versions, "device {d} begins version {d}, wanted is {d}", .{
             device, index, wanted,
         });
-    // A menu is shown whatever its default is; what it starts is refused later.
+    // A menu is shown even if its default is withdrawn; the start of that entry is refused later.
     if (plan.is_withdrawn[index] and !plan.devices[device].has_menu)
         invariants.violate(
             .only_wanted_versions,
@@ -367,7 +368,7 @@ pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
     const invariants = io.fabric.invariants;
     invariants.noteReport(io.edge, boot);
     if (boot.isOver() or !io.isReportLogBehind()) io.reports.expect(boot);
-    // A menu's entry may be another version, until the boot has read of it.
+    // The menu may choose another version until the boot has read from one.
     if (boot.stream_was_open) return;
     const account = invariants.find(boot.identity.id) orelse return;
     for (io.versions) |*version| if (version.id.eql(boot.assignment.version_id)) {
@@ -423,7 +424,7 @@ pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arri
     io.stream_port.onAnswered(request, arrival, now_us, sample);
 }
 
-/// Fills `read_buffer` with what a device reads that has a write layer here; false: it has none.
+/// Fills `read_buffer` from the write layer of a device; returns false if it has none here.
 fn readLayer(io: *EdgeIo, request: *const ReadRequest) agent.stream.ReadError!bool {
     if (request.write_cache == .device_ram) return false;
     const layer = io.stream_port.layerOf(request.boot_id) orelse return error.Lost;
@@ -463,11 +464,12 @@ fn sendFragments(
 
 fn versionServed(io: *const EdgeIo, request: *const ReadRequest) Disk.Version {
     const is_stale = io.mutant == .stale_read and io.reads_answered % 100 == 99;
-    for (io.versions) |*version| if (version.id.eql(request.version_id) != is_stale) return version.disk.of;
+    for (io.versions) |*version|
+        if (version.id.eql(request.version_id) != is_stale) return version.disk.of;
     unreachable;
 }
 
-/// The document may have become another one since the device was told its size.
+/// Sends the current document, which may have changed since the device learned its size.
 pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, _: core.boot.Table.Ref) void {
     var sealer = io.stream_port.server.sealer(request.session_id) orelse return;
     var fragments = request.fragments();
@@ -477,16 +479,16 @@ pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, _: core.boot.Table.
     }
 }
 
-/// Writes down what has been read so far.
+/// Writes the profile of what devices have read so far; returns its size.
 pub fn profileSize(io: *EdgeIo, _: *const core.boot.Boot) u32 {
     const units = io.trace.slice();
     if (units.len == 0) return 0;
     const size = stream.profile.documentSize(units.len);
     @memset(io.document[0..size], 0);
-    for (units, 0..) |unit, index|
-        unit.encode(
-            io.document[stream.profile.head_size + index * stream.profile.entry_size ..][0..stream.profile.entry_size],
-        );
+    for (units, 0..) |unit, index| {
+        const offset = stream.profile.head_size + index * stream.profile.entry_size;
+        unit.encode(io.document[offset..][0..stream.profile.entry_size]);
+    }
     stream.profile.seal(io.document[0..size], @intCast(units.len));
     return size;
 }
@@ -539,6 +541,10 @@ pub fn heldSubject(_: *EdgeIo) ?agent.write_caches.HoldSubject {
     return null;
 }
 
-pub fn answerHold(_: *EdgeIo, _: agent.write_caches.HoldSubject, _: agent.write_caches.HoldAnswer) void {}
+pub fn answerHold(
+    _: *EdgeIo,
+    _: agent.write_caches.HoldSubject,
+    _: agent.write_caches.HoldAnswer,
+) void {}
 
 pub fn setWritten(_: *EdgeIo, _: *const core.uplink.store_inventory.Written) void {}

@@ -1,5 +1,5 @@
-//! The simulated edge: the agent of the product over a fake world (edge_io.zig). A crash loses all
-//! of it but what the journal kept.
+//! The simulated edge: the product's agent in a simulated world (edge_io.zig). After a crash only
+//! the journal and the disk are left.
 
 const std = @import("std");
 const base = @import("base");
@@ -32,7 +32,7 @@ const tftp_requests_max = 64;
 const versions_max = ControlPlane.versions_max;
 
 gpa: std.mem.Allocator,
-/// Which edge of the site it is.
+/// The edge's index in the site.
 index: u8,
 fabric: *Fabric,
 journal: Journal,
@@ -44,20 +44,20 @@ prng: *base.Prng,
 versions: *const [versions_max]Disk.Version,
 mutant: Mutant,
 mode: DhcpService.Mode,
-/// Hardly more addresses than devices.
+/// There are only two addresses more than devices.
 pool_size: u8,
 /// The latest desired state, on the disk; null in standalone use.
 box: ?*ControlPlane.StateBox = null,
-/// In standalone use: the version that devices get which begin a boot now.
+/// In standalone use: the version of boots that begin now.
 version_index: u8 = 0,
-/// Grows with each start; connections of an earlier one are gone.
+/// Grows with each start, which ends the connections of the earlier process.
 generation: u32 = 0,
 process: ?*Process = null,
 tftp_wake_at_us: ?u64 = null,
 peer_wake_at_us: ?u64 = null,
 /// Null where no schedule runs, and the edge keeps nothing for it.
 wakes: ?EdgeIo.Wakes = null,
-/// Of the desired state; none goes from it before the end.
+/// The orders in the desired state, which keeps each until the end of the run.
 orders: [orders_max]core.uplink.desired_state.PowerOrder = undefined,
 order_count: u8 = 0,
 
@@ -133,7 +133,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
             .{},
         ) catch |err| switch (err) {
             error.OutOfMemory => return error.OutOfMemory,
-            // Only where every boot needs one.
+            // Only an edge whose every boot needs a layer refuses to start.
             error.NotWritable => unreachable,
         },
     };
@@ -208,13 +208,13 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     process.stream = try .init(gpa, try .init(gpa, .{
         .keys = keys,
         .sessions_max = sessions_max,
-        // What is sealed nobody can take for his own, whatever he has forgotten to look at.
+        // A sealed fragment cannot be taken for one's own, even by a client that checks nothing.
         .ciphers = if (edge.mutant == .accept_foreign_fragment) .{ .clear = true } else null,
     }), boots);
     process.http = .{ .boots = boots, .own = own };
 }
 
-/// The machine is gone, with its disk.
+/// Removes the machine with its disk.
 pub fn deinit(edge: *EdgeNode) void {
     edge.crash(.{ .is_power_cut = false });
     edge.reports.deinit();
@@ -225,8 +225,8 @@ pub fn deinit(edge: *EdgeNode) void {
     edge.* = undefined;
 }
 
-/// Everything in memory is gone, without a last word.
-/// Where the power is cut, what was not synced is lost or not.
+/// Ends the process at once; everything in memory is lost. A power cut may also lose what was not
+/// synced.
 pub fn crash(edge: *EdgeNode, how: struct { is_power_cut: bool }) void {
     const process = edge.process orelse return;
     defer if (how.is_power_cut) edge.files.crash() else edge.files.endProcess();
@@ -243,7 +243,7 @@ pub fn crash(edge: *EdgeNode, how: struct { is_power_cut: bool }) void {
     edge.process = null;
 }
 
-/// A new desired state arrives, or is read from the disk by the next process. The edge owns it.
+/// Puts a new desired state in force, or keeps it for the next process. The edge owns it.
 pub fn applyState(edge: *EdgeNode, box: *ControlPlane.StateBox) void {
     if (edge.box) |earlier| assert(box.state.counter > earlier.state.counter);
     if (edge.process) |process| edge.useState(process, box);
@@ -251,7 +251,7 @@ pub fn applyState(edge: *EdgeNode, box: *ControlPlane.StateBox) void {
     edge.box = box;
 }
 
-/// As edge/edge.zig does.
+/// Does what edge/edge.zig does with a desired state.
 fn useState(edge: *EdgeNode, process: *Process, box: *ControlPlane.StateBox) void {
     process.io.plan = &box.plan;
     process.boots.policy = box.policy;
@@ -262,7 +262,7 @@ fn useState(edge: *EdgeNode, process: *Process, box: *ControlPlane.StateBox) voi
     edge.flushPeers(process);
 }
 
-/// In standalone use: boots that begin from now on get this version.
+/// Assigns a version to the boots that begin from now on, in standalone use.
 pub fn assign(edge: *EdgeNode, version_index: u8) void {
     edge.version_index = version_index;
     const process = edge.process orelse return;
@@ -275,7 +275,7 @@ pub fn assign(edge: *EdgeNode, version_index: u8) void {
     });
 }
 
-/// The desired state says that a device is to do something.
+/// Adds a power order to the desired state.
 pub fn order(edge: *EdgeNode, wanted: core.uplink.desired_state.PowerOrder) void {
     if (edge.order_count == orders_max) return;
     edge.orders[edge.order_count] = wanted;
@@ -284,7 +284,7 @@ pub fn order(edge: *EdgeNode, wanted: core.uplink.desired_state.PowerOrder) void
     edge.takeOrders(process);
 }
 
-/// A new desired state, or the one from the disk.
+/// Binds the orders of a new desired state, or of the one on the disk.
 fn takeOrders(edge: *EdgeNode, process: *Process) void {
     const boots = &process.boots;
     boots.orders.update(edge.orders[0..edge.order_count], &boots.table, edge, keepOrder);
@@ -295,7 +295,7 @@ fn keepOrder(edge: *EdgeNode, bound: core.site.PowerOrders.BoundOrder) void {
     edge.fabric.invariants.noteOrder(edge.index, bound);
 }
 
-/// A datagram comes in; nobody listens while the edge is down.
+/// Receives a datagram, which is lost while the edge is down.
 pub fn receive(edge: *EdgeNode, from: Endpoint, to: Endpoint, bytes: []const u8) void {
     const process = edge.process orelse return;
     const now_us = edge.fabric.now_us;
@@ -315,7 +315,7 @@ pub fn receive(edge: *EdgeNode, from: Endpoint, to: Endpoint, bytes: []const u8)
     edge.checkTables(process);
 }
 
-/// Messages to the other edges are due.
+/// Sends the messages to the other edges that are due.
 pub fn wakePeers(edge: *EdgeNode) void {
     const process = edge.process orelse return;
     edge.peer_wake_at_us = null;
@@ -337,7 +337,7 @@ pub fn wake(edge: *EdgeNode) void {
     edge.planTftpWake(process);
 }
 
-/// Once a second, as the host does.
+/// Ticks the agent once a second, as the host does.
 pub fn second(edge: *EdgeNode) void {
     const process = edge.process orelse return;
     process.boots.tick(edge.fabric.now_us);
@@ -374,7 +374,7 @@ pub fn hasBoot(edge: *EdgeNode, mac: base.Mac) bool {
     return !boot.isOver();
 }
 
-/// Syncs of write layers have ended.
+/// Ends the syncs of write layers whose time has come.
 pub fn endSyncs(edge: *EdgeNode) void {
     const process = edge.process orelse return;
     process.io.endSyncs();
@@ -398,7 +398,7 @@ fn receiveStream(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []co
     );
 }
 
-/// True when a mutant answered a HELLO that has no cookie yet in place of the server.
+/// Returns whether a mutant answered a HELLO without a cookie in place of the server.
 fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []const u8) bool {
     if (edge.mutant != .cookie_unchecked and edge.mutant != .answer_too_long) return false;
     const stream = wire.stream;
@@ -424,7 +424,7 @@ fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: [
     return true;
 }
 
-/// Writes that outlive their boot are kept by the edge that the plan names, and by no other.
+/// Checks that only the edge that the plan names keeps writes that outlive their boot.
 fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
     const box = edge.box orelse return;
     const caches = &process.boots.caches;
@@ -469,7 +469,7 @@ pub const Response = struct {
     tag: agent.response.Tag = .{},
 };
 
-/// What a request over HTTP gets. Null: the edge is down.
+/// Answers a request over HTTP; null: the edge is down.
 pub fn respond(
     edge: *EdgeNode,
     request: []const u8,
@@ -495,7 +495,7 @@ pub fn respond(
     };
 }
 
-/// A piece of a body was taken; `is_last`: all of it has been.
+/// Notes that the device has received a piece of a body.
 pub fn progress(
     edge: *EdgeNode,
     response: *const Response,

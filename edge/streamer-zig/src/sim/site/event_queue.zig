@@ -1,14 +1,14 @@
-//! What can happen in the simulated world of boots.
+//! The events of a simulated site.
 
 const Packet = @import("../kit/network.zig").Packet;
 
-/// Link of a device; the attacker's follows.
+/// The link of a device; the attacker's is the next one.
 pub const Link = u8;
 
 pub const Event = union(enum) {
     /// A packet arrives.
     packet: Packet,
-    /// A device asked to be called at this time.
+    /// The time has come at which a device wanted to be called.
     device_wake: Link,
     edge_wake: u8,
     /// Messages of this edge to the others are due.
@@ -21,14 +21,14 @@ pub const Event = union(enum) {
     power_on: Link,
     edge_crash: struct { edge: u8, is_power_cut: bool },
     edge_start: u8,
-    /// The edge hears from the control plane, or does not.
+    /// The edge's uplink goes up or down.
     uplink: struct { edge: u8, is_up: bool },
-    /// Somebody changes what the control plane wants.
+    /// The plan of the control plane changes.
     change_state,
     cut: struct { link: Link, duration_us: u64 },
     mend: Link,
     switch_version,
-    /// Somebody wants this device to start again, or to be switched off.
+    /// A user orders this device to restart, or to be switched off.
     order: Link,
     attack,
     heal,

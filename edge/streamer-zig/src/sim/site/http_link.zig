@@ -1,5 +1,5 @@
-//! HTTP between device and edge, without TCP: bytes come whole and in order or not at all, a lost segment costs time, a
-//! restarted edge ends the connection. One connection a device.
+//! HTTP between device and edge, without TCP: bytes arrive whole and in order or not at all, a lost
+//! segment costs time, and a restart of the edge ends the connection. A device has one connection.
 
 const std = @import("std");
 const base = @import("base");
@@ -55,18 +55,29 @@ pub fn close(http: *HttpLink) void {
     http.is_open = false;
 }
 
-/// Something of this connection is due. Bytes for the device go to `device`.
-pub fn step(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Device, link: Link, what: EventQueue.HttpStep) void {
+/// Takes the next step of this connection. Bytes for the device go to `device`.
+pub fn step(
+    http: *HttpLink,
+    fabric: *Fabric,
+    edge: *EdgeNode,
+    device: *Device,
+    link: Link,
+    what: EventQueue.HttpStep,
+) void {
     const state = &fabric.links[link];
     switch (what) {
         .request => {
-            if (state.is_cut[0] or isLost(fabric, link, 1)) return http.plan(fabric, link, connect_retry_us, .request);
+            if (state.is_cut[0] or isLost(fabric, link, 1))
+                return http.plan(fabric, link, connect_retry_us, .request);
             const peer = state.ip() orelse return;
-            const response = edge.respond(http.request[0..http.request_size], peer, &http.text) orelse
+            const request = http.request[0..http.request_size];
+            const response = edge.respond(request, peer, &http.text) orelse
                 return http.plan(fabric, link, state.faults.delay_us, .closed);
-            const head = std.mem.print(&http.head, "HTTP/1.1 {d} -\r\ncontent-length: {d}\r\n\r\n", .{
-                response.status, response.body_size,
-            }) catch unreachable;
+            const head = std.mem.print(
+                &http.head,
+                "HTTP/1.1 {d} -\r\ncontent-length: {d}\r\n\r\n",
+                .{ response.status, response.body_size },
+            ) catch unreachable;
             http.head_size = @intCast(head.len);
             http.response = response;
             http.edge_generation = edge.generation;
@@ -76,7 +87,8 @@ pub fn step(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Device, 
             if (state.is_cut[0]) return http.plan(fabric, link, resend_us, .piece);
             if (edge.process == null or edge.generation != http.edge_generation)
                 return http.plan(fabric, link, state.faults.delay_us, .closed);
-            if (isLost(fabric, link, segments)) return http.plan(fabric, link, resend_us, .piece);
+            if (isLost(fabric, link, segments))
+                return http.plan(fabric, link, resend_us, .piece);
             http.deliverPiece(fabric, edge, device, link);
         },
         .closed => {
@@ -86,7 +98,13 @@ pub fn step(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Device, 
     }
 }
 
-fn deliverPiece(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Device, link: Link) void {
+fn deliverPiece(
+    http: *HttpLink,
+    fabric: *Fabric,
+    edge: *EdgeNode,
+    device: *Device,
+    link: Link,
+) void {
     const response = &http.response.?;
     if (!http.is_head_sent) {
         http.is_head_sent = true;
@@ -94,7 +112,10 @@ fn deliverPiece(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Devi
     }
     const size: usize = @intCast(@min(piece_size, response.body_size - http.sent));
     const filler: [piece_size]u8 = @splat('#');
-    const bytes = if (response.text) |text| text[@intCast(http.sent)..][0..size] else filler[0..size];
+    const bytes = if (response.text) |text|
+        text[@intCast(http.sent)..][0..size]
+    else
+        filler[0..size];
     const is_first = http.sent == 0;
     http.sent += size;
     const is_last = http.sent == response.body_size;
@@ -114,6 +135,15 @@ fn isLost(fabric: *Fabric, link: Link, count: u32) bool {
     return false;
 }
 
-fn plan(http: *const HttpLink, fabric: *Fabric, link: Link, after_us: u64, what: EventQueue.HttpStep) void {
-    fabric.plan(fabric.now_us + after_us, .{ .http = .{ .link = link, .serial = http.serial, .step = what } });
+fn plan(
+    http: *const HttpLink,
+    fabric: *Fabric,
+    link: Link,
+    after_us: u64,
+    what: EventQueue.HttpStep,
+) void {
+    fabric.plan(
+        fabric.now_us + after_us,
+        .{ .http = .{ .link = link, .serial = http.serial, .step = what } },
+    );
 }

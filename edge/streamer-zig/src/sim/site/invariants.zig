@@ -1,5 +1,6 @@
-//! What must hold, and the account that tells whether it does. It is kept from what the nodes are seen to do, never from
-//! what the machines believe, and remembers the first violation of a run.
+//! The invariants of a simulated site, and the account that they are checked against. The account
+//! records what the nodes are seen to do, never what they believe; it keeps the first violation of
+//! a run.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,7 +15,7 @@ pub const boots_max = 512;
 const devices_max = 64;
 const edges_max = @import("addresses.zig").edges_max;
 pub const orders_max = 32;
-/// An edge remembers so long that it has left a device to another one (core/site/peer_claims.zig).
+/// For so long an edge remembers that it has left a device to another (core/site/peer_claims.zig).
 const retry_kept_us = 61 * std.time.us_per_s;
 
 violation: ?Violation = null,
@@ -22,7 +23,7 @@ boots: [boots_max]BootAccount = undefined,
 boot_count: u32 = 0,
 power_ons: [devices_max]u32 = @splat(0),
 boots_begun: [edges_max][devices_max]u32 = @splat(@splat(0)),
-/// When each device last asked again for an offer.
+/// When each device last retransmitted its request for an offer.
 retried_at_us: [devices_max]?u64 = @splat(null),
 /// The edges that have offered a boot to each device since it was switched on; bit n: edge n.
 answered_by: [devices_max]u8 = @splat(0),
@@ -61,18 +62,18 @@ pub const Check = enum {
     reads_counted,
     outcome_final,
     revisions_ascend,
-    /// A boot begins only for a device that the state in force lists and enables.
+    /// A boot begins only for a device that the state in force lists and enables,
     only_wanted_devices,
-    /// ... and with the version that the state in force assigns and describes.
+    /// and with the version that the state in force assigns and describes.
     only_wanted_versions,
-    /// On a healed network, one edge of the site answers a device: none that drains.
+    /// On a healed network one edge of the site answers a device, and no edge that drains.
     one_edge_answers,
     /// Writes that outlive their boot are kept by the edge that the plan names.
     one_write_owner,
     one_address_per_device,
     no_honest_refusal,
     every_boot_finishes,
-    /// Devices attached to a healed network go on, whatever attackers do.
+    /// Devices attached to a healed network make progress under every attack.
     progress,
     order_taken_once,
     last_words_arrive,
@@ -94,7 +95,7 @@ pub const Violation = struct {
     }
 };
 
-/// What an edge has reported of a boot since it began or came there.
+/// What an edge has reported of a boot since it began there or failed over to it.
 const EdgeReports = struct {
     /// How often the boot had failed over.
     failovers: u16 = 0,
@@ -107,22 +108,23 @@ pub const BootAccount = struct {
     id: base.Uuid,
     device: u8,
     version: Version,
-    /// What each edge has reported that had the boot.
+    /// The reports of each edge that had the boot.
     said: [edges_max]EdgeReports = @splat(.{}),
     has_moved: bool = false,
     token_nonce: ?[16]u8 = null,
-    /// The store could not be read in this boot: to the edge it has failed, though the device may overcome it.
+    /// A read of the store failed in this boot: the edge counts it as failed, though the device may
+    /// recover.
     had_store_error: bool = false,
     edge: u8,
-    /// Of the edge, when the boot began.
+    /// The edge's generation when the boot began.
     generation: u32,
     /// The device took another edge's offer.
     is_withdrawn: bool = false,
-    /// As the edge counted them, when it heard of ready.
+    /// The edge's count when it received READY.
     reads_counted: u64 = 0,
     /// The device itself saw its READY acknowledged.
     device_ready: bool = false,
-    /// Bytes, in the edge's last report that had them.
+    /// In bytes, by the edge's last report that had a size.
     write_cache_used: ?u64 = null,
 
     /// Returns the report that counts at the control plane.
@@ -158,7 +160,8 @@ pub fn violate(
 ) void {
     if (invariants.violation != null) return;
     var violation: Violation = .{ .check = check, .text_buffer = undefined, .text_size = 0 };
-    const text = std.mem.print(&violation.text_buffer, format, arguments) catch violation.text_buffer[0..];
+    const text = std.mem.print(&violation.text_buffer, format, arguments) catch
+        violation.text_buffer[0..];
     violation.text_size = @intCast(text.len);
     invariants.violation = violation;
 }
@@ -174,7 +177,7 @@ pub fn notePowerOn(invariants: *Invariants, device: u8) void {
     invariants.answered_by[device] = 0;
 }
 
-/// The edge put a new boot into its table.
+/// Notes that the edge put a new boot into its table.
 pub fn noteBegin(
     invariants: *Invariants,
     edge: u8,
@@ -192,7 +195,8 @@ pub fn noteBegin(
             "device {d} was switched on {d} times and has {d} boots at edge {d}",
             .{ device, invariants.power_ons[device], begun.*, edge },
         );
-    if (invariants.boot_count == boots_max) return invariants.violate(.tables_bounded, "more than {d} boots", .{boots_max});
+    if (invariants.boot_count == boots_max)
+        return invariants.violate(.tables_bounded, "more than {d} boots", .{boots_max});
     invariants.boots[invariants.boot_count] = .{
         .id = id,
         .device = device,
@@ -203,7 +207,7 @@ pub fn noteBegin(
     invariants.boot_count += 1;
 }
 
-/// The edge takes back a boot that its device took from another edge.
+/// Notes that the edge withdraws a boot, as its device took another edge's offer.
 pub fn noteWithdrawn(invariants: *Invariants, id: base.Uuid) void {
     const account = invariants.find(id) orelse return;
     if (account.device_ready)
@@ -216,7 +220,7 @@ pub fn noteWithdrawn(invariants: *Invariants, id: base.Uuid) void {
     invariants.boots_begun[account.edge][account.device] -= 1;
 }
 
-/// A device asks again, or in vain.
+/// Notes that a device retransmits its request, or gets no answer.
 pub fn noteRetry(invariants: *Invariants, device: u8, now_us: u64) void {
     invariants.retried_at_us[device] = now_us;
 }
@@ -225,13 +229,13 @@ pub fn hadSeveralEdges(invariants: *const Invariants, device: u8) bool {
     return @popCount(invariants.answered_by[device]) > 1;
 }
 
-/// Returns whether one edge alone answers this device: the others do so when it asks again.
+/// Returns whether one edge alone answers this device. The others answer a retransmission.
 pub fn hasOneEdge(invariants: *const Invariants, device: u8, now_us: u64) bool {
     const retried_at_us = invariants.retried_at_us[device] orelse return invariants.is_settled;
     return invariants.is_settled and now_us - retried_at_us > retry_kept_us;
 }
 
-/// The edge names a boot file to a device, in this exchange.
+/// Notes that the edge names a boot file to a device in this exchange.
 pub fn noteBootOffer(invariants: *Invariants, edge: u8, mac: base.Mac, xid: u32, now_us: u64) void {
     const device = deviceOf(mac) orelse return;
     if (invariants.boots_begun[edge][device] == 0)
@@ -244,12 +248,14 @@ pub fn noteBootOffer(invariants: *Invariants, edge: u8, mac: base.Mac, xid: u32,
     if (offer.xid != xid) offer.* = .{ .xid = xid };
     offer.edges |= @as(u8, 1) << @intCast(edge);
     if (@popCount(offer.edges) > 1)
-        invariants.violate(.one_edge_answers, "several edges answer device {d}, one of them is {d}", .{
-            device, edge,
-        });
+        invariants.violate(
+            .one_edge_answers,
+            "several edges answer device {d}, one of them is {d}",
+            .{ device, edge },
+        );
 }
 
-/// The edge wrote a report.
+/// Notes that the edge wrote a report.
 pub fn noteReport(invariants: *Invariants, edge: u8, boot: *const core.boot.Boot) void {
     const account = invariants.find(boot.identity.id) orelse
         return invariants.violate(
@@ -277,12 +283,12 @@ pub fn noteReport(invariants: *Invariants, edge: u8, boot: *const core.boot.Boot
         if (said.outcome != null)
             invariants.violate(
                 .outcome_final,
-                "device {d}: a boot that was over goes on",
+                "device {d}: a boot that was over is in progress again",
                 .{device},
             );
         return;
     };
-    // A boot that is over is reported again when its device says something new.
+    // A boot that is over is reported again when its device reports something new.
     if (kind == .ready and boot.live_changes.outcome) {
         account.reads_counted = boot.record(.stage2).?.reads;
         said.ready_count += 1;
@@ -296,7 +302,7 @@ pub fn noteReport(invariants: *Invariants, edge: u8, boot: *const core.boot.Boot
     said.outcome = kind;
 }
 
-/// The edge answered this HELLO, which came with a cookie or without, by WELCOME.
+/// Notes that the edge answered this HELLO, with or without a cookie, by WELCOME.
 pub fn noteWelcome(invariants: *Invariants, hello: *const stream.Hello) void {
     const account = invariants.find(.fromBytes(hello.boot_id)) orelse
         return invariants.violate(.token_bought_once, "a session for a boot that never began", .{});
@@ -325,7 +331,7 @@ pub fn noteWelcome(invariants: *Invariants, hello: *const stream.Hello) void {
 /// arrived may have been lost on its way to the edge, which then never counted the earlier id.
 pub const ReadsSent = struct { sent: u64, renamed: u64 };
 
-/// A device saw its READY acknowledged.
+/// Notes that a device saw its READY acknowledged.
 pub fn noteDeviceReady(
     invariants: *Invariants,
     edge: u8,
@@ -333,13 +339,18 @@ pub fn noteDeviceReady(
     reads_asked: ?ReadsSent,
 ) void {
     invariants.devices_ready += 1;
-    const account = invariants.find(id) orelse return invariants.violate(.ready_once, "a boot that never began is ready", .{});
-    if (account.device_ready) invariants.violate(.ready_once, "device {d} is ready twice in a boot", .{account.device});
+    const account = invariants.find(id) orelse
+        return invariants.violate(.ready_once, "a boot that never began is ready", .{});
+    if (account.device_ready) invariants.violate(
+        .ready_once,
+        "device {d} is ready twice in a boot",
+        .{account.device},
+    );
     account.device_ready = true;
     const outcome = account.said[edge].outcome orelse
         return invariants.violate(
             .ready_once,
-            "device {d} is ready and its boot goes on",
+            "device {d} is ready and its boot is still in progress",
             .{account.device},
         );
     if (outcome == .failed and account.had_store_error) return;
@@ -361,19 +372,20 @@ pub fn noteDeviceReady(
         );
 }
 
-/// The edge sees a power order for the first time.
+/// Notes that the edge sees a power order for the first time.
 pub fn noteOrder(invariants: *Invariants, edge: u8, bound: core.site.PowerOrders.BoundOrder) void {
     for (invariants.orders[0..invariants.order_count]) |*order| if (order.id.eql(bound.id)) {
         if (order.boot_ids[edge].eql(.zero)) order.boot_ids[edge] = bound.boot_id;
         return;
     };
-    if (invariants.order_count == orders_max) return invariants.violate(.tables_bounded, "more than {d} orders", .{orders_max});
+    if (invariants.order_count == orders_max)
+        return invariants.violate(.tables_bounded, "more than {d} orders", .{orders_max});
     invariants.orders[invariants.order_count] = .{ .id = bound.id };
     invariants.orders[invariants.order_count].boot_ids[edge] = bound.boot_id;
     invariants.order_count += 1;
 }
 
-/// A device carries out an order in this boot.
+/// Notes that a device carries out an order in this boot.
 pub fn noteOrderTaken(invariants: *Invariants, id: base.Uuid, device: u8, boot_id: base.Uuid) void {
     for (invariants.orders[0..invariants.order_count]) |*order| {
         if (!order.id.eql(id)) continue;
@@ -395,7 +407,7 @@ pub fn noteOrderTaken(invariants: *Invariants, id: base.Uuid, device: u8, boot_i
     invariants.violate(.order_taken_once, "device {d} takes an order that nobody gave", .{device});
 }
 
-/// An order waits for a boot that one of these devices is in.
+/// Returns whether an order waits for a boot that one of these devices is in.
 pub fn hasOrderFor(invariants: *const Invariants, nodes: anytype) bool {
     for (invariants.orders[0..invariants.order_count]) |*order| {
         if (order.taken_count > 0) continue;
@@ -404,9 +416,10 @@ pub fn hasOrderFor(invariants: *const Invariants, nodes: anytype) bool {
     return false;
 }
 
-/// After every event.
+/// Checks the table of boots after every event.
 pub fn checkTable(invariants: *Invariants, table: *core.boot.Table) void {
-    if (table.count > table.slots.len) invariants.violate(.tables_bounded, "{d} boots in the table", .{table.count});
+    if (table.count > table.slots.len)
+        invariants.violate(.tables_bounded, "{d} boots in the table", .{table.count});
     var open: [devices_max]u8 = @splat(0);
     var open_count: u32 = 0;
     var iterator = table.iterate();
@@ -415,7 +428,11 @@ pub fn checkTable(invariants: *Invariants, table: *core.boot.Table) void {
         open_count += 1;
         const device = deviceOf(boot.identity.mac) orelse continue;
         open[device] += 1;
-        if (open[device] > 1) invariants.violate(.one_open_boot_per_device, "device {d} has two boots in progress", .{device});
+        if (open[device] > 1) invariants.violate(
+            .one_open_boot_per_device,
+            "device {d} has two boots in progress",
+            .{device},
+        );
     }
     if (open_count != table.active_count)
         invariants.violate(
@@ -425,7 +442,7 @@ pub fn checkTable(invariants: *Invariants, table: *core.boot.Table) void {
         );
 }
 
-/// When everything is over.
+/// Checks what must hold at the end of a run.
 pub fn checkEnd(invariants: *Invariants) void {
     for (invariants.boots[0..invariants.boot_count]) |*account| {
         if (account.is_withdrawn or invariants.is_kept_out[account.device]) continue;
@@ -445,12 +462,13 @@ pub fn checkEnd(invariants: *Invariants) void {
     }
 }
 
-/// The last byte says which device it is; the others are spread, so that devices compete for places in tables.
+/// The last byte is the device's index; the others are spread, so that devices compete for slots in
+/// tables.
 pub fn macOf(device: u8) base.Mac {
     return .{ .bytes = .{ 0x02, 0xbf, 0, device *% 59, device *% 101, device + 1 } };
 }
 
-/// Null: no device of the site has this address.
+/// Returns null if no device of the site has this address.
 pub fn deviceOf(mac: base.Mac) ?u8 {
     const device = mac.bytes[5] -% 1;
     return if (device < devices_max and macOf(device).eql(mac)) device else null;

@@ -1,5 +1,5 @@
-//! What the edge keeps over a crash, as its disk would: boots as they were last written, leases, the resumption key.
-//! Everything else of an edge is lost with its memory.
+//! Keeps what an edge's disk keeps over a crash: boots as they were last written, leases, orders
+//! and the resumption key. What else the edge has in memory is lost.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,7 +13,7 @@ pub const Journal = @This();
 
 pub const leases_max = 128;
 
-/// In the order of begin.
+/// In the order in which the boots began.
 boots: []Boot,
 boot_count: u32 = 0,
 leases: [leases_max]core.dhcp.Leases.Record = undefined,
@@ -46,13 +46,13 @@ pub fn write(journal: *Journal, boot: *const Boot) void {
         kept.* = boot.*;
         return;
     };
-    // As many places as the invariants has: it complains first.
+    // The invariants have as many slots, and report the overflow first.
     if (journal.boot_count == journal.boots.len) return;
     journal.boots[journal.boot_count] = boot.*;
     journal.boot_count += 1;
 }
 
-/// The boot goes on at another edge.
+/// Removes a boot that failed over to another edge.
 pub fn remove(journal: *Journal, id: base.Uuid) void {
     const kept = journal.boots[0..journal.boot_count];
     for (kept, 0..) |*boot, index| if (boot.identity.id.eql(id)) {
@@ -62,7 +62,7 @@ pub fn remove(journal: *Journal, id: base.Uuid) void {
     };
 }
 
-/// The boots of the process before; those that do not fit are left out, as the host does.
+/// Loads the boots of the previous process. Boots that do not fit are left out, as by the host.
 pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, mutant: Mutant) void {
     if (mutant == .forget_journal) return;
     for (journal.boots[0..journal.boot_count]) |kept| {
@@ -92,9 +92,9 @@ pub fn loadRuns(
     for (journal.runs.items) |record| runner.restore(record);
 }
 
-/// A power order that is new.
+/// Writes a new power order.
 pub fn writeOrder(journal: *Journal, bound: core.site.PowerOrders.BoundOrder) void {
-    // As many places as the invariants has: it complains first.
+    // The invariants have as many slots, and report the overflow first.
     if (journal.order_count == journal.orders.len) return;
     journal.orders[journal.order_count] = bound;
     journal.order_count += 1;

@@ -1,49 +1,49 @@
-//! Bugs that can be planted into a run, to see that the simulator catches them. Each is done by the simulated world to the
-//! packets and answers of the real machines, where the machine's own mistake would show.
+//! Faults that a run can plant, to see that the simulator finds them. The simulated world changes
+//! packets and answers of the product where a fault of the product would show.
 
 const std = @import("std");
 
 pub const Mutant = enum {
     none,
-    /// Fragments of another device's session are taken for one's own.
+    /// A device takes fragments of another device's session.
     accept_foreign_fragment,
     /// The edge leaves out the last fragment of every read.
     forget_last_fragment,
-    /// Fragments are the right ones with the bytes of the one before.
+    /// A fragment has the bytes of the one before it.
     shift_fragment,
-    /// A HELLO is believed without its cookie.
+    /// The edge believes a HELLO without a cookie.
     cookie_unchecked,
-    /// The edge answers a HELLO without a cookie at length.
+    /// The edge answers a HELLO without a cookie with more bytes than it has.
     answer_too_long,
-    /// Whoever shows the token gets a session, as often as he likes.
+    /// A token opens any number of sessions.
     token_twice,
-    /// Now and then a read is answered from another version.
+    /// One read in a hundred is answered from another version.
     stale_read,
     /// A running boot follows the policy to another version.
     version_follows_policy,
     /// A resumption begins a new boot.
     boot_on_resumption,
-    /// READY counts each time it is said.
+    /// Each READY counts, retransmissions included.
     ready_twice,
-    /// Reads that are asked again are counted as new ones.
+    /// Retransmitted READs are counted as new ones.
     count_repeats,
     /// A restarted edge has lost its boots.
     forget_journal,
-    /// A restarted edge begins to count revisions anew.
+    /// A restarted edge counts revisions from 0 again.
     forget_revision,
-    /// A restarted edge gives the addresses in use once more.
+    /// A restarted edge leases addresses that are in use.
     forget_leases,
     /// A restarted edge has another resumption key.
     forget_resumption_key,
-    /// The first READ of each boot is thrown away, also when it is repeated.
+    /// The edge drops the first READ of each boot, retransmissions included.
     deaf_to_reads,
-    /// What a device says after its boot is over is not taken.
+    /// The edge ignores the reports of a device whose boot is over.
     deaf_to_the_running,
     /// A restarted edge has forgotten for which boots its power orders are.
     forget_orders,
-    /// An order is given to whatever boot its device is in.
+    /// An order is given to any boot of its device.
     order_follows_device,
-    /// A HELLO with a wrong proof ends the session of the boot that it names.
+    /// A HELLO with a wrong proof ends the session of its boot.
     wrong_proof_ends_session,
     /// An outcome by HTTP counts for a boot whose device has another address.
     outcome_of_any_address,
@@ -53,7 +53,7 @@ pub const Mutant = enum {
     begin_withdrawn_version,
     /// An edge answers a device that another edge of the site answers.
     answer_for_others,
-    /// What other edges say of their boots changes nothing here.
+    /// The edge ignores what other edges claim.
     deaf_to_claims,
     /// A write to a durable layer is acknowledged before it is synced.
     done_before_it_is,
@@ -63,18 +63,18 @@ pub const Mutant = enum {
     keep_writes_of_others,
     /// A boot that fails over continues with the first version of the desired state.
     failover_to_another_version,
-    /// A restarted edge has forgotten which runs it has begun.
+    /// A restarted edge has forgotten which runs of schedules it has begun.
     forget_schedules,
     /// A restarted edge has lost its report log.
     forget_report_log,
-    /// The control plane applies reports each time they come.
+    /// The control plane applies each copy of a report.
     apply_reports_again,
-    /// An acknowledgement that did not come counts as one of all and the next.
+    /// The edge takes a lost answer for an acknowledgement of the batch and of the next report.
     believe_lost_answers,
     /// A timer is planned in the past.
     time_backwards,
 
-    /// Of the reports' world.
+    /// Returns whether only the month without a control plane shows it.
     pub fn isOfReports(mutant: Mutant) bool {
         return switch (mutant) {
             .forget_report_log, .apply_reports_again, .believe_lost_answers => true,
@@ -82,7 +82,7 @@ pub const Mutant = enum {
         };
     }
 
-    /// Seeds from the first on that do not show it, so that a self-test need not run them.
+    /// Counts the first seeds that do not show it, so that a self-test skips them.
     pub fn silentSeeds(mutant: Mutant) u64 {
         return switch (mutant) {
             .forget_leases => 10,
@@ -95,7 +95,7 @@ pub const Mutant = enum {
         };
     }
 
-    /// As in `--mutant`: dashes for underscores.
+    /// Parses the name of `--mutant`, which has dashes for underscores.
     pub fn parse(text: []const u8) ?Mutant {
         var buffer: [64]u8 = undefined;
         if (text.len > buffer.len) return null;
@@ -114,5 +114,6 @@ test "a mutant has one spelling on the command line" {
     try std.testing.expectEqual(.token_twice, Mutant.parse("token-twice").?);
     try std.testing.expectEqual(null, Mutant.parse("no-such-bug"));
     var buffer: [64]u8 = undefined;
-    try std.testing.expectEqualStrings("stale-read", try std.mem.print(&buffer, "{f}", .{Mutant.stale_read}));
+    const text = try std.mem.print(&buffer, "{f}", .{Mutant.stale_read});
+    try std.testing.expectEqualStrings("stale-read", text);
 }

@@ -1,5 +1,6 @@
-//! What a seed decides beforehand: how many devices, which DHCP, what they read, and what happens to the site until it
-//! heals: crashes of the edge, cut links, devices that are switched off and on, another version.
+//! Draws a run from its seed: the number of devices, the DHCP mode, what devices read, and what
+//! happens to the site until it heals: crashes of edges, cut links, devices that are switched off
+//! and on, another version.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,16 +23,16 @@ pub const Scenario = struct {
     is_xid_shared: bool,
     speed_per_mille: u32,
     versions: [ControlPlane.versions_max]Disk.Version,
-    /// Since the begin; faults end here.
+    /// Since the start of the run; faults end here.
     heal_at_us: u64,
-    /// 0: there is no attacker.
+    /// 0: the run has no attacker.
     attack_period_us: u64,
     planned: [planned_max]Planned = undefined,
     planned_count: u32 = 0,
-    /// A power order on the quiet network.
+    /// A power order after the site has healed.
     late_order: ?Planned = null,
 
-    /// Times are since the begin.
+    /// Times are since the start of the run.
     pub const Planned = struct { at_us: u64, event: EventQueue.Event };
 
     pub fn draw(prng: *base.Prng, device_count: ?u8) Scenario {
@@ -46,14 +47,14 @@ pub const Scenario = struct {
             .is_xid_shared = prng.chance(1, 3),
             .speed_per_mille = @intCast(prng.pick(u64, &.{ 0, 1000, 4000 })),
             .versions = undefined,
-            // Devices take their time to boot before they can fail over.
+            // Devices can fail over only after they have booted, which takes seconds.
             .heal_at_us = if (is_managed and several > 1)
                 prng.between(8, 30) * second
             else
                 prng.between(2, 20) * second,
             .attack_period_us = if (prng.chance(2, 3)) prng.between(1_000, 20_000) else 0,
         };
-        // Versions of one disk differ in size at times.
+        // Versions of one vDisk sometimes differ in size.
         const size = prng.between(2_000, 40_000) * 512;
         for (&scenario.versions) |*version| {
             var id: [16]u8 = undefined;
@@ -68,7 +69,7 @@ pub const Scenario = struct {
         const heal_at_us = scenario.heal_at_us;
         for (0..@intCast(prng.below(6))) |_| {
             const at_us = prng.below(heal_at_us);
-            // Within a second as the supervisor does it, or so late that devices fail over.
+            // Within a second, as a supervisor restarts it, or so late that devices fail over.
             const is_quick = prng.chance(if (scenario.edge_count > 1) 1 else 2, 3);
             const down_us = prng.between(1, if (is_quick) second else 12 * second);
             const edge: u8 = @intCast(prng.below(scenario.edge_count));
@@ -78,24 +79,32 @@ pub const Scenario = struct {
         }
         for (0..@intCast(prng.below(8))) |_| {
             const link: u8 = @intCast(prng.below(scenario.linkCount()));
-            const cut: EventQueue.Event = .{ .cut = .{ .link = link, .duration_us = if (prng.chance(1, 2)) prng.between(1, second) else prng.between(1, 15 * second) } };
-            scenario.add(prng.below(heal_at_us), cut);
+            const duration_us = prng.between(1, if (prng.chance(1, 2)) second else 15 * second);
+            scenario.add(
+                prng.below(heal_at_us),
+                .{ .cut = .{ .link = link, .duration_us = duration_us } },
+            );
         }
-        for (0..@intCast(prng.below(8))) |_|
-            scenario.add(prng.between(2, heal_at_us), .{ .power_on = @intCast(prng.below(scenario.device_count)) });
+        for (0..@intCast(prng.below(8))) |_| {
+            const at_us = prng.between(2, heal_at_us);
+            scenario.add(at_us, .{ .power_on = @intCast(prng.below(scenario.device_count)) });
+        }
         if (scenario.is_managed) scenario.drawChanges(prng) else {
             for (0..@intCast(prng.below(4))) |_|
                 scenario.add(prng.below(heal_at_us), .switch_version);
         }
-        for (0..@intCast(prng.below(5))) |_|
-            scenario.add(prng.below(heal_at_us), .{ .order = @intCast(prng.below(scenario.device_count)) });
+        for (0..@intCast(prng.below(5))) |_| {
+            const at_us = prng.below(heal_at_us);
+            scenario.add(at_us, .{ .order = @intCast(prng.below(scenario.device_count)) });
+        }
         if (prng.chance(1, 2)) scenario.late_order = .{
             .at_us = heal_at_us + prng.between(1, 4 * second),
             .event = .{ .order = @intCast(prng.below(scenario.device_count)) },
         };
     }
 
-    /// Counts the links that can be cut: of devices, of the attacker, and of each edge to the others.
+    /// Counts the links that can be cut: those of devices, of the attacker, and of each edge to the
+    /// others.
     fn linkCount(scenario: *const Scenario) u8 {
         return scenario.device_count + 1 + if (scenario.edge_count > 1) scenario.edge_count else 0;
     }
@@ -118,9 +127,15 @@ pub const Scenario = struct {
     }
 };
 
-/// What a device reads in a boot: bursts and pauses, small and large, as recorded boots have them.
-pub fn drawReads(gpa: std.mem.Allocator, prng: *base.Prng, disk_size: u64) error{OutOfMemory}![]core.device.read_trace.Read {
-    const reads = try gpa.alloc(core.device.read_trace.Read, @intCast(prng.between(5, 80)));
+const Read = core.device.read_trace.Read;
+
+/// Draws what a device reads in a boot: bursts and pauses, small and large, as in recorded boots.
+pub fn drawReads(
+    gpa: std.mem.Allocator,
+    prng: *base.Prng,
+    disk_size: u64,
+) error{OutOfMemory}![]Read {
+    const reads = try gpa.alloc(Read, @intCast(prng.between(5, 80)));
     var at_us: u64 = 0;
     for (reads) |*read| {
         if (prng.chance(1, 3)) at_us += prng.below(200_000);
@@ -131,7 +146,7 @@ pub fn drawReads(gpa: std.mem.Allocator, prng: *base.Prng, disk_size: u64) error
             else => 128 * 1024,
         };
         const sectors = (disk_size -| length) / 512;
-        // The end of the disk is where mistakes are.
+        // Faults are likely at the end of the disk.
         const sector = if (prng.chance(1, 16)) sectors else prng.below(sectors + 1);
         read.* = .{ .at_us = at_us, .offset = sector * 512, .length = length };
     }
@@ -145,7 +160,8 @@ test "a scenario is the same for the same seed and heals after its last event" {
         var again: base.Prng = .init(seed);
         const other: Scenario = .draw(&again, null);
         try std.testing.expectEqual(one.heal_at_us, other.heal_at_us);
-        try std.testing.expectEqualDeep(one.planned[0..one.planned_count], other.planned[0..other.planned_count]);
-        for (one.planned[0..one.planned_count]) |planned| try std.testing.expect(planned.at_us <= one.heal_at_us);
+        const planned_events = one.planned[0..one.planned_count];
+        try std.testing.expectEqualDeep(planned_events, other.planned[0..other.planned_count]);
+        for (planned_events) |planned| try std.testing.expect(planned.at_us <= one.heal_at_us);
     }
 }

@@ -1,6 +1,6 @@
-//! One simulated site from one seed: its edges, their control plane, devices, an attacker, a network
-//! and a disk, and what goes wrong with them and when. Faults come first; then everything but the
-//! attacker heals, and every boot must finish.
+//! Runs one simulated site from one seed: its edges, their control plane, devices, an attacker, a
+//! network and disks, with the faults that the seed draws. Faults come first; then everything but
+//! the attacker heals, and every boot must finish.
 
 const std = @import("std");
 const agent = @import("agent");
@@ -28,11 +28,11 @@ const assert = std.debug.assert;
 pub const World = @This();
 
 pub const devices_max = 60;
-/// After the faults every device has that long to be ready.
+/// Every device is ready so long after the faults at the latest.
 const finish_us_max = 300 * std.time.us_per_s;
-/// After the faults the edges have heard each other, and no boot of before is offered.
+/// So long after the faults the edges have heard each other, and no earlier boot is offered.
 const settle_us = 6 * std.time.us_per_s;
-/// Afterwards nothing more may happen to the boots.
+/// For so long after the last boot nothing more may happen to the boots.
 const calm_us = 5 * std.time.us_per_s;
 const events_max = 5_000_000;
 
@@ -52,7 +52,7 @@ reads: [][]core.device.read_trace.Read,
 attacker: Attacker,
 events: u64 = 0,
 done_at_us: ?u64 = null,
-/// Orders that are still to come.
+/// Orders that are planned and not given yet.
 orders_left: u32 = 0,
 
 pub const Options = struct {
@@ -166,7 +166,7 @@ fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
     errdefer gpa.free(edges);
     var made: usize = 0;
     errdefer for (edges[0..made]) |*edge| edge.deinit();
-    // Of their own, so that the faults of the uplinks leave those of the site as they are.
+    // A generator of their own: the faults of the uplinks leave those of the site unchanged.
     var uplinks: base.Prng = .init(world.options.seed *% 0x9e37_79b9 +% 5);
     for (edges, 0..) |*edge, index| {
         var resumption_key: [32]u8 = undefined;
@@ -251,7 +251,10 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
                 .speed_per_mille = world.plan.speed_per_mille,
                 .breather_us = prng.between(0, 800) * std.time.us_per_ms,
                 .writes_max = 4,
-                .read_ahead_bytes = if (index % 3 == 0) 0 else @as(u32, core.profile.ReadAhead.cache_size_min) << @intCast(index % 3),
+                .read_ahead_bytes = if (index % 3 == 0)
+                    0
+                else
+                    @as(u32, core.profile.ReadAhead.cache_size_min) << @intCast(index % 3),
                 .guest = .{
                     .interval_us = 500 * std.time.us_per_ms,
                     .write_cache_size = 64 << 20,
@@ -352,7 +355,7 @@ fn play(world: *World) error{OutOfMemory}!void {
         );
 }
 
-/// Nothing else happens any more while the edges send what their report logs have kept.
+/// Lets the edges send what their report logs have kept; nothing else happens any more.
 fn sendLastReports(world: *World) error{OutOfMemory}!void {
     const end_us = world.fabric.now_us + finish_us_max;
     for (world.edges) |*edge| {
@@ -379,9 +382,14 @@ fn isDone(world: *const World) bool {
 fn tellUnfinished(world: *World) void {
     for (world.devices) |*node| if (!node.isDone()) {
         const device = &node.device;
-        return world.invariants.violate(.every_boot_finishes, "device {d} is in {t} after {d} events, {d} of {d} reads done, client {t}", .{
-            node.link, device.phase, world.events, device.reads_done, device.profile.reads.len, device.client.state,
-        });
+        return world.invariants.violate(
+            .every_boot_finishes,
+            "device {d} is in {t} after {d} events, {d} of {d} reads done, client {t}",
+            .{
+                node.link,         device.phase,             world.events,
+                device.reads_done, device.profile.reads.len, device.client.state,
+            },
+        );
     };
 }
 
@@ -425,7 +433,9 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             try world.changeState();
         },
         .cut => |cut| {
-            world.fabric.trace.print(fabric.now_us, "link {d} is cut for {d} us", .{ cut.link, cut.duration_us });
+            world.fabric.trace.print(fabric.now_us, "link {d} is cut for {d} us", .{
+                cut.link, cut.duration_us,
+            });
             world.cutLink(cut.link, true);
             fabric.plan(fabric.now_us + cut.duration_us, .{ .mend = cut.link });
         },
@@ -437,7 +447,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             world.order(link);
         },
         .schedule_turn => unreachable,
-        // It never stops: devices have to make progress under attack.
+        // The attacker never stops: devices have to make progress under attack.
         .attack => {
             world.attacker.act();
             fabric.plan(fabric.now_us + world.attacker.period_us, .attack);
@@ -446,7 +456,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
     }
 }
 
-/// Cuts a link, or ends the cut; the links behind the attacker's are those between edges.
+/// Cuts a link, or ends the cut; the links after the attacker's are those between edges.
 fn cutLink(world: *World, link: u8, is_cut: bool) void {
     const fabric = &world.fabric;
     if (link < fabric.link_count)
@@ -455,7 +465,7 @@ fn cutLink(world: *World, link: u8, is_cut: bool) void {
         fabric.edge_is_isolated[link - fabric.link_count] = is_cut;
 }
 
-/// Faults end, and the control plane settles.
+/// Ends the faults, and lets the control plane settle.
 fn heal(world: *World) error{OutOfMemory}!void {
     const fabric = &world.fabric;
     world.fabric.trace.print(fabric.now_us, "everything heals", .{});
@@ -495,7 +505,7 @@ fn changeState(world: *World) error{OutOfMemory}!void {
     try world.sendStates();
 }
 
-/// Each edge that hears from the control plane gets the state that it does not have yet.
+/// Sends each edge whose uplink is up the state that it does not have yet.
 fn sendStates(world: *World) error{OutOfMemory}!void {
     const plane = if (world.plane) |*plane| plane else return;
     for (world.edges) |*edge| {
@@ -505,7 +515,7 @@ fn sendStates(world: *World) error{OutOfMemory}!void {
     }
 }
 
-/// The order is in the desired state of each edge.
+/// Puts a power order into the desired state of each edge.
 fn order(world: *World, device: EventQueue.Link) void {
     var id: [16]u8 = undefined;
     world.prng.fill(&id);
@@ -532,7 +542,7 @@ fn arrive(world: *World, packet: Packet) void {
     const payload = copy[0..bytes.len];
     @memcpy(payload, bytes);
     fabric.pool.giveBack(packet.slot);
-    // The receiver's UDP checksum detects a flipped bit.
+    // The receiver's UDP checksum detects the flipped bit.
     if (fabric.corrupts(&packet)) return;
     switch (packet.direction) {
         .to_edge, .between_edges => if (addresses.edgeOf(packet.to.ip)) |edge|
