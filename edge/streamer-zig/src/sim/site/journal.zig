@@ -11,7 +11,7 @@ const Boot = core.boot.Boot;
 
 pub const Journal = @This();
 
-pub const leases_max = 128;
+const leases_max = 128;
 
 /// In the order in which the boots began.
 boots: []Boot,
