@@ -37,10 +37,11 @@ test('the packets of a failed boot reach its page without a request', async () =
   )
   process.kill(demoDevices, 'SIGSTOP')
   const file = await device.discover(Number(dhcpPort))
-  const url = (name: string) => `http://${edgeAddress}:${httpPort}/${file.replace(/[^/]+$/, name)}`
-  // Only the address that the edge knows as the boot's own can end it.
-  expect((await fetch(url('boot.ipxe'))).status).toBe(200)
-  expect((await fetch(url('failed'), { method: 'POST', body: 'no_root as a test' })).status).toBe(204)
+  const edge = `http://${edgeAddress}:${httpPort}`
+  const url = `${edge}/${file.replace(/[^/]+$/, 'failed')}`
+  // Only the boot's own address can end it: that of its script, and no longer the one that DHCP has offered.
+  expect((await fetch(`${edge}/m/${mac}/boot.ipxe`)).status).toBe(200)
+  expect((await fetch(url, { method: 'POST', body: 'no_root as a test' })).status).toBe(204)
   for (;;) {
     const { items } = await api.query<{ items: Boot[] }>('boot.list', { limit: 20 })
     const boot = items.find((item) => item.mac === mac)
