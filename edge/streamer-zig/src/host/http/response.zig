@@ -52,6 +52,7 @@ fn reasonOf(status: u16) []const u8 {
         413 => "Content Too Large",
         416 => "Range Not Satisfiable",
         431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
         503 => "Service Unavailable",
         505 => "HTTP Version Not Supported",
         else => unreachable,
