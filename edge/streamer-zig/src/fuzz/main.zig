@@ -28,6 +28,7 @@ const targets = [_]Target{
     .{ .name = "stream-ticket", .run = @import("stream_target.zig").ticketBody },
     .{ .name = "http", .run = @import("http_target.zig").parser },
     .{ .name = "media-query", .run = @import("media_query_target.zig").parser },
+    .{ .name = "tpm", .run = @import("tpm_target.zig").parser },
     .{ .name = "nbd", .run = @import("device_target.zig").nbdParser },
     .{ .name = "nbd-netlink", .run = @import("device_target.zig").netlinkParser },
     .{ .name = "target-options", .run = @import("device_target.zig").optionsParser },

@@ -21,6 +21,7 @@ pub const peer = @import("peer/peer.zig");
 pub const partition_table = @import("disk/partition_table.zig");
 pub const stream = @import("stream/stream.zig");
 pub const tftp = @import("tftp/tftp.zig");
+pub const tpm = @import("tpm/tpm.zig");
 pub const wake_on_lan = @import("net/wake_on_lan.zig");
 
 test {
@@ -40,6 +41,7 @@ test {
     _ = @import("peer/peer_test.zig");
     _ = nbd_netlink;
     _ = stream;
+    _ = tpm;
     _ = @import("dhcp/options.zig");
     _ = @import("dhcp/emit.zig");
     _ = router_discovery;
