@@ -4,7 +4,7 @@ const optimised = 'it is not optimised in debug builds'
 const ways = [
   {
     pattern: /std\.crypto\.(sign|dh)\b/,
-    instead: `take base.Ed25519 or base.x25519; ${optimised}`,
+    instead: `take base.Ed25519, base.ecdsa_p256 or base.x25519; ${optimised}`,
   },
   {
     pattern: /std\.crypto\.(hash\.sha2\.Sha256|auth\.hmac|kdf\.hkdf)\b/,

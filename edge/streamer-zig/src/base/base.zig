@@ -23,6 +23,7 @@ pub const HmacSha256 = std.crypto.auth.hmac.Hmac(Sha256);
 pub const HkdfSha256 = std.crypto.kdf.hkdf.Hkdf(HmacSha256);
 pub const sort = @import("sort.zig").sort;
 pub const Ed25519 = @import("ed25519.zig");
+pub const ecdsa_p256 = @import("ecdsa_p256.zig");
 pub const x25519 = @import("x25519.zig");
 pub const aegis128l = @import("aegis128l.zig");
 pub const IgnoreReason = @import("ignored.zig").IgnoreReason;
@@ -50,6 +51,7 @@ test {
     _ = Sha256;
     _ = @import("sort.zig");
     _ = Ed25519;
+    _ = ecdsa_p256;
     _ = x25519;
     _ = aegis128l;
     _ = @import("ignored.zig");

@@ -77,6 +77,7 @@ pub const site = struct {
     pub const DiscoveredDevices = @import("site/discovered_devices.zig");
     pub const WaitingDevices = @import("site/waiting_devices.zig");
     pub const Edges = @import("site/edges.zig");
+    pub const DeviceIdentity = @import("site/device_identity.zig");
     pub const device_owner = @import("site/device_owner.zig");
     pub const PeerTable = @import("site/peer_table.zig");
     pub const ScheduleRunner = @import("site/schedule_runner.zig");
@@ -175,6 +176,8 @@ test {
     _ = @import("profile/read_ahead.zig");
     _ = @import("profile/read_ahead_test.zig");
     _ = @import("profile/trace.zig");
+    _ = @import("site/device_identity.zig");
+    _ = @import("site/device_identity_test.zig");
     _ = @import("site/device_owner.zig");
     _ = @import("site/discovered_devices.zig");
     _ = @import("site/edges.zig");
@@ -208,6 +211,7 @@ test {
     _ = @import("stream/congestion/rtt.zig");
     _ = @import("stream/congestion/window.zig");
     _ = @import("stream/congestion/window_test.zig");
+    _ = @import("stream/device_signature.zig");
     _ = @import("stream/seal.zig");
     _ = @import("stream/seal_test.zig");
     _ = @import("stream/secrets.zig");
