@@ -9,6 +9,9 @@ pub const catalogue = @import("catalogue.zig");
 pub const dhcp = @import("dhcp.zig");
 pub const io = @import("io.zig");
 pub const mutants = @import("mutants.zig");
+pub const profile_files = @import("profile_files.zig");
+pub const profile_worker = @import("profile_worker.zig");
+pub const profiles = @import("profiles.zig");
 pub const response = @import("response.zig");
 pub const stream = @import("stream.zig");
 pub const write_caches = @import("write_caches.zig");
@@ -16,6 +19,7 @@ pub const Port = io.Port;
 pub const PowerHook = io.PowerHook;
 pub const PowerJob = io.PowerJob;
 pub const PowerResult = io.PowerResult;
+pub const ProfileWorker = profile_worker.ProfileWorker;
 pub const Report = io.Report;
 
 /// The parts of an edge over one `Io`, which `io.zig` describes.
@@ -27,6 +31,7 @@ pub fn Agent(comptime Io: type) type {
         pub const Dhcp = dhcp.Dhcp(Io);
         pub const HttpPaths = @import("http_paths.zig").HttpPaths(Io);
         pub const Peers = @import("peers.zig").Peers(Io);
+        pub const Profiles = profiles.Profiles(Io);
         pub const Schedules = @import("schedules.zig").Schedules(Io);
         pub const Stream = stream.Stream(Io);
         pub const Tftp = @import("tftp.zig").Tftp(Io);
@@ -42,6 +47,7 @@ test {
     _ = @import("http_paths_test.zig");
     _ = @import("loader_texts_test.zig");
     _ = @import("peers_test.zig");
+    _ = @import("profiles_test.zig");
     _ = @import("schedules_test.zig");
     _ = @import("session_boots.zig");
     _ = @import("stream_test.zig");

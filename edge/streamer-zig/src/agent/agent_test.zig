@@ -107,6 +107,7 @@ pub const Site = struct {
             .peers = &site.peers,
             .discovery = .{ .devices = try .init(gpa) },
             .caches = .none(gpa, &site.io),
+            .profiles = try .init(gpa, &site.io, .{ .recordings = 2, .documents = 2 }),
         };
         try site.decide();
         return site;
@@ -204,6 +205,14 @@ pub const Site = struct {
         const layer = site.io.syncing orelse return;
         site.io.syncing = null;
         port.endSync(layer);
+    }
+
+    /// Devices are handed a boot profile of this size for version 1 from now on.
+    pub fn publishProfile(site: *Site, size: usize) !void {
+        const document = try gpa.alloc(u8, size);
+        @memset(document, 'p');
+        site.io.profile_event =
+            .{ .published = .{ .version_id = uuid(1), .key = 0, .document = document } };
     }
 
     pub fn setCache(site: *Site, class: []const u8, full: desired_state.WriteCacheFull) void {

@@ -20,6 +20,7 @@ pub fn Boots(comptime Io: type) type {
     return struct {
         const Self = @This();
         const Discovery = @import("discovery.zig").Discovery(Io);
+        const Profiles = @import("profiles.zig").Profiles(Io);
         const WriteCaches = write_caches.WriteCaches(Io);
 
         io: *Io,
@@ -32,6 +33,7 @@ pub fn Boots(comptime Io: type) type {
         peers: *core.site.PeerTable,
         discovery: Discovery,
         caches: WriteCaches,
+        profiles: Profiles,
         /// The first address of this edge's own network.
         network: base.Ip4 = .zero,
         /// The write cache of every boot in standalone use.
@@ -47,6 +49,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn deinit(boots: *Self, gpa: std.mem.Allocator) void {
             boots.table.deinit(gpa);
             boots.caches.deinit(gpa);
+            boots.profiles.deinit();
             boots.discovery.devices.deinit(gpa);
             boots.* = undefined;
         }
@@ -291,20 +294,21 @@ pub fn Boots(comptime Io: type) type {
 
         /// The boot's first session is open: recording for the boot profile may begin.
         pub fn beginProfile(boots: *Self, boot: *Boot) void {
-            boot.read_ahead.had_profile = boots.io.profileSize(boot) > 0;
+            boot.read_ahead.had_profile = boots.profiles.sizeFor(boot) > 0;
             const wanted = boots.writeCacheOf(boot) orelse return;
-            boots.io.beginProfile(boot, wanted.class);
+            boots.profiles.begin(boot, wanted.class);
         }
 
         pub fn onRead(boots: *Self, ref: Ref, read: *const core.stream.Server.ReadRequest) void {
             assert(read.length > 0);
-            boots.io.onProfileRead(read);
+            boots.profiles.onRead(read);
             const boot = boots.table.get(ref) orelse return;
             if (!boot.isOver() and !read.repeated) boot.read_ahead.onRead(read.kind, read.length);
         }
 
         pub fn onUsed(boots: *Self, used: *const core.stream.Server.UsedUnits) void {
-            boots.io.onProfileUsed(used);
+            boots.io.onUsed(used);
+            boots.profiles.onUsed(used);
             const boot =
                 boots.table.get(boots.table.findById(used.boot_id) orelse return) orelse return;
             if (boot.isOver()) return;
@@ -594,6 +598,7 @@ pub fn Boots(comptime Io: type) type {
                 assert(!boot.touched);
                 assert(boot.identity.handle != 0);
             }
+            boots.profiles.tick(&boots.table);
             boots.io.compactJournal(&boots.table);
             boots.discovery.report(boots.io, now_us, &boots.policy);
         }
@@ -639,7 +644,7 @@ pub fn Boots(comptime Io: type) type {
                 assert(boots.table.get(earlier).?.isOver());
             }
             const assignment = boots.completed(target.assignment, mac);
-            boots.io.wantProfile(assignment.version_id, now_us);
+            boots.profiles.want(assignment.version_id, now_us);
             const boot: Boot = .init(boots.newIdentity(mac), assignment, now_us, boots.io.unixMs());
             const ref = boots.table.insert(boot, now_us) catch |err| {
                 boots.ignored.add(.boot_table_full);

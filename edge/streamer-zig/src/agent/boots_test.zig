@@ -27,7 +27,7 @@ test "a boot begins for an enabled device with a described version, and for no o
     _ = site.open(1);
     const boot = site.boot(try site.begin(1));
     try testing.expect(boot.assignment.version_id.eql(uuid(1)));
-    try testing.expect(site.io.profile_wanted.?.eql(uuid(1)));
+    try testing.expect(site.io.profile_jobs.buffer[0].load.eql(uuid(1)));
     try testing.expectEqual(1, site.io.begun);
     try testing.expectEqual(site.io.unix_ms, boot.started_unix_ms);
     try testing.expect(boot.identity.handle != 0);
@@ -416,13 +416,14 @@ test "the device's own disk is full when it says so, and stays lost" {
 test "reads and used units count until the boot is over" {
     const site: *Site = try .withVersion();
     defer site.destroy();
-    site.io.profile_size = 8;
+    try site.publishProfile(8);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
     site.boots.beginProfile(boot);
     try testing.expect(boot.read_ahead.had_profile);
-    try testing.expectEqual(.device_ram, site.io.profile_class.?);
+    try testing.expectEqual(1, site.boots.profiles.recording_count);
     var read: core.stream.Server.ReadRequest = undefined;
+    read.boot_id = boot.identity.id;
     read.kind = .ahead;
     read.length = 4096;
     read.repeated = false;
@@ -437,13 +438,13 @@ test "reads and used units count until the boot is over" {
     read.repeated = false;
     site.boots.onRead(ref, &read);
     try testing.expectEqualDeep(after_one, boot.read_ahead);
-    try testing.expectEqual(3, site.io.profile_reads);
-    site.io.profile_size = 0;
+    try testing.expectEqual(8192, site.boots.profiles.recordings[0].trace.ahead_bytes);
+    site.boots.profiles.finish(boot.identity.id);
+    try site.publishProfile(0);
     site.setCache("of another year", .stop);
-    site.io.profile_class = null;
     site.boots.beginProfile(boot);
     try testing.expect(!boot.read_ahead.had_profile);
-    try testing.expectEqual(null, site.io.profile_class);
+    try testing.expectEqual(0, site.boots.profiles.recording_count);
 }
 
 test "a tick ends silent boots and journals what was counted, and no boot while the edge starts" {
@@ -561,7 +562,7 @@ test "a choice from a menu shows that the loader runs" {
 test "a profile of one byte is a profile" {
     const site: *Site = try .withVersion();
     defer site.destroy();
-    site.io.profile_size = 1;
+    try site.publishProfile(1);
     const boot = site.boot(try site.begin(1));
     site.boots.beginProfile(boot);
     try testing.expect(boot.read_ahead.had_profile);

@@ -136,7 +136,7 @@ pub fn Failover(comptime Io: type) type {
                 .token_nonce = null,
                 .version_id = version.id,
                 .disk_size = version.disk.size(),
-                .profile_size = boots.io.profileSize(&boot),
+                .profile_size = boots.profiles.sizeFor(&boot),
                 .ticket_secret = ticket.resume_secret,
             };
             granted.failover = failoverOf(boots, server, &boot, &granted);

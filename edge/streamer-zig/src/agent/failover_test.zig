@@ -213,7 +213,7 @@ test "the device's next packet confirms the boot: a reconnect on a path that is 
     const site: *Site = try .withVersion();
     defer site.destroy();
     _ = site.addEdge();
-    site.io.profile_size = 4096;
+    try site.publishProfile(4096);
     var link: Link = try .init(site);
     defer link.deinit();
     var hello = helloOf(&ticketOf(site), 5);

@@ -19,8 +19,9 @@
 //! changed, that a version cannot be opened | | `onSessions` | sessions of the stream may have
 //! changed | | `onTftpAck`, `sendBlocks` | an acknowledgement came; reads and sends blocks of a
 //! transfer | | `isReading`, `read`, `sendProfile` | whether a READ waits already; reads and sends
-//! its bytes; sends a part of the boot profile | | `profileSize`, `beginProfile`, `wantProfile`,
-//! `onProfileRead`, `onProfileUsed`, `finishProfile` | boot profiles | | `startSync`, `endSyncSoon`
+//! its bytes; sends a part of the boot profile, filled up with zeros | | `startProfileJob`,
+//! `takeProfileEvent` | gives the `ProfileWorker` a job, or not if it has enough to do; what it has
+//! done | | `onUsed` | a device used what it had read ahead | | `startSync`, `endSyncSoon`
 //! | sync a layer without making the agent wait, or need not; `Stream.endSync` follows | |
 //! `heldSubject`, `answerHold`, `setWritten` | whose layer somebody else wants, and what he is
 //! answered | | `wake` | sends a magic packet to every network of the edge | | `powerHook`,
@@ -61,15 +62,15 @@ pub const PowerResult = struct { job: PowerJob, is_on: bool, text: base.Untruste
 
 const types = [_][]const u8{ "Version", "Problem", "File" };
 const functions = [_][]const u8{
-    "now",          "unixMs",         "random",          "log",               "send",
-    "findVersion",  "openVersion",    "duplicateFile",   "readFile",          "closeFile",
-    "bootFiles",    "journal",        "journalFailover", "compactJournal",    "keepLease",
-    "keepsReports", "report",         "reportBacklog",   "isReportLogBehind", "onBegin",
-    "onReport",     "onSessions",     "onTftpAck",       "onVersionProblem",  "sendBlocks",
-    "isReading",    "read",           "sendProfile",     "profileSize",       "beginProfile",
-    "wantProfile",  "onProfileRead",  "onProfileUsed",   "finishProfile",     "startSync",
-    "endSyncSoon",  "heldSubject",    "answerHold",      "setWritten",        "wake",
-    "powerHook",    "startPowerHook", "takePowerResult", "compactSchedules",
+    "now",              "unixMs",      "random",          "log",               "send",
+    "findVersion",      "openVersion", "duplicateFile",   "readFile",          "closeFile",
+    "bootFiles",        "journal",     "journalFailover", "compactJournal",    "keepLease",
+    "keepsReports",     "report",      "reportBacklog",   "isReportLogBehind", "onBegin",
+    "onReport",         "onSessions",  "onTftpAck",       "onVersionProblem",  "sendBlocks",
+    "isReading",        "read",        "sendProfile",     "startProfileJob",   "takeProfileEvent",
+    "onUsed",           "startSync",   "endSyncSoon",     "heldSubject",       "answerHold",
+    "setWritten",       "wake",        "powerHook",       "startPowerHook",    "takePowerResult",
+    "compactSchedules",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

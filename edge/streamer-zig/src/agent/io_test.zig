@@ -5,6 +5,7 @@ const std = @import("std");
 const agent_io = @import("io.zig");
 const base = @import("base");
 const core = @import("core");
+const profiles = @import("profiles.zig");
 const store = @import("store");
 const write_caches = @import("write_caches.zig");
 const DesiredVersion = core.uplink.desired_state.Version;
@@ -29,7 +30,6 @@ backlog: u64 = 0,
 held: ?write_caches.HoldSubject = null,
 answer: ?write_caches.HoldAnswer = null,
 written: ?core.uplink.store_inventory.Written = null,
-profile_size: u32 = 0,
 reading: bool = false,
 sent: base.BoundedArray(Sent, 16) = .empty,
 journaled: u32 = 0,
@@ -51,11 +51,12 @@ below: ?base.Uuid = null,
 sessions_told: u32 = 0,
 reads: u32 = 0,
 last_read: ?ReadRequest = null,
-profile_reads: u32 = 0,
 profiles_sent: u32 = 0,
-profile_class: ?core.boot.Guest.CacheClass = null,
-profile_finished: ?base.Uuid = null,
-profile_wanted: ?base.Uuid = null,
+profile_sent_size: usize = 0,
+/// The worker takes no more than these.
+profile_jobs: base.BoundedArray(profiles.Job, 4) = .empty,
+/// Comes next.
+profile_event: ?profiles.Event = null,
 used: u32 = 0,
 leases: u32 = 0,
 syncing: ?*write_caches.Layer = null,
@@ -332,32 +333,24 @@ pub fn read(io: *TestIo, request: *const ReadRequest, _: anytype) void {
     io.last_read = request.*;
 }
 
-pub fn sendProfile(io: *TestIo, _: *const ReadRequest, _: anytype) void {
+pub fn sendProfile(io: *TestIo, _: *const ReadRequest, document: []const u8) void {
     io.profiles_sent += 1;
+    io.profile_sent_size = document.len;
 }
 
-pub fn profileSize(io: *const TestIo, _: *const Boot) u32 {
-    return io.profile_size;
+pub fn startProfileJob(io: *TestIo, job: profiles.Job) bool {
+    if (io.profile_jobs.count == io.profile_jobs.buffer.len) return false;
+    io.profile_jobs.appendAssumeCapacity(job);
+    return true;
 }
 
-pub fn beginProfile(io: *TestIo, _: *const Boot, class: core.boot.Guest.CacheClass) void {
-    io.profile_class = class;
+pub fn takeProfileEvent(io: *TestIo) ?profiles.Event {
+    defer io.profile_event = null;
+    return io.profile_event;
 }
 
-pub fn wantProfile(io: *TestIo, version_id: base.Uuid, _: u64) void {
-    io.profile_wanted = version_id;
-}
-
-pub fn onProfileRead(io: *TestIo, _: *const ReadRequest) void {
-    io.profile_reads += 1;
-}
-
-pub fn onProfileUsed(io: *TestIo, _: *const core.stream.Server.UsedUnits) void {
+pub fn onUsed(io: *TestIo, _: *const core.stream.Server.UsedUnits) void {
     io.used += 1;
-}
-
-pub fn finishProfile(io: *TestIo, boot_id: base.Uuid) void {
-    io.profile_finished = boot_id;
 }
 
 pub fn startSync(io: *TestIo, layer: *write_caches.Layer) void {

@@ -300,7 +300,7 @@ pub fn Stream(comptime Io: type) type {
                 .token_nonce = if (mutants.has(.token_twice)) null else boot.token_nonce,
                 .version_id = version.id,
                 .disk_size = version.disk.size(),
-                .profile_size = port.boots.io.profileSize(boot),
+                .profile_size = port.boots.profiles.sizeFor(boot),
             };
             // Without a valid proof no layer is created.
             if (!port.server.proofHolds(claim, &known)) return .{ .boot = known };
@@ -441,7 +441,11 @@ pub fn Stream(comptime Io: type) type {
             };
             if (mutants.has(.deaf_to_reads) and read.kind != .profile and read.request_id == 1)
                 return;
-            if (read.kind == .profile) return port.boots.io.sendProfile(read, ref);
+            if (read.kind == .profile) {
+                const of = port.boots.get(ref) orelse return;
+                const document = port.boots.profiles.documentFrom(of, read.offset);
+                return port.boots.io.sendProfile(read, document);
+            }
             // Nothing of the first READ was sent yet: a retransmission does not indicate loss.
             if (port.boots.io.isReading(read)) return port.onUnanswered(read, arrival);
             port.onReadArrived(ref, read, arrival);
@@ -576,7 +580,7 @@ pub fn Stream(comptime Io: type) type {
             assert(port.boots.get(ref).?.identity.id.eql(ready.boot_id));
             port.boots.note(ref, at_us, .from_device, .{ .name = .stream_ready });
             port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_ready_ack });
-            if (ready.outcome == .ready) port.boots.io.finishProfile(ready.boot_id);
+            if (ready.outcome == .ready) port.boots.profiles.finish(ready.boot_id);
             port.boots.apply(ref, at_us, switch (ready.outcome) {
                 .ready => .{ .ready = .stream },
                 .failed => blk: {

@@ -29,7 +29,7 @@ test "a session opens with the boot's token, once, and is in the boot and the jo
     try testing.expectEqual(@as([16]u8, @splat(5)), boot.token_nonce.?);
     try testing.expect(boot.facts.ip.?.eql(device.ip));
     try testing.expectEqual(wire.packet_size_ethernet + 28, boot.facts.mtu.?);
-    try testing.expectEqual(.device_ram, site.io.profile_class.?);
+    try testing.expectEqual(1, site.boots.profiles.recording_count);
     try testing.expect(site.io.journaled > 0);
     try testing.expect(site.io.sessions_told > 0);
     // Another process with the same token is refused, which its device has overcome long ago.
@@ -185,7 +185,7 @@ test "a device's READY ends its boot, and is acknowledged each time" {
     link.send(device, ready);
     try testing.expect((try link.answer()).body == .ready_ack);
     try testing.expectEqual(.ready, std.meta.activeTag(boot.outcome.?));
-    try testing.expect(site.io.profile_finished.?.eql(boot.identity.id));
+    try testing.expectEqual(0, site.boots.profiles.recording_count);
     const revision = boot.revision;
     link.send(device, ready);
     try testing.expect((try link.answer()).body == .ready_ack);
@@ -208,7 +208,7 @@ test "a device that gave up says why" {
         .body = .{ .ready = ready },
     });
     try testing.expectEqual(.write_cache_full, boot.outcome.?.failed.cause);
-    try testing.expectEqual(null, site.io.profile_finished);
+    try testing.expectEqual(1, site.boots.profiles.recording_count);
 }
 
 test "a READ whose bytes are not available is refused with its reason" {
@@ -548,11 +548,11 @@ test "HELLO and its answer are packets and traffic of the boot, and its end is j
     try testing.expectEqual(0, boot.reconnects);
     try testing.expectEqual(null, boot.resumed_us);
     // A resumption opens no profile, and is a return only where writes are kept.
-    site.io.profile_class = null;
+    const recorded = site.boots.profiles.recording_count;
     _ = try link.returnOf(boot, 6);
     try testing.expectEqual(1, boot.reconnects);
     try testing.expectEqual(null, boot.resumed_us);
-    try testing.expectEqual(null, site.io.profile_class);
+    try testing.expectEqual(recorded, site.boots.profiles.recording_count);
     try testing.expectEqual(1500, boot.facts.mtu.?);
 }
 
@@ -673,7 +673,7 @@ test "a READ that a shard serves is the boot's like any other" {
 test "a READ of a boot that is forgotten ends its session, one for the profile is handed on" {
     const site: *Site = try .withVersion();
     defer site.destroy();
-    site.io.profile_size = 4096;
+    try site.publishProfile(4096);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);
@@ -687,6 +687,7 @@ test "a READ of a boot that is forgotten ends its session, one for the profile i
         .fragment_size = 1024,
     } });
     try testing.expectEqual(1, site.io.profiles_sent);
+    try testing.expectEqual(4096, site.io.profile_sent_size);
     try testing.expectEqual(0, site.io.reads);
     site.boots.table.remove(ref);
     link.read(&welcome, 2);

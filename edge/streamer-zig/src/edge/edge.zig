@@ -124,7 +124,7 @@ fn lookAhead(edge: *Edge, now_us: u64) void {
 
 /// Loads the boot profile of every version that may be booted.
 pub fn wantProfiles(edge: *Edge, now_us: u64) void {
-    const profiles = edge.io.profiles orelse return;
+    const profiles = &edge.boots.profiles;
     if (edge.options.version) |id| profiles.want(id, now_us);
     const box = edge.state orelse return;
     for (box.state.vdisks) |*vdisk| {
@@ -182,6 +182,7 @@ fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.Loop
         .devices_booting = edge.boots.table.active_count,
         .streams_open = loop.stream.policy.server.session_count,
         .write_caches = edge.boots.caches.levels(),
+        .profiles = edge.boots.profiles.figures,
         .tftp_bytes = loop.tftp.policy.sent_bytes,
         .http_bytes = loop.http.sent_bytes,
         .stream_bytes = loop.stream.sent_bytes,

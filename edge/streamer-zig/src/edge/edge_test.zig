@@ -33,6 +33,7 @@ const EdgeFixture = struct {
         try site.importVersion();
         site.edge = .{ .init = undefined, .terminal = undefined, .options = .{} };
         site.edge.io.profiles = try .create(gpa, io, site.tmp.dir.handle);
+        site.edge.boots.profiles = try .init(gpa, &site.edge.io, .{});
         site.learn();
         site.schedules = .{.{
             .id = .zero,
@@ -50,6 +51,7 @@ const EdgeFixture = struct {
     }
 
     fn deinit(site: *EdgeFixture) void {
+        site.edge.boots.profiles.deinit();
         site.edge.io.profiles.?.destroy();
         site.tmp.cleanup();
     }
@@ -95,7 +97,7 @@ const EdgeFixture = struct {
     fn ignoreProgress(_: *anyopaque, _: *const store.import.Progress) void {}
 
     fn learn(site: *EdgeFixture) void {
-        const profiles = site.edge.io.profiles.?;
+        const profiles = &site.edge.boots.profiles;
         const boot: core.boot.Boot = .init(.{
             .id = .fromRandom(@splat(8)),
             .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
@@ -122,16 +124,17 @@ const EdgeFixture = struct {
             .packets_out = 1,
         });
         profiles.finish(boot.identity.id);
-        profiles.doAll();
+        site.edge.io.profiles.?.doAll();
+        profiles.takeEvents();
     }
 
     /// Runs a tick of the edge's loop; returns the bytes that were read ahead into memory.
     fn tick(site: *EdgeFixture, now_us: u64) u64 {
         const profiles = site.edge.io.profiles.?;
-        const before = profiles.getFigures().warmed_bytes;
+        const before = profiles.warmedBytes();
         Edge.tick(&site.edge, undefined, now_us);
         profiles.doAll();
-        return profiles.getFigures().warmed_bytes - before;
+        return profiles.warmedBytes() - before;
     }
 
     /// Moves the schedule's only wake-up to `seconds` from now.
@@ -149,7 +152,7 @@ test "before a schedule wakes machines, the next tick reads into memory what the
     // else since.
     site.edge.wantProfiles(1);
     site.edge.io.profiles.?.doAll();
-    try testing.expectEqual(warmed, site.edge.io.profiles.?.getFigures().warmed_bytes);
+    try testing.expectEqual(warmed, site.edge.io.profiles.?.warmedBytes());
     const later_us = 3600 * second;
 
     site.wakeIn(3600);

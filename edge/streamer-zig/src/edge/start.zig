@@ -34,6 +34,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
         .peers = &edge.peers,
         .discovery = .{ .devices = try .init(edge.gpa) },
         .caches = .none(edge.gpa, &edge.io),
+        .profiles = .none(edge.gpa, &edge.io),
         .network = ownNetwork(&found),
         .clear = edge.options.clear,
     };
@@ -91,11 +92,12 @@ fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
             return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
         break :blk dir.handle;
     };
-    const profiles = try host.BootProfiles.create(edge.gpa, edge.init.io, store_fd);
-    profiles.start() catch
+    const thread = try host.ProfileThread.create(edge.gpa, edge.init.io, store_fd);
+    thread.start() catch
         return complaint.set("The thread of boot profiles cannot be started on this system.", .{});
-    edge.io.profiles = profiles;
-    if (edge.store_worker) |worker| worker.profiles = profiles;
+    edge.io.profiles = thread;
+    edge.boots.profiles = try .init(edge.gpa, &edge.io, .{});
+    if (edge.store_worker) |worker| worker.profiles = thread;
     edge.wantProfiles(host.sys.monotonicUs());
 }
 

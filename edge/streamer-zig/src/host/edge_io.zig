@@ -11,7 +11,7 @@ const sys = @import("sys.zig");
 const log_lines = @import("log.zig");
 const BootFiles = @import("files/boot_files.zig");
 const BootJournal = @import("files/boot_journal.zig");
-const BootProfiles = @import("boots/profiles.zig");
+const ProfileThread = @import("files/profile_thread.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
 const LayerHold = @import("stream/layer_hold.zig");
 const LayerSyncs = @import("stream/layer_syncs.zig");
@@ -43,7 +43,7 @@ report_log: ?*ReportLog = null,
 boot_journal: ?*BootJournal = null,
 lease_file: ?*LeaseFile = null,
 /// Null where nothing is learned from boots.
-profiles: ?*BootProfiles = null,
+profiles: ?*ProfileThread = null,
 /// Null where no device's writes can be kept.
 syncs: ?*LayerSyncs = null,
 /// Null without schedules.
@@ -92,7 +92,7 @@ pub const StreamCalls = struct {
         context: *anyopaque,
         socket: *UdpSocket,
         request: *const ReadRequest,
-        ref: core.boot.Table.Ref,
+        document: []const u8,
     ) void,
 };
 
@@ -274,37 +274,20 @@ pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arri
     io.stream.read(io.stream.context, io.stream_socket, request, arrival);
 }
 
-pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, ref: core.boot.Table.Ref) void {
-    io.stream.sendProfile(io.stream.context, io.stream_socket, request, ref);
+pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, document: []const u8) void {
+    io.stream.sendProfile(io.stream.context, io.stream_socket, request, document);
 }
 
-pub fn profileSize(io: *EdgeIo, boot: *const core.boot.Boot) u32 {
-    return if (io.profiles) |profiles| profiles.sizeFor(boot) else 0;
+pub fn startProfileJob(io: *EdgeIo, job: agent.profiles.Job) bool {
+    return if (io.profiles) |thread| thread.give(job) else false;
 }
 
-pub fn beginProfile(
-    io: *EdgeIo,
-    boot: *const core.boot.Boot,
-    class: core.boot.Guest.CacheClass,
-) void {
-    if (io.profiles) |profiles| profiles.begin(boot, class);
+pub fn takeProfileEvent(io: *EdgeIo) ?agent.profiles.Event {
+    return if (io.profiles) |thread| thread.takeEvent() else null;
 }
 
-pub fn wantProfile(io: *EdgeIo, version_id: base.Uuid, now_us: u64) void {
-    if (io.profiles) |profiles| profiles.want(version_id, now_us);
-}
-
-pub fn onProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
-    if (io.profiles) |profiles| profiles.onRead(request);
-}
-
-pub fn onProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
-    if (io.profiles) |profiles| profiles.onUsed(used);
-}
-
-pub fn finishProfile(io: *EdgeIo, boot_id: base.Uuid) void {
-    if (io.profiles) |profiles| profiles.finish(boot_id);
-}
+/// The boot and its recording have counted it.
+pub fn onUsed(_: *EdgeIo, _: *const core.stream.Server.UsedUnits) void {}
 
 pub fn startSync(io: *EdgeIo, layer: *write_caches.Layer) void {
     io.syncs.?.start(layer);

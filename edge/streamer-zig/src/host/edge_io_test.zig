@@ -63,6 +63,7 @@ const Site = struct {
             .peers = &site.peers,
             .discovery = .{ .devices = try .init(gpa) },
             .caches = .none(gpa, &site.io),
+            .profiles = .none(gpa, &site.io),
         };
         try site.journal.load(gpa, &site.boots.table, now_us, 1_795_000_000_000);
     }

@@ -210,7 +210,6 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         for (loop.advertisers) |*advertiser| advertiser.tick();
         loop.http.tick(now_us);
         loop.stream.policy.tick(now_us);
-        if (loop.boots.io.profiles) |profiles| profiles.tick(&loop.boots.table);
         owner.tick(owner.context, loop, now_us);
     }
 }

@@ -45,8 +45,7 @@ pub const metrics_page = @import("metrics/page.zig");
 pub const MetricsServer = @import("metrics/server.zig");
 pub const machine_facts = @import("metrics/machine_facts.zig");
 pub const LayerHold = @import("stream/layer_hold.zig");
-pub const BootProfiles = @import("boots/profiles.zig");
-pub const profile_files = @import("files/profile_files.zig");
+pub const ProfileThread = @import("files/profile_thread.zig");
 pub const LayerSyncs = @import("stream/layer_syncs.zig");
 pub const log = @import("log.zig");
 pub const uplink_client = @import("uplink/client.zig");
@@ -103,7 +102,6 @@ test {
     _ = @import("stream/spsc_ring.zig");
     _ = @import("stream/steering.zig");
     _ = stream_shards;
-    _ = @import("boots/profiles_test.zig");
     _ = @import("edge_io_test.zig");
     _ = @import("sys.zig");
     _ = @import("files/journal.zig");

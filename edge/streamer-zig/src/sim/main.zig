@@ -153,13 +153,15 @@ fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
     }
     std.debug.print("sim: {d} seeds from {d}, {d} compared with a second run; {d} events, " ++
         "{d} packets, {d} lost, {d} boots ready, {d} failed under faults, {d} resumptions, " ++
-        "{d} fail-overs, {d} writes, {d} crashes of edges, {d} virtual seconds; " ++
+        "{d} fail-overs, {d} writes, {d} boot profiles handed out, {d} crashes of edges, " ++
+        "{d} virtual seconds; " ++
         "{d} devices started by schedules; {d} boots reported once: ok\n", .{
-        options.seeds,                        options.seed,       compared,
-        total.events,                         total.packets,      total.lost,
-        total.boots_ready,                    total.boots_failed, total.resumptions,
-        total.failovers,                      total.writes,       total.crashes,
-        total.virtual_us / std.time.us_per_s, scheduled_count,    reported_count,
+        options.seeds,     options.seed,                         compared,
+        total.events,      total.packets,                        total.lost,
+        total.boots_ready, total.boots_failed,                   total.resumptions,
+        total.failovers,   total.writes,                         total.profiles_handed,
+        total.crashes,     total.virtual_us / std.time.us_per_s, scheduled_count,
+        reported_count,
     });
     return 0;
 }

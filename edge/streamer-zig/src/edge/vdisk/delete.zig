@@ -1,6 +1,7 @@
 //! `bootfarm-edge vdisk delete`: deletes a version that nobody has open, or the writes for one that
 //! is not sealed, or an interrupted import. `vdisk gc` frees the space.
 
+const agent = @import("agent");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
@@ -44,7 +45,7 @@ fn deleteVersion(
         ),
         else => |other| call.failVersion(id, other),
     };
-    host.profile_files.removeAll(call.files(), id);
+    agent.profile_files.removeAll(call.files(), id, host.sys.random);
     return true;
 }
 

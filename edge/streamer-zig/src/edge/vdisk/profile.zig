@@ -11,7 +11,7 @@ const output = @import("output.zig");
 const Uuid = base.Uuid;
 
 const BootProfile = core.profile.BootProfile;
-const profile_files = host.profile_files;
+const profile_files = @import("agent").profile_files;
 
 pub const Options = struct {
     positional: ?[]const u8 = null,
@@ -45,7 +45,15 @@ fn show(call: *const Call, options: *const Options) Call.Error!u8 {
     var iterator: profile_files.Iterator = .init(call.files(), options.version);
     while (iterator.next()) |found| {
         if (options.version) |id| if (!found.version.eql(id)) break;
-        const class = profile_files.read(call.files(), found, profile, buffer) orelse continue;
+        const class = profile_files.read(call.files(), found, profile, buffer) catch |err| {
+            if (err == error.NotFound) continue;
+            var name: profile_files.Name = undefined;
+            host.log.info("The boot profile {s} {s}.", .{
+                profile_files.nameOf(found.version, found.key, &name),
+                profile_files.sentence(err),
+            });
+            continue;
+        };
         // The remainder of a cleared profile.
         if (profile.count == 0) continue;
         write(&text.writer, call.is_json, found.version, &class, profile) catch
@@ -92,7 +100,13 @@ fn clear(call: *const Call, options: *const Options) Call.Error!u8 {
     defer call.gpa.destroy(profile);
     const buffer = try call.gpa.create([BootProfile.file_size_max]u8);
     defer call.gpa.destroy(buffer);
-    const count = profile_files.clear(call.files(), options.version, profile, buffer) catch |err|
+    const count = profile_files.clear(
+        call.files(),
+        options.version,
+        profile,
+        buffer,
+        host.sys.random,
+    ) catch |err|
         return call.fail("Boot profiles cannot be cleared: a file {s}.", .{
             store_module.files.sentence(err),
         });

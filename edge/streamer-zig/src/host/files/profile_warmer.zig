@@ -7,7 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream.profile;
-const profile_files = @import("profile_files.zig");
+const profile_files = @import("agent").profile_files;
 const machine_facts = @import("../metrics/machine_facts.zig");
 const linux = std.os.linux;
 
@@ -92,12 +92,12 @@ fn openNext(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_s
     const version_id = warmer.waiting[warmer.waiting_count];
     const any: profile_files.ProfileName =
         .{ .version = version_id, .key = BootProfile.Class.any.key };
-    if (profile_files.read(warmer.files, any, profile, buffer) == null) {
+    _ = profile_files.read(warmer.files, any, profile, buffer) catch {
         var iterator: profile_files.Iterator = .init(warmer.files, version_id);
         const first = iterator.next() orelse return;
         if (!first.version.eql(version_id)) return;
-        if (profile_files.read(warmer.files, first, profile, buffer) == null) return;
-    }
+        _ = profile_files.read(warmer.files, first, profile, buffer) catch return;
+    };
     const machine = machine_facts.memoryAvailable() orelse return;
     const open = try warmer.gpa.create(Open);
     errdefer warmer.gpa.destroy(open);

@@ -11,7 +11,7 @@ const ReportLog = @import("../files/report_log.zig").ReportLog;
 const UplinkLink = @import("../uplink/link.zig");
 const sockets = @import("../net/sockets.zig");
 const sys = @import("../sys.zig");
-const BootProfiles = @import("../boots/profiles.zig");
+const ProfileThread = @import("../files/profile_thread.zig");
 const StoreWorker = @import("../uplink/store_worker.zig");
 const linux = std.os.linux;
 
@@ -31,7 +31,7 @@ epoch: u64 = 0,
 store_fd: ?i32 = null,
 /// Null without a control plane.
 store_worker: ?*StoreWorker = null,
-profiles: ?*BootProfiles = null,
+profiles: ?*ProfileThread = null,
 listener: i32,
 text: [metrics_page.size_max]u8 = undefined,
 
@@ -109,7 +109,7 @@ fn others(server: *MetricsServer) metrics_page.OtherFigures {
             .epoch = server.epoch,
         } else null,
         .machine = if (server.store_fd) |fd| machine_facts.read(fd) else null,
-        .profiles = if (server.profiles) |profiles| profiles.getFigures() else null,
+        .warmed_bytes = if (server.profiles) |profiles| profiles.warmedBytes() else null,
         .store = if (server.store_worker) |worker| storeFigures(worker) else null,
     };
 }

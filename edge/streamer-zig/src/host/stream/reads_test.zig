@@ -95,6 +95,7 @@ const StreamFixture = struct {
             .peers = &site.peers,
             .discovery = .{ .devices = try .init(gpa) },
             .caches = .none(gpa, &site.io),
+            .profiles = .none(gpa, &site.io),
         };
         for ([_]base.Uuid{ in_memory, slow }, [_][]const u8{ "memory", "slow" }) |id, name| {
             const bytes = try gpa.alloc(u8, disk_size);

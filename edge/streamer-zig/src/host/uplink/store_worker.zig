@@ -11,7 +11,7 @@ const sys = @import("../sys.zig");
 const log = @import("../log.zig");
 const DataDir = @import("../files/data_dir.zig");
 const DirStamp = @import("../files/dir_stamp.zig");
-const BootProfiles = @import("../boots/profiles.zig");
+const ProfileThread = @import("../files/profile_thread.zig");
 const LayerHold = @import("../stream/layer_hold.zig");
 const KeyRotation = @import("key_rotation.zig");
 const StoreChild = @import("store_child.zig");
@@ -68,7 +68,7 @@ hold: LayerHold,
 wanted_layer: ?struct { subject: LayerHold.Subject, since_ms: u64 } = null,
 inventory: StoreInventory,
 /// Null: this edge learns none.
-profiles: ?*BootProfiles = null,
+profiles: ?*ProfileThread = null,
 /// The changes of `profiles` at the last look.
 profile_changes: u64 = 0,
 next_profiles_ms: u64 = 0,

@@ -17,6 +17,8 @@ const addresses = @import("addresses.zig");
 const Fabric = @import("network.zig").Network;
 const Journal = @import("journal.zig");
 const LogFiles = @import("log_files.zig");
+const ProfileReads = @import("profile_reads.zig");
+const ProfileWorld = @import("profile_world.zig");
 const ReportUplink = @import("report_uplink.zig");
 const Invariants = @import("invariants.zig");
 const Mutant = @import("mutants.zig").Mutant;
@@ -48,14 +50,13 @@ mutant: Mutant,
 wakes: ?Wakes = null,
 account: CookieAccount = .{},
 reads_answered: u64 = 0,
-/// What devices have read of any version since the edge's start: the boot profile that every device
-/// is handed, right or wrong.
-trace: core.profile.Trace = .{},
+profile_world: ProfileWorld,
+/// Null where no device reads.
+profile_reads: ?*ProfileReads,
 /// At most one for each layer; a crash ends them.
 syncs: base.BoundedArray(Sync, layers_max) = .empty,
 /// Holds the bytes of a READ that a write layer answers.
 read_buffer: [stream.read_size_promised]u8 = undefined,
-document: [stream.profile.document_size_max]u8 = @splat(0),
 packet: [stream.packet_size_max]u8 = undefined,
 block: [tftp.data_header_size + tftp.blksize_max]u8 = undefined,
 /// These are set once the edge's process has started.
@@ -407,6 +408,7 @@ pub fn isReading(_: *EdgeIo, _: *const ReadRequest) bool {
 
 pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arrival) void {
     const now_us = io.fabric.now_us;
+    if (io.profile_reads) |reads| if (request.write_cache != .edge_persistent) reads.note(request);
     if (io.disk.fails()) {
         if (io.fabric.invariants.find(request.boot_id)) |account| account.had_store_error = true;
         return io.stream_port.refuseRead(request, error.StoreError, now_us);
@@ -469,43 +471,35 @@ fn versionServed(io: *const EdgeIo, request: *const ReadRequest) Disk.Version {
     unreachable;
 }
 
-/// Sends the current document, which may have changed since the device learned its size.
-pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, _: core.boot.Table.Ref) void {
+pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, document: []const u8) void {
+    if (request.offset == 0 and document.len > 0) io.checkProfile(request, document);
     var sealer = io.stream_port.server.sealer(request.session_id) orelse return;
+    const bytes = io.read_buffer[0..request.length];
+    const size = @min(bytes.len, document.len);
+    @memcpy(bytes[0..size], document[0..size]);
+    @memset(bytes[size..], 0);
     var fragments = request.fragments();
     while (fragments.next()) |fragment| {
-        const payload = io.document[@intCast(fragment.offset)..][0..fragment.length];
+        const payload = bytes[@intCast(fragment.offset - request.offset)..][0..fragment.length];
         io.sendStream(request.to, sealer.seal(&fragment.header, payload, &io.packet), 0);
     }
 }
 
-/// Writes the profile of what devices have read so far; returns its size.
-pub fn profileSize(io: *EdgeIo, _: *const core.boot.Boot) u32 {
-    const units = io.trace.slice();
-    if (units.len == 0) return 0;
-    const size = stream.profile.documentSize(units.len);
-    @memset(io.document[0..size], 0);
-    for (units, 0..) |unit, index| {
-        const offset = stream.profile.head_size + index * stream.profile.entry_size;
-        unit.encode(io.document[offset..][0..stream.profile.entry_size]);
-    }
-    stream.profile.seal(io.document[0..size], @intCast(units.len));
-    return size;
+fn checkProfile(io: *EdgeIo, request: *const ReadRequest, document: []const u8) void {
+    const reads = io.profile_reads orelse return;
+    const problem = reads.check(request.version_id, document) orelse return;
+    io.fabric.invariants.violate(.profile_of_its_version, "a boot profile {s}", .{problem});
 }
 
-pub fn beginProfile(_: *EdgeIo, _: *const core.boot.Boot, _: core.boot.Guest.CacheClass) void {}
-
-pub fn wantProfile(_: *EdgeIo, _: base.Uuid, _: u64) void {}
-
-pub fn onProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
-    if (request.kind == .demand) io.trace.demand(request.offset, request.length);
+pub fn startProfileJob(io: *EdgeIo, job: agent.profiles.Job) bool {
+    return io.profile_world.give(job);
 }
 
-pub fn onProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
-    for (0..used.units.count()) |index| io.trace.used(used.units.at(@intCast(index)));
+pub fn takeProfileEvent(io: *EdgeIo) ?agent.profiles.Event {
+    return io.profile_world.takeEvent();
 }
 
-pub fn finishProfile(_: *EdgeIo, _: base.Uuid) void {}
+pub fn onUsed(_: *EdgeIo, _: *const core.stream.Server.UsedUnits) void {}
 
 pub fn startSync(io: *EdgeIo, layer: *Layer) void {
     io.addSync(layer, true, io.disk.latencyUs());

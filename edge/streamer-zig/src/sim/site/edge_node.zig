@@ -13,6 +13,8 @@ const Disk = @import("disk.zig");
 const Fabric = @import("network.zig").Network;
 const Journal = @import("journal.zig");
 const Invariants = @import("invariants.zig");
+const ProfileReads = @import("profile_reads.zig");
+const ProfileWorld = @import("profile_world.zig");
 const ReportUplink = @import("report_uplink.zig");
 const Mutant = @import("mutants.zig").Mutant;
 const SimFiles = @import("../kit/sim_files.zig");
@@ -40,6 +42,8 @@ journal: Journal,
 files: *SimFiles,
 reports: ReportUplink,
 disk: *Disk,
+/// Null where no device reads.
+profile_reads: ?*ProfileReads = null,
 prng: *base.Prng,
 versions: *const [versions_max]Disk.Version,
 mutant: Mutant,
@@ -100,6 +104,15 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         .journal_of_site = &edge.journal,
         .reports = &edge.reports,
         .disk = edge.disk,
+        .profile_world = .{
+            .gpa = gpa,
+            .fabric = edge.fabric,
+            .edge = edge.index,
+            .on = edge.files,
+            .disk = edge.disk,
+            .worker = try gpa.create(agent.ProfileWorker(ProfileWorld)),
+        },
+        .profile_reads = edge.profile_reads,
         .prng = edge.prng,
         .versions = &process.versions,
         .mutant = edge.mutant,
@@ -108,6 +121,8 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         .tftp_port = &process.tftp,
         .stream_port = &process.stream,
     };
+    errdefer gpa.destroy(process.io.profile_world.worker);
+    process.io.profile_world.worker.* = .{ .world = &process.io.profile_world, .gpa = gpa };
     var table: core.boot.Table = try .init(gpa, boots_kept_max);
     errdefer table.deinit(gpa);
     edge.journal.load(&table, now_us, edge.mutant);
@@ -136,6 +151,8 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
             // Only an edge whose every boot needs a layer refuses to start.
             error.NotWritable => unreachable,
         },
+        // Few: the limits are reached.
+        .profiles = try .init(gpa, &process.io, .{ .recordings = 3, .documents = 3 }),
     };
     try edge.startPorts(process);
     try edge.startSchedules(process);
@@ -237,6 +254,7 @@ pub fn crash(edge: *EdgeNode, how: struct { is_power_cut: bool }) void {
     process.dhcp.service.deinit(edge.gpa);
     process.stream.deinit(edge.gpa);
     process.boots.deinit(edge.gpa);
+    process.io.profile_world.deinit();
     process.peers.deinit(edge.gpa);
     edge.reports.crash();
     edge.gpa.destroy(process);
@@ -345,6 +363,24 @@ pub fn second(edge: *EdgeNode) void {
     process.stream.tick(edge.fabric.now_us);
     edge.flushPeers(process);
     edge.checkTables(process);
+    edge.checkRecordings(process);
+}
+
+/// What a boot reads is recorded only while the boot is under way.
+fn checkRecordings(edge: *EdgeNode, process: *Process) void {
+    const profiles = &process.boots.profiles;
+    var count: u32 = 0;
+    for (profiles.recordings) |*recording| {
+        if (recording.state != .recording) continue;
+        count += 1;
+        const ref = process.boots.table.findById(recording.boot_id);
+        if (ref == null or process.boots.get(ref.?).?.isOver())
+            edge.fabric.invariants.violate(.tables_bounded, "the recording of a boot is left", .{});
+    }
+    if (count != profiles.recording_count)
+        edge.fabric.invariants.violate(.tables_bounded, "{d} boots are recorded, counted are {d}", .{
+            count, profiles.recording_count,
+        });
 }
 
 /// Runs its schedules, as the host does between packets.
@@ -380,6 +416,12 @@ pub fn endSyncs(edge: *EdgeNode) void {
     process.io.endSyncs();
     process.boots.caches.beginSyncs();
     edge.checkTables(process);
+}
+
+/// Runs what the thread of boot profiles has to do next.
+pub fn runProfileJob(edge: *EdgeNode) void {
+    const process = edge.process orelse return;
+    process.io.profile_world.runJob();
 }
 
 fn planTftpWake(edge: *EdgeNode, process: *Process) void {

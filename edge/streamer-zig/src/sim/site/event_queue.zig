@@ -16,6 +16,8 @@ pub const Event = union(enum) {
     edge_second,
     /// A sync of a write layer of this edge has ended.
     sync_end: u8,
+    /// The next job of the thread of boot profiles at this edge ends.
+    profile_job: u8,
     http: struct { link: Link, serial: u32, step: HttpStep },
     reports: struct { edge: u8, serial: u32, step: ReportStep },
     power_on: Link,

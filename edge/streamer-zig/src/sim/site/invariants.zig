@@ -59,6 +59,8 @@ pub const Check = enum {
     one_open_boot_per_device,
     one_boot_per_power_on,
     ready_once,
+    /// A boot profile has only what boots of its version have read, without their writes.
+    profile_of_its_version,
     reads_counted,
     outcome_final,
     revisions_ascend,

@@ -63,6 +63,12 @@ pub const Mutant = enum {
     keep_writes_of_others,
     /// A boot that fails over continues with the first version of the desired state.
     failover_to_another_version,
+    /// Boots teach what their devices have written at the edge.
+    learn_from_kept_writes,
+    /// A device is handed the boot profile of any version.
+    profile_of_another_version,
+    /// The recording of a boot that fails is kept for good.
+    recordings_never_freed,
     /// A restarted edge has forgotten which runs of schedules it has begun.
     forget_schedules,
     /// A restarted edge has lost its report log.

@@ -222,6 +222,7 @@ fn handle(world: *Schedules, event: EventQueue.Event) !void {
         .peer_wake => |edge| world.edges[edge].wakePeers(),
         .edge_wake => |edge| world.edges[edge].wake(),
         .sync_end => |edge| world.edges[edge].endSyncs(),
+        .profile_job => |edge| world.edges[edge].runProfileJob(),
         .edge_second => {
             for (world.edges) |*edge| {
                 edge.endBoots(fabric.now_us -| boot_us);

@@ -8,6 +8,7 @@ const base = @import("base");
 const core = @import("core");
 const Attacker = @import("attacker.zig");
 const ControlPlane = @import("control_plane.zig");
+const ProfileReads = @import("profile_reads.zig");
 const DeviceNode = @import("device_node.zig");
 const DeviceWrites = @import("device_writes.zig");
 const Disk = @import("disk.zig");
@@ -43,6 +44,7 @@ invariants: Invariants = .{},
 prng: base.Prng,
 fabric: Fabric,
 disk: Disk,
+profile_reads: ProfileReads,
 edges: []EdgeNode,
 /// Null in standalone use.
 plane: ?ControlPlane = null,
@@ -75,6 +77,7 @@ pub const Result = struct {
     resumptions: u64,
     failovers: u64,
     writes: u64,
+    profiles_handed: u64,
     crashes: u32,
     virtual_us: u64,
     hash: u64,
@@ -99,6 +102,7 @@ pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
         .resumptions = world.invariants.resumptions,
         .failovers = world.invariants.failovers,
         .writes = world.writeCount(),
+        .profiles_handed = world.profile_reads.handed,
         .crashes = world.crashCount(),
         .virtual_us = world.fabric.now_us - network.start_us,
         .hash = world.fabric.trace.hash,
@@ -130,6 +134,8 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     });
     world.fabric.trace.is_traced = options.is_traced;
     world.disk = .init(&prng);
+    world.profile_reads = try .init(gpa, &world.plan.versions);
+    errdefer world.profile_reads.deinit(gpa);
     world.prng = .init(prng.nextU64());
     if (plan.is_managed) world.plane = .init(gpa, &prng, .{
         .device_count = plan.device_count,
@@ -188,6 +194,7 @@ fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
                 .answers = .draw(&uplinks),
             }),
             .disk = &world.disk,
+            .profile_reads = &world.profile_reads,
             .prng = &world.prng,
             .versions = &plan.versions,
             .mutant = world.options.mutant,
@@ -304,6 +311,7 @@ fn deinit(world: *World) void {
     gpa.free(world.reads);
     world.deinitEdges();
     world.attacker.thief.deinit(gpa);
+    world.profile_reads.deinit(gpa);
     world.fabric.deinit(gpa);
     world.* = undefined;
 }
@@ -401,6 +409,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         .edge_wake => |edge| world.edges[edge].wake(),
         .peer_wake => |edge| world.edges[edge].wakePeers(),
         .sync_end => |edge| world.edges[edge].endSyncs(),
+        .profile_job => |edge| world.edges[edge].runProfileJob(),
         .edge_second => {
             const settled_at_us = network.start_us + world.plan.heal_at_us + settle_us;
             world.invariants.is_settled = fabric.now_us >= settled_at_us;

@@ -168,6 +168,11 @@ pub fn start(edge: *StreamEdge) error{OutOfMemory}!void {
             error.OutOfMemory => return error.OutOfMemory,
             error.NotWritable => unreachable,
         },
+        .profiles = try .init(
+            gpa,
+            &process.io,
+            .{ .recordings = 1, .documents = StreamSite.boots_max },
+        ),
         .ticket_lifetime_s = edge.site.ticket_lifetime_s,
     };
     edge.journal.load(&process.boots.table, now_us);

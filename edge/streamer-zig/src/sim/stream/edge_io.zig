@@ -25,6 +25,8 @@ edge: *StreamEdge,
 versions: [StreamSite.boots_max]Version,
 /// For a mutant.
 reads_answered: u64 = 0,
+/// The versions whose boot profile the agent has.
+profiles_published: usize = 0,
 packet: [wire.packet_size_max]u8 = undefined,
 payload: [wire.fragment_size_max]u8 = undefined,
 
@@ -215,16 +217,41 @@ fn sourceOf(
     return layer.inner.source();
 }
 
-pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, _: core.boot.Table.Ref) void {
+pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, document: []const u8) void {
     io.edge.onRead(request);
-    io.sendFragments(request, null, io.edge.diskDelayUs());
+    var from: DocumentSource = .{ .document = document, .offset = request.offset };
+    io.sendFragments(request, &from.source(), io.edge.diskDelayUs());
 }
 
-/// Sends bytes of a disk; of the boot profile if `source` is null.
+/// A part of the boot profile, read as if it lay on a disk.
+const DocumentSource = struct {
+    document: []const u8,
+    /// Of the part in the profile.
+    offset: u64,
+
+    fn source(part: *DocumentSource) store.BlockSource {
+        return .{
+            .context = part,
+            .vtable = &.{ .read = readBytes },
+            .size = part.offset + part.document.len,
+        };
+    }
+
+    fn readBytes(
+        context: *anyopaque,
+        buffer: []u8,
+        offset: u64,
+    ) store.block_source.ReadError!void {
+        const part: *const DocumentSource = @ptrCast(@alignCast(context));
+        @memcpy(buffer, part.document[@intCast(offset - part.offset)..][0..buffer.len]);
+    }
+};
+
+/// Sends bytes of a disk or of the boot profile.
 fn sendFragments(
     io: *EdgeIo,
     request: *const ReadRequest,
-    source: ?*const store.BlockSource,
+    source: *const store.BlockSource,
     after_us: u64,
 ) void {
     var sealer = io.edge.process.?.stream.server.sealer(request.session_id) orelse return;
@@ -248,31 +275,34 @@ fn sendFragments(
             else => {},
         }
         const payload = io.payload[0..fragment.length];
-        if (source) |disk|
-            disk.read(payload, offset) catch return
-        else
-            content.fill(StreamBoot.Profile{}, offset, payload);
+        source.read(payload, offset) catch return;
         const packet = sealer.seal(&fragment.header, payload, &io.packet);
         io.edge.sendOf(sealer.session, request.to, packet, after_us);
     }
 }
 
-pub fn profileSize(_: *EdgeIo, _: *const core.boot.Boot) u32 {
-    return StreamBoot.profile_sectors * wire.sector_size;
+/// Boots teach nothing here: every device is handed the same bytes.
+pub fn startProfileJob(_: *EdgeIo, _: agent.profiles.Job) bool {
+    return false;
 }
 
-pub fn beginProfile(_: *EdgeIo, _: *const core.boot.Boot, _: core.boot.Guest.CacheClass) void {}
+pub fn takeProfileEvent(io: *EdgeIo) ?agent.profiles.Event {
+    if (io.profiles_published == io.versions.len) return null;
+    const document = io.edge.gpa.alloc(u8, StreamBoot.profile_sectors * wire.sector_size) catch
+        return null;
+    content.fill(StreamBoot.Profile{}, 0, document);
+    defer io.profiles_published += 1;
+    return .{ .published = .{
+        .version_id = io.versions[io.profiles_published].id,
+        .key = core.profile.BootProfile.Class.any.key,
+        .document = document,
+    } };
+}
 
-pub fn wantProfile(_: *EdgeIo, _: base.Uuid, _: u64) void {}
-
-pub fn onProfileRead(_: *EdgeIo, _: *const ReadRequest) void {}
-
-pub fn onProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
+pub fn onUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
     for (0..used.units.count()) |index|
         io.edge.onUsed(used.boot_id, used.units.at(@intCast(index)).offset());
 }
-
-pub fn finishProfile(_: *EdgeIo, _: base.Uuid) void {}
 
 pub fn startSync(io: *EdgeIo, layer: *Layer) void {
     io.edge.planSync(.{

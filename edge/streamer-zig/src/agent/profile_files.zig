@@ -1,13 +1,10 @@
 //! Boot profiles on disk: `profiles/VERSION-CLASS` in the store's directory, one per version and
-//! hardware class. They are advice: a damaged or foreign one is dropped with a line in the log, and
-//! never prevents a boot.
+//! hardware class. They are advice: a damaged or foreign one is removed, and never prevents a boot.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
-const log = @import("../log.zig");
-const sys = @import("../sys.zig");
 const assert = std.debug.assert;
 
 const BootProfile = core.profile.BootProfile;
@@ -70,28 +67,34 @@ pub const Iterator = struct {
     }
 };
 
-/// Reads a profile; returns null if there is none that can be used.
+pub const ReadError = error{ NotFound, Unreadable, Damaged, Foreign, OfSomethingElse };
+
+/// Completes "The boot profile NAME ...".
+pub fn sentence(err: ReadError) []const u8 {
+    return switch (err) {
+        error.NotFound => "does not exist",
+        error.Unreadable => "cannot be read",
+        error.Damaged => "is damaged; it is dropped",
+        error.Foreign => "has a format that this edge does not know; it is dropped",
+        error.OfSomethingElse => "belongs to something else; it is dropped",
+    };
+}
+
+/// Reads a profile; removes one that is there and cannot be used.
 pub fn read(
     files: Files,
     found: ProfileName,
     into: *BootProfile,
     buffer: *[BootProfile.file_size_max]u8,
-) ?BootProfile.Class {
+) ReadError!BootProfile.Class {
     var name: Name = undefined;
-    const path = nameOf(found.version, found.key, &name);
-    const bytes = readFile(files, path, buffer) catch |err| {
-        if (err != error.NotFound) log.info("The boot profile {s} cannot be read.", .{path});
-        return null;
-    };
-    if (into.decode(bytes)) |named| {
-        if (named.version.eql(found.version) and named.class.key == found.key) return named.class;
-        log.info("The boot profile {s} belongs to something else; it is dropped.", .{path});
-    } else |err| log.info("The boot profile {s} {s}; it is dropped.", .{ path, switch (err) {
-        error.Damaged => "is damaged",
-        error.Foreign => "has a format that this edge does not know",
-    } });
-    remove(files, found);
-    return null;
+    const bytes = readFile(files, nameOf(found.version, found.key, &name), buffer) catch |err|
+        return if (err == error.NotFound) error.NotFound else error.Unreadable;
+    errdefer remove(files, found);
+    const named = try into.decode(bytes);
+    if (!named.version.eql(found.version) or named.class.key != found.key)
+        return error.OfSomethingElse;
+    return named.class;
 }
 
 fn readFile(files: Files, path: []const u8, buffer: []u8) store.files.Error![]u8 {
@@ -122,15 +125,15 @@ pub fn remove(files: Files, found: ProfileName) void {
 }
 
 /// Removes the profiles of a deleted version. Running edges drop them within a second.
-pub fn removeAll(files: Files, version: Uuid) void {
+pub fn removeAll(files: Files, version: Uuid, random: Random) void {
     if (count(files, version) == 0) return;
-    changeGeneration(files) catch {};
+    changeGeneration(files, random) catch {};
     var iterator: Iterator = .init(files, version);
     while (iterator.next()) |found| {
         if (!found.version.eql(version)) break;
         remove(files, found);
     }
-    changeGeneration(files) catch {};
+    changeGeneration(files, random) catch {};
 }
 
 /// Clears the profiles of one version, or of all; returns how many there were. An empty profile of
@@ -141,19 +144,20 @@ pub fn clear(
     version: ?Uuid,
     profile: *BootProfile,
     buffer: *[BootProfile.file_size_max]u8,
+    random: Random,
 ) store.files.Error!u32 {
     if (count(files, version) == 0) return 0;
     // Before: what an edge writes in the meantime belongs to the old profile. After: an edge that
     // has looked in the meantime looks again.
-    try changeGeneration(files);
+    try changeGeneration(files, random);
     var number: u32 = 0;
     var iterator: Iterator = .init(files, version);
     while (iterator.next()) |found| {
         if (version) |id| if (!found.version.eql(id)) break;
-        number += @intFromBool(read(files, found, profile, buffer) != null and profile.count > 0);
+        if (read(files, found, profile, buffer)) |_| number += @intFromBool(profile.count > 0) else |_| {}
         try forget(files, found, profile, buffer);
     }
-    try changeGeneration(files);
+    try changeGeneration(files, random);
     return number;
 }
 
@@ -180,9 +184,12 @@ pub fn generationOf(files: Files) Generation {
     return if (bytes.len == generation.len) generation else @splat(0);
 }
 
-fn changeGeneration(files: Files) store.files.Error!void {
+/// Fills a buffer with bytes that no other process draws.
+pub const Random = *const fn (buffer: []u8) void;
+
+fn changeGeneration(files: Files, random: Random) store.files.Error!void {
     var generation: Generation = undefined;
-    sys.random(&generation);
+    random(&generation);
     return files.replace(generation_name, &generation);
 }
 
@@ -242,7 +249,7 @@ fn carryFrom(
     var iterator: Iterator = .init(files, parent.version);
     while (iterator.next()) |found| {
         if (!found.version.eql(parent.version)) break;
-        const class = read(files, found, profile, buffer) orelse continue;
+        const class = read(files, found, profile, buffer) catch continue;
         profile.carry(parent.version);
         var comparison: store.compare.Comparison(*BootProfile) =
             .{ .nodes = &from.nodes, .context = profile, .report = dropRange };
