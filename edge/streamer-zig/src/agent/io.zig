@@ -2,32 +2,42 @@
 //! names; "no control plane", "no data directory" and "one edge" are ways to implement it, and no
 //! state of the agent.
 //!
-//! | declaration | what it does | |---|---| | `Version` | an open version: `id`, `disk`
-//! (`source()`, `root()`, `size()`), `layer_above`, `kernel`, `initrd`, `disk_shortage`,
-//! `loader_files`, `commandLine()` | | `Problem` | why a version cannot be opened; printed by
-//! `{f}`, `isGone()`: the store does not have it | | `File` | an open file of a version, until
-//! `closeFile` | | `now`, `unixMs` | microseconds of a monotonic clock; milliseconds of the wall
-//! clock, which may be wrong | | `random` | fills a buffer with bytes that nobody can guess | |
-//! `log` | one line for a person | | `send` | sends a datagram from one of the edge's ports; it may
-//! be lost | | `findVersion`, `openVersion` | an open version; opens one that the desired state
-//! describes, or says why not | | `duplicateFile`, `readFile`, `closeFile` | files of versions that
-//! outlive the version's own handle | | `bootFiles` | the boot programs of this edge | | `journal`,
-//! `journalFailover`, `compactJournal` | keep a boot, or that it went on at another edge, before
-//! the call returns; once a second the table | | `keepLease` | keeps a lease before the call
-//! returns | | `keepsReports`, `report`, `isReportLogBehind`, `reportBacklog` | the report log | |
-//! `onBegin`, `onReport`, `onVersionProblem` | tell the edge's owner that a boot begins, that it
-//! changed, that a version cannot be opened | | `onSessions` | sessions of the stream may have
-//! changed | | `onTftpAck`, `sendBlocks` | an acknowledgement came; reads and sends blocks of a
-//! transfer | | `isReading`, `read`, `sendProfile` | whether a READ waits already; reads and sends
-//! its bytes; sends a part of the boot profile, filled up with zeros | | `startProfileJob`,
-//! `takeProfileEvent` | gives the `ProfileWorker` a job, or not if it has enough to do; what it has
-//! done | | `onUsed` | a device used what it had read ahead | | `startSync`, `endSyncSoon`
-//! | sync a layer without making the agent wait, or need not; `Stream.endSync` follows | |
-//! `heldSubject`, `answerHold`, `setWritten` | whose layer somebody else wants, and what he is
-//! answered | | `wake` | sends a magic packet to every network of the edge | | `powerHook`,
-//! `startPowerHook`, `takePowerResult` | the power command: whether there is one that may run now,
-//! runs it for one device, what became of one | | `compactSchedules` | keeps the journal of the runs
-//! small |
+//! - `Version`: an open version: `id`, `disk` (`source()`, `root()`, `size()`), `layer_above`,
+//!   `kernel`, `initrd`, `disk_shortage`, `loader_files`, `commandLine()`
+//! - `Problem`: why a version cannot be opened; printed by `{f}`, `isGone()`: the store does not
+//!   have it
+//! - `File`: an open file of a version, until `closeFile`
+//! - `now`, `unixMs`: microseconds of a monotonic clock; milliseconds of the wall clock, which
+//!   may be wrong
+//! - `random`: fills a buffer with bytes that nobody can guess
+//! - `log`: one line for a person
+//! - `send`: sends a datagram from one of the edge's ports; it may be lost
+//! - `findVersion`, `openVersion`: an open version; opens one that the desired state describes,
+//!   or says why not
+//! - `duplicateFile`, `readFile`, `closeFile`: files of versions that outlive the version's own
+//!   handle
+//! - `bootFiles`: the boot programs of this edge
+//! - `journal`, `journalFailover`, `compactJournal`: keep a boot, or that it went on at another
+//!   edge, before the call returns; once a second the table
+//! - `keepLease`: keeps a lease before the call returns
+//! - `keepsReports`, `report`, `isReportLogBehind`, `reportBacklog`: the report log
+//! - `onBegin`, `onReport`, `onVersionProblem`: tell the edge's owner that a boot begins, that
+//!   it changed, that a version cannot be opened
+//! - `onSessions`: sessions of the stream may have changed
+//! - `onTftpAck`, `sendBlocks`: an acknowledgement came; reads and sends blocks of a transfer
+//! - `isReading`, `read`, `sendProfile`: whether a READ waits already; reads and sends its
+//!   bytes; sends a part of the boot profile, filled up with zeros
+//! - `startProfileJob`, `takeProfileEvent`: gives the `ProfileWorker` a job, or not if it has
+//!   enough to do; what it has done
+//! - `onUsed`: a device used what it had read ahead
+//! - `startSync`, `endSyncSoon`: sync a layer without making the agent wait, or need not;
+//!   `Stream.endSync` follows
+//! - `heldSubject`, `answerHold`, `setWritten`: whose layer somebody else wants, and what he is
+//!   answered
+//! - `wake`: sends a magic packet to every network of the edge
+//! - `powerHook`, `startPowerHook`, `takePowerResult`: the power command: whether there is one
+//!   that may run now, runs it for one device, what became of one
+//! - `compactSchedules`: keeps the journal of the runs small
 
 const base = @import("base");
 const core = @import("core");

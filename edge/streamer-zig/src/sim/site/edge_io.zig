@@ -472,7 +472,10 @@ fn versionServed(io: *const EdgeIo, request: *const ReadRequest) Disk.Version {
 }
 
 pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, document: []const u8) void {
-    if (request.offset == 0 and document.len > 0) io.checkProfile(request, document);
+    if (request.offset == 0 and document.len > 0) {
+        if (io.profile_reads) |reads| reads.handed += 1;
+        io.checkProfile(request.version_id, document);
+    }
     var sealer = io.stream_port.server.sealer(request.session_id) orelse return;
     const bytes = io.read_buffer[0..request.length];
     const size = @min(bytes.len, document.len);
@@ -485,9 +488,9 @@ pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, document: []const u
     }
 }
 
-fn checkProfile(io: *EdgeIo, request: *const ReadRequest, document: []const u8) void {
+fn checkProfile(io: *EdgeIo, version_id: base.Uuid, document: []const u8) void {
     const reads = io.profile_reads orelse return;
-    const problem = reads.check(request.version_id, document) orelse return;
+    const problem = reads.check(version_id, document) orelse return;
     io.fabric.invariants.violate(.profile_of_its_version, "a boot profile {s}", .{problem});
 }
 
@@ -496,7 +499,12 @@ pub fn startProfileJob(io: *EdgeIo, job: agent.profiles.Job) bool {
 }
 
 pub fn takeProfileEvent(io: *EdgeIo) ?agent.profiles.Event {
-    return io.profile_world.takeEvent();
+    const event = io.profile_world.takeEvent() orelse return null;
+    switch (event) {
+        .published => |of| if (of.document.len > 0) io.checkProfile(of.version_id, of.document),
+        .merged, .looked => {},
+    }
+    return event;
 }
 
 pub fn onUsed(_: *EdgeIo, _: *const core.stream.Server.UsedUnits) void {}

@@ -56,9 +56,8 @@ pub fn note(reads: *ProfileReads, request: *const core.stream.Server.ReadRequest
     of.setRangeValue(.{ .start = first, .end = @min(end, of.bit_length) }, true);
 }
 
-/// Returns what is wrong with a document that a boot of this version is handed; null: nothing.
+/// Returns what is wrong with a document for boots of this version; null: nothing.
 pub fn check(reads: *ProfileReads, version_id: base.Uuid, document: []const u8) ?[]const u8 {
-    reads.handed += 1;
     const of = reads.blocksOf(version_id) orelse return "is of a version that never was";
     if (document.len > profile.document_size_max) return "is too large";
     const copy = reads.copy[0..document.len];
