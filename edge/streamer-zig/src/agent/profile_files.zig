@@ -45,6 +45,7 @@ pub const Iterator = struct {
     }
 
     pub fn next(iterator: *Iterator) ?ProfileName {
+        assert(iterator.size <= iterator.buffer.len);
         var above: store.files.Name = undefined;
         while (true) {
             @memcpy(above[0..iterator.size], iterator.buffer[0..iterator.size]);

@@ -10,6 +10,7 @@ const profile_files = @import("profile_files.zig");
 const profiles = @import("profiles.zig");
 const store = @import("store");
 const units = @import("wire").stream.profile;
+const assert = std.debug.assert;
 
 const BootProfile = core.profile.BootProfile;
 const Event = profiles.Event;
@@ -53,6 +54,7 @@ pub fn ProfileWorker(comptime World: type) type {
 
         /// Loads the profiles of a version, which devices are handed from then on.
         fn load(worker: *Self, version_id: Uuid) void {
+            assert(!version_id.eql(.zero));
             const files = worker.world.files();
             if (profile_files.count(files, version_id) == 0) {
                 var from = worker.world.openStore() orelse return;
@@ -82,6 +84,7 @@ pub fn ProfileWorker(comptime World: type) type {
         }
 
         fn mergeInto(worker: *Self, named: BootProfile.Named, read_units: []const units.Unit) void {
+            assert(read_units.len > 0 and read_units.len <= units.units_max);
             const files = worker.world.files();
             const generation = profile_files.generationOf(files);
             const found: ProfileName = .{ .version = named.version, .key = named.class.key };
@@ -141,12 +144,14 @@ pub fn ProfileWorker(comptime World: type) type {
                     .document = &.{},
                 } });
             }
+            assert(there.count <= profile_files.count_max);
             worker.inventory = there;
             worker.world.onInventory(&worker.inventory);
         }
 
         /// Hands devices the contents of `profile` from now on.
         fn publish(worker: *Self, named: *const BootProfile.Named) void {
+            assert(worker.inventory.count <= profile_files.count_max);
             if (worker.inventory.put(&.of(named, &worker.profile)))
                 worker.world.onInventory(&worker.inventory);
             worker.send(named);
@@ -156,6 +161,7 @@ pub fn ProfileWorker(comptime World: type) type {
             var out: [units.document_size_max]u8 = undefined;
             const document =
                 worker.gpa.dupe(u8, worker.profile.document(&out)) catch return;
+            assert(document.len <= units.document_size_max);
             worker.world.send(.{ .published = .{
                 .version_id = named.version,
                 .key = named.class.key,

@@ -20,7 +20,7 @@ const Uuid = base.Uuid;
 /// them.
 pub const recordings_max = 32;
 /// Documents in memory; at most 8 MiB.
-pub const documents_max = 128;
+const documents_max = 128;
 /// The memory of this machine may have been used for something else since.
 pub const want_again_us = 600 * std.time.us_per_s;
 /// Another process may have written a profile for a version that had none.
@@ -140,6 +140,7 @@ pub fn Profiles(comptime Io: type) type {
                 if (entry.at_us < oldest.at_us) oldest = entry;
             }
             if (!profiles.io.startProfileJob(.{ .load = version_id })) return;
+            assert(now_us >= oldest.at_us);
             oldest.* = .{ .version_id = version_id, .at_us = now_us };
         }
 
@@ -169,6 +170,7 @@ pub fn Profiles(comptime Io: type) type {
         /// Records a READ that came for the first time. Of one ahead of demand, only the size
         /// counts.
         pub fn onRead(profiles: *Self, read: *const core.stream.Server.ReadRequest) void {
+            assert(read.length > 0);
             if (read.repeated) return;
             const recording = profiles.find(read.boot_id) orelse return;
             switch (read.kind) {
@@ -180,6 +182,7 @@ pub fn Profiles(comptime Io: type) type {
 
         pub fn onUsed(profiles: *Self, used: *const core.stream.Server.UsedUnits) void {
             const recording = profiles.find(used.boot_id) orelse return;
+            assert(recording.state == .recording);
             for (0..used.units.count()) |index|
                 recording.trace.used(used.units.at(@intCast(index)));
         }
@@ -187,6 +190,7 @@ pub fn Profiles(comptime Io: type) type {
         /// The boot is ready: learns from it, unless the worker has enough to do.
         pub fn finish(profiles: *Self, boot_id: Uuid) void {
             const recording = profiles.find(boot_id) orelse return;
+            assert(profiles.recording_count > 0);
             profiles.recording_count -= 1;
             recording.state = .free;
             if (recording.trace.slice().len == 0) return;
@@ -198,12 +202,14 @@ pub fn Profiles(comptime Io: type) type {
         pub fn tick(profiles: *Self, table: *core.boot.Table) void {
             if (profiles.documents.len == 0) return;
             profiles.takeEvents();
+            assert(profiles.recording_count <= profiles.recordings.len);
             if (!profiles.is_looking) profiles.is_looking = profiles.io.startProfileJob(.look);
             if (mutants.has(.recordings_never_freed)) return;
             for (profiles.recordings) |*recording| {
                 if (recording.state != .recording) continue;
                 const boot = if (table.findById(recording.boot_id)) |ref| table.get(ref) else null;
                 if (boot) |known| if (!known.isOver()) continue;
+                assert(profiles.recording_count > 0);
                 recording.state = .free;
                 profiles.recording_count -= 1;
             }
@@ -213,6 +219,7 @@ pub fn Profiles(comptime Io: type) type {
         pub fn sizeFor(profiles: *Self, boot: *const Boot) u32 {
             profiles.takeEvents();
             const document = profiles.documentFor(boot) orelse return 0;
+            assert(document.bytes.len <= wire.stream.profile.document_size_max);
             return @intCast(document.bytes.len);
         }
 
@@ -221,17 +228,20 @@ pub fn Profiles(comptime Io: type) type {
         pub fn documentFrom(profiles: *Self, boot: *const Boot, offset: u64) []const u8 {
             profiles.takeEvents();
             const document = profiles.documentFor(boot) orelse return &.{};
+            assert(document.bytes.len > 0);
             if (offset == 0) profiles.figures.handed += 1;
             return document.bytes[@intCast(@min(offset, document.bytes.len))..];
         }
 
         fn has(profiles: *Self, version_id: Uuid) bool {
+            assert(profiles.documents.len == profiles.loaded.len);
             for (profiles.documents) |place|
                 if (place) |document| if (document.version_id.eql(version_id)) return true;
             return false;
         }
 
         fn find(profiles: *Self, boot_id: Uuid) ?*Recording {
+            assert(profiles.recording_count <= profiles.recordings.len);
             if (profiles.recording_count == 0) return null;
             for (profiles.recordings) |*recording| {
                 if (recording.state == .recording and recording.boot_id.eql(boot_id))
@@ -249,6 +259,7 @@ pub fn Profiles(comptime Io: type) type {
             const found = profiles.documentOf(version_id, classOf(boot).key) orelse
                 profiles.documentOf(version_id, BootProfile.Class.any.key) orelse return null;
             profiles.uses += 1;
+            assert(found.bytes.len > 0 and found.used < profiles.uses);
             found.used = profiles.uses;
             return found;
         }
@@ -256,6 +267,7 @@ pub fn Profiles(comptime Io: type) type {
         fn documentOf(profiles: *Self, version_id: Uuid, key: u64) ?*Document {
             for (profiles.documents) |*place| {
                 const document = if (place.*) |*known| known else continue;
+                assert(document.bytes.len > 0);
                 if (document.key == key and document.version_id.eql(version_id)) return document;
             }
             return null;
@@ -284,6 +296,7 @@ pub fn Profiles(comptime Io: type) type {
                 profiles.gpa.free(known.bytes);
                 place.* = null;
             }
+            assert(profiles.documentOf(version_id, key) == null);
             if (bytes.len == 0) return;
             var place = &profiles.documents[0];
             for (profiles.documents) |*other| {

@@ -93,36 +93,8 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     errdefer edge.reports.crash();
     const process = try gpa.create(Process);
     errdefer gpa.destroy(process);
-    for (&process.versions, edge.versions) |*version, of| version.* = .{
-        .id = of.id,
-        .is_open = edge.box == null,
-        .disk = .{ .of = of },
-    };
-    process.io = .{
-        .fabric = edge.fabric,
-        .edge = edge.index,
-        .journal_of_site = &edge.journal,
-        .reports = &edge.reports,
-        .disk = edge.disk,
-        .profile_world = .{
-            .gpa = gpa,
-            .fabric = edge.fabric,
-            .edge = edge.index,
-            .on = edge.files,
-            .disk = edge.disk,
-            .worker = try gpa.create(agent.ProfileWorker(ProfileWorld)),
-        },
-        .profile_reads = edge.profile_reads,
-        .prng = edge.prng,
-        .versions = &process.versions,
-        .mutant = edge.mutant,
-        .wakes = edge.wakes,
-        .dhcp = &process.dhcp,
-        .tftp_port = &process.tftp,
-        .stream_port = &process.stream,
-    };
+    try edge.startIo(process);
     errdefer gpa.destroy(process.io.profile_world.worker);
-    process.io.profile_world.worker.* = .{ .world = &process.io.profile_world, .gpa = gpa };
     var table: core.boot.Table = try .init(gpa, boots_kept_max);
     errdefer table.deinit(gpa);
     edge.journal.load(&table, now_us, edge.mutant);
@@ -165,6 +137,40 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     edge.flushPeers(process);
     edge.journal.loadOrders(&process.boots.orders, edge.mutant);
     edge.takeOrders(process);
+}
+
+fn startIo(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
+    const gpa = edge.gpa;
+    for (&process.versions, edge.versions) |*version, of| version.* = .{
+        .id = of.id,
+        .is_open = edge.box == null,
+        .disk = .{ .of = of },
+    };
+    const worker = try gpa.create(agent.ProfileWorker(ProfileWorld));
+    process.io = .{
+        .fabric = edge.fabric,
+        .edge = edge.index,
+        .journal_of_site = &edge.journal,
+        .reports = &edge.reports,
+        .disk = edge.disk,
+        .profile_world = .{
+            .gpa = gpa,
+            .fabric = edge.fabric,
+            .edge = edge.index,
+            .on = edge.files,
+            .disk = edge.disk,
+            .worker = worker,
+        },
+        .profile_reads = edge.profile_reads,
+        .prng = edge.prng,
+        .versions = &process.versions,
+        .mutant = edge.mutant,
+        .wakes = edge.wakes,
+        .dhcp = &process.dhcp,
+        .tftp_port = &process.tftp,
+        .stream_port = &process.stream,
+    };
+    worker.* = .{ .world = &process.io.profile_world, .gpa = gpa };
 }
 
 fn startSchedules(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
