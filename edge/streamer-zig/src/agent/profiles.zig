@@ -193,6 +193,7 @@ pub fn Profiles(comptime Io: type) type {
             assert(profiles.recording_count > 0);
             profiles.recording_count -= 1;
             recording.state = .free;
+            assert(recording.boot_id.eql(boot_id));
             if (recording.trace.slice().len == 0) return;
             if (profiles.io.startProfileJob(.{ .merge = recording })) recording.state = .merging;
         }
