@@ -5,7 +5,6 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
-const device_address = @import("device_address.zig");
 const http_response = @import("response.zig");
 const assert = std.debug.assert;
 
@@ -62,8 +61,6 @@ pub fn HttpPaths(comptime Io: type) type {
             if (boot_path.handle != null) if (ref) |known| {
                 if (std.mem.eql(u8, boot_path.name, "disk"))
                     if (paths.refusalOfDisk(known, peer, text)) |refusal| return refusal;
-                if (paths.refusalOfScript(known, boot_path.name, peer, text)) |refusal|
-                    return refusal;
                 paths.boots.learnPeer(known, peer);
                 const asked: IpxeScripts.ScriptRequest =
                     .{ .ref = known, .query = query, .peer = peer };
@@ -200,7 +197,6 @@ pub fn HttpPaths(comptime Io: type) type {
             const mac = base.Mac.parse(mac_text) catch return not_found;
             if (!mac.isDevice()) return not_found;
             const query = core.loader.MediaQuery.parse(asked.query);
-            if (device_address.isOfAnother(paths.boots, peer, mac)) return stranger(text);
             const now_us = paths.boots.io.now();
             const begun =
                 paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(text);
@@ -212,29 +208,6 @@ pub fn HttpPaths(comptime Io: type) type {
             if (query) |known| if (paths.boots.get(ref)) |boot| known.tell(&boot.facts);
             return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse
                 not_found;
-        }
-
-        /// A boot's script and menus have its token: they are for its device alone. Null: no
-        /// objection.
-        fn refusalOfScript(
-            paths: *Self,
-            ref: Boots.Ref,
-            name: []const u8,
-            peer: base.Ip4,
-            text: *[http_response.text_size_max]u8,
-        ) ?Response {
-            const is_script = std.mem.eql(u8, name, "boot.ipxe") or
-                std.mem.find(u8, name, ".cfg") != null;
-            if (!is_script) return null;
-            const boot = paths.boots.get(ref) orelse return null;
-            assert(boot.identity.mac.isDevice());
-            if (!device_address.isOfAnother(paths.boots, peer, boot.identity.mac)) return null;
-            return stranger(text);
-        }
-
-        fn stranger(text: *[http_response.text_size_max]u8) Response {
-            const why = "This script is for another device: the MAC address of this one differs.";
-            return .saying(403, why, text);
         }
 
         /// A disk is read by HTTP, in clear text, only where nothing else can read it: by the

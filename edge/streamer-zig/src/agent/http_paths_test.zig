@@ -473,27 +473,3 @@ test "a device that says by its handle that it is ready tells its address" {
     try testing.expectEqual(204, door.ask(.post, ready, "").status);
     try testing.expect(boot.facts.ip.?.eql(peer));
 }
-
-test "a script is not given to a machine whose MAC address is another one" {
-    const site: *Site = try .withVersion();
-    defer site.destroy();
-    var door: Door = .init(site);
-    site.io.neighbour_mac = macOf(9);
-    const refusal = door.get("/m/02:bf:00:00:00:01/boot.ipxe");
-    try testing.expectEqual(403, refusal.status);
-    try door.expectText(refusal, "for another device");
-    try testing.expectEqual(null, site.boots.table.findByMac(macOf(1)));
-    try testing.expectEqual(1, site.boots.ignored.get(.http_stranger));
-    site.io.neighbour_mac = macOf(1);
-    const script = door.get("/m/02:bf:00:00:00:01/boot.ipxe");
-    try testing.expectEqual(200, script.status);
-    const boot = site.boot(script.tag.boot.?);
-    try testing.expectEqual(200, (try door.ofBoot(boot, "boot.ipxe")).status);
-    boot.facts.ip = null;
-    site.io.neighbour_mac = macOf(9);
-    for ([_][]const u8{ "boot.ipxe", "grub.cfg" }) |name|
-        try testing.expectEqual(403, (try door.ofBoot(boot, name)).status);
-    // The stranger's address does not become the boot's.
-    try testing.expectEqual(null, boot.facts.ip);
-    try testing.expect(!boot.isOver());
-}

@@ -38,7 +38,6 @@
 //! - `powerHook`, `startPowerHook`, `takePowerResult`: the power command: whether there is one
 //!   that may run now, runs it for one device, what became of one
 //! - `compactSchedules`: keeps the journal of the runs small
-//! - `neighbour`: the MAC address that an address of an attached network has now, or null
 
 const base = @import("base");
 const core = @import("core");
@@ -81,7 +80,7 @@ const functions = [_][]const u8{
     "isReading",        "read",        "sendProfile",     "startProfileJob",   "takeProfileEvent",
     "onUsed",           "startSync",   "endSyncSoon",     "heldSubject",       "answerHold",
     "setWritten",       "wake",        "powerHook",       "startPowerHook",    "takePowerResult",
-    "compactSchedules", "neighbour",
+    "compactSchedules",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

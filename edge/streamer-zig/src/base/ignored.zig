@@ -54,8 +54,6 @@ pub const IgnoreReason = enum(u8) {
     http_not_found,
     http_busy,
     http_slow,
-    /// A boot script was asked for by a machine with another MAC address.
-    http_stranger,
     boot_table_full,
     segment_busy,
     /// Another edge of the site serves it, or should.

@@ -45,7 +45,6 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     try loadBootFiles(edge, complaint);
     const stream_key = try prepareData(edge, complaint);
     const open = try openSockets(edge, found.listens, complaint);
-    edge.io.interfaces = try interfacesOf(edge, found.listens);
     try prepareLoop(edge, open, &found, stream_key, complaint);
     try prepareCaptures(edge, complaint);
     if (!edge.options.isAlone()) try prepareUplink(edge, complaint);
@@ -255,18 +254,6 @@ fn prepareLoop(
         else => complaint.set("{s}/leases cannot be read or written.", .{options.data.?}),
     };
     edge.io.lease_file = &edge.lease_file.?;
-}
-
-/// Returns the interfaces that devices are attached to; loopback is none of them.
-fn interfacesOf(
-    edge: *const Edge,
-    listens: []const host.EdgeSockets.Listen,
-) error{OutOfMemory}![]const host.sockets.Interface {
-    const arena = edge.init.arena.allocator();
-    var interfaces: std.ArrayList(host.sockets.Interface) = .empty;
-    for (listens) |*listen| if (listen.interface) |interface|
-        try interfaces.append(arena, interface);
-    return interfaces.items;
 }
 
 /// Returns the network of this edge's first address.

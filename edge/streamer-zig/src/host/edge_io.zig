@@ -7,7 +7,6 @@ const agent = @import("agent");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
-const sockets = @import("net/sockets.zig");
 const sys = @import("sys.zig");
 const log_lines = @import("log.zig");
 const BootFiles = @import("files/boot_files.zig");
@@ -18,7 +17,6 @@ const LayerHold = @import("stream/layer_hold.zig");
 const LayerSyncs = @import("stream/layer_syncs.zig");
 const LeaseFile = @import("files/lease_file.zig");
 const PowerHook = @import("power_hook.zig").PowerHook;
-const neighbours = @import("net/neighbours.zig");
 const ScheduleFile = @import("files/schedule_file.zig");
 const StreamReads = @import("stream/reads.zig");
 const ReportLog = @import("files/report_log.zig").ReportLog;
@@ -55,8 +53,6 @@ power_hook: ?*PowerHook = null,
 /// Null where nobody works for the store.
 hold: ?*LayerHold = null,
 listener: Listener,
-/// The interfaces that devices are attached to.
-interfaces: []const sockets.Interface = &.{},
 /// The loop's, once it is there.
 links: *@FieldType(EdgeSockets, "links") = undefined,
 tftp_socket: *UdpSocket = undefined,
@@ -153,13 +149,6 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
 pub fn wake(io: *EdgeIo, mac: base.Mac) void {
     if (!mac.isDevice()) return;
     for (io.links.slice()) |*link| link.wol.send(io.wol_target, &wire.wake_on_lan.emit(mac));
-}
-
-/// Asks the kernel, for each interface once, and waits for nothing.
-pub fn neighbour(io: *const EdgeIo, ip: base.Ip4) ?base.Mac {
-    for (io.interfaces) |*interface|
-        if (neighbours.macOf(io.stream_socket.fd, interface.name(), ip)) |mac| return mac;
-    return null;
 }
 
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {

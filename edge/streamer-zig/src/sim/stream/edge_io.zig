@@ -335,7 +335,6 @@ pub const closeFile = notSimulated;
 pub const duplicateFile = notSimulated;
 pub const journalFailover = notSimulated;
 pub const keepLease = notSimulated;
-pub const neighbour = notSimulated;
 pub const onTftpAck = notSimulated;
 pub const readFile = notSimulated;
 pub const sendBlocks = notSimulated;
