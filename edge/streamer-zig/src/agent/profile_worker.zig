@@ -54,7 +54,7 @@ pub fn ProfileWorker(comptime World: type) type {
 
         /// Loads the profiles of a version, which devices are handed from then on.
         fn load(worker: *Self, version_id: Uuid) void {
-            assert(!version_id.eql(.zero));
+            assert(worker.inventory.count <= profile_files.count_max);
             const files = worker.world.files();
             if (profile_files.count(files, version_id) == 0) {
                 var from = worker.world.openStore() orelse return;

@@ -140,7 +140,7 @@ pub fn Profiles(comptime Io: type) type {
                 if (entry.at_us < oldest.at_us) oldest = entry;
             }
             if (!profiles.io.startProfileJob(.{ .load = version_id })) return;
-            assert(now_us >= oldest.at_us);
+            assert(oldest.version_id.eql(version_id) or oldest.at_us <= profiles.loaded[0].at_us);
             oldest.* = .{ .version_id = version_id, .at_us = now_us };
         }
 
