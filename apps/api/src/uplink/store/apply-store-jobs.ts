@@ -152,6 +152,19 @@ async function isAsShown(
   return shown?.root != null && root.equals(shown.root)
 }
 
+/** A merge makes a version of the same bytes, and so of the same root, as the version that was merged. */
+async function isRootOfMerged(
+  db: DbOrTransaction,
+  { organizationId, job, root }: { organizationId: string; job: Job; root: Buffer },
+): Promise<boolean> {
+  const merged = await db.vdiskVersion.findFirst({
+    where: { organizationId, id: job.versionId ?? job.id },
+    select: { manifestRoot: true },
+  })
+  // Without a manifest, or deleted since: nothing to compare with.
+  return !merged?.manifestRoot || root.equals(merged.manifestRoot)
+}
+
 /** @returns why the created version is refused; null if it is accepted, or if nothing was to be created */
 async function finish(
   db: DbOrTransaction,
@@ -167,6 +180,9 @@ async function finish(
   })
   if (!version) return 'the version was deleted'
   const root = Buffer.from(made.root, 'base64')
+  // Before the first result is believed: a damaged edge that is quicker must not make the others fail.
+  if (job.kind === 'merge' && !(await isRootOfMerged(db, { organizationId, job, root })))
+    return 'the edge created different data than the merged version has; verify that version at this edge'
   // Another edge was first: the same version must have the same bytes.
   if (version.sealedAt !== null)
     return version.manifestRoot && root.equals(version.manifestRoot)
