@@ -47,7 +47,7 @@ pub const LogFiles = struct {
             name,
             .{ .read = true, .exclusive = true },
         ) catch return error.DiskFailed;
-        return file.handle;
+        return ownersOnly(file.handle);
     }
 
     pub fn openOrMake(files: *LogFiles, name: []const u8) Error!File {
@@ -56,13 +56,20 @@ pub const LogFiles = struct {
             name,
             .{ .read = true, .truncate = false },
         ) catch return error.DiskFailed;
-        return file.handle;
+        return ownersOnly(file.handle);
     }
 
     pub fn open(files: *LogFiles, name: []const u8) Error!File {
         const file = files.dir.openFile(files.io, name, .{ .mode = .read_write }) catch
             return error.DiskFailed;
-        return file.handle;
+        return ownersOnly(file.handle);
+    }
+
+    /// Reports name devices and their users' machines: whatever the umask was when a file was
+    /// created, only the edge's user reads it. A file system without modes keeps the file usable.
+    fn ownersOnly(file: File) File {
+        _ = linux.fchmod(file, 0o600);
+        return file;
     }
 
     pub fn close(_: *LogFiles, file: File) void {

@@ -45,6 +45,28 @@ const Fixture = struct {
     }
 };
 
+test "only the edge's user reads the report log, also where an earlier release created it" {
+    var fixture = try Fixture.init(.{ .epoch = 1 });
+    defer fixture.deinit();
+    try fixture.append(1);
+    var entries = fixture.tmp.dir.iterate();
+    while (try entries.next(io)) |entry| {
+        const file = try fixture.tmp.dir.openFile(io, entry.name, .{ .mode = .read_write });
+        defer file.close(io);
+        try testing.expectEqual(.SUCCESS, linux.errno(linux.fchmod(file.handle, 0o644)));
+    }
+    try fixture.restart(.{ .epoch = 2 });
+    try fixture.append(1);
+    var file_count: usize = 0;
+    entries = fixture.tmp.dir.iterate();
+    while (try entries.next(io)) |entry| {
+        const stat = try fixture.tmp.dir.statFile(io, entry.name, .{});
+        try testing.expectEqual(0o600, stat.permissions.toMode() & 0o777);
+        file_count += 1;
+    }
+    try testing.expect(file_count > 0);
+}
+
 test "reports are sent in order until acknowledged, and retransmitted until then" {
     var fixture = try Fixture.init(.{ .epoch = 1 });
     defer fixture.deinit();
