@@ -51,6 +51,9 @@ pub const Options = struct {
 };
 
 const url_size_max = 2048;
+/// A new certificate is accepted this late at most. Reading the system's certificates takes some
+/// milliseconds.
+const trust_age_s_max = 60;
 
 /// `gpa` must be thread-safe.
 pub fn init(gpa: std.mem.Allocator, io: Io, options: Options) UplinkClient {
@@ -136,6 +139,7 @@ fn tryExchange(
 ) !Answer {
     var url_buffer: [url_size_max]u8 = undefined;
     const uri = try std.Uri.parse(try std.mem.print(&url_buffer, "{s}{s}", .{ client.url, path }));
+    client.renewTrust();
     const counter = if (client.edge_id == null) 0 else client.counter.fetchAdd(1, .monotonic) + 1;
     const signature = core.uplink.message.sign(client.key, .{
         .method = @tagName(method),
@@ -188,6 +192,18 @@ fn tryExchange(
         .POST, .PUT => try sent.sendBodyComplete(@constCast(body.bytes)),
     }
     return receiveAnswer(&sent, buffer);
+}
+
+/// The standard library reads the system's certificates, and the time by which certificates are
+/// judged, at the first request only. An edge runs for months: by then the control plane has a
+/// certificate that is newer than that time, and would be refused as not valid yet. Each client is
+/// used by one thread.
+pub fn renewTrust(client: *UplinkClient) void {
+    const read_at = client.http.now orelse return;
+    const now = Io.Clock.real.now(client.io);
+    const age_s = @divTrunc(now.nanoseconds - read_at.nanoseconds, std.time.ns_per_s);
+    // Also where the clock was set back: null reads both again, at the next request over TLS.
+    client.http.now = if (age_s < 0 or age_s >= trust_age_s_max) null else read_at;
 }
 
 fn receiveAnswer(sent: *std.http.Client.Request, buffer: []u8) !Answer {
