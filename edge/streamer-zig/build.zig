@@ -84,20 +84,7 @@ fn graph(
         .{ .name = "agent", .module = agentModule(b, target, optimize, &simulated, .simulated) },
     }));
     base.addOptions("config", options);
-    const proto = "../../packages/proto/";
-    embed(b, core, "boot_phases_json", proto ++ "boot-phases.json");
-    embed(b, core, "uplink_vectors_json", proto ++ "vectors/uplink-v1.json");
-    embed(b, core, "releases_vectors_json", proto ++ "vectors/releases-v1.json");
-    embed(b, core, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
-    embed(b, wire, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
-    embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v2.json");
-    embed(b, wire, "stream_profiles_json", proto ++ "vectors/stream-profiles-v2.json");
-    embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
-    embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
-    embed(b, core, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
-    embed(b, core, "stream_sealed_vectors_json", proto ++ "vectors/stream-sealed-v2.json");
-    embed(b, core, "stream_tickets_json", proto ++ "vectors/stream-tickets-v1.json");
-    embed(b, core, "boot_trace_csv", "../../e2e/traces/boot-trace-bios.csv");
+    embedVectors(b, wire, core);
     return .{
         .base = base,
         .wire = wire,
@@ -111,6 +98,24 @@ fn graph(
         .image = image,
         .sim = sim,
     };
+}
+
+fn embedVectors(b: *std.Build, wire: *std.Build.Module, core: *std.Build.Module) void {
+    const proto = "../../packages/proto/";
+    embed(b, core, "boot_phases_json", proto ++ "boot-phases.json");
+    embed(b, core, "uplink_vectors_json", proto ++ "vectors/uplink-v1.json");
+    embed(b, core, "sealed_box_vectors_json", proto ++ "vectors/sealed-box-v1.json");
+    embed(b, core, "releases_vectors_json", proto ++ "vectors/releases-v1.json");
+    embed(b, core, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
+    embed(b, wire, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
+    embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v2.json");
+    embed(b, wire, "stream_profiles_json", proto ++ "vectors/stream-profiles-v2.json");
+    embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
+    embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
+    embed(b, core, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
+    embed(b, core, "stream_sealed_vectors_json", proto ++ "vectors/stream-sealed-v2.json");
+    embed(b, core, "stream_tickets_json", proto ++ "vectors/stream-tickets-v1.json");
+    embed(b, core, "boot_trace_csv", "../../e2e/traces/boot-trace-bios.csv");
 }
 
 /// The simulation has its own store, into which it can plant bugs. No other program is compiled

@@ -116,6 +116,7 @@ pub const uplink = struct {
     pub const record_frame = @import("uplink/record_frame.zig");
     pub const report_gaps = @import("uplink/report_gaps.zig");
     pub const report_log = @import("uplink/report_log.zig");
+    pub const sealed_box = @import("uplink/sealed_box.zig");
     pub const sender = @import("uplink/sender.zig");
     pub const batch_gzip = @import("uplink/batch_gzip.zig");
     pub const key_text = @import("uplink/key_text.zig");
@@ -248,6 +249,8 @@ test {
     _ = @import("uplink/record_frame.zig");
     _ = @import("uplink/report_gaps.zig");
     _ = @import("uplink/report_log.zig");
+    _ = @import("uplink/sealed_box.zig");
+    _ = @import("uplink/sealed_box_test.zig");
     _ = @import("uplink/sender.zig");
     _ = @import("uplink/store_inventory.zig");
     _ = @import("uplink/store_job.zig");
