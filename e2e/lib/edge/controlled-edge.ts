@@ -179,7 +179,9 @@ export class ControlledEdge {
   async boots(): Promise<SimulatedBoot[]> {
     const devices = new RunningProcess(simProgram, this.deviceArguments())
     await devices.ended
-    return devices.jsonLines<SimulatedBoot>().filter(({ mac }) => mac !== undefined)
+    const boots = devices.jsonLines<SimulatedBoot>().filter(({ mac }) => mac !== undefined)
+    // The simulator prints them as they end.
+    return boots.sort((a, b) => a.mac.localeCompare(b.mac))
   }
 
   deviceArguments(): string[] {
