@@ -115,7 +115,7 @@ export class ControlledEdge {
     const [metricsPort = 0] = await freePorts(1)
     const ports = await edgePorts()
     const edge = new ControlledEdge({ tenant, person, api, uplink, folder, options, ports, metricsPort })
-    await untilListening(edge.process, edge.ports.http)
+    await edge.#listens()
     return edge
   }
 
@@ -150,7 +150,13 @@ export class ControlledEdge {
     await this.process.ended
     this.#printed.push(...this.process.jsonLines<PrintedBoot>())
     this.process = this.#spawn()
+    await this.#listens()
+  }
+
+  /** The port of metrics opens last. */
+  async #listens(): Promise<void> {
     await untilListening(this.process, this.ports.http)
+    await untilListening(this.process, this.#metricsPort)
   }
 
   /** The state that it acts on; undefined before its first one, and for a moment while it takes another. */
