@@ -15,6 +15,7 @@ pub const profiles = @import("profiles.zig");
 pub const response = @import("response.zig");
 pub const stream = @import("stream.zig");
 pub const write_caches = @import("write_caches.zig");
+pub const Kept = io.Kept;
 pub const Port = io.Port;
 pub const PowerHook = io.PowerHook;
 pub const PowerJob = io.PowerJob;

@@ -581,8 +581,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn journalNow(boots: *Self, boot: *Boot) void {
             assert(boot.identity.handle != 0);
             assert(boot.identity.mac.isDevice());
-            boots.io.journal(boot);
-            boot.touched = false;
+            boot.touched = !boots.io.journal(boot);
         }
 
         /// Runs once a second: ends silent boots and journals the counts of the others.
@@ -595,7 +594,6 @@ pub fn Boots(comptime Io: type) type {
                 boots.settle(boot);
                 if (boot.touched) boots.journalNow(boot);
                 assert(!boot.changed);
-                assert(!boot.touched);
                 assert(boot.identity.handle != 0);
             }
             boots.profiles.tick(&boots.table);

@@ -18,7 +18,9 @@
 //!   handle
 //! - `bootFiles`: the boot programs of this edge
 //! - `journal`, `journalFailover`, `compactJournal`: keep a boot, or that it went on at another
-//!   edge, before the call returns; once a second the table
+//!   edge, soon and in this order (`journal` is false, and the boot is kept later, if too much
+//!   waits); once a second the table
+//! - `sendAfterJournal`: sends a datagram of the stream once all records given before it are kept
 //! - `keepLease`: keeps a lease before the call returns
 //! - `keepsReports`, `report`, `isReportLogBehind`, `reportBacklog`: the report log
 //! - `onBegin`, `onReport`, `onVersionProblem`: tell the edge's owner that a boot begins, that
@@ -56,6 +58,10 @@ pub const Report = union(enum) {
     schedule_run: []const u8,
 };
 
+/// How safe a record is: with the kernel, which survives the end of the process, or on the disk,
+/// which survives a power failure.
+pub const Kept = enum { written, synced };
+
 /// Whether a device can be switched on by the power command.
 pub const PowerHook = enum { none, busy, ready };
 
@@ -72,15 +78,15 @@ pub const PowerResult = struct { job: PowerJob, is_on: bool, text: base.Untruste
 
 const types = [_][]const u8{ "Version", "Problem", "File" };
 const functions = [_][]const u8{
-    "now",              "unixMs",      "random",          "log",               "send",
-    "findVersion",      "openVersion", "duplicateFile",   "readFile",          "closeFile",
-    "bootFiles",        "journal",     "journalFailover", "compactJournal",    "keepLease",
-    "keepsReports",     "report",      "reportBacklog",   "isReportLogBehind", "onBegin",
-    "onReport",         "onSessions",  "onTftpAck",       "onVersionProblem",  "sendBlocks",
-    "isReading",        "read",        "sendProfile",     "startProfileJob",   "takeProfileEvent",
-    "onUsed",           "startSync",   "endSyncSoon",     "heldSubject",       "answerHold",
-    "setWritten",       "wake",        "powerHook",       "startPowerHook",    "takePowerResult",
-    "compactSchedules",
+    "now",              "unixMs",           "random",          "log",               "send",
+    "findVersion",      "openVersion",      "duplicateFile",   "readFile",          "closeFile",
+    "bootFiles",        "journal",          "journalFailover", "compactJournal",    "keepLease",
+    "keepsReports",     "report",           "reportBacklog",   "isReportLogBehind", "onBegin",
+    "onReport",         "onSessions",       "onTftpAck",       "onVersionProblem",  "sendBlocks",
+    "isReading",        "read",             "sendProfile",     "startProfileJob",   "takeProfileEvent",
+    "onUsed",           "startSync",        "endSyncSoon",     "heldSubject",       "answerHold",
+    "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
+    "compactSchedules", "sendAfterJournal",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

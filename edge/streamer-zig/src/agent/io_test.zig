@@ -33,6 +33,10 @@ written: ?core.uplink.store_inventory.Written = null,
 reading: bool = false,
 sent: base.BoundedArray(Sent, 16) = .empty,
 journaled: u32 = 0,
+/// The worker of the journal has too much to do.
+is_journal_full: bool = false,
+/// What the last packet waited for.
+sent_after: ?agent_io.Kept = null,
 journaled_failovers: u32 = 0,
 compacted: u32 = 0,
 begun: u32 = 0,
@@ -244,8 +248,20 @@ pub fn sendBlocks(io: *TestIo, blocks: *const core.tftp.Server.Blocks, _: u64) v
     io.blocks = blocks.*;
 }
 
-pub fn journal(io: *TestIo, _: *const Boot) void {
+pub fn journal(io: *TestIo, _: *const Boot) bool {
+    if (io.is_journal_full) return false;
     io.journaled += 1;
+    return true;
+}
+
+pub fn sendAfterJournal(
+    io: *TestIo,
+    after: agent_io.Kept,
+    to: base.Endpoint,
+    bytes: []const u8,
+) void {
+    io.sent_after = after;
+    io.send(.stream, to, bytes);
 }
 
 pub fn journalFailover(io: *TestIo, _: *const Boot) void {

@@ -35,6 +35,8 @@ pub const Mutant = enum {
     ticket_of_writes_taken,
     /// The layer of another boot is used.
     another_device_read,
+    /// A device with a durable layer is welcomed before its boot is on the disk.
+    welcome_before_sync,
     /// A write to a durable layer is acknowledged before it is synced.
     done_before_it_is,
     /// Only the first sector of a write is kept.

@@ -8,6 +8,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const failover_module = @import("failover.zig");
+const io_module = @import("io.zig");
 const mutants = @import("mutants.zig");
 const write_caches = @import("write_caches.zig");
 const SessionBoots = @import("session_boots.zig").SessionBoots;
@@ -251,18 +252,56 @@ pub fn Stream(comptime Io: type) type {
             // The shard must have the session before the device's first READ.
             port.boots.io.onSessions(&port.server);
             // A fail-over is reported only once it is confirmed.
-            if (known) |ref| port.onAdmission(
+            const is_kept = if (known) |ref| port.onAdmission(
                 ref,
                 .{ .claim = claim, .admission = &admission, .why = why },
                 datagram,
-            );
+            ) else true;
+            if (!is_kept) return port.takeBack(known.?);
             if (!mutants.has(.large_welcome_left_out)) {
                 if (port.server.showSize(&admission, &port.large)) |packet|
-                    port.boots.io.send(.stream, claim.from, packet);
+                    port.sendAnswer(claim, &admission, packet);
             }
-            if (admission.reply) |packet| port.boots.io.send(.stream, claim.from, packet);
+            if (admission.reply) |packet| port.sendAnswer(claim, &admission, packet);
             if (mutants.has(.counter_restarts) and admission.outcome == .repeated)
                 port.server.sessionOf(claim.boot_id).?.counter.* = 1;
+        }
+
+        /// The journal did not take that the token is used: the device repeats its HELLO.
+        fn takeBack(port: *Self, ref: Boots.Ref) void {
+            const boot = port.boots.get(ref).?;
+            assert(boot.touched);
+            assert(boot.token_nonce != null);
+            boot.token_nonce = null;
+            port.server.forget(boot.identity.id);
+            assert(port.server.sessionOf(boot.identity.id) == null);
+        }
+
+        /// WELCOME is a promise: a process that is killed has the boot when it starts again, and for
+        /// a device whose writes survive a power failure of this machine, its boot does, too.
+        fn sendAnswer(
+            port: *Self,
+            claim: *const StreamServer.Claim,
+            admission: *const StreamServer.Admission,
+            packet: []const u8,
+        ) void {
+            assert(packet.len > 0);
+            assert(claim.from.port != 0);
+            const io = port.boots.io;
+            const waits = switch (admission.outcome) {
+                .opened, .resumed => true,
+                // A device that has sent a packet of its session has had WELCOME.
+                .repeated => !port.server.sessionOf(claim.boot_id).?.taken.is_used,
+                else => false,
+            };
+            if (!waits) return io.send(.stream, claim.from, packet);
+            const is_durable = if (port.boots.caches.find(claim.boot_id)) |layer|
+                layer.inner.head.binding.class.isDurable()
+            else
+                false;
+            const after: io_module.Kept =
+                if (is_durable and !mutants.has(.welcome_before_sync)) .synced else .written;
+            io.sendAfterJournal(after, claim.from, packet);
         }
 
         pub fn layerOf(port: *Self, boot_id: base.Uuid) ?*write_caches.Layer {
@@ -340,15 +379,17 @@ pub fn Stream(comptime Io: type) type {
             why: Why,
         };
 
+        /// Returns false if the journal has no place for a session that opened.
         fn onAdmission(
             port: *Self,
             ref: Boots.Ref,
             asked: AdmissionRecord,
             datagram: *const Datagram,
-        ) void {
+        ) bool {
             const boots, const at_us = .{ port.boots, datagram.at_us };
             const claim, const admission = .{ asked.claim, asked.admission };
-            const boot = boots.get(ref) orelse return;
+            const boot = boots.get(ref) orelse return true;
+            var is_kept = true;
             assert(boot.identity.id.eql(claim.boot_id));
             boot.onPacket(at_us, .from_device, .{ .name = .stream_hello });
             if (admission.reply != null)
@@ -360,7 +401,7 @@ pub fn Stream(comptime Io: type) type {
                         boots.beginProfile(boot);
                     }
                     boots.learnPeer(ref, claim.from.ip);
-                    const session = port.server.sessionOf(claim.boot_id) orelse return;
+                    const session = port.server.sessionOf(claim.boot_id) orelse return true;
                     if (admission.outcome == .resumed and session.write_cache.class != .device_ram)
                         core.boot.failover.onDeviceReturn(boot, at_us);
                     boots.apply(ref, at_us, .{ .stream_open = .{
@@ -370,6 +411,7 @@ pub fn Stream(comptime Io: type) type {
                         .cipher = session.cipher(),
                     } });
                     boots.journalNow(boot);
+                    is_kept = !boot.touched or admission.outcome == .resumed;
                     if (mutants.has(.boot_on_resumption) and admission.outcome == .resumed)
                         _ = boots.begin(at_us, boot.identity.mac) catch null;
                 },
@@ -406,6 +448,7 @@ pub fn Stream(comptime Io: type) type {
                 .bytes_out = answered,
                 .packets_out = @intFromBool(answered > 0),
             } });
+            return is_kept;
         }
 
         /// Returns null if the device retries, here or at its own edge.

@@ -38,6 +38,40 @@ test "a session opens with the boot's token, once, and is in the boot and the jo
     try testing.expectEqual(null, boot.suspicion);
 }
 
+test "WELCOME waits for the record of its boot, and on the disk where the writes survive" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const boot = site.boot(try site.begin(1));
+    _ = try link.open(boot);
+    try testing.expectEqual(.written, site.io.sent_after.?);
+    site.io.sent_after = null;
+    const hello = Link.helloOf(boot.identity.id, 6, .token, &boot.identity.token);
+    try testing.expectEqual(.token_refused, (try link.sayHello(device, hello)).body.refuse.code);
+    try testing.expectEqual(null, site.io.sent_after);
+}
+
+test "a session that the journal has no place for does not open, and the next HELLO opens it" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const boot = site.boot(try site.begin(1));
+    site.io.is_journal_full = true;
+    const hello = Link.helloOf(boot.identity.id, 5, .token, &boot.identity.token);
+    link.send(device, .{ .body = .{ .hello = hello } });
+    var with_cookie = hello;
+    with_cookie.cookie = (try link.answer()).body.cookie.cookie;
+    link.send(device, .{ .body = .{ .hello = with_cookie } });
+    try testing.expectEqual(0, site.io.sent.count);
+    try testing.expectEqual(null, boot.token_nonce);
+    try testing.expectEqual(0, link.port.server.session_count);
+    site.io.is_journal_full = false;
+    _ = try link.open(boot);
+    try testing.expectEqual(@as([16]u8, @splat(5)), boot.token_nonce.?);
+}
+
 test "a packet that came after the loop took its time counts like any other" {
     const site: *Site = try .withVersion();
     defer site.destroy();

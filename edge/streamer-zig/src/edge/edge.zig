@@ -26,6 +26,8 @@ started_us: u64 = 0,
 data: ?host.DataDir = null,
 epoch: u64 = 0,
 log: ?host.ReportLog = null,
+/// Writes small files; null without a data directory.
+file_worker: ?*host.Worker = null,
 journal: ?host.BootJournal = null,
 files: host.BootFiles = .none,
 io: host.EdgeIo = undefined,

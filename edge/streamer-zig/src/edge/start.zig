@@ -136,8 +136,16 @@ fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
     const path = edge.options.data orelse return random_key;
     edge.data = try openData(edge.init.io, path, complaint);
     const data = &edge.data.?;
-    edge.journal = host.BootJournal.open(data.dir.handle) catch
-        return complaint.set("The data directory {s} cannot be written.", .{path});
+    const worker = try edge.gpa.create(host.Worker);
+    worker.* = try .init(edge.init.io, host.journal_writer.worker_size);
+    worker.start() catch
+        return complaint.set("The thread of small files cannot be started on this system.", .{});
+    edge.file_worker = worker;
+    edge.journal = host.BootJournal.open(edge.gpa, worker, data.dir.handle) catch |err|
+        return switch (err) {
+            error.OutOfMemory => error.OutOfMemory,
+            else => complaint.set("The data directory {s} cannot be written.", .{path}),
+        };
     return data.secret("stream.key") catch |err| switch (err) {
         error.Damaged => complaint.set(
             "{s}/stream.key is damaged; remove it. Running devices then have to be restarted.",
@@ -588,8 +596,11 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.TrustAnchor) Error
 
 fn loadJournal(edge: *Edge, complaint: *Complaint) Error!void {
     const journal = if (edge.journal) |*journal| journal else return;
-    journal.load(edge.gpa, &edge.boots.table, edge.started_us, host.sys.unixMs()) catch
-        return complaint.set("{s}/boots.journal cannot be read.", .{edge.options.data.?});
+    journal.load(&edge.boots.table, edge.started_us, host.sys.unixMs()) catch |err|
+        return switch (err) {
+            error.OutOfMemory => error.OutOfMemory,
+            else => complaint.set("{s}/boots.journal cannot be read.", .{edge.options.data.?}),
+        };
     edge.io.boot_journal = journal;
     var iterator = edge.boots.table.iterate();
     while (iterator.next()) |boot| edge.peers.onBoot(boot);

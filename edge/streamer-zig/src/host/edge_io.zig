@@ -180,8 +180,18 @@ pub fn bootFiles(io: *const EdgeIo) *const BootFiles {
     return io.files;
 }
 
-pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) void {
-    if (io.boot_journal) |file| file.write(boot);
+pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) bool {
+    return if (io.boot_journal) |file| file.write(boot) else true;
+}
+
+pub fn sendAfterJournal(
+    io: *EdgeIo,
+    after: agent.Kept,
+    to: base.Endpoint,
+    bytes: []const u8,
+) void {
+    const file = io.boot_journal orelse return io.stream_socket.send(to, bytes);
+    file.writer.send(after, io.stream_socket, to, bytes);
 }
 
 pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {

@@ -8,6 +8,7 @@ const Boots = @import("edge_io.zig").Agent.Boots;
 const BootFiles = @import("files/boot_files.zig");
 const BootJournal = @import("files/boot_journal.zig");
 const ReportLog = @import("files/report_log.zig").ReportLog;
+const Worker = @import("threads/worker.zig");
 const report_log = core.uplink.report_log;
 const testing = std.testing;
 const gpa = testing.allocator;
@@ -22,14 +23,21 @@ const Site = struct {
     tmp: testing.TmpDir,
     log_dir: std.Io.Dir,
     log: ReportLog,
+    worker: Worker,
     journal: BootJournal,
     io: EdgeIo,
     peers: core.site.PeerTable,
     boots: Boots,
     buffer: []u8,
+    boots_max: u16,
     starts: u32 = 0,
 
     fn init(site: *Site) !void {
+        return site.initFor(4);
+    }
+
+    fn initFor(site: *Site, boots_max: u16) !void {
+        site.boots_max = boots_max;
         site.tmp = testing.tmpDir(.{});
         site.log_dir = try site.tmp.dir.createDirPathOpen(testing.io, "log", .{
             .open_options = .{ .iterate = true },
@@ -43,7 +51,8 @@ const Site = struct {
         site.starts += 1;
         site.log =
             try .open(gpa, .{ .io = testing.io, .dir = site.log_dir }, .{ .epoch = site.starts });
-        site.journal = try .open(site.tmp.dir.handle);
+        site.worker = try .init(testing.io, 1 << 20);
+        site.journal = try .open(gpa, &site.worker, site.tmp.dir.handle);
         site.io = .{
             .versions = try .init(gpa, 4),
             .files = &BootFiles.none,
@@ -56,16 +65,16 @@ const Site = struct {
                 .version_problem = ignoreProblem,
             },
         };
-        site.peers = try .init(gpa, .{ .epoch = 1, .boots_max = 4 });
+        site.peers = try .init(gpa, .{ .epoch = 1, .boots_max = site.boots_max });
         site.boots = .{
             .io = &site.io,
-            .table = try .init(gpa, 4),
+            .table = try .init(gpa, site.boots_max),
             .peers = &site.peers,
             .discovery = .{ .devices = try .init(gpa) },
             .caches = .none(gpa, &site.io),
             .profiles = .none(gpa, &site.io),
         };
-        try site.journal.load(gpa, &site.boots.table, now_us, 1_795_000_000_000);
+        try site.journal.load(&site.boots.table, now_us, 1_795_000_000_000);
     }
 
     /// As kill -9 leaves it.
@@ -74,6 +83,7 @@ const Site = struct {
         site.peers.deinit(gpa);
         site.io.deinit(gpa);
         site.journal.close();
+        site.worker.deinit();
         site.log.deinit(gpa);
     }
 
@@ -108,6 +118,28 @@ const Site = struct {
             .request_id = 1,
             .report = .{ .uptime_us = now_us - begun_us },
         });
+    }
+
+    /// Each device reports every 30 seconds; the first turns write what came before.
+    fn expectIdleHour(site: *Site, from_us: u64) !void {
+        const written = &site.journal.writer.written_bytes;
+        var before: u64 = 0;
+        for (0..3600) |turn| {
+            const now_us = from_us + turn * second;
+            if (turn % 30 == 0) {
+                var iterator = site.boots.table.iterate();
+                while (iterator.next()) |boot| _ = site.boots.takeReport(now_us, &.{
+                    .boot_id = boot.identity.id,
+                    .session_id = 1,
+                    .request_id = 1,
+                    .report = .{ .uptime_us = now_us - begun_us },
+                });
+            }
+            site.boots.tick(now_us);
+            site.worker.finish();
+            if (turn == 60) before = written.load(.acquire);
+        }
+        try testing.expect(written.load(.acquire) - before < 1_000_000);
     }
 
     /// Acknowledges all reports, so that only later ones remain.
@@ -198,4 +230,30 @@ test "read times are told by phase, but for reports that wait with many others" 
         try testing.expectEqual(1, times);
         try testing.expectEqual(@intFromBool(waiting == 0), phases);
     }
+}
+
+test "an edge with 2,000 devices that run writes less than 1 MB in an hour, also after a restart" {
+    const count = 2000;
+    var site: Site = undefined;
+    try site.initFor(count);
+    defer site.deinit();
+    for (0..count) |index| {
+        var id = boot_id;
+        std.mem.writeInt(u32, id.bytes[0..4], @intCast(index), .little);
+        const ref = try site.boots.table.insert(.init(.{
+            .id = id,
+            .mac = .fromInt(0x02bf00000000 + @as(u48, @intCast(index))),
+            .handle = 1 + index,
+            .token = @splat(1),
+        }, .{ .version_id = .fromRandom(@splat(9)) }, begun_us, 1_795_000_000_000), begun_us);
+        // As many records as a boot has phases and steps.
+        const boot = site.boots.get(ref).?;
+        for (0..10) |_| site.boots.journalNow(boot);
+        site.worker.finish();
+        site.boots.apply(ref, begun_us + second, .{ .ready = .http });
+    }
+    try site.expectIdleHour(begun_us + 2 * second);
+    try site.restart(begun_us + 4000 * second);
+    try testing.expectEqual(count, site.boots.table.count);
+    try site.expectIdleHour(begun_us + 4000 * second);
 }

@@ -10,6 +10,8 @@ pub const ReportLog = @import("files/report_log.zig").ReportLog;
 
 pub const program_set = @import("files/program_set.zig");
 pub const BootFiles = @import("files/boot_files.zig");
+pub const journal_writer = @import("files/journal_writer.zig");
+pub const Worker = @import("threads/worker.zig");
 pub const BootJournal = @import("files/boot_journal.zig");
 pub const Boots = Agent.Boots;
 pub const Agent = @import("edge_io.zig").Agent;
@@ -105,5 +107,7 @@ test {
     _ = @import("edge_io_test.zig");
     _ = @import("sys.zig");
     _ = @import("files/journal.zig");
+    _ = journal_writer;
+    _ = Worker;
     _ = @import("files/report_log.zig");
 }

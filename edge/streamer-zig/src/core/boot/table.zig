@@ -239,19 +239,6 @@ pub fn remove(table: *BootTable, ref: Ref) void {
     table.free(ref.index);
 }
 
-pub const TableEntry = struct { serial: u64, boot: *Boot };
-
-/// Returns the boot inserted next after this serial; 0 gives the first.
-pub fn nextAfter(table: *BootTable, serial: u64) ?TableEntry {
-    var best: ?usize = null;
-    for (table.serials, 0..) |candidate, index| {
-        if (candidate <= serial or table.slots[index] == null) continue;
-        if (best == null or candidate < table.serials[best.?]) best = index;
-    }
-    const index = best orelse return null;
-    return .{ .serial = table.serials[index], .boot = &table.slots[index].? };
-}
-
 /// Ends boots that have been silent for too long.
 pub fn tick(table: *BootTable, now_us: u64) void {
     var iterator = table.iterate();
@@ -482,7 +469,6 @@ test "an empty table has no boot, by whatever it is looked for" {
             );
         var iterator = table.iterate();
         try testing.expectEqual(null, iterator.next());
-        try testing.expectEqual(null, table.nextAfter(0));
     }
 }
 
@@ -580,24 +566,6 @@ test "a later state replaces its boot, with its handle, and is counted by whethe
         try testing.expectEqual(null, table.findByHandle(handle - 1));
         try testing.expectEqual(@as(u32, if (is_over) 1 else 2), table.active_count);
     }
-}
-
-test "boots come out in the order in which they were inserted" {
-    var table: BootTable = try .init(testing.allocator, 3);
-    defer table.deinit(testing.allocator);
-    const first = try table.insert(testBoot(1, 0), 0);
-    _ = try table.insert(testBoot(2, 0), 0);
-    table.remove(first);
-    _ = try table.insert(testBoot(3, 0), 0);
-    _ = try table.insert(testBoot(4, 0), 0);
-    var serial: u64 = 0;
-    for ([_]u8{ 2, 3, 4 }) |number| {
-        const entry = table.nextAfter(serial).?;
-        try testing.expect(entry.boot.identity.id.eql(.fromRandom(@splat(number))));
-        try testing.expect(entry.serial > serial);
-        serial = entry.serial;
-    }
-    try testing.expectEqual(null, table.nextAfter(serial));
 }
 
 test "a silent boot ends and is counted, by the table's limit if that is shorter" {

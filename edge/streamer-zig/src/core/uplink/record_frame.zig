@@ -1,5 +1,5 @@
 //! Frames records in a file that a crash may tear: size, CRC, number, payload, all little endian. A
-//! reader stops at the first incomplete record; everything before it stays readable.
+//! reader recognizes an incomplete or damaged record, and everything before it stays readable.
 
 const std = @import("std");
 const assert = std.debug.assert;

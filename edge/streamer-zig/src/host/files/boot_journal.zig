@@ -1,100 +1,126 @@
 //! Boots on disk, so that a restarted edge continues them with the same boot ids and later
-//! revisions. The table of boots appends a record before the answer that depends on it is sent,
-//! without a sync: a killed process loses nothing; a machine that loses power begins its boots
-//! again. The latest record of a boot counts.
+//! revisions. A worker appends the records: the packet loop never waits for the disk. What a device
+//! must not lose with the process or with the machine's power waits for its record (`JournalWriter.send`).
+//! Other answers do not wait: a process that is killed within milliseconds of such an answer, or a
+//! machine that loses power, begins that boot again. The latest record of a boot counts.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const journal_file = @import("journal.zig");
+const journal_writer = @import("journal_writer.zig");
 const data_dir = @import("data_dir.zig");
+const log = @import("../log.zig");
+const Worker = @import("../threads/worker.zig");
 const record_frame = core.uplink.record_frame;
+const assert = std.debug.assert;
 
 const Boot = core.boot.Boot;
 
 const Format = journal_file.Framed("boots.journal", 8 << 20);
 const Journal = journal_file.Journal(Format);
+const Writer = journal_writer.JournalWriter(Format);
 
 pub const BootJournal = @This();
 
-file: Journal,
+gpa: std.mem.Allocator,
+writer: Writer,
 kernel_boot_id: base.Uuid,
+/// The ids of the boots in the table, for a compaction; allocated with the table's size.
+live: []Writer.Key = &.{},
 buffer: [record_frame.frame_size_max]u8 = undefined,
 payload: [record_frame.payload_size_max]u8 = undefined,
 
 /// `is_withdrawn`: the boot belongs to another edge and must not come back here.
 const Entry = struct { kernel: base.Uuid, boot: Boot, is_withdrawn: bool = false };
 
-pub fn open(dir_fd: i32) sys.Error!BootJournal {
-    return .{ .file = try .open(dir_fd), .kernel_boot_id = data_dir.kernelBootId() orelse .zero };
+/// `worker` stays the caller's and outlives the journal.
+pub fn open(
+    gpa: std.mem.Allocator,
+    worker: *Worker,
+    dir_fd: i32,
+) (sys.Error || error{OutOfMemory})!BootJournal {
+    var file: Journal = try .open(dir_fd);
+    errdefer file.close();
+    return .{
+        .gpa = gpa,
+        .writer = try .init(gpa, worker, file),
+        .kernel_boot_id = data_dir.kernelBootId() orelse .zero,
+    };
 }
 
+/// Waits until what was written is in the file.
 pub fn close(journal: *BootJournal) void {
-    journal.file.close();
+    journal.writer.deinit();
+    journal.gpa.free(journal.live);
     journal.* = undefined;
 }
 
-/// Fills the table with the boots of earlier processes; `gpa` is for the time of the call.
-/// Boots that do not fit into the table, and records that this version cannot read, are left
-/// out.
+/// Fills the table with the boots of earlier processes, before the first record is written. Boots
+/// that do not fit into the table, and records that are damaged or that this version cannot read,
+/// are left out.
 pub fn load(
     journal: *BootJournal,
-    gpa: std.mem.Allocator,
     table: *core.boot.Table,
     now_us: u64,
     now_unix_ms: u64,
-) sys.Error!void {
-    var arena: std.heap.ArenaAllocator = .init(gpa);
+) (sys.Error || error{OutOfMemory})!void {
+    assert(journal.live.len == 0);
+    journal.live = try journal.gpa.alloc(Writer.Key, table.slots.len);
+    var arena: std.heap.ArenaAllocator = .init(journal.gpa);
     defer arena.deinit();
-    var reader = journal.file.reader();
+    var reader = journal.writer.file.reader();
     while (try reader.next()) |frame| {
         _ = arena.reset(.retain_capacity);
         const payload = Format.payload(frame);
         const entry = std.json.parseFromSliceLeaky(Entry, arena.allocator(), payload, .{
             .ignore_unknown_fields = true,
         }) catch continue;
+        const key = keyOf(entry.boot.identity.id);
+        if (entry.is_withdrawn)
+            journal.writer.noteReadEnd(key)
+        else
+            journal.writer.noteRead(key, frame.len, reader.end);
         journal.take(table, entry, now_us, now_unix_ms);
     }
-    try journal.file.cutAt(reader.end);
+    if (reader.skipped > 0) log.info(
+        "{s}: {d} bytes are torn or damaged; every other record is read.",
+        .{ Format.name, reader.skipped },
+    );
+    try journal.writer.beginAt(reader.end);
 }
 
-/// Appends the present state of a boot. An edge whose disk refuses continues; only a restart
-/// would show it.
-pub fn write(journal: *BootJournal, boot: *const Boot) void {
-    journal.append(boot, false);
+fn keyOf(id: base.Uuid) Writer.Key {
+    return @bitCast(id.bytes);
+}
+
+/// Keeps the present state of a boot; returns false if the worker has too much to do. An edge whose
+/// disk refuses continues; only a restart would show it.
+pub fn write(journal: *BootJournal, boot: *const Boot) bool {
+    const frame = journal.encode(boot, false) catch return true;
+    return journal.writer.append(keyOf(boot.identity.id), frame);
 }
 
 /// Another edge of the site has the boot: after a restart it must not come back.
 pub fn writeWithdrawn(journal: *BootJournal, boot: *const Boot) void {
-    journal.append(boot, true);
-}
-
-fn append(journal: *BootJournal, boot: *const Boot, is_withdrawn: bool) void {
-    _ = journal.file.append(journal.encode(boot, is_withdrawn) catch return);
+    const frame = journal.encode(boot, true) catch return;
+    _ = journal.writer.end(keyOf(boot.identity.id), frame);
 }
 
 /// Called before the edge stops in an orderly way.
 pub fn sync(journal: *BootJournal) void {
-    journal.file.sync();
+    journal.writer.sync();
+    journal.writer.worker.finish();
 }
 
 /// Keeps the file small. Runs often and mostly does nothing.
 pub fn compact(journal: *BootJournal, table: *core.boot.Table) void {
-    if (!journal.file.needsCompaction()) return;
-    journal.file.compact(State{ .journal = journal, .table = table }, writeBoots);
-}
-
-const State = struct { journal: *BootJournal, table: *core.boot.Table };
-
-/// In the order in which the boots began, so that none supersedes a later one when it is read.
-fn writeBoots(state: State, fresh: *Journal.Compaction) sys.Error!void {
-    var serial: u64 = 0;
-    while (state.table.nextAfter(serial)) |found| {
-        serial = found.serial;
-        const frame = state.journal.encode(found.boot, false) catch return error.SystemCallFailed;
-        try fresh.append(frame);
-    }
+    if (!journal.writer.needsCompaction()) return;
+    var count: usize = 0;
+    var iterator = table.iterate();
+    while (iterator.next()) |boot| : (count += 1) journal.live[count] = keyOf(boot.identity.id);
+    journal.writer.compact(journal.live[0..count]);
 }
 
 fn take(
@@ -153,9 +179,51 @@ fn testBoot(number: u8) Boot {
     }, 1000, 1_795_000_000_000);
 }
 
+/// A directory, and a process over it that can end and start again.
+const Site = struct {
+    tmp: testing.TmpDir,
+    worker: Worker,
+    journal: BootJournal,
+    table: core.boot.Table,
+
+    fn init(site: *Site) !void {
+        site.tmp = testing.tmpDir(.{});
+        try site.start();
+    }
+
+    fn start(site: *Site) !void {
+        site.worker = try .init(testing.io, 1 << 20);
+        site.table = try .init(testing.allocator, 8);
+        site.journal = try .open(testing.allocator, &site.worker, site.tmp.dir.handle);
+        try site.journal.load(&site.table, 1_000_000, 1_795_000_001_000);
+    }
+
+    fn end(site: *Site) void {
+        site.journal.close();
+        site.table.deinit(testing.allocator);
+        site.worker.deinit();
+    }
+
+    fn restart(site: *Site) !void {
+        site.end();
+        try site.start();
+    }
+
+    fn deinit(site: *Site) void {
+        site.end();
+        site.tmp.cleanup();
+    }
+
+    fn write(site: *Site, boot: *const Boot) !void {
+        try testing.expect(site.journal.write(boot));
+        site.worker.finish();
+    }
+};
+
 test "boots survive a killed process with everything that was counted" {
-    var tmp = testing.tmpDir(.{});
-    defer tmp.cleanup();
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
     var boot = testBoot(1);
     boot.facts = .{
         .client_arch = 7,
@@ -171,70 +239,73 @@ test "boots survive a killed process with everything that was counted" {
     boot.apply(900_000, .{ .suspected = .{ .cause = .tftp_timeout } });
     boot.token_nonce = @splat(0xff);
     boot.revision = 4;
-    {
-        var journal = try BootJournal.open(tmp.dir.handle);
-        defer journal.close();
-        journal.write(&testBoot(2));
-        journal.write(&testBoot(1));
-        journal.write(&boot);
-        try sys.writeAllAt(journal.file.fd, "torn", journal.file.end);
-    }
-    var table: core.boot.Table = try .init(testing.allocator, 4);
-    defer table.deinit(testing.allocator);
-    var journal = try BootJournal.open(tmp.dir.handle);
-    defer journal.close();
-    try journal.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
-    try testing.expectEqual(2, table.count);
+    try site.write(&testBoot(2));
+    try site.write(&testBoot(1));
+    try site.write(&boot);
+    const file = &site.journal.writer.file;
+    try sys.writeAllAt(file.fd, "torn", file.end);
+    try site.restart();
+    try testing.expectEqual(2, site.table.count);
     boot.touched = false;
     boot.live_changes = .{};
-    const loaded = table.get(table.findByHandle(boot.identity.handle).?).?;
+    const loaded = site.table.get(site.table.findByHandle(boot.identity.handle).?).?;
     try testing.expectEqualDeep(boot, loaded.*);
 }
 
+test "a damaged record loses its boot's latest state only" {
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
+    try site.write(&testBoot(1));
+    try site.write(&testBoot(2));
+    const begin = site.journal.writer.file.end;
+    try site.write(&testBoot(3));
+    try site.write(&testBoot(4));
+    try sys.writeAllAt(site.journal.writer.file.fd, "\xff\xff", begin + 200);
+    try site.restart();
+    try testing.expectEqual(3, site.table.count);
+    try testing.expectEqual(null, site.table.findById(testBoot(3).identity.id));
+    try testing.expect(site.table.findById(testBoot(4).identity.id) != null);
+    // What comes later, and a compaction, finds every record where it is.
+    try site.write(&testBoot(3));
+    site.journal.writer.compact(null);
+    try site.restart();
+    try testing.expectEqual(4, site.table.count);
+}
+
 test "a withdrawn boot does not come back with a restart" {
-    var tmp = testing.tmpDir(.{});
-    defer tmp.cleanup();
-    var journal = try BootJournal.open(tmp.dir.handle);
-    defer journal.close();
-    journal.write(&testBoot(1));
-    journal.write(&testBoot(2));
-    journal.writeWithdrawn(&testBoot(1));
-    var table: core.boot.Table = try .init(testing.allocator, 4);
-    defer table.deinit(testing.allocator);
-    var again = try BootJournal.open(tmp.dir.handle);
-    defer again.close();
-    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
-    try testing.expectEqual(1, table.count);
-    try testing.expectEqual(null, table.findById(testBoot(1).identity.id));
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
+    try site.write(&testBoot(1));
+    try site.write(&testBoot(2));
+    site.journal.writeWithdrawn(&testBoot(1));
+    try site.restart();
+    try testing.expectEqual(1, site.table.count);
+    try testing.expectEqual(null, site.table.findById(testBoot(1).identity.id));
 }
 
 test "a record without an id, and one of a known boot with another device, are left out" {
-    var tmp = testing.tmpDir(.{});
-    defer tmp.cleanup();
-    var journal = try BootJournal.open(tmp.dir.handle);
-    defer journal.close();
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
     var nameless = testBoot(1);
     nameless.identity.id = .zero;
-    journal.write(&nameless);
-    journal.write(&testBoot(2));
+    try site.write(&nameless);
+    try site.write(&testBoot(2));
     var other = testBoot(2);
     other.identity.mac = testBoot(3).identity.mac;
-    journal.write(&other);
-    var table: core.boot.Table = try .init(testing.allocator, 4);
-    defer table.deinit(testing.allocator);
-    var again = try BootJournal.open(tmp.dir.handle);
-    defer again.close();
-    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
-    try testing.expectEqual(1, table.count);
-    const ref = table.findById(testBoot(2).identity.id).?;
-    try testing.expect(table.get(ref).?.identity.mac.eql(testBoot(2).identity.mac));
+    try site.write(&other);
+    try site.restart();
+    try testing.expectEqual(1, site.table.count);
+    const ref = site.table.findById(testBoot(2).identity.id).?;
+    try testing.expect(site.table.get(ref).?.identity.mac.eql(testBoot(2).identity.mac));
 }
 
 test "a record of impossible phases is left out" {
-    var tmp = testing.tmpDir(.{});
-    defer tmp.cleanup();
-    var journal = try BootJournal.open(tmp.dir.handle);
-    defer journal.close();
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
     for (1..4) |number| {
         var boot = testBoot(@intCast(number));
         boot.apply(2000, .nbp_begin);
@@ -247,46 +318,48 @@ test "a record of impossible phases is left out" {
             },
             else => {},
         };
-        journal.write(&boot);
+        try site.write(&boot);
     }
-    var table: core.boot.Table = try .init(testing.allocator, 4);
-    defer table.deinit(testing.allocator);
-    var again = try BootJournal.open(tmp.dir.handle);
-    defer again.close();
-    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
-    try testing.expectEqual(1, table.count);
-    try testing.expect(table.findById(testBoot(3).identity.id) != null);
+    try site.restart();
+    try testing.expectEqual(1, site.table.count);
+    try testing.expect(site.table.findById(testBoot(3).identity.id) != null);
 }
 
-test "a compacted journal has the same boots as the long one" {
-    var tmp = testing.tmpDir(.{});
-    defer tmp.cleanup();
-    var table: core.boot.Table = try .init(testing.allocator, 8);
-    defer table.deinit(testing.allocator);
-    _ = try table.insert(testBoot(1), 1000);
+test "a compacted journal has the boots of the table, in the order in which they began" {
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
+    _ = try site.table.insert(testBoot(1), 1000);
     var again = testBoot(1);
     again.identity.id = .fromRandom(@splat(0x33));
     again.identity.handle += 1000;
-    const latest = try table.insert(again, 1000);
-    var journal = try BootJournal.open(tmp.dir.handle);
-    defer journal.close();
-    journal.file.end = Format.size_max + 1;
-    journal.compact(&table);
-    try testing.expect(journal.file.end < Format.size_max);
-    var read_again: core.boot.Table = try .init(testing.allocator, 8);
-    defer read_again.deinit(testing.allocator);
-    try journal.load(testing.allocator, &read_again, 2000, 1_795_000_000_001);
-    try testing.expectEqual(2, read_again.count);
-    const found = read_again.get(read_again.findByMac(again.identity.mac).?).?;
-    try testing.expect(found.identity.id.eql(table.get(latest).?.identity.id));
+    const latest = try site.table.insert(again, 1000);
+    try site.write(&testBoot(1));
+    // It is in the table no more.
+    try site.write(&testBoot(2));
+    try site.write(&again);
+    try site.write(&testBoot(1));
+    const size_before = site.journal.writer.file.end;
+    const id = site.table.get(latest).?.identity.id;
+    site.journal.compact(&site.table);
+    site.worker.finish();
+    try testing.expectEqual(size_before, site.journal.writer.file.end);
+    site.journal.writer.is_long.store(true, .release);
+    site.journal.compact(&site.table);
+    site.worker.finish();
+    try testing.expect(site.journal.writer.file.end <= size_before / 2 + 100);
+    try site.restart();
+    try testing.expectEqual(2, site.table.count);
+    const found = site.table.get(site.table.findByMac(again.identity.mac).?).?;
+    try testing.expect(found.identity.id.eql(id));
     try testing.expect(!found.isOver());
 }
 
 test "a record that a full disk took in part hides none that is written after it" {
-    var tmp = testing.tmpDir(.{});
-    defer tmp.cleanup();
-    var journal = try BootJournal.open(tmp.dir.handle);
-    journal.write(&testBoot(1));
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
+    try site.write(&testBoot(1));
     {
         // As on a full disk: some bytes fit, then none.
         var ignore: linux.Sigaction =
@@ -295,17 +368,13 @@ test "a record that a full disk took in part hides none that is written after it
         _ = linux.sigaction(.XFSZ, &ignore, &before);
         defer _ = linux.sigaction(.XFSZ, &before, null);
         const limits = try std.posix.getrlimit(.FSIZE);
-        try std.posix.setrlimit(.FSIZE, .{ .cur = journal.file.end + 100, .max = limits.max });
+        const end_before = site.journal.writer.file.end;
+        try std.posix.setrlimit(.FSIZE, .{ .cur = end_before + 100, .max = limits.max });
         defer std.posix.setrlimit(.FSIZE, limits) catch unreachable;
-        journal.write(&testBoot(2));
+        try site.write(&testBoot(2));
     }
-    journal.write(&testBoot(3));
-    journal.close();
-    var table: core.boot.Table = try .init(testing.allocator, 4);
-    defer table.deinit(testing.allocator);
-    var again = try BootJournal.open(tmp.dir.handle);
-    defer again.close();
-    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
-    try testing.expectEqual(2, table.count);
-    try testing.expect(table.findByHandle(testBoot(3).identity.handle) != null);
+    try site.write(&testBoot(3));
+    try site.restart();
+    try testing.expectEqual(2, site.table.count);
+    try testing.expect(site.table.findByHandle(testBoot(3).identity.handle) != null);
 }

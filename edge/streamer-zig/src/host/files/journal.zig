@@ -1,6 +1,6 @@
 //! A small append-only file of records in an edge's data directory. The files of this folder give
-//! it the format of their records; it opens, reads, appends and compacts. Invariant: what was whole
-//! before a crash is readable after it, and nothing is written behind a torn record.
+//! it the format of their records; it opens, reads, appends and compacts. Invariants: what was whole
+//! before a crash is readable after it, and a torn or damaged record hides no other.
 //!
 //! A record that was appended is with the kernel: a killed process loses nothing. A machine that
 //! loses power loses what was not synced; the owner of a file calls `sync` where that matters.
@@ -22,15 +22,20 @@ const linux = std.os.linux;
 
 /// `Record` declares the format of a file:
 /// - `name`: its name in the directory;
-/// - `size_max`: in bytes; a longer file needs compaction, once it is twice as long as the last one
-///   left it;
+/// - `size_max`: in bytes; a longer file needs compaction, once it is `growth` times as long as the
+///   last one left it;
 /// - `frame_size_max`: of one record;
 /// - `frameSize(bytes) ?usize`: the size of the whole record at the front of `bytes`, or null if it
 ///   is torn or damaged.
 pub fn Journal(comptime Record: type) type {
     return struct {
         const Self = @This();
+
+        /// What was kept may already be longer than `size_max`: an idle edge must not write it
+        /// again and again, and a busy one writes a third more than it appends.
+        const growth = 4;
         const name_new = Record.name ++ ".new";
+        const reader_size = @max(2 * Record.frame_size_max, 4096);
 
         dir_fd: i32,
         fd: i32,
@@ -67,38 +72,52 @@ pub fn Journal(comptime Record: type) type {
         /// Returns false if the disk refused the record, for example because it is full. The file
         /// then ends where it did before.
         pub fn append(journal: *Self, frame: []const u8) bool {
-            assert(frame.len > 0);
             assert(frame.len <= Record.frame_size_max);
-            sys.writeAllAt(journal.fd, frame, journal.end) catch {
+            return journal.appendAll(frame);
+        }
+
+        /// Appends whole records, one behind the other: all of them or none.
+        pub fn appendAll(journal: *Self, frames: []const u8) bool {
+            assert(frames.len > 0);
+            sys.writeAllAt(journal.fd, frames, journal.end) catch {
                 _ = linux.ftruncate(journal.fd, @intCast(journal.end));
                 return false;
             };
-            journal.end += frame.len;
+            journal.end += frames.len;
             journal.is_synced = false;
             return true;
         }
 
-        /// Returns once all records are on the disk; an edge whose disk refuses continues.
-        pub fn sync(journal: *Self) void {
-            if (journal.is_synced) return;
-            _ = linux.fdatasync(journal.fd);
-            journal.is_synced = true;
+        /// Returns once all records are on the disk; false if the disk refuses.
+        pub fn sync(journal: *Self) bool {
+            if (journal.is_synced) return true;
+            const is_synced = linux.errno(linux.fdatasync(journal.fd)) == .SUCCESS;
+            journal.is_synced = is_synced;
+            return is_synced;
         }
 
         pub fn needsCompaction(journal: *const Self) bool {
             return journal.end > journal.compact_above;
         }
 
+        /// `size`: what a compaction would leave.
+        pub fn setCompacted(journal: *Self, size: u64) void {
+            journal.compact_above = @max(Record.size_max, growth * size);
+        }
+
         /// Replaces the records of the file by those that `write` appends. If a step fails, the
-        /// file stays as it is, and compaction is due again once the file has grown by `size_max`.
+        /// file stays as it is, compaction is due again once the file has grown by `size_max`, and
+        /// the result is false.
         pub fn compact(
             journal: *Self,
             context: anytype,
             comptime write: fn (@TypeOf(context), *Compaction) sys.Error!void,
-        ) void {
+        ) bool {
             journal.tryCompact(context, write) catch {
                 journal.compact_above = journal.end + Record.size_max;
+                return false;
             };
+            return true;
         }
 
         fn tryCompact(
@@ -111,14 +130,8 @@ pub fn Journal(comptime Record: type) type {
             try write(context, &fresh);
             try fresh.commit(journal.dir_fd);
             sys.close(journal.fd);
-            journal.* = .{
-                .dir_fd = journal.dir_fd,
-                .fd = fresh.fd,
-                .end = fresh.end,
-                // What was kept may already be longer than `size_max`: an idle edge must not write
-                // it again and again, and a busy one only in proportion to what it appended.
-                .compact_above = @max(Record.size_max, 2 * fresh.end),
-            };
+            journal.* = .{ .dir_fd = journal.dir_fd, .fd = fresh.fd, .end = fresh.end };
+            journal.setCompacted(fresh.end);
         }
 
         /// The second file of a compaction, until it takes the place of the first.
@@ -137,10 +150,14 @@ pub fn Journal(comptime Record: type) type {
             }
 
             pub fn append(fresh: *Compaction, frame: []const u8) sys.Error!void {
-                assert(frame.len > 0);
                 assert(frame.len <= Record.frame_size_max);
-                try sys.writeAllAt(fresh.fd, frame, fresh.end);
-                fresh.end += frame.len;
+                try fresh.appendAll(frame);
+            }
+
+            pub fn appendAll(fresh: *Compaction, frames: []const u8) sys.Error!void {
+                assert(frames.len > 0);
+                try sys.writeAllAt(fresh.fd, frames, fresh.end);
+                fresh.end += frames.len;
             }
 
             fn commit(fresh: *const Compaction, dir_fd: i32) sys.Error!void {
@@ -150,39 +167,55 @@ pub fn Journal(comptime Record: type) type {
             }
         };
 
-        /// Reads whole records one after another and ends at the first that is torn or damaged.
+        /// Reads whole records one after another. It skips what is torn or damaged, byte by byte:
+        /// a damaged size says nothing about where the next record begins.
         pub const Reader = struct {
             fd: i32,
             /// Where the last record that `next` returned ends in the file.
             end: u64 = 0,
-            buffer: [@max(Record.frame_size_max, 4096)]u8 = undefined,
-            /// Bytes of `buffer` that were read, and those of them that were returned.
+            /// Bytes that belong to no whole record, so far.
+            skipped: u64 = 0,
+            /// As long as two records, so that skipping does not move the bytes at each step.
+            buffer: [reader_size]u8 = undefined,
+            /// Bytes of `buffer` that were read, and those of them that are done with.
             filled: usize = 0,
             used: usize = 0,
+            /// The place of `buffer` in the file.
+            begin: u64 = 0,
+            is_at_end: bool = false,
 
             /// A record is valid until the next call.
             pub fn next(from: *Reader) sys.Error!?[]const u8 {
-                const frame = from.take() orelse blk: {
-                    const rest = from.filled - from.used;
-                    std.mem.copyForwards(
-                        u8,
-                        from.buffer[0..rest],
-                        from.buffer[from.used..from.filled],
-                    );
-                    from.used = 0;
-                    const free = from.buffer[rest..];
-                    from.filled = rest + try sys.readAt(from.fd, free, from.end + rest);
-                    break :blk from.take() orelse return null;
-                };
-                from.end += frame.len;
-                return frame;
+                while (true) {
+                    const rest = from.buffer[from.used..from.filled];
+                    if (rest.len < Record.frame_size_max and !from.is_at_end) {
+                        try from.fill();
+                        continue;
+                    }
+                    if (rest.len == 0) return null;
+                    if (Record.frameSize(rest)) |size| {
+                        from.used += size;
+                        from.end = from.begin + from.used;
+                        return rest[0..size];
+                    }
+                    from.used += 1;
+                    from.skipped += 1;
+                }
             }
 
-            fn take(from: *Reader) ?[]const u8 {
-                const rest = from.buffer[from.used..from.filled];
-                const size = Record.frameSize(rest) orelse return null;
-                from.used += size;
-                return rest[0..size];
+            fn fill(from: *Reader) sys.Error!void {
+                const rest = from.filled - from.used;
+                std.mem.copyForwards(
+                    u8,
+                    from.buffer[0..rest],
+                    from.buffer[from.used..from.filled],
+                );
+                from.begin += from.used;
+                from.used = 0;
+                const free = from.buffer[rest..];
+                const count = try sys.readAt(from.fd, free, from.begin + rest);
+                from.filled = rest + count;
+                from.is_at_end = count < free.len;
             }
         };
 
@@ -286,21 +319,37 @@ test "a file that is cut at any byte keeps its whole records and takes new ones"
     }
 }
 
-test "a damaged record ends the file, and what follows it is dropped" {
+test "a damaged record loses only itself, wherever it is damaged" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var buffer: [64]u8 = undefined;
+    const frame_size = testFrame(0, &buffer).len;
+    for (0..frame_size) |index| {
+        var journal: TestJournal = try .open(tmp.dir.handle);
+        defer journal.close();
+        try journal.cutAt(0);
+        for (0..3) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
+        try sys.writeAllAt(journal.fd, "\xff", frame_size + index);
+        try expectNumbers(tmp.dir.handle, &.{ 0, 2 });
+        var reader = journal.reader();
+        while (try reader.next()) |_| {}
+        try testing.expectEqual(frame_size, reader.skipped);
+        try journal.cutAt(reader.end);
+        try testing.expect(journal.append(testFrame(7, &buffer)));
+        try expectNumbers(tmp.dir.handle, &.{ 0, 2, 7 });
+    }
+}
+
+test "zeros, as a power failure leaves them, hide nothing that is behind them" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var journal: TestJournal = try .open(tmp.dir.handle);
     defer journal.close();
     var buffer: [64]u8 = undefined;
-    for (0..3) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
-    const frame_size = journal.end / 3;
-    try sys.writeAllAt(journal.fd, "x", 2 * frame_size - 1);
-    try expectNumbers(tmp.dir.handle, &.{0});
-    var reader = journal.reader();
-    while (try reader.next()) |_| {}
-    try journal.cutAt(reader.end);
-    try testing.expect(journal.append(testFrame(7, &buffer)));
-    try expectNumbers(tmp.dir.handle, &.{ 0, 7 });
+    try testing.expect(journal.append(testFrame(1, &buffer)));
+    journal.end += 3 * TestJournal.reader_size;
+    try testing.expect(journal.append(testFrame(2, &buffer)));
+    try expectNumbers(tmp.dir.handle, &.{ 1, 2 });
 }
 
 test "a crash at any step of a compaction leaves the old records or the new ones" {
@@ -329,13 +378,13 @@ test "a crash at any step of a compaction leaves the old records or the new ones
     // What the crashes left does not stand in the way of the next compaction.
     journal = try .open(dir_fd);
     defer journal.close();
-    journal.compact(@as([]const u64, &.{ 5, 6 }), appendNumbers);
+    try testing.expect(journal.compact(@as([]const u64, &.{ 5, 6 }), appendNumbers));
     try testing.expect(!journal.needsCompaction());
     try testing.expect(journal.append(testFrame(8, &buffer)));
     try expectNumbers(dir_fd, &.{ 5, 6, 8 });
 }
 
-test "a file whose records all stay is compacted again only when it has doubled" {
+test "a file whose records all stay is compacted again only when it is four times as long" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var journal: TestJournal = try .open(tmp.dir.handle);
@@ -344,16 +393,16 @@ test "a file whose records all stay is compacted again only when it has doubled"
     const numbers = [_]u64{ 0, 1, 2, 3, 4, 5, 6, 7 };
     for (numbers) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
     try testing.expect(journal.needsCompaction());
-    journal.compact(@as([]const u64, &numbers), appendNumbers);
-    for (numbers) |number| {
+    try testing.expect(journal.compact(@as([]const u64, &numbers), appendNumbers));
+    for (0..(TestJournal.growth - 1) * numbers.len) |number| {
         try testing.expect(!journal.needsCompaction());
         try testing.expect(journal.append(testFrame(number, &buffer)));
     }
     try testing.expect(!journal.needsCompaction());
     try testing.expect(journal.append(testFrame(8, &buffer)));
     try testing.expect(journal.needsCompaction());
-    journal.compact(@as([]const u64, &.{8}), appendNumbers);
-    for (0..2) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
+    try testing.expect(journal.compact(@as([]const u64, &.{8}), appendNumbers));
+    for (0..4) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
     try testing.expect(journal.needsCompaction());
 }
 
@@ -370,7 +419,7 @@ test "a compaction that the disk refuses keeps the file, which takes more record
             return error.SystemCallFailed;
         }
     }.refuse;
-    journal.compact({}, refuse);
+    try testing.expect(!journal.compact({}, refuse));
     try testing.expect(!journal.needsCompaction());
     for (3..7) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
     try testing.expect(journal.needsCompaction());

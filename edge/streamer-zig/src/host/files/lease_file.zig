@@ -114,14 +114,14 @@ pub fn append(file: *LeaseFile, record: *const Record) void {
 
 /// Runs once a second: syncs what was appended, and keeps the file small.
 pub fn tick(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
-    file.journal.sync();
+    _ = file.journal.sync();
     if (file.journal.needsCompaction()) file.compact(service, now_us);
 }
 
 const State = struct { service: *const core.dhcp.Service, now_us: u64 };
 
 fn compact(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
-    file.journal.compact(State{ .service = service, .now_us = now_us }, writeLeases);
+    _ = file.journal.compact(State{ .service = service, .now_us = now_us }, writeLeases);
 }
 
 fn writeLeases(state: State, fresh: *Journal.Compaction) sys.Error!void {

@@ -35,7 +35,7 @@ pub fn close(file: *PowerOnFile) void {
 /// does no harm.
 pub fn append(file: *PowerOnFile, log: *const PowerOnLog, id: base.Uuid) void {
     _ = file.file.append(&id.bytes);
-    if (file.file.needsCompaction()) file.file.compact(log, writeIds);
+    if (file.file.needsCompaction()) _ = file.file.compact(log, writeIds);
 }
 
 /// From the oldest to the newest.

@@ -43,7 +43,7 @@ pub fn append(
     orders: *const PowerOrders,
     bound: PowerOrders.BoundOrder,
 ) void {
-    if (file.file.needsCompaction()) file.file.compact(orders, writeOrders);
+    if (file.file.needsCompaction()) _ = file.file.compact(orders, writeOrders);
     _ = file.file.append(&encode(bound));
 }
 

@@ -55,7 +55,7 @@ pub fn journal(file: *ScheduleFile) ScheduleRunner.Journal {
 
 /// Between turns: keeps the file small.
 pub fn compact(file: *ScheduleFile, runner: *const ScheduleRunner) void {
-    if (file.file.needsCompaction()) file.file.compact(runner, writeRuns);
+    if (file.file.needsCompaction()) _ = file.file.compact(runner, writeRuns);
 }
 
 fn writeRuns(runner: *const ScheduleRunner, fresh: *Journal.Compaction) sys.Error!void {
@@ -81,7 +81,7 @@ const Target = struct {
 fn write(context: *anyopaque, record: Record) void {
     const file: *ScheduleFile = @ptrCast(@alignCast(context));
     _ = file.file.append(&encode(record));
-    if (record == .begun) file.file.sync();
+    if (record == .begun) _ = file.file.sync();
 }
 
 fn encode(record: Record) [record_size]u8 {

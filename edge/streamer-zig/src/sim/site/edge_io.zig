@@ -272,8 +272,9 @@ pub fn bootFiles(_: *const EdgeIo) *const BootFiles {
     return &boot_files;
 }
 
-pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) void {
+pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) bool {
     io.journal_of_site.write(boot);
+    return true;
 }
 
 /// Returns the device of a boot, for a mutant.
@@ -287,6 +288,15 @@ pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
 pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {
     io.journal_of_site.remove(boot.identity.id);
     io.fabric.invariants.noteWithdrawn(boot.identity.id);
+}
+
+pub fn sendAfterJournal(
+    io: *EdgeIo,
+    _: agent.Kept,
+    to: base.Endpoint,
+    bytes: []const u8,
+) void {
+    io.send(.stream, to, bytes);
 }
 
 pub fn compactJournal(_: *EdgeIo, _: *core.boot.Table) void {}

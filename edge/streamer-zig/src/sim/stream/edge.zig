@@ -35,6 +35,8 @@ const boots_kept_max = 4 * boots_max;
 const layers_max = 2 * boots_max;
 /// Packets that wait for a process that hangs; further ones are dropped, as by a socket.
 const inbox_max = 256;
+/// Answers that wait for a sync of the journal; further ones are lost.
+const answers_max = 8;
 
 index: u8,
 site: *StreamSite,
@@ -58,6 +60,7 @@ journal: Journal,
 serial: u32 = 0,
 addresses: Addresses = .{},
 syncs: base.BoundedArray(Sync, layers_max) = .empty,
+answers: base.BoundedArray(Answer, answers_max) = .empty,
 /// The agent is carrying out a write.
 is_writing: bool = false,
 is_mutating: bool = false,
@@ -81,6 +84,8 @@ pub const Process = struct {
 pub const Known = struct {
     /// 0: it has heard nothing.
     boot_number: u32 = 0,
+    /// The device was told that its boot survives a power failure.
+    is_promised: bool = false,
     /// Nonce of the HELLO of the latest session.
     nonce: ?[16]u8 = null,
     admitted_us: u64 = 0,
@@ -118,6 +123,14 @@ pub const Statistics = struct {
     crashes: u64 = 0,
     stops: u64 = 0,
     ignored: base.IgnoredCounters = .{},
+};
+
+/// A packet that waits for a sync of the journal.
+const Answer = struct {
+    to: Endpoint,
+    at_us: u64,
+    size: u16,
+    buffer: [link.packet_size_max]u8,
 };
 
 pub const Sync = struct { layer: *Layer, at_us: u64, is_needed: bool };
@@ -210,6 +223,7 @@ pub fn crash(edge: *StreamEdge, keeps_keys: bool) void {
         if (layer.inner.head.binding.class.isDurable()) continue;
         if (edge.site.bootOf(layer.boot_id)) |boot| boot.ends.insert(.cache_lost);
     }
+    edge.journal.crash(&edge.prng, edge, onLostRecord);
     edge.end();
     edge.files.crash();
     edge.statistics.crashes += 1;
@@ -219,6 +233,15 @@ pub fn crash(edge: *StreamEdge, keeps_keys: bool) void {
     }
     for (&edge.known) |*known| known.nonce = null;
     for (&edge.written) |*written| written.* = .{};
+}
+
+/// A record was not on the disk: the boot goes back to what is there, or is not known any more.
+fn onLostRecord(edge: *StreamEdge, lost: *const core.boot.Boot) void {
+    const boot = edge.site.bootOf(lost.identity.id) orelse return;
+    const known = edge.knownOf(boot) orelse return boot.ends.insert(.keys_lost);
+    if (!known.is_promised) boot.ends.insert(.keys_lost);
+    // It reports its outcome again.
+    known.outcome_of = null;
 }
 
 /// Frees what the process has.
@@ -234,6 +257,7 @@ pub fn end(edge: *StreamEdge) void {
     for (edge.inbox.constSlice()) |packet| edge.network.pool.giveBack(packet.slot);
     edge.inbox.clear();
     edge.syncs.clear();
+    edge.answers.clear();
     edge.again = null;
 }
 
@@ -442,6 +466,40 @@ fn noteHeard(edge: *StreamEdge, boot_id: base.Uuid) void {
 pub fn send(edge: *StreamEdge, to: Endpoint, bytes: []const u8) void {
     const session = if (link.isOfSession(bytes)) edge.sessionAt(to) else null;
     edge.sendOf(session, to, bytes, 0);
+}
+
+/// Sends a packet of a session when the journal is on the disk.
+pub fn sendAfterSync(edge: *StreamEdge, to: Endpoint, bytes: []const u8) void {
+    if (edge.journal.unsynced.count == 0) return edge.sendPromise(to, bytes);
+    if (edge.answers.isFull()) return;
+    var answer: Answer = .{
+        .to = to,
+        .at_us = edge.network.now_us + edge.diskDelayUs(),
+        .size = @intCast(bytes.len),
+        .buffer = undefined,
+    };
+    @memcpy(answer.buffer[0..bytes.len], bytes);
+    edge.answers.appendAssumeCapacity(answer);
+    edge.network.plan(answer.at_us, .{ .edge_wake = edge.index });
+}
+
+/// Sends a WELCOME, from which on a device with durable writes must not lose its boot.
+pub fn sendPromise(edge: *StreamEdge, to: Endpoint, bytes: []const u8) void {
+    if (edge.sessionAt(to)) |session| if (edge.site.bootOf(session.boot_id)) |boot| {
+        const layer = edge.process.?.boots.caches.find(boot.id);
+        const is_durable = layer != null and layer.?.inner.head.binding.class.isDurable();
+        if (edge.knownOf(boot)) |known| known.is_promised = known.is_promised or is_durable;
+    };
+    edge.send(to, bytes);
+}
+
+/// One sync serves all that wait.
+fn sendKeptAnswers(edge: *StreamEdge) void {
+    const answers = edge.answers.constSlice();
+    if (answers.len == 0 or answers[0].at_us > edge.network.now_us) return;
+    edge.journal.sync();
+    for (answers) |*answer| edge.sendPromise(answer.to, answer.buffer[0..answer.size]);
+    edge.answers.clear();
 }
 
 fn sessionAt(edge: *StreamEdge, to: Endpoint) ?*Server.Session {
@@ -694,6 +752,7 @@ pub fn planSync(edge: *StreamEdge, sync: Sync) void {
 pub fn wake(edge: *StreamEdge) void {
     const process = edge.running() orelse return;
     const now_us = edge.network.now_us;
+    edge.sendKeptAnswers();
     var index: u32 = 0;
     while (index < edge.syncs.count) {
         if (edge.syncs.buffer[index].at_us > now_us) {

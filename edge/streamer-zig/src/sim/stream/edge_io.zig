@@ -117,15 +117,30 @@ pub fn openVersion(
     return .missing;
 }
 
-pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) void {
+pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) bool {
+    // The worker has too much to do.
+    if (io.edge.happens(io.edge.disk.stalls_per_mille)) return false;
     io.edge.noteBoot(boot);
     io.edge.journal.write(boot);
+    return true;
 }
 
 /// For a mutant of power orders.
 pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
     const boot = io.edge.journal.find(id) orelse return null;
     return boot.identity.mac;
+}
+
+pub fn sendAfterJournal(
+    io: *EdgeIo,
+    after: agent.Kept,
+    to: base.Endpoint,
+    bytes: []const u8,
+) void {
+    switch (after) {
+        .written => io.edge.sendPromise(to, bytes),
+        .synced => io.edge.sendAfterSync(to, bytes),
+    }
 }
 
 pub fn compactJournal(_: *EdgeIo, _: *core.boot.Table) void {}

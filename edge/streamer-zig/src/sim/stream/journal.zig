@@ -1,5 +1,5 @@
-//! What a simulated edge keeps when its process ends: boots as they were last journaled, power
-//! orders and the resumption key.
+//! What a simulated edge's disk keeps when its machine loses power: boots as they were last synced,
+//! of later records some, power orders and the resumption key.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,17 +13,49 @@ pub const Journal = @This();
 /// The newest boot of each device, and earlier ones that are not forgotten yet.
 const boots_max = 3 * StreamSite.boots_max;
 const orders_max = 256;
+const unsynced_max = 16;
 
 boots: base.BoundedArray(Boot, boots_max) = .empty,
+/// The latest states that are not on the disk yet.
+unsynced: base.BoundedArray(Boot, unsynced_max) = .empty,
 orders: base.BoundedArray(BoundOrder, orders_max) = .empty,
 resumption_key: [32]u8,
 
 pub fn find(journal: *const Journal, id: base.Uuid) ?*const Boot {
+    for (journal.unsynced.constSlice()) |*boot| if (boot.identity.id.eql(id)) return boot;
     for (journal.boots.constSlice()) |*boot| if (boot.identity.id.eql(id)) return boot;
     return null;
 }
 
+/// The system writes on its own when much waits.
 pub fn write(journal: *Journal, boot: *const Boot) void {
+    for (journal.unsynced.slice()) |*later| if (later.identity.id.eql(boot.identity.id)) {
+        later.* = boot.*;
+        return;
+    };
+    if (journal.unsynced.isFull()) journal.sync();
+    journal.unsynced.appendAssumeCapacity(boot.*);
+}
+
+pub fn sync(journal: *Journal) void {
+    for (journal.unsynced.constSlice()) |*boot| journal.keep(boot);
+    journal.unsynced.clear();
+}
+
+/// The machine loses power: each record that was not synced is on the disk or not.
+pub fn crash(
+    journal: *Journal,
+    prng: *base.Prng,
+    context: anytype,
+    comptime onLost: fn (@TypeOf(context), *const Boot) void,
+) void {
+    for (journal.unsynced.constSlice()) |*boot| {
+        if (prng.chance(1, 2)) journal.keep(boot) else onLost(context, boot);
+    }
+    journal.unsynced.clear();
+}
+
+fn keep(journal: *Journal, boot: *const Boot) void {
     for (journal.boots.slice()) |*kept| if (kept.identity.id.eql(boot.identity.id)) {
         kept.* = boot.*;
         return;
@@ -34,11 +66,21 @@ pub fn write(journal: *Journal, boot: *const Boot) void {
 
 /// The device has begun another boot: other edges learn of it before they could continue this one.
 pub fn forgetEarlier(journal: *Journal, mac: base.Mac, latest: base.Uuid) void {
+    forgetIn(boots_max, &journal.boots, mac, latest);
+    forgetIn(unsynced_max, &journal.unsynced, mac, latest);
+}
+
+fn forgetIn(
+    comptime capacity: u32,
+    list: *base.BoundedArray(Boot, capacity),
+    mac: base.Mac,
+    latest: base.Uuid,
+) void {
     var index: u32 = 0;
-    while (index < journal.boots.count) {
-        const identity = &journal.boots.buffer[index].identity;
+    while (index < list.count) {
+        const identity = &list.buffer[index].identity;
         if (identity.mac.eql(mac) and !identity.id.eql(latest))
-            removeAt(Boot, boots_max, &journal.boots, index)
+            removeAt(Boot, capacity, list, index)
         else
             index += 1;
     }

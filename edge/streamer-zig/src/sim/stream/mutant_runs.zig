@@ -69,6 +69,7 @@ fn limitsFor(mutant: Mutant) StreamScenario.Limits {
             .without = .init(.{ .several_edges = true }),
         },
         .token_twice => .{ .with = .init(.{ .thieves = true }) },
+        .welcome_before_sync,
         .done_before_it_is,
         .sync_left_out,
         .lost_cache_replaced,
