@@ -173,7 +173,7 @@ pub fn Dhcp(comptime Io: type) type {
             } });
         }
 
-        /// Keeps leases before the answer goes out, so that a promise survives a crash.
+        /// Keeps leases before the answer is sent, so that a promise survives a crash.
         fn keepLeases(port: *Self, now_us: u64) void {
             while (port.service.takeChange(now_us)) |record| port.boots.io.keepLease(&record);
         }

@@ -21,7 +21,7 @@
 //!   edge, soon and in this order (`journal` is false, and the boot is kept later, if too much
 //!   waits); once a second the table
 //! - `sendAfterJournal`: sends a datagram of the stream once all records given before it are kept
-//! - `keepLease`: keeps a lease before the call returns
+//! - `keepLease`: keeps a lease; what `send` sends by DHCP after it waits for it
 //! - `keepsReports`, `report`, `isReportLogBehind`, `reportBacklog`: the report log
 //! - `onBegin`, `onReport`, `onVersionProblem`: tell the edge's owner that a boot begins, that
 //!   it changed, that a version cannot be opened

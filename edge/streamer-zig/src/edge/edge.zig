@@ -61,6 +61,8 @@ metrics: ?*host.MetricsServer = null,
 
 /// Runs a prepared edge until TERM or INT; returns the exit code.
 pub fn run(edge: *Edge) u8 {
+    host.log.start(edge.gpa, edge.init.io) catch
+        return edge.terminal.fail("The thread of the log cannot be started on this system.", .{});
     if (edge.worker) |worker| worker.start() catch
         return edge.terminal.fail("The uplink's threads cannot be started on this system.", .{});
     edge.loop.stream.start() catch

@@ -19,6 +19,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         error.Wrong => return terminal.fail("{s}", .{complaint.text()}),
         error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
+    host.log.finish();
     // The uplink's threads may wait half a minute for answers; everything that counts is on disk.
     std.process.exit(code);
 }

@@ -254,6 +254,7 @@ fn prepareLoop(
     const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
     edge.lease_file = host.lease_file.LeaseFile.open(
         edge.gpa,
+        edge.file_worker.?,
         data.dir.handle,
         &dhcp.policy.service,
         edge.started_us,

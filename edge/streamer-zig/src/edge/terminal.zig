@@ -6,7 +6,7 @@ const host = @import("host");
 
 pub const Terminal = struct {
     pub fn out(_: *Terminal, text: []const u8) void {
-        host.sys.writeAll(1, text) catch {};
+        host.log.print(1, text);
     }
 
     /// Prints one sentence on standard error; returns the exit code of a failed command.

@@ -137,7 +137,10 @@ pub fn log(_: *EdgeIo, comptime format: []const u8, arguments: anytype) void {
 
 pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8) void {
     switch (port) {
-        .dhcp => |link| io.links.slice()[link].dhcp.?.send(to, bytes),
+        .dhcp => |link| {
+            const socket = &io.links.slice()[link].dhcp.?;
+            if (io.lease_file) |file| file.send(socket, to, bytes) else socket.send(to, bytes);
+        },
         .pxe => |link| io.links.slice()[link].pxe.?.send(to, bytes),
         .tftp => io.tftp_socket.send(to, bytes),
         .stream => io.stream_socket.send(to, bytes),

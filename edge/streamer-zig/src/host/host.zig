@@ -108,6 +108,7 @@ test {
     _ = @import("sys.zig");
     _ = @import("files/journal.zig");
     _ = journal_writer;
+    _ = log;
     _ = Worker;
     _ = @import("files/report_log.zig");
 }

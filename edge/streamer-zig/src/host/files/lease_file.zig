@@ -1,13 +1,16 @@
 //! The DHCP server's leases on disk, so that an edge that was killed at any moment leases no
-//! address to a second client. The DHCP port appends each change before the answer is sent, and the
-//! change is synced within a second; `bootfarm-edge leases` reads the file. The latest record of an
-//! address counts.
+//! address to a second client. A worker appends each change, and then sends the answer that promises
+//! it; the change is synced within a second. `bootfarm-edge leases` reads the file. The latest
+//! record of an address counts.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
+const Worker = @import("../threads/worker.zig");
 const journal_file = @import("journal.zig");
+const journal_writer = @import("journal_writer.zig");
+const UdpSocket = @import("../net/udp_socket.zig");
 const record_frame = core.uplink.record_frame;
 
 const Client = core.dhcp.Leases.Client;
@@ -35,6 +38,7 @@ pub const Row = struct {
 
 const Format = journal_file.Framed("leases", 4 << 20);
 const Journal = journal_file.Journal(Format);
+const Writer = journal_writer.JournalWriter(Format);
 
 /// Returns the latest record of each address. Rows live in the arena. The edge may be running.
 pub fn read(
@@ -43,12 +47,13 @@ pub fn read(
 ) (sys.Error || error{ Missing, OutOfMemory })![]const Row {
     var reader = try Journal.openReader(dir_fd);
     defer sys.close(reader.fd);
-    return readFrom(arena, &reader);
+    return readFrom(arena, &reader, null);
 }
 
 fn readFrom(
     arena: std.mem.Allocator,
     reader: *Journal.Reader,
+    writer: ?*Writer,
 ) (sys.Error || error{OutOfMemory})![]const Row {
     var latest: std.array_hash_map.Auto(u32, Row) = .empty;
     while (try reader.next()) |frame| {
@@ -61,32 +66,39 @@ fn readFrom(
             else => continue,
         };
         try latest.put(arena, row.ip.toInt(), row);
+        if (writer) |to| to.noteRead(row.ip.toInt(), frame.len, reader.end);
     }
     return latest.values();
 }
 
 pub const LeaseFile = @This();
 
-journal: Journal,
+gpa: std.mem.Allocator,
+writer: Writer,
+/// The addresses that have a record, for a compaction.
+live: []Writer.Key,
+/// A change was not kept: no answer leaves before all leases are written once more.
+is_behind: bool = false,
 
 const payload_size_max = 512;
 const FrameBuffer = [record_frame.header_size + payload_size_max]u8;
 
-/// Restores the leases of earlier processes in the service; `gpa` is for the time of the call.
-/// Records that no longer fit any network are left out.
+/// Restores the leases of earlier processes in the service. Records that no longer fit any network
+/// are left out. `worker` stays the caller's and outlives the file.
 pub fn open(
     gpa: std.mem.Allocator,
+    worker: *Worker,
     dir_fd: i32,
     service: *core.dhcp.Service,
     now_us: u64,
 ) (sys.Error || error{OutOfMemory})!LeaseFile {
-    var journal: Journal = try .open(dir_fd);
-    errdefer journal.close();
+    var writer: Writer = try .init(gpa, worker, try .open(dir_fd));
+    errdefer writer.deinit();
     var arena: std.heap.ArenaAllocator = .init(gpa);
     defer arena.deinit();
-    var reader = journal.reader();
-    const rows = try readFrom(arena.allocator(), &reader);
-    try journal.cutAt(reader.end);
+    var reader = writer.file.reader();
+    const rows = try readFrom(arena.allocator(), &reader, &writer);
+    try writer.beginAt(reader.end);
     const now_unix_ms = sys.unixMs();
     for (rows) |*row| {
         const left_ms = row.untilUnixMs -| now_unix_ms;
@@ -98,38 +110,64 @@ pub fn open(
         };
         restore(service, now_us, &record);
     }
-    return .{ .journal = journal };
+    var count: usize = 0;
+    for (service.leases) |*table| if (table.*) |*leases| {
+        count += leases.rows.len;
+    };
+    return .{ .gpa = gpa, .writer = writer, .live = try gpa.alloc(Writer.Key, count) };
 }
 
+/// Waits until what was appended is in the file.
 pub fn close(file: *LeaseFile) void {
-    file.journal.close();
+    file.writer.deinit();
+    file.gpa.free(file.live);
     file.* = undefined;
 }
 
 /// An edge whose disk refuses the record continues; only a restart would show it.
 pub fn append(file: *LeaseFile, record: *const Record) void {
     var buffer: FrameBuffer = undefined;
-    _ = file.journal.append(encode(record, &buffer));
+    const frame = encode(record, &buffer);
+    if (!file.writer.append(record.ip.toInt(), frame)) file.is_behind = true;
+}
+
+/// Sends an answer once the leases that it may promise are in the file. It is lost if the worker is
+/// full, and its client asks again.
+pub fn send(file: *LeaseFile, socket: *UdpSocket, to: base.Endpoint, bytes: []const u8) void {
+    if (!file.is_behind) file.writer.send(.written, socket, to, bytes);
 }
 
 /// Runs once a second: syncs what was appended, and keeps the file small.
 pub fn tick(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
-    _ = file.journal.sync();
-    if (file.journal.needsCompaction()) file.compact(service, now_us);
+    if (file.is_behind) {
+        file.is_behind = false;
+        _ = file.forAll(service, now_us, .append);
+    }
+    file.writer.sync();
+    if (file.writer.needsCompaction()) file.compact(service, now_us);
 }
-
-const State = struct { service: *const core.dhcp.Service, now_us: u64 };
 
 fn compact(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
-    _ = file.journal.compact(State{ .service = service, .now_us = now_us }, writeLeases);
+    const count = file.forAll(service, now_us, .note);
+    file.writer.compact(file.live[0..count]);
 }
 
-fn writeLeases(state: State, fresh: *Journal.Compaction) sys.Error!void {
-    var buffer: FrameBuffer = undefined;
-    for (state.service.leases) |*table| if (table.*) |*leases| {
-        var records = leases.dump(state.now_us);
-        while (records.next()) |record| try fresh.append(encode(&record, &buffer));
+/// Goes through all addresses that have a record.
+fn forAll(
+    file: *LeaseFile,
+    service: *const core.dhcp.Service,
+    now_us: u64,
+    what: enum { append, note },
+) usize {
+    var count: usize = 0;
+    for (service.leases) |*table| if (table.*) |*leases| {
+        var records = leases.dump(now_us);
+        while (records.next()) |record| : (count += 1) switch (what) {
+            .append => file.append(&record),
+            .note => file.live[count] = record.ip.toInt(),
+        };
     };
+    return count;
 }
 
 fn encode(record: *const Record, buffer: *FrameBuffer) []const u8 {
@@ -160,6 +198,7 @@ const testing = std.testing;
 
 const LeaseFixture = struct {
     tmp: testing.TmpDir,
+    worker: *Worker,
     service: core.dhcp.Service,
 
     const second = std.time.us_per_s;
@@ -171,7 +210,13 @@ const LeaseFixture = struct {
     };
 
     fn init() !LeaseFixture {
-        return .{ .tmp = testing.tmpDir(.{}), .service = try newService() };
+        const worker = try testing.allocator.create(Worker);
+        worker.* = try .init(testing.io, 1 << 20);
+        return .{
+            .tmp = testing.tmpDir(.{}),
+            .worker = worker,
+            .service = try newService(),
+        };
     }
 
     fn newService() !core.dhcp.Service {
@@ -190,11 +235,14 @@ const LeaseFixture = struct {
     }
 
     fn open(bench: *LeaseFixture) !LeaseFile {
-        return .open(testing.allocator, bench.tmp.dir.handle, &bench.service, second);
+        const dir_fd = bench.tmp.dir.handle;
+        return .open(testing.allocator, bench.worker, dir_fd, &bench.service, second);
     }
 
     fn deinit(bench: *LeaseFixture) void {
         bench.service.deinit(testing.allocator);
+        bench.worker.deinit();
+        testing.allocator.destroy(bench.worker);
         bench.tmp.cleanup();
     }
 
@@ -202,6 +250,7 @@ const LeaseFixture = struct {
         const leases = bench.service.leasesOf(0).?;
         try testing.expectEqual(.granted, leases.bind(second, client, ip, 600));
         while (bench.service.takeChange(second)) |record| file.append(&record);
+        bench.worker.finish();
     }
 };
 
@@ -221,9 +270,10 @@ test "a killed process keeps each lease that it wrote, wherever the last record 
     const leases = bench.service.leasesOf(0).?;
     try testing.expect(leases.decline(LeaseFixture.second, &named, .init(10, 0, 0, 12)));
     while (bench.service.takeChange(LeaseFixture.second)) |record| file.append(&record);
-    const size_before = file.journal.end;
+    bench.worker.finish();
+    const size_before = file.writer.file.end;
     try bench.bind(&file, &clientOf(4), .init(10, 0, 0, 14));
-    const size_after = file.journal.end;
+    const size_after = file.writer.file.end;
     file.close();
     var bytes: [4096]u8 = undefined;
     _ = try bench.tmp.dir.readFile(testing.io, Format.name, &bytes);
@@ -238,7 +288,7 @@ test "a killed process keeps each lease that it wrote, wherever the last record 
         defer again.close();
         try testing.expectEqual(
             if (cut == size_after) size_after else size_before,
-            again.journal.end,
+            again.writer.file.end,
         );
         const kept = bench.service.leasesOf(0).?;
         try testing.expectEqual(
@@ -270,10 +320,11 @@ test "a compacted file has the same leases as the long one" {
     };
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
-    const long = file.journal.end;
+    const long = file.writer.file.end;
     const leases = bench.service.leasesOf(0).?;
     file.compact(&bench.service, LeaseFixture.second);
-    try testing.expect(file.journal.end < long / 10);
+    bench.worker.finish();
+    try testing.expect(file.writer.file.end < long / 10);
     const rows = try read(arena.allocator(), bench.tmp.dir.handle);
     try testing.expectEqual(3, rows.len);
     for (rows) |row| {
@@ -304,4 +355,21 @@ test "a file of an earlier version is read: size, CRC-32 of number and payload, 
     const leases = bench.service.leasesOf(0).?;
     const mac = leases.macOf(LeaseFixture.second, .init(10, 0, 0, 17)).?;
     try testing.expectEqual(base.Mac.fromInt(0x02bf00000007), mac);
+}
+
+test "no answer leaves while a lease could not be kept, and the next second writes all of them" {
+    var bench: LeaseFixture = try .init();
+    defer bench.deinit();
+    var file = try bench.open();
+    defer file.close();
+    try bench.bind(&file, &clientOf(1), .init(10, 0, 0, 11));
+    var socket: UdpSocket = undefined;
+    file.is_behind = true;
+    const given = file.writer.given;
+    file.send(&socket, .{ .ip = .init(127, 0, 0, 1), .port = 1 }, "an offer");
+    file.tick(&bench.service, LeaseFixture.second);
+    bench.worker.finish();
+    try testing.expect(!file.is_behind);
+    try testing.expectEqual(given + 1, file.writer.written.load(.acquire));
+    try testing.expectEqual(given + 1, file.writer.synced.load(.acquire));
 }
