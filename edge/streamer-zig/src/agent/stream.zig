@@ -277,8 +277,8 @@ pub fn Stream(comptime Io: type) type {
             assert(port.server.sessionOf(boot.identity.id) == null);
         }
 
-        /// WELCOME is a promise: a process that is killed has the boot when it starts again, and for
-        /// a device whose writes survive a power failure of this machine, its boot does, too.
+        /// WELCOME is a promise: a process that is killed has the boot when it starts again, and
+        /// for a device whose writes survive a power failure of this machine, its boot does, too.
         fn sendAnswer(
             port: *Self,
             claim: *const StreamServer.Claim,

@@ -26,8 +26,11 @@ started_us: u64 = 0,
 data: ?host.DataDir = null,
 epoch: u64 = 0,
 log: ?host.ReportLog = null,
-/// Writes small files; null without a data directory.
+report_writer: ?host.ReportWriter = null,
+/// Writes the journal of boots and the leases; null without a data directory.
 file_worker: ?*host.Worker = null,
+/// Null without a control plane.
+report_worker: ?*host.Worker = null,
 journal: ?host.BootJournal = null,
 files: host.BootFiles = .none,
 io: host.EdgeIo = undefined,
@@ -97,7 +100,6 @@ pub fn listener(edge: *Edge) host.EdgeIo.Listener {
         .context = edge,
         .begins = begins,
         .reported = reported,
-        .written = written,
         .version_problem = versionProblem,
     };
 }
@@ -286,6 +288,7 @@ fn finish(edge: *Edge) void {
     const now_us = host.sys.monotonicUs();
     edge.boots.tick(now_us);
     edge.saveLeases(now_us);
+    if (edge.report_worker) |worker| worker.finish();
     if (edge.log) |*log| log.sync();
     if (edge.journal) |*journal| journal.sync();
 }

@@ -136,10 +136,7 @@ fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
     const path = edge.options.data orelse return random_key;
     edge.data = try openData(edge.init.io, path, complaint);
     const data = &edge.data.?;
-    const worker = try edge.gpa.create(host.Worker);
-    worker.* = try .init(edge.init.io, host.journal_writer.worker_size);
-    worker.start() catch
-        return complaint.set("The thread of small files cannot be started on this system.", .{});
+    const worker = try startWorker(edge, complaint);
     edge.file_worker = worker;
     edge.journal = host.BootJournal.open(edge.gpa, worker, data.dir.handle) catch |err|
         return switch (err) {
@@ -153,6 +150,14 @@ fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
         ),
         else => complaint.set("{s}/stream.key cannot be read or written.", .{path}),
     };
+}
+
+fn startWorker(edge: *const Edge, complaint: *Complaint) Error!*host.Worker {
+    const worker = try edge.gpa.create(host.Worker);
+    worker.* = try .init(edge.init.io, host.journal_writer.worker_size);
+    worker.start() catch
+        return complaint.set("A thread that writes files cannot be started on this system.", .{});
+    return worker;
 }
 
 pub fn openData(io: std.Io, path: []const u8, complaint: *Complaint) Error!host.DataDir {
@@ -553,7 +558,14 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
             .{ path, path },
         ),
     };
-    edge.io.report_log = &edge.log.?;
+    // Its own: it waits while the sender syncs the log.
+    edge.report_worker = try startWorker(edge, complaint);
+    edge.report_writer = .{
+        .log = &edge.log.?,
+        .worker = edge.report_worker.?,
+        .listener = .{ .context = edge, .written = Edge.written },
+    };
+    edge.io.report_log = &edge.report_writer.?;
 }
 
 /// Loads the last state that the control plane sent; an edge that starts without it boots devices

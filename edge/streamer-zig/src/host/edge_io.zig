@@ -19,7 +19,7 @@ const LeaseFile = @import("files/lease_file.zig");
 const PowerHook = @import("power_hook.zig").PowerHook;
 const ScheduleFile = @import("files/schedule_file.zig");
 const StreamReads = @import("stream/reads.zig");
-const ReportLog = @import("files/report_log.zig").ReportLog;
+const ReportWriter = @import("files/report_writer.zig");
 const UdpSocket = @import("net/udp_socket.zig");
 const version_table = @import("files/version_table.zig");
 const wire = @import("wire");
@@ -38,7 +38,7 @@ files: *const BootFiles,
 /// The directory to which paths of the desired state are relative; null in standalone use.
 store_fd: ?i32 = null,
 /// Null without a control plane.
-report_log: ?*ReportLog = null,
+report_log: ?*ReportWriter = null,
 /// Null without a data directory.
 boot_journal: ?*BootJournal = null,
 lease_file: ?*LeaseFile = null,
@@ -108,8 +108,6 @@ pub const Listener = struct {
     begins: ?*const fn (context: *anyopaque) void = null,
     /// A boot changed; `boot.news` says how.
     reported: *const fn (context: *anyopaque, boot: *const core.boot.Boot) void,
-    /// Another report was written.
-    written: *const fn (context: *anyopaque) void,
     /// A boot cannot begin since its version cannot be opened.
     version_problem: *const fn (context: *anyopaque, problem: Problem) void,
 };
@@ -214,19 +212,7 @@ pub fn keepsReports(io: *const EdgeIo) bool {
 }
 
 pub fn report(io: *EdgeIo, what: agent.Report) void {
-    const file = io.report_log orelse return;
-    switch (what) {
-        // Its listener hears of a boot by `onReport`.
-        .boot => |json| {
-            _ = file.appendBoot(json);
-            return;
-        },
-        .withdrawn => |boot| _ = file.appendWithdrawn(boot.boot_id, boot.to),
-        .waiting => |waiting| _ = file.appendWaiting(waiting),
-        .discovered => |json| _ = file.appendDiscovered(json),
-        .schedule_run => |json| _ = file.appendScheduleRun(json),
-    }
-    io.listener.written(io.listener.context);
+    if (io.report_log) |file| file.append(what);
 }
 
 pub fn powerHook(io: *const EdgeIo) agent.PowerHook {

@@ -8,6 +8,7 @@ const Boots = @import("edge_io.zig").Agent.Boots;
 const BootFiles = @import("files/boot_files.zig");
 const BootJournal = @import("files/boot_journal.zig");
 const ReportLog = @import("files/report_log.zig").ReportLog;
+const ReportWriter = @import("files/report_writer.zig");
 const Worker = @import("threads/worker.zig");
 const report_log = core.uplink.report_log;
 const testing = std.testing;
@@ -24,6 +25,7 @@ const Site = struct {
     log_dir: std.Io.Dir,
     log: ReportLog,
     worker: Worker,
+    writer: ReportWriter,
     journal: BootJournal,
     io: EdgeIo,
     peers: core.site.PeerTable,
@@ -53,15 +55,19 @@ const Site = struct {
             try .open(gpa, .{ .io = testing.io, .dir = site.log_dir }, .{ .epoch = site.starts });
         site.worker = try .init(testing.io, 1 << 20);
         site.journal = try .open(gpa, &site.worker, site.tmp.dir.handle);
+        site.writer = .{
+            .log = &site.log,
+            .worker = &site.worker,
+            .listener = .{ .context = site, .written = ignoreWritten },
+        };
         site.io = .{
             .versions = try .init(gpa, 4),
             .files = &BootFiles.none,
-            .report_log = &site.log,
+            .report_log = &site.writer,
             .boot_journal = &site.journal,
             .listener = .{
                 .context = site,
                 .reported = ignoreReport,
-                .written = ignoreWritten,
                 .version_problem = ignoreProblem,
             },
         };
@@ -144,12 +150,14 @@ const Site = struct {
 
     /// Acknowledges all reports, so that only later ones remain.
     fn forgetReports(site: *Site) !void {
+        site.worker.finish();
         while (try site.log.nextBatch(site.buffer)) |batch|
             site.log.ack(batch.epoch, batch.until_seq);
     }
 
     /// Returns `silentSinceUs` of the only report since; null if it has none.
     fn silentSince(site: *Site) !?i64 {
+        site.worker.finish();
         const batch = try site.log.nextBatch(site.buffer) orelse return null;
         try testing.expectEqual(batch.from_seq, batch.until_seq);
         const parsed = try std.json.parseFromSlice(std.json.Value, gpa, batch.body, .{});
@@ -220,6 +228,7 @@ test "read times are told by phase, but for reports that wait with many others" 
         for (0..waiting) |_| try testing.expect(site.log.appendBoot("{}"));
         boot.changed = true;
         site.boots.apply(site.boots.table.findById(boot_id).?, begun_us + 3 * second, .store_error);
+        site.worker.finish();
         var phases: usize = 0;
         var times: usize = 0;
         while (try site.log.nextBatch(site.buffer)) |batch| {
@@ -256,4 +265,24 @@ test "an edge with 2,000 devices that run writes less than 1 MB in an hour, also
     try site.restart(begun_us + 4000 * second);
     try testing.expectEqual(count, site.boots.table.count);
     try site.expectIdleHour(begun_us + 4000 * second);
+}
+
+test "a disk that does not answer stops no boot: what it must keep waits, and is kept later" {
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
+    // The worker does nothing until it is told to finish.
+    try site.bootDevice();
+    for (0..60) |turn| {
+        const now_us = begun_us + turn * second;
+        site.hear(now_us);
+        site.boots.tick(now_us);
+    }
+    try testing.expect(site.journal.writer.given > 0);
+    try testing.expectEqual(0, site.journal.writer.written.load(.acquire));
+    try testing.expectEqual(site.writer.given, site.writer.backlog());
+    try testing.expectEqual(0, site.log.backlog());
+    try site.restart(begun_us + 60 * second);
+    try testing.expectEqual(1, site.boots.table.count);
+    try testing.expect(site.log.backlog() > 0);
 }

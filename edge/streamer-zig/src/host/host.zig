@@ -8,6 +8,8 @@ pub const interface_list = @import("net/interface_list.zig");
 pub const InterfaceAddresses = @import("net/interface_addresses.zig");
 pub const ReportLog = @import("files/report_log.zig").ReportLog;
 
+pub const ReportWriter = @import("files/report_writer.zig");
+
 pub const program_set = @import("files/program_set.zig");
 pub const BootFiles = @import("files/boot_files.zig");
 pub const journal_writer = @import("files/journal_writer.zig");
@@ -108,6 +110,7 @@ test {
     _ = @import("sys.zig");
     _ = @import("files/journal.zig");
     _ = journal_writer;
+    _ = ReportWriter;
     _ = log;
     _ = Worker;
     _ = @import("files/report_log.zig");

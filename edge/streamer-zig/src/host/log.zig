@@ -1,6 +1,7 @@
-//! The log of the running edge, one line per event on standard error, and what it prints on standard
-//! output. Once a thread is there, it writes: whoever reads the other end may stand still, and no
-//! caller waits for him. Lines that find no place are dropped, counted, and the number is said.
+//! The log of the running edge, one line per event on standard error, and what it prints on
+//! standard output. Once a thread is there, it writes: whoever reads the other end may stand still,
+//! and no caller waits for him. Lines that find no place are dropped, counted, and the number is
+//! said.
 
 const std = @import("std");
 const sys = @import("sys.zig");
@@ -23,7 +24,8 @@ pub const Writer = struct {
     }
 
     fn give(to: *Writer, fd: u8, text: []const u8) void {
-        if (!to.worker.give(to.task(), &.{ &.{fd}, text }, 0)) _ = to.dropped.fetchAdd(1, .monotonic);
+        if (to.worker.give(to.task(), &.{ &.{fd}, text }, 0)) return;
+        _ = to.dropped.fetchAdd(1, .monotonic);
     }
 
     fn run(context: *anyopaque, jobs: *Worker.Jobs) void {

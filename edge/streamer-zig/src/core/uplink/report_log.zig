@@ -56,6 +56,8 @@ pub fn ReportLog(comptime Files: type) type {
         active: ?Files.File = null,
         next_seq: u64 = 1,
         lost_count: u64 = 0,
+        /// `backlog` for readers that must not wait for the lock.
+        published_backlog: std.atomic.Value(u64) = .init(0),
         /// The epoch being sent, and what the API has acknowledged of it.
         sending_epoch: u64 = 0,
         acked_seq: u64 = 0,
@@ -86,6 +88,7 @@ pub fn ReportLog(comptime Files: type) type {
             }
             if (log.gaps.hasAfter(options.epoch)) return error.LogFromTheFuture;
             log.next_seq = @max(log.next_seq, log.gaps.lastOf(options.epoch) + 1);
+            log.publish();
             return log;
         }
 
@@ -163,6 +166,7 @@ pub fn ReportLog(comptime Files: type) type {
             assert(text.len <= report_size_max);
             log.files.lock();
             defer log.files.unlock();
+            defer log.publish();
             const seq = log.next_seq;
             log.next_seq += 1;
             if (log.write(seq, text)) {
@@ -172,6 +176,23 @@ pub fn ReportLog(comptime Files: type) type {
             log.lost_count += 1;
             log.gaps.note(&log.files, log.options.epoch, seq);
             return false;
+        }
+
+        /// Declares reports that did not come as far as the log.
+        pub fn lose(log: *Log, count: u64) void {
+            if (count == 0) return;
+            log.files.lock();
+            defer log.files.unlock();
+            defer log.publish();
+            for (0..count) |_| {
+                log.lost_count += 1;
+                log.gaps.note(&log.files, log.options.epoch, log.next_seq);
+                log.next_seq += 1;
+            }
+        }
+
+        fn publish(log: *Log) void {
+            log.published_backlog.store(log.countBacklog(), .release);
         }
 
         /// Makes everything appended so far durable, as well as the disk can.
@@ -186,6 +207,10 @@ pub fn ReportLog(comptime Files: type) type {
         pub fn backlog(log: *Log) u64 {
             log.files.lock();
             defer log.files.unlock();
+            return log.countBacklog();
+        }
+
+        fn countBacklog(log: *const Log) u64 {
             assert(log.segments.items.len <= segments_max);
             // Losses within a segment are counted with it.
             var total: u64 = 0;
@@ -243,6 +268,7 @@ pub fn ReportLog(comptime Files: type) type {
             assert(buffer.len >= batch_size_max);
             log.files.lock();
             defer log.files.unlock();
+            defer log.publish();
             const epoch = log.oldestUnackedEpoch() orelse return null;
             if (epoch != log.sending_epoch) {
                 log.sending_epoch = epoch;
@@ -269,6 +295,7 @@ pub fn ReportLog(comptime Files: type) type {
         pub fn ack(log: *Log, epoch: u64, seq: u64) void {
             log.files.lock();
             defer log.files.unlock();
+            defer log.publish();
             if (epoch != log.sending_epoch or seq <= log.acked_seq) return;
             log.acked_seq = if (epoch == log.options.epoch) @min(seq, log.next_seq - 1) else seq;
             var index: usize = 0;
@@ -293,6 +320,7 @@ pub fn ReportLog(comptime Files: type) type {
         pub fn rewind(log: *Log, epoch: u64, expected_seq: u64) void {
             log.files.lock();
             defer log.files.unlock();
+            defer log.publish();
             if (epoch != log.sending_epoch or expected_seq == 0) return;
             log.acked_seq = @min(log.acked_seq, expected_seq - 1);
             assert(log.acked_seq < expected_seq);

@@ -1,6 +1,6 @@
 //! A small append-only file of records in an edge's data directory. The files of this folder give
-//! it the format of their records; it opens, reads, appends and compacts. Invariants: what was whole
-//! before a crash is readable after it, and a torn or damaged record hides no other.
+//! it the format of their records; it opens, reads, appends and compacts. Invariants: what was
+//! whole before a crash is readable after it, and a torn or damaged record hides no other.
 //!
 //! A record that was appended is with the kernel: a killed process loses nothing. A machine that
 //! loses power loses what was not synced; the owner of a file calls `sync` where that matters.

@@ -1,6 +1,6 @@
 //! Appends to a journal, syncs and compacts it by a worker, for owners in the packet loop. Of the
-//! records with the same key the latest counts. Compaction copies the latest ones from the old file,
-//! so that it needs nothing from the loop but the keys that are still in use.
+//! records with the same key the latest counts. Compaction copies the latest ones from the old
+//! file, so that it needs nothing from the loop but the keys that are still in use.
 //!
 //! Orders that hold: records reach the file as they were given. A packet that was given with `send`
 //! leaves after every record given before it is with the kernel, or, on request, on the disk; one
@@ -90,7 +90,8 @@ pub fn JournalWriter(comptime Format: type) type {
             writer.* = undefined;
         }
 
-        /// While the journal is read: the record that ends at `end_at` is the latest one of its key.
+        /// While the journal is read: the record that ends at `end_at` is the latest one of its
+        /// key.
         pub fn noteRead(writer: *Writer, key: Key, size: usize, end_at: u64) void {
             assert(end_at >= size);
             writer.noteLatest(key, .{ .offset = end_at - size, .size = @intCast(size) });

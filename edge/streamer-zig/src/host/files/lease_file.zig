@@ -1,7 +1,7 @@
 //! The DHCP server's leases on disk, so that an edge that was killed at any moment leases no
-//! address to a second client. A worker appends each change, and then sends the answer that promises
-//! it; the change is synced within a second. `bootfarm-edge leases` reads the file. The latest
-//! record of an address counts.
+//! address to a second client. A worker appends each change, and then sends the answer that
+//! promises it; the change is synced within a second. `bootfarm-edge leases` reads the file. The
+//! latest record of an address counts.
 
 const std = @import("std");
 const base = @import("base");

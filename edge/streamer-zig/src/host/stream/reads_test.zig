@@ -82,7 +82,6 @@ const StreamFixture = struct {
             .listener = .{
                 .context = site,
                 .reported = ignoreReport,
-                .written = ignoreWritten,
                 .version_problem = ignoreProblem,
             },
             .stream_socket = &site.socket,
@@ -148,7 +147,6 @@ const StreamFixture = struct {
     }
 
     fn ignoreReport(_: *anyopaque, _: *const core.boot.Boot) void {}
-    fn ignoreWritten(_: *anyopaque) void {}
     fn ignoreProblem(_: *anyopaque, _: @import("../files/version_table.zig").Problem) void {}
 };
 

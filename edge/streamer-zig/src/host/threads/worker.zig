@@ -217,5 +217,6 @@ test "a thread does what is given while it works, and ends when it is done" {
         while (!worker.give(record.task(), &.{&byte}, 0)) worker.finish();
     }
     worker.deinit();
-    try testing.expectEqualSlices(u8, &.{ 1, 2, 3, 4, 5, 6, 7, 8 }, record.numbers[0..record.count]);
+    const numbers = record.numbers[0..record.count];
+    try testing.expectEqualSlices(u8, &.{ 1, 2, 3, 4, 5, 6, 7, 8 }, numbers);
 }
