@@ -19,21 +19,18 @@ let collector: TraceCollector
 let plane: ControlPlane
 let edge: ControlledEdge
 let apiMetrics: string
-let edgeMetrics: string
 
 /** Starts both programs as an operator who monitors them. */
 beforeAll(async () => {
-  const [apiPort, edgePort] = await freePorts(2)
+  const [apiPort = 0] = await freePorts(1)
   apiMetrics = `http://127.0.0.1:${apiPort}/metrics`
-  edgeMetrics = `http://127.0.0.1:${edgePort}/metrics`
   collector = await startTraceCollector()
   plane = await ControlPlane.start(path.join(scratch.path, 'plane'), migrate, {
     METRICS_PORT: String(apiPort),
     METRICS_TOKEN: token,
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   })
-  const options = ['--json', '--metrics', String(edgePort)]
-  edge = await ControlledEdge.start(plane, path.join(scratch.path, 'site'), options)
+  edge = await ControlledEdge.start(plane, path.join(scratch.path, 'site'), ['--json'])
 }, 120_000)
 afterAll(async () => {
   await edge?.stop()
@@ -86,7 +83,7 @@ test('a boot is one trace from firmware to ready, and both programs count it', {
   }
 
   const ofEdge = await eventually(async () => {
-    const page = await scrape(edgeMetrics)
+    const page = await scrape(edge.metricsUrl)
     return page.value('bootfarm_edge_boots_total', { outcome: 'ready' }) === boots.length &&
       page.value('bootfarm_edge_report_backlog') === 0
       ? page

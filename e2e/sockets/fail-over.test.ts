@@ -108,18 +108,18 @@ const fates = {
 }
 
 /** The device failed over to this edge with every byte right, in one boot that keeps its times. */
-function expectFailover(device: Device, at: number): void {
+async function expectFailover(device: Device, at: number): Promise<void> {
   expect(device.outcome, device.output).toBe('ready')
   expect(device.handOvers).toBe(1)
   expect(device.longestReadUs).toBeLessThan(busyMachineUs)
   const [first] = site.boots(0)
+  const continued = await site.untilReported(at, ({ outcome }) => outcome !== null)
   const boots = site.indexes.map((index) => site.boots(index))
   expect(boots.map(({ length }) => length)).toEqual(boots.map((_, index) => (index === 0 || index === at ? 1 : 0)))
-  const [continued] = boots[at] ?? []
-  expect(continued?.id).toBe(first?.id)
-  expect(continued?.outcome).toEqual({ kind: 'ready' })
-  expect(continued?.handOver).toMatchObject({ number: 1, fromEdgeId: edgeIdOf(0) })
-  expect(continued?.revision).toBeGreaterThan(first?.revision ?? Number.POSITIVE_INFINITY)
+  expect(continued.id).toBe(first?.id)
+  expect(continued.outcome).toEqual({ kind: 'ready' })
+  expect(continued.handOver).toMatchObject({ number: 1, fromEdgeId: edgeIdOf(0) })
+  expect(continued.revision).toBeGreaterThan(first?.revision ?? Number.POSITIVE_INFINITY)
   const timesOf = (boot: BootReport | undefined) =>
     boot?.phases
       .filter(({ name }) => !['stage2', 'ready'].includes(name))
@@ -142,12 +142,12 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
   for (const [fate, strike] of Object.entries(fates)) {
     test(`fails over to the other edge when its own is ${fate}`, async () => {
       await start(2)
-      expectFailover(await boot(() => void strike(0)), 1)
+      await expectFailover(await boot(() => void strike(0)), 1)
     })
 
     test(`fails over to the last of four edges when the three before it are ${fate}`, async () => {
       await start(4)
-      expectFailover(await boot(() => [0, 1, 2].forEach(strike)), 3)
+      await expectFailover(await boot(() => [0, 1, 2].forEach(strike)), 3)
     })
   }
 
@@ -155,13 +155,13 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
     await start(7)
     const others = [0, 1, 2, 3, 4, 5]
     const device = await boot(() => others.forEach(fates.stopped))
-    expectFailover(device, 6)
+    await expectFailover(device, 6)
     const saidOf = (index: number, what: string) =>
       new RegExp(`${edgeIdOf(index)} of this site is no longer heard[^]*${what}`)
     for (const index of others) await site.edge(6).waitFor(saidOf(index, ''))
     for (const index of others) site.edge(index).kill('SIGCONT')
     for (const index of others) await site.edge(6).waitFor(saidOf(index, `${edgeIdOf(index)} of this site is heard`))
-    expectFailover(device, 6)
+    await expectFailover(device, 6)
     expect(site.boots(0)[0]?.outcome?.kind).not.toBe('failed')
   })
 

@@ -171,8 +171,12 @@ export class ControlledEdge {
   }
 
   /** The page that Prometheus reads. */
+  get metricsUrl(): string {
+    return `http://${edgeAddress}:${this.#metricsPort}/metrics`
+  }
+
   async metrics(): Promise<string> {
-    return (await fetch(`http://${edgeAddress}:${this.#metricsPort}/metrics`)).text()
+    return (await fetch(this.metricsUrl)).text()
   }
 
   /** With `--json`: the finished boots by id, each as printed last. They were in its log before. */
