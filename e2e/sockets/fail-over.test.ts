@@ -113,7 +113,7 @@ async function expectFailover(device: Device, at: number): Promise<void> {
   expect(device.handOvers).toBe(1)
   expect(device.longestReadUs).toBeLessThan(busyMachineUs)
   const [first] = site.boots(0)
-  const continued = await site.untilReported(at, ({ outcome }) => outcome !== null)
+  const continued = await site.untilReported(at, ({ outcome }) => outcome !== undefined)
   const boots = site.indexes.map((index) => site.boots(index))
   expect(boots.map(({ length }) => length)).toEqual(boots.map((_, index) => (index === 0 || index === at ? 1 : 0)))
   expect(continued.id).toBe(first?.id)
