@@ -99,6 +99,7 @@ pub const target = struct {
     pub const nbd_queue = @import("target/nbd_queue.zig");
     pub const NbdQueue = @import("target/nbd_queue.zig");
     pub const local_disk_order = @import("target/local_disk_order.zig");
+    pub const LostDisk = @import("target/lost_disk.zig");
     pub const options = @import("target/options.zig");
 };
 /// TFTP (RFC 1350, 2347, 2348, 2349, 7440): server and client.
@@ -228,6 +229,7 @@ test {
     _ = @import("stream/test_link.zig");
     _ = @import("stream/ticket.zig");
     _ = @import("target/local_disk_order.zig");
+    _ = @import("target/lost_disk.zig");
     _ = @import("target/nbd_queue.zig");
     _ = @import("target/options.zig");
     _ = @import("tftp/busy_poll.zig");

@@ -111,11 +111,10 @@ pub fn serve(
             .memory = memory,
             .ram = if (ram) |*kept| kept else null,
             .local = if (local) |*kept| kept else null,
-            .full = if (order) |known| known.full else .stop,
             .takes_writes = takes_writes,
             .proc = proc,
             .words = words,
-            .read_ahead = options.read_ahead,
+            .options = &options,
         };
         keep(&setup, kernel_fd);
     }
@@ -239,12 +238,10 @@ const StreamSetup = struct {
     memory: *SharedMemory,
     ram: ?*RamCache,
     local: ?*LocalCache,
-    /// Action when the write cache is full.
-    full: core.uplink.desired_state.WriteCacheFull,
     takes_writes: bool,
     proc: system_end.ProcFolder,
     words: []const u8,
-    read_ahead: TargetOptions.ReadAhead,
+    options: *const TargetOptions,
 };
 
 /// The process that stays. It ends only with the device or the machine.
@@ -300,7 +297,9 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .memory = handover.memory,
         .ram = handover.ram,
         .local = if (handover.local != null) &worker else null,
-        .full = handover.full,
+        // It is of a local disk, which only counts if there is one.
+        .full = if (handover.options.local_disk) |order| order.full else .stop,
+        .lost_policy = handover.options.lost,
         .link_fd = link_fd,
         .serial = serial,
         .server = server,
@@ -308,7 +307,7 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .words = handover.words,
         // The read-ahead of an earlier process is lost, and most of the boot is over.
         .ahead = if (serial == 0) ahead_cache.take(
-            handover.read_ahead,
+            handover.options.read_ahead,
             handover.client.session.?.profile_size,
         ) else null,
     };

@@ -28,6 +28,7 @@ const SharedMemory = @import("shared_memory.zig").SharedMemory;
 
 /// Packets handled before the kernel's side gets its turn; the last ones arrive together.
 const packets_per_turn_max = 256;
+const LostDisk = core.target.LostDisk;
 const lost_at_the_edge = "the edge has lost the writes of this machine";
 /// A machine that has not reported ready by then frees its read-ahead memory.
 const ahead_us_max = 600 * std.time.us_per_s;
@@ -49,6 +50,9 @@ words: []const u8,
 silence: Silence = .{},
 report: GuestReport = .{},
 order: PowerOrder = .{},
+lost_policy: LostDisk.Policy,
+/// Null as long as there is hope for the disk.
+lost: ?LostDisk = null,
 was_full_reported: bool = false,
 was_left_reported: bool = false,
 refusals: Refusals = .{},
@@ -100,6 +104,7 @@ fn goOnFromBefore(disk: *ServedDisk) void {
     if (disk.memory.steps.get()) |steps| disk.report.steps = steps;
     if (disk.memory.cache_path.get()) |path| _ = disk.watchPath(path.slice());
     if (disk.memory.order.get()) |order| disk.order = order;
+    disk.lost = disk.memory.lost.get();
     if (disk.memory.has_handed_over.load(.seq_cst)) disk.client.times.beginSystem();
     const kept = disk.memory.outcome.get() orelse return;
     disk.report.has_outcome = true;
@@ -148,13 +153,17 @@ fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
         .refused => |code| {
             say("the edge refused to resume this boot ({t}); the disk is halted", .{code});
             if (code == .cache_lost) disk.reportLost(lost_at_the_edge);
+            disk.giveUp();
         },
         .cache_lost => disk.reportLost(lost_at_the_edge),
         .write_ended => |ended| try disk.answerWrite(ended.tag, ended.code),
-        .version_changed => say(
-            "the edge has another version of the disk than this boot started with; the disk is halted",
-            .{},
-        ),
+        .version_changed => {
+            say(
+                "the edge has another version of the disk than this boot started with; the disk is halted",
+                .{},
+            );
+            disk.giveUp();
+        },
         .ready_acknowledged => if (disk.server) |*server| server.acknowledge(control.done),
         .order => |order| disk.takeOrder(order.kind),
         .report_acknowledged => disk.order.acknowledged(),
@@ -171,7 +180,7 @@ fn takeOrder(disk: *ServedDisk, kind: core.stream.Client.Order.Kind) void {
 }
 
 fn carryOutOrder(disk: *ServedDisk, now_us: u64) void {
-    const action = disk.order.next(now_us) orelse return;
+    const action = disk.order.next(now_us) orelse return disk.restartIfLost(now_us);
     switch (action) {
         .ask_system => |kind| {
             if (!system_end.askSystem(disk.proc, kind)) disk.order.systemCannotEnd();
@@ -183,6 +192,31 @@ fn carryOutOrder(disk: *ServedDisk, now_us: u64) void {
         .ask_kernel => |kind| system_end.askKernel(kind),
     }
     disk.memory.order.set(disk.order);
+}
+
+/// Nothing brings the disk back: this machine restarts, if it is not to wait.
+fn giveUp(disk: *ServedDisk) void {
+    if (disk.lost != null) return;
+    disk.lost = .init(disk.lost_policy, disk.now_us);
+    disk.memory.lost.set(disk.lost.?);
+    switch (disk.lost_policy) {
+        .restart_after_s => |delay_s| say(
+            "the disk is lost for good; restarting this machine in {d} s",
+            .{delay_s},
+        ),
+        .wait => say("the disk is lost for good; restart this machine ({s}wait)", .{LostDisk.word}),
+    }
+}
+
+/// An order, which may be to power off, takes precedence.
+fn restartIfLost(disk: *ServedDisk, now_us: u64) void {
+    const lost = if (disk.lost) |*known| known else return;
+    if (disk.order.state != .none or !lost.isDue(now_us)) return;
+    say("the disk is lost for good; restarting this machine now", .{});
+    // Without sync: it would wait for the lost disk.
+    system_end.askKernel(.restart);
+    say("the kernel refused to restart this machine", .{});
+    lost.restart_at_us = null;
 }
 
 /// Moves the client to the next edge when its edge does not answer (fail-over).
@@ -320,10 +354,8 @@ fn keepInRam(disk: *ServedDisk, bytes: []const u8, offset: u64) ?RamCache.Range 
 fn loseRam(disk: *ServedDisk) void {
     if (disk.isStopped()) return;
     disk.memory.is_stopped.store(true, .seq_cst);
-    say(
-        "this machine's memory for writes is unusable; the disk is halted, restart the machine",
-        .{},
-    );
+    say("this machine's memory for writes is unusable; the disk is halted", .{});
+    disk.giveUp();
 }
 
 fn answerWrite(disk: *ServedDisk, tag: u64, code: wire.stream.WriteCode) disk_link.Error!void {
@@ -407,7 +439,8 @@ fn isStopped(disk: *const ServedDisk) bool {
 
 /// The disk is no longer reliable: halts it, and tells the edge that serves it.
 fn reportLost(disk: *ServedDisk, text: []const u8) void {
-    say("{s}; the disk is halted, restart the machine", .{text});
+    say("{s}; the disk is halted", .{text});
+    defer disk.giveUp();
     if (disk.client.state != .ended) return disk.keepOutcome(.failed, "cache_lost", text);
     // Its own edge has ended the session that began the boot: writes stored at an edge cannot
     // fail over. In a separate process, since a connection takes seconds.
@@ -483,6 +516,7 @@ fn timeUntilDeadline(disk: *const ServedDisk) linux.timespec {
     var at_us = @min(now_us + silence_look_us, disk.report.deadline());
     if (disk.client.deadline()) |client_at_us| at_us = @min(at_us, client_at_us);
     if (disk.order.deadline()) |order_at_us| at_us = @min(at_us, order_at_us);
+    if (disk.lost) |lost| at_us = @min(at_us, lost.restart_at_us orelse at_us);
     return sys_time.timespecOf(at_us -| now_us);
 }
 

@@ -6,6 +6,7 @@ const linux = std.os.linux;
 const core = @import("core");
 const stream = @import("wire").stream;
 const Session = core.stream.Client.Session;
+const LostDisk = core.target.LostDisk;
 const sys = @import("host").sys;
 const PowerOrder = @import("power_order.zig");
 
@@ -25,6 +26,7 @@ pub const SharedMemory = struct {
     steps: Kept(stream.StepList) = .{},
     cache_path: Kept(Text(64)) = .{},
     order: Kept(PowerOrder) = .{},
+    lost: Kept(LostDisk) = .{},
     /// Id of the last write; the next process uses higher ones.
     write_id: std.atomic.Value(u32) = .init(0),
     /// The newest session, which may be at another edge than the one that `attach` opened; null for
@@ -47,6 +49,7 @@ pub const SharedMemory = struct {
         memory.steps = .{};
         memory.cache_path = .{};
         memory.order = .{};
+        memory.lost = .{};
         memory.write_id = .init(0);
         memory.session = .{};
         memory.is_stopped = .init(false);

@@ -64,6 +64,8 @@ const attach =
     \\  bootfarm.stream=clear     the stream is not encrypted; set by an edge with --clear
     \\  bootfarm.read-ahead=SIZE  memory for read-ahead: 1m to 256m, off, or auto (default: a
     \\                            sixteenth of the free memory, at most 64m)
+    \\  bootfarm.lost=ACTION      when the disk is lost for good: restart (default: after 60 s),
+    \\                            restart,SECONDS, or wait for somebody to restart the machine
     \\  bootfarm.report=URL       where ready and failed report if no stream is attached
     \\
     \\Example:

@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const clear_word = @import("../stream/seal.zig").clear_word;
 const LocalDisk = @import("local_disk_order.zig");
+const LostDisk = @import("lost_disk.zig");
 
 pub const TargetOptions = @This();
 
@@ -16,6 +17,8 @@ read_ahead: ReadAhead = .by_memory,
 clear: bool = false,
 /// Writes that do not fit memory go to the local disk.
 local_disk: ?LocalDisk = null,
+/// What the machine does when its disk is lost for good.
+lost: LostDisk.Policy = .default,
 
 /// Memory for read-ahead by the boot profile.
 pub const ReadAhead = union(enum) {
@@ -38,6 +41,7 @@ pub const Error = error{
     ReadAheadInvalid,
     OverflowInvalid,
     StreamInvalid,
+    LostInvalid,
 };
 
 /// `text` is a kernel command line: words separated by spaces; the last one of a kind counts,
@@ -48,6 +52,7 @@ pub fn parse(text: []const u8) Error!TargetOptions {
     var token: ?[]const u8 = null;
     var read_ahead: ?[]const u8 = null;
     var overflow: ?[]const u8 = null;
+    var lost: ?[]const u8 = null;
     var clear = false;
     var words = std.mem.tokenizeAny(u8, text, " \t\r\n");
     while (words.next()) |word| {
@@ -56,6 +61,7 @@ pub fn parse(text: []const u8) Error!TargetOptions {
         if (std.mem.cutPrefix(u8, word, "bootfarm.token=")) |value| token = value;
         if (std.mem.cutPrefix(u8, word, "bootfarm.read-ahead=")) |value| read_ahead = value;
         if (std.mem.cutPrefix(u8, word, LocalDisk.word)) |value| overflow = value;
+        if (std.mem.cutPrefix(u8, word, LostDisk.word)) |value| lost = value;
         if (std.mem.eql(u8, word, clear_word)) {
             clear = true;
         } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) return error.StreamInvalid;
@@ -72,6 +78,8 @@ pub fn parse(text: []const u8) Error!TargetOptions {
         .clear = clear,
         .local_disk = if (overflow) |value| LocalDisk.parse(value) orelse
             return error.OverflowInvalid else null,
+        .lost = if (lost) |value| LostDisk.Policy.parse(value) orelse
+            return error.LostInvalid else .default,
     };
 }
 
@@ -106,6 +114,8 @@ pub fn explain(reason: Error) []const u8 {
             "not there",
         error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as " ++
             "this program knows it; build the initramfs anew",
+        error.LostInvalid => "bootfarm.lost= on the kernel's command line is not wait, restart, " ++
+            "or restart,SECONDS with 5 to 86400 seconds",
         error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 " ++
             "hexadecimal digits",
     };
@@ -139,6 +149,16 @@ test "the stream is in clear text only if the edge says so" {
     try testing.expect((try TargetOptions.parse(good ++ " bootfarm.stream=clear")).clear);
 }
 
+test "a machine restarts when its disk is lost, unless the command line says otherwise" {
+    try testing.expectEqual(60, (try TargetOptions.parse(good)).lost.restart_after_s);
+    try testing.expectEqual(
+        9,
+        (try TargetOptions.parse("bootfarm.lost=wait " ++ good ++ " bootfarm.lost=restart,9"))
+            .lost.restart_after_s,
+    );
+    try testing.expectEqual(.wait, (try TargetOptions.parse(good ++ " bootfarm.lost=wait")).lost);
+}
+
 test "the last word of a kind counts" {
     const options: TargetOptions = try .parse(good ++ " bootfarm.edge=10.0.0.9:1");
     try testing.expectEqual(1, options.edge.port);
@@ -161,6 +181,7 @@ test "each wrong word has its own error and sentence" {
         .{ .text = good ++ " bootfarm.read-ahead=257m", .reason = error.ReadAheadInvalid },
         .{ .text = good ++ " bootfarm.overflow=tape,stop", .reason = error.OverflowInvalid },
         .{ .text = good ++ " bootfarm.stream=open", .reason = error.StreamInvalid },
+        .{ .text = good ++ " bootfarm.lost=halt", .reason = error.LostInvalid },
         .{
             .text = good ++ " bootfarm.token=g0010203040506070809x0b0c0d0e0f0",
             .reason = error.TokenInvalid,
