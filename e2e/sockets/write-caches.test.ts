@@ -73,6 +73,31 @@ const caches = () =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as { device: string; class: string; version: string })
 
+/** The devices that the doctor names as ended by a restart of the edge; null if it names none. */
+function endedByRestart(): string | null {
+  const args = ['doctor', '--json', '--listen', edgeAddress, '--data', data, '--only', 'restart']
+  const { status, stdout, stderr } = spawnSync(edgeProgram, args, { encoding: 'utf8' })
+  if (status === null || stdout === '') throw new Error(stderr)
+  const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: { level: string; text: string }[] }
+  expect([status, ok]).toEqual(findings[0]?.level === 'problem' ? [1, false] : [0, true])
+  return findings[0]?.level === 'problem' ? findings[0].text : null
+}
+
+test('before an edge is restarted, the doctor names the devices whose writes end with it', async () => {
+  rmSync(data, { recursive: true, force: true })
+  const edge = await startAlone('--write-cache', 'edge')
+  expect(endedByRestart()).toBe(null)
+  const device = await boot()
+  expect(await device.report()).toBe('report_ack')
+  // The journal is written once a second.
+  while (endedByRestart() === null) if (!edge.isRunning) throw new Error(edge.output)
+  expect(endedByRestart()).toBe(`When the edge ends, these devices lose their writes, and restart (1): ${mac}.`)
+  await kill(edge)
+  await startAlone('--write-cache', 'edge')
+  expect(await device.read(3)).toBe('no_session')
+  expect(await device.hello()).toBe('cache_lost')
+})
+
 test('writes at an edge go with the boot, and with the edge: then they are lost, and nothing below is read', async () => {
   rmSync(data, { recursive: true, force: true })
   const edge = await startAlone('--write-cache', 'edge')

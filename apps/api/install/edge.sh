@@ -24,6 +24,7 @@ serve_options=''
 action=install
 keep_data=''
 with_systemd=yes
+end_devices=''
 scratch=''
 undo=''
 
@@ -36,6 +37,7 @@ Installs the edge of Bootfarm from $control_url, or brings it up to date.
   --listen IP           address of this machine that devices reach; repeated for each network that it is in. Default:
                         the only one, or the one of the default route
   --serve-options TEXT  further options of bootfarm-edge serve, such as '--dhcp off'
+  --end-devices         restarts a running edge even where devices lose their writes with it, and restart
   --no-systemd          for containers: installs no service; $configuration/run starts the edge
   --uninstall           takes everything away again; with --keep-data not its identity, reports and disks
   --help                this text
@@ -81,6 +83,7 @@ read_arguments() {
 			shift
 			;;
 		--no-systemd) with_systemd='' ;;
+		--end-devices) end_devices=yes ;;
 		--uninstall) action=uninstall ;;
 		--keep-data) keep_data=yes ;;
 		--help | -h)
@@ -321,6 +324,15 @@ check_ports() {
 	fail 'The edge could not start here; see above what to do, and run this again.'
 }
 
+# Whose writes end with the running edge is named before it is restarted.
+check_devices() {
+	[ -n "$is_running" ] && [ -z "$end_devices" ] || return 0
+	# shellcheck disable=SC2086
+	found=$("$program" doctor $options --data "$data" --only restart 2>&1) && return 0
+	printf '%s\n' "$found" >&2
+	fail 'The edge was not restarted. Switch off the devices above and run this again, or add --end-devices to go ahead.'
+}
+
 self_check() {
 	say ''
 	say 'The self-check says:'
@@ -469,6 +481,7 @@ install_edge() {
 	make_folders
 	configure
 	check_ports
+	check_devices
 	join
 	write_configuration
 	if [ -n "$with_systemd" ]; then start_service; else write_run; fi

@@ -94,13 +94,15 @@ pub const texts = [_]Help{
     \\ports, rights, firewall, other DHCP servers, MTU, files, clock and uplink.
     \\The exit code is 1 if there is a problem.
     \\
-    \\Usage: bootfarm-edge doctor --listen IP [OPTIONS OF serve] [--only ports]
+    \\Usage: bootfarm-edge doctor --listen IP [OPTIONS OF serve] [--only PART]
     \\
     \\Example:
     \\  bootfarm-edge doctor --data /var/lib/bootfarm-edge --listen 10.0.0.5
     \\
     \\Options:
-    \\  --only ports  check only whether the edge could start; must come last
+    \\  --only ports    check only whether the edge could start; must come last
+    \\  --only restart  name only the devices whose writes end with the edge's
+    \\                  process, and fail if there are any; must come last
     \\  The other options are those of serve; give the ones that the edge runs with.
     \\
     },

@@ -10,36 +10,46 @@ const firewall = @import("firewall.zig");
 const interfaces = @import("interfaces.zig");
 const local_files = @import("local_files.zig");
 const ports = @import("ports.zig");
+const restart = @import("restart.zig");
 const rights = @import("rights.zig");
 const Findings = @import("findings.zig");
 
 const output_size_max = 64 * 1024;
 
-/// `arguments` follow `doctor`: those of `serve`, then `--only ports`. Returns 0 if there is no
+/// The part of the checks that `--only` names.
+const Part = enum { all, ports, restart };
+
+/// `arguments` follow `doctor`: those of `serve`, then `--only PART`. Returns 0 if there is no
 /// problem.
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: options_module.Complaint = .{};
     const arena = init.arena.allocator();
-    const is_ports_only = arguments.len >= 2 and
-        std.mem.eql(u8, arguments[arguments.len - 2], "--only") and
-        std.mem.eql(u8, arguments[arguments.len - 1], "ports");
-    const given = arguments[0 .. arguments.len - @as(usize, if (is_ports_only) 2 else 0)];
+    const part = partOf(arguments);
+    const given = arguments[0 .. arguments.len - @as(usize, if (part == .all) 0 else 2)];
     const options = options_module.parseDoctor(arena, given, &complaint) catch |err| switch (err) {
         error.Wrong => return terminal.fail("{s}", .{complaint.text()}),
         error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
     var findings: Findings = .{ .arena = arena };
-    (if (is_ports_only) lookAtPorts(&findings, init.io, &options) else look(
-        &findings,
-        init.io,
-        &options,
-    )) catch return terminal.fail("There is not enough memory.", .{});
+    (switch (part) {
+        .all => look(&findings, init.io, &options),
+        .ports => lookAtPorts(&findings, init.io, &options),
+        .restart => restart.check(&findings, init.io, options.data orelse
+            return terminal.fail("--only restart needs --data DIR.", .{}), .problem),
+    }) catch return terminal.fail("There is not enough memory.", .{});
     var buffer: [output_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     // What does not fit is cut: the texts and their number are bounded.
     (if (options.json) findings.writeJson(&writer) else findings.writeText(&writer)) catch {};
     terminal.out(writer.buffered());
     return if (findings.count(.problem) > 0) 1 else 0;
+}
+
+fn partOf(arguments: []const [:0]const u8) Part {
+    if (arguments.len < 2) return .all;
+    if (!std.mem.eql(u8, arguments[arguments.len - 2], "--only")) return .all;
+    // Another word is an unknown option.
+    return std.meta.stringToEnum(Part, arguments[arguments.len - 1]) orelse .all;
 }
 
 /// Checks, before an edge is installed, whether it could start.
@@ -71,6 +81,7 @@ fn look(
     if (options.vdisk != null) try local_files.checkDisk(findings, options);
     const data = options.data orelse return;
     try local_files.checkSpace(findings, data);
+    try restart.check(findings, io, data, .warning);
     if (options.vdisk != null) return;
     const known = try control_plane.checkIdentity(findings, data) orelse return;
     if (try control_plane.keptState(findings, data, &known)) |*state|

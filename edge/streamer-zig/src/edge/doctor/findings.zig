@@ -16,6 +16,7 @@ pub const Check = enum {
     vdisk,
     store,
     disk_space,
+    restart,
     clock,
     firewall,
     identity,

@@ -18,6 +18,7 @@ const record_frame = core.uplink.record_frame;
 const assert = std.debug.assert;
 
 const Boot = core.boot.Boot;
+const Guest = core.boot.Guest;
 
 const Format = journal_file.Framed("boots.journal", 8 << 20);
 const Journal = journal_file.Journal(Format);
@@ -90,6 +91,47 @@ pub fn load(
         .{ Format.name, reader.skipped },
     );
     try journal.writer.beginAt(reader.end);
+}
+
+/// A device as the journal of an edge that may be running describes it.
+pub const SeenDevice = struct {
+    mac: base.Mac,
+    class: core.boot.Guest.CacheClass,
+    /// It reported within the last minute before the record, and its writes are there.
+    is_alive: bool,
+    started_unix_ms: u64,
+};
+
+/// Returns the latest boot of each device, in the order of the devices' first records. `arena`
+/// keeps the result only.
+pub fn readDevices(
+    arena: std.mem.Allocator,
+    dir_fd: i32,
+) (sys.Error || error{ Missing, OutOfMemory })![]const SeenDevice {
+    var reader = try Journal.openReader(dir_fd);
+    defer sys.close(reader.fd);
+    var scratch: std.heap.ArenaAllocator = .init(arena);
+    defer scratch.deinit();
+    var devices: std.array_hash_map.Auto([6]u8, SeenDevice) = .empty;
+    while (try reader.next()) |frame| {
+        _ = scratch.reset(.retain_capacity);
+        const payload = Format.payload(frame);
+        const entry = std.json.parseFromSliceLeaky(Entry, scratch.allocator(), payload, .{
+            .ignore_unknown_fields = true,
+        }) catch continue;
+        const boot = &entry.boot;
+        const slot = try devices.getOrPut(arena, boot.identity.mac.bytes);
+        if (slot.found_existing and slot.value_ptr.started_unix_ms > boot.started_unix_ms) continue;
+        const guest = boot.guest orelse Guest{ .kernel_start_us = 0, .is_silent = true };
+        const is_lost = guest.cache_status.state == .lost;
+        slot.value_ptr.* = .{
+            .mac = boot.identity.mac,
+            .class = guest.cache_status.class,
+            .is_alive = !entry.is_withdrawn and !guest.is_silent and !is_lost,
+            .started_unix_ms = boot.started_unix_ms,
+        };
+    }
+    return devices.values();
 }
 
 fn keyOf(id: base.Uuid) Writer.Key {
@@ -301,6 +343,37 @@ test "a record without an id, and one of a known boot with another device, are l
     try testing.expectEqual(1, site.table.count);
     const ref = site.table.findById(testBoot(2).identity.id).?;
     try testing.expect(site.table.get(ref).?.identity.mac.eql(testBoot(2).identity.mac));
+}
+
+test "whoever reads a running edge's journal finds each device's latest boot" {
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var before = testBoot(1);
+    before.guest = .{ .kernel_start_us = 0, .cache_status = .{ .class = .edge } };
+    var boot = before;
+    boot.identity.id = .fromRandom(@splat(7));
+    boot.started_unix_ms += 1;
+    boot.guest.?.cache_status.class = .device_ram_overflow;
+    var lost = testBoot(2);
+    lost.guest = .{ .kernel_start_us = 0, .cache_status = .{ .class = .edge, .state = .lost } };
+    try site.write(&boot);
+    try site.write(&before);
+    try site.write(&lost);
+    try site.write(&testBoot(3));
+    const dir_fd = site.tmp.dir.handle;
+    const devices = try BootJournal.readDevices(arena.allocator(), dir_fd);
+    try testing.expectEqual(3, devices.len);
+    try testing.expectEqual(.device_ram_overflow, devices[0].class);
+    try testing.expect(devices[0].mac.eql(boot.identity.mac));
+    for (devices, [_]bool{ true, false, false }) |device, is_alive|
+        try testing.expectEqual(is_alive, device.is_alive);
+    boot.guest.?.is_silent = true;
+    try site.write(&boot);
+    const later = try BootJournal.readDevices(arena.allocator(), dir_fd);
+    try testing.expect(!later[0].is_alive);
 }
 
 test "a record of impossible phases is left out" {
