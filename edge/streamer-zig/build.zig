@@ -106,6 +106,7 @@ fn embedVectors(b: *std.Build, wire: *std.Build.Module, core: *std.Build.Module)
     embed(b, core, "uplink_vectors_json", proto ++ "vectors/uplink-v1.json");
     embed(b, core, "sealed_box_vectors_json", proto ++ "vectors/sealed-box-v1.json");
     embed(b, core, "releases_vectors_json", proto ++ "vectors/releases-v1.json");
+    embed(b, core, "tuf_vectors_json", proto ++ "vectors/tuf-v1.json");
     embed(b, core, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v2.json");

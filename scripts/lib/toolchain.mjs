@@ -15,6 +15,9 @@ const zigVersion = '0.17.0'
 /** Python 3.10 or newer. */
 const schemathesisVersion = '4.32.5'
 const prometheusClientVersion = '0.26.0'
+const tufVersion = '7.0.0'
+/** It brings the elliptic curves of tuf; named, so that the same metadata are made each time. */
+const cryptographyVersion = '50.0.2'
 
 /** They go beside the optimised ones. */
 const demoOptions = ['-Doptimize=debug', '--prefix', path.dirname(path.dirname(quickPrograms.edge))]
@@ -153,6 +156,19 @@ export async function ensurePrometheusClient() {
     fetchPython('prometheus-client', { target: 'prometheus-client', packages, options: [] }),
   )
   if (!isThere()) throw new UserError(`prometheus-client ${prometheusClientVersion} was fetched but is not there.`)
+}
+
+/** Installs python-tuf, which makes the vectors of release metadata; returns its folder. */
+export async function ensureTuf() {
+  const target = path.join(toolchain, 'tuf')
+  const isThere = () => existsSync(path.join(target, `tuf-${tufVersion}.dist-info`))
+  if (isThere()) return target
+  const packages = [`tuf==${tufVersion}`, `cryptography==${cryptographyVersion}`]
+  await step(`Fetching python-tuf ${tufVersion}`, () =>
+    fetchPython('python-tuf', { target: 'tuf', packages, options: [] }),
+  )
+  if (!isThere()) throw new UserError(`python-tuf ${tufVersion} was fetched but is not there.`)
+  return target
 }
 
 /** Installs Python packages into a folder of .toolchain/. */

@@ -14,7 +14,14 @@ import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { withProcessorTime } from '../lib/processor-time.mjs'
 import { say } from '../lib/progress.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
-import { ensurePackages, ensurePrometheusClient, ensureSchemathesis, ensureZig, zigJobs } from '../lib/toolchain.mjs'
+import {
+  ensurePackages,
+  ensurePrometheusClient,
+  ensureSchemathesis,
+  ensureTuf,
+  ensureZig,
+  zigJobs,
+} from '../lib/toolchain.mjs'
 import { changedFiles, testChangedUnits, testChangedZig } from './changed.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
@@ -256,8 +263,19 @@ function browser(layer, { scratch, tally }) {
   )
 }
 
+/** python-tuf must make the same repositories as the committed ones, and reach the same verdicts. */
+function updateVectors(layer) {
+  return layer('update-vectors', 30, async () => {
+    const env = { PYTHONPATH: await ensureTuf() }
+    const script = inRoot('packages/proto/test/tuf_vectors.py')
+    const { code, output } = await yielding('python3', [script, '--check'], { cwd: root, env })
+    return { output, ...oneCheck(code === 0) }
+  })
+}
+
 /** Sends the API unlikely requests, and restarts killed programs: mostly waits. */
 async function load(layer, { scratch, env }) {
+  await updateVectors(layer)
   await layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 }, yielding))
   await layer('reports', 200, async () => {
     await ensurePrometheusClient()

@@ -108,6 +108,13 @@ pub const tftp = struct {
     pub const Server = @import("tftp/server.zig");
     pub const BusyPoll = @import("tftp/busy_poll.zig");
 };
+/// Release metadata (The Update Framework): what an edge may replace itself by.
+pub const update = struct {
+    pub const Client = @import("update/client.zig");
+    pub const Download = @import("update/download.zig");
+    pub const canonical_json = @import("update/canonical_json.zig");
+    pub const signed_time = @import("update/signed_time.zig");
+};
 /// The uplink (packages/proto/UPLINK.md): messages, desired state, report log, jobs of the store.
 pub const uplink = struct {
     pub const desired_state = @import("uplink/desired_state.zig");
@@ -243,6 +250,11 @@ test {
     _ = @import("tftp/session_test.zig");
     _ = @import("tftp/sources.zig");
     _ = @import("tftp/window.zig");
+    _ = @import("update/canonical_json.zig");
+    _ = @import("update/client.zig");
+    _ = @import("update/download.zig");
+    _ = @import("update/metadata.zig");
+    _ = @import("update/signed_time.zig");
     _ = @import("uplink/batch_gzip.zig");
     _ = @import("uplink/desired_state.zig");
     _ = @import("uplink/desired_state_test.zig");
