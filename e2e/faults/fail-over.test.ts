@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '../lib/control-plane/api-client.ts'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
@@ -97,6 +99,17 @@ interface Boot {
   handOver: { edgeId: string; edgeName: string; fromEdgeName: string; count: number } | null
   phases: { name: string }[]
 }
+
+test('the keys of a site lie sealed on its edges’ disks', async () => {
+  for (const edge of [pair.own, pair.other]) {
+    const [ticketKey = ''] = await keysOf(edge)
+    expect(Buffer.from(ticketKey, 'base64')).toHaveLength(32)
+    const text = readFileSync(path.join(edge.data, 'state.json'), 'utf8')
+    expect(text).toContain('sealed')
+    expect(text).not.toContain(ticketKey)
+    expect(text).not.toContain((await edge.stateInForce())?.siteEdges?.key)
+  }
+})
 
 test('a boot whose edge is killed fails over to the other one, and is one boot that names both', async () => {
   const { own, other } = pair

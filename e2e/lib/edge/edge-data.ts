@@ -1,13 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { openStateKeys } from '@bootfarm/proto/testing/open-box'
 import { type DesiredState, desiredState, type Report, report } from '@bootfarm/proto/uplink'
 
 const headerSize = 16
 
-/** Reads the desired state that an edge received last, from its data directory. */
+/** Reads the desired state that an edge received last, from its data directory, and opens what is sealed to it. */
 export function readDesiredState(data: string): DesiredState {
   const { payload } = JSON.parse(readFileSync(path.join(data, 'state.json'), 'utf8')) as { payload: string }
-  return desiredState.parse(JSON.parse(payload))
+  const state = desiredState.parse(JSON.parse(payload))
+  if (!state.sealed || !state.siteEdges) return state
+  const secret = Buffer.from(readFileSync(path.join(data, 'seal.key'), 'utf8').trim(), 'hex')
+  const { siteKey, ticketKeys } = openStateKeys(state.sealed, { edgeId: state.edgeId, secret })
+  return { ...state, siteEdges: { ...state.siteEdges, key: siteKey, ticketKeys } }
 }
 
 /** Reads everything that an edge's log holds for a control plane that is away, as the API would read it. */

@@ -59,14 +59,14 @@ function rawPublicKeyOf(key: KeyObject): Buffer {
   return createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(-keySize)
 }
 
-interface BoxKeys {
+export interface BoxKeys {
   encapsulated: Uint8Array
   recipient: Uint8Array
   info: Uint8Array
 }
 
 /** RFC 9180, sections 4.1 and 5.1. The nonce is that of sequence number 0: a box has one message. */
-function messageKey(dh: Buffer, { encapsulated, recipient, info }: BoxKeys): { key: Buffer; nonce: Buffer } {
+export function messageKey(dh: Buffer, { encapsulated, recipient, info }: BoxKeys): { key: Buffer; nonce: Buffer } {
   const eaePrk = labeledExtract(kemSuite, { salt: none, label: 'eae_prk', input: dh })
   const kemContext = Buffer.concat([encapsulated, recipient])
   const shared = labeledExpand(kemSuite, { secret: eaePrk, label: 'shared_secret', info: kemContext, size: keySize })

@@ -3,7 +3,7 @@ import { bootCauses, bootPhases, valueSources } from './boot-phases.ts'
 import { streamCiphers } from './stream-ciphers.ts'
 import { bootProgramSetName } from './uplink-state.ts'
 import { writeCacheClasses, writeCacheStates } from './uplink-store.ts'
-import { count, macAddress, untrustedText, uuid } from './uplink-values.ts'
+import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
 /** A boot as its edge reports it; see UPLINK.md. */
 
@@ -186,6 +186,25 @@ export const handOverReport = z.object({
 })
 export type HandOverReport = z.infer<typeof handOverReport>
 
+/** What a device proves about itself, in words for the dashboard; see UPLINK.md, "Device keys". */
+export const deviceKeyLabels = [
+  'key_known',
+  'key_waits',
+  'key_changed',
+  'key_missing',
+  'no_key',
+  'signature_invalid',
+] as const
+
+export const deviceKeyReport = z.object({
+  label: z.enum(deviceKeyLabels),
+  /** SHA-256 of the key whose possession the device has proved. */
+  key: base64(32).optional(),
+  /** `keyRevision` of the state by which the edge judged; absent: 0. */
+  revision: count.optional(),
+})
+export type DeviceKeyReport = z.infer<typeof deviceKeyReport>
+
 /** A packet in words, e.g. `TFTP ACK of block 145`. */
 const namedPacket = z.object({ atUs: count, what: untrustedText.min(1) })
 
@@ -211,6 +230,8 @@ export const bootReport = z.object({
   mtu: count.max(65535).optional(),
   /** How the stream was protected (STREAM.md). */
   cipher: z.enum(streamCiphers).optional(),
+  /** Absent before the device's HELLO, and from older edges. */
+  deviceKey: deviceKeyReport.optional(),
   reconnects: count,
   /**
    * When a device that writes at this edge last came back to it, in µs since the start of the boot; absent: never, or

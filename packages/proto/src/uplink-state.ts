@@ -14,6 +14,8 @@ export const ignoredMacsMax = 4096
 export const siteEdgesMax = 16
 /** Edges that keep what devices of one site write: its own, and those of other sites that devices have come from. */
 export const homeEdgesMax = 64
+/** A state has one for each choice that its collections have made. */
+export const keyPoliciesMax = 64
 
 /** Orders for a running device. */
 export const powerOrders = ['power_off', 'restart'] as const
@@ -55,9 +57,9 @@ export type BootMenu = z.infer<typeof bootMenu>
 export const siteEdges = z.object({
   /**
    * Authenticates the messages between edges of the site; the control plane makes it, and only it and they ever have
-   * it.
+   * it. Absent in a state whose keys are sealed.
    */
-  key: base64(32),
+  key: base64(32).optional(),
   /**
    * Fail-over tickets of devices (STREAM.md) are sealed with the first key and opened with all; absent: no device fails
    * over.
@@ -83,6 +85,15 @@ export const siteEdges = z.object({
     .max(siteEdgesMax),
 })
 export type SiteEdges = z.infer<typeof siteEdges>
+
+/** How the key of a device becomes known: by its first boot, or once a person has approved it. */
+export const keyLearnings = ['accept_first', 'approve'] as const
+/** What devices without a known key may boot: `shared` leaves out what is private to a device or kept of it. */
+export const keylessAccesses = ['everything', 'shared', 'nothing'] as const
+
+/** What is sealed to the edge in `sealed`; see `sealStateKeys`. */
+export const sealedStateKeys = z.object({ siteKey: base64(32), ticketKeys: z.array(base64(32)).min(1).max(2) })
+export type SealedStateKeys = z.infer<typeof sealedStateKeys>
 
 const stateFields = z.object({
   schema: z.literal(1),
@@ -149,6 +160,14 @@ const stateFields = z.object({
       /** Set where it differs from the site's. */
       bootProgramSet: bootProgramSetName.optional(),
       menuId: uuid.optional(),
+      /** Index into `keyPolicies`; absent: a MAC address suffices for everything. */
+      keyPolicy: count.optional(),
+      /** SHA-256 of the public key of its TPM that is known; absent: none is. */
+      key: base64(32).optional(),
+      /** A person has decided that it has no key. */
+      keyless: z.literal(true).optional(),
+      /** Counts what people have decided about its key; absent: 0. */
+      keyRevision: count.optional(),
     }),
   ),
   /** Which programs devices without their own set get; absent: the edge's first. */
@@ -170,6 +189,13 @@ const stateFields = z.object({
     .array(z.object({ id: uuid, name: z.string() }))
     .max(homeEdgesMax)
     .optional(),
+  /** The choices of the devices' collections. */
+  keyPolicies: z
+    .array(z.object({ learn: z.enum(keyLearnings), without: z.enum(keylessAccesses) }))
+    .max(keyPoliciesMax)
+    .optional(),
+  /** `sealedStateKeys` as JSON, sealed to the edge's key (HPKE); without it, `siteEdges` has them in clear text. */
+  sealed: z.string().max(4096).optional(),
   /** Wake-on-LAN packets to send; each id at least once, repeats are harmless. Gone from the snapshot after 60 s. */
   powerOns: z.array(z.object({ id: uuid, deviceId: uuid, mac: macAddress })).max(powerOnsMax),
   /** For running devices, handed over when one reports next (STREAM.md, REPORT). Gone from the snapshot after 60 s. */
@@ -193,4 +219,11 @@ export const desiredState = stateFields
     path: ['homeEdges'],
     message: 'a device names an edge that the state does not have',
   })
+  .refine(
+    ({ devices, keyPolicies = [] }) =>
+      devices.every(({ keyPolicy, key, keyless }) => {
+        return (keyPolicy === undefined || keyPolicy < keyPolicies.length) && !(key && keyless)
+      }),
+    { path: ['keyPolicies'], message: 'a device names a policy that the state does not have, or has a key and none' },
+  )
 export type DesiredState = z.infer<typeof desiredState>

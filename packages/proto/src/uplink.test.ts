@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { sealStateKeys } from './seal-state.ts'
 import {
   desiredState,
   type EdgeKeyStatement,
@@ -8,6 +9,7 @@ import {
   heartbeat,
   reportBatch,
   rotateKeyRequest,
+  type SealedStateKeys,
   type SigningKeyStatement,
   signingKeyText,
   stateEnvelope,
@@ -49,6 +51,8 @@ interface Vectors {
   organizationId: string
   organizationKey: Key
   newEdgeKey: Key
+  edgeSealKey: { secretHex: string; publicKey: string }
+  sealedKeys: SealedStateKeys
   edgeKeyStatement: EdgeKeyStatement & { text: string }
   signingKeyText: string
   requests: RequestVector[]
@@ -120,6 +124,14 @@ describe('the golden statements of new keys', () => {
 })
 
 describe('the golden states of the uplink', () => {
+  test('keys are sealed to the edge as recorded, and differently each time', () => {
+    const edge = { edgeId: vectors.edgeId, sealKey: vectors.edgeSealKey.publicKey }
+    const recorded = vectors.states.find(({ name }) => name === 'with keys sealed to the edge')?.envelope.payload
+    const { sealed } = desiredState.parse(JSON.parse(recorded ?? ''))
+    expect(sealStateKeys(vectors.sealedKeys, edge, Buffer.alloc(32, 0x71))).toBe(sealed)
+    expect(sealStateKeys(vectors.sealedKeys, edge)).not.toBe(sealStateKeys(vectors.sealedKeys, edge))
+  })
+
   test.each(vectors.states)('$name: $verdict', ({ envelope, verdict }) => {
     expect(stateEnvelope.safeParse(envelope).error).toBeUndefined()
     const text = stateSignedText(envelope.payload)
@@ -127,6 +139,7 @@ describe('the golden states of the uplink', () => {
     expect(genuine).toBe(verdict !== 'signature_invalid')
     const parsed = desiredState.safeParse(JSON.parse(envelope.payload))
     const usable = genuine && parsed.success && parsed.data.edgeId === vectors.edgeId
-    expect(usable).toBe(verdict === 'accepted')
+    // The API seals boxes and never opens one.
+    expect(usable).toBe(verdict === 'accepted' || verdict === 'not_opened')
   })
 })

@@ -36,7 +36,7 @@ export const edgeOnlineWithinMs = 20_000
  * The protocol version of edge and API, as the header `bootfarm-uplink` gives it; absent: 1. VERSIONS.md lists the
  * additions of each.
  */
-export const uplinkVersion = 4
+export const uplinkVersion = 5
 /** An API of version N accepts edges of N-3..N, and of the next one, which requests nothing that it does not know. */
 export const uplinkVersionsAccepted = { oldest: Math.max(1, uplinkVersion - 3), newest: uplinkVersion + 1 }
 
@@ -44,6 +44,8 @@ export const enrolRequest = z.object({
   version: z.literal(1),
   joinToken: z.string().min(1).max(128),
   publicKey: base64(32),
+  /** X25519, for what only this edge may read; absent: from older edges. */
+  sealKey: base64(32).optional(),
   agentVersion: untrustedText,
   arch: z.enum(['x86_64', 'aarch64']),
   hostname: untrustedText,
@@ -197,6 +199,7 @@ export const stateRefusals = [
   'schema_too_new',
   'other_edge',
   'not_higher',
+  'not_opened',
   'out_of_memory',
 ] as const
 
@@ -207,6 +210,8 @@ export const heartbeat = z.object({
   clockUnixMs: count,
   devicesBooting: count,
   reportBacklog: count,
+  /** As at enrolment: edges that enrolled before there was one create it. */
+  sealKey: base64(32).optional(),
   state: statePair,
   /** Why the edge has not taken the state that the API has for it; it keeps using `state`. */
   stateRefused: z

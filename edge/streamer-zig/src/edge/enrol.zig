@@ -21,8 +21,8 @@ const token_size_max = uplink_message.join_token_size_max;
 /// What a revoked edge leaves behind. The store, boot programs and leases belong to the site and
 /// stay.
 const of_an_identity = [_][]const u8{
-    "identity.json", "edge.key",  "state.json",   "epoch", "reports", "captures",
-    "boots.journal", "power-ons", "power-orders",
+    "identity.json", "edge.key",      "seal.key",  "state.json",   "epoch", "reports",
+    "captures",      "boots.journal", "power-ons", "power-orders",
 };
 
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
@@ -143,7 +143,7 @@ fn enrol(
     const answer = ask(
         init,
         &options,
-        try ownKey(&data, &options, complaint),
+        try ownKeys(&data, &options, complaint),
         complaint,
     ) catch |err| switch (err) {
         // The key was kept, but its edge was revoked: the token is unused.
@@ -152,7 +152,7 @@ fn enrol(
             break :blk ask(
                 init,
                 &options,
-                try ownKey(&data, &options, complaint),
+                try ownKeys(&data, &options, complaint),
                 complaint,
             ) catch |again| switch (again) {
                 error.Revoked => return complaint.set(
@@ -180,12 +180,18 @@ fn enrol(
 
 /// The key is kept when the answer is lost: the same token with the same key gets the same identity
 /// again.
-fn ownKey(data: *const host.DataDir, options: *const Enrol, complaint: *Complaint) Error!KeyPair {
+fn ownKeys(data: *const host.DataDir, options: *const Enrol, complaint: *Complaint) Error!OwnKeys {
     const seed = data.secret("edge.key") catch
         return complaint.set("{s}/edge.key cannot be read or written.", .{options.data});
-    return KeyPair.generateDeterministic(seed) catch
-        complaint.set("{s}/edge.key is not a key; remove it.", .{options.data});
+    return .{
+        .signing = KeyPair.generateDeterministic(seed) catch
+            return complaint.set("{s}/edge.key is not a key; remove it.", .{options.data}),
+        .sealing = data.secret("seal.key") catch
+            return complaint.set("{s}/seal.key cannot be read or written.", .{options.data}),
+    };
 }
+
+const OwnKeys = struct { signing: KeyPair, sealing: base.x25519.Key };
 
 fn keep(
     data: *const host.DataDir,
@@ -210,7 +216,7 @@ fn rejoin(
     var counter: std.atomic.Value(u64) = .init(0);
     var client: host.UplinkClient = .init(std.heap.smp_allocator, init.io, .{
         .url = options.url,
-        .key = try ownKey(data, options, complaint),
+        .key = (try ownKeys(data, options, complaint)).signing,
         .edge_id = existing.edgeId,
         .epoch = std.fmt.parseInt(u53, std.mem.trim(u8, epoch_text, " \n"), 10) catch 0,
         .counter = &counter,
@@ -251,7 +257,7 @@ fn forget(data: *const host.DataDir) void {
 fn ask(
     init: std.process.Init,
     options: *const Enrol,
-    key: KeyPair,
+    keys: OwnKeys,
     complaint: *Complaint,
 ) (Error || error{Revoked})!uplink_message.EnrolAnswer {
     const arena = init.arena.allocator();
@@ -262,7 +268,7 @@ fn ask(
     var counter: std.atomic.Value(u64) = .init(0);
     var client: host.UplinkClient = .init(std.heap.smp_allocator, init.io, .{
         .url = options.url,
-        .key = key,
+        .key = keys.signing,
         .edge_id = null,
         .epoch = 0,
         .counter = &counter,
@@ -271,7 +277,8 @@ fn ask(
     const body = try arena.create([uplink_message.body_size_max]u8);
     const text = uplink_message.encode(uplink_message.EnrolRequest{
         .joinToken = token,
-        .publicKey = core.uplink.key_text.write(key.public_key.toBytes()),
+        .publicKey = core.uplink.key_text.write(keys.signing.public_key.toBytes()),
+        .sealKey = core.uplink.key_text.write(base.x25519.publicOf(&keys.sealing)),
         .agentVersion = base.version,
         .arch = comptime uplink_message.archName(builtin.cpu.arch).?,
         .hostname = hostName(),

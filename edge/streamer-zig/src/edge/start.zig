@@ -397,6 +397,7 @@ const OwnIdentity = struct {
     identity: host.data_dir.Identity,
     signing_key: [32]u8,
     key: base.Ed25519.KeyPair,
+    seal_secret: base.x25519.Key,
 };
 
 fn readIdentity(
@@ -430,7 +431,20 @@ fn readIdentity(
             "{s}/edge.key is not a key; enrol this edge again into another data directory.",
             .{path},
         );
-    return .{ .identity = identity, .signing_key = signing_key, .key = key };
+    // An edge that was enrolled before there was one creates it, and its heartbeats name it.
+    const seal_secret = data.secret("seal.key") catch |err| return switch (err) {
+        error.Damaged => complaint.set(
+            "{s}/seal.key is damaged; remove it. The edge then boots devices once the control plane has sealed a state to a new one.",
+            .{path},
+        ),
+        else => complaint.set("{s}/seal.key cannot be read or written.", .{path}),
+    };
+    return .{
+        .identity = identity,
+        .signing_key = signing_key,
+        .key = key,
+        .seal_secret = seal_secret,
+    };
 }
 
 /// Prepares identity, epoch, report log, the state on disk, and the uplink's threads.
@@ -461,6 +475,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .signing_key = own.signing_key,
         .organization_id = own.identity.organizationId,
         .named_key = host.named_key.read(data),
+        .seal_secret = own.seal_secret,
     });
 }
 
@@ -494,6 +509,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         .address = edge.options.listens.items[0],
         .peer_port = edge.options.ports.peer,
         .stream_port = edge.options.ports.stream,
+        .seal_secret = own.seal_secret,
         .identity = own.identity,
         .signing_key = own.signing_key,
         .rotation = rotation,

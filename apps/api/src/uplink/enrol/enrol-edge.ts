@@ -65,6 +65,11 @@ async function useToken(
     await requireRoom(transaction, { organizationId, siteId })
   }
   const edgeId = knownEdgeId ?? (await createEdge(transaction, token, { request, now }))
+  if (knownEdgeId)
+    await transaction.edge.updateMany({
+      where: { organizationId, id: knownEdgeId },
+      data: { sealKey: request.sealKey ?? null },
+    })
   await transaction.joinToken.update({
     where: ownRow({ organizationId }, token.id),
     data: { usedAt: now, edgeId },
@@ -95,6 +100,7 @@ async function createEdge(
         siteId,
         name: request.hostname || 'edge',
         publicKey: request.publicKey,
+        sealKey: request.sealKey ?? null,
         arch: request.arch,
         agentVersion: request.agentVersion,
         enrolledAt: now,

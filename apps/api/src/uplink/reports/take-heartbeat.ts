@@ -16,6 +16,7 @@ export async function takeHeartbeat(
     update edge set heartbeat_epoch = ${bootEpoch}, heartbeat_counter = ${counter}, heartbeat_at = ${now},
       heartbeat = ${JSON.stringify(heartbeat)}::jsonb, clock_offset_ms = ${heartbeat.clockUnixMs - now.getTime()},
       agent_version = ${heartbeat.agentVersion}, arch = ${heartbeat.arch},
+      seal_key = ${heartbeat.sealKey ?? null},
       refused_code = null, refused_version = null, refused_at = null
     where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid
       and (heartbeat_epoch, heartbeat_counter) < (${bootEpoch}, ${counter})`

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { type DbTransaction, Prisma } from '@bootfarm/db'
-import type { SigningKeyStatement, StateEnvelope } from '@bootfarm/proto/uplink'
+import { sealStateKeys } from '@bootfarm/proto/seal-state'
+import type { DesiredState, SigningKeyStatement, StateEnvelope } from '@bootfarm/proto/uplink'
 import { signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
 import { type AuthenticatedEdge, lockRow, ownRow, type SystemContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { readSigningKeys } from '../../organization/signing-keys.ts'
 import { canonicalJson } from '../../rules/canonical-json.ts'
 import type { StatePair } from './site-facts.ts'
-import { readStateContent, type StateContent } from './state-content.ts'
+import { type ReadState, readStateContent } from './state-content.ts'
 
 interface SignedState {
   pair: StatePair
@@ -45,9 +46,9 @@ export async function currentState(
   if (isExpected) return db.$transaction((transaction) => renewState(transaction, edge, clock()))
   await requireAccepted(db, edge)
   const stored = await db.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
-  const content = await readStateContent(db, edge, clock())
+  const read = await readStateContent(db, edge, clock())
   const { keys, newest } = await readSigningKeys(db, edge)
-  const isCurrent = stored?.contentHash === hashOf(content) && stored.signingKeyId === newest.id
+  const isCurrent = stored?.contentHash === hashOf(read) && stored.signingKeyId === newest.id
   if (stored && isCurrent) return signedStateOf(stored, keys)
   return db.$transaction((transaction) => renewState(transaction, edge, clock()))
 }
@@ -67,15 +68,15 @@ async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, n
   // Revoked while it waited: it must not get the site's new key.
   if (!row || row.revoked_at) throw new AppError('edge_revoked')
   const stored = await transaction.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
-  const content = await readStateContent(transaction, edge, now)
-  const contentHash = hashOf(content)
+  const read = await readStateContent(transaction, edge, now)
+  const contentHash = hashOf(read)
   const { keys, newest } = await readSigningKeys(transaction, edge)
   if (stored && stored.contentHash === contentHash && stored.signingKeyId === newest.id)
     return signedStateOf(stored, keys)
   const counter = (stored?.counter ?? 0n) + 1n
-  const payload = canonicalJson({ ...content, counter: Number(counter), issuedUnixMs: now.getTime() })
+  const payload = canonicalJson({ ...sealedContent(read), counter: Number(counter), issuedUnixMs: now.getTime() })
   const signature = signText(stateSignedText(payload), newest.seed)
-  const { incarnation } = content
+  const { incarnation } = read.content
   await transaction.$executeRaw`
     insert into desired_state (organization_id, edge_id, incarnation, counter, content_hash, payload, signature, signing_key_id, issued_at)
     values (${organizationId}::uuid, ${edgeId}::uuid, ${incarnation}, ${counter}, ${contentHash}, ${payload}, ${signature},
@@ -91,8 +92,20 @@ function keyOf({ organizationId, edgeId }: AuthenticatedEdge) {
   return { organizationId_edgeId: { organizationId, edgeId } }
 }
 
-function hashOf(content: StateContent): string {
-  return createHash('sha256').update(canonicalJson(content)).digest('hex')
+/** Before it is sealed: every box is another text. Another key of the edge makes another state. */
+function hashOf({ content, sealKey }: ReadState): string {
+  return createHash('sha256')
+    .update(canonicalJson(sealKey ? { ...content, sealKey } : content))
+    .digest('hex')
+}
+
+/** Returns the content as the edge gets it: keys in a box that this edge alone opens, if it knows boxes. */
+function sealedContent({ content, sealKey }: ReadState): Omit<DesiredState, 'counter' | 'issuedUnixMs'> {
+  const { siteEdges } = content
+  if (!sealKey || !siteEdges?.key || !siteEdges.ticketKeys) return content
+  const { key: siteKey, ticketKeys, ...open } = siteEdges
+  const sealed = sealStateKeys({ siteKey, ticketKeys }, { edgeId: content.edgeId, sealKey })
+  return { ...content, siteEdges: open, sealed }
 }
 
 /** Ends a long poll that was open when its edge was revoked. Throws `edge_revoked`. */

@@ -1,10 +1,19 @@
+import { openStateKeys } from '@bootfarm/proto/testing/open-box'
 import { expect, test } from 'vitest'
-import type { EdgeClient, heartbeatWith } from '../../../test/edge-client.ts'
+import { EdgeClient, type heartbeatWith } from '../../../test/edge-client.ts'
 import { useTestSite } from '../../../test/test-site.ts'
+import { makeJoinToken } from '../../../test/test-tenant.ts'
 import type { EdgeDetail } from '../../edge/schema.ts'
 import type { SiteDetail } from '../../site/schema.ts'
 
 const site = useTestSite('admin')
+
+/** Of RFC 7748, section 6.1: the secret belongs to the first public key. */
+const sealSecret = Buffer.from('5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb', 'hex')
+const sealKeys = [
+  'de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f',
+  '8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a',
+].map((hex) => Buffer.from(hex, 'hex').toString('base64'))
 
 const beat = async (edge: EdgeClient, changes: Parameters<typeof heartbeatWith>[0] = {}) =>
   expect((await edge.heartbeat(changes)).status).toBe(200)
@@ -36,6 +45,49 @@ test('edges of a site hear of each other by the same list and key', async () => 
     },
   ])
   expect((await site().state(second)).siteEdges).toEqual(siteEdges)
+})
+
+test('an edge that names a key to seal to gets the keys in a box, and an older one in clear text', async () => {
+  const [first, second] = [site().edge, await site().enrolEdge()]
+  const open = await site().state(second)
+  expect(open.sealed).toBeUndefined()
+  const { key = '', ticketKeys: [ticketKey = ''] = [] } = open.siteEdges ?? {}
+  expect(Buffer.from(key, 'base64')).toHaveLength(32)
+  const listening = site().api.nextListener()
+  const waiting = first.state(`1.${(await site().state(first)).counter}`, 25_000)
+  await listening
+  await beat(first, { sealKey: sealKeys[0] })
+  expect((await waiting).status).toBe(200)
+  const sealed = await site().state(first)
+  expect(sealed.siteEdges?.edges).toEqual(open.siteEdges?.edges)
+  expect(sealed.siteEdges).not.toHaveProperty('key')
+  expect(sealed.siteEdges).not.toHaveProperty('ticketKeys')
+  expect(openStateKeys(sealed.sealed ?? '', { edgeId: first.edgeId, secret: sealSecret })).toEqual({
+    siteKey: key,
+    ticketKeys: open.siteEdges?.ticketKeys,
+  })
+  const { payload } = await site().api.db.desiredState.findFirstOrThrow({ where: { edgeId: first.edgeId } })
+  for (const text of [key, ticketKey]) expect(payload).not.toContain(text)
+  // The same content keeps its box; another key gets another one.
+  await beat(first, { sealKey: sealKeys[0] })
+  expect(await site().state(first)).toEqual(sealed)
+  await beat(first, { sealKey: sealKeys[1] })
+  const again = await site().state(first)
+  expect(again.counter).toBe(sealed.counter + 1)
+  expect(again.sealed).not.toBe(sealed.sealed)
+  // The edge returned to an older release.
+  await beat(first)
+  expect((await site().state(first)).siteEdges?.key).toBe(key)
+})
+
+test('an edge that names its key at enrolment never gets keys in clear text', async () => {
+  const { api, tenant } = site()
+  const edge = new EdgeClient(api.url)
+  const { body } = await edge.enrol(await makeJoinToken(api, tenant), { sealKey: sealKeys[0] })
+  edge.edgeId = String(body?.edgeId)
+  const state = await site().state(edge)
+  expect(state).toHaveProperty('sealed')
+  expect(state.siteEdges).not.toHaveProperty('key')
 })
 
 test('two edges that ask at once get the same key', async () => {

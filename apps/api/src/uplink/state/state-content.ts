@@ -18,8 +18,14 @@ import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './sit
 import { readSiteSchedules } from './site-schedules.ts'
 import { readSiteVdisks } from './site-vdisks.ts'
 
-/** A desired state without the fields that signing adds. */
-export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
+/** A desired state without the fields that signing adds, and with its keys in clear text. */
+export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs' | 'sealed'>
+
+export type ReadState = {
+  content: StateContent
+  /** The key to which the content's keys are sealed; null: the edge takes them in clear text. */
+  sealKey: string | null
+}
 
 /**
  * Returns what the edge's site should do now: vDisks of its collections, and of its devices and their menus, with all
@@ -27,7 +33,7 @@ export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
  * devices; the jobs of the edge's store; and the power-ons and power orders that have not expired, the oldest ones if
  * there are more than an edge accepts.
  */
-export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedEdge, now: Date): Promise<StateContent> {
+export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedEdge, now: Date): Promise<ReadState> {
   const { organizationId, edgeId, siteId } = edge
   // Sequential, because a transaction has one connection.
   const site = await readSiteFacts(db, edge, now)
@@ -51,7 +57,7 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
         { organizationId, siteId, farmId: site.farmId },
         listed.map(({ device }) => device),
       )
-  return {
+  const content: StateContent = {
     schema: 1,
     edgeId,
     organizationId,
@@ -73,6 +79,7 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     ...(storeJobs.length > 0 ? { storeJobs } : {}),
     ...(schedules.length > 0 ? { schedules } : {}),
   }
+  return { content, sealKey: site.sealKey }
 }
 
 function menuIdOf(

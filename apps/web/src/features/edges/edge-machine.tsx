@@ -63,6 +63,8 @@ const stateRefusedText: Record<(typeof stateRefusals)[number], string> = {
   signature_invalid:
     'it is not signed with the key that the edge trusts. If the control plane was restored from before a key change, run this on the edge with the key shown on the organization’s page: bootfarm-edge trust-key --data DIR --key KEY.',
   schema_too_new: 'it uses a newer schema. To update the edge, run the “Add edge” command on it again.',
+  not_opened:
+    'its keys are sealed to another key than the edge’s. The edge names its key in the next heartbeat, and gets a new state.',
   not_higher: 'it is not newer than the one the edge has. A restored control plane needs a new incarnation.',
 }
 /** A newer edge may have a reason that is not known here. */

@@ -10,6 +10,7 @@ const base = @import("base");
 const stream = @import("wire").stream;
 const assignment_module = @import("assignment.zig");
 const boot_event = @import("event.zig");
+const DeviceIdentity = @import("../site/device_identity.zig");
 const boot_phase = @import("phase.zig");
 const boot_packets = @import("packets.zig");
 const BootReadAhead = @import("read_ahead_tally.zig");
@@ -57,6 +58,15 @@ pub const Facts = struct {
     mtu: ?u16 = null,
     cipher: ?stream.Cipher = null,
     program: ?Program = null,
+};
+
+/// The outcome of `DeviceIdentity.judge`, for the report.
+pub const DeviceKey = struct {
+    label: DeviceIdentity.Label,
+    /// The key that the device has proved to own.
+    key: ?DeviceIdentity.Fingerprint = null,
+    /// That of the identity by which it was judged.
+    revision: u64 = 0,
 };
 
 pub const LiveChanges = packed struct(u8) { outcome: bool = false, steps: bool = false, _: u6 = 0 };
@@ -113,6 +123,8 @@ last_packets: boot_packets.LastPackets = .{},
 token_nonce: ?[16]u8 = null,
 /// Null if the boot began at this edge.
 failover: ?BootFailover = null,
+/// What the device's last HELLO with the boot's token proved; null before it.
+device_key: ?DeviceKey = null,
 /// When a device whose writes this edge keeps last came back, since the boot's start.
 resumed_us: ?u64 = null,
 

@@ -11,6 +11,7 @@ const Boot = @import("boot.zig");
 const boot_packets = @import("packets.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
+const key_text = @import("../uplink/key_text.zig");
 const stream = @import("wire").stream;
 const assert = std.debug.assert;
 
@@ -128,6 +129,7 @@ fn write(
         try number(&json, "atUs", failover.at_us);
         try json.endObject();
     }
+    if (boot.device_key) |*device_key| try writeDeviceKey(&json, device_key);
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
     if (cut.read_times) try writeReadTimes(&json, &boot.read_times, cut.read_phases);
     if (cut.offers_kept > 0) try writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
@@ -174,6 +176,15 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
         try field(json, "file", program.file.slice());
         try json.endObject();
     }
+}
+
+fn writeDeviceKey(json: *Stringify, device_key: *const Boot.DeviceKey) Stringify.Error!void {
+    try json.objectField("deviceKey");
+    try json.beginObject();
+    try field(json, "label", @tagName(device_key.label));
+    if (device_key.key) |key| try field(json, "key", &key_text.write(key));
+    if (device_key.revision > 0) try number(json, "revision", device_key.revision);
+    try json.endObject();
 }
 
 fn writeReadAhead(boot: *const Boot, json: *Stringify) Stringify.Error!void {

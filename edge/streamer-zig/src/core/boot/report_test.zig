@@ -424,3 +424,16 @@ test "no number leaves the range in which JSON is exact" {
         "\"readSizes\":[]",
     }) |part| try testing.expect(std.mem.find(u8, text, part) != null);
 }
+
+test "a report says what the device has proved" {
+    var boot = testBoot();
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "deviceKey") == null);
+    boot.device_key = .{ .label = .key_changed, .key = @splat(0xab), .revision = 2 };
+    const said = "\"deviceKey\":{\"label\":\"key_changed\"," ++
+        "\"key\":\"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\",\"revision\":2}";
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), said) != null);
+    boot.device_key = .{ .label = .no_key };
+    const none = "\"deviceKey\":{\"label\":\"no_key\"}";
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), none) != null);
+}

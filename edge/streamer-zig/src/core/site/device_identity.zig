@@ -10,6 +10,9 @@ const assert = std.debug.assert;
 pub const DeviceIdentity = @This();
 
 state: State = .unknown,
+/// Counts what people have decided about the device: an identity is worth nothing once the desired
+/// state has another number.
+revision: u64 = 0,
 /// Of another key than the known one, or of one that waits for approval: the latest.
 claimed: ?Fingerprint = null,
 
@@ -56,7 +59,7 @@ pub const Access = enum {
     private,
 };
 
-/// For the dashboard: whether the device is known, and why not.
+/// For the dashboard: whether the device is known, and why not. Names are those of boot reports.
 pub const Label = enum {
     key_known,
     key_waits,
@@ -147,6 +150,27 @@ pub fn apply(identity: *DeviceIdentity, order: Order) bool {
         .without_key => .{ .state = .keyless },
         .forget => .{},
     };
+    identity.revision = before.revision;
     assert(identity.claimed == null);
+    return !std.meta.eql(before, identity.*);
+}
+
+/// What the desired state says of a device.
+pub const Stated = struct { state: State, revision: u64 };
+
+/// A desired state has arrived. What it says of the device replaces what this edge knows; if it
+/// says nothing, a key that was accepted here stays, unless a person has decided since. Returns
+/// whether the identity has changed.
+pub fn follow(identity: *DeviceIdentity, stated: Stated) bool {
+    const before = identity.*;
+    const is_decided = identity.revision != stated.revision;
+    if (is_decided) identity.* = .{ .revision = stated.revision };
+    if (stated.state != .unknown) identity.state = stated.state;
+    if (identity.claimed) |claimed| if (identity.state == .known)
+        if (std.mem.eql(u8, &claimed, &identity.state.known)) {
+            identity.claimed = null;
+        };
+    assert(identity.revision == stated.revision);
+    assert(stated.state == .unknown or std.meta.eql(identity.state, stated.state));
     return !std.meta.eql(before, identity.*);
 }

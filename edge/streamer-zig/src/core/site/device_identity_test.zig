@@ -164,3 +164,31 @@ test "a signature opens what is private once, and neither a replay nor another k
     try testing.expectEqual(.shared, stranger.access);
     try testing.expect(stranger.is_alarm);
 }
+
+test "the desired state replaces what an edge has accepted, and its silence does not" {
+    var identity: DeviceIdentity = .{};
+    _ = identity.judge(.{}, .{ .signed = own });
+    try testing.expect(!identity.follow(.{ .state = .unknown, .revision = 0 }));
+    try testing.expectEqual(own, identity.state.known);
+    // Another edge was the first to report a key.
+    try testing.expect(identity.follow(.{ .state = .{ .known = other }, .revision = 0 }));
+    try testing.expectEqual(.key_changed, identity.judge(.{}, .{ .signed = own }).label);
+    try testing.expectEqual(own, identity.claimed.?);
+    // A person approves what was claimed.
+    try testing.expect(identity.follow(.{ .state = .{ .known = own }, .revision = 1 }));
+    try testing.expectEqual(null, identity.claimed);
+    try testing.expectEqual(.private, identity.judge(.{}, .{ .signed = own }).access);
+}
+
+test "what a person has had forgotten is accepted again at the next boot only" {
+    var identity: DeviceIdentity = .{};
+    _ = identity.judge(.{}, .{ .signed = own });
+    try testing.expect(identity.follow(.{ .state = .unknown, .revision = 1 }));
+    try testing.expectEqual(.unknown, std.meta.activeTag(identity.state));
+    try testing.expectEqual(.key_waits, identity.judge(by_approval, .{ .signed = other }).label);
+    // The same state again keeps what the edge has seen since.
+    try testing.expect(!identity.follow(.{ .state = .unknown, .revision = 1 }));
+    try testing.expectEqual(other, identity.claimed.?);
+    try testing.expect(identity.follow(.{ .state = .keyless, .revision = 2 }));
+    try testing.expectEqual(.private, identity.judge(.{ .without_key = .everything }, .none).access);
+}

@@ -35,8 +35,9 @@ pub const EdgeDescription = struct {
 
 /// The edges of a site in the desired state. Names are those of the JSON.
 pub const Description = struct {
-    /// 32 bytes in base64.
-    key: []const u8,
+    /// 32 bytes in base64. Sealed states have it and the ticket keys elsewhere
+    /// (desired_state.zig).
+    key: []const u8 = "",
     /// Like `key`, at most two: the first seals fail-over tickets, both open them.
     ticketKeys: []const []const u8 = &.{},
     edges: []const EdgeDescription,

@@ -5,6 +5,8 @@
 const std = @import("std");
 const base = @import("base");
 const key_text = @import("key_text.zig");
+const DeviceIdentity = @import("../site/device_identity.zig");
+const sealed_box = @import("sealed_box.zig");
 const site_edges = @import("../site/edges.zig");
 const assert = std.debug.assert;
 const Ed25519 = base.Ed25519;
@@ -26,6 +28,7 @@ const state_targets_max = 131_072;
 const rate_per_minute_max = 6000;
 pub const store_jobs_max = 64;
 const home_edges_max = 64;
+const key_policies_max = 64;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 
@@ -98,6 +101,28 @@ pub const Vdisk = struct {
     pending: ?PendingRelease = null,
 };
 
+/// The choice of a collection for the keys of its devices. Words are kept as text: with one that is
+/// unknown to this edge it opens least.
+pub const KeyPolicy = struct {
+    learn: []const u8,
+    without: []const u8,
+
+    pub fn read(said: *const KeyPolicy) DeviceIdentity.Policy {
+        return .{
+            .enrolment = if (std.mem.eql(u8, said.learn, "accept_first"))
+                .first_boot
+            else
+                .approval,
+            .without_key = if (std.mem.eql(u8, said.without, "everything"))
+                .everything
+            else if (std.mem.eql(u8, said.without, "shared"))
+                .shared_only
+            else
+                .refuse,
+        };
+    }
+};
+
 pub const DeviceType = enum { production, @"test", maintenance };
 
 pub const Device = struct {
@@ -115,6 +140,22 @@ pub const Device = struct {
     /// Overrides the site's.
     bootProgramSet: ?[]const u8 = null,
     menuId: ?base.Uuid = null,
+    /// Index into the state's `keyPolicies`. Null: from a control plane that knows no keys.
+    keyPolicy: ?u32 = null,
+    /// SHA-256 of the device's key in base64, as `accept` has verified; null: none is known.
+    key: ?[]const u8 = null,
+    /// A person has decided that the device has no key.
+    keyless: bool = false,
+    keyRevision: u64 = 0,
+
+    pub fn identity(device: *const Device) DeviceIdentity.Stated {
+        return .{
+            .state = if (device.key) |text|
+                .{ .known = key_text.parse(text) catch unreachable }
+            else if (device.keyless) .keyless else .unknown,
+            .revision = device.keyRevision,
+        };
+    }
 };
 
 /// An edge that keeps the writes of some device of this state; possibly this one.
@@ -219,12 +260,22 @@ pub const DesiredState = struct {
     capture: Capture = .failed,
     siteEdges: ?site_edges.Description = null,
     homeEdges: []const WriteOwnerEdge = &.{},
+    keyPolicies: []const KeyPolicy = &.{},
     schedules: []const Schedule = &.{},
     storeJobs: []const StoreJob = &.{},
     issuedUnixMs: u64 = 0,
 
     /// The edge's key that another is to replace.
     rotateKey: ?[]const u8 = null,
+
+    /// `Sealed` as JSON, in a box for this edge alone and in base64 (sealed_box.zig).
+    sealed: ?[]const u8 = null,
+
+    /// Without a policy, a control plane of before is obeyed: a MAC address suffices.
+    pub fn keyPolicyOf(state: *const DesiredState, device: *const Device) DeviceIdentity.Policy {
+        const index = device.keyPolicy orelse return .{ .without_key = .everything };
+        return state.keyPolicies[index].read();
+    }
 
     pub fn pair(state: *const DesiredState) Pair {
         return .{ .incarnation = state.incarnation, .counter = state.counter };
@@ -267,6 +318,7 @@ pub const Refusal = error{
     StateMalformed,
     OtherEdge,
     NotHigher,
+    NotOpened,
     OutOfMemory,
 };
 
@@ -280,6 +332,8 @@ pub const TrustAnchor = struct {
     /// pinned key does not lead to the signing key, after a restore to before a change of keys.
     named_key: ?[32]u8 = null,
     reached: ?*VerifiedKey = null,
+    /// Opens what the control plane has sealed to this edge; null: no sealed state is accepted.
+    seal_secret: ?base.x25519.Key = null,
     /// The pair of the edge's current state; only a higher one is accepted.
     above: ?Pair = null,
 };
@@ -303,15 +357,44 @@ pub fn accept(
         error.Malformed => error.StateMalformed,
     };
     if (head.schema > schema) return error.SchemaTooNew;
-    const state = parse(DesiredState, arena, envelope.payload) catch |err| return switch (err) {
+    var state = parse(DesiredState, arena, envelope.payload) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.Malformed => error.StateMalformed,
     };
-    try checkLimits(&state);
     if (!state.edgeId.eql(expected.edge_id)) return error.OtherEdge;
+    if (state.sealed) |box| try openSealed(arena, &state, box, &expected);
+    try checkLimits(&state);
     if (expected.above) |above| if (!state.pair().isHigher(above)) return error.NotHigher;
     if (expected.reached) |place| place.* = reached;
     return state;
+}
+
+/// The keys that only this edge may read.
+const Sealed = struct { siteKey: ?[]const u8 = null, ticketKeys: []const []const u8 = &.{} };
+
+/// Puts what is in the box where an open state has it.
+fn openSealed(
+    arena: std.mem.Allocator,
+    state: *DesiredState,
+    text: []const u8,
+    expected: *const TrustAnchor,
+) Refusal!void {
+    const decoder = std.base64.standard.Decoder;
+    const size = decoder.calcSizeForSlice(text) catch return error.StateMalformed;
+    const bytes = try arena.alloc(u8, size);
+    decoder.decode(bytes, text) catch return error.StateMalformed;
+    const secret = if (expected.seal_secret) |*secret| secret else return error.NotOpened;
+    const out = try arena.alloc(u8, size -| sealed_box.overhead_size);
+    const info = "bootfarm-state-sealed-v1\n".* ++ expected.edge_id.toText();
+    const opened = sealed_box.open(secret, .{ .bytes = bytes, .info = &info }, out) catch
+        return error.NotOpened;
+    const sealed = parse(Sealed, arena, opened) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Malformed => error.StateMalformed,
+    };
+    const site = if (state.siteEdges) |*site| site else return;
+    site.key = sealed.siteKey orelse return error.StateMalformed;
+    site.ticketKeys = sealed.ticketKeys;
 }
 
 pub fn sentence(refusal: Refusal) []const u8 {
@@ -324,6 +407,7 @@ pub fn sentence(refusal: Refusal) []const u8 {
         error.StateMalformed => "it is not a desired state",
         error.OtherEdge => "it is for another edge",
         error.NotHigher => "it is not newer than the state that this edge has",
+        error.NotOpened => "its keys are sealed to another key than this edge's seal.key",
         error.OutOfMemory => "there is not enough memory",
     };
 }
@@ -337,6 +421,7 @@ pub fn word(refusal: Refusal) []const u8 {
         error.SchemaTooNew => "schema_too_new",
         error.OtherEdge => "other_edge",
         error.NotHigher => "not_higher",
+        error.NotOpened => "not_opened",
         error.OutOfMemory => "out_of_memory",
     };
 }
@@ -437,8 +522,8 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
         error.Malformed => error.StateMalformed,
     };
     if (state.homeEdges.len > home_edges_max) return error.TooLarge;
-    for (state.devices) |*device|
-        if (device.home) |home| if (home >= state.homeEdges.len) return error.StateMalformed;
+    if (state.keyPolicies.len > key_policies_max) return error.TooLarge;
+    for (state.devices) |*device| try checkDevice(state, device);
     try checkSchedules(state);
     if (state.incarnation > number_max) return error.StateMalformed;
     if (state.counter > number_max) return error.StateMalformed;
@@ -451,6 +536,16 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     if (state.storeJobs.len > store_jobs_max) return error.TooLarge;
     for (state.storeJobs) |*job|
         if (job.number) |number| if (number > number_max) return error.StateMalformed;
+}
+
+fn checkDevice(state: *const DesiredState, device: *const Device) Refusal!void {
+    if (device.home) |home| if (home >= state.homeEdges.len) return error.StateMalformed;
+    if (device.keyPolicy) |index|
+        if (index >= state.keyPolicies.len) return error.StateMalformed;
+    if (device.keyRevision > number_max) return error.StateMalformed;
+    const text = device.key orelse return;
+    if (device.keyless) return error.StateMalformed;
+    _ = key_text.parse(text) catch return error.StateMalformed;
 }
 
 fn checkVdisk(vdisk: *const Vdisk) Refusal!void {

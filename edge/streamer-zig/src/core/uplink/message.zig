@@ -53,7 +53,7 @@ pub fn sign(key: Ed25519.KeyPair, facts: Facts) [signature_text_size]u8 {
 }
 
 /// The version that this edge speaks (VERSIONS.md).
-pub const uplink_version = "4";
+pub const uplink_version = "5";
 
 pub const key_statements_max = 16;
 
@@ -94,6 +94,8 @@ pub const EnrolRequest = struct {
     version: u8 = 1,
     joinToken: []const u8,
     publicKey: [key_text.size]u8,
+    /// The X25519 key to which the control plane seals what only this edge may read.
+    sealKey: [key_text.size]u8,
     agentVersion: []const u8,
     arch: []const u8,
     hostname: base.UntrustedText,
@@ -134,6 +136,8 @@ pub const Heartbeat = struct {
     clockUnixMs: u64,
     devicesBooting: u64,
     reportBacklog: u64,
+    /// As in the enrolment: an edge of before has none there.
+    sealKey: [key_text.size]u8,
     state: desired_state.Pair,
     /// Why the API's state for this edge was not accepted.
     stateRefused: ?[]const u8 = null,

@@ -20,6 +20,8 @@ const Vectors = struct {
     organizationKey: Key,
     newEdgeKey: Key,
     edgeKeyStatement: uplink_message.KeyStatement,
+    edgeSealKey: struct { secretHex: []const u8, publicKey: []const u8 },
+    sealedKeys: struct { siteKey: []const u8, ticketKeys: []const []const u8 },
     requests: []const struct {
         method: []const u8,
         path: []const u8,
@@ -89,10 +91,17 @@ test "states get the verdict of the golden ones" {
     const parsed = try load();
     defer parsed.deinit();
     const vectors = parsed.value;
+    var seal_secret: base.x25519.Key = undefined;
+    _ = try std.fmt.hexToBytes(&seal_secret, vectors.edgeSealKey.secretHex);
+    try testing.expectEqualStrings(
+        vectors.edgeSealKey.publicKey,
+        &key_text.write(base.x25519.publicOf(&seal_secret)),
+    );
     const expected: desired_state.TrustAnchor = .{
         .edge_id = vectors.edgeId,
         .signing_key = try key_text.parse(vectors.organizationKey.publicKey),
         .organization_id = vectors.organizationId,
+        .seal_secret = seal_secret,
     };
     for (vectors.states) |state| {
         var arena: std.heap.ArenaAllocator = .init(testing.allocator);
@@ -135,16 +144,74 @@ test "states get the verdict of the golden ones" {
             const has_versions = std.mem.startsWith(u8, state.name, "with versions");
             try testing.expectEqual(@as(usize, if (has_versions) 2 else 0), accepted.storeJobs.len);
             if (has_versions) try expectGoldenVersions(&accepted);
+            if (std.mem.eql(u8, state.name, "with device keys"))
+                try expectGoldenDeviceKeys(&accepted);
+            if (accepted.sealed != null) {
+                const site = &accepted.siteEdges.?;
+                try testing.expectEqualStrings(vectors.sealedKeys.siteKey, site.key);
+                try testing.expectEqualDeep(vectors.sealedKeys.ticketKeys, site.ticketKeys);
+                try testing.expect(std.mem.find(u8, text, site.key) == null);
+            }
             break :blk "accepted";
         } else |err| switch (err) {
             error.SignatureInvalid => "signature_invalid",
             error.SchemaTooNew => "schema_too_new",
             error.OtherEdge => "other_edge",
+            error.NotOpened => "not_opened",
             error.StateMalformed => "state_malformed",
             else => |other| return other,
         };
         try testing.expectEqualStrings(state.verdict, verdict);
     }
+}
+
+fn expectGoldenDeviceKeys(state: *const desired_state.DesiredState) !void {
+    const device = &state.devices[0];
+    const identity = device.identity();
+    try testing.expectEqual(@as([32]u8, @splat(0xab)), identity.state.known);
+    try testing.expectEqual(3, identity.revision);
+    const policy = state.keyPolicyOf(device);
+    try testing.expectEqual(.approval, policy.enrolment);
+    try testing.expectEqual(.shared_only, policy.without_key);
+    try testing.expectEqual(.first_boot, state.keyPolicies[0].read().enrolment);
+    try testing.expectEqual(.everything, state.keyPolicies[0].read().without_key);
+}
+
+test "a choice that this edge does not know opens least, and a state without one all" {
+    const unknown: desired_state.KeyPolicy = .{ .learn = "by_moon", .without = "half" };
+    try testing.expectEqual(.approval, unknown.read().enrolment);
+    try testing.expectEqual(.refuse, unknown.read().without_key);
+    const parsed = try load();
+    defer parsed.deinit();
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const text =
+        try std.json.Stringify.valueAlloc(arena.allocator(), parsed.value.states[0].envelope, .{});
+    const state = try desired_state.accept(arena.allocator(), text, .{
+        .edge_id = parsed.value.edgeId,
+        .signing_key = try key_text.parse(parsed.value.organizationKey.publicKey),
+    });
+    try testing.expectEqual(.everything, state.keyPolicyOf(&state.devices[0]).without_key);
+    try testing.expectEqual(.unknown, std.meta.activeTag(state.devices[0].identity().state));
+}
+
+test "a sealed state is refused by an edge without a key for it" {
+    const parsed = try load();
+    defer parsed.deinit();
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    for (parsed.value.states) |state| {
+        if (!std.mem.eql(u8, state.name, "with keys sealed to the edge")) continue;
+        const text = try std.json.Stringify.valueAlloc(arena.allocator(), state.envelope, .{});
+        for ([_]?base.x25519.Key{ null, @splat(9) }) |secret|
+            try testing.expectError(error.NotOpened, desired_state.accept(arena.allocator(), text, .{
+                .edge_id = parsed.value.edgeId,
+                .signing_key = try key_text.parse(parsed.value.organizationKey.publicKey),
+                .seal_secret = secret,
+            }));
+        return;
+    }
+    return error.TestUnexpectedResult;
 }
 
 fn expectGoldenVersions(state: *const desired_state.DesiredState) !void {

@@ -46,6 +46,8 @@ client_options: UplinkClient.Options,
 address: base.Ip4,
 peer_port: u16,
 stream_port: u16,
+/// Opens what the control plane seals to this edge.
+seal_secret: base.x25519.Key,
 /// Used only by the thread that accepts states.
 identity: Identity,
 signing_key: [32]u8,
@@ -135,6 +137,7 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
         .clockUnixMs = sys.unixMs(),
         .devicesBooting = numbers.devices_booting,
         .reportBacklog = worker.report_log.backlog(),
+        .sealKey = core.uplink.key_text.write(base.x25519.publicOf(&worker.seal_secret)),
         .state = numbers.pair,
         .stateRefused = if (numbers.refusal) |refusal|
             core.uplink.desired_state.word(refusal)
@@ -243,6 +246,7 @@ fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
         .signing_key = worker.signing_key,
         .organization_id = worker.identity.organizationId,
         .named_key = named_key.read(worker.data),
+        .seal_secret = worker.seal_secret,
         .above = worker.link.above(),
     }) catch |refusal| {
         worker.refuseState(refusal);
