@@ -43,6 +43,7 @@ pub fn Agent(comptime Io: type) type {
 test {
     _ = @import("admission_test.zig");
     _ = @import("boots_test.zig");
+    _ = @import("cache_layer_test.zig");
     _ = @import("dhcp_test.zig");
     _ = @import("failover_test.zig");
     _ = @import("http_paths_test.zig");

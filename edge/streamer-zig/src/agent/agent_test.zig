@@ -199,12 +199,10 @@ pub const Site = struct {
         site.vdisks[0].writeCache.?.limitBytes = 1 << 20;
     }
 
-    /// Runs the syncs that writes wait for.
+    /// Ends all works for write layers: syncs that writes wait for, and what HELLOs wait for.
     pub fn sync(site: *Site, port: *Stream) void {
         site.boots.caches.beginSyncs();
-        const layer = site.io.syncing orelse return;
-        site.io.syncing = null;
-        port.endSync(layer);
+        while (site.io.nextWork()) |work| port.endWork(work, site.io.now_us);
     }
 
     /// Devices are handed a boot profile of this size for version 1 from now on.
@@ -302,6 +300,7 @@ pub const Link = struct {
         var with_cookie = hello;
         with_cookie.cookie = (try link.answer()).body.cookie.cookie;
         link.send(from, .{ .body = .{ .hello = with_cookie } });
+        while (link.site.io.nextWork()) |work| link.port.endWork(work, link.site.io.now_us);
         return link.answer();
     }
 

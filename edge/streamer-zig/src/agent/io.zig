@@ -32,8 +32,8 @@
 //! - `startProfileJob`, `takeProfileEvent`: gives the `ProfileWorker` a job, or not if it has
 //!   enough to do; what it has done
 //! - `onUsed`: a device used what it had read ahead
-//! - `startSync`, `endSyncSoon`: sync a layer without making the agent wait, or need not;
-//!   `Stream.endSync` follows
+//! - `startWork`, `endWorkSoon`: run a work for a write layer (`LayerWork.run`) on another thread, or
+//!   need not; `Stream.endWork` follows, later
 //! - `heldSubject`, `answerHold`, `setWritten`: whose layer somebody else wants, and what he is
 //!   answered
 //! - `wake`: sends a magic packet to every network of the edge
@@ -84,7 +84,7 @@ const functions = [_][]const u8{
     "keepsReports",     "report",           "reportBacklog",   "isReportLogBehind", "onBegin",
     "onReport",         "onSessions",       "onTftpAck",       "onVersionProblem",  "sendBlocks",
     "isReading",        "read",             "sendProfile",     "startProfileJob",   "takeProfileEvent",
-    "onUsed",           "startSync",        "endSyncSoon",     "heldSubject",       "answerHold",
+    "onUsed",           "startWork",        "endWorkSoon",     "heldSubject",       "answerHold",
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
     "compactSchedules", "sendAfterJournal",
 };

@@ -63,7 +63,8 @@ profile_jobs: base.BoundedArray(profiles.Job, 4) = .empty,
 profile_event: ?profiles.Event = null,
 used: u32 = 0,
 leases: u32 = 0,
-syncing: ?*write_caches.Layer = null,
+/// Run, and not ended yet.
+works: base.BoundedArray(*write_caches.LayerWork, 16) = .empty,
 /// Blocks of TFTP that were sent last.
 blocks: ?core.tftp.Server.Blocks = null,
 tftp_acks: u32 = 0,
@@ -369,13 +370,19 @@ pub fn onUsed(io: *TestIo, _: *const core.stream.Server.UsedUnits) void {
     io.used += 1;
 }
 
-pub fn startSync(io: *TestIo, layer: *write_caches.Layer) void {
-    layer.result = layer.inner.runSync(&layer.batch);
-    io.syncing = layer;
+/// A thread does it at once; a test says when it has ended.
+pub fn startWork(io: *TestIo, work: *write_caches.LayerWork) void {
+    work.run();
+    io.endWorkSoon(work);
 }
 
-pub fn endSyncSoon(io: *TestIo, layer: *write_caches.Layer) void {
-    io.syncing = layer;
+pub fn endWorkSoon(io: *TestIo, work: *write_caches.LayerWork) void {
+    io.works.appendAssumeCapacity(work);
+}
+
+/// Returns the next work that has ended.
+pub fn nextWork(io: *TestIo) ?*write_caches.LayerWork {
+    return if (io.works.count == 0) null else io.works.swapRemove(0);
 }
 
 pub fn heldSubject(io: *const TestIo) ?write_caches.HoldSubject {

@@ -77,8 +77,23 @@ pub fn Stream(comptime Io: type) type {
             return port.session_boots.find(&port.boots.table, read);
         }
 
-        /// `Io` has synced a layer: answers the writes that waited for it.
-        pub fn endSync(port: *Self, layer: *write_caches.Layer) void {
+        /// A thread has ended a work for a layer.
+        pub fn endWork(port: *Self, work: *write_caches.LayerWork, now_us: u64) void {
+            switch (work.kind) {
+                .open, .close => {
+                    const caches = &port.boots.caches;
+                    defer caches.clearFailure();
+                    const hello = caches.endWork(work.layer) orelse return;
+                    // Its cookie was valid when it arrived.
+                    const arrival: Arrival = .{ .size = hello.size, .at_us = now_us };
+                    port.admitClaim(&hello.claim, arrival, now_us);
+                },
+                .sync => port.endSync(work.layer),
+            }
+        }
+
+        /// Answers the writes that waited for a sync.
+        fn endSync(port: *Self, layer: *write_caches.Layer) void {
             assert(layer.is_syncing);
             assert(layer.syncing_count <= layer.waiting_count);
             const caches = &port.boots.caches;
@@ -237,13 +252,32 @@ pub fn Stream(comptime Io: type) type {
             now_us: u64,
         ) void {
             assert(claim.from.eql(datagram.from));
+            port.admitClaim(
+                claim,
+                .{ .size = datagram.bytes.len, .at_us = datagram.at_us },
+                now_us,
+            );
+        }
+
+        fn admitClaim(
+            port: *Self,
+            claim: *const StreamServer.Claim,
+            arrival: Arrival,
+            now_us: u64,
+        ) void {
             var why: Why = .{};
             const is_moving = claim.hello.kind == .ticket;
             const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
             const grant = if (is_moving)
                 failover.grantOf(port.boots, &port.server, claim)
-            else
-                port.grantOf(known, claim, &why);
+            else switch (port.grantOf(known, claim, &why)) {
+                .grant => |grant| grant,
+                // The device repeats its HELLO meanwhile: the latest is answered.
+                .waits => |layer| {
+                    layer.hello = .{ .claim = claim.*, .size = arrival.size };
+                    return;
+                },
+            };
             if (mutants.has(.token_twice) and claim.hello.kind == .token)
                 port.server.forget(claim.boot_id);
             const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
@@ -255,7 +289,7 @@ pub fn Stream(comptime Io: type) type {
             const is_kept = if (known) |ref| port.onAdmission(
                 ref,
                 .{ .claim = claim, .admission = &admission, .why = why },
-                datagram,
+                arrival,
             ) else true;
             if (!is_kept) return port.takeBack(known.?);
             if (!mutants.has(.large_welcome_left_out)) {
@@ -296,7 +330,7 @@ pub fn Stream(comptime Io: type) type {
             };
             if (!waits) return io.send(.stream, claim.from, packet);
             const is_durable = if (port.boots.caches.find(claim.boot_id)) |layer|
-                layer.inner.head.binding.class.isDurable()
+                layer.binding.class.isDurable()
             else
                 false;
             const after: io_module.Kept =
@@ -307,7 +341,7 @@ pub fn Stream(comptime Io: type) type {
         pub fn layerOf(port: *Self, boot_id: base.Uuid) ?*write_caches.Layer {
             const caches = &port.boots.caches;
             if (mutants.has(.another_device_read)) for (caches.layers[0..caches.top]) |slot| {
-                if (slot) |layer| return layer;
+                if (slot) |layer| if (layer.isOpen()) return layer;
             };
             return caches.find(boot_id);
         }
@@ -318,18 +352,31 @@ pub fn Stream(comptime Io: type) type {
             text: base.UntrustedText = .empty,
         };
 
+        const GrantAnswer = union(enum) {
+            grant: StreamServer.Grant,
+            /// Until a thread has opened or closed this layer.
+            waits: *write_caches.Layer,
+
+            const unknown: GrantAnswer = .{ .grant = .unknown };
+
+            fn refused(code: wire.RefuseCode) GrantAnswer {
+                return .{ .grant = .{ .no_cache = code } };
+            }
+        };
+
         fn grantOf(
             port: *Self,
             ref: ?Boots.Ref,
             claim: *const StreamServer.Claim,
             why: *Why,
-        ) StreamServer.Grant {
+        ) GrantAnswer {
             const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
             if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
             if (failover_module.isUnconfirmed(boot)) return .unknown;
             const owner_blocker = port.boots.writeOwnerBlocker(boot);
             if (owner_blocker) |blocker| why.* = .{ .cause = blocker.cause, .text = blocker.text };
-            var version = port.boots.versionOf(boot) orelse return .version_missing;
+            var version = port.boots.versionOf(boot) orelse
+                return .{ .grant = .version_missing };
             if (mutants.has(.version_follows_policy)) version = port.boots.io.findVersion(
                 port.boots.policy.source.standalone.assignment.version_id,
             ).?;
@@ -342,35 +389,36 @@ pub fn Stream(comptime Io: type) type {
                 .profile_size = port.boots.profiles.sizeFor(boot),
             };
             // Without a valid proof no layer is created.
-            if (!port.server.proofHolds(claim, &known)) return .{ .boot = known };
+            if (!port.server.proofHolds(claim, &known)) return .{ .grant = .{ .boot = known } };
             // A layer that is open here began here: its device continues.
             if (owner_blocker != null and port.layerOf(boot.identity.id) == null)
-                return .{ .no_cache = .cache_failed };
+                return .refused(.cache_failed);
             why.* = .{};
             if (boot.assignment.writes and version.layer_above == null) {
                 why.* = .{ .text = .init("the version is sealed: start the device again") };
-                return .{ .no_cache = .cache_failed };
+                return .refused(.cache_failed);
             }
             const wanted =
-                port.boots.writeCacheOf(boot) orelse return .{ .no_cache = .cache_failed };
+                port.boots.writeCacheOf(boot) orelse return .refused(.cache_failed);
             const caches = &port.boots.caches;
             if (!caches.isAvailable()) {
-                if (wanted.class.isAtTheEdge()) return .{ .no_cache = .cache_failed };
+                if (wanted.class.isAtTheEdge()) return .refused(.cache_failed);
                 known.failover = failover.failoverOf(port.boots, &port.server, boot, &known);
-                return .{ .boot = known };
+                return .{ .grant = .{ .boot = known } };
             }
             const below: write_caches.Below =
                 .{ .source = version.disk.source(), .root = version.disk.root() };
             switch (caches.grant(boot, below, wanted, claim.hello.kind)) {
                 .none => {},
                 .cache => |cache| known.write_cache = cache,
+                .waits => |layer| return .{ .waits = layer },
                 .refused => |refusal| {
                     why.* = .{ .text = refusal.text };
-                    return .{ .no_cache = refusal.code };
+                    return .refused(refusal.code);
                 },
             }
             known.failover = failover.failoverOf(port.boots, &port.server, boot, &known);
-            return .{ .boot = known };
+            return .{ .grant = .{ .boot = known } };
         }
 
         const AdmissionRecord = struct {
@@ -384,9 +432,9 @@ pub fn Stream(comptime Io: type) type {
             port: *Self,
             ref: Boots.Ref,
             asked: AdmissionRecord,
-            datagram: *const Datagram,
+            arrival: Arrival,
         ) bool {
-            const boots, const at_us = .{ port.boots, datagram.at_us };
+            const boots, const at_us = .{ port.boots, arrival.at_us };
             const claim, const admission = .{ asked.claim, asked.admission };
             const boot = boots.get(ref) orelse return true;
             var is_kept = true;
@@ -443,7 +491,7 @@ pub fn Stream(comptime Io: type) type {
             }
             const answered: u64 = if (admission.reply) |packet| packet.len else 0;
             boots.apply(ref, at_us, .{ .stream_traffic = .{
-                .bytes_in = datagram.bytes.len,
+                .bytes_in = arrival.size,
                 .packets_in = 1,
                 .bytes_out = answered,
                 .packets_out = @intFromBool(answered > 0),

@@ -342,7 +342,7 @@ const FlushFixture = struct {
             const datagram: stream.Datagram =
                 .{ .from = device, .bytes = packet, .at_us = io.now_us };
             flushing.link.port.receive(&datagram, io.now_us);
-            flushing.link.port.boots.caches.beginSyncs();
+            flushing.site.sync(&flushing.link.port);
             for (io.sent.buffer[0..io.sent.count]) |*sent| {
                 flushing.sent_by_edge += 1;
                 flushing.client.receive(io.now_us, sent.bytes());
@@ -380,7 +380,7 @@ test "a flushed 4 KiB write of class edge takes six datagrams and no tick, threa
         try testing.expectEqual(4, flushing.sent_by_device);
         try testing.expectEqual(2, flushing.sent_by_edge);
     }
-    try testing.expectEqual(null, flushing.site.io.syncing);
+    try testing.expectEqual(0, flushing.site.io.works.count);
     try testing.expectEqual(0, FlushFixture.syncs);
 }
 
@@ -444,9 +444,10 @@ test "a write that does not fit, or that cannot be synced, ends a boot that is n
     const next = try link.open(durable);
     link.write(&next, 1, 1);
     site.boots.caches.beginSyncs();
-    const failing = site.io.syncing.?;
+    const work = site.io.nextWork().?;
+    const failing = work.layer;
     failing.result = error.DiskFailed;
-    link.port.endSync(failing);
+    link.port.endWork(work, site.io.now_us);
     try testing.expectEqual(.cache_lost, try codeOf(&link));
     try testing.expectEqual(.write_cache_lost, durable.outcome.?.failed.cause);
     try testing.expect(!failing.is_syncing);

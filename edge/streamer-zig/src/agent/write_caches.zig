@@ -1,26 +1,27 @@
 //! The write caches that this edge keeps for devices (docs/guides/write-caches.md): one layer for
 //! each boot whose writes stay at the edge. Decides who gets a layer, who owns it, when it is
-//! closed, and what a write is answered. `Io` syncs layers without making the agent wait, and says
-//! when a sync has ended. Invariant: what was acknowledged is never answered from the version
-//! below; a layer that is lost answers nothing.
+//! closed, and what a write is answered. Threads open, sync and close layers (`cache_layer.zig`),
+//! and `Io` says when that has ended. Invariant: what was acknowledged is never answered from the
+//! version below; a layer that is lost answers nothing.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
+const cache_layer = @import("cache_layer.zig");
 const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
 
 const WriteLayer = store.WriteLayer;
 const CacheClass = core.boot.Guest.CacheClass;
+const OpenError = cache_layer.OpenError;
 const device_layers = store.device_layers;
 const WriteRef = core.stream.Server.WriteRef;
 const Uuid = base.Uuid;
 
 const parent = device_layers.parent;
-/// A running device sends a REPORT every 5 s (STREAM.md).
-pub const heard_us = 12 * std.time.us_per_s;
+pub const heard_us = cache_layer.heard_us;
 /// The layer of a device that is silent for so long is closed, so that others may work on it.
 const silent_us = 30 * std.time.us_per_s;
 
@@ -45,10 +46,7 @@ pub const Below = struct {
     root: [32]u8 = @splat(0),
 };
 
-const CacheState = core.boot.Guest.CacheState;
-
-/// How full a layer is; the marks are those of its alarms.
-pub const FillLevel = enum { ok, warning, critical, full };
+pub const FillLevel = cache_layer.FillLevel;
 pub const FillCounts = [std.enums.values(FillLevel).len]u64;
 
 /// The answer to a store job that needs a layer which the agent may have open.
@@ -66,11 +64,7 @@ pub const HoldSubject = union(enum) {
     device: Uuid,
 };
 
-pub const Order = union(enum) {
-    write: struct { offset: u64, bytes: []const u8 },
-    discard: struct { offset: u64, length: u32 },
-    flush,
-};
+pub const Order = cache_layer.Order;
 
 pub const WriteOutcome = union(enum) {
     ended: wire.WriteCode,
@@ -80,79 +74,20 @@ pub const WriteOutcome = union(enum) {
     later,
 };
 
-pub const CacheGrant = union(enum) { none, cache: core.stream.Server.WriteCache, refused: Refusal };
+pub const CacheGrant = union(enum) {
+    none,
+    cache: core.stream.Server.WriteCache,
+    refused: Refusal,
+    /// Until a thread has opened or closed this layer, which then asks again.
+    waits: *Layer,
+};
 
 /// The text is for the boot, where the code is not enough.
 pub const Refusal = struct { code: wire.RefuseCode, text: base.UntrustedText = .empty };
 
-pub const OpenError = WriteLayer.OpenError || error{ Refused, TooMany };
-
-pub const Layer = struct {
-    boot_id: Uuid,
-    device_id: Uuid,
-    class: CacheClass,
-    full: core.uplink.desired_state.WriteCacheFull,
-    /// Set when it was full, until the device starts again.
-    is_closed: bool = false,
-    inner: WriteLayer,
-    batch: WriteLayer.Batch = .{},
-    /// Writes that wait for a sync, oldest first; the first `syncing_count` wait for the running
-    /// one.
-    waiting: [wire.writes.window]WriteRef = undefined,
-    waiting_count: u8 = 0,
-    syncing_count: u8 = 0,
-    is_syncing: bool = false,
-    /// Reads in progress on threads.
-    reads: u16 = 0,
-    /// The result of `runSync`; written by a worker, read after the sync ended.
-    result: store.files.Error!void = {},
-    /// Its boot is over: close it when no thread uses it.
-    is_over: bool = false,
-    fill: store.LayerFill = .{},
-    level: FillLevel = .ok,
-
-    pub fn cache(layer: *const Layer) core.stream.Server.WriteCache {
-        const id = std.mem.readInt(u64, layer.inner.head.layer_id.bytes[8..16], .big);
-        return .{
-            .class = layer.class.onWire(),
-            .size = layer.inner.head.limit_bytes,
-            .id = id | 1,
-        };
-    }
-
-    fn isInUse(layer: *const Layer) bool {
-        return layer.is_syncing or layer.reads > 0;
-    }
-
-    pub fn held(layer: *const Layer) core.boot.Guest.CacheStatus {
-        return .{ .class = layer.class, .state = layer.state() };
-    }
-
-    fn state(layer: *const Layer) CacheState {
-        if (layer.inner.is_lost) return .lost;
-        if (!layer.is_closed) return .ok;
-        return if (layer.full == .stop) .stopped else .read_only;
-    }
-
-    /// Returns the answer to every order in this state; null: carry it out.
-    fn refusal(layer: *const Layer, order: Order) ?wire.WriteCode {
-        return switch (layer.state()) {
-            .ok, .lost => null,
-            .stopped => .stopped,
-            .read_only => if (order == .flush) null else .cache_full,
-        };
-    }
-
-    fn isHeard(layer: *const Layer, server: *const core.stream.Server, now_us: u64) bool {
-        const session = if (layer.is_over) null else server.sessionOf(layer.boot_id);
-        return session != null and now_us -| session.?.last_packet_at_us < heard_us;
-    }
-
-    fn isOf(layer: *const Layer, version_id: Uuid) bool {
-        const binding = &layer.inner.head.binding;
-        return binding.class == .maintenance and binding.version_id.eql(version_id);
-    }
-};
+pub const Layer = cache_layer.Layer;
+pub const LayerWork = cache_layer.LayerWork;
+const WaitingHello = cache_layer.WaitingHello;
 
 pub fn WriteCaches(comptime Io: type) type {
     return struct {
@@ -168,6 +103,8 @@ pub fn WriteCaches(comptime Io: type) type {
         top: usize = 0,
         /// A maintenance version whose layer a store job holds for now.
         held_version: ?Uuid = null,
+        /// Why the layer of a boot could not be opened, while its HELLO is answered.
+        failure: ?struct { boot_id: Uuid, err: OpenError } = null,
 
         /// `files` are those of the store's directory, in which `layers` is made where it is
         /// missing; `NotWritable` where it cannot be and `wanted` needs it.
@@ -196,10 +133,15 @@ pub fn WriteCaches(comptime Io: type) type {
             layers.* = undefined;
         }
 
-        /// Closes all files as the end of the process does; syncs nothing.
+        /// Closes all files as the end of the process does; syncs nothing. No thread works here.
         pub fn closeAll(layers: *Self) void {
             for (layers.layers) |*slot| if (slot.*) |layer| {
-                layer.inner.close(layers.gpa);
+                const has_files = switch (layer.phase) {
+                    .opening => layer.work.is_run and !std.meta.isError(layer.opening.result),
+                    .open => true,
+                    .closing => !layer.work.is_run,
+                };
+                if (has_files) layer.inner.close(layers.gpa);
                 layers.gpa.destroy(layer);
                 slot.* = null;
             };
@@ -218,7 +160,7 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn find(layers: *const Self, boot_id: Uuid) ?*Layer {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                if (!layer.is_over and layer.boot_id.eql(boot_id)) return layer;
+                if (layer.isOpen() and !layer.is_over and layer.boot_id.eql(boot_id)) return layer;
             }
             return null;
         }
@@ -237,6 +179,8 @@ pub fn WriteCaches(comptime Io: type) type {
                 return .{ .cache = layer.cache() };
             }
             if (!wanted.class.isAtTheEdge()) return .none;
+            if (layers.failure) |failure| if (failure.boot_id.eql(boot.identity.id))
+                return .{ .refused = layers.refusalOf(boot, failure.err, kind) };
             const binding = bindingOf(boot, &below, &wanted);
             if (binding.class == .maintenance)
                 if (layers.held_version) |held|
@@ -246,16 +190,19 @@ pub fn WriteCaches(comptime Io: type) type {
             if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption and
                 !mutants.has(.lost_cache_replaced))
                 return .{ .refused = .{ .code = .cache_lost } };
-            const open_still = layers.takeOver(&binding, boot.identity.id, wanted) catch
-                return .{ .refused = .{ .code = .busy } };
-            if (open_still) |layer| {
-                // The version may have been closed and opened again since.
-                layer.inner.below = below.source;
-                return .{ .cache = layer.cache() };
+            switch (layers.takeOver(&binding, boot.identity.id, wanted)) {
+                .none => {},
+                .busy => return .{ .refused = .{ .code = .busy } },
+                .waits => |layer| return .{ .waits = layer },
+                .layer => |layer| {
+                    // The version may have been closed and opened again since.
+                    layer.inner.below = below.source;
+                    return .{ .cache = layer.cache() };
+                },
             }
             const layer = layers.open(boot, below.source, &binding, wanted, kind) catch |err|
                 return .{ .refused = layers.refusalOf(boot, err, kind) };
-            return .{ .cache = layer.cache() };
+            return .{ .waits = layer };
         }
 
         /// Closes the layer of a maintenance version unless its device is heard; nobody opens it
@@ -266,20 +213,16 @@ pub fn WriteCaches(comptime Io: type) type {
             server: *const core.stream.Server,
             now_us: u64,
         ) HoldAnswer {
-            const layer = for (layers.layers[0..layers.top]) |place| {
+            var is_open = false;
+            for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                if (layer.isOf(version_id)) break layer;
-            } else {
-                layers.held_version = version_id;
-                return .held;
-            };
-            assert(layer.isOf(version_id));
-            if (layer.isHeard(server, now_us)) return .written;
+                if (!layer.isOf(version_id)) continue;
+                if (layer.isHeard(server, now_us)) return .written;
+                layers.end(layer);
+                is_open = true;
+            }
             layers.held_version = version_id;
-            layer.is_over = true;
-            if (layer.isInUse()) return .waiting;
-            layers.closeOf(layer);
-            return .held;
+            return if (is_open) .waiting else .held;
         }
 
         /// Lists maintenance versions whose devices are heard.
@@ -291,7 +234,7 @@ pub fn WriteCaches(comptime Io: type) type {
             var written: core.uplink.store_inventory.Written = .empty;
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                const binding = &layer.inner.head.binding;
+                const binding = &layer.binding;
                 if (binding.class != .maintenance or !layer.isHeard(server, now_us)) continue;
                 written.append(binding.version_id) catch break;
             }
@@ -321,7 +264,7 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn levels(layers: *const Self) FillCounts {
             var counts: FillCounts = @splat(0);
             for (layers.layers[0..layers.top]) |place| if (place) |layer| {
-                counts[@backingInt(layer.level)] += 1;
+                if (layer.isOpen()) counts[@backingInt(layer.level)] += 1;
             };
             return counts;
         }
@@ -331,14 +274,14 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn closeSilent(layers: *Self, server: *core.stream.Server, now_us: u64) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                if (!layer.inner.head.binding.class.isDurable() or layer.isInUse() or
+                if (!layer.binding.class.isDurable() or layer.isInUse() or
                     layer.waiting_count > 0) continue;
                 if (server.sessionOf(layer.boot_id)) |session|
                     if (now_us -| session.last_packet_at_us < silent_us) continue;
                 assert(!layer.isInUse());
                 assert(layer.syncing_count == 0);
                 server.forget(layer.boot_id);
-                layers.closeOf(layer);
+                layers.end(layer);
             }
         }
 
@@ -372,7 +315,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 // A sync comes first, or the disk below may be read again.
                 error.Busy, error.ReadFailed, error.Damaged => .later,
             };
-            if (!layer.inner.head.binding.class.isDurable()) return .{ .ended = .done };
+            if (!layer.binding.class.isDurable()) return .{ .ended = .done };
             if (mutants.has(.done_before_it_is)) return .{ .ended = .done };
             if (layer.waiting_count == layer.waiting.len) return .later;
             layer.waiting[layer.waiting_count] = ref;
@@ -385,16 +328,60 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn beginSyncs(layers: *Self) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                if (layer.is_syncing or layer.waiting_count == 0) continue;
+                if (!layer.isOpen() or layer.is_syncing or layer.waiting_count == 0) continue;
                 layer.is_syncing = true;
                 layer.syncing_count = layer.waiting_count;
                 assert(layer.syncing_count <= layer.waiting.len);
                 layer.result = {};
                 if (layer.inner.beginSync(&layer.batch) and !mutants.has(.sync_left_out))
-                    layers.io.startSync(layer)
+                    layers.start(&layer.sync)
                 else
-                    layers.io.endSyncSoon(layer);
+                    layers.io.endWorkSoon(&layer.sync);
             }
+        }
+
+        fn start(layers: *Self, work: *LayerWork) void {
+            work.is_run = false;
+            layers.io.startWork(work);
+        }
+
+        /// A thread has opened or closed a layer: returns the HELLO that is to be answered now.
+        /// `clearFailure` follows.
+        pub fn endWork(layers: *Self, layer: *Layer) ?WaitingHello {
+            assert(layer.work.is_run);
+            assert(!layer.isOpen());
+            const is_open = layer.phase == .opening and !std.meta.isError(layer.opening.result);
+            if (is_open) {
+                layer.phase = .open;
+                if (layer.opening.has_removed) log_lines.removed(layers.io, layer);
+                if (layer.is_over) {
+                    // Who waits is answered when it is closed.
+                    layers.end(layer);
+                    return null;
+                }
+                defer layer.hello = null;
+                return layer.hello;
+            }
+            if (layer.phase == .opening and !layer.is_over) layer.opening.result catch |err| {
+                layers.failure = .{ .boot_id = layer.boot_id, .err = err };
+            };
+            defer layers.free(layer);
+            return layer.hello;
+        }
+
+        /// The HELLO was answered.
+        pub fn clearFailure(layers: *Self) void {
+            layers.failure = null;
+        }
+
+        /// Nobody needs the layer any more: it is closed when no thread uses it.
+        fn end(layers: *Self, layer: *Layer) void {
+            layer.is_over = true;
+            if (layer.isInUse()) return;
+            assert(layer.phase == .open);
+            layer.phase = .closing;
+            layer.work = .{ .layer = layer, .kind = .close };
+            layers.start(&layer.work);
         }
 
         /// `Io` has synced a layer: returns the code of the writes that waited for it. `release`
@@ -420,7 +407,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layer.waiting_count = left;
             layer.syncing_count = 0;
             layer.is_syncing = false;
-            if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
+            if (layer.is_over) layers.end(layer);
         }
 
         /// A thread reads from the layer: it stays open until `endRead`.
@@ -433,7 +420,7 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn endRead(layers: *Self, layer: *Layer) void {
             assert(layer.reads > 0);
             layer.reads -= 1;
-            if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
+            if (layer.is_over) layers.end(layer);
         }
 
         /// Runs once a second: closes layers of boots that are gone, and raises alarms.
@@ -443,6 +430,13 @@ pub fn WriteCaches(comptime Io: type) type {
                 assert(layer.waiting_count <= layer.waiting.len);
                 assert(layer.syncing_count <= layer.waiting_count);
                 assert(layer.is_syncing or layer.syncing_count == 0);
+                const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
+                const is_over =
+                    boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
+                // A persistent layer waits for the device's next boot, which takes it over.
+                if (is_over and (boot == null or !layer.binding.class.isDurable()))
+                    layers.end(layer);
+                if (!layer.isOpen()) continue;
                 const used, const limit = .{
                     layer.inner.usedBytes(),
                     layer.inner.head.limit_bytes,
@@ -452,46 +446,47 @@ pub fn WriteCaches(comptime Io: type) type {
                 layer.level = if (layer.is_closed) .full else levelOf(
                     store.layer_fill.percentOf(used, limit),
                 );
-                const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
-                const is_over =
-                    boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
-                // A persistent layer waits for the device's next boot, which takes it over.
-                if (!is_over or (boot != null and layer.inner.head.binding.class.isDurable()))
-                    continue;
-                layer.is_over = true;
-                if (!layer.isInUse()) layers.closeOf(layer);
             }
         }
 
-        /// Returns the layer of an earlier boot of the same device if it is still open; `Busy`
-        /// while a thread uses it.
+        const TakeOver = union(enum) { none, busy, waits: *Layer, layer: *Layer };
+
+        /// Returns the layer of an earlier boot of the same device if it is still open. `waits`: a
+        /// thread opens or closes one; `busy`: a thread uses it.
         fn takeOver(
             layers: *Self,
             binding: *const WriteLayer.Binding,
             boot_id: Uuid,
             wanted: CacheSettings,
-        ) error{Busy}!?*Layer {
+        ) TakeOver {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
                 if (!layer.device_id.eql(binding.device_id)) continue;
-                if (layer.isInUse()) return error.Busy;
+                if (!layer.isOpen()) {
+                    // What is opened for an earlier boot, or as it was to be then, is closed again.
+                    const is_same = layer.boot_id.eql(boot_id) and
+                        std.meta.eql(layer.binding, binding.*);
+                    if (!is_same) layers.end(layer);
+                    return .{ .waits = layer };
+                }
+                if (layer.isInUse()) return .busy;
+                assert(!layer.is_over);
                 const continues = binding.class.isDurable() and
-                    std.meta.eql(layer.inner.head.binding, binding.*) and !layer.inner.is_lost;
+                    std.meta.eql(layer.binding, binding.*) and !layer.inner.is_lost;
                 if (!continues) {
-                    layers.closeOf(layer);
-                    continue;
+                    layers.end(layer);
+                    return .{ .waits = layer };
                 }
                 assert(layer.syncing_count == 0);
                 assert(layer.reads == 0);
                 layer.boot_id = boot_id;
-                layer.is_over = false;
                 layer.is_closed = false;
                 layer.full = wanted.full;
                 layer.inner.head.limit_bytes = limitOf(wanted, binding);
                 layer.waiting_count = 0;
-                return layer;
+                return .{ .layer = layer };
             }
-            return null;
+            return .none;
         }
 
         fn open(
@@ -501,95 +496,55 @@ pub fn WriteCaches(comptime Io: type) type {
             binding: *const WriteLayer.Binding,
             wanted: CacheSettings,
             kind: wire.HelloKind,
-        ) OpenError!*Layer {
+        ) error{ OutOfMemory, TooMany }!*Layer {
             const place: *?*Layer = for (layers.layers) |*place| {
                 if (place.* == null) break place;
             } else return error.TooMany;
             assert(place.* == null);
             const layer = try layers.gpa.create(Layer);
-            errdefer layers.gpa.destroy(layer);
-            layer.* = .{
-                .boot_id = boot.identity.id,
-                .device_id = binding.device_id,
-                .class = wanted.class,
-                .full = wanted.full,
-                .inner = undefined,
-            };
-            layer.inner = try layers.openInner(boot, disk, binding, wanted, kind);
-            place.* = layer;
-            layers.top = @max(layers.top, place - layers.layers.ptr + 1);
-            assert(layers.top <= layers.layers.len);
-            return layer;
-        }
-
-        fn openInner(
-            layers: *Self,
-            boot: *const core.boot.Boot,
-            below: store.BlockSource,
-            binding: *const WriteLayer.Binding,
-            wanted: CacheSettings,
-            kind: wire.HelloKind,
-        ) OpenError!WriteLayer {
-            const files = layers.files;
-            var buffer: store.files.Name = undefined;
-            const dir = device_layers.dirOf(switch (binding.class) {
-                .edge => boot.identity.id,
-                .edge_persistent, .private => device_layers.nameOf(.{
-                    .class = binding.class,
-                    .device_id = binding.device_id,
-                    .vdisk_id = boot.assignment.vdisk_id orelse .zero,
-                }),
-                // Where store/seal.zig finds it.
-                .maintenance => binding.version_id,
-            }, &buffer);
-            if (binding.class.isDurable()) {
-                if (WriteLayer.open(layers.gpa, files, dir, binding, below)) |inner| {
-                    var opened = inner;
-                    // The current limit counts, not the one from its creation.
-                    opened.head.limit_bytes = limitOf(wanted, binding);
-                    return opened;
-                } else |err| switch (err) {
-                    // A device that was served with a layer must not go on without it.
-                    error.NotFound => if (kind == .resumption and
-                        !mutants.has(.lost_cache_replaced)) return error.Lost,
-                    error.AnotherVersion, error.AnotherSize => {
-                        const is_kept = binding.class != .edge_persistent or
-                            wanted.of_another_version == .refuse;
-                        if (kind == .resumption or is_kept) return error.AnotherVersion;
-                        try WriteLayer.remove(files, dir);
-                        layers.io.log(
-                            "write cache of device {f}: its writes above another version were removed",
-                            .{binding.device_id},
-                        );
-                    },
-                    else => return err,
-                }
-            }
             var random: [16]u8 = undefined;
             layers.io.random(&random);
             // The device must not see that it is another layer.
             if (mutants.has(.lost_cache_replaced)) random = boot.identity.id.bytes;
-            return WriteLayer.create(layers.gpa, files, dir, .{
-                .layer_id = .fromRandom(random),
+            layer.* = .{
+                .boot_id = boot.identity.id,
+                .device_id = binding.device_id,
                 .binding = binding.*,
-                .limit_bytes = limitOf(wanted, binding),
-                .sequence = 0,
-            }, below);
+                .class = wanted.class,
+                .full = wanted.full,
+                .opening = .{
+                    .gpa = layers.gpa,
+                    .files = layers.files,
+                    .layer_id = .fromRandom(random),
+                    .binding = binding.*,
+                    .below = disk,
+                    .limit_bytes = limitOf(wanted, binding),
+                    .kind = kind,
+                    .discards_another = wanted.of_another_version == .discard,
+                },
+                .work = .{ .layer = layer, .kind = .open },
+                .sync = .{ .layer = layer, .kind = .sync },
+            };
+            layer.opening.setDir(boot.identity.id, boot.assignment.vdisk_id);
+            place.* = layer;
+            layers.top = @max(layers.top, place - layers.layers.ptr + 1);
+            assert(layers.top <= layers.layers.len);
+            layers.start(&layer.work);
+            return layer;
         }
 
-        fn closeOf(layers: *Self, layer: *Layer) void {
-            assert(!layer.isInUse());
+        fn free(layers: *Self, layer: *Layer) void {
+            assert(!layer.isOpen());
             for (layers.layers) |*place| if (place.* == layer) {
                 place.* = null;
             };
             while (layers.top > 0 and layers.layers[layers.top - 1] == null) layers.top -= 1;
             assert(layers.top == 0 or layers.layers[layers.top - 1] != layer);
-            layer.inner.close(layers.gpa);
             layers.gpa.destroy(layer);
         }
 
         /// `Held`: a store job seals or removes it.
-        const Blocker = OpenError || error{Held};
+        const Blocker = OpenError || error{ Held, TooMany };
 
         fn refusalOf(
             layers: *Self,
@@ -694,6 +649,13 @@ fn deviceIdOf(assignment: *const core.boot.Assignment, mac: base.Mac) Uuid {
 
 /// What an edge logs about write caches.
 const log_lines = struct {
+    fn removed(io: anytype, layer: *const Layer) void {
+        io.log(
+            "write cache of device {f}: its writes above another version were removed",
+            .{layer.device_id},
+        );
+    }
+
     fn lost(io: anytype, layer: *const Layer) void {
         io.log(
             "write cache of device {f}: the disk failed; nothing of it is served any more",

@@ -6,47 +6,54 @@ const core = @import("core");
 const store = @import("store");
 const write_caches = @import("write_caches.zig");
 const testing = std.testing;
-const WriteCaches = write_caches.WriteCaches(SyncingIo);
+const WriteCaches = write_caches.WriteCaches(WorkingIo);
 
-/// Syncs a layer at once; `ended` is what the agent hears of it.
-const SyncingIo = struct {
+/// Does a work for a layer at once; `ended` is what the agent hears of it.
+const WorkingIo = struct {
     prng: base.Prng = .init(1),
-    ended: ?*write_caches.Layer = null,
+    ended: base.BoundedArray(*write_caches.LayerWork, 16) = .empty,
 
-    pub fn random(io: *SyncingIo, buffer: []u8) void {
+    pub fn random(io: *WorkingIo, buffer: []u8) void {
         io.prng.fill(buffer);
     }
 
-    pub fn log(_: *SyncingIo, comptime _: []const u8, _: anytype) void {}
+    pub fn log(_: *WorkingIo, comptime _: []const u8, _: anytype) void {}
 
-    pub fn startSync(io: *SyncingIo, layer: *write_caches.Layer) void {
-        layer.result = layer.inner.runSync(&layer.batch);
-        io.ended = layer;
+    pub fn startWork(io: *WorkingIo, work: *write_caches.LayerWork) void {
+        work.run();
+        io.endWorkSoon(work);
     }
 
-    pub fn endSyncSoon(io: *SyncingIo, layer: *write_caches.Layer) void {
-        io.ended = layer;
+    pub fn endWorkSoon(io: *WorkingIo, work: *write_caches.LayerWork) void {
+        io.ended.appendAssumeCapacity(work);
+    }
+
+    fn takeSync(io: *WorkingIo) ?*write_caches.Layer {
+        if (io.ended.count == 0) return null;
+        const work = io.ended.swapRemove(0);
+        std.debug.assert(work.kind == .sync);
+        return work.layer;
     }
 };
 
 const disk_size = 64 << 10;
 
-const Site = struct {
+pub const Site = struct {
     tmp: testing.TmpDir,
     disk: store.StoreFile,
-    io: *SyncingIo,
+    io: *WorkingIo,
     on: *store.LinuxFiles,
     layers: WriteCaches,
     wanted: write_caches.CacheSettings,
     root: [32]u8 = @splat(0),
 
-    fn init(wanted: write_caches.CacheSettings) !Site {
+    pub fn init(wanted: write_caches.CacheSettings) !Site {
         var tmp = testing.tmpDir(.{});
         try tmp.dir.writeFile(testing.io, .{
             .sub_path = "disk",
             .data = &@as([disk_size]u8, @splat('b')),
         });
-        const io = try testing.allocator.create(SyncingIo);
+        const io = try testing.allocator.create(WorkingIo);
         io.* = .{};
         const on = try testing.allocator.create(store.LinuxFiles);
         on.* = .fromFd(tmp.dir.handle);
@@ -60,7 +67,7 @@ const Site = struct {
         };
     }
 
-    fn deinit(site: *Site) void {
+    pub fn deinit(site: *Site) void {
         site.endProcess();
         site.layers.deinit(testing.allocator);
         testing.allocator.destroy(site.io);
@@ -74,22 +81,44 @@ const Site = struct {
         site.layers.closeAll();
     }
 
-    fn grant(
+    pub fn grant(
         site: *Site,
         boot: *const core.boot.Boot,
         kind: @import("wire").stream.HelloKind,
     ) write_caches.CacheGrant {
         var wanted = site.wanted;
         if (boot.assignment.writes) wanted = .{ .class = .edge_persistent, .writes_version = true };
-        return site.layers.grant(
-            boot,
-            .{ .source = site.source(), .root = site.root },
-            wanted,
-            kind,
-        );
+        return site.grantAbove(boot, site.source(), wanted, kind);
     }
 
-    fn source(site: *Site) store.BlockSource {
+    /// Asks again once threads have opened or closed what the device waits for.
+    fn grantAbove(
+        site: *Site,
+        boot: *const core.boot.Boot,
+        disk: store.BlockSource,
+        wanted: write_caches.CacheSettings,
+        kind: @import("wire").stream.HelloKind,
+    ) write_caches.CacheGrant {
+        const below: write_caches.Below = .{ .source = disk, .root = site.root };
+        var granted = site.layers.grant(boot, below, wanted, kind);
+        while (granted == .waits) {
+            site.endWorks();
+            granted = site.layers.grant(boot, below, wanted, kind);
+            site.layers.clearFailure();
+        }
+        return granted;
+    }
+
+    /// Threads have opened and closed layers.
+    pub fn endWorks(site: *Site) void {
+        while (site.io.ended.count > 0) {
+            const work = site.io.ended.swapRemove(0);
+            std.debug.assert(work.kind != .sync);
+            _ = site.layers.endWork(work.layer);
+        }
+    }
+
+    pub fn source(site: *Site) store.BlockSource {
         return .{ .context = &site.disk, .vtable = &.{ .read = readFile }, .size = site.disk.size };
     }
 
@@ -112,8 +141,7 @@ const Site = struct {
             .waits => {},
         }
         site.layers.beginSyncs();
-        const ended = site.io.ended orelse return error.NoEnd;
-        site.io.ended = null;
+        const ended = site.io.takeSync() orelse return error.NoEnd;
         const code = site.layers.endSync(ended);
         site.layers.release(ended);
         return code;
@@ -128,7 +156,7 @@ const Site = struct {
     }
 };
 
-fn bootOf(id: u8, version: u8) core.boot.Boot {
+pub fn bootOf(id: u8, version: u8) core.boot.Boot {
     return .init(
         .{
             .id = .fromBytes(@splat(id)),
@@ -415,11 +443,14 @@ test "a layer that is sealed or discarded is taken from nobody who is there, and
         site.layers.writtenVersions(&server, write_caches.heard_us + 1).count,
     );
     try testing.expect(site.layers.find(boot.identity.id) != null);
-    try testing.expectEqual(
-        .held,
-        site.layers.holdVersion(version_id, &server, write_caches.heard_us + 1),
-    );
-    try testing.expectEqual(null, site.layers.find(boot.identity.id));
+    for ([_]write_caches.HoldAnswer{ .waiting, .held }) |answer| {
+        try testing.expectEqual(
+            answer,
+            site.layers.holdVersion(version_id, &server, write_caches.heard_us + 1),
+        );
+        try testing.expectEqual(null, site.layers.find(boot.identity.id));
+        site.endWorks();
+    }
     const again = refusalTo(&site, &boot, .resumption);
     try testing.expectEqualStrings("the version is being sealed or discarded", again.text.slice());
     // Another process has it to itself now.
@@ -468,9 +499,9 @@ test "a write that came during a sync is acknowledged by the next one" {
     // Two more arrive, and begin no sync of their own.
     for ([_]u32{ 2, 3 }) |id|
         try testing.expectEqual(.waits, carry(&site, layer, id, writeAt(4096, &sector)));
-    site.io.ended = null;
+    try testing.expectEqual(layer, site.io.takeSync().?);
     site.layers.beginSyncs();
-    try testing.expectEqual(null, site.io.ended);
+    try testing.expectEqual(null, site.io.takeSync());
     try testing.expectEqual(1, layer.syncing_count);
     try testing.expectEqual(.done, site.layers.endSync(layer));
     site.layers.release(layer);
@@ -485,9 +516,9 @@ test "a write that came during a sync is acknowledged by the next one" {
     try testing.expectEqual(0, layer.waiting_count);
     // A flush with nothing to sync waits as well, and is ended at once.
     try testing.expectEqual(.waits, carry(&site, layer, 4, .flush));
-    site.io.ended = null;
+    site.io.ended.clear();
     site.layers.beginSyncs();
-    try testing.expectEqual(layer, site.io.ended.?);
+    try testing.expectEqual(layer, site.io.takeSync().?);
     try testing.expectEqual(.done, site.layers.endSync(layer));
     site.layers.release(layer);
 }
@@ -512,6 +543,7 @@ test "a failed sync acknowledges nothing, and its layer serves nothing from then
     const layer = site.layers.find(boot.identity.id).?;
     try testing.expectEqual(.waits, carry(&site, layer, 1, writeAt(0, &sector)));
     site.layers.beginSyncs();
+    _ = site.io.takeSync();
     layer.result = error.DiskFailed;
     try testing.expectEqual(.cache_lost, site.layers.endSync(layer));
     site.layers.release(layer);
@@ -543,7 +575,7 @@ test "a layer that ends with its boot acknowledges at once, and a write beyond t
     try testing.expectEqual(0, layer.waiting_count);
     try testing.expectEqual(.ok, layer.held().state);
     site.layers.beginSyncs();
-    try testing.expectEqual(null, site.io.ended);
+    try testing.expectEqual(null, site.io.takeSync());
 }
 
 test "a layer is closed when its boot is gone or superseded, but not while a thread uses it" {
@@ -575,6 +607,7 @@ test "a layer is closed when its boot is gone or superseded, but not while a thr
         try testing.expectEqual(null, site.layers.find(boot.identity.id));
         try testing.expectEqual(1, site.layers.top);
         site.layers.endRead(layer);
+        site.endWorks();
         try testing.expectEqual(0, site.layers.top);
     }
 }
@@ -591,8 +624,10 @@ test "a layer in a sync is closed when the sync has ended" {
     // Meanwhile the device's next boot has to wait.
     const next = bootOf(2, 1);
     try testing.expectEqual(.busy, site.grant(&next, .token).refused.code);
+    _ = site.io.takeSync();
     try testing.expectEqual(.done, site.layers.endSync(layer));
     site.layers.release(layer);
+    site.endWorks();
     try testing.expectEqual(0, site.layers.top);
     _ = site.grant(&next, .token).cache;
 }
@@ -656,7 +691,7 @@ test "an edge has as many layers as it has slots for, and frees them again" {
 }
 
 test "an edge without a store keeps nobody's writes and has no private images" {
-    var io: SyncingIo = .{};
+    var io: WorkingIo = .{};
     var layers: WriteCaches = .none(testing.allocator, &io);
     defer layers.deinit(testing.allocator);
     const boot = bootOf(1, 1);
@@ -709,6 +744,8 @@ test "a layer held for a store job is given back when a thread has left it" {
     try testing.expectEqual(.waiting, site.layers.holdVersion(version_id, &server, 1 << 40));
     try testing.expectEqual(0, site.layers.writtenVersions(&server, 1 << 40).count);
     site.layers.endRead(layer);
+    try testing.expectEqual(.waiting, site.layers.holdVersion(version_id, &server, 1 << 40));
+    site.endWorks();
     try testing.expectEqual(0, site.layers.top);
     try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, 1 << 40));
     // Another version's device is not concerned.
@@ -727,7 +764,7 @@ test "a layer's number is odd, whatever its id" {
 }
 
 test "an edge whose store cannot be written starts only where no device needs it" {
-    var io: SyncingIo = .{};
+    var io: WorkingIo = .{};
     var on: store.LinuxFiles = .fromFd(-1);
     for ([_]core.boot.Guest.CacheClass{ .device_ram, .edge }) |class| {
         const made = WriteCaches.init(testing.allocator, &io, on.files(), 1, .{ .class = class });
@@ -781,7 +818,7 @@ test "a layer that goes on reads the disk that its version has now" {
         layer.inner.below.context = &site.disk;
         var below = site.source();
         below.context = &opened_again;
-        const granted = site.layers.grant(&next, .{ .source = below }, site.wanted, .resumption);
+        const granted = site.grantAbove(&next, below, site.wanted, .resumption);
         try testing.expect(granted == .cache);
         try testing.expectEqual(@as(*anyopaque, &opened_again), layer.inner.below.context);
     }
@@ -831,54 +868,6 @@ test "a device's next boot takes what was chosen meanwhile, and waits for no ear
     try testing.expectEqual(layer, site.layers.find(next.identity.id).?);
     try testing.expectEqual(.read_only, layer.full);
     try testing.expectEqual(0, layer.waiting_count);
-}
-
-test "a layer that ends with its boot is new for the next one" {
-    var site: Site = try .init(.{ .class = .edge });
-    defer site.deinit();
-    const boot = bootOf(1, 1);
-    const first = site.grant(&boot, .token).cache;
-    const next = bootOf(2, 1);
-    try testing.expect(site.grant(&next, .token).cache.id != first.id);
-    try testing.expectEqual(1, site.layers.top);
-    // Its head is written with its first bytes.
-    const layer = site.layers.find(next.identity.id).?;
-    try testing.expectEqual(0, layer.inner.head.sequence);
-}
-
-test "the caches' end closes every layer" {
-    var site: Site = try .init(.{ .class = .edge });
-    defer site.deinit();
-    const boot = bootOf(1, 1);
-    _ = site.grant(&boot, .token).cache;
-    // Descriptor and memory of an open layer would be leaks.
-    site.layers.deinit(testing.allocator);
-    site.layers = .none(testing.allocator, site.io);
-}
-
-test "a name that a power cut left of a layer keeps its device from nothing" {
-    var site: Site = try .init(.{ .class = .device_ram_overflow });
-    defer site.deinit();
-    const boot = bootOf(1, 1);
-    const files = site.layers.files;
-    var buffer: store.files.Name = undefined;
-    const dir = store.device_layers.dirOf(boot.identity.id, &buffer);
-    try files.makeDir(dir);
-    var name: store.files.Name = undefined;
-    files.close(try files.create(try std.mem.print(&name, "{s}/data", .{dir})));
-    try testing.expect(site.grant(&boot, .resumption) == .cache);
-    try testing.expectEqual(null, try files.nextName("layers", "", &name));
-}
-
-test "the layer of a boot that is gone is closed at once where nothing uses it" {
-    var site: Site = try .init(.{ .class = .edge });
-    defer site.deinit();
-    var table: core.boot.Table = try .init(testing.allocator, 4);
-    defer table.deinit(testing.allocator);
-    const boot = bootOf(1, 1);
-    _ = site.grant(&boot, .token).cache;
-    site.layers.tick(0, &table);
-    try testing.expectEqual(0, site.layers.top);
 }
 
 test "two devices that no desired state names have layers of their own" {

@@ -654,8 +654,8 @@ fn prepareWriteCaches(
     };
     const files = try edge.gpa.create(store.LinuxFiles);
     files.* = .fromFd(dir_fd);
-    const syncs = try edge.gpa.create(host.LayerSyncs);
-    syncs.* = host.LayerSyncs.init() catch
+    const workers = try edge.gpa.create(host.LayerWorkers);
+    workers.* = host.LayerWorkers.init() catch
         return complaint.set("The system refused what write caches need.", .{});
     const capacity = core.boot.Table.capacity_default;
     edge.boots.caches = host.Agent.WriteCaches.init(
@@ -671,8 +671,8 @@ fn prepareWriteCaches(
             .{path},
         ),
     };
-    syncs.run() catch
+    workers.run() catch
         return complaint.set("The threads of write caches cannot be started on this system.", .{});
-    edge.loop.stream.syncs = syncs;
-    edge.io.syncs = syncs;
+    edge.loop.stream.layer_workers = workers;
+    edge.io.layer_workers = workers;
 }

@@ -14,7 +14,7 @@ const BootJournal = @import("files/boot_journal.zig");
 const ProfileThread = @import("files/profile_thread.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
 const LayerHold = @import("stream/layer_hold.zig");
-const LayerSyncs = @import("stream/layer_syncs.zig");
+const LayerWorkers = @import("stream/layer_workers.zig");
 const LeaseFile = @import("files/lease_file.zig");
 const PowerHook = @import("power_hook.zig").PowerHook;
 const ScheduleFile = @import("files/schedule_file.zig");
@@ -45,7 +45,7 @@ lease_file: ?*LeaseFile = null,
 /// Null where nothing is learned from boots.
 profiles: ?*ProfileThread = null,
 /// Null where no device's writes can be kept.
-syncs: ?*LayerSyncs = null,
+layer_workers: ?*LayerWorkers = null,
 /// Null without schedules.
 schedule_file: ?*ScheduleFile = null,
 /// Null without `--power-hook`.
@@ -288,12 +288,12 @@ pub fn takeProfileEvent(io: *EdgeIo) ?agent.profiles.Event {
 /// The boot and its recording have counted it.
 pub fn onUsed(_: *EdgeIo, _: *const core.stream.Server.UsedUnits) void {}
 
-pub fn startSync(io: *EdgeIo, layer: *write_caches.Layer) void {
-    io.syncs.?.start(layer);
+pub fn startWork(io: *EdgeIo, work: *write_caches.LayerWork) void {
+    io.layer_workers.?.start(work);
 }
 
-pub fn endSyncSoon(io: *EdgeIo, layer: *write_caches.Layer) void {
-    io.syncs.?.endSoon(layer);
+pub fn endWorkSoon(io: *EdgeIo, work: *write_caches.LayerWork) void {
+    io.layer_workers.?.endSoon(work);
 }
 
 pub fn heldSubject(io: *EdgeIo) ?write_caches.HoldSubject {

@@ -83,7 +83,7 @@ const Token = struct {
     const segment = 7;
     const peer = 8;
     const solicitation = 9;
-    const sync = 10;
+    const layers = 10;
     const disk_reads = 11;
     const shards = 12;
     /// One token of each kind for every link.
@@ -239,7 +239,8 @@ fn addAll(loop: *EdgeLoop) sys.Error!void {
     if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
     try loop.epoll.add(loop.stream.reads.workers.endedFd(), .read, Token.disk_reads);
     if (loop.stream.shards) |shards| try loop.epoll.add(shards.wake_fd, .read, Token.shards);
-    if (loop.stream.syncs) |syncs| try loop.epoll.add(syncs.endedFd(), .read, Token.sync);
+    if (loop.stream.layer_workers) |workers|
+        try loop.epoll.add(workers.endedFd(), .read, Token.layers);
     for (loop.advertisers) |*advertiser|
         try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
     try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
@@ -268,7 +269,7 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
         Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
         Token.disk_reads => loop.stream.reads.takeEnded(),
         Token.shards => loop.stream.drainShards(now_us),
-        Token.sync => loop.stream.endSyncs(),
+        Token.layers => loop.stream.endLayerWorks(now_us),
         Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
         Token.listener => loop.http.accept(now_us),
         else => loop.http.handle(token, now_us),

@@ -13,7 +13,7 @@ const sys = @import("../sys.zig");
 const StreamReads = @import("reads.zig");
 const stream_sending = @import("sending.zig");
 const StreamShards = @import("shards.zig");
-const LayerSyncs = @import("layer_syncs.zig");
+const LayerWorkers = @import("layer_workers.zig");
 const UdpSocket = @import("../net/udp_socket.zig");
 
 const Arrival = agent.stream.Arrival;
@@ -29,7 +29,7 @@ sealed: []u8,
 sent_bytes: u64 = 0,
 reads_count: u64 = 0,
 /// Null where no device's writes can be kept.
-syncs: ?*LayerSyncs = null,
+layer_workers: ?*LayerWorkers = null,
 /// Null where this loop serves all devices itself.
 shards: ?*StreamShards = null,
 
@@ -108,10 +108,10 @@ pub fn receive(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
     port.policy.boots.caches.beginSyncs();
 }
 
-/// Syncs have ended.
-pub fn endSyncs(port: *StreamPort) void {
-    const syncs = port.syncs orelse return;
-    while (syncs.takeEnded()) |layer| port.policy.endSync(layer);
+/// Threads have ended works for write layers.
+pub fn endLayerWorks(port: *StreamPort, now_us: u64) void {
+    const workers = port.layer_workers orelse return;
+    while (workers.takeEnded()) |work| port.policy.endWork(work, now_us);
     port.policy.boots.caches.beginSyncs();
 }
 

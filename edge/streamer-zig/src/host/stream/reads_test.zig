@@ -14,6 +14,7 @@ const BootFiles = @import("../files/boot_files.zig");
 const StreamPort = @import("port.zig");
 const UdpSocket = @import("../net/udp_socket.zig");
 const testing = std.testing;
+const LayerWorkers = @import("layer_workers.zig");
 const linux = std.os.linux;
 const gpa = testing.allocator;
 
@@ -62,6 +63,7 @@ const StreamFixture = struct {
     boots: Boots,
     port: StreamPort,
     socket: UdpSocket,
+    layer_workers: ?LayerWorkers = null,
 
     fn timesOf(site: *StreamFixture, device: *const Device) *const core.boot.ReadTimes.Part {
         return &site.boots.table.get(
@@ -76,6 +78,7 @@ const StreamFixture = struct {
         var with = options;
         with.workers.fill = Gate.fill;
         site.tmp = testing.tmpDir(.{});
+        site.layer_workers = null;
         site.io = .{
             .versions = try .init(gpa, 4),
             .files = &BootFiles.none,
@@ -119,6 +122,7 @@ const StreamFixture = struct {
 
     fn deinit(site: *StreamFixture) void {
         Gate.open();
+        if (site.layer_workers) |*workers| workers.deinit();
         site.port.deinit(gpa);
         site.socket.deinit(gpa);
         site.boots.deinit(gpa);
@@ -131,6 +135,11 @@ const StreamFixture = struct {
     fn keepWrites(site: *StreamFixture) !void {
         site.boots.write_cache = .{ .class = .edge };
         site.on = .fromFd(site.tmp.dir.handle);
+        site.layer_workers = try .init();
+        const workers = &site.layer_workers.?;
+        try workers.run();
+        site.io.layer_workers = workers;
+        site.port.layer_workers = workers;
         site.boots.caches = try .init(gpa, &site.io, site.on.files(), 4, site.boots.write_cache);
     }
 
@@ -139,9 +148,12 @@ const StreamFixture = struct {
         var polled = [_]linux.pollfd{
             .{ .fd = site.socket.fd, .events = linux.POLL.IN, .revents = 0 },
             .{ .fd = site.port.reads.workers.endedFd(), .events = linux.POLL.IN, .revents = 0 },
+            .{ .fd = -1, .events = linux.POLL.IN, .revents = 0 },
         };
+        if (site.layer_workers) |*workers| polled[2].fd = workers.endedFd();
         if (!site.port.reads.hasWork()) _ = linux.poll(&polled, polled.len, 30_000);
         site.port.receive(&site.socket, sys.monotonicUs());
+        site.port.endLayerWorks(sys.monotonicUs());
         site.port.reads.takeEnded();
         site.port.reads.serve(&site.port, &site.socket);
     }
@@ -197,8 +209,11 @@ const Device = struct {
         site.turn();
         hello.cookie = (try device.receive()).body.cookie.cookie;
         device.send(.{ .body = .{ .hello = hello } });
-        site.turn();
-        const welcome = try device.receive();
+        // A thread opens the device's layer first.
+        const welcome = while (true) {
+            site.turn();
+            break device.receive() catch |err| if (err == error.NothingHeard) continue else return err;
+        };
         device.session_id = welcome.session_id;
         device.version_tag = welcome.body.welcome.version_tag;
     }

@@ -25,7 +25,7 @@ const Mutant = @import("mutants.zig").Mutant;
 
 const DesiredVersion = core.uplink.desired_state.Version;
 const ReadRequest = core.stream.Server.ReadRequest;
-const Layer = agent.write_caches.Layer;
+const LayerWork = agent.write_caches.LayerWork;
 
 pub const Agent = agent.Agent(EdgeIo);
 
@@ -54,7 +54,7 @@ profile_world: ProfileWorld,
 /// Null where no device reads.
 profile_reads: ?*ProfileReads,
 /// At most one for each layer; a crash ends them.
-syncs: base.BoundedArray(Sync, layers_max) = .empty,
+works: base.BoundedArray(PlannedWork, 2 * layers_max) = .empty,
 /// Holds the bytes of a READ that a write layer answers.
 read_buffer: [stream.read_size_promised]u8 = undefined,
 packet: [stream.packet_size_max]u8 = undefined,
@@ -71,7 +71,7 @@ pub const Wakes = struct {
     note: *const fn (context: *anyopaque, edge: u8, mac: base.Mac) void,
 };
 
-const Sync = struct { layer: *Layer, is_needed: bool, at_us: u64 };
+const PlannedWork = struct { work: *LayerWork, is_needed: bool, at_us: u64 };
 
 pub const Version = struct {
     id: base.Uuid,
@@ -519,33 +519,31 @@ pub fn takeProfileEvent(io: *EdgeIo) ?agent.profiles.Event {
 
 pub fn onUsed(_: *EdgeIo, _: *const core.stream.Server.UsedUnits) void {}
 
-pub fn startSync(io: *EdgeIo, layer: *Layer) void {
-    io.addSync(layer, true, io.disk.latencyUs());
+pub fn startWork(io: *EdgeIo, work: *LayerWork) void {
+    io.planWork(work, true, io.disk.latencyUs());
 }
 
-pub fn endSyncSoon(io: *EdgeIo, layer: *Layer) void {
-    io.addSync(layer, false, 0);
+pub fn endWorkSoon(io: *EdgeIo, work: *LayerWork) void {
+    io.planWork(work, false, 0);
 }
 
-fn addSync(io: *EdgeIo, layer: *Layer, is_needed: bool, after_us: u64) void {
+fn planWork(io: *EdgeIo, work: *LayerWork, is_needed: bool, after_us: u64) void {
     const at_us = io.fabric.now_us + after_us;
-    io.syncs.append(.{ .layer = layer, .is_needed = is_needed, .at_us = at_us }) catch unreachable;
-    io.fabric.plan(at_us, .{ .sync_end = io.edge });
+    io.works.append(.{ .work = work, .is_needed = is_needed, .at_us = at_us }) catch unreachable;
+    io.fabric.plan(at_us, .{ .work_end = io.edge });
 }
 
-/// Ends the syncs whose time has come.
-pub fn endSyncs(io: *EdgeIo) void {
+/// Ends the works for write layers whose time has come.
+pub fn endWorks(io: *EdgeIo) void {
     var index: u32 = 0;
-    while (index < io.syncs.count) {
-        const sync = io.syncs.buffer[index];
-        if (sync.at_us > io.fabric.now_us) {
+    while (index < io.works.count) {
+        if (io.works.buffer[index].at_us > io.fabric.now_us) {
             index += 1;
             continue;
         }
-        io.syncs.count -= 1;
-        io.syncs.buffer[index] = io.syncs.buffer[io.syncs.count];
-        if (sync.is_needed) sync.layer.result = sync.layer.inner.runSync(&sync.layer.batch);
-        io.stream_port.endSync(sync.layer);
+        const planned = io.works.swapRemove(index);
+        if (planned.is_needed) planned.work.run();
+        io.stream_port.endWork(planned.work, io.fabric.now_us);
     }
 }
 

@@ -416,10 +416,10 @@ pub fn hasBoot(edge: *EdgeNode, mac: base.Mac) bool {
     return !boot.isOver();
 }
 
-/// Ends the syncs of write layers whose time has come.
-pub fn endSyncs(edge: *EdgeNode) void {
+/// Ends the works for write layers whose time has come.
+pub fn endWorks(edge: *EdgeNode) void {
     const process = edge.process orelse return;
-    process.io.endSyncs();
+    process.io.endWorks();
     process.boots.caches.beginSyncs();
     edge.checkTables(process);
 }
@@ -478,7 +478,7 @@ fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
     const caches = &process.boots.caches;
     for (caches.layers[0..caches.top]) |slot| {
         const layer = slot orelse continue;
-        if (!layer.inner.head.binding.class.isDurable()) continue;
+        if (!layer.binding.class.isDurable() or layer.is_over) continue;
         const ref = process.boots.table.findById(layer.boot_id) orelse continue;
         const mac = process.boots.table.get(ref).?.identity.mac;
         const device = Invariants.deviceOf(mac) orelse continue;

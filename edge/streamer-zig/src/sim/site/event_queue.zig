@@ -15,7 +15,7 @@ pub const Event = union(enum) {
     peer_wake: u8,
     edge_second,
     /// A sync of a write layer of this edge has ended.
-    sync_end: u8,
+    work_end: u8,
     /// The next job of the thread of boot profiles at this edge ends.
     profile_job: u8,
     http: struct { link: Link, serial: u32, step: HttpStep },

@@ -221,7 +221,7 @@ fn handle(world: *Schedules, event: EventQueue.Event) !void {
         .reports => |due| try world.edges[due.edge].reports.step(due.serial, due.step),
         .peer_wake => |edge| world.edges[edge].wakePeers(),
         .edge_wake => |edge| world.edges[edge].wake(),
-        .sync_end => |edge| world.edges[edge].endSyncs(),
+        .work_end => |edge| world.edges[edge].endWorks(),
         .profile_job => |edge| world.edges[edge].runProfileJob(),
         .edge_second => {
             for (world.edges) |*edge| {

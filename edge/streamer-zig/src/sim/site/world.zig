@@ -408,7 +408,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         .device_wake => |link| world.devices[link].wake(),
         .edge_wake => |edge| world.edges[edge].wake(),
         .peer_wake => |edge| world.edges[edge].wakePeers(),
-        .sync_end => |edge| world.edges[edge].endSyncs(),
+        .work_end => |edge| world.edges[edge].endWorks(),
         .profile_job => |edge| world.edges[edge].runProfileJob(),
         .edge_second => {
             const settled_at_us = network.start_us + world.plan.heal_at_us + settle_us;

@@ -22,7 +22,7 @@ const network_module = @import("network.zig");
 const assert = std.debug.assert;
 const Agent = EdgeIo.Agent;
 const Endpoint = base.Endpoint;
-const Layer = agent.write_caches.Layer;
+const LayerWork = agent.write_caches.LayerWork;
 const Network = network_module.Network;
 const Packet = network_module.Packet;
 const Server = link.Server;
@@ -59,7 +59,7 @@ journal: Journal,
 /// Number of processes so far.
 serial: u32 = 0,
 addresses: Addresses = .{},
-syncs: base.BoundedArray(Sync, layers_max) = .empty,
+works: base.BoundedArray(PlannedWork, 2 * layers_max) = .empty,
 answers: base.BoundedArray(Answer, answers_max) = .empty,
 /// The agent is carrying out a write.
 is_writing: bool = false,
@@ -133,7 +133,8 @@ const Answer = struct {
     buffer: [link.packet_size_max]u8,
 };
 
-pub const Sync = struct { layer: *Layer, at_us: u64, is_needed: bool };
+/// What a thread does for a write layer at that time.
+pub const PlannedWork = struct { work: *LayerWork, at_us: u64, is_needed: bool };
 
 /// For a mutant.
 const WriteAgain = struct {
@@ -220,7 +221,7 @@ pub fn crash(edge: *StreamEdge, keeps_keys: bool) void {
     const caches = &edge.process.?.boots.caches;
     for (caches.layers[0..caches.top]) |slot| {
         const layer = slot orelse continue;
-        if (layer.inner.head.binding.class.isDurable()) continue;
+        if (layer.binding.class.isDurable() or !layer.isOpen()) continue;
         if (edge.site.bootOf(layer.boot_id)) |boot| boot.ends.insert(.cache_lost);
     }
     edge.journal.crash(&edge.prng, edge, onLostRecord);
@@ -256,7 +257,7 @@ pub fn end(edge: *StreamEdge) void {
     edge.is_stopped = false;
     for (edge.inbox.constSlice()) |packet| edge.network.pool.giveBack(packet.slot);
     edge.inbox.clear();
-    edge.syncs.clear();
+    edge.works.clear();
     edge.answers.clear();
     edge.again = null;
 }
@@ -487,7 +488,7 @@ pub fn sendAfterSync(edge: *StreamEdge, to: Endpoint, bytes: []const u8) void {
 pub fn sendPromise(edge: *StreamEdge, to: Endpoint, bytes: []const u8) void {
     if (edge.sessionAt(to)) |session| if (edge.site.bootOf(session.boot_id)) |boot| {
         const layer = edge.process.?.boots.caches.find(boot.id);
-        const is_durable = layer != null and layer.?.inner.head.binding.class.isDurable();
+        const is_durable = layer != null and layer.?.binding.class.isDurable();
         if (edge.knownOf(boot)) |known| known.is_promised = known.is_promised or is_durable;
     };
     edge.send(to, bytes);
@@ -743,9 +744,9 @@ pub fn diskDelayUs(edge: *StreamEdge) u64 {
     return disk.latency_us + stall_us;
 }
 
-pub fn planSync(edge: *StreamEdge, sync: Sync) void {
-    edge.syncs.appendAssumeCapacity(sync);
-    edge.network.plan(sync.at_us, .{ .edge_wake = edge.index });
+pub fn planWork(edge: *StreamEdge, planned: PlannedWork) void {
+    edge.works.appendAssumeCapacity(planned);
+    edge.network.plan(planned.at_us, .{ .edge_wake = edge.index });
 }
 
 /// Ends what the disk has finished.
@@ -754,14 +755,17 @@ pub fn wake(edge: *StreamEdge) void {
     const now_us = edge.network.now_us;
     edge.sendKeptAnswers();
     var index: u32 = 0;
-    while (index < edge.syncs.count) {
-        if (edge.syncs.buffer[index].at_us > now_us) {
+    while (index < edge.works.count) {
+        if (edge.works.buffer[index].at_us > now_us) {
             index += 1;
             continue;
         }
-        const sync = edge.syncs.swapRemove(index);
-        if (sync.is_needed) sync.layer.result = sync.layer.inner.runSync(&sync.layer.batch);
-        process.stream.endSync(sync.layer);
+        const planned = edge.works.swapRemove(index);
+        if (planned.is_needed) planned.work.run();
+        // Who waits for a layer has shown a cookie.
+        if (planned.work.layer.hello) |*hello|
+            edge.addresses.of(hello.claim.from).is_proved = true;
+        process.stream.endWork(planned.work, now_us);
     }
     if (edge.again) |*again| if (again.at_us <= now_us) {
         if (process.stream.layerOf(again.ref.boot_id)) |layer|

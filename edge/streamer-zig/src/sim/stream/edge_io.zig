@@ -13,7 +13,7 @@ const StreamBoot = @import("boot.zig");
 const StreamEdge = @import("edge.zig");
 const StreamSite = @import("site.zig");
 const assert = std.debug.assert;
-const Layer = agent.write_caches.Layer;
+const LayerWork = agent.write_caches.LayerWork;
 const ReadRequest = core.stream.Server.ReadRequest;
 
 pub const Agent = agent.Agent(EdgeIo);
@@ -319,16 +319,16 @@ pub fn onUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
         io.edge.onUsed(used.boot_id, used.units.at(@intCast(index)).offset());
 }
 
-pub fn startSync(io: *EdgeIo, layer: *Layer) void {
-    io.edge.planSync(.{
-        .layer = layer,
+pub fn startWork(io: *EdgeIo, work: *LayerWork) void {
+    io.edge.planWork(.{
+        .work = work,
         .at_us = io.edge.network.now_us + io.edge.diskDelayUs(),
         .is_needed = true,
     });
 }
 
-pub fn endSyncSoon(io: *EdgeIo, layer: *Layer) void {
-    io.edge.planSync(.{ .layer = layer, .at_us = io.edge.network.now_us, .is_needed = false });
+pub fn endWorkSoon(io: *EdgeIo, work: *LayerWork) void {
+    io.edge.planWork(.{ .work = work, .at_us = io.edge.network.now_us, .is_needed = false });
 }
 
 pub fn heldSubject(_: *EdgeIo) ?agent.write_caches.HoldSubject {

@@ -1,0 +1,220 @@
+//! One write cache that this edge keeps: its state for the agent, and the work on its files, which
+//! threads do while the agent serves other devices. `Io` runs a work, and `Stream.endWork` follows;
+//! until then the work has the layer's files to itself, except for a sync, beside which everything
+//! else may go on.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const wire = @import("wire").stream;
+const mutants = @import("mutants.zig");
+const assert = std.debug.assert;
+
+const CacheClass = core.boot.Guest.CacheClass;
+const CacheState = core.boot.Guest.CacheState;
+const StreamServer = core.stream.Server;
+const Uuid = base.Uuid;
+const WriteLayer = store.WriteLayer;
+const WriteRef = StreamServer.WriteRef;
+const device_layers = store.device_layers;
+
+/// A running device sends a REPORT every 5 s (STREAM.md).
+pub const heard_us = 12 * std.time.us_per_s;
+
+pub const Order = union(enum) {
+    write: struct { offset: u64, bytes: []const u8 },
+    discard: struct { offset: u64, length: u32 },
+    flush,
+};
+
+/// What a thread does for a layer.
+pub const LayerWork = struct {
+    layer: *Layer,
+    kind: Kind,
+    /// Set by the thread.
+    is_run: bool = false,
+
+    pub const Kind = enum {
+        /// Opens or creates the layer.
+        open,
+        close,
+        sync,
+    };
+
+    /// Called once for each start of a work, on any thread.
+    pub fn run(work: *LayerWork) void {
+        assert(!work.is_run);
+        const layer = work.layer;
+        switch (work.kind) {
+            .open => layer.opening.run(&layer.inner),
+            .close => layer.inner.close(layer.opening.gpa),
+            .sync => layer.result = layer.inner.runSync(&layer.batch),
+        }
+        work.is_run = true;
+    }
+};
+
+/// A HELLO that is answered when its layer is open.
+pub const WaitingHello = struct { claim: StreamServer.Claim, size: usize };
+
+pub const Layer = struct {
+    boot_id: Uuid,
+    device_id: Uuid,
+    binding: WriteLayer.Binding,
+    class: CacheClass,
+    full: core.uplink.desired_state.WriteCacheFull,
+    phase: Phase = .opening,
+    opening: Opening,
+    /// The latest HELLO that waits for the end of `work`.
+    hello: ?WaitingHello = null,
+    /// Opens or closes it.
+    work: LayerWork = undefined,
+    sync: LayerWork = undefined,
+    /// Set when it was full, until the device starts again.
+    is_closed: bool = false,
+    /// Valid while `isOpen`.
+    inner: WriteLayer = undefined,
+    batch: WriteLayer.Batch = .{},
+    /// Writes that wait for a sync, oldest first; the first `syncing_count` wait for the running
+    /// one.
+    waiting: [wire.writes.window]WriteRef = undefined,
+    waiting_count: u8 = 0,
+    syncing_count: u8 = 0,
+    is_syncing: bool = false,
+    /// Reads in progress on threads.
+    reads: u16 = 0,
+    /// The result of `runSync`; written by a worker, read after the sync ended.
+    result: store.files.Error!void = {},
+    /// Its boot is over: close it when no thread uses it.
+    is_over: bool = false,
+    fill: store.LayerFill = .{},
+    level: FillLevel = .ok,
+
+    pub const Phase = enum { opening, open, closing };
+
+    pub fn cache(layer: *const Layer) StreamServer.WriteCache {
+        assert(layer.isOpen());
+        const id = std.mem.readInt(u64, layer.inner.head.layer_id.bytes[8..16], .big);
+        return .{
+            .class = layer.class.onWire(),
+            .size = layer.inner.head.limit_bytes,
+            .id = id | 1,
+        };
+    }
+
+    pub fn isOpen(layer: *const Layer) bool {
+        return layer.phase == .open;
+    }
+
+    pub fn isInUse(layer: *const Layer) bool {
+        return layer.phase != .open or layer.is_syncing or layer.reads > 0;
+    }
+
+    pub fn held(layer: *const Layer) core.boot.Guest.CacheStatus {
+        return .{ .class = layer.class, .state = layer.state() };
+    }
+
+    fn state(layer: *const Layer) CacheState {
+        assert(layer.isOpen());
+        if (layer.inner.is_lost) return .lost;
+        if (!layer.is_closed) return .ok;
+        return if (layer.full == .stop) .stopped else .read_only;
+    }
+
+    /// Returns the answer to every order in this state; null: carry it out.
+    pub fn refusal(layer: *const Layer, order: Order) ?wire.WriteCode {
+        return switch (layer.state()) {
+            .ok, .lost => null,
+            .stopped => .stopped,
+            .read_only => if (order == .flush) null else .cache_full,
+        };
+    }
+
+    pub fn isHeard(layer: *const Layer, server: *const StreamServer, now_us: u64) bool {
+        if (!layer.isOpen() or layer.is_over) return false;
+        const session = server.sessionOf(layer.boot_id) orelse return false;
+        return now_us -| session.last_packet_at_us < heard_us;
+    }
+
+    pub fn isOf(layer: *const Layer, version_id: Uuid) bool {
+        return layer.binding.class == .maintenance and layer.binding.version_id.eql(version_id);
+    }
+};
+
+/// How full a layer is; the marks are those of its alarms.
+pub const FillLevel = enum { ok, warning, critical, full };
+
+pub const OpenError = WriteLayer.OpenError || error{ Refused, TooMany };
+
+/// Opens or creates the files of a layer.
+pub const Opening = struct {
+    gpa: std.mem.Allocator,
+    files: store.Files,
+    dir_buffer: store.files.Name = undefined,
+    dir_size: usize = 0,
+    /// Unguessable; of a layer that does not exist yet.
+    layer_id: Uuid,
+    binding: WriteLayer.Binding,
+    below: store.BlockSource,
+    limit_bytes: u64,
+    kind: wire.HelloKind,
+    /// Removes a persistent layer of another version.
+    discards_another: bool,
+    /// Written by the thread, read when it has ended.
+    result: OpenError!void = {},
+    has_removed: bool = false,
+
+    /// Names the directory of the layer; the id is that of the boot.
+    pub fn setDir(opening: *Opening, boot_id: Uuid, vdisk_id: ?Uuid) void {
+        const binding = &opening.binding;
+        opening.dir_size = device_layers.dirOf(switch (binding.class) {
+            .edge => boot_id,
+            .edge_persistent, .private => device_layers.nameOf(.{
+                .class = binding.class,
+                .device_id = binding.device_id,
+                .vdisk_id = vdisk_id orelse .zero,
+            }),
+            // Where store/seal.zig finds it.
+            .maintenance => binding.version_id,
+        }, &opening.dir_buffer).len;
+    }
+
+    fn run(opening: *Opening, inner: *WriteLayer) void {
+        opening.result = if (opening.open()) |layer| blk: {
+            inner.* = layer;
+            break :blk {};
+        } else |err| err;
+    }
+
+    fn open(opening: *Opening) OpenError!WriteLayer {
+        const gpa, const files = .{ opening.gpa, opening.files };
+        const binding = &opening.binding;
+        const dir = opening.dir_buffer[0..opening.dir_size];
+        if (binding.class.isDurable()) {
+            if (WriteLayer.open(gpa, files, dir, binding, opening.below)) |inner| {
+                var opened = inner;
+                // The current limit counts, not the one from its creation.
+                opened.head.limit_bytes = opening.limit_bytes;
+                return opened;
+            } else |err| switch (err) {
+                // A device that was served with a layer must not go on without it.
+                error.NotFound => if (opening.kind == .resumption and
+                    !mutants.has(.lost_cache_replaced)) return error.Lost,
+                error.AnotherVersion, error.AnotherSize => {
+                    const is_kept = binding.class != .edge_persistent or !opening.discards_another;
+                    if (opening.kind == .resumption or is_kept) return error.AnotherVersion;
+                    try WriteLayer.remove(files, dir);
+                    opening.has_removed = true;
+                },
+                else => return err,
+            }
+        }
+        return WriteLayer.create(gpa, files, dir, .{
+            .layer_id = opening.layer_id,
+            .binding = binding.*,
+            .limit_bytes = opening.limit_bytes,
+            .sequence = 0,
+        }, opening.below);
+    }
+};
