@@ -89,6 +89,7 @@ const testPackages = [
         ...mediaPackages,
         ...wholeDiskPackages,
         { paths: ['/usr/bin/tcpdump', '/usr/sbin/tcpdump'], debian: 'tcpdump' },
+        { paths: ['/usr/bin/swtpm'], debian: 'swtpm' },
       ]
     : []),
 ]

@@ -19,6 +19,8 @@ export interface MachineOptions {
   ownDisks?: readonly string[]
   /** Bytes of the largest IP packet that its network card takes; by default Ethernet's. */
   mtu?: number | undefined
+  /** The control socket of a swtpm. */
+  tpm?: string | undefined
 }
 
 export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padStart(2, '0')}`
@@ -37,6 +39,7 @@ export function startMachine(options: MachineOptions): RunningProcess {
     medium,
     ownDisks: options.ownDisks ?? [],
     mtu: options.mtu,
+    tpm: options.tpm,
     mayRestart: false,
   })
   const machine = segment.startMachine(command, args)

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
@@ -14,7 +14,7 @@ import { makeWholeDisk } from '../images/whole-disk.ts'
 import { keepRun, recordBoot } from './machine-record.ts'
 import { readPackets, type SeenPacket } from './packets.ts'
 import { edgeProgram, scratchDirectory } from './programs.ts'
-import type { RunningProcess } from './running-process.ts'
+import { RunningProcess } from './running-process.ts'
 import { Segment } from './segment.ts'
 
 /** When an emulated machine waits for a core, its kernel would take the timer for broken and give up. */
@@ -65,6 +65,8 @@ export class MachineSite {
    * Ethernet's.
    */
   mtu: number | undefined
+  /** Machines that are switched on from now on have a TPM 2.0, each its own until `clearTpm`. */
+  hasTpm = false
   readonly #scratch = scratchDirectory()
   readonly kernel: string
   readonly initrd: string
@@ -259,10 +261,32 @@ export class MachineSite {
       directory,
       ownDisks: this.ownDisks,
       mtu: this.mtu,
+      tpm: this.hasTpm ? await this.#startTpm(port) : undefined,
       memoryMib: this.#memoryMib,
     })
     this.#running.push(machine)
     return machine
+  }
+
+  /** Gives a machine that is off a TPM with another seed, as clearing it in the firmware's setup does. */
+  clearTpm(port = 0): void {
+    rmSync(this.#inScratch(`tpm-${port}`), { recursive: true })
+  }
+
+  /** Resolves with the TPM's socket; the TPM ends with its machine, and keeps its state. */
+  async #startTpm(port: number): Promise<string> {
+    const state = this.#inScratch(`tpm-${port}`)
+    const socket = `${state}.socket`
+    mkdirSync(state, { recursive: true })
+    rmSync(socket, { force: true })
+    const options = ['--tpm2', '--terminate', '--tpmstate', `dir=${state}`, '--ctrl', `type=unixio,path=${socket}`]
+    const tpm = new RunningProcess('swtpm', ['socket', ...options])
+    this.#running.push(tpm)
+    while (!existsSync(socket)) {
+      if (!tpm.isRunning) throw new Error(`swtpm ended: ${tpm.output}`)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    return socket
   }
 
   /** Within a test: keeps these machines' consoles and the network's packets if the test fails. */

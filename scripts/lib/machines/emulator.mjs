@@ -39,10 +39,22 @@ const secureVariables = {
  * @param {readonly string[]} [options.ownDisks] images of disks in the machine, which it may write and never starts
  *   from
  * @param {number | undefined} [options.mtu] bytes of the largest IP packet that its card takes; by default Ethernet's
+ * @param {string | undefined} [options.tpm] the control socket of a swtpm, which is its TPM 2.0
  * @param {boolean} options.mayRestart false: the process ends when the machine restarts
  * @returns {{ command: string, args: string[] }}
  */
-export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium, ownDisks = [], mtu, mayRestart }) {
+export function emulator({
+  firmware,
+  mac,
+  tap,
+  uefiVariables,
+  memoryMib,
+  medium,
+  ownDisks = [],
+  mtu,
+  tpm,
+  mayRestart,
+}) {
   // A BIOS boots from the network by the card's ROM.
   const fromNetwork = !medium || medium.kind === 'disk'
   const rom = firmware === 'bios' && fromNetwork ? '' : ',romfile='
@@ -75,6 +87,7 @@ export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium,
     `tap,id=n0,ifname=${tap},script=no,downscript=no`,
     '-device',
     card,
+    ...(tpm ? tpmArguments(firmware, tpm) : []),
     '-object',
     'rng-random,id=r0,filename=/dev/urandom',
     '-device',
@@ -85,6 +98,23 @@ export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium,
     'chardev:c0',
   ]
   return { command: firmware === 'uefi-arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64', args }
+}
+
+/**
+ * The two interfaces that TPMs of PCs have: FIFO on older machines, command-response buffer on newer ones.
+ * @param {Firmware} firmware
+ * @param {string} socket
+ */
+function tpmArguments(firmware, socket) {
+  const device = firmware === 'bios' ? 'tpm-tis' : 'tpm-crb'
+  return [
+    '-chardev',
+    `socket,id=t0,path=${socket}`,
+    '-tpmdev',
+    'emulator,id=e0,chardev=t0',
+    '-device',
+    `${device},tpmdev=e0`,
+  ]
 }
 
 /** @param {Medium} medium */

@@ -85,6 +85,7 @@ pub const site = struct {
 };
 /// The stream (packages/proto/STREAM.md): server, client, congestion control, sealing, tickets.
 pub const stream = struct {
+    pub const device_signature = @import("stream/device_signature.zig");
     pub const ReadTimes = @import("stream/client/read_times.zig");
     pub const Window = @import("stream/congestion/window.zig");
     pub const Server = @import("stream/server/server.zig");

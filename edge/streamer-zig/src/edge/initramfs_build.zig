@@ -235,6 +235,7 @@ fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!voi
             .{},
         );
     _ = try chooseGroup(from, table, "local disks", &initramfs.module_choice.local_disks);
+    _ = try chooseGroup(from, table, "TPMs", &initramfs.module_choice.tpms);
     if (try chooseGroup(from, table, "file systems", &initramfs.module_choice.file_systems) == 0)
         from.print("  warning: no file system for a root disk", .{});
     for (options.added) |name| {

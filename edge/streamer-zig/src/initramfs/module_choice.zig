@@ -38,6 +38,9 @@ pub const network_cards = [_][]const u8{
     "lan78xx",      "realtek",      "broadcom",    "marvell",   "smsc",
 };
 
+/// For the device's key (docs/decisions/0026-device-identity.md), where they are not built in.
+pub const tpms = [_][]const u8{ "tpm_tis", "tpm_crb", "tpm_tis_spi", "tpm_tis_i2c" };
+
 /// For a local disk that holds a write cache (docs/guides/write-caches.md).
 pub const local_disks = [_][]const u8{
     "virtio_blk", "virtio_scsi", "ahci", "ata_piix", "nvme", "sd_mod", "hv_storvsc", "vmw_pvscsi",

@@ -11,6 +11,7 @@ const control = @import("control_socket.zig");
 const collected_steps = @import("collected_steps.zig");
 const http_report = @import("http_report.zig");
 const StepList = @import("timings/step_list.zig");
+const DeviceKey = @import("device_key.zig");
 const attach = @import("attach.zig").attach;
 const prepare = @import("prepare");
 const usage = @import("usage.zig");
@@ -55,6 +56,7 @@ pub fn main(init: std.process.Init.Minimal) u8 {
     if (std.mem.eql(u8, verb, "cache") and rest.len == 1) return watchCache(rest[0]);
     if (std.mem.eql(u8, verb, "hand-over")) return tell("hand-over");
     if (std.mem.eql(u8, verb, "status")) return status();
+    if (std.mem.eql(u8, verb, "identity")) return identity();
     if (std.mem.eql(u8, verb, "prepare")) return prepare.run(rest);
     if (std.mem.eql(u8, verb, "version")) {
         console.print("bootfarm-target {s}", .{base.version});
@@ -155,6 +157,21 @@ fn tell(request: []const u8) u8 {
     return 1;
 }
 
+/// Prints the fingerprint of this machine's key, and shows that its TPM signs.
+fn identity() u8 {
+    var key = DeviceKey.make() orelse return 1;
+    defer key.end();
+    const fingerprint = key.fingerprint();
+    // The digest says nothing: it is the key's own.
+    const signature = key.sign(&fingerprint) orelse return 1;
+    if (!base.ecdsa_p256.isSigned(&fingerprint, &signature, &key.public_key)) {
+        console.say("the TPM's signature is wrong", .{});
+        return 1;
+    }
+    console.print("{x}", .{&fingerprint});
+    return 0;
+}
+
 fn status() u8 {
     var buffer: [control.message_size_max]u8 = undefined;
     const text =
@@ -186,6 +203,7 @@ fn panicOneLine(message: []const u8, _: ?usize) noreturn {
 test {
     _ = usage;
     _ = @import("disk_link.zig");
+    _ = @import("tpm_device.zig");
     _ = @import("ram_cache.zig");
     _ = @import("local_disk/block_map.zig");
     _ = @import("local_disk/local_cache.zig");

@@ -11,6 +11,7 @@ pub const Command = enum {
     cache,
     @"hand-over",
     status,
+    identity,
     prepare,
     version,
 
@@ -27,6 +28,7 @@ pub const Command = enum {
             .cache => cache,
             .@"hand-over" => hand_over,
             .status => status,
+            .identity => identity,
             .prepare => prepare,
             .version => version,
         };
@@ -45,6 +47,7 @@ const overview =
     \\  cache      monitor a file system as this machine's write cache
     \\  hand-over  report that the initramfs is done
     \\  status     print the state of the running target as JSON
+    \\  identity   print the fingerprint of this machine's key in its TPM
     \\  prepare    prepare a Debian or Ubuntu system to boot from an edge
     \\  version    print the version
     \\
@@ -133,6 +136,17 @@ const status =
     \\
     \\Example:
     \\  bootfarm-target status
+    \\
+;
+
+const identity =
+    \\Usage: bootfarm-target identity
+    \\
+    \\Makes this machine's key in its TPM 2.0, as each boot does, and prints its fingerprint: SHA-256
+    \\in hexadecimal digits. Compare it with the dashboard's before you approve the key. Needs root.
+    \\
+    \\Example:
+    \\  bootfarm-target identity
     \\
 ;
 
