@@ -42,12 +42,8 @@ pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?
         identity_text,
         .{ .ignore_unknown_fields = true },
     ) catch return damaged(findings, path, "identity.json");
-    const key_text = try readIn(findings, path, "edge.key") orelse
+    const seed = try readSecret(findings, path, "edge.key") orelse
         return damaged(findings, path, "edge.key");
-    var seed: [32]u8 = undefined;
-    const hex = std.mem.trim(u8, key_text, " \n");
-    if (hex.len != 64) return damaged(findings, path, "edge.key");
-    _ = std.fmt.hexToBytes(&seed, hex) catch return damaged(findings, path, "edge.key");
     const key = base.Ed25519.KeyPair.generateDeterministic(seed) catch
         return damaged(findings, path, "edge.key");
     const epoch_text = try readIn(findings, path, "epoch") orelse "0";
@@ -92,6 +88,7 @@ pub fn keptState(
         .edge_id = known.identity.edgeId,
         .signing_key = signing_key,
         .organization_id = known.identity.organizationId,
+        .seal_secret = try readSecret(findings, path, "seal.key"),
     }) catch |refusal| switch (refusal) {
         error.OutOfMemory => error.OutOfMemory,
         else => |other| {
@@ -109,6 +106,16 @@ pub fn keptState(
             return null;
         },
     };
+}
+
+/// Returns null if there is none, or if it is damaged.
+fn readSecret(findings: *Findings, path: []const u8, name: []const u8) error{OutOfMemory}!?[32]u8 {
+    const text = try readIn(findings, path, name) orelse return null;
+    const hex = std.mem.trim(u8, text, " \n");
+    var secret: [32]u8 = undefined;
+    if (hex.len != 2 * secret.len) return null;
+    _ = std.fmt.hexToBytes(&secret, hex) catch return null;
+    return secret;
 }
 
 fn readIn(findings: *Findings, path: []const u8, name: []const u8) error{OutOfMemory}!?[]u8 {
