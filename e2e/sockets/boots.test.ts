@@ -76,16 +76,26 @@ const boot = (...args: string[]) =>
     (program, all) => segment.startOnSwitch(program, all),
   )
 
-/** Returns what a scraper on the edge's own machine reads, once every boot is counted. */
-async function metricsWhenReady(): Promise<string> {
+/** Returns what a scraper on the edge's own machine reads, once this line is there. */
+async function metricsWith(line: string): Promise<string> {
   const ask = `exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.1\\r\\nHost: edge\\r\\n\\r\\n' >&3; cat <&3`
-  const counted = `*'boots_total{outcome="ready"} ${deviceCount}'*`
-  const script = `until page=$(${ask}) && [[ $page == ${counted} ]]; do sleep 0.05; done; echo "$page"`
+  const script = `until page=$(${ask}) && [[ $page == *'${line}'* ]]; do sleep 0.05; done; echo "$page"`
   const scraper = segment.startOnEdge('bash', ['-c', script])
   running.push(scraper)
   await scraper.ended
   return scraper.output
 }
+
+/** Runs a program on the switch to its end; returns its output. */
+async function outputOf(program: string, ...args: string[]): Promise<string> {
+  const process = segment.startOnSwitch(program, args)
+  running.push(process)
+  expect(await process.ended, process.output).toBe(0)
+  return process.output.trimEnd()
+}
+
+/** Returns the switch's own MAC address. */
+const ownMac = () => outputOf('cat', `/sys/class/net/${segment.deviceInterface}/address`)
 
 describe.skipIf(missing !== undefined)(`on their own segment${missing ? ` (${missing})` : ''}`, () => {
   beforeEach(() => {
@@ -112,20 +122,35 @@ describe.skipIf(missing !== undefined)(`on their own segment${missing ? ` (${mis
       expect(simulated).toBe(true)
       expect(ip).toMatch(/^10\.78\.0\.1\d\d$/)
     }
-    const numbers = await metricsWhenReady()
+    const numbers = await metricsWith(`boots_total{outcome="ready"} ${deviceCount}`)
     expect(numbers).toContain('text/plain; version=0.0.4')
     expect(numbers).toContain(`bootfarm_edge_boot_phase_duration_seconds_count{phase="nbp"} ${deviceCount}\n`)
     const sent = /sent_bytes_total\{transport="stream"\} (\d+)/.exec(numbers)
     expect(Number(sent?.[1])).toBeGreaterThanOrEqual(traceSize * deviceCount)
   })
 
-  test('devices with fixed addresses boot by proxyDHCP', async () => {
-    segment.addDeviceAddress(100)
-    const edge = startEdge('--dhcp', 'proxy')
+  test('devices with fixed addresses behind a router boot by proxyDHCP where their network is trusted', async () => {
+    segment.routeThroughSwitch('10.79.0.0/24')
+    const edge = startEdge('--dhcp', 'proxy', '--trust-mac-from', '10.79.0.0/24')
     await untilListening(edge)
-    const { exit, output } = await boot('--bind', '10.78.0.100')
+    const { exit, output } = await boot('--bind', '10.79.0.100')
     expect(exit, output).toBe(0)
     for (const { outcome } of await printedBoots(edge, deviceCount)) expect(outcome).toEqual({ kind: 'ready' })
+  })
+
+  test('a script goes to the device whose MAC address the neighbour table shows, and to nobody else', async () => {
+    segment.routeThroughSwitch('10.79.0.0/24')
+    const edge = startEdge('--dhcp', 'proxy', '--metrics', '9464')
+    await untilListening(edge)
+    const ask = (mac: string, from: string) => {
+      const url = `http://${segment.edgeIp}:6980/m/${mac}/boot.ipxe`
+      return outputOf('curl', '-sS', '-m', '10', '--interface', from, '-w', '\n%{http_code}', url)
+    }
+    const own = await ownMac()
+    expect(await ask(own, segment.switchIp)).toMatch(/^#!ipxe\n[\s\S]*\n200$/)
+    expect(await ask('02:bf:00:00:00:01', segment.switchIp)).toMatch(/another MAC address\.\n\n403$/)
+    expect(await ask(own, '10.79.0.7')).toMatch(/is behind a router, start the edge with .*--trust-mac-from\.\n\n403$/)
+    await metricsWith('ignored_total{reason="device_unconfirmed"} 2')
   })
 
   test.each([1, 10])(

@@ -114,6 +114,8 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
       segment,
       '--dhcp',
       'proxy',
+      '--subnet',
+      '10.79.0.0/24',
       '--vdisk',
       path.join(scratch.path, 'nowhere.raw'),
     )
@@ -125,7 +127,9 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     expect(text).toMatch(new RegExp(`problem ports: udp port 69 \\(TFTP\\) is taken by .+ \\(process ${tftp.pid}\\)`))
     expect(text).toMatch(/problem vdisk: \S+nowhere\.raw /)
     expect(text).toContain('warning boot_files: No --boot-files DIR is given')
+    expect(text).toMatch(/warning dhcp: Devices of 10\.79\.0\.0\/24 are behind a router .* refused with 403\./)
     expect(remedies.join('\n')).toContain('choose another port with --tftp-port')
+    expect(remedies.join('\n')).toContain('Start the edge with --trust-mac-from 10.79.0.0/24')
   })
 
   test('reports two servers that give addresses, and their overlapping ranges', async () => {
@@ -137,9 +141,12 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
       'server',
       '--dhcp-pool',
       segment.pool,
+      '--trust-mac-from',
+      segment.subnet,
       ...serveArguments(files),
     )
     expect(exit).toBe(1)
+    expect(wrong.join('\n')).toMatch(/problem dhcp: --trust-mac-from 10\.78\.0\.0\/24 covers 10\.78\.0\.0\/24/)
     expect(wrong.join('\n')).toMatch(
       /problem dhcp: 10\.78\.0\.2 leases addresses, too: it offered 10\.78\.0\.\d+, which is in --dhcp-pool\./,
     )

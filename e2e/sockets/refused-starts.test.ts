@@ -130,6 +130,14 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     expect(await serveWith(good, ['--subnet', '10.1.0.0/16,server=192.0.2.1'])).toMatch(/192\.0\.2\.1.*--listen/)
   })
 
+  test('a network is trusted that this machine is attached to, or that is none', async () => {
+    const good = fileOf('good.raw', 512)
+    expect(await serveWith(good, ['--trust-mac-from', '10.9.0.0/16,0.0.0.0/0'])).toMatch(
+      /--trust-mac-from 0\.0\.0\.0\/0 covers .* attached to .*Name only networks behind routers/,
+    )
+    expect(await serveWith(good, ['--trust-mac-from', '10.9.0.1/16'])).toMatch(/needs networks .*not '10\.9\.0\.1\/16'/)
+  })
+
   test('a network is described wrongly, or twice', async () => {
     const good = fileOf('good.raw', 512)
     expect(await serveWith(good, ['--subnet', '10.1.0.0/16,pool=10.1.0.1'])).toMatch(

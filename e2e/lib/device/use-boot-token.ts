@@ -7,13 +7,11 @@ import { helloProof, publicOf } from '@bootfarm/proto/testing/stream-seal'
 type Hello = Extract<ReturnType<typeof parseStreamPacket>, { type: 'hello' }>
 
 /**
- * A program: reads the boot script at a URL and opens the stream with its token before the machine does. Prints `used`
- * when the edge has sent WELCOME.
+ * A program: opens the stream of another machine's boot with the token that it has overheard. Its arguments are the
+ * edge's stream, the boot's id and the token, as the boot script has them. Prints `used` when the edge has sent WELCOME.
  */
-const [, , scriptUrl = ''] = process.argv
-const script = await (await fetch(scriptUrl)).text()
-const value = (name: string) => script.match(new RegExp(`^set ${name} (\\S+)$`, 'm'))?.[1] ?? ''
-const [ip = '', port = ''] = value('bootfarm_edge').split(':')
+const [, , edge = '', bootId = '', token = ''] = process.argv
+const [ip = '', port = ''] = edge.split(':')
 const hello: Hello = {
   type: 'hello',
   client_nonce: randomBytes(16).toString('hex'),
@@ -21,11 +19,11 @@ const hello: Hello = {
   kind: 'token',
   ciphers: ['chacha20_poly1305'],
   packet_size_max: 1472,
-  boot_id: value('bootfarm_boot').replaceAll('-', ''),
+  boot_id: bootId.replaceAll('-', ''),
   client_public: publicOf(randomBytes(32)).toString('hex'),
   proof: '',
 }
-hello.proof = helloProof(Buffer.from(value('bootfarm_token'), 'hex'), hello).toString('hex')
+hello.proof = helloProof(Buffer.from(token, 'hex'), hello).toString('hex')
 
 const welcomeType = 3
 const socket = dgram.createSocket('udp4')

@@ -16,6 +16,7 @@ import {
   edgePorts,
   patterned,
   portArguments,
+  trustLoopback,
   untilListening,
 } from './loopback-edge.ts'
 import { UplinkRelay } from './uplink-relay.ts'
@@ -133,6 +134,7 @@ export class ControlledEdge {
       'server',
       '--dhcp-pool',
       '127.77.9.10-127.77.9.99',
+      ...trustLoopback,
       ...portArguments(this.ports),
       '--metrics',
       String(this.#metricsPort),

@@ -8,6 +8,8 @@ import { RunningProcess } from '../lab/running-process.ts'
 
 export const edgeAddress = '127.0.0.1'
 const bootProgramSize = 50_000
+/** Nothing proves a MAC address on loopback: devices made of raw packets may name any. */
+export const trustLoopback = ['--trust-mac-from', '127.0.0.0/8']
 
 export interface EdgePorts {
   dhcp: number
@@ -71,6 +73,7 @@ export async function startLoopbackEdge(ports: EdgePorts, args: string[]): Promi
     'server',
     '--dhcp-pool',
     '127.77.1.10-127.77.1.99',
+    ...trustLoopback,
     ...portArguments(ports),
     ...args,
   ])

@@ -17,7 +17,9 @@ const ethernetBytes = 38
 /** Two network namespaces joined by a veth pair: the servers at one end, the devices at the other. */
 export class Cable {
   serverIp = '10.79.0.1'
-  clientIp = '10.79.0.2'
+  /** As the servers see it, behind a router: it may boot as any device where its network is trusted. */
+  clientIp = '10.80.0.1'
+  clientNetwork = '10.80.0.0/16'
   #lab = new Lab('stream')
   #server = this.#lab.namespace('s')
   #client = this.#lab.namespace('c')
@@ -27,7 +29,14 @@ export class Cable {
   ]
 
   constructor() {
-    cable(...this.#ends.map((end) => ({ ...end, address: `${end.own}/16` })))
+    const routerIp = '10.79.0.2'
+    const [server, client] = this.#ends
+    cable({ ...server, address: `${this.serverIp}/16` }, { ...client, address: `${routerIp}/16` })
+    this.#server.ip('route', 'add', this.clientNetwork, 'via', routerIp)
+    this.#client.address('lo', `${this.clientIp}/32`)
+    this.#client.route('10.79.0.0/24', client.device, this.clientIp)
+    // A router asks for its neighbours by its own address, not by that of the packet's source.
+    this.#client.run('sh', '-c', `echo 2 > /proc/sys/net/ipv4/conf/${client.device}/arp_announce`)
   }
 
   /**

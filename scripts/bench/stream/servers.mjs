@@ -41,14 +41,16 @@ function edgePeers(program, suffix) {
   const ciphers = canEncrypt ? ['encrypted', 'clear'] : ['clear']
   return ciphers.map((cipher) => {
     const args = cipher === 'clear' && canEncrypt ? ['--clear'] : []
-    const start = startEdge(program, args)
+    const trust = /--trust-mac-from\b/.test(help)
+    const start = startEdge(program, args, trust)
     return { by: `${cipher}${suffix}`, cipher, way: 'stream', port: bootScriptPort, args, start }
   })
 }
 
-function startEdge(program, more) {
+function startEdge(program, more, trust) {
   return async (cable, image, data) => {
     const options = ['--json', '--listen', cable.serverIp, '--dhcp', 'off', '--vdisk', image, '--data', data]
+    if (trust) options.push('--trust-mac-from', cable.clientNetwork)
     const edge = new WatchedProcess(cable.onServer(program, ['serve', ...options, ...more]))
     await edge.waitFor(/serving on/, startLimitMs)
     return edge

@@ -58,6 +58,8 @@ async function measureStream(scratch, disk, writeCache) {
       address,
       '--dhcp',
       'off',
+      '--trust-mac-from',
+      '127.0.0.0/8',
       '--vdisk',
       disk,
       '--data',

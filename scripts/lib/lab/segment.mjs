@@ -108,6 +108,19 @@ export class Segment {
   }
 
   /**
+   * Makes the switch a router, as the edge sees it: whatever has these addresses is behind it. Simulated devices there
+   * may bind to any of them.
+   * @param {string} network such as 10.79.0.0/24
+   */
+  routeThroughSwitch(network) {
+    this.addSwitchAddress()
+    this.#edge(0).ip('route', 'add', network, 'via', this.switchIp)
+    this.#switch.ip('route', 'add', 'local', network, 'dev', 'lo')
+    // A router asks for its neighbours by its own address, not by that of the packet's source.
+    this.#switch.run('sh', '-c', `echo 2 > /proc/sys/net/ipv4/conf/${this.deviceInterface}/arp_announce`)
+  }
+
+  /**
    * Puts addresses behind the devices that nobody there answers; packets from them can be sent, and their answers are
    * taken.
    */

@@ -6,6 +6,7 @@
 const std = @import("std");
 
 pub const catalogue = @import("catalogue.zig");
+pub const device_address = @import("device_address.zig");
 pub const dhcp = @import("dhcp.zig");
 pub const io = @import("io.zig");
 pub const mutants = @import("mutants.zig");

@@ -13,6 +13,9 @@ const gpa = testing.allocator;
 const Boots = @import("boots.zig").Boots(TestIo);
 const Stream = @import("stream.zig").Stream(TestIo);
 
+/// Networks behind routers, where an address proves nothing.
+const trusted = [_]base.Ip4Prefix{.{ .ip = .init(10, 0, 0, 0), .size = 8 }};
+
 /// This edge's addresses as devices reach them.
 pub const own: core.dhcp.network.Addresses = .{
     .links = &.{.{ .ip = .init(10, 77, 0, 2) }},
@@ -108,6 +111,7 @@ pub const Site = struct {
             .discovery = .{ .devices = try .init(gpa) },
             .caches = .none(gpa, &site.io),
             .profiles = try .init(gpa, &site.io, .{ .recordings = 2, .documents = 2 }),
+            .trusted = &trusted,
         };
         try site.decide();
         return site;

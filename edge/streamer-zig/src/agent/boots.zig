@@ -8,6 +8,7 @@ const base = @import("base");
 const core = @import("core");
 const stream = @import("wire").stream;
 const wire = @import("wire");
+const device_address = @import("device_address.zig");
 const mutants = @import("mutants.zig");
 const write_caches = @import("write_caches.zig");
 const assert = std.debug.assert;
@@ -43,6 +44,10 @@ pub fn Boots(comptime Io: type) type {
         /// Validity of fail-over tickets.
         ticket_lifetime_s: u32 = core.stream.ticket.lifetime_s,
         ignored: base.IgnoredCounters = .{},
+        /// Null where this edge has no DHCP.
+        leases: ?*const core.dhcp.Service = null,
+        /// Networks behind routers where an address may name any MAC address.
+        trusted: []const base.Ip4Prefix = &.{},
 
         pub const Ref = core.boot.Table.Ref;
 
@@ -74,7 +79,7 @@ pub fn Boots(comptime Io: type) type {
                 boot.facts.user_class = client.user_class;
             }
             if (client.machine_id) |id| boot.facts.machine_id = id;
-            if (client.ip) |ip| boot.facts.ip = ip;
+            if (client.ip) |ip| device_address.learnByDhcp(boots, boot, ip);
             boots.apply(ref, now_us, .{ .dhcp_request = request });
             boots.note(ref, now_us, .from_device, .{ .name = switch (client.message_type) {
                 .discover => .dhcp_discover,
@@ -173,15 +178,18 @@ pub fn Boots(comptime Io: type) type {
                 break :blk try boots.begin(now_us, mac) orelse return null;
             };
             assert(!boots.table.get(ref).?.isOver());
-            boots.table.get(ref).?.facts.ip = ip;
+            boots.learnPeer(ref, ip);
             return ref;
         }
 
         /// Returns the boot of a path `b/<handle>/...`, or that of the address that requests a bare
         /// name.
-        pub fn forPath(boots: *const Self, handle: ?core.boot.Handle, ip: base.Ip4) ?Ref {
+        pub fn forPath(boots: *Self, handle: ?core.boot.Handle, ip: base.Ip4) ?Ref {
             if (handle) |known| return boots.table.findByHandle(known.value);
-            return boots.table.findActiveByIp(ip);
+            if (boots.table.findActiveByIp(ip)) |ref| return ref;
+            const mac = device_address.macOf(boots, ip) orelse return null;
+            const ref = boots.table.findByMac(mac) orelse return null;
+            return if (boots.table.isActive(ref)) ref else null;
         }
 
         /// A power command was sent: it begins a boot unless the device is booting already.
@@ -216,17 +224,31 @@ pub fn Boots(comptime Io: type) type {
             };
         }
 
+        /// Applies an address of which DHCP told.
         pub fn learnAddress(boots: *Self, mac: base.Mac, ip: base.Ip4) void {
             const ref = boots.table.findByMac(mac) orelse return;
             assert(boots.table.get(ref).?.identity.mac.eql(mac));
-            boots.table.get(ref).?.facts.ip = ip;
+            device_address.learnByDhcp(boots, boots.table.get(ref).?, ip);
         }
 
-        /// Learns the address of a download or stream where DHCP has not shown one.
+        /// Learns the address of a download.
         pub fn learnPeer(boots: *Self, ref: Ref, ip: base.Ip4) void {
             const boot = boots.table.get(ref) orelse return;
-            if (boot.facts.ip == null) boot.facts.ip = ip;
-            assert(boot.facts.ip != null);
+            device_address.learnByRequest(boots, boot, ip);
+        }
+
+        /// Learns the address of a session that the boot's device has proved.
+        pub fn learnSession(boots: *Self, ref: Ref, ip: base.Ip4) void {
+            const boot = boots.table.get(ref) orelse return;
+            if (boot.facts.is_ip_confirmed) return;
+            boot.facts.ip = ip;
+            boot.facts.is_ip_confirmed = true;
+            assert(boot.isAt(ip));
+        }
+
+        /// Returns whether the device of this boot has this address.
+        pub fn isAt(boots: *Self, boot: *Boot, ip: base.Ip4) bool {
+            return device_address.isDevice(boots, boot, ip);
         }
 
         pub fn apply(boots: *Self, ref: Ref, now_us: u64, event: core.boot.Event) void {

@@ -7,6 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
 const admission = @import("admission.zig");
+const device_address = @import("device_address.zig");
 
 const DhcpService = core.dhcp.Service;
 const assert = std.debug.assert;
@@ -116,7 +117,8 @@ pub fn Dhcp(comptime Io: type) type {
             assert(arrival.link < port.service.options.links.len);
             if (ref) |known| {
                 if (reply.ip) |ip| if (ip.isUnicast()) {
-                    if (port.boots.get(known)) |boot| boot.facts.ip = ip;
+                    if (port.boots.get(known)) |boot|
+                        device_address.learnByDhcp(port.boots, boot, ip);
                 };
                 // The request arrived earlier; milliseconds on a busy machine.
                 const sent_us = port.boots.io.now();

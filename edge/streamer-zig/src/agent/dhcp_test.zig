@@ -6,6 +6,7 @@ const core = @import("core");
 const wire = @import("wire").dhcp;
 const dhcp = @import("dhcp.zig");
 const TestIo = @import("io_test.zig");
+const device_address = @import("device_address.zig");
 const fixture = @import("agent_test.zig");
 const testing = std.testing;
 const gpa = testing.allocator;
@@ -190,6 +191,11 @@ test "a lease is kept before its answer, and an empty pool is what the boot suff
     try testing.expect(offer.yiaddr.eql(.init(10, 77, 0, 10)));
     const boot = site.boot(site.boots.table.findByMac(macOf(1)).?);
     try testing.expect(boot.facts.ip.?.eql(offer.yiaddr));
+    // An offer is no lease yet.
+    site.boots.leases = &link.port.service;
+    site.boots.trusted = &.{};
+    boot.facts.is_ip_confirmed = false;
+    try testing.expect(!site.boots.isAt(boot, offer.yiaddr));
     var request = discover(1);
     request.options.message_type = .request;
     request.options.requested_ip = offer.yiaddr;
@@ -197,6 +203,9 @@ test "a lease is kept before its answer, and an empty pool is what the boot suff
     try link.send(request);
     try testing.expectEqual(.ack, (try link.answer()).options.message_type.?);
     try testing.expect(site.io.leases > 0);
+    try testing.expect(boot.isAt(offer.yiaddr));
+    try testing.expectEqual(.proven, device_address.judge(&site.boots, offer.yiaddr, macOf(1)));
+    try testing.expectEqual(.unknown, device_address.judge(&site.boots, offer.yiaddr, macOf(2)));
     // It named this edge.
     try testing.expect(boot.is_taken);
     site.state.unknownDevices = .boot;
@@ -242,4 +251,11 @@ test "an address from another server's answer is the device's" {
     request.options.server_identifier = .init(10, 77, 0, 3);
     try link.send(request);
     try testing.expect(boot.facts.ip.?.eql(.init(10, 77, 0, 50)));
+    // Anybody could have sent that packet: it is proof only where the network is trusted.
+    try testing.expect(boot.isAt(.init(10, 77, 0, 50)));
+    boot.facts = .{};
+    site.boots.trusted = &.{};
+    try link.send(request);
+    try testing.expect(boot.facts.ip.?.eql(.init(10, 77, 0, 50)));
+    try testing.expect(!site.boots.isAt(boot, .init(10, 77, 0, 50)));
 }

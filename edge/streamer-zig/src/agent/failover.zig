@@ -201,7 +201,7 @@ pub fn Failover(comptime Io: type) type {
             state.is_confirmed = true;
             const session = server.sessionOf(boot.identity.id) orelse return;
             assert(session.boot_id.eql(boot.identity.id));
-            boots.learnPeer(ref, session.from.ip);
+            boots.learnSession(ref, session.from.ip);
             boot.changed = true;
             boots.apply(ref, at_us, .{ .stream_open = .{
                 .resumed = true,

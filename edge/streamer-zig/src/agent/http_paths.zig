@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
+const device_address = @import("device_address.zig");
 const http_response = @import("response.zig");
 const assert = std.debug.assert;
 
@@ -58,6 +59,8 @@ pub fn HttpPaths(comptime Io: type) type {
                 return paths.scriptOfAddress(.{ .path = rest, .query = query }, peer, text);
             }
             const ref = paths.boots.forPath(boot_path.handle, peer);
+            if (ref) |known| if (isScript(boot_path.name))
+                if (paths.refusalOfScript(known, peer, text)) |refusal| return refusal;
             if (boot_path.handle != null) if (ref) |known| {
                 if (std.mem.eql(u8, boot_path.name, "disk"))
                     if (paths.refusalOfDisk(known, peer, text)) |refusal| return refusal;
@@ -131,12 +134,14 @@ pub fn HttpPaths(comptime Io: type) type {
             assert(boot.identity.handle != 0);
             // Who overheard the handle must not end the boot: its failure is a hint then, which
             // explains a boot that falls silent.
-            const is_hint = event == .failed and !boot.isAt(peer);
+            const is_hint = event == .failed and !boots.isAt(boot, peer);
+            if (event == .ready and !device_address.mayBeDevice(boots, boot, peer))
+                return paths.stranger(boot.identity.mac, peer, text);
             // Applies to running devices, too.
             if (!is_hint and event == .failed and event.failed.cause == .write_cache_lost)
                 boots.onLocalDiskLost(ref, paths.boots.io.now());
             if (boot.outcome) |outcome| return answerOver(outcome, word, text);
-            if (!is_hint) boots.learnPeer(ref, peer);
+            boots.learnPeer(ref, peer);
             boots.note(ref, paths.boots.io.now(), .from_device, .http(.http_request, .word));
             boots.note(ref, paths.boots.io.now(), .from_edge, .{
                 .name = .http_answer,
@@ -197,6 +202,13 @@ pub fn HttpPaths(comptime Io: type) type {
             const mac = base.Mac.parse(mac_text) catch return not_found;
             if (!mac.isDevice()) return not_found;
             const query = core.loader.MediaQuery.parse(asked.query);
+            switch (device_address.judge(paths.boots, peer, mac)) {
+                .proven, .trusted => {},
+                .unknown, .another => {
+                    paths.boots.ignored.add(.device_unconfirmed);
+                    return paths.stranger(mac, peer, text);
+                },
+            }
             const now_us = paths.boots.io.now();
             const begun =
                 paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(text);
@@ -208,6 +220,47 @@ pub fn HttpPaths(comptime Io: type) type {
             if (query) |known| if (paths.boots.get(ref)) |boot| known.tell(&boot.facts);
             return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse
                 not_found;
+        }
+
+        fn isScript(name: []const u8) bool {
+            return std.mem.eql(u8, name, "boot.ipxe") or std.mem.find(u8, name, ".cfg") != null;
+        }
+
+        /// A boot's script and menus have its token. Null: no objection.
+        fn refusalOfScript(
+            paths: *Self,
+            ref: Boots.Ref,
+            peer: base.Ip4,
+            text: *[http_response.text_size_max]u8,
+        ) ?Response {
+            const boot = paths.boots.get(ref) orelse return null;
+            assert(boot.identity.mac.isDevice());
+            if (device_address.mayBeDevice(paths.boots, boot, peer)) return null;
+            return paths.stranger(boot.identity.mac, peer, text);
+        }
+
+        fn stranger(
+            paths: *Self,
+            mac: base.Mac,
+            peer: base.Ip4,
+            text: *[http_response.text_size_max]u8,
+        ) Response {
+            var buffer: [512]u8 = undefined;
+            const sentence = switch (device_address.judge(paths.boots, peer, mac)) {
+                .another => std.mem.print(
+                    &buffer,
+                    "This is only for the device {f}, and {f} has another MAC address.",
+                    .{ mac, peer },
+                ),
+                else => std.mem.print(
+                    &buffer,
+                    "This is only for the device {f}, and nothing shows that {f} is it: neither a" ++
+                        " lease of this edge nor its neighbour table. If {f} is behind a router," ++
+                        " start the edge with its network in --trust-mac-from.",
+                    .{ mac, peer, peer },
+                ),
+            } catch unreachable;
+            return .saying(403, sentence, text);
         }
 
         /// A disk is read by HTTP, in clear text, only where nothing else can read it: by the
@@ -226,7 +279,7 @@ pub fn HttpPaths(comptime Io: type) type {
                 "This version has a kernel: its disk is read by the stream, not by HTTP.",
                 text,
             );
-            if (!boot.isAt(peer)) return .saying(
+            if (!paths.boots.isAt(boot, peer)) return .saying(
                 403,
                 "This disk is served only to the address of the device that boots it.",
                 text,
@@ -304,7 +357,7 @@ pub fn HttpPaths(comptime Io: type) type {
             const boot = paths.boots.get(ref) orelse return;
             const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
             const now_us = paths.boots.io.now();
-            if (boot.isAt(peer)) for (own) |candidate| if (std.mem.eql(
+            if (paths.boots.isAt(boot, peer)) for (own) |candidate| if (std.mem.eql(
                 u8,
                 candidate,
                 name,

@@ -473,3 +473,71 @@ test "a device that says by its handle that it is ready tells its address" {
     try testing.expectEqual(204, door.ask(.post, ready, "").status);
     try testing.expect(boot.facts.ip.?.eql(peer));
 }
+
+test "a script goes to the machine with the device's MAC address alone" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var door: Door = .init(site);
+    site.boots.trusted = &.{};
+    const by_mac = "/m/02:bf:00:00:00:01/boot.ipxe";
+    for ([_]?base.Mac{ null, macOf(9) }, [_][]const u8{ "nothing shows", "another MAC" }) |
+        neighbour,
+        words,
+    | {
+        site.io.neighbour_mac = neighbour;
+        const refusal = door.get(by_mac);
+        try testing.expectEqual(403, refusal.status);
+        try door.expectText(refusal, words);
+        try testing.expectEqual(null, site.boots.table.findByMac(macOf(1)));
+    }
+    // Nor is an unknown device discovered on somebody's word.
+    try testing.expectEqual(403, door.get("/m/02:bf:00:00:00:08/boot.ipxe").status);
+    site.boots.tick(site.io.now_us + std.time.us_per_hour);
+    try testing.expectEqual(0, site.io.discovered);
+    try testing.expectEqual(3, site.boots.ignored.get(.device_unconfirmed));
+    site.io.neighbour_mac = macOf(1);
+    const script = door.get(by_mac);
+    try testing.expectEqual(200, script.status);
+    const boot = site.boot(script.tag.boot.?);
+    try testing.expect(boot.isAt(peer));
+    // The kernel may forget a neighbour.
+    site.io.neighbour_mac = null;
+    try testing.expectEqual(200, (try door.ofBoot(boot, "boot.ipxe")).status);
+    site.io.neighbour_mac = macOf(9);
+    for ([_][]const u8{ "boot.ipxe", "grub.cfg" }) |name|
+        try testing.expectEqual(403, (try door.ofBoot(boot, name)).status);
+    boot.facts = .{};
+    for ([_]?base.Mac{ null, macOf(9) }) |neighbour| {
+        site.io.neighbour_mac = neighbour;
+        try testing.expectEqual(403, (try door.ofBoot(boot, "boot.ipxe")).status);
+        try testing.expectEqual(404, (try door.ofBoot(boot, "disk")).status);
+    }
+    // The stranger's address does not become the boot's.
+    try testing.expectEqual(null, boot.facts.ip);
+    try testing.expect(!boot.isOver());
+}
+
+test "whoever is not the boot's device calls it neither ready nor failed" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var door: Door = .init(site);
+    site.boots.trusted = &.{};
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    var buffer: [64]u8 = undefined;
+    const ready = try std.mem.print(&buffer, "/b/{x:0>16}/ready", .{boot.identity.handle});
+    // A packet has said that this is the device's address.
+    site.boots.learnAddress(macOf(1), peer);
+    try testing.expect(boot.facts.ip.?.eql(peer));
+    try testing.expectEqual(403, door.ask(.post, ready, "").status);
+    try testing.expectEqual(403, door.ask(.post, "/ready", "").status);
+    try testing.expectEqual(204, door.ask(.post, "/failed", "E42 no").status);
+    try testing.expect(!boot.isOver());
+    site.io.neighbour_mac = macOf(1);
+    try testing.expectEqual(204, door.ask(.post, "/ready", "").status);
+    try testing.expectEqual(.ready, std.meta.activeTag(boot.outcome.?));
+    // What DHCP says later does not displace what is proven.
+    site.io.neighbour_mac = null;
+    site.boots.learnAddress(macOf(1), .init(10, 77, 0, 99));
+    try testing.expect(boot.isAt(peer));
+}

@@ -40,6 +40,7 @@
 //! - `powerHook`, `startPowerHook`, `takePowerResult`: the power command: whether there is one
 //!   that may run now, runs it for one device, what became of one
 //! - `compactSchedules`: keeps the journal of the runs small
+//! - `neighbourOf`: the MAC address that an address of an attached network has now, or null
 
 const base = @import("base");
 const core = @import("core");
@@ -86,7 +87,7 @@ const functions = [_][]const u8{
     "isReading",        "read",             "sendProfile",     "startProfileJob",   "takeProfileEvent",
     "onUsed",           "startWork",        "endWorkSoon",     "heldSubject",       "answerHold",
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
-    "compactSchedules", "sendAfterJournal",
+    "compactSchedules", "sendAfterJournal", "neighbourOf",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

@@ -76,6 +76,8 @@ power_hook: agent_io.PowerHook = .none,
 power_jobs: base.BoundedArray(agent_io.PowerJob, 16) = .empty,
 power_result: ?agent_io.PowerResult = null,
 runs_reported: u32 = 0,
+/// What the neighbour table has for every address.
+neighbour_mac: ?base.Mac = null,
 
 pub const Sent = struct {
     port: agent_io.Port,
@@ -296,6 +298,10 @@ pub fn report(io: *TestIo, what: agent_io.Report) void {
         },
         .schedule_run => io.runs_reported += 1,
     }
+}
+
+pub fn neighbourOf(io: *const TestIo, _: base.Ip4) ?base.Mac {
+    return io.neighbour_mac;
 }
 
 pub fn reportBacklog(io: *const TestIo) u64 {

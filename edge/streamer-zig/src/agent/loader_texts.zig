@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
+const device_address = @import("device_address.zig");
 const assert = std.debug.assert;
 
 pub const text_size_max = 8192;
@@ -47,6 +48,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             if (std.mem.find(u8, question.name, ".cfg") == null) return null;
             const ref = texts.boots.forPath(question.handle, question.peer.ip) orelse return null;
             const boot = texts.boots.get(ref) orelse return null;
+            if (!device_address.mayBeDevice(texts.boots, boot, question.peer.ip)) return null;
             const mac = boot.identity.mac;
             if (core.loader.grub_config.isAskedAs(question.name, mac))
                 return texts.menuOrStart(ref, .grub, .tftp, buffer);

@@ -78,6 +78,24 @@ test "GRUB and PXELINUX get the configuration of the address's boot, and other n
     try testing.expectEqual(null, loader.ask("other.cfg"));
     loader.boot().facts.ip = .init(10, 77, 0, 11);
     try testing.expectEqual(null, loader.askAs("grub/grub.cfg", false, true));
+    // Who has the device's MAC address has its boot, at whatever address.
+    site.io.neighbour_mac = macOf(1);
+    try expectPart(loader.askAs("grub/grub.cfg", false, true), "quiet");
+}
+
+test "a configuration is for the machine with the device's MAC address alone" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    site.boots.trusted = &.{};
+    var loader: Loader = try .init(site);
+    for ([_]?base.Mac{ null, macOf(2) }) |neighbour| {
+        site.io.neighbour_mac = neighbour;
+        for ([_]bool{ false, true }) |has_handle| for ([_]bool{ false, true }) |is_confirmed|
+            try testing.expectEqual(null, loader.askAs("grub.cfg", has_handle, is_confirmed));
+    }
+    try testing.expectEqual(8, site.boots.ignored.get(.device_unconfirmed));
+    site.io.neighbour_mac = macOf(1);
+    try expectPart(loader.ask("pxelinux.cfg/default"), "quiet");
 }
 
 test "a boot that cannot start is refused, and fails once its peer has shown its address" {

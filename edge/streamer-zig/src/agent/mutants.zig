@@ -25,6 +25,8 @@ pub const Mutant = enum {
     wrong_proof_ends_session,
     /// An outcome by HTTP counts for a boot whose device has another address.
     outcome_of_any_address,
+    /// A boot script is given to whoever asks for it.
+    script_for_strangers,
     /// PROBE is not answered while a disk keeps the edge waiting.
     probe_behind_disk,
     /// A retransmitted WELCOME resets the counter of the session's packets.

@@ -448,7 +448,7 @@ pub fn Stream(comptime Io: type) type {
                         boot.token_nonce = claim.hello.client_nonce;
                         boots.beginProfile(boot);
                     }
-                    boots.learnPeer(ref, claim.from.ip);
+                    boots.learnSession(ref, claim.from.ip);
                     const session = port.server.sessionOf(claim.boot_id) orelse return true;
                     if (admission.outcome == .resumed and session.write_cache.class != .device_ram)
                         core.boot.failover.onDeviceReturn(boot, at_us);
@@ -463,7 +463,7 @@ pub fn Stream(comptime Io: type) type {
                     if (mutants.has(.boot_on_resumption) and admission.outcome == .resumed)
                         _ = boots.begin(at_us, boot.identity.mac) catch null;
                 },
-                .token_refused => if (isOfDevice(boot, claim.from.ip) and !boot.stream_was_open)
+                .token_refused => if (!boot.stream_was_open and boots.isAt(boot, claim.from.ip))
                     boots.apply(ref, at_us, .{ .suspected = .{ .cause = .token_refused } }),
                 .version_missing => boots.apply(
                     ref,
@@ -509,12 +509,6 @@ pub fn Stream(comptime Io: type) type {
                 .busy => null,
                 .token_refused, .version_missing, .no_cipher => unreachable,
             };
-        }
-
-        /// An attacker who knows the boot's id must not be able to make it look failed.
-        fn isOfDevice(boot: *const core.boot.Boot, ip: base.Ip4) bool {
-            const known = boot.facts.ip orelse return false;
-            return known.eql(ip);
         }
 
         fn takeRead(

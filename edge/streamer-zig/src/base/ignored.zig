@@ -66,6 +66,9 @@ pub const IgnoreReason = enum(u8) {
     peer_too_many,
     stream_stale_write,
     stream_no_cache,
+    /// A boot script was asked for, or a boot called ready, by an address that may not be the
+    /// device's.
+    device_unconfirmed,
 
     pub const count = @typeInfo(IgnoreReason).@"enum".field_names.len;
 

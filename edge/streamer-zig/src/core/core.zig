@@ -44,7 +44,6 @@ pub const device = struct {
 };
 /// DHCP and proxyDHCP: networks, leases, the answer to a packet (RFC 2131, PXE).
 pub const dhcp = struct {
-    pub const AddressBook = @import("dhcp/address_book.zig");
     pub const Leases = @import("dhcp/leases.zig");
     pub const Service = @import("dhcp/service.zig");
     pub const network = @import("dhcp/network.zig");
@@ -160,7 +159,6 @@ test {
     _ = @import("device/read_trace.zig");
     _ = @import("device/read_trace_test.zig");
     _ = @import("device/script.zig");
-    _ = @import("dhcp/address_book.zig");
     _ = @import("dhcp/answer.zig");
     _ = @import("dhcp/leases.zig");
     _ = @import("dhcp/leases_test.zig");

@@ -563,6 +563,12 @@ const serve =
     \\                   authoritative, identify, reserve. See
     \\                   docs/guides/firmware-and-dhcp.md
     \\  --dhcp-config FILE       the same as JSON, with named reservations
+    \\  --trust-mac-from NET[,NET]...
+    \\                   networks behind routers, such as 10.9.0.0/16, whose machines
+    \\                   get the boot script of any MAC address that they name. Else
+    \\                   only a machine that a lease of this edge or the neighbour
+    \\                   table shows to be that device gets it. Attached networks
+    \\                   are refused here; 127.0.0.0/8 is for simulated devices
     \\  --router-advertisement   answer IPv6 router solicitations with "no router",
     \\                           for which old iPXE versions wait
     \\  --dhcp-port N    default 67      --pxe-port N     default 4011

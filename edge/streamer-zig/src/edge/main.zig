@@ -95,6 +95,7 @@ test {
     _ = @import("edge_test.zig");
     _ = @import("doctor/control_plane.zig");
     _ = @import("subnet_settings.zig");
+    _ = @import("trusted_networks.zig");
     _ = @import("dhcp_config_file.zig");
     _ = help;
     _ = leases_command;

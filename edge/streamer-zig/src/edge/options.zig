@@ -8,6 +8,7 @@ const agent = @import("agent");
 const host = @import("host");
 pub const Complaint = @import("complaint.zig");
 const subnet_settings = @import("subnet_settings.zig");
+const trusted_networks = @import("trusted_networks.zig");
 
 pub const Serve = struct {
     vdisk: ?[]const u8 = null,
@@ -22,6 +23,8 @@ pub const Serve = struct {
     pool: ?[1]Pool = null,
     subnets: std.ArrayList(subnet_settings.SubnetSettings) = .empty,
     dhcp_config: ?[]const u8 = null,
+    /// Networks behind routers whose machines may name any MAC address.
+    trusted: std.ArrayList(base.Ip4Prefix) = .empty,
     router_advertisement: bool = false,
     ports: host.EdgeSockets.Ports = .{},
     /// Threads that serve the stream, each with its own socket; null: derived from the number of
@@ -111,6 +114,7 @@ const ServeOption = enum {
     @"--dhcp-pool",
     @"--subnet",
     @"--dhcp-config",
+    @"--trust-mac-from",
     @"--router-advertisement",
     @"--dhcp-port",
     @"--pxe-port",
@@ -217,6 +221,7 @@ fn setServe(
             try subnet_settings.parse(arena, text, complaint),
         ),
         .@"--dhcp-config" => serve.dhcp_config = text,
+        .@"--trust-mac-from" => try trusted_networks.parse(arena, &serve.trusted, text, complaint),
         .@"--dhcp-pool" => serve.pool = .{try parsePool(text, complaint)},
         .@"--dhcp-port" => serve.ports.dhcp = try parsePort(name, text, complaint),
         .@"--pxe-port" => serve.ports.pxe = try parsePort(name, text, complaint),

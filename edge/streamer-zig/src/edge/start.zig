@@ -9,6 +9,7 @@ const options_module = @import("options.zig");
 const networks = @import("networks.zig");
 const edge_store = @import("edge_store.zig");
 const standalone = @import("standalone.zig");
+const trusted_networks = @import("trusted_networks.zig");
 const Edge = @import("edge.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
@@ -21,6 +22,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     edge.started_us = host.sys.monotonicUs();
     const found =
         try networks.find(edge.init.arena.allocator(), edge.init.io, &edge.options, complaint);
+    try trusted_networks.check(edge.options.trusted.items, complaint);
     const boots_max = core.boot.Table.capacity_default;
     edge.io = .{
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
@@ -37,6 +39,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
         .profiles = .none(edge.gpa, &edge.io),
         .network = ownNetwork(&found),
         .clear = edge.options.clear,
+        .trusted = edge.options.trusted.items,
     };
     if (edge.options.silence_limit_s) |seconds|
         edge.boots.table.silence_limit_us = @as(u64, seconds) * std.time.us_per_s;
@@ -45,6 +48,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     try loadBootFiles(edge, complaint);
     const stream_key = try prepareData(edge, complaint);
     const open = try openSockets(edge, found.listens, complaint);
+    edge.io.interfaces = try interfacesOf(edge, found.listens);
     try prepareLoop(edge, open, &found, stream_key, complaint);
     try prepareCaptures(edge, complaint);
     if (!edge.options.isAlone()) try prepareUplink(edge, complaint);
@@ -255,8 +259,9 @@ fn prepareLoop(
             .{},
         ),
     };
-    const data = if (edge.data) |*data| data else return;
     const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
+    edge.boots.leases = &dhcp.policy.service;
+    const data = if (edge.data) |*data| data else return;
     edge.lease_file = host.lease_file.LeaseFile.open(
         edge.gpa,
         edge.file_worker.?,
@@ -268,6 +273,18 @@ fn prepareLoop(
         else => complaint.set("{s}/leases cannot be read or written.", .{options.data.?}),
     };
     edge.io.lease_file = &edge.lease_file.?;
+}
+
+/// Returns the interfaces that devices are attached to; loopback is none of them.
+fn interfacesOf(
+    edge: *const Edge,
+    listens: []const host.EdgeSockets.Listen,
+) error{OutOfMemory}![]const host.sockets.Interface {
+    const arena = edge.init.arena.allocator();
+    var interfaces: std.ArrayList(host.sockets.Interface) = .empty;
+    for (listens) |*listen| if (listen.interface) |interface|
+        try interfaces.append(arena, interface);
+    return interfaces.items;
 }
 
 /// Returns the network of this edge's first address.

@@ -16,6 +16,8 @@ const EdgeSockets = @import("net/edge_sockets.zig");
 const LayerHold = @import("stream/layer_hold.zig");
 const LayerWorkers = @import("stream/layer_workers.zig");
 const LeaseFile = @import("files/lease_file.zig");
+const neighbours = @import("net/neighbours.zig");
+const sockets = @import("net/sockets.zig");
 const PowerHook = @import("power_hook.zig").PowerHook;
 const ScheduleFile = @import("files/schedule_file.zig");
 const StreamReads = @import("stream/reads.zig");
@@ -53,6 +55,8 @@ power_hook: ?*PowerHook = null,
 /// Null where nobody works for the store.
 hold: ?*LayerHold = null,
 listener: Listener,
+/// The interfaces that devices are attached to.
+interfaces: []const sockets.Interface = &.{},
 /// The loop's, once it is there.
 links: *@FieldType(EdgeSockets, "links") = undefined,
 tftp_socket: *UdpSocket = undefined,
@@ -150,6 +154,13 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
 pub fn wake(io: *EdgeIo, mac: base.Mac) void {
     if (!mac.isDevice()) return;
     for (io.links.slice()) |*link| link.wol.send(io.wol_target, &wire.wake_on_lan.emit(mac));
+}
+
+/// Asks the kernel, for each interface once, and waits for nothing.
+pub fn neighbourOf(io: *const EdgeIo, ip: base.Ip4) ?base.Mac {
+    for (io.interfaces) |*interface|
+        if (neighbours.macOf(io.stream_socket.fd, interface.name(), ip)) |mac| return mac;
+    return null;
 }
 
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {

@@ -85,6 +85,7 @@ test {
     _ = @import("net/epoll.zig");
     _ = @import("net/interface_addresses.zig");
     _ = interface_list;
+    _ = @import("net/neighbours.zig");
     _ = @import("net/sockets.zig");
     _ = @import("files/capture_files.zig");
     _ = packet_filter;

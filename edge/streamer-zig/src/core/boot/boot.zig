@@ -54,6 +54,8 @@ pub const Facts = struct {
     vendor_class: base.UntrustedText = .empty,
     user_class: base.UntrustedText = .empty,
     ip: ?base.Ip4 = null,
+    /// The address is the device's; otherwise only a packet says so.
+    is_ip_confirmed: bool = false,
     /// IP packet size of the newest read's fragments, in bytes.
     mtu: ?u16 = null,
     cipher: ?stream.Cipher = null,
@@ -147,6 +149,7 @@ pub fn init(identity: Identity, assignment: Assignment, now_us: u64, now_unix_ms
 
 /// Returns whether the device of this boot is known to have this address.
 pub fn isAt(boot: *const Boot, ip: base.Ip4) bool {
+    if (!boot.facts.is_ip_confirmed) return false;
     return if (boot.facts.ip) |known| known.eql(ip) else false;
 }
 

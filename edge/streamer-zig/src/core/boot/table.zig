@@ -82,6 +82,11 @@ pub fn get(table: *BootTable, ref: Ref) ?*Boot {
     return if (table.slots[ref.index]) |*boot| boot else null;
 }
 
+pub fn isActive(table: *const BootTable, ref: Ref) bool {
+    assert(table.generations[ref.index] == ref.generation);
+    return !table.slots[ref.index].?.isOver();
+}
+
 /// Returns the latest boot of a device, in progress or over.
 pub fn findByMac(table: *const BootTable, mac: base.Mac) ?Ref {
     const wanted = mac.toInt();

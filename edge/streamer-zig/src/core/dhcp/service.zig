@@ -29,7 +29,6 @@ const boot_client = @import("../boot/client.zig");
 const dhcp_answer = @import("answer.zig");
 const dhcp_network = @import("network.zig");
 const dhcp_server = @import("server.zig");
-const AddressBook = @import("address_book.zig");
 const DhcpLeases = @import("leases.zig");
 const Endpoint = base.Endpoint;
 const Ip4 = base.Ip4;
@@ -40,7 +39,6 @@ pub const DhcpService = @This();
 options: Options,
 /// One per network, in server mode.
 leases: []?DhcpLeases,
-book: AddressBook,
 ignored: base.IgnoredCounters = .{},
 scratch: dhcp.Scratch = undefined,
 
@@ -59,8 +57,6 @@ pub const Options = struct {
     links: []const Link,
     networks: []const Network,
     http_port: u16,
-    /// Devices whose address is remembered in proxy mode.
-    addresses_max: u32 = 4096,
 };
 
 /// Where a datagram arrived.
@@ -106,18 +102,16 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!DhcpSer
     for (options.links) |link| assert(link.ip.isUnicast());
     const leases = try gpa.alloc(?DhcpLeases, options.networks.len);
     @memset(leases, null);
-    var service: DhcpService = .{ .options = options, .leases = leases, .book = undefined };
+    var service: DhcpService = .{ .options = options, .leases = leases };
     errdefer service.freeLeases(gpa);
     for (leases, options.networks) |*table, *network| {
         if (network.mode == .server) table.* = try .init(gpa, network, options.links);
     }
-    service.book = try .init(gpa, options.addresses_max);
     return service;
 }
 
 pub fn deinit(service: *DhcpService, gpa: std.mem.Allocator) void {
     service.freeLeases(gpa);
-    service.book.deinit(gpa);
     service.* = undefined;
 }
 
@@ -132,11 +126,11 @@ pub fn leasesOf(service: *DhcpService, network: u8) ?*DhcpLeases {
     return if (service.leases[network]) |*leases| leases else null;
 }
 
-/// Returns the owner of this address, as observed by DHCP.
+/// Returns the owner of a running lease of this address.
 pub fn macOf(service: *const DhcpService, now_us: u64, ip: Ip4) ?Mac {
     for (service.leases) |*table| if (table.*) |*leases|
         if (leases.macOf(now_us, ip)) |mac| return mac;
-    return service.book.macOf(ip);
+    return null;
 }
 
 /// Returns an address whose record on disk is outdated, to be written before the answer is sent;
@@ -216,8 +210,6 @@ fn receivePxe(service: *DhcpService, query: *const Query) Step {
     }
     const client = BootClient.of(packet, query.message_type) orelse
         return service.ignore(.dhcp_not_a_network_boot);
-    if (service.leasesOf(query.network) == null and packet.ciaddr.isUnicast())
-        service.book.learn(query.now_us, packet.chaddr, packet.ciaddr);
     return query.networkBoot(client);
 }
 
@@ -231,7 +223,6 @@ fn receiveBesideServer(service: *DhcpService, query: *const Query) Step {
         .request => {
             const server = packet.options.server_identifier orelse Ip4.zero;
             const taken = boot_client.addressOf(packet);
-            if (taken) |ip| service.book.learn(query.now_us, packet.chaddr, ip);
             if (!service.isOwn(server)) return .{ .learned = .{
                 .mac = packet.chaddr,
                 .ip = taken orelse return service.ignore(.dhcp_other_server),

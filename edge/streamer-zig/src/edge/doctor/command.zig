@@ -12,6 +12,7 @@ const local_files = @import("local_files.zig");
 const ports = @import("ports.zig");
 const restart = @import("restart.zig");
 const rights = @import("rights.zig");
+const routed_networks = @import("routed_networks.zig");
 const Findings = @import("findings.zig");
 
 const output_size_max = 64 * 1024;
@@ -76,6 +77,7 @@ fn look(
         try ports.check(findings, io, options, listen);
         if (may.listening) try dhcp_servers.check(findings, options, listen, &interface);
     }
+    try routed_networks.check(findings, io, options);
     try local_files.checkBootFiles(findings, io, options);
     try control_plane.checkClock(findings);
     if (options.vdisk != null) try local_files.checkDisk(findings, options);

@@ -11,6 +11,16 @@ pub const peer_port = 6911;
 /// Each edge leases at most so many addresses of its own.
 pub const pool_size_max = 62;
 
+pub const attacker_ip: base.Ip4 = .init(10, 77, 0, 250);
+/// Replays never come from this address.
+pub const attacker_other_ip: base.Ip4 = .init(10, 77, 0, 251);
+
+/// Returns the attacker's MAC address for its addresses, null for others.
+pub fn attackerMacOf(ip: base.Ip4) ?base.Mac {
+    if (!ip.eql(attacker_ip) and !ip.eql(attacker_other_ip)) return null;
+    return .fromInt(0x02ee_0000_0001);
+}
+
 pub const edgeIp = @import("../kit/network.zig").edgeIp;
 
 /// Returns null for an address that is no edge's.

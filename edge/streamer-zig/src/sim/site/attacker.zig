@@ -24,9 +24,8 @@ const StreamClient = core.stream.Client;
 
 pub const Attacker = @This();
 
-pub const ip: base.Ip4 = .init(10, 77, 0, 250);
-/// Replays never come from this address.
-const other_ip: base.Ip4 = .init(10, 77, 0, 251);
+pub const ip = addresses.attacker_ip;
+const other_ip = addresses.attacker_other_ip;
 const own: Endpoint = .{ .ip = ip, .port = 31337 };
 
 fabric: *Fabric,
@@ -85,24 +84,14 @@ pub const Attack = enum {
             .replay, .replay_damaged, .replay_peer, .misdeliver, .noise => true,
             .forge_source, .steal_token => true,
             .fetch_files, .request_tftp, .report_outcome => true,
-            .fetch_disk => true,
+            .fetch_disk, .fetch_script => true,
+            .report_outcome_of_boot, .report_outcome_as_peer => true,
             // The device's boot is superseded. Missing rule: a new boot is a candidate, which ends
             // nothing before its HELLO has proved itself.
             .discover_as_device => false,
             // In standalone use each begins a boot until the table is full. Missing rule: unknown
             // MAC addresses share a bounded part of the table, at a bounded rate.
             .invent_devices => false,
-            // The same as `discover_as_device`, and the script has the new boot's token. Missing
-            // rule: it is answered only to a peer whose address and MAC address DHCP or the
-            // kernel's neighbour table confirms.
-            .fetch_script => false,
-            // Another address cannot end a boot, but one that requests its files first becomes the
-            // boot's own. Missing rule: the next one.
-            .report_outcome_of_boot => false,
-            // After a restart the edge does not know the addresses that it has only offered, and
-            // takes the one that a boot's files are requested from. Missing rule: only DHCP or the
-            // kernel's neighbour table says which address a boot has.
-            .report_outcome_as_peer => false,
         };
     }
 

@@ -225,6 +225,20 @@ fn sendStream(io: *EdgeIo, to: base.Endpoint, bytes: []const u8, after_us: u64) 
     io.fabric.sendToDevice(io.endpoint(addresses.stream_port), to, bytes, after_us);
 }
 
+/// The site is one segment, on which nobody forges ARP. Two devices with one address: either may
+/// have answered last.
+pub fn neighbourOf(io: *const EdgeIo, ip: base.Ip4) ?base.Mac {
+    if (addresses.attackerMacOf(ip)) |mac| return mac;
+    var found: ?base.Mac = null;
+    for (io.fabric.links[0..], 0..) |*link, index| {
+        const known = link.ip() orelse continue;
+        if (!known.eql(ip)) continue;
+        if (found != null) return null;
+        found = Invariants.macOf(@intCast(index));
+    }
+    return found;
+}
+
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
     for (io.versions) |*version| if (version.is_open and version.id.eql(id)) return version;
     return null;

@@ -201,11 +201,11 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
         .links = &process.link,
         .networks = &process.network,
         .http_port = addresses.http_port,
-        .addresses_max = 256,
     });
     errdefer dhcp.deinit(gpa);
     if (dhcp.leasesOf(0)) |leases| edge.journal.loadLeases(leases, edge.fabric.now_us, edge.mutant);
     process.dhcp = .{ .service = dhcp, .boots = boots };
+    boots.leases = &process.dhcp.service;
     const own: core.dhcp.network.Addresses = .{
         .links = &process.link,
         .networks = &process.network,

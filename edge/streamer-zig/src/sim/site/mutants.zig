@@ -47,6 +47,8 @@ pub const Mutant = enum {
     wrong_proof_ends_session,
     /// An outcome by HTTP counts for a boot whose device has another address.
     outcome_of_any_address,
+    /// A boot script is given to whoever asks for it.
+    script_for_strangers,
     /// A device that the desired state disables, or does not list, boots its first version.
     boot_without_permission,
     /// A boot begins with a version that the desired state does not describe any more.

@@ -343,6 +343,11 @@ pub fn answerHold(
 
 pub fn setWritten(_: *EdgeIo, _: *const core.uplink.store_inventory.Written) void {}
 
+/// Its devices are behind routers.
+pub fn neighbourOf(_: *const EdgeIo, _: base.Ip4) ?base.Mac {
+    return null;
+}
+
 /// What a boot needs before its stream, and what is asked of an edge that has no control plane.
 pub const File = void;
 pub const bootFiles = notSimulated;
