@@ -7,8 +7,8 @@ import { helloProof, publicOf } from '@bootfarm/proto/testing/stream-seal'
 type Hello = Extract<ReturnType<typeof parseStreamPacket>, { type: 'hello' }>
 
 /**
- * A program: opens the stream of another machine's boot with the token that it has overheard. Its arguments are the
- * edge's stream, the boot's id and the token, as the boot script has them. Prints `used` when the edge has sent WELCOME.
+ * A program: opens the stream of another machine's boot with an overheard token. Its arguments are the edge's stream,
+ * the boot's id and the token, as the boot script has them. Prints `used` when the edge has sent WELCOME.
  */
 const [, , edge = '', bootId = '', token = ''] = process.argv
 const [ip = '', port = ''] = edge.split(':')

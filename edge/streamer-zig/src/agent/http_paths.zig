@@ -284,8 +284,8 @@ pub fn HttpPaths(comptime Io: type) type {
                 "This disk is served only to the address of the device that boots it.",
                 text,
             );
-            // A system without a driver of its own reads by its firmware as long as it runs: silence
-            // or a report does not end that, the next boot does.
+            // A system without a driver of its own reads by its firmware as long as it runs:
+            // silence or a report does not end that, the next boot does.
             const outcome = boot.outcome orelse return null;
             return if (outcome == .superseded) answerOver(outcome, .failed, text) else null;
         }

@@ -139,8 +139,8 @@ pub fn Schedules(comptime Io: type) type {
             assert(schedules.runner.state != null);
             var buffer: [core.site.schedule_report.size_max]u8 = undefined;
             while (io.reportBacklog() < backlog_max) {
-                const text = core.site.schedule_report.next(&schedules.runner, now_us, &buffer) orelse
-                    return;
+                const next = core.site.schedule_report.next;
+                const text = next(&schedules.runner, now_us, &buffer) orelse return;
                 assert(text.len > 0);
                 io.report(.{ .schedule_run = text });
             }

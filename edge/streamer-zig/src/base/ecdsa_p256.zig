@@ -1,6 +1,6 @@
-//! Makes and verifies ECDSA signatures on NIST P-256 with SHA-256 (FIPS 186-5), optimised in every
-//! program (src/crypto). Devices sign with it, since every TPM 2.0 can; keys outside a TPM are those
-//! of tests and simulated devices.
+//! Makes and verifies ECDSA signatures on NIST P-256 with SHA-256 (FIPS 186-5), optimised in all
+//! programs (src/crypto). Devices sign with it, since every TPM 2.0 can; keys outside a TPM are
+//! those of tests and simulated devices.
 
 const std = @import("std");
 const assert = std.debug.assert;

@@ -1,7 +1,7 @@
 //! What a device signs with the key in its TPM, and whether it did
-//! (docs/decisions/0026-device-identity.md). The signature is part of the HELLO that opens a session
-//! by a boot token. It is fresh, since it covers the edge's cookie, and it is of no use to others,
-//! since it covers the device's X25519 key, from which the session's keys are derived. Pure
+//! (docs/decisions/0026-device-identity.md). The signature is part of the HELLO that opens a
+//! session by a boot token. It is fresh, since it covers the edge's cookie, and it is of no use to
+//! others, since it covers the device's X25519 key, from which the session's keys are derived. Pure
 //! functions.
 
 const std = @import("std");
