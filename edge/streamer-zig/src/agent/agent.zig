@@ -10,6 +10,7 @@ pub const device_address = @import("device_address.zig");
 pub const dhcp = @import("dhcp.zig");
 pub const io = @import("io.zig");
 pub const mutants = @import("mutants.zig");
+pub const order_pool = @import("order_pool.zig");
 pub const profile_files = @import("profile_files.zig");
 pub const profile_worker = @import("profile_worker.zig");
 pub const profiles = @import("profiles.zig");

@@ -203,10 +203,21 @@ pub const Site = struct {
         site.vdisks[0].writeCache.?.limitBytes = 1 << 20;
     }
 
-    /// Ends all works for write layers: syncs that writes wait for, and what HELLOs wait for.
+    /// A thread has carried out the orders that came in this turn.
+    pub fn endWrite(site: *Site, port: *Stream) !void {
+        site.boots.caches.beginWorks();
+        const work = site.io.nextWork() orelse return error.NoWork;
+        try testing.expectEqual(.write, work.kind);
+        port.endWork(work, site.io.now_us);
+    }
+
+    /// Ends all works for write layers.
     pub fn sync(site: *Site, port: *Stream) void {
-        site.boots.caches.beginSyncs();
-        while (site.io.nextWork()) |work| port.endWork(work, site.io.now_us);
+        while (true) {
+            site.boots.caches.beginWorks();
+            const work = site.io.nextWork() orelse return;
+            port.endWork(work, site.io.now_us);
+        }
     }
 
     /// Devices are handed a boot profile of this size for version 1 from now on.

@@ -8,6 +8,7 @@ const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
+const OrderPool = @import("order_pool.zig");
 const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
 
@@ -22,11 +23,7 @@ const device_layers = store.device_layers;
 /// A running device sends a REPORT every 5 s (STREAM.md).
 pub const heard_us = 12 * std.time.us_per_s;
 
-pub const Order = union(enum) {
-    write: struct { offset: u64, bytes: []const u8 },
-    discard: struct { offset: u64, length: u32 },
-    flush,
-};
+pub const Order = OrderPool.Order;
 
 /// What a thread does for a layer.
 pub const LayerWork = struct {
@@ -39,6 +36,8 @@ pub const LayerWork = struct {
         /// Opens or creates the layer.
         open,
         close,
+        /// Carries out the first `writing_count` orders.
+        write,
         sync,
     };
 
@@ -49,6 +48,7 @@ pub const LayerWork = struct {
         switch (work.kind) {
             .open => layer.opening.run(&layer.inner),
             .close => layer.inner.close(layer.opening.gpa),
+            .write => layer.runOrders(),
             .sync => layer.result = layer.inner.runSync(&layer.batch),
         }
         work.is_run = true;
@@ -68,13 +68,21 @@ pub const Layer = struct {
     opening: Opening,
     /// The latest HELLO that waits for the end of `work`.
     hello: ?WaitingHello = null,
-    /// Opens or closes it.
+    /// Opens or closes it, or carries out orders.
     work: LayerWork = undefined,
     sync: LayerWork = undefined,
     /// Set when it was full, until the device starts again.
     is_closed: bool = false,
-    /// Valid while `isOpen`.
+    /// Valid while `isOpen`; a thread's while `isWriting`, except for `files`, `data` and `head`.
     inner: WriteLayer = undefined,
+    /// The version below, for this thread.
+    below: store.BlockSource,
+    /// What was found out beside a thread that carries out orders.
+    is_lost: bool = false,
+    pool: *OrderPool,
+    /// Not carried out yet; a thread has the first `writing_count`.
+    orders: OrderPool.Queue = .{},
+    writing_count: u16 = 0,
     batch: WriteLayer.Batch = .{},
     /// Writes that wait for a sync, oldest first; the first `syncing_count` wait for the running
     /// one.
@@ -108,7 +116,60 @@ pub const Layer = struct {
     }
 
     pub fn isInUse(layer: *const Layer) bool {
-        return layer.phase != .open or layer.is_syncing or layer.reads > 0;
+        return layer.phase != .open or layer.isWriting() or layer.is_syncing or layer.reads > 0;
+    }
+
+    /// A thread carries out orders: nobody else reads the layer now.
+    pub fn isWriting(layer: *const Layer) bool {
+        return layer.writing_count > 0;
+    }
+
+    pub fn isLost(layer: *const Layer) bool {
+        return layer.is_lost or (!layer.isWriting() and layer.inner.is_lost);
+    }
+
+    /// Nothing of the layer is served any more.
+    pub fn lose(layer: *Layer) void {
+        assert(layer.isOpen());
+        layer.is_lost = true;
+        if (!layer.isWriting()) layer.inner.is_lost = true;
+    }
+
+    /// The version below may have been closed and opened again.
+    pub fn setBelow(layer: *Layer, below: store.BlockSource) void {
+        assert(layer.isOpen());
+        assert(below.size == layer.binding.disk_size);
+        layer.below = below;
+        if (!layer.isWriting()) layer.inner.below = below;
+    }
+
+    /// Carries out orders on a thread. One that does not fit ends what the device may write, so
+    /// later ones do not fit either.
+    fn runOrders(layer: *Layer) void {
+        assert(layer.isWriting());
+        assert(layer.writing_count <= layer.orders.count);
+        var orders = layer.pool.iterate(&layer.orders, layer.writing_count);
+        var refusal_of_all: WriteLayer.WriteError!void = if (layer.is_closed) error.Full;
+        while (orders.next()) |pending| {
+            pending.result = refusal_of_all;
+            if (std.meta.isError(refusal_of_all) and pending.order != .flush) continue;
+            pending.result = layer.runOrder(pending.order);
+            pending.result catch |err| if (err == error.Full or err == error.NoSpace) {
+                refusal_of_all = err;
+            };
+        }
+    }
+
+    fn runOrder(layer: *Layer, order: Order) WriteLayer.WriteError!void {
+        switch (order) {
+            .write => |write| try layer.inner.write(
+                if (mutants.has(.write_kept_in_part)) write.bytes[0..512] else write.bytes,
+                write.offset,
+            ),
+            .discard => |range| if (!mutants.has(.discard_does_nothing))
+                try layer.inner.discard(range.offset, range.length),
+            .flush => if (layer.inner.is_lost) return error.Lost,
+        }
     }
 
     pub fn held(layer: *const Layer) core.boot.Guest.CacheStatus {
@@ -117,13 +178,13 @@ pub const Layer = struct {
 
     fn state(layer: *const Layer) CacheState {
         assert(layer.isOpen());
-        if (layer.inner.is_lost) return .lost;
+        if (layer.isLost()) return .lost;
         if (!layer.is_closed) return .ok;
         return if (layer.full == .stop) .stopped else .read_only;
     }
 
     /// Returns the answer to every order in this state; null: carry it out.
-    pub fn refusal(layer: *const Layer, order: Order) ?wire.WriteCode {
+    pub fn refusal(layer: *const Layer, order: std.meta.Tag(Order)) ?wire.WriteCode {
         return switch (layer.state()) {
             .ok, .lost => null,
             .stopped => .stopped,
@@ -178,6 +239,7 @@ pub const Opening = struct {
             // Where store/seal.zig finds it.
             .maintenance => binding.version_id,
         }, &opening.dir_buffer).len;
+        assert(opening.dir_size > 0);
     }
 
     fn run(opening: *Opening, inner: *WriteLayer) void {

@@ -6,6 +6,7 @@ const core = @import("core");
 const store = @import("store");
 const write_caches = @import("write_caches.zig");
 const write_caches_test = @import("write_caches_test.zig");
+const wire = @import("wire").stream;
 const testing = std.testing;
 const Link = agent_test.Link;
 const Site = agent_test.Site;
@@ -194,4 +195,124 @@ test "a layer that ends with its boot is new for the next one" {
     // Its head is written with its first bytes.
     const layer = site.layers.find(next.identity.id).?;
     try testing.expectEqual(0, layer.inner.head.sequence);
+}
+
+test "orders of one turn are carried out together, and one that does not fit refuses those behind it" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    try site.addCaches("edge");
+    site.setCache("edge", .read_only);
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const boot = site.boot(try site.begin(1));
+    const welcome = try link.open(boot);
+    // Sectors 1 and 2 lie in one block, which is the layer's limit; sector 8 in another.
+    for ([_]u8{ 1, 2, 8, 1 }, 1..) |sector, id| link.write(&welcome, @intCast(id), sector);
+    link.control(&welcome, 5, .flush);
+    try testing.expectEqual(0, site.io.sent.count);
+    try site.endWrite(&link.port);
+    try testing.expectEqual(0, site.io.works.count);
+    const codes = [_]wire.WriteCode{ .done, .done, .cache_full, .cache_full, .done };
+    try testing.expectEqual(codes.len, site.io.sent.count);
+    for (codes, site.io.sent.buffer[0..codes.len]) |code, *sent|
+        try testing.expectEqual(code, (try wire.parse(sent.bytes())).body.write_ack.code);
+    site.io.sent.clear();
+    // Later ones are refused at once.
+    link.write(&welcome, 6, 1);
+    try testing.expectEqual(1, site.io.sent.count);
+}
+
+test "an order that arrives while a thread carries out others waits for the next turn" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    try site.addCaches("edge_persistent");
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const boot = site.boot(try site.begin(1));
+    const welcome = try link.open(boot);
+    const caches = &site.boots.caches;
+    const layer = caches.find(boot.identity.id).?;
+    link.write(&welcome, 1, 1);
+    caches.beginWorks();
+    try testing.expect(layer.isWriting());
+    link.write(&welcome, 2, 2);
+    caches.beginWorks();
+    try testing.expectEqual(1, site.io.works.count);
+    try testing.expectEqual(2, layer.orders.count);
+    link.port.endWork(site.io.nextWork().?, site.io.now_us);
+    try testing.expect(!layer.isWriting());
+    try testing.expectEqual(1, layer.waiting_count);
+    // The sync of the first and the writing of the second go on side by side.
+    caches.beginWorks();
+    try testing.expectEqual(2, site.io.works.count);
+    try testing.expectEqual(1, layer.syncing_count);
+    // A layer is not taken from a thread, and a write that the sync does not cover waits for one.
+    const next = site.boot(try site.begin(1));
+    try testing.expectEqual(.busy, (try refusalOf(&link, next)).code);
+    site.sync(&link.port);
+    try testing.expectEqual(0, layer.waiting_count);
+    try testing.expectEqual(0, layer.orders.count);
+}
+
+/// Sends the HELLO of a boot without ending any work.
+fn refusalOf(link: *Link, boot: *const core.boot.Boot) !wire.Refuse {
+    var hello = Link.helloOf(boot.identity.id, 6, .token, &boot.identity.token);
+    link.send(device, .{ .body = .{ .hello = hello } });
+    hello.cookie = (try link.answer()).body.cookie.cookie;
+    link.send(device, .{ .body = .{ .hello = hello } });
+    return (try link.answer()).body.refuse;
+}
+
+test "a layer that is lost beside a thread that writes to it stays lost" {
+    var site: CachesSite = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token);
+    const layer = site.layers.find(boot.identity.id).?;
+    const bytes: [512]u8 = @splat('x');
+    const ref: core.stream.Server.WriteRef =
+        .{ .boot_id = boot.identity.id, .session_id = 1, .request_id = 1 };
+    const order: write_caches.Order = .{ .write = .{ .offset = 0, .bytes = &bytes } };
+    try testing.expectEqual(.waits, site.layers.takeOrder(layer, ref, order));
+    site.layers.beginWorks();
+    layer.lose();
+    try testing.expectEqual(.lost, layer.held().state);
+    try testing.expect(!layer.inner.is_lost);
+    _ = site.io.ended.swapRemove(0);
+    _ = site.layers.endOrders(layer).?;
+    try testing.expectEqual(null, site.layers.endOrders(layer));
+    try testing.expect(layer.inner.is_lost);
+    var read: [512]u8 = undefined;
+    try testing.expectError(error.Lost, layer.inner.read(&read, 0));
+}
+
+test "a device with every slot of its share is asked to send a write again" {
+    var site: CachesSite = try .init(.{ .class = .edge });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token);
+    const layer = site.layers.find(boot.identity.id).?;
+    const ref: core.stream.Server.WriteRef =
+        .{ .boot_id = boot.identity.id, .session_id = 1, .request_id = 1 };
+    const bytes: [8192]u8 = @splat('x');
+    const order: write_caches.Order = .{ .write = .{ .offset = 0, .bytes = &bytes } };
+    var count: u32 = 0;
+    while (site.layers.takeOrder(layer, ref, order) == .waits) count += 1;
+    try testing.expect(count > 8);
+    try testing.expectEqual(.later, site.layers.takeOrder(layer, ref, order));
+    site.layers.beginWorks();
+    _ = site.io.ended.swapRemove(0);
+    while (site.layers.endOrders(layer)) |ended|
+        try testing.expectEqual(.done, ended.outcome.ended);
+    try testing.expectEqual(.waits, site.layers.takeOrder(layer, ref, order));
+}
+
+test "a layer's number is odd, whatever its id" {
+    var site: CachesSite = try .init(.{ .class = .edge });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    layer.inner.head.layer_id = .fromBytes(@splat(2));
+    try testing.expectEqual(0x0202_0202_0202_0203, layer.cache().id);
 }

@@ -32,8 +32,8 @@
 //! - `startProfileJob`, `takeProfileEvent`: gives the `ProfileWorker` a job, or not if it has
 //!   enough to do; what it has done
 //! - `onUsed`: a device used what it had read ahead
-//! - `startWork`, `endWorkSoon`: run a work for a write layer (`LayerWork.run`) on another thread,
-//!   or need not; `Stream.endWork` follows, later
+//! - `startWork`, `endWorkSoon`: run a work of a write layer (`LayerWork.run`) on a thread, or
+//!   need not; `Stream.endWork` follows, later
 //! - `heldSubject`, `answerHold`, `setWritten`: whose layer somebody else wants, and what he is
 //!   answered
 //! - `wake`: sends a magic packet to every network of the edge

@@ -39,6 +39,8 @@ pub const Mutant = enum {
     another_device_read,
     /// A device with a durable layer is welcomed before its boot is on the disk.
     welcome_before_sync,
+    /// A write is acknowledged before a thread has carried it out.
+    done_before_carried_out,
     /// A write to a durable layer is acknowledged before it is synced.
     done_before_it_is,
     /// Only the first sector of a write is kept.

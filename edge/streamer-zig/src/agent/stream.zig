@@ -88,6 +88,8 @@ pub fn Stream(comptime Io: type) type {
                     const arrival: Arrival = .{ .size = hello.size, .at_us = now_us };
                     port.admitClaim(&hello.claim, arrival, now_us);
                 },
+                .write => while (port.boots.caches.endOrders(work.layer)) |ended|
+                    port.answerOrder(work.layer, ended.ref, ended.outcome),
                 .sync => port.endSync(work.layer),
             }
         }
@@ -137,11 +139,20 @@ pub fn Stream(comptime Io: type) type {
             port.boots.io.send(.stream, outgoing.to, outgoing.packet);
         }
 
-        fn carryOut(port: *Self, ref: StreamServer.WriteRef, order: write_caches.Order) void {
+        fn takeOrder(port: *Self, ref: StreamServer.WriteRef, order: write_caches.Order) void {
             const layers = &port.boots.caches;
             const layer = layers.find(ref.boot_id) orelse return port.finishWrite(ref, .cache_lost);
             assert(!layer.is_over);
-            switch (layers.carryOut(layer, ref, order)) {
+            port.answerOrder(layer, ref, layers.takeOrder(layer, ref, order));
+        }
+
+        fn answerOrder(
+            port: *Self,
+            layer: *write_caches.Layer,
+            ref: StreamServer.WriteRef,
+            outcome: write_caches.WriteOutcome,
+        ) void {
+            switch (outcome) {
                 .ended => |code| {
                     if (code != .done)
                         port.boots.onWriteCache(ref.boot_id, port.boots.io.now(), layer.held());
@@ -188,10 +199,10 @@ pub fn Stream(comptime Io: type) type {
                     io.send(.stream, from, packet);
                 },
                 .used => |*used| port.boots.onUsed(used),
-                .write => |*write| port.carryOut(write.ref, .{
+                .write => |*write| port.takeOrder(write.ref, .{
                     .write = .{ .offset = write.offset, .bytes = write.bytes },
                 }),
-                .control => |*control| port.carryOut(control.ref, switch (control.operation) {
+                .control => |*control| port.takeOrder(control.ref, switch (control.operation) {
                     .flush => .flush,
                     .discard => .{
                         .discard = .{ .offset = control.offset, .length = control.length },

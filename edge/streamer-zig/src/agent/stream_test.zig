@@ -358,7 +358,7 @@ const FlushFixture = struct {
     }
 };
 
-test "a flushed 4 KiB write of class edge takes six datagrams and no tick, thread or sync" {
+test "a flushed 4 KiB write of class edge takes six datagrams, and no tick or sync" {
     var flushing: FlushFixture = try .init("edge");
     defer flushing.deinit();
     flushing.settle();
@@ -407,6 +407,8 @@ test "a write is kept at the edge before it is acknowledged, a durable one after
         try testing.expectEqualStrings(class, @tagName(welcome.body.welcome.write_cache));
         for (1..3) |number| {
             link.write(&welcome, @intCast(number), @intCast(number));
+            try testing.expectEqual(0, site.io.sent.count);
+            try site.endWrite(&link.port);
             try testing.expectEqual(is_durable, site.io.sent.count == 0);
             site.sync(&link.port);
             try testing.expectEqual(.done, try codeOf(&link));
@@ -443,7 +445,8 @@ test "a write that does not fit, or that cannot be synced, ends a boot that is n
     const durable = site.boot(try site.begin(1));
     const next = try link.open(durable);
     link.write(&next, 1, 1);
-    site.boots.caches.beginSyncs();
+    try site.endWrite(&link.port);
+    site.boots.caches.beginWorks();
     const work = site.io.nextWork().?;
     const failing = work.layer;
     failing.result = error.DiskFailed;
@@ -483,6 +486,8 @@ test "a report tells how full the cache at the edge is, with the device's memory
         const layer = site.boots.caches.find(boot.identity.id).?;
         const limit = layer.inner.head.limit_bytes;
         link.write(&welcome, 1, 1);
+        try site.endWrite(&link.port);
+        _ = try codeOf(&link);
         const report: wire.Report =
             .{ .uptime_us = 1, .write_cache_used = 1024, .write_cache_size = 4096 };
         reportBy(&link, &welcome, 2, report);

@@ -10,6 +10,7 @@ const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
 const cache_layer = @import("cache_layer.zig");
+const OrderPool = @import("order_pool.zig");
 const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
 
@@ -68,7 +69,7 @@ pub const Order = cache_layer.Order;
 
 pub const WriteOutcome = union(enum) {
     ended: wire.WriteCode,
-    /// Until a sync has ended.
+    /// Until a thread has carried it out, and until a sync has ended.
     waits,
     /// Not carried out; the device retransmits it.
     later,
@@ -103,6 +104,10 @@ pub fn WriteCaches(comptime Io: type) type {
         top: usize = 0,
         /// A maintenance version whose layer a store job holds for now.
         held_version: ?Uuid = null,
+        /// Null where no device's writes can be kept.
+        pool: ?*OrderPool = null,
+        /// A layer may have something to do for a thread.
+        has_work: bool = false,
         /// Why the layer of a boot could not be opened, while its HELLO is answered.
         failure: ?struct { boot_id: Uuid, err: OpenError } = null,
 
@@ -117,8 +122,12 @@ pub fn WriteCaches(comptime Io: type) type {
         ) error{ OutOfMemory, NotWritable }!Self {
             makeParent(files) catch if (wanted.class != .device_ram) return error.NotWritable;
             const layers = try gpa.alloc(?*Layer, capacity);
+            errdefer gpa.free(layers);
             @memset(layers, null);
-            return .{ .gpa = gpa, .io = io, .files = files, .layers = layers };
+            const pool = try gpa.create(OrderPool);
+            errdefer gpa.destroy(pool);
+            pool.* = try .init(gpa);
+            return .{ .gpa = gpa, .io = io, .files = files, .layers = layers, .pool = pool };
         }
 
         /// A layer is only as durable as the name of the directory above it.
@@ -130,6 +139,10 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn deinit(layers: *Self, gpa: std.mem.Allocator) void {
             layers.closeAll();
             gpa.free(layers.layers);
+            if (layers.pool) |pool| {
+                pool.deinit(gpa);
+                gpa.destroy(pool);
+            }
             layers.* = undefined;
         }
 
@@ -142,6 +155,7 @@ pub fn WriteCaches(comptime Io: type) type {
                     .closing => !layer.work.is_run,
                 };
                 if (has_files) layer.inner.close(layers.gpa);
+                layer.pool.drop(&layer.orders);
                 layers.gpa.destroy(layer);
                 slot.* = null;
             };
@@ -175,7 +189,7 @@ pub fn WriteCaches(comptime Io: type) type {
             kind: wire.HelloKind,
         ) CacheGrant {
             if (layers.find(boot.identity.id)) |layer| {
-                layer.inner.below = below.source;
+                layer.setBelow(below.source);
                 return .{ .cache = layer.cache() };
             }
             if (!wanted.class.isAtTheEdge()) return .none;
@@ -195,8 +209,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 .busy => return .{ .refused = .{ .code = .busy } },
                 .waits => |layer| return .{ .waits = layer },
                 .layer => |layer| {
-                    // The version may have been closed and opened again since.
-                    layer.inner.below = below.source;
+                    layer.setBelow(below.source);
                     return .{ .cache = layer.cache() };
                 },
             }
@@ -275,7 +288,7 @@ pub fn WriteCaches(comptime Io: type) type {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
                 if (!layer.binding.class.isDurable() or layer.isInUse() or
-                    layer.waiting_count > 0) continue;
+                    layer.orders.count > 0 or layer.waiting_count > 0) continue;
                 if (server.sessionOf(layer.boot_id)) |session|
                     if (now_us -| session.last_packet_at_us < silent_us) continue;
                 assert(!layer.isInUse());
@@ -285,30 +298,62 @@ pub fn WriteCaches(comptime Io: type) type {
             }
         }
 
-        /// Carries out a device's order; `waits` is answered after `endSync`.
-        pub fn carryOut(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) WriteOutcome {
+        /// Takes a device's order; `waits` is answered after `endOrders`, or after `endSync`.
+        pub fn takeOrder(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) WriteOutcome {
             assert(!layer.is_over);
             if (layer.refusal(order)) |code| return .{ .ended = code };
-            const result = switch (order) {
-                .write => |write| layer.inner.write(
-                    if (mutants.has(.write_kept_in_part)) write.bytes[0..512] else write.bytes,
-                    write.offset,
-                ),
-                .discard => |range| if (!mutants.has(.discard_does_nothing))
-                    layer.inner.discard(range.offset, range.length),
-                .flush => if (layer.inner.is_lost) error.Lost else {},
-            };
-            result catch |err| return switch (err) {
+            if (order == .flush and layer.orders.count == 0)
+                return layers.outcomeOf(layer, &.{
+                    .ref = ref,
+                    .order = order,
+                    .result = if (layer.isLost()) error.Lost else {},
+                });
+            if (!layer.pool.give(&layer.orders, ref, order)) return .later;
+            layers.has_work = true;
+            return if (mutants.has(.done_before_carried_out)) .{ .ended = .done } else .waits;
+        }
+
+        pub const EndedOrder = struct { ref: WriteRef, outcome: WriteOutcome };
+
+        /// A thread has carried out orders: returns them one by one, oldest first; null: that was
+        /// all, and the layer may be closed now.
+        pub fn endOrders(layers: *Self, layer: *Layer) ?EndedOrder {
+            assert(layer.work.is_run);
+            if (layer.writing_count == 0) {
+                layers.has_work = true;
+                if (layer.is_over) layers.end(layer);
+                return null;
+            }
+            assert(layer.isOpen());
+            assert(layer.orders.count >= layer.writing_count);
+            const pending = layer.pool.takeFirst(&layer.orders);
+            layer.writing_count -= 1;
+            if (layer.writing_count == 0) {
+                layer.inner.below = layer.below;
+                if (layer.is_lost) layer.inner.is_lost = true;
+            }
+            if (layer.refusal(pending.order)) |code|
+                return .{ .ref = pending.ref, .outcome = .{ .ended = code } };
+            return .{ .ref = pending.ref, .outcome = layers.outcomeOf(layer, &pending) };
+        }
+
+        fn outcomeOf(
+            layers: *Self,
+            layer: *Layer,
+            pending: *const OrderPool.Pending,
+        ) WriteOutcome {
+            pending.result catch |err| return switch (err) {
                 error.Full, error.NoSpace => |full| blk: {
                     layer.is_closed = true;
                     if (full == error.Full)
                         log_lines.full(layers.io, layer)
                     else
                         log_lines.diskFull(layers.io, layer);
-                    break :blk .{ .ended = layer.refusal(order).? };
+                    break :blk .{ .ended = layer.refusal(pending.order).? };
                 },
                 error.BeyondTheEnd => .{ .ended = .beyond_the_end },
                 error.Lost => blk: {
+                    layer.lose();
                     log_lines.lost(layers.io, layer);
                     break :blk .{ .ended = .cache_lost };
                 },
@@ -318,17 +363,35 @@ pub fn WriteCaches(comptime Io: type) type {
             if (!layer.binding.class.isDurable()) return .{ .ended = .done };
             if (mutants.has(.done_before_it_is)) return .{ .ended = .done };
             if (layer.waiting_count == layer.waiting.len) return .later;
-            layer.waiting[layer.waiting_count] = ref;
+            layer.waiting[layer.waiting_count] = pending.ref;
             layer.waiting_count += 1;
+            layers.has_work = true;
             return .waits;
+        }
+
+        /// Runs at the end of a turn: gives threads what has come to layers, a sync first.
+        pub fn beginWorks(layers: *Self) void {
+            if (!layers.has_work) return;
+            layers.has_work = false;
+            layers.beginSyncs();
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                if (layer.orders.count == 0 or !layer.isOpen() or layer.isWriting()) continue;
+                layer.writing_count = layer.pool.batchOf(&layer.orders);
+                assert(layer.writing_count > 0);
+                layer.work = .{ .layer = layer, .kind = .write };
+                layers.start(&layer.work);
+            }
         }
 
         /// Begins the syncs that writes wait for: one for everything that came to a layer since its
         /// last one.
-        pub fn beginSyncs(layers: *Self) void {
+        fn beginSyncs(layers: *Self) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
                 if (!layer.isOpen() or layer.is_syncing or layer.waiting_count == 0) continue;
+                // It changes the map of blocks.
+                if (layer.isWriting()) continue;
                 layer.is_syncing = true;
                 layer.syncing_count = layer.waiting_count;
                 assert(layer.syncing_count <= layer.waiting.len);
@@ -372,6 +435,7 @@ pub fn WriteCaches(comptime Io: type) type {
         /// The HELLO was answered.
         pub fn clearFailure(layers: *Self) void {
             layers.failure = null;
+            assert(layers.top <= layers.layers.len);
         }
 
         /// Nobody needs the layer any more: it is closed when no thread uses it.
@@ -388,11 +452,10 @@ pub fn WriteCaches(comptime Io: type) type {
         /// follows.
         pub fn endSync(layers: *Self, layer: *Layer) wire.WriteCode {
             assert(layer.is_syncing);
-            layer.inner.endSync(layer.result) catch {
-                log_lines.lost(layers.io, layer);
-                return .cache_lost;
-            };
-            return .done;
+            if (std.meta.isError(layer.result)) layer.lose();
+            if (!layer.isLost()) return .done;
+            log_lines.lost(layers.io, layer);
+            return .cache_lost;
         }
 
         pub fn release(layers: *Self, layer: *Layer) void {
@@ -407,6 +470,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layer.waiting_count = left;
             layer.syncing_count = 0;
             layer.is_syncing = false;
+            layers.has_work = true;
             if (layer.is_over) layers.end(layer);
         }
 
@@ -472,7 +536,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 if (layer.isInUse()) return .busy;
                 assert(!layer.is_over);
                 const continues = binding.class.isDurable() and
-                    std.meta.eql(layer.binding, binding.*) and !layer.inner.is_lost;
+                    std.meta.eql(layer.binding, binding.*) and !layer.isLost();
                 if (!continues) {
                     layers.end(layer);
                     return .{ .waits = layer };
@@ -483,6 +547,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 layer.is_closed = false;
                 layer.full = wanted.full;
                 layer.inner.head.limit_bytes = limitOf(wanted, binding);
+                layer.pool.drop(&layer.orders);
                 layer.waiting_count = 0;
                 return .{ .layer = layer };
             }
@@ -512,6 +577,8 @@ pub fn WriteCaches(comptime Io: type) type {
                 .binding = binding.*,
                 .class = wanted.class,
                 .full = wanted.full,
+                .below = disk,
+                .pool = layers.pool.?,
                 .opening = .{
                     .gpa = layers.gpa,
                     .files = layers.files,
@@ -540,6 +607,7 @@ pub fn WriteCaches(comptime Io: type) type {
             };
             while (layers.top > 0 and layers.layers[layers.top - 1] == null) layers.top -= 1;
             assert(layers.top == 0 or layers.layers[layers.top - 1] != layer);
+            layer.pool.drop(&layer.orders);
             layers.gpa.destroy(layer);
         }
 

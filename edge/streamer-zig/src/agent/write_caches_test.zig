@@ -131,20 +131,34 @@ pub const Site = struct {
         const bytes: [512]u8 = @splat(byte);
         const ref: core.stream.Server.WriteRef =
             .{ .boot_id = layer.boot_id, .session_id = 1, .request_id = 1 };
-        switch (site.layers.carryOut(
-            layer,
-            ref,
-            .{ .write = .{ .offset = 512, .bytes = &bytes } },
-        )) {
+        switch (site.takeOrder(layer, ref, .{ .write = .{ .offset = 512, .bytes = &bytes } })) {
             .ended => |code| return code,
             .later => return error.Later,
             .waits => {},
         }
-        site.layers.beginSyncs();
+        site.layers.has_work = true;
+        site.layers.beginWorks();
         const ended = site.io.takeSync() orelse return error.NoEnd;
         const code = site.layers.endSync(ended);
         site.layers.release(ended);
         return code;
+    }
+
+    /// Has a thread carry out an order.
+    fn takeOrder(
+        site: *Site,
+        layer: *write_caches.Layer,
+        ref: core.stream.Server.WriteRef,
+        order: write_caches.Order,
+    ) write_caches.WriteOutcome {
+        const outcome = site.layers.takeOrder(layer, ref, order);
+        if (layer.orders.count == 0) return outcome;
+        layer.writing_count = layer.pool.batchOf(&layer.orders);
+        layer.work = .{ .layer = layer, .kind = .write };
+        layer.work.run();
+        const ended = site.layers.endOrders(layer).?;
+        std.debug.assert(site.layers.endOrders(layer) == null);
+        return ended.outcome;
     }
 
     fn byteOf(site: *Site, layer: *write_caches.Layer) !u8 {
@@ -243,15 +257,15 @@ test "a write cache that is full stops its device, or takes no writes any more, 
             .{ .boot_id = boot.identity.id, .session_id = 1, .request_id = 2 };
         const code: @import("wire").stream.WriteCode =
             if (wanted.full == .stop) .stopped else .cache_full;
-        try testing.expectEqual(code, site.layers.carryOut(layer, ref, order).ended);
+        try testing.expectEqual(code, site.takeOrder(layer, ref, order).ended);
         // Also what had its place before, and what would make room.
         try testing.expectEqual(code, try site.write(layer, 'x'));
-        try testing.expectEqual(code, site.layers.carryOut(
+        try testing.expectEqual(code, site.takeOrder(
             layer,
             ref,
             .{ .discard = .{ .offset = 0, .length = 4096 } },
         ).ended);
-        const flushed = site.layers.carryOut(layer, ref, .flush);
+        const flushed = site.takeOrder(layer, ref, .flush);
         switch (wanted.full) {
             .stop => {
                 try testing.expectEqual(.stopped, layer.held().state);
@@ -478,7 +492,7 @@ fn carry(
     request_id: u32,
     order: write_caches.Order,
 ) write_caches.WriteOutcome {
-    return site.layers.carryOut(layer, refOf(layer, request_id), order);
+    return site.takeOrder(layer, refOf(layer, request_id), order);
 }
 
 fn writeAt(offset: u64, bytes: []const u8) write_caches.Order {
@@ -494,13 +508,15 @@ test "a write that came during a sync is acknowledged by the next one" {
     _ = site.grant(&boot, .token).cache;
     const layer = site.layers.find(boot.identity.id).?;
     try testing.expectEqual(.waits, carry(&site, layer, 1, writeAt(0, &sector)));
-    site.layers.beginSyncs();
+    site.layers.has_work = true;
+    site.layers.beginWorks();
     try testing.expectEqual(1, layer.syncing_count);
     // Two more arrive, and begin no sync of their own.
     for ([_]u32{ 2, 3 }) |id|
         try testing.expectEqual(.waits, carry(&site, layer, id, writeAt(4096, &sector)));
     try testing.expectEqual(layer, site.io.takeSync().?);
-    site.layers.beginSyncs();
+    site.layers.has_work = true;
+    site.layers.beginWorks();
     try testing.expectEqual(null, site.io.takeSync());
     try testing.expectEqual(1, layer.syncing_count);
     try testing.expectEqual(.done, site.layers.endSync(layer));
@@ -509,7 +525,8 @@ test "a write that came during a sync is acknowledged by the next one" {
     try testing.expectEqual(0, layer.syncing_count);
     try testing.expectEqual(2, layer.waiting[0].request_id);
     try testing.expectEqual(3, layer.waiting[1].request_id);
-    site.layers.beginSyncs();
+    site.layers.has_work = true;
+    site.layers.beginWorks();
     try testing.expectEqual(2, layer.syncing_count);
     try testing.expectEqual(.done, site.layers.endSync(layer));
     site.layers.release(layer);
@@ -517,7 +534,8 @@ test "a write that came during a sync is acknowledged by the next one" {
     // A flush with nothing to sync waits as well, and is ended at once.
     try testing.expectEqual(.waits, carry(&site, layer, 4, .flush));
     site.io.ended.clear();
-    site.layers.beginSyncs();
+    site.layers.has_work = true;
+    site.layers.beginWorks();
     try testing.expectEqual(layer, site.io.takeSync().?);
     try testing.expectEqual(.done, site.layers.endSync(layer));
     site.layers.release(layer);
@@ -542,7 +560,8 @@ test "a failed sync acknowledges nothing, and its layer serves nothing from then
     _ = site.grant(&boot, .token).cache;
     const layer = site.layers.find(boot.identity.id).?;
     try testing.expectEqual(.waits, carry(&site, layer, 1, writeAt(0, &sector)));
-    site.layers.beginSyncs();
+    site.layers.has_work = true;
+    site.layers.beginWorks();
     _ = site.io.takeSync();
     layer.result = error.DiskFailed;
     try testing.expectEqual(.cache_lost, site.layers.endSync(layer));
@@ -574,7 +593,8 @@ test "a layer that ends with its boot acknowledges at once, and a write beyond t
     );
     try testing.expectEqual(0, layer.waiting_count);
     try testing.expectEqual(.ok, layer.held().state);
-    site.layers.beginSyncs();
+    site.layers.has_work = true;
+    site.layers.beginWorks();
     try testing.expectEqual(null, site.io.takeSync());
 }
 
@@ -619,7 +639,8 @@ test "a layer in a sync is closed when the sync has ended" {
     _ = site.grant(&boot, .token).cache;
     const layer = site.layers.find(boot.identity.id).?;
     _ = carry(&site, layer, 1, writeAt(0, &sector));
-    site.layers.beginSyncs();
+    site.layers.has_work = true;
+    site.layers.beginWorks();
     layer.is_over = true;
     // Meanwhile the device's next boot has to wait.
     const next = bootOf(2, 1);
@@ -751,16 +772,6 @@ test "a layer held for a store job is given back when a thread has left it" {
     // Another version's device is not concerned.
     const other = bootOfWriter(8, 6, 2);
     try testing.expect(site.grant(&other, .token) == .cache);
-}
-
-test "a layer's number is odd, whatever its id" {
-    var site: Site = try .init(.{ .class = .edge });
-    defer site.deinit();
-    const boot = bootOf(1, 1);
-    _ = site.grant(&boot, .token).cache;
-    const layer = site.layers.find(boot.identity.id).?;
-    layer.inner.head.layer_id = .fromBytes(@splat(2));
-    try testing.expectEqual(0x0202_0202_0202_0203, layer.cache().id);
 }
 
 test "an edge whose store cannot be written starts only where no device needs it" {

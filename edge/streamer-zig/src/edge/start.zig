@@ -672,9 +672,14 @@ fn prepareWriteCaches(
     const files = try edge.gpa.create(store.LinuxFiles);
     files.* = .fromFd(dir_fd);
     const workers = try edge.gpa.create(host.LayerWorkers);
-    workers.* = host.LayerWorkers.init() catch
-        return complaint.set("The system refused what write caches need.", .{});
     const capacity = core.boot.Table.capacity_default;
+    workers.* = host.LayerWorkers.init(edge.gpa, capacity) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.SystemCallFailed => complaint.set(
+            "The system refused what write caches need.",
+            .{},
+        ),
+    };
     edge.boots.caches = host.Agent.WriteCaches.init(
         edge.gpa,
         &edge.io,

@@ -300,7 +300,12 @@ pub fn takeProfileEvent(io: *EdgeIo) ?agent.profiles.Event {
 pub fn onUsed(_: *EdgeIo, _: *const core.stream.Server.UsedUnits) void {}
 
 pub fn startWork(io: *EdgeIo, work: *write_caches.LayerWork) void {
-    io.layer_workers.?.start(work);
+    // A write of a part of a block needs the rest of it.
+    const version = if (work.kind == .write)
+        io.versions.find(work.layer.binding.version_id)
+    else
+        null;
+    io.layer_workers.?.start(work, if (version) |of| &of.disk else null);
 }
 
 pub fn endWorkSoon(io: *EdgeIo, work: *write_caches.LayerWork) void {

@@ -198,6 +198,7 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         // After the sockets, which begin the boots that frames belong to.
         if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
         loop.serveReads();
+        loop.stream.beginLayerWorks();
         if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
         loop.tftp.policy.tick(now_us);
         if (loop.peers) |*peers| peers.policy.flush(now_us);

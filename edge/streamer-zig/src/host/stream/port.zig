@@ -105,14 +105,17 @@ pub fn receive(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
             now_us,
         );
     }
-    port.policy.boots.caches.beginSyncs();
+}
+
+/// Runs at the end of a turn, after the reads that waited for the works before.
+pub fn beginLayerWorks(port: *StreamPort) void {
+    port.policy.boots.caches.beginWorks();
 }
 
 /// Threads have ended works for write layers.
 pub fn endLayerWorks(port: *StreamPort, now_us: u64) void {
     const workers = port.layer_workers orelse return;
     while (workers.takeEnded()) |work| port.policy.endWork(work, now_us);
-    port.policy.boots.caches.beginSyncs();
 }
 
 /// Applies a shard's event of a READ to its boot.

@@ -48,8 +48,11 @@ pub const Slot = struct {
     read: ReadRequest = undefined,
     ranges: [4 * wire.ranges_max]u8 = undefined,
     arrival: Arrival = undefined,
+    /// The next parked slot.
+    parked_next: u16 = none,
 
-    pub const State = enum { free, ready, cold, at_disk };
+    /// `parked`: a thread writes to its layer.
+    pub const State = enum { free, ready, cold, at_disk, parked };
 };
 
 const none = std.math.maxInt(u16);
@@ -91,6 +94,7 @@ flows: []Flow,
 first_free: u16 = 0,
 count: u16 = 0,
 ready_count: u16 = 0,
+parked_first: u16 = none,
 ready: Line = .{ .kind = .ready },
 cold: Line = .{ .kind = .cold },
 round: u64 = 0,
@@ -241,12 +245,39 @@ pub fn toCold(queue: *ReadQueue, slot: *Slot) void {
     switch (slot.state) {
         .ready => flow.ready -= 1,
         .at_disk => flow.at_disk -= 1,
-        .free, .cold => unreachable,
+        .free, .cold, .parked => unreachable,
     }
     queue.ready_count -= @intFromBool(slot.state == .ready);
     slot.state = .cold;
     flow.cold += 1;
     queue.enter(&queue.cold, slot.flow);
+}
+
+/// The read waits for the writes of its own device.
+pub fn park(queue: *ReadQueue, slot: *Slot) void {
+    const flow = &queue.flows[slot.flow];
+    switch (slot.state) {
+        .ready => flow.ready -= 1,
+        .at_disk => flow.at_disk -= 1,
+        .free, .cold, .parked => unreachable,
+    }
+    queue.ready_count -= @intFromBool(slot.state == .ready);
+    slot.state = .parked;
+    slot.parked_next = queue.parked_first;
+    queue.parked_first = @intCast(slot - queue.slots.ptr);
+}
+
+/// Each parked read is tried again, and parked again if its layer is still written to.
+pub fn unpark(queue: *ReadQueue) void {
+    while (queue.parked_first != none) {
+        const slot = &queue.slots[queue.parked_first];
+        assert(slot.state == .parked);
+        queue.parked_first = slot.parked_next;
+        slot.state = .ready;
+        queue.flows[slot.flow].ready += 1;
+        queue.ready_count += 1;
+        queue.enter(&queue.ready, slot.flow);
+    }
 }
 
 /// The read is answered, or will not be.
@@ -256,7 +287,7 @@ pub fn end(queue: *ReadQueue, slot: *Slot) void {
         .ready => flow.ready -= 1,
         .cold => flow.cold -= 1,
         .at_disk => flow.at_disk -= 1,
-        .free => unreachable,
+        .free, .parked => unreachable,
     }
     queue.ready_count -= @intFromBool(slot.state == .ready);
     const index: u16 = @intCast(slot - queue.slots.ptr);
@@ -284,7 +315,7 @@ fn makeRoomFor(queue: *ReadQueue, flow: *const Flow) bool {
     var at = most.first;
     while (at != none) : (at = queue.slots[at].next) {
         const slot = &queue.slots[at];
-        if (slot.state != .at_disk) latest = slot;
+        if (slot.state != .at_disk and slot.state != .parked) latest = slot;
     }
     queue.end(latest orelse return false);
     queue.counters.full += 1;
@@ -456,6 +487,30 @@ test "a full queue drops a read of the device with the most, and a duplicate REA
     try testing.expectEqual(8, queue.count);
     try testing.expect(queue.joins(0, &testRead(1, 0, 4096)));
     try testing.expect(!queue.joins(0, &testRead(1, 6, 4096)));
+}
+
+test "a read that its device's writes keep waiting lets others pass, and comes back" {
+    var queue: ReadQueue =
+        try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
+    defer queue.deinit(testing.allocator);
+    for (0..3) |number| _ =
+        queue.add(1, &testRead(1, @intCast(number), 4096), test_arrival, .ready).?;
+    const cold = queue.add(1, &testRead(1, 3, 4096), test_arrival, .cold).?;
+    try testing.expectEqual(cold, queue.nextCold().?);
+    queue.park(cold);
+    queue.park(queue.nextReady().?);
+    queue.park(queue.nextReady().?);
+    _ = queue.add(2, &testRead(2, 9, 4096), test_arrival, .ready).?;
+    try testing.expectEqual(2, queue.ready_count);
+    // The device's own third read comes first, then the other device's.
+    for ([_]u32{ 2, 9 }) |id| try testing.expectEqual(id, send(&queue).?.read.request_id);
+    try testing.expectEqual(null, queue.nextReady());
+    try testing.expect(queue.joins(1, &testRead(1, 0, 4096)));
+    queue.unpark();
+    try testing.expectEqual(3, queue.ready_count);
+    for ([_]u32{ 0, 1, 3 }) |id| try testing.expectEqual(id, send(&queue).?.read.request_id);
+    try testing.expectEqual(0, queue.count);
+    try testing.expectEqual(0, queue.flows[1].at_disk);
 }
 
 test "the ranges of a READ are kept when its packet is gone" {

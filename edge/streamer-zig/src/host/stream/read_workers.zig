@@ -75,7 +75,7 @@ pub const Reader = struct {
         if (!is_whole) return error.Lost;
     }
 
-    fn readBelow(reader: *Reader, disk: *HeldDisk, bytes: []u8, offset: u64) Error!void {
+    pub fn readBelow(reader: *Reader, disk: *HeldDisk, bytes: []u8, offset: u64) Error!void {
         const version = switch (disk.*) {
             .file => |*file| return file.read(bytes, offset),
             .version => |*version| version,
@@ -92,7 +92,7 @@ pub const Reader = struct {
         return tree.source().read(bytes, offset);
     }
 
-    fn deinit(reader: *Reader, gpa: std.mem.Allocator) void {
+    pub fn deinit(reader: *Reader, gpa: std.mem.Allocator) void {
         if (reader.files) |*files| {
             files.data.deinit();
             files.nodes.deinit();

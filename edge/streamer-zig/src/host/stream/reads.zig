@@ -7,7 +7,7 @@
 //!
 //! The packet loop itself always reads what is in a write layer, at the moment of sending: a thread
 //! has then only brought it into memory, so that a read contains every write that was acknowledged
-//! before its answer.
+//! before its answer. While a thread writes to a layer, reads of its device are parked.
 
 const std = @import("std");
 const core = @import("core");
@@ -103,7 +103,8 @@ pub fn take(
     arrival: Arrival,
 ) void {
     const flow = flowOf(read);
-    const goes_at_once = !reads.awaits_socket and reads.queue.mayGoAtOnce(flow);
+    const goes_at_once = !reads.awaits_socket and reads.queue.mayGoAtOnce(flow) and
+        !isParked(port, read);
     const is_filled = goes_at_once and (fillNow(port, read, reads.buffer) catch |err| {
         return port.refuseRead(socket, read, err, arrival.at_us);
     });
@@ -135,6 +136,7 @@ pub fn serve(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
     defer reads.queue.beginTurn();
     reads.awaits_socket = false;
     if (reads.queue.count == 0) return;
+    reads.queue.unpark();
     // First what has come from disks, so that threads have buffers again.
     while (reads.done.front()) |task| {
         if (reads.queue.turn_left <= 0 or !reads.finish(port, socket, task)) break;
@@ -149,6 +151,7 @@ pub fn serve(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
 
 fn serveSlot(reads: *StreamReads, port: anytype, socket: *UdpSocket, slot: *Slot) void {
     if (reads.isGone(port, slot)) return reads.queue.end(slot);
+    if (isParked(port, &slot.read)) return reads.queue.park(slot);
     const is_filled = fillNow(port, &slot.read, reads.buffer) catch |err| {
         port.refuseRead(socket, &slot.read, err, sys.monotonicUs());
         return reads.queue.end(slot);
@@ -163,6 +166,11 @@ fn order(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
         const slot = reads.queue.nextCold() orelse return reads.workers.put(task);
         if (reads.isGone(port, slot)) {
             reads.queue.end(slot);
+            reads.workers.put(task);
+            continue;
+        }
+        if (isParked(port, &slot.read)) {
+            reads.queue.park(slot);
             reads.workers.put(task);
             continue;
         }
@@ -188,8 +196,9 @@ fn finish(reads: *StreamReads, port: anytype, socket: *UdpSocket, task: *Task) b
             if (!part.is_own) disk.markChecked(part.offset, part.size);
     } else |_| {};
     if (task.layer) |layer| if (task.result == error.Lost) {
-        layer.inner.is_lost = true;
+        layer.lose();
     };
+    if (isParked(port, read)) return reads.conclude(port, task, .parked);
     const is_filled = bytesOf(port, task) catch |err| {
         port.refuseRead(socket, read, err, sys.monotonicUs());
         return reads.conclude(port, task, .over);
@@ -221,9 +230,18 @@ fn bytesOf(port: anytype, task: *Task) Error!bool {
     return true;
 }
 
-fn conclude(reads: *StreamReads, port: anytype, task: *Task, what: enum { over, again }) bool {
+fn conclude(
+    reads: *StreamReads,
+    port: anytype,
+    task: *Task,
+    what: enum { over, again, parked },
+) bool {
     if (task.layer) |layer| port.endLayerRead(layer);
-    if (what == .again) reads.queue.toCold(task.slot) else reads.queue.end(task.slot);
+    switch (what) {
+        .over => reads.queue.end(task.slot),
+        .again => reads.queue.toCold(task.slot),
+        .parked => reads.queue.park(task.slot),
+    }
     reads.workers.release(task);
     return true;
 }
@@ -310,6 +328,13 @@ fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
         if (!is_read) return false;
     }
     return true;
+}
+
+/// A thread has the layer: it writes what came before.
+fn isParked(port: anytype, read: *const ReadRequest) bool {
+    if (read.write_cache == .device_ram) return false;
+    const layer = port.layerOf(read.boot_id) orelse return false;
+    return layer.isWriting();
 }
 
 /// The version below is never served instead of the device's writes.

@@ -122,7 +122,7 @@ const StreamFixture = struct {
 
     fn deinit(site: *StreamFixture) void {
         Gate.open();
-        if (site.layer_workers) |*workers| workers.deinit();
+        if (site.layer_workers) |*workers| workers.deinit(gpa);
         site.port.deinit(gpa);
         site.socket.deinit(gpa);
         site.boots.deinit(gpa);
@@ -135,7 +135,7 @@ const StreamFixture = struct {
     fn keepWrites(site: *StreamFixture) !void {
         site.boots.write_cache = .{ .class = .edge };
         site.on = .fromFd(site.tmp.dir.handle);
-        site.layer_workers = try .init();
+        site.layer_workers = try .init(gpa, 4);
         const workers = &site.layer_workers.?;
         try workers.run();
         site.io.layer_workers = workers;
@@ -156,6 +156,7 @@ const StreamFixture = struct {
         site.port.endLayerWorks(sys.monotonicUs());
         site.port.reads.takeEnded();
         site.port.reads.serve(&site.port, &site.socket);
+        site.port.beginLayerWorks();
     }
 
     fn ignoreReport(_: *anyopaque, _: *const core.boot.Boot) void {}
@@ -177,6 +178,9 @@ const Device = struct {
     boot_id: base.Uuid,
     session_id: u64 = 0,
     version_tag: u64 = 0,
+    /// Packets that were received together, and how many `next` has returned.
+    count: usize = 0,
+    index: usize = 0,
     bytes: [64 << 10]u8 = undefined,
 
     fn init(device: *Device, site: *StreamFixture, number: u8, version: base.Uuid) !void {
@@ -212,7 +216,8 @@ const Device = struct {
         // A thread opens the device's layer first.
         const welcome = while (true) {
             site.turn();
-            break device.receive() catch |err| if (err == error.NothingHeard) continue else return err;
+            break device.receive() catch |err|
+                if (err == error.NothingHeard) continue else return err;
         };
         device.session_id = welcome.session_id;
         device.version_tag = welcome.body.welcome.version_tag;
@@ -245,6 +250,17 @@ const Device = struct {
         const bytes = device.socket.datagram(0).bytes;
         @memcpy(device.bytes[0..bytes.len], bytes);
         return wire.parse(device.bytes[0..bytes.len]);
+    }
+
+    /// Returns the next packet of those that came together.
+    fn next(device: *Device) !wire.Packet {
+        if (device.index == device.count) {
+            device.count = device.socket.receive();
+            device.index = 0;
+        }
+        if (device.count == 0) return error.NothingHeard;
+        defer device.index += 1;
+        return wire.parse(device.socket.datagram(device.index).bytes);
     }
 
     fn expectSilence(device: *Device) !void {
@@ -477,4 +493,73 @@ test "a read of a write layer contains what was written during the wait for its 
     }
     for (bytes[0..4096], 0..) |byte, at| try testing.expectEqual(byteOf(at), byte);
     try testing.expect(std.mem.allEqual(u8, bytes[4096..], 'w'));
+}
+
+fn writeBy(device: *Device, request_id: u32, offset: u64, bytes: []const u8) void {
+    device.send(.{ .session_id = device.session_id, .request_id = request_id, .body = .{ .write = .{
+        .version_tag = device.version_tag,
+        .offset = offset,
+        .length = @intCast(bytes.len),
+        .fragment_size = wire.fragment_size_ethernet,
+        .index = 0,
+        .payload = bytes,
+    } } });
+}
+
+test "a write is carried out by a thread, with the rest of its block from the version below" {
+    Gate.open();
+    var site: StreamFixture = undefined;
+    try site.init(.{});
+    defer site.deinit();
+    try site.keepWrites();
+    var device: Device = undefined;
+    try device.init(&site, 10, StreamFixture.in_memory);
+    defer device.deinit();
+    const sector: [512]u8 = @splat('w');
+    writeBy(&device, 1, 4096 + 512, &sector);
+    const ack = while (true) {
+        site.turn();
+        break device.receive() catch continue;
+    };
+    try testing.expectEqual(.done, ack.body.write_ack.code);
+    const layer = site.port.layerOf(device.boot_id).?;
+    var block: [4096]u8 = undefined;
+    try layer.inner.read(&block, 4096);
+    for (block, 4096..) |byte, at|
+        try testing.expectEqual(if (at / 512 == 9) 'w' else byteOf(at), byte);
+}
+
+test "a read of a layer that a thread writes to lets other devices pass, and is answered afterwards" {
+    Gate.open();
+    var site: StreamFixture = undefined;
+    try site.init(.{});
+    defer site.deinit();
+    try site.keepWrites();
+    var writer: Device = undefined;
+    try writer.init(&site, 10, StreamFixture.in_memory);
+    defer writer.deinit();
+    var other: Device = undefined;
+    try other.init(&site, 11, StreamFixture.in_memory);
+    defer other.deinit();
+    const layer = site.port.layerOf(writer.boot_id).?;
+    // As `beginWorks` leaves it until the thread has ended.
+    layer.writing_count = 1;
+    for (1..4) |id| writer.read(@intCast(id), 8192 * id, 4096);
+    other.read(1, 0, 4096);
+    site.turn();
+    try other.expectBytes(1, 0, 4096);
+    try writer.expectSilence();
+    // The loop does not spin meanwhile.
+    try testing.expect(!site.port.reads.hasWork());
+    // The same READ again takes no slot.
+    writer.read(1, 8192, 4096);
+    site.turn();
+    try testing.expectEqual(3, site.port.reads.queue.count);
+    layer.writing_count = 0;
+    site.port.reads.serve(&site.port, &site.socket);
+    for (1..4) |id| for (0..3) |_| {
+        const packet = try writer.next();
+        try testing.expectEqual(@as(u32, @intCast(id)), packet.request_id);
+    };
+    try writer.expectSilence();
 }

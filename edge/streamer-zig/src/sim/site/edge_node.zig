@@ -333,7 +333,7 @@ pub fn receive(edge: *EdgeNode, from: Endpoint, to: Endpoint, bytes: []const u8)
         addresses.peer_port => process.peer_port.receive(from, bytes, now_us),
         else => {},
     }
-    process.boots.caches.beginSyncs();
+    process.boots.caches.beginWorks();
     edge.planTftpWake(process);
     edge.flushPeers(process);
     edge.checkTables(process);
@@ -384,9 +384,11 @@ fn checkRecordings(edge: *EdgeNode, process: *Process) void {
             edge.fabric.invariants.violate(.tables_bounded, "the recording of a boot is left", .{});
     }
     if (count != profiles.recording_count)
-        edge.fabric.invariants.violate(.tables_bounded, "{d} boots are recorded, counted are {d}", .{
-            count, profiles.recording_count,
-        });
+        edge.fabric.invariants.violate(
+            .tables_bounded,
+            "{d} boots are recorded, counted are {d}",
+            .{ count, profiles.recording_count },
+        );
 }
 
 /// Runs its schedules, as the host does between packets.
@@ -420,7 +422,7 @@ pub fn hasBoot(edge: *EdgeNode, mac: base.Mac) bool {
 pub fn endWorks(edge: *EdgeNode) void {
     const process = edge.process orelse return;
     process.io.endWorks();
-    process.boots.caches.beginSyncs();
+    process.boots.caches.beginWorks();
     edge.checkTables(process);
 }
 

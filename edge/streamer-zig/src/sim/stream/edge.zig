@@ -346,7 +346,7 @@ pub fn receive(edge: *StreamEdge, from: Endpoint, bytes: []const u8) void {
     edge.answered_size = 0;
     edge.addresses.of(from).bytes_in += bytes.len;
     edge.handle(process, &.{ .from = from, .bytes = bytes, .at_us = edge.network.now_us });
-    process.boots.caches.beginSyncs();
+    process.boots.caches.beginWorks();
     // What ends later does not answer this datagram.
     edge.received_size = 0;
 }
@@ -374,18 +374,13 @@ fn handle(edge: *StreamEdge, process: *Process, datagram: *const agent.stream.Da
         .taken => if (edge.mutant == .whole_without_a_fragment) edge_mutants.completeWrite(server),
         .read, .probe, .used, .write, .control, .ready, .report => {},
     }
-    const request = edge.requestOf(&step);
-    edge.is_writing = true;
     stream.handle(&step, datagram, now_us);
-    edge.is_writing = false;
     edge.checkDrops(&step, server.ignored.total() - ignored_before);
     switch (step) {
         .admit => |*claim| edge.onAdmission(claim.boot_id),
-        .write => |*write| if (request) |*known| edge.noteRequest(&write.ref, known),
-        .control => |*control| if (request) |*known| edge.noteRequest(&control.ref, known),
         .ready => |*ready| edge.noteHeard(ready.boot_id),
         .report => |*report| edge.noteHeard(report.boot_id),
-        .ignored, .reply, .taken, .read, .probe, .used => {},
+        .ignored, .reply, .taken, .read, .probe, .used, .write, .control => {},
     }
     if (edge.mutant == .write_carried_out_again and step == .write) edge.planAgain(&step.write);
     if (!is_repeated or edge.is_mutating) return;
@@ -411,43 +406,36 @@ fn checkDrops(edge: *StreamEdge, step: *const Server.Step, ignored: u64) void {
     }
 }
 
-fn requestOf(edge: *StreamEdge, step: *const Server.Step) ?Written.Request {
-    switch (step.*) {
-        .write => |*write| {
-            const boot = edge.site.bootOf(write.ref.boot_id) orelse return null;
-            const id = write.ref.request_id;
-            return Written.requestOf(edge.invariants, boot, id, write.offset, write.bytes);
-        },
-        .control => |*control| return .{
-            .id = control.ref.request_id,
-            .first = @intCast(control.offset / link.sector_size),
-            .count = control.length / link.sector_size,
-            .kind = if (control.operation == .flush) .flush else .discard,
-        },
-        else => return null,
-    }
+/// A thread carries out orders for a layer.
+fn runWork(edge: *StreamEdge, work: *LayerWork) void {
+    const layer = work.layer;
+    edge.is_writing = work.kind == .write;
+    defer edge.is_writing = false;
+    work.run();
+    if (work.kind != .write) return;
+    var orders = layer.pool.iterate(&layer.orders, layer.writing_count);
+    while (orders.next()) |pending| edge.noteOrder(pending);
 }
 
-/// The agent has handled a write or control request.
-fn noteRequest(
-    edge: *StreamEdge,
-    ref: *const Server.WriteRef,
-    request: *const Written.Request,
-) void {
-    const process = edge.process.?;
-    const boot = edge.site.bootOf(ref.boot_id) orelse return;
-    if (process.stream.layerOf(boot.id)) |layer| if (layer.is_closed) {
-        boot.is_full = true;
+/// An order of a device was carried out, or could not be.
+fn noteOrder(edge: *StreamEdge, pending: *const agent.order_pool.Pending) void {
+    const boot = edge.site.bootOf(pending.ref.boot_id) orelse return;
+    pending.result catch |err| {
+        if (err == error.Full or err == error.NoSpace) boot.is_full = true;
+        return;
     };
-    const session = process.stream.server.findById(ref.session_id) orelse return;
-    const behind = session.writes.newest -% ref.request_id;
-    if (behind >= session.writes.codes.len) return;
-    const bit = @as(u64, 1) << @intCast(behind);
-    const is_waiting = session.writes.busy & bit != 0;
-    const code = session.writes.codes[ref.request_id % session.writes.codes.len];
-    const is_done = session.writes.ended & bit != 0 and code == .done;
-    if (!is_waiting and !is_done) return;
-    edge.written[edge.site.indexOf(boot)].note(edge.invariants, boot, request);
+    const id = pending.ref.request_id;
+    const request: Written.Request = switch (pending.order) {
+        .write => |write| Written.requestOf(edge.invariants, boot, id, write.offset, write.bytes),
+        .discard => |range| .{
+            .id = id,
+            .first = @intCast(range.offset / link.sector_size),
+            .count = range.length / link.sector_size,
+            .kind = .discard,
+        },
+        .flush => return,
+    };
+    edge.written[edge.site.indexOf(boot)].note(edge.invariants, boot, &request);
 }
 
 /// READY or a report has been handled.
@@ -761,7 +749,7 @@ pub fn wake(edge: *StreamEdge) void {
             continue;
         }
         const planned = edge.works.swapRemove(index);
-        if (planned.is_needed) planned.work.run();
+        if (planned.is_needed) edge.runWork(planned.work);
         // Who waits for a layer has shown a cookie.
         if (planned.work.layer.hello) |*hello|
             edge.addresses.of(hello.claim.from).is_proved = true;
@@ -769,12 +757,12 @@ pub fn wake(edge: *StreamEdge) void {
     }
     if (edge.again) |*again| if (again.at_us <= now_us) {
         if (process.stream.layerOf(again.ref.boot_id)) |layer|
-            _ = process.boots.caches.carryOut(layer, again.ref, .{
+            _ = process.boots.caches.takeOrder(layer, again.ref, .{
                 .write = .{ .offset = again.offset, .bytes = again.bytes[0..again.size] },
             });
         edge.again = null;
     };
-    process.boots.caches.beginSyncs();
+    process.boots.caches.beginWorks();
 }
 
 /// `write_carried_out_again`.

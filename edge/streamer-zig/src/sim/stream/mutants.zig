@@ -71,6 +71,7 @@ pub const Mutant = enum {
     /// A request that is far behind, or has ended, is carried out.
     late_write_carried_out,
     welcome_before_sync,
+    done_before_carried_out,
     done_before_it_is,
     write_kept_in_part,
     /// A write counts as whole before all its fragments have arrived.
