@@ -109,13 +109,17 @@ fn embedVectors(b: *std.Build, wire: *std.Build.Module, core: *std.Build.Module)
     embed(b, core, "tuf_vectors_json", proto ++ "vectors/tuf-v1.json");
     embed(b, core, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
-    embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v2.json");
+    embed(b, wire, "stream_vectors_v2_json", proto ++ "vectors/stream-v2.json");
+    embed(b, wire, "stream_vectors_v3_json", proto ++ "vectors/stream-v3.json");
     embed(b, wire, "stream_profiles_json", proto ++ "vectors/stream-profiles-v2.json");
     embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
     embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
     embed(b, core, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
-    embed(b, core, "stream_sealed_vectors_json", proto ++ "vectors/stream-sealed-v2.json");
-    embed(b, core, "stream_tickets_json", proto ++ "vectors/stream-tickets-v1.json");
+    embed(b, core, "stream_sealed_vectors_v2_json", proto ++ "vectors/stream-sealed-v2.json");
+    embed(b, core, "stream_sealed_vectors_v3_json", proto ++ "vectors/stream-sealed-v3.json");
+    embed(b, core, "stream_lost_vectors_json", proto ++ "vectors/stream-lost-v3.json");
+    embed(b, core, "stream_tickets_v1_json", proto ++ "vectors/stream-tickets-v1.json");
+    embed(b, core, "stream_tickets_v2_json", proto ++ "vectors/stream-tickets-v2.json");
     embed(b, core, "boot_trace_csv", "../../e2e/traces/boot-trace-bios.csv");
 }
 

@@ -52,7 +52,12 @@ pub fn Failover(comptime Io: type) type {
                 .disk_size = granted.disk_size,
                 .write_cache = granted.write_cache.class,
             });
-            failover.ticket = core.stream.ticket.seal(&keys[0], salt, &ticket);
+            failover.ticket = core.stream.ticket.seal(
+                core.stream.ticket.sealed_format,
+                &keys[0],
+                salt,
+                &ticket,
+            );
             return failover;
         }
 

@@ -45,7 +45,7 @@ fn helloOf(ticket: *const wire.ticket.Ticket, nonce: u8) wire.Hello {
         .proof = undefined,
         .shown = .{
             .age_us = std.time.us_per_s,
-            .ticket = core.stream.ticket.seal(&fixture.site_key, @splat(11), ticket),
+            .ticket = core.stream.ticket.seal(.v1, &fixture.site_key, @splat(11), ticket),
         },
     };
     hello.proof = core.stream.seal.helloProof(&ticket.resume_secret, &hello);

@@ -145,6 +145,7 @@ const ProfileFixture = struct {
             .boot_id = of.identity.id,
             .version_id = version_id,
             .to = .{ .ip = .zero, .port = 0 },
+            .version = .v3,
             .session_id = 1,
             .request_id = 1,
             .kind = kind,

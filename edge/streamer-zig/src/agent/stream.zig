@@ -183,10 +183,12 @@ pub fn Stream(comptime Io: type) type {
                 .ready => |*ready| port.boots.table.findById(ready.boot_id),
                 .report => |*report| port.boots.table.findById(report.boot_id),
                 .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
+                .present, .lost => null,
             };
             if (sender) |ref| failover.confirm(port.boots, &port.server, ref, at_us);
             switch (step.*) {
-                .ignored, .taken => {},
+                .ignored, .taken, .present => {},
+                .lost => |*lost| port.takeLost(lost, from),
                 .reply => |packet| io.send(.stream, from, packet),
                 .admit => |*claim| port.admit(claim, datagram, now_us),
                 .read => |*read| port.takeRead(
@@ -246,6 +248,20 @@ pub fn Stream(comptime Io: type) type {
             else
                 port.server.acknowledgeReport(report, ack, &port.reply);
             if (answer) |packet| port.boots.io.send(.stream, datagram.from, packet);
+        }
+
+        /// A device whose session is lost for good can still be told to restart.
+        fn takeLost(
+            port: *Self,
+            lost: *const StreamServer.LostReport,
+            from: base.Endpoint,
+        ) void {
+            assert(from.port != 0);
+            const boots = port.boots;
+            assert((lost.reason == .refused) == (lost.refusal != null));
+            _ = boots.orders.take(lost.boot_id, .fromBytes(lost.order_id));
+            const order = boots.orders.waitingFor(lost.boot_id);
+            boots.io.send(.stream, from, port.server.answerLost(lost, order, &port.reply));
         }
 
         /// The device retransmits its report after HELLO: neither the report nor a waiting order is
@@ -474,8 +490,8 @@ pub fn Stream(comptime Io: type) type {
                     if (mutants.has(.boot_on_resumption) and admission.outcome == .resumed)
                         _ = boots.begin(at_us, boot.identity.mac) catch null;
                 },
-                .token_refused => if (!boot.stream_was_open and boots.isAt(boot, claim.from.ip))
-                    boots.apply(ref, at_us, .{ .suspected = .{ .cause = .token_refused } }),
+                .token_refused, .identity_refused => if (boots.isAt(boot, claim.from.ip))
+                    suspectToken(boots, ref, at_us),
                 .version_missing => boots.apply(
                     ref,
                     at_us,
@@ -510,6 +526,13 @@ pub fn Stream(comptime Io: type) type {
             return is_kept;
         }
 
+        fn suspectToken(boots: *Boots, ref: Boots.Ref, at_us: u64) void {
+            const boot = boots.get(ref).?;
+            assert(boot.identity.mac.isDevice());
+            if (boot.stream_was_open) return;
+            boots.apply(ref, at_us, .{ .suspected = .{ .cause = .token_refused } });
+        }
+
         /// Returns null if the device retries, here or at its own edge.
         fn causeOf(code: wire.RefuseCode) ?core.boot.phase.Cause {
             return switch (code) {
@@ -518,7 +541,7 @@ pub fn Stream(comptime Io: type) type {
                 .cache_failed => .write_cache_unusable,
                 .cache_elsewhere => null,
                 .busy => null,
-                .token_refused, .version_missing, .no_cipher => unreachable,
+                .token_refused, .version_missing, .no_cipher, .identity_refused => unreachable,
             };
         }
 

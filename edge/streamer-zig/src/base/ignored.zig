@@ -69,6 +69,7 @@ pub const IgnoreReason = enum(u8) {
     /// A boot script was asked for, or a boot called ready, by an address that may not be the
     /// device's.
     device_unconfirmed,
+    stream_identity_refused,
 
     pub const count = @typeInfo(IgnoreReason).@"enum".field_names.len;
 

@@ -106,7 +106,12 @@ const LossyLink = struct {
                     .{ .order = .restart, .order_id = @splat(@intCast(1 + link.tags % 200)) };
                 if (link.server.acknowledgeReport(report, ack, &reply)) |bytes| link.deliver(bytes);
             },
-            .ignored, .used, .taken => {},
+            .lost => |*lost| link.deliver(link.server.answerLost(
+                lost,
+                .{ .order = .restart, .order_id = @splat(9) },
+                &reply,
+            )),
+            .ignored, .used, .taken, .present => {},
         }
     }
 

@@ -266,14 +266,26 @@ fn exchange(
         .ready => |ready| {
             try expect(ready.reply.len <= datagram.len, "READY_ACK is short");
         },
-        .report => |report| {
-            const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(7) };
-            const bytes = machine.acknowledgeReport(&report, ack, &reply) orelse
-                return fuzz_case.violated("who reports has a session");
-            try expect(bytes.len <= datagram.len, "REPORT_ACK is shorter than any REPORT");
-        },
+        .report => |*report| try checkReport(machine, report, datagram.len),
+        .present => |boot_id| try expect(
+            machine.sessionOf(boot_id) != null,
+            "who is present has a session",
+        ),
+        .lost => return fuzz_case.violated("nobody here knows a resume secret"),
     }
     return false;
+}
+
+fn checkReport(
+    machine: *StreamServer,
+    report: *const StreamServer.DeviceReport,
+    size: usize,
+) Violation!void {
+    var reply: StreamServer.ReplyBuffer = undefined;
+    const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(7) };
+    const bytes = machine.acknowledgeReport(report, ack, &reply) orelse
+        return fuzz_case.violated("who reports has a session");
+    try expect(bytes.len <= size, "REPORT_ACK is shorter than any REPORT");
 }
 
 fn finish(
@@ -342,6 +354,7 @@ fn checkAdmission(
         // Nobody here knows a resume secret, and this edge has accepted no ticket.
         .resumed => try expect(claim.hello.kind == .token, "nobody resumes without the secret"),
         .repeated, .token_refused, .version_missing, .no_cache, .no_cipher, .busy, .stale => {},
+        .identity_refused => {},
     }
 }
 

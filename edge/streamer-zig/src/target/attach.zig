@@ -175,6 +175,8 @@ fn openSession(
             => unreachable,
             .refused_elsewhere => unreachable,
             .order, .report_acknowledged => unreachable,
+            // The client was given no key.
+            .sign => unreachable,
         };
         var out: [stream.sealed_request_size_max]u8 = undefined;
         while (client.transmit(now_us, &out)) |packet| edge.send(packet);
@@ -332,6 +334,14 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
                 options.edge, options.boot_id,
             });
             tell(words, "no_version the edge does not have the disk of this boot");
+        },
+        .identity_refused => {
+            say(
+                "the edge {f} does not open the disk of boot {f} to this machine's key, or it has " ++
+                    "none; see the device's page in the dashboard",
+                .{ options.edge, options.boot_id },
+            );
+            tell(words, "no_identity the edge does not know this machine's key");
         },
         .no_cipher => {
             say("the edge {f} does not serve this machine its disk in clear text", .{options.edge});

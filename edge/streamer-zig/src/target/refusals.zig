@@ -37,6 +37,7 @@ pub fn reasonOf(code: RefuseCode) []const u8 {
         .version_missing => "it does not have this disk",
         .busy => "it is at its limit of machines",
         .no_cipher => "it does not serve its disks in clear text",
+        .identity_refused => "it does not know this machine's key",
         .cache_elsewhere => "this machine's writes are stored on another edge",
         .cache_lost, .cache_version, .cache_failed => "it cannot store this machine's writes",
     };

@@ -167,6 +167,8 @@ fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
         .ready_acknowledged => if (disk.server) |*server| server.acknowledge(control.done),
         .order => |order| disk.takeOrder(order.kind),
         .report_acknowledged => disk.order.acknowledged(),
+        // A resumption carries no signature.
+        .sign => unreachable,
     };
 }
 

@@ -8,9 +8,11 @@ import {
   readyOutcomes,
   refuseCodes,
   type StreamPacket,
+  type StreamVersion,
+  streamLostReasons,
   streamOperations,
   streamOrders,
-  streamVersion,
+  streamVersions,
   streamWriteCaches,
   streamWriteCodes,
 } from './packet.ts'
@@ -23,10 +25,15 @@ export function emitStreamPacket(packet: StreamPacket): Buffer {
   const index = packet.type === 'read' ? packet.fragment_size : 'index' in packet ? packet.index : 0
   const request = 'request_id' in packet ? packet.request_id : 0
   const session = 'session_id' in packet ? packet.session_id : '0'.repeat(16)
-  const flags = packet.type === 'read' ? readKinds.indexOf(packet.kind) : 0
-  const first = (streamVersion << 4) | flags
+  const { version = streamVersions[0] } = packet
+  const first = (version << 4) | flagsOf(packet)
   const header = [int(first, 1), int(packetTypes.indexOf(packet.type), 1), int(index, 2), int(request, 4), hex(session)]
-  return Buffer.concat([...header, ...bodyOf(packet)])
+  return Buffer.concat([...header, ...bodyOf(packet, version)])
+}
+
+function flagsOf(packet: StreamPacket): number {
+  if (packet.type === 'read') return readKinds.indexOf(packet.kind)
+  return packet.type === 'data' && packet.packed_size ? 1 : 0
 }
 
 const hex = (text: string) => Buffer.from(text, 'hex')
@@ -37,22 +44,22 @@ function int(value: number, size: 1 | 2 | 4): Buffer {
   return bytes
 }
 
-function bodyOf(packet: StreamPacket): Buffer[] {
+function bodyOf(packet: StreamPacket, version: StreamVersion): Buffer[] {
   switch (packet.type) {
     case 'used':
       return emitUsed(packet)
     case 'hello':
-      return emitHello(packet)
+      return emitHello(packet, version)
     case 'cookie':
       return [hex(packet.client_nonce + packet.cookie)]
     case 'welcome':
-      return emitWelcome(packet)
+      return emitWelcome(packet, version)
     case 'refuse':
       return [hex(packet.client_nonce), int(refuseCodes.indexOf(packet.code) + 1, 2), Buffer.alloc(2)]
     case 'read':
       return emitRead(packet)
     case 'data':
-      return [hex(packet.payload)]
+      return [...(packet.packed_size ? [int(packet.packed_size, 4)] : []), hex(packet.payload)]
     case 'read_error':
       return [int(readErrorCodes.indexOf(packet.code) + 1, 2), Buffer.alloc(2)]
     case 'ready':
@@ -67,34 +74,53 @@ function bodyOf(packet: StreamPacket): Buffer[] {
     case 'report_ack':
       return [int(streamOrders.indexOf(packet.order), 1), Buffer.alloc(3), hex(packet.order_id)]
     case 'write':
-      return [
-        hex(packet.version_tag + packet.offset),
-        int(packet.length, 4),
-        int(packet.fragment_size, 2),
-        int(packet.attempt, 2),
-        hex(packet.payload),
-      ]
+      return emitWrite(packet)
     case 'control':
-      return [
-        hex(packet.version_tag + packet.offset),
-        int(packet.length, 4),
-        int(streamOperations.indexOf(packet.operation) + 1, 1),
-        Buffer.alloc(1),
-        int(packet.attempt, 2),
-      ]
+      return emitControl(packet)
     case 'write_ack':
       return [int(streamWriteCodes.indexOf(packet.code), 2), Buffer.alloc(2), hex(packet.missing)]
     case 'probe':
       return [int(packet.size, 2), Buffer.alloc(22)]
     case 'probe_ack':
       return [Buffer.alloc(packet.size - 16)]
+    case 'lost':
+      return emitLost(packet)
+    case 'lost_ack':
+      return [
+        hex(packet.nonce),
+        int(streamOrders.indexOf(packet.order), 1),
+        Buffer.alloc(3),
+        hex(packet.order_id + packet.proof),
+      ]
     case 'no_session':
     case 'ready_ack':
+    case 'keepalive':
+    case 'keepalive_ack':
       return []
   }
 }
 
-function emitHello(packet: Extract<StreamPacket, { type: 'hello' }>): Buffer[] {
+function emitLost(packet: Extract<StreamPacket, { type: 'lost' }>): Buffer[] {
+  return [
+    hex(packet.boot_id + packet.nonce),
+    int(streamLostReasons.indexOf(packet.reason) + 1, 1),
+    int(packet.refusal ? refuseCodes.indexOf(packet.refusal) + 1 : 0, 1),
+    Buffer.alloc(2),
+    int(packet.restart_in_s, 4),
+    hex(packet.order_id + packet.proof),
+  ]
+}
+
+/** Zeros behind the fields of all kinds: in version 2 to 240 bytes, in version 3 by the kind. */
+function emitHelloRest(packet: Extract<StreamPacket, { type: 'hello' }>, version: StreamVersion): Buffer[] {
+  if (version === 2) return [Buffer.alloc(92)]
+  if (packet.kind === 'resumption') return [Buffer.alloc(88)]
+  if (packet.kind === 'ticket') return []
+  const { device_key = '00'.repeat(65), signature = '00'.repeat(64) } = packet
+  return [hex(device_key + signature), Buffer.alloc(7)]
+}
+
+function emitHello(packet: Extract<StreamPacket, { type: 'hello' }>, version: StreamVersion): Buffer[] {
   return [
     hex(packet.client_nonce + packet.cookie),
     int(helloKinds.indexOf(packet.kind), 1),
@@ -103,13 +129,14 @@ function emitHello(packet: Extract<StreamPacket, { type: 'hello' }>): Buffer[] {
       1,
     ),
     int(packet.packet_size_max, 2),
+    ...(version === 3 ? [int(packet.codecs ?? 0, 1), Buffer.alloc(3)] : []),
     hex(packet.boot_id + packet.client_public + packet.proof),
-    Buffer.alloc(92),
+    ...emitHelloRest(packet, version),
     ...(packet.shown ? [hex(packet.shown.age_us + packet.shown.ticket)] : []),
   ]
 }
 
-function emitWelcome(packet: Extract<StreamPacket, { type: 'welcome' }>): Buffer[] {
+function emitWelcome(packet: Extract<StreamPacket, { type: 'welcome' }>, version: StreamVersion): Buffer[] {
   return [
     hex(packet.client_nonce + packet.edge_public),
     int(streamCiphers.indexOf(packet.cipher), 1),
@@ -117,13 +144,13 @@ function emitWelcome(packet: Extract<StreamPacket, { type: 'welcome' }>): Buffer
     hex(packet.version_tag + packet.disk_size),
     int(packet.fragment_size, 2),
     int(streamWriteCaches.indexOf(packet.write_cache), 1),
-    Buffer.alloc(1),
+    int(packet.codec ?? 0, 1),
     int(packet.read_size_max, 4),
     int(packet.outstanding_bytes_max, 4),
     int(packet.profile_size, 4),
     hex(packet.resume_secret + packet.version_id),
     hex(packet.write_cache_size + packet.write_cache_id),
-    ...(packet.failover ? [emitFailover(packet.failover)] : []),
+    ...(packet.failover ? [emitFailover(packet.failover, version)] : []),
     Buffer.alloc(packet.padding),
   ]
 }
@@ -141,6 +168,26 @@ function emitReport(packet: Extract<StreamPacket, { type: 'report' }>): Buffer[]
       Buffer.from(step.name, 'latin1'),
     ]),
     ...emitReadTimes(packet.read_times ?? []),
+  ]
+}
+
+function emitWrite(packet: Extract<StreamPacket, { type: 'write' }>): Buffer[] {
+  return [
+    hex(packet.version_tag + packet.offset),
+    int(packet.length, 4),
+    int(packet.fragment_size, 2),
+    int(packet.attempt, 2),
+    hex(packet.payload),
+  ]
+}
+
+function emitControl(packet: Extract<StreamPacket, { type: 'control' }>): Buffer[] {
+  return [
+    hex(packet.version_tag + packet.offset),
+    int(packet.length, 4),
+    int(streamOperations.indexOf(packet.operation) + 1, 1),
+    Buffer.alloc(1),
+    int(packet.attempt, 2),
   ]
 }
 

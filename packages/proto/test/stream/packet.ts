@@ -3,7 +3,9 @@ import { type guestStepGroups, powerOrders } from '../../src/uplink.ts'
 
 /** The fields of a packet of the stream (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits. */
 
-export const streamVersion = 2
+/** The first is that of packets without `version`. */
+export const streamVersions = [2, 3] as const
+export type StreamVersion = (typeof streamVersions)[number]
 export const streamPortDefault = 6910
 export const streamReadSizeMax = 1 << 20
 export const streamReadSizePromised = 128 << 10
@@ -15,6 +17,9 @@ export const streamTagSize = 16
 export const streamFragmentSizeMax = streamPacketSizeMax - 16 - streamTagSize
 export const streamFragmentsMax = streamReadSizeMax / streamFragmentSizeMin
 export const streamRangesMax = 64
+export const streamCodecsMax = 8
+/** Length of the packed answer at the front of each of its fragments. */
+export const streamPackedPrefixSize = 4
 export const streamSectorSize = 512
 export const streamStepsMax = 24
 export const streamWriteSizeMax = 128 << 10
@@ -42,7 +47,13 @@ export const packetTypes = [
   'write_ack',
   'probe',
   'probe_ack',
+  'keepalive',
+  'keepalive_ack',
+  'lost',
+  'lost_ack',
 ] as const
+/** From this one on they are of version 3 alone. */
+export const firstNewPacketType = packetTypes.indexOf('keepalive')
 /** The objects of a READ: the disk, the disk ahead of demand, or the boot profile's document. */
 export const readKinds = ['demand', 'ahead', 'profile'] as const
 export const helloKinds = ['token', 'resumption', 'ticket'] as const
@@ -55,7 +66,9 @@ export const refuseCodes = [
   'cache_version',
   'cache_failed',
   'cache_elsewhere',
+  'identity_refused',
 ] as const
+export const streamLostReasons = ['refused', 'version_changed', 'cache_lost'] as const
 export const readErrorCodes = [
   'beyond_the_end',
   'store_error',
@@ -95,9 +108,14 @@ export type StreamHello = {
   kind: (typeof helloKinds)[number]
   ciphers: (typeof streamCiphers)[number][]
   packet_size_max: number
+  /** Absent: none. Bit i: the device unpacks codec i + 1. */
+  codecs?: number
   boot_id: string
   client_public: string
   proof: string
+  /** Of the device's TPM; absent: zeros. */
+  device_key?: string
+  signature?: string
   /** Only with kind `ticket`. */
   shown?: { age_us: string; ticket: string }
 }
@@ -122,6 +140,8 @@ export type StreamWelcome = {
   version_id: string
   profile_size: number
   write_cache: (typeof streamWriteCaches)[number]
+  /** Absent: no answer is packed. */
+  codec?: number
   write_cache_size: string
   write_cache_id: string
   /** Absent: there is no other edge. */
@@ -200,16 +220,45 @@ export type StreamReport = InSession & {
   /** Absent: none. */
   read_times?: StreamReadTimes[]
 }
-export type StreamPacket =
+export type StreamLost = {
+  type: 'lost'
+  boot_id: string
+  nonce: string
+  reason: (typeof streamLostReasons)[number]
+  /** Only with reason `refused`. */
+  refusal?: (typeof refuseCodes)[number]
+  restart_in_s: number
+  order_id: string
+  proof: string
+}
+export type StreamLostAck = {
+  type: 'lost_ack'
+  nonce: string
+  order: (typeof streamOrders)[number]
+  order_id: string
+  proof: string
+}
+export type StreamData = InSession & {
+  type: 'data'
+  index: number
+  /** Absent: the answer is not packed. */
+  packed_size?: number
+  payload: string
+}
+/** Without `version` it is of version 2. */
+export type StreamPacket = { version?: StreamVersion } & StreamBody
+export type StreamBody =
   | StreamHello
   | { type: 'cookie'; client_nonce: string; cookie: string }
   | StreamWelcome
   | { type: 'refuse'; client_nonce: string; code: (typeof refuseCodes)[number] }
   | StreamRead
   | StreamUsed
-  | (InSession & { type: 'data'; index: number; payload: string })
+  | StreamData
   | (InSession & { type: 'read_error'; code: (typeof readErrorCodes)[number] })
-  | (InSession & { type: 'no_session' })
+  | (InSession & { type: 'no_session' | 'keepalive' | 'keepalive_ack' })
+  | StreamLost
+  | StreamLostAck
   | StreamReady
   | (InSession & { type: 'ready_ack' })
   | StreamReport

@@ -10,17 +10,21 @@ interface Vector {
   hex: string
   packet?: StreamPacket
   refused?: string
+  /** The packet does not say what the parser skipped. */
+  one_way?: boolean
 }
 
-const vectors: Vector[] = JSON.parse(readFileSync(new URL('../../vectors/stream-v2.json', import.meta.url), 'utf8'))
+const vectorsOf = (version: number): Vector[] =>
+  JSON.parse(readFileSync(new URL(`../../vectors/stream-v${version}.json`, import.meta.url), 'utf8'))
 
-describe('the golden packets of the stream', () => {
+describe.each([2, 3])('the golden packets of version %i', (version) => {
+  const vectors = vectorsOf(version)
   test('there are enough of them', () => expect(vectors.length).toBeGreaterThanOrEqual(140))
 
   test.each(vectors.filter((vector) => vector.packet))('$name is parsed and emitted again', (vector) => {
     const packet = parseStreamPacket(Buffer.from(vector.hex, 'hex'))
     expect(packet).toEqual(vector.packet)
-    expect(emitStreamPacket(packet).toString('hex')).toBe(vector.hex)
+    if (!vector.one_way) expect(emitStreamPacket(packet).toString('hex')).toBe(vector.hex)
   })
 
   test.each(vectors.filter((vector) => vector.refused))('$name is refused', (vector) => {

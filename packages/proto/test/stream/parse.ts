@@ -1,6 +1,7 @@
 import { streamCiphers } from '../../src/stream-ciphers.ts'
 import { guestStepGroups } from '../../src/uplink.ts'
 import {
+  firstNewPacketType,
   helloKinds,
   type InSession,
   packetTypes,
@@ -8,16 +9,23 @@ import {
   readKinds,
   readyOutcomes,
   refuseCodes,
+  type StreamBody,
+  type StreamData,
   type StreamHello,
+  type StreamLost,
   type StreamPacket,
   type StreamRead,
   type StreamReady,
   type StreamReport,
+  type StreamVersion,
   type StreamWelcome,
+  streamCodecsMax,
   streamFragmentSizeMax,
   streamFragmentSizeMin,
   streamFragmentsMax,
+  streamLostReasons,
   streamOrders,
+  streamPackedPrefixSize,
   streamPacketSizeMax,
   streamPacketSizeMin,
   streamProfileSizeMax,
@@ -27,18 +35,18 @@ import {
   streamSectorSize,
   streamStepsMax,
   streamTagSize,
-  streamVersion,
+  streamVersions,
   streamWriteCaches,
 } from './packet.ts'
 import { parseUsed } from './profile.ts'
 import { check, headerSize, isPrintable, isZero, Reader, refuse } from './reader.ts'
-import { failoverSize, parseFailover, sealedTicketSize } from './ticket.ts'
+import { parseFailover, sealedTicketSize } from './ticket.ts'
 import { parseReadTimes } from './times.ts'
 import { parseControl, parseWrite, parseWriteAck } from './writes.ts'
 
 /**
- * Packets of the stream, version 2 (STREAM.md), in clear text. Bytes are lower-case hex, 64-bit numbers 16 hex digits
- * (they do not fit a JavaScript number); `emitStreamPacket` (emit.ts) writes back byte for byte what
+ * Packets of the stream, versions 2 and 3 (STREAM.md), in clear text. Bytes are lower-case hex, 64-bit numbers 16 hex
+ * digits (they do not fit a JavaScript number); `emitStreamPacket` (emit.ts) writes back byte for byte what
  * `parseStreamPacket` accepts. Only tests use it: the API never speaks the stream.
  */
 
@@ -49,38 +57,53 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
   check(bytes.length >= headerSize, 'wrong_size')
   const reader = new Reader(bytes)
   const first = reader.bytes.readUInt8(0)
-  check(first >> 4 === streamVersion, 'wrong_version')
-  const type = packetTypes[reader.bytes.readUInt8(1)] ?? refuse('bad_value')
+  const version = streamVersions.find((known) => known === first >> 4) ?? refuse('wrong_version')
+  const number = reader.bytes.readUInt8(1)
+  const type = packetTypes[number] ?? refuse('bad_value')
+  check(version === 3 || number < firstNewPacketType, 'bad_value')
   const index = reader.bytes.readUInt16BE(2)
   const request_id = reader.bytes.readUInt32BE(4)
   const session_id = reader.bytes.toString('hex', 8, headerSize)
   const flags = first & 15
-  check(flags === 0 || type === 'read', 'reserved_not_zero')
+  const flagsMax = type === 'data' && version === 3 ? 1 : 0
+  check(flags <= flagsMax || type === 'read', 'reserved_not_zero')
   check(index === 0 || ['data', 'write', 'read'].includes(type), 'reserved_not_zero')
   const hasSession = !/^0+$/.test(session_id)
-  if (type === 'hello' || type === 'cookie' || type === 'refuse') check(!hasSession, 'reserved_not_zero')
+  const isOutside = ['hello', 'cookie', 'refuse', 'lost', 'lost_ack'].includes(type)
+  if (isOutside) check(!hasSession, 'reserved_not_zero')
   else check(hasSession, 'bad_value')
-  const outside = type === 'hello' || type === 'cookie' || type === 'refuse' || type === 'welcome'
-  check(request_id === 0 || !outside, 'reserved_not_zero')
-  const session = { session_id, request_id }
+  check(request_id === 0 || !(isOutside || type === 'welcome'), 'reserved_not_zero')
+  const body = parseBody(reader, { version, type, flags, index, session: { session_id, request_id } })
+  return version === 2 ? body : Object.assign(body, { version })
+}
+
+interface Header {
+  version: StreamVersion
+  type: (typeof packetTypes)[number]
+  flags: number
+  index: number
+  session: InSession
+}
+
+function parseBody(reader: Reader, { version, type, flags, index, session }: Header): StreamBody {
   switch (type) {
     case 'used':
       return parseUsed(reader, session)
     case 'hello':
-      return parseHello(reader)
+      return parseHello(reader, version)
     case 'cookie':
       return parseCookie(reader)
     case 'welcome':
-      return parseWelcome(reader, session_id)
+      return parseWelcome(reader, session.session_id, version)
     case 'refuse':
-      return parseRefuse(reader)
+      return parseRefuse(reader, version)
     case 'read':
       return parseRead(reader, session, {
         kind: readKinds[flags] ?? refuse('bad_value'),
         fragment_size: index,
       })
     case 'data':
-      return parseData(reader, session, index)
+      return parseData(reader, session, { index, isPacked: flags === 1 })
     case 'read_error':
       return parseReadError(reader, session)
     case 'ready':
@@ -99,43 +122,83 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
       return parseProbe(reader, session)
     case 'probe_ack':
       return parseProbeAck(reader, session)
+    case 'lost':
+      return parseLost(reader)
+    case 'lost_ack':
+      return parseLostAck(reader)
     case 'no_session':
     case 'ready_ack':
-      check(bytes.length === headerSize, 'wrong_size')
+    case 'keepalive':
+    case 'keepalive_ack':
+      check(reader.bytes.length === headerSize, 'wrong_size')
       return { type, ...session }
   }
 }
 
-function parseCookie(reader: Reader): StreamPacket {
+function parseCookie(reader: Reader): StreamBody {
   check(reader.bytes.length === 64, 'wrong_size')
   return { type: 'cookie', client_nonce: reader.hex(16), cookie: reader.hex(32) }
 }
 
-function parseData(reader: Reader, session: InSession, index: number): StreamPacket {
+function parseData(
+  reader: Reader,
+  session: InSession,
+  { index, isPacked }: { index: number; isPacked: boolean },
+): StreamData {
   const size = reader.bytes.length - headerSize
   check(size > 0 && size <= streamFragmentSizeMax, 'wrong_size')
   check(index < streamFragmentsMax, 'bad_value')
-  return { type: 'data', ...session, index, payload: reader.hex(size) }
+  if (!isPacked) return { type: 'data', ...session, index, payload: reader.hex(size) }
+  const left = size - streamPackedPrefixSize
+  check(left > 0, 'wrong_size')
+  const packed_size = reader.int(4)
+  check(packed_size >= left && packed_size < streamReadSizeMax, 'bad_value')
+  return { type: 'data', ...session, index, packed_size, payload: reader.hex(left) }
 }
 
-function parseReadError(reader: Reader, session: InSession): StreamPacket {
+function parseLost(reader: Reader): StreamLost {
+  check(reader.bytes.length === 104, 'wrong_size')
+  const boot_id = reader.hex(16)
+  const nonce = reader.hex(16)
+  const reason = reader.named(streamLostReasons, 1, 1)
+  const code = reader.int(1)
+  reader.zeros(2)
+  const rest = { restart_in_s: reader.int(4), order_id: reader.hex(16), proof: reader.hex(32) }
+  if (reason !== 'refused') {
+    check(code === 0, 'reserved_not_zero')
+    return { type: 'lost', boot_id, nonce, reason, ...rest }
+  }
+  return { type: 'lost', boot_id, nonce, reason, refusal: refuseCodes[code - 1] ?? refuse('bad_value'), ...rest }
+}
+
+function parseLostAck(reader: Reader): StreamBody {
+  check(reader.bytes.length === 84, 'wrong_size')
+  const nonce = reader.hex(16)
+  return { type: 'lost_ack', nonce, ...parseOrder(reader), proof: reader.hex(32) }
+}
+
+function parseReadError(reader: Reader, session: InSession): StreamBody {
   check(reader.bytes.length === 20, 'wrong_size')
   check(isZero(reader.bytes.subarray(18)), 'reserved_not_zero')
   return { type: 'read_error', ...session, code: reader.named(readErrorCodes, 2, 1) }
 }
 
-function parseReportAck(reader: Reader, session: InSession): StreamPacket {
+function parseReportAck(reader: Reader, session: InSession): StreamBody {
   check(reader.bytes.length === 36, 'wrong_size')
+  return { type: 'report_ack', ...session, ...parseOrder(reader) }
+}
+
+function parseOrder(reader: Reader): { order: (typeof streamOrders)[number]; order_id: string } {
   const order = reader.named(streamOrders, 1, 0)
   reader.zeros(3)
   const order_id = reader.hex(16)
   const hasId = !/^0+$/.test(order_id)
   check(order !== 'none' || !hasId, 'reserved_not_zero')
   check(order === 'none' || hasId, 'bad_value')
-  return { type: 'report_ack', ...session, order, order_id }
+  return { order, order_id }
 }
 
-function parseProbe(reader: Reader, session: InSession): StreamPacket {
+function parseProbe(reader: Reader, session: InSession): StreamBody {
   check(reader.bytes.length === 40, 'wrong_size')
   const size = reader.int(2)
   check(size >= streamPacketSizeMin && size <= streamPacketSizeMax, 'bad_value')
@@ -143,25 +206,34 @@ function parseProbe(reader: Reader, session: InSession): StreamPacket {
   return { type: 'probe', ...session, size }
 }
 
-function parseProbeAck(reader: Reader, session: InSession): StreamPacket {
+function parseProbeAck(reader: Reader, session: InSession): StreamBody {
   const size = reader.bytes.length
   check(size >= streamPacketSizeMin - streamTagSize && size <= streamPacketSizeMax, 'wrong_size')
   reader.zeros(size - headerSize)
   return { type: 'probe_ack', ...session, size }
 }
 
-function parseHello(reader: Reader): StreamHello {
+const helloSizes = {
+  2: { token: 240, resumption: 240, ticket: 240 + 8 + sealedTicketSize },
+  3: { token: 288, resumption: 240, ticket: 152 + 8 + sealedTicketSize },
+}
+
+function parseHello(reader: Reader, version: StreamVersion): StreamHello {
   check(reader.bytes.length >= 240, 'wrong_size')
   const client_nonce = reader.hex(16)
   const cookie = reader.hex(32)
   const kind = reader.named(helloKinds, 1, 0)
   const bits = reader.int(1)
   const packet_size_max = reader.int(2)
+  const codecs = version === 3 ? reader.int(1) : 0
+  if (version === 3) reader.zeros(3)
   const boot_id = reader.hex(16)
   const client_public = reader.hex(32)
   const proof = reader.hex(32)
-  check(reader.bytes.length === (kind === 'ticket' ? 240 + 8 + sealedTicketSize : 240), 'wrong_size')
-  reader.zeros(92)
+  check(reader.bytes.length === helloSizes[version][kind], 'wrong_size')
+  const identity = version === 3 && kind === 'token' ? parseIdentity(reader) : undefined
+  if (version === 2) reader.zeros(92)
+  else if (kind === 'resumption') reader.zeros(88)
   const shown = kind === 'ticket' ? { age_us: reader.hex(8), ticket: reader.hex(sealedTicketSize) } : undefined
   check(bits >> streamCiphers.length === 0, 'reserved_not_zero')
   check(bits !== 0 && packet_size_max >= streamPacketSizeMin, 'bad_value')
@@ -173,14 +245,29 @@ function parseHello(reader: Reader): StreamHello {
     kind,
     ciphers,
     packet_size_max,
+    ...(codecs > 0 && { codecs }),
     boot_id,
     client_public,
     proof,
+    ...identity,
     ...(shown && { shown }),
   }
 }
 
-function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
+function parseIdentity(reader: Reader): Pick<StreamHello, 'device_key' | 'signature'> {
+  const device_key = reader.hex(65)
+  const signature = reader.hex(64)
+  reader.zeros(7)
+  const hasSignature = !/^0+$/.test(signature)
+  if (/^0+$/.test(device_key)) {
+    check(!hasSignature, 'reserved_not_zero')
+    return {}
+  }
+  check(device_key.startsWith('04'), 'bad_value')
+  return hasSignature ? { device_key, signature } : { device_key }
+}
+
+function parseWelcome(reader: Reader, session_id: string, version: StreamVersion): StreamWelcome {
   const size = reader.bytes.length
   check(size >= welcomeSize && size <= streamPacketSizeMax, 'wrong_size')
   const client_nonce = reader.hex(16)
@@ -191,7 +278,9 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
   const disk_size = reader.hex(8)
   const fragment_size = reader.int(2)
   const write_cache = reader.named(streamWriteCaches, 1, 0)
-  reader.zeros(1)
+  const codec = reader.int(1)
+  check(codec === 0 || version === 3, 'reserved_not_zero')
+  check(codec <= streamCodecsMax, 'bad_value')
   const read_size_max = reader.int(4)
   const outstanding_bytes_max = reader.int(4)
   const profile_size = reader.int(4)
@@ -199,8 +288,8 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
   const version_id = reader.hex(16)
   const write_cache_size = reader.hex(8)
   const write_cache_id = reader.hex(8)
-  const failover = parseFailover(reader.bytes.subarray(welcomeSize))
-  const padding = size - welcomeSize - (failover ? failoverSize : 0)
+  const { failover, size: listSize } = parseFailover(reader.bytes.subarray(welcomeSize), version)
+  const padding = size - welcomeSize - listSize
   check((cipher === 'clear') === /^0+$/.test(edge_public), 'bad_value')
   const hasCache = write_cache !== 'device_ram'
   check(!/^0+$/.test(write_cache_size) === hasCache, 'bad_value')
@@ -226,6 +315,7 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
     version_id,
     profile_size,
     write_cache,
+    ...(codec > 0 && { codec }),
     write_cache_size,
     write_cache_id,
     ...(failover && { failover }),
@@ -233,10 +323,13 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
   }
 }
 
-function parseRefuse(reader: Reader): StreamPacket {
+function parseRefuse(reader: Reader, version: StreamVersion): StreamBody {
   check(reader.bytes.length === 36, 'wrong_size')
   check(isZero(reader.bytes.subarray(34)), 'reserved_not_zero')
-  return { type: 'refuse', client_nonce: reader.hex(16), code: reader.named(refuseCodes, 2, 1) }
+  const client_nonce = reader.hex(16)
+  const code = reader.named(refuseCodes, 2, 1)
+  check(version === 3 || code !== 'identity_refused', 'bad_value')
+  return { type: 'refuse', client_nonce, code }
 }
 
 function parseRead(reader: Reader, session: InSession, head: Pick<StreamRead, 'kind' | 'fragment_size'>): StreamRead {

@@ -1,11 +1,24 @@
-import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman, hkdfSync } from 'node:crypto'
+import {
+  createDecipheriv,
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  diffieHellman,
+  hkdfSync,
+  verify,
+} from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import type { StreamHello } from './packet.ts'
+import type { StreamHello, StreamLost, StreamLostAck } from './packet.ts'
 import { parseStreamPacket } from './parse.ts'
-import { agreeOnKeys, helloProof, openPacket, publicOf, sealPacket } from './seal.ts'
+import { agreeOnKeys, type Hello, helloProof, lostProof, openPacket, publicOf, sealPacket } from './seal.ts'
 
 interface Vector {
+  version: 2 | 3
+  /** Of the device's TPM, what it signed, and its signature. */
+  device_key?: string
+  signed_digest?: string
+  signature?: string
   name: string
   cipher: 'aegis_128l' | 'chacha20_poly1305'
   kind: StreamHello['kind']
@@ -39,13 +52,14 @@ interface Vector {
   }[]
 }
 
-const vectors: Vector[] = JSON.parse(
-  readFileSync(new URL('../../vectors/stream-sealed-v2.json', import.meta.url), 'utf8'),
-)
+const fileOf = (name: string) => JSON.parse(readFileSync(new URL(`../../vectors/${name}`, import.meta.url), 'utf8'))
+const vectorsOf = (version: 2 | 3): Vector[] =>
+  fileOf(`stream-sealed-v${version}.json`).map((vector: Vector) => Object.assign(vector, { version }))
+const vectors = [...vectorsOf(2), ...vectorsOf(3)]
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-test.each(vectors)('hello and keys of the session: $name', (vector) => {
-  const hello = parseStreamPacket(hex(vector.hello)) as StreamHello
+test.each(vectors)('hello and keys of a session of version $version: $name', (vector) => {
+  const hello = parseStreamPacket(hex(vector.hello)) as Hello
   const { kind, client_nonce, ciphers, packet_size_max, boot_id, proof, age_us, ticket } = vector
   expect(hello).toMatchObject({ kind, client_nonce, ciphers, packet_size_max, boot_id, proof })
   expect(hello.client_public).toBe(vector.device_public)
@@ -66,19 +80,63 @@ const keyOf = (secret: string) =>
 const publicKeyOf = (bytes: string) =>
   createPublicKey({ key: hex(`302a300506032b656e032100${bytes}`), format: 'der', type: 'spki' })
 
-test.each(vectors)("the steps to the keys, from the vector's secrets: $name", (vector) => {
+test.each(vectors)("the steps to the keys, from the vector's secrets: version $version, $name", (vector) => {
   const shared = diffieHellman({
     privateKey: keyOf(vector.edge_secret),
     publicKey: publicKeyOf(vector.device_public),
   })
   expect(shared.toString('hex')).toBe(vector.shared)
-  const text = hex(vector.hello).fill(0, 32, 64).fill(0, 116, 148)
+  const proofAt = vector.version === 3 ? 120 : 116
+  const text = hex(vector.hello)
+    .fill(0, 32, 64)
+    .fill(0, proofAt, proofAt + 32)
+  if (vector.version === 3 && vector.kind === 'token') text.fill(0, 217, 281)
   const cipher = Buffer.of(vector.cipher === 'aegis_128l' ? 1 : 2)
-  const spoken = Buffer.concat([Buffer.from('bootfarm stream 2'), text, hex(vector.edge_public), cipher])
+  const spoken = Buffer.concat([
+    Buffer.from(`bootfarm stream ${vector.version}`),
+    text,
+    hex(vector.edge_public),
+    cipher,
+  ])
   const context = createHash('sha256').update(spoken).digest()
   expect(context.toString('hex')).toBe(vector.context)
   const keys = Buffer.from(hkdfSync('sha256', shared, hex(vector.secret), context, 72)).toString('hex')
   expect(keys.slice(0, 128)).toBe(vector.from_device + vector.from_edge)
+})
+
+const signed = vectors.filter((vector) => vector.signature)
+
+test.each(signed)("the device's key has signed the hello: $name", (vector) => {
+  const label = Buffer.concat([Buffer.from('bootfarm device identity v1'), Buffer.alloc(5)])
+  const hello = hex(vector.hello).fill(0, 120, 152).fill(0, 217, 281)
+  const text = Buffer.concat([
+    label,
+    hex(vector.boot_id + vector.client_nonce),
+    hello.subarray(32, 64),
+    hex(vector.device_public + vector.device_key),
+    createHash('sha256').update(hello).digest(),
+  ])
+  expect(text).toHaveLength(225)
+  expect(createHash('sha256').update(text).digest('hex')).toBe(vector.signed_digest)
+  // RFC 5480: precedes an uncompressed point of P-256.
+  const point = hex(`3059301306072a8648ce3d020106082a8648ce3d030107034200${vector.device_key}`)
+  const key = createPublicKey({ key: point, format: 'der', type: 'spki' })
+  const signature = hex(vector.signature ?? '')
+  expect(verify('sha256', text, { key, dsaEncoding: 'ieee-p1363' }, signature)).toBe(true)
+  text.writeUInt8(text.readUInt8(80) ^ 1, 80)
+  expect(verify('sha256', text, { key, dsaEncoding: 'ieee-p1363' }, signature)).toBe(false)
+})
+
+test('some device has signed', () => expect(signed.length).toBeGreaterThan(0))
+
+const lostVectors: { name: string; secret: string; lost: string; lost_ack: string }[] = fileOf('stream-lost-v3.json')
+
+test.each(lostVectors)('the proofs of $name', ({ secret, lost, lost_ack }) => {
+  const asked = parseStreamPacket(hex(lost)) as StreamLost
+  const answer = parseStreamPacket(hex(lost_ack)) as StreamLostAck
+  expect(lostProof(hex(secret), asked).toString('hex')).toBe(asked.proof)
+  expect(lostProof(hex(secret), answer).toString('hex')).toBe(answer.proof)
+  expect(answer.nonce).toBe(asked.nonce)
 })
 
 const sealed = vectors

@@ -10,7 +10,7 @@ import {
 } from 'node:crypto'
 import { streamCiphers } from '../../src/stream-ciphers.ts'
 import { emitStreamPacket } from './emit.ts'
-import type { StreamHello } from './packet.ts'
+import type { StreamLost, StreamLostAck, StreamPacket } from './packet.ts'
 import { headerSize } from './reader.ts'
 
 /**
@@ -22,13 +22,25 @@ const tagSize = 16
 /** The part of WELCOME that is not encrypted. */
 export const welcomeKnownSize = 72
 
-/** Proves a HELLO; its `cookie` and `proof` do not matter. */
-export function helloProof(secret: Buffer, hello: StreamHello): Buffer {
-  return createHmac('sha256', secret).update(helloText(hello)).digest()
+export type Hello = Extract<StreamPacket, { type: 'hello' }>
+
+/** Proves a HELLO, of version 3 with its cookie; its `proof` does not matter. */
+export function helloProof(secret: Buffer, hello: Hello): Buffer {
+  const cookie = hello.version === 3 ? hello.cookie : '00'.repeat(32)
+  return proofOf(secret, { ...hello, cookie, proof: '00'.repeat(32) })
 }
 
-function helloText(hello: StreamHello): Buffer {
-  return emitStreamPacket({ ...hello, cookie: '00'.repeat(32), proof: '00'.repeat(32) })
+/** Proves a LOST or its answer; its `proof` does not matter. */
+export function lostProof(secret: Buffer, packet: { version?: 2 | 3 } & (StreamLost | StreamLostAck)): Buffer {
+  return proofOf(secret, { ...packet, proof: '00'.repeat(32) })
+}
+
+const proofOf = (secret: Buffer, packet: StreamPacket) =>
+  createHmac('sha256', secret).update(emitStreamPacket(packet)).digest()
+
+function helloText(hello: Hello): Buffer {
+  const { signature: _, ...unsigned } = hello
+  return emitStreamPacket({ ...unsigned, cookie: '00'.repeat(32), proof: '00'.repeat(32) })
 }
 
 /** RFC 8410: precedes the 32 bytes of an X25519 key. */
@@ -52,7 +64,7 @@ export interface StreamKeys {
 
 /** `secret` is the boot token or the resume secret, `ownSecret` and `otherPublic` are X25519 keys. */
 export function agreeOnKeys(
-  hello: StreamHello,
+  hello: Hello,
   edgePublic: Buffer,
   cipher: (typeof streamCiphers)[number],
   secret: Buffer,
@@ -66,7 +78,7 @@ export function agreeOnKeys(
   })
   const shared = diffieHellman({ privateKey: secretKey(ownSecret), publicKey })
   const context = createHash('sha256')
-    .update('bootfarm stream 2')
+    .update(`bootfarm stream ${hello.version ?? 2}`)
     .update(helloText(hello))
     .update(edgePublic)
     .update(Buffer.of(streamCiphers.indexOf(cipher)))

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { openTicket, type StreamTicket, sealTicket } from './ticket.ts'
+import { openTicket, type StreamTicket, sealTicket, type TicketFormat } from './ticket.ts'
 
 interface Vector {
+  format: TicketFormat
   name: string
   key: string
   salt: string
@@ -10,17 +11,19 @@ interface Vector {
   sealed: string
 }
 
-const vectors: Vector[] = JSON.parse(
-  readFileSync(new URL('../../vectors/stream-tickets-v1.json', import.meta.url), 'utf8'),
-)
+const vectorsOf = (format: TicketFormat): Vector[] =>
+  JSON.parse(readFileSync(new URL(`../../vectors/stream-tickets-v${format}.json`, import.meta.url), 'utf8')).map(
+    (vector: Vector) => Object.assign(vector, { format }),
+  )
+const vectors = [...vectorsOf(1), ...vectorsOf(2)]
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-test.each(vectors)('a ticket $name is sealed and opened', ({ key, salt, ticket, sealed }) => {
+test.each(vectors)('a ticket $name is sealed and opened', ({ format, key, salt, ticket, sealed }) => {
   expect(sealTicket(hex(key), hex(salt), ticket).toString('hex')).toBe(sealed)
-  const opened = openTicket(hex(key), hex(sealed)).toString('hex')
+  const opened = openTicket(hex(key), hex(sealed), format).toString('hex')
   expect(opened).toContain(ticket.boot_id + ticket.version_id)
   const changed = hex(sealed)
   changed.writeUInt8(changed.readUInt8(40) ^ 1, 40)
-  expect(() => openTicket(hex(key), changed)).toThrow()
-  expect(() => openTicket(Buffer.alloc(32), hex(sealed))).toThrow()
+  expect(() => openTicket(hex(key), changed, format)).toThrow()
+  expect(() => openTicket(Buffer.alloc(32), hex(sealed), format)).toThrow()
 })

@@ -598,6 +598,8 @@ fn takeStreamEvent(
         .refused_elsewhere => {},
         .order => |order| device.guest.take(now_us, order),
         .report_acknowledged => device.guest.acknowledged(now_us),
+        // The client was given no key.
+        .sign => unreachable,
         .refused => |code| return device.endStream(now_us, buffer, @tagName(code)),
         .version_changed => return device.endStream(
             now_us,

@@ -6,6 +6,8 @@
 
 const std = @import("std");
 const base = @import("base");
+const wire = @import("wire").stream;
+const Claim = @import("../site/device_identity.zig").Claim;
 
 const label = "bootfarm device identity v1";
 const label_size = 32;
@@ -22,6 +24,33 @@ pub const Transcript = struct {
     /// SHA-256 of the HELLO with zeros in its proof and its signature.
     hello_digest: [32]u8,
 };
+
+/// Returns the transcript of a HELLO with the edge's cookie and the device's key.
+pub fn transcriptOf(hello: *const wire.Hello) Transcript {
+    var unsigned = hello.*;
+    unsigned.proof = @splat(0);
+    unsigned.signature = @splat(0);
+    var buffer: [wire.hello_size_max]u8 = undefined;
+    const text = wire.emit(.{ .version = hello.version, .body = .{ .hello = unsigned } }, &buffer);
+    var hello_digest: [32]u8 = undefined;
+    base.Sha256.hash(text, &hello_digest, .{});
+    return .{
+        .boot_id = hello.boot_id,
+        .client_nonce = hello.client_nonce,
+        .cookie = hello.cookie,
+        .client_public = hello.client_public,
+        .device_key = hello.device_key,
+        .hello_digest = hello_digest,
+    };
+}
+
+/// Returns what a HELLO claims. It costs a signature: the caller has verified cookie and proof.
+pub fn claimOf(hello: *const wire.Hello) Claim {
+    if (std.mem.allEqual(u8, &hello.device_key, 0)) return .none;
+    const transcript = transcriptOf(hello);
+    if (!isSigned(&transcript, &hello.signature)) return .forged;
+    return .{ .signed = fingerprintOf(&hello.device_key) };
+}
 
 /// Returns what the TPM signs.
 pub fn digestOf(transcript: *const Transcript) [32]u8 {

@@ -57,20 +57,43 @@ pub fn withClear() wire.Ciphers {
 pub const clear_word = "bootfarm.stream=clear";
 
 /// Returns the proof of a HELLO: it shows that the sender knows `secret`, the boot token or the
-/// resume secret, and that nobody changed the HELLO.
+/// resume secret, and that nobody changed the HELLO. In version 3 it also covers the cookie, so it
+/// is of no use from another address, or a minute later.
 pub fn helloProof(secret: []const u8, hello: *const wire.Hello) [32]u8 {
-    var proof: [32]u8 = undefined;
+    var proven = hello.*;
+    if (hello.version == .v2) proven.cookie = @splat(0);
+    proven.proof = @splat(0);
+    return proofOf(secret, .{ .version = hello.version, .body = .{ .hello = proven } });
+}
+
+/// Returns the proof of a LOST.
+pub fn lostProof(secret: []const u8, lost: *const wire.Lost) [32]u8 {
+    var proven = lost.*;
+    proven.proof = @splat(0);
+    return proofOf(secret, .{ .version = .v3, .body = .{ .lost = proven } });
+}
+
+/// Returns the proof of its answer.
+pub fn lostAckProof(secret: []const u8, ack: *const wire.LostAck) [32]u8 {
+    var proven = ack.*;
+    proven.proof = @splat(0);
+    return proofOf(secret, .{ .version = .v3, .body = .{ .lost_ack = proven } });
+}
+
+fn proofOf(secret: []const u8, packet: wire.Packet) [32]u8 {
     var text: [wire.hello_size_max]u8 = undefined;
-    HmacSha256.create(&proof, helloText(hello, &text), secret);
+    var proof: [32]u8 = undefined;
+    HmacSha256.create(&proof, wire.emit(packet, &text), secret);
     return proof;
 }
 
+/// Returns the part of a HELLO that is the same in all its transmissions, whatever the cookie.
 fn helloText(hello: *const wire.Hello, out: *[wire.hello_size_max]u8) []const u8 {
-    var shown = hello.*;
-    // The proof is the same before and after the cookie has arrived.
-    shown.cookie = @splat(0);
-    shown.proof = @splat(0);
-    return wire.emit(.{ .body = .{ .hello = shown } }, out);
+    var kept = hello.*;
+    kept.cookie = @splat(0);
+    kept.proof = @splat(0);
+    kept.signature = @splat(0);
+    return wire.emit(.{ .version = hello.version, .body = .{ .hello = kept } }, out);
 }
 
 /// A key pair of X25519; each is used for one HELLO.
@@ -106,7 +129,10 @@ pub fn agree(agreement: Agreement, own_secret: [32]u8, other_public: [32]u8) ?Se
     assert(agreement.cipher != .clear);
     const shared = x25519.shared(&own_secret, &other_public) orelse return null;
     var transcript: base.Sha256 = .init(.{});
-    transcript.update("bootfarm stream 2");
+    transcript.update(switch (agreement.hello.version) {
+        .v2 => "bootfarm stream 2",
+        .v3 => "bootfarm stream 3",
+    });
     var text: [wire.hello_size_max]u8 = undefined;
     transcript.update(helloText(agreement.hello, &text));
     transcript.update(agreement.edge_public);

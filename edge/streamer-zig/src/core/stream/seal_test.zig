@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
+const device_signature = @import("device_signature.zig");
 const stream_seal = @import("seal.zig");
 const testing = std.testing;
 
@@ -43,7 +44,7 @@ test "sealing a fragment in one pass equals sealing its packet in place" {
     for (ciphers) |cipher| {
         const key: stream_seal.Key = .{ .cipher = cipher, .bytes = @splat(9) };
         const payload: [100]u8 = @splat(3);
-        const header = wire.dataHeader(5, 6, 7);
+        const header = wire.dataHeader(.v2, 5, 6, 7);
         var out: [200]u8 = undefined;
         const at_once = stream_seal.sealFragment(&key, 77, &header, &payload, &out);
         var in_place: [200]u8 = undefined;
@@ -58,7 +59,7 @@ test "a fragment opens into its final place, and a modified one does not" {
         var payload: [100]u8 = undefined;
         for (&payload, 0..) |*byte, index| byte.* = @truncate(index * 7);
         var sealed: [132]u8 = undefined;
-        _ = stream_seal.sealFragment(&key, 77, &wire.dataHeader(5, 6, 7), &payload, &sealed);
+        _ = stream_seal.sealFragment(&key, 77, &wire.dataHeader(.v2, 5, 6, 7), &payload, &sealed);
         var out: [102]u8 = @splat(1);
         try testing.expect(stream_seal.openFragment(&key, &sealed, out[1..101]));
         try testing.expectEqualSlices(u8, &[_]u8{1} ++ payload ++ &[_]u8{1}, &out);
@@ -187,6 +188,10 @@ const Vector = struct {
     ciphers: []const wire.Cipher,
     age_us: ?[]const u8 = null,
     ticket: ?[]const u8 = null,
+    /// The device's key, what it signed, and its signature.
+    device_key: ?[]const u8 = null,
+    signed_digest: ?[]const u8 = null,
+    signature: ?[]const u8 = null,
     hello: []const u8,
     proof: []const u8,
     shared: []const u8,
@@ -214,6 +219,7 @@ fn checkVector(vector: *const Vector) !void {
     const hello = (try wire.parse(try std.fmt.hexToBytes(&hello_buffer, vector.hello))).body.hello;
     try checkHello(vector, &hello, device.public);
     try testing.expectEqual(hello.proof, stream_seal.helloProof(secret, &hello));
+    try checkSignature(vector, &hello);
     const agreement: stream_seal.Agreement = .{
         .hello = &hello,
         .edge_public = &edge.public,
@@ -275,6 +281,30 @@ fn checkHello(vector: *const Vector, hello: *const wire.Hello, device_public: [3
     );
 }
 
+fn checkSignature(vector: *const Vector, hello: *const wire.Hello) !void {
+    const key = vector.device_key orelse
+        return testing.expectEqual(.none, device_signature.claimOf(hello));
+    try testing.expectEqual(try bytesOf(65, key), hello.device_key);
+    try testing.expectEqual(try bytesOf(64, vector.signature.?), hello.signature);
+    const transcript = device_signature.transcriptOf(hello);
+    try testing.expectEqual(
+        try bytesOf(32, vector.signed_digest.?),
+        device_signature.digestOf(&transcript),
+    );
+    const fingerprint = device_signature.fingerprintOf(&hello.device_key);
+    try testing.expectEqual(fingerprint, device_signature.claimOf(hello).signed);
+    // It covers the whole HELLO, and the cookie that only one address has.
+    var changed = hello.*;
+    changed.cookie[31] ^= 1;
+    try testing.expectEqual(.forged, device_signature.claimOf(&changed));
+    changed = hello.*;
+    changed.packet_size_max += 1;
+    try testing.expectEqual(.forged, device_signature.claimOf(&changed));
+    changed = hello.*;
+    changed.proof[0] ^= 1;
+    try testing.expectEqual(fingerprint, device_signature.claimOf(&changed).signed);
+}
+
 /// Recomputes the steps between both sides' keys and the session keys from the vector alone.
 fn checkSteps(
     vector: *const Vector,
@@ -285,10 +315,13 @@ fn checkSteps(
 ) !void {
     const shared = try bytesOf(32, vector.shared);
     try testing.expectEqual(base.x25519.shared(&edge_secret, &device_public).?, shared);
+    const is_newer = hello[0] >> 4 == 3;
     @memset(hello[32..64], 0);
-    @memset(hello[116..148], 0);
+    // Version 3: four bytes more, and a signature.
+    if (is_newer) @memset(hello[120..152], 0) else @memset(hello[116..148], 0);
+    if (is_newer and vector.kind == .token) @memset(hello[217..281], 0);
     var transcript: base.Sha256 = .init(.{});
-    transcript.update("bootfarm stream 2");
+    transcript.update(if (is_newer) "bootfarm stream 3" else "bootfarm stream 2");
     transcript.update(hello);
     transcript.update(&(try bytesOf(32, vector.edge_public)));
     transcript.update(&.{@backingInt(vector.cipher)});
@@ -333,13 +366,61 @@ fn openByNonce(key: *const stream_seal.Key, vector: *const Sealed, golden: []con
 test "HELLOs, keys and sealed packets match the golden ones" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
-    const text = @embedFile("stream_sealed_vectors_json");
-    const vectors = try std.json.parseFromSliceLeaky([]Vector, arena.allocator(), text, .{});
-    try testing.expectEqual(6, vectors.len);
-    for (vectors) |*vector| checkVector(vector) catch |err| {
-        std.debug.print("vector: {s}\n", .{vector.name});
-        return err;
+    for ([_][]const u8{
+        @embedFile("stream_sealed_vectors_v2_json"),
+        @embedFile("stream_sealed_vectors_v3_json"),
+    }) |text| {
+        const vectors = try std.json.parseFromSliceLeaky([]Vector, arena.allocator(), text, .{});
+        try testing.expectEqual(6, vectors.len);
+        for (vectors) |*vector| checkVector(vector) catch |err| {
+            std.debug.print("vector: {s}\n", .{vector.name});
+            return err;
+        };
+    }
+}
+
+test "the proofs of LOST and of its answer match the golden ones" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const LostVector = struct {
+        name: []const u8,
+        secret: []const u8,
+        lost: []const u8,
+        lost_ack: []const u8,
     };
+    const text = @embedFile("stream_lost_vectors_json");
+    const vectors = try std.json.parseFromSliceLeaky([]LostVector, arena.allocator(), text, .{});
+    try testing.expect(vectors.len > 0);
+    for (vectors) |*vector| {
+        const secret = try bytesOf(32, vector.secret);
+        const lost = (try wire.parse(&try bytesOf(wire.lost_size, vector.lost))).body.lost;
+        try testing.expectEqual(lost.proof, stream_seal.lostProof(&secret, &lost));
+        const bytes = try bytesOf(wire.lost_ack_size, vector.lost_ack);
+        const ack = (try wire.parse(&bytes)).body.lost_ack;
+        try testing.expectEqual(ack.proof, stream_seal.lostAckProof(&secret, &ack));
+        try testing.expectEqual(lost.nonce, ack.nonce);
+    }
+}
+
+test "the proof covers the cookie in version 3, and in version 2 all but the cookie" {
+    for (std.enums.values(wire.Version)) |version| {
+        var hello: wire.Hello = .{
+            .version = version,
+            .client_nonce = @splat(1),
+            .kind = .resumption,
+            .ciphers = .{ .clear = true },
+            .packet_size_max = 1472,
+            .boot_id = @splat(2),
+            .client_public = @splat(3),
+            .proof = @splat(4),
+        };
+        const before = stream_seal.helloProof("secret", &hello);
+        hello.cookie = @splat(5);
+        const after = stream_seal.helloProof("secret", &hello);
+        try testing.expectEqual(version == .v2, std.mem.eql(u8, &before, &after));
+        hello.packet_size_max += 1;
+        try testing.expect(!std.mem.eql(u8, &after, &stream_seal.helloProof("secret", &hello)));
+    }
 }
 
 test "a packet that jumps ahead forgets what it passes, and nothing else" {

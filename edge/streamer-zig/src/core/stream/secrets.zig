@@ -7,6 +7,19 @@ const HmacSha256 = base.HmacSha256;
 
 pub const cookie_slot_us = 30 * std.time.us_per_s;
 
+/// A cookie ends with this if its edge knows version 3 of the stream. An edge that does not has 8
+/// bytes of a digest here.
+const cookie_mark = "stream 3";
+
+/// Returns a cookie that tells devices that its edge knows version 3.
+pub fn marked(value: [32]u8) [32]u8 {
+    return value[0..24].* ++ cookie_mark.*;
+}
+
+pub fn isMarked(value: *const [32]u8) bool {
+    return std.mem.eql(u8, value[24..], cookie_mark);
+}
+
 /// Returns the cookie that proves the address `from` during the time slots `slot` and `slot + 1`.
 pub fn cookie(key: *const [32]u8, slot: u64, from: base.Endpoint, client_nonce: [16]u8) [32]u8 {
     var text: [30]u8 = undefined;

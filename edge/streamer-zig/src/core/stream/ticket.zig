@@ -14,18 +14,26 @@ pub const Key = [32]u8;
 /// Keys of a site. The first one seals, all open: other edges may have an older or a newer state.
 pub const Keys = base.BoundedArray(Key, keys_max);
 pub const keys_max = 2;
+/// Edges of the release before this one open no other. Once no edge of a site can be that old, the
+/// format is 2.
+pub const sealed_format: Format = .v1;
 /// A device requests a new ticket when half of this is over.
 pub const lifetime_s = 7 * std.time.s_per_day;
-pub const Salt = [wire.ticket.salt_size]u8;
+/// Format 2 uses the first 16 bytes.
+pub const Salt = [wire.ticket.salt_size_max]u8;
+const Format = wire.ticket.Format;
 
 comptime {
     std.debug.assert(Aead.tag_length == wire.tag_size);
 }
 
 /// Each salt gives its own key, so the nonce may be zero.
-fn keyOf(key: *const Key, salt: *const Salt) Key {
+fn keyOf(format: Format, key: *const Key, salt: []const u8) Key {
     var mac: HmacSha256 = .init(key);
-    mac.update("bootfarm-ticket-v1");
+    mac.update(switch (format) {
+        .v1 => "bootfarm-ticket-v1",
+        .v2 => "bootfarm-ticket-v2",
+    });
     mac.update(salt);
     var derived: Key = undefined;
     mac.final(&derived);
@@ -33,34 +41,41 @@ fn keyOf(key: *const Key, salt: *const Salt) Key {
 }
 
 /// `salt` is random and used once.
-pub fn seal(key: *const Key, salt: Salt, ticket: *const Ticket) wire.ticket.Sealed {
+pub fn seal(format: Format, key: *const Key, salt: Salt, ticket: *const Ticket) wire.ticket.Sealed {
     var sealed: wire.ticket.Sealed = undefined;
-    sealed[0..salt.len].* = salt;
-    const body = sealed[salt.len..][0..wire.ticket.body_size];
-    var clear: [wire.ticket.body_size]u8 = undefined;
-    wire.ticket.emitBody(ticket, &clear);
-    Aead.encrypt(body, sealed[salt.len +
-        wire.ticket.body_size ..], &clear, "", @splat(0), keyOf(key, &salt));
+    const used = salt[0..format.saltSize()];
+    @memcpy(sealed[0..used.len], used);
+    var buffer: [wire.ticket.body_size_max]u8 = undefined;
+    const clear = buffer[0..format.bodySize()];
+    wire.ticket.emitBody(format, ticket, clear);
+    Aead.encrypt(
+        sealed[used.len..][0..clear.len],
+        sealed[sealed.len - wire.tag_size ..],
+        clear,
+        "",
+        @splat(0),
+        keyOf(format, key, used),
+    );
     return sealed;
 }
 
 /// Returns null if no edge of this site made the ticket.
 pub fn open(keys: []const Key, sealed: *const wire.ticket.Sealed) ?Ticket {
-    const salt = sealed[0..wire.ticket.salt_size];
-    var clear: [wire.ticket.body_size]u8 = undefined;
-    for (keys) |*key| {
-        const tag = sealed[salt.len + wire.ticket.body_size ..];
+    for (std.enums.values(Format)) |format| for (keys) |*key| {
+        const salt = sealed[0..format.saltSize()];
+        var buffer: [wire.ticket.body_size_max]u8 = undefined;
+        const clear = buffer[0..format.bodySize()];
         Aead.decrypt(
-            &clear,
-            sealed[salt.len..][0..wire.ticket.body_size],
-            tag.*,
+            clear,
+            sealed[salt.len..][0..clear.len],
+            sealed[sealed.len - wire.tag_size ..].*,
             "",
             @splat(0),
-            keyOf(key, salt),
+            keyOf(format, key, salt),
         ) catch
             continue;
-        return wire.ticket.parseBody(&clear) catch null;
-    }
+        return wire.ticket.parseBody(format, clear) catch null;
+    };
     return null;
 }
 
@@ -117,7 +132,7 @@ test "a device learns of an edge that it does not know, and when its ticket no l
         .{ .ip = .init(10, 0, 0, 2), .port = 6910 },
     };
     var given: wire.ticket.Failover =
-        .{ .lifetime_s = 1, .edges = .empty, .ticket = seal(&key, @splat(1), &testTicket()) };
+        .{ .lifetime_s = 1, .edges = .empty, .ticket = seal(.v1, &key, @splat(1), &testTicket()) };
     given.edges.appendAssumeCapacity(edges[0]);
     try testing.expect(!isOutdated(&given, edges[0..1], &.{key}));
     try testing.expect(isOutdated(&given, &edges, &.{key}));
@@ -165,7 +180,7 @@ fn testHello(ticket: *const Ticket, key: *const Key) wire.Hello {
         .boot_id = ticket.boot_id,
         .client_public = @splat(10),
         .proof = undefined,
-        .shown = .{ .age_us = 77, .ticket = seal(key, @splat(11), ticket) },
+        .shown = .{ .age_us = 77, .ticket = seal(.v1, key, @splat(11), ticket) },
     };
     hello.proof = stream_seal.helloProof(&ticket.resume_secret, &hello);
     return hello;
@@ -181,6 +196,8 @@ const Vector = struct {
         hand_overs: u16,
         elapsed_us: []const u8,
         flags: u8,
+        disk_size: []const u8,
+        device_address: ?[]const u8 = null,
         phases: []const []const u8,
     },
     sealed: []const u8,
@@ -189,24 +206,38 @@ const Vector = struct {
 test "tickets match the golden ones" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
-    const text = @embedFile("stream_tickets_json");
-    const vectors = try std.json.parseFromSliceLeaky([]Vector, arena.allocator(), text, .{
+    const texts = .{
+        @embedFile("stream_tickets_v1_json"),
+        @embedFile("stream_tickets_v2_json"),
+    };
+    inline for (texts, .{ Format.v1, Format.v2 }) |text, format|
+        try checkTickets(format, arena.allocator(), text);
+}
+
+fn checkTickets(format: Format, gpa: std.mem.Allocator, text: []const u8) !void {
+    const vectors = try std.json.parseFromSliceLeaky([]Vector, gpa, text, .{
         .ignore_unknown_fields = true,
     });
     try testing.expect(vectors.len > 0);
     for (vectors) |*vector| {
         var key: Key = undefined;
-        var salt: Salt = undefined;
+        var salt: Salt = @splat(0);
         var sealed: wire.ticket.Sealed = undefined;
         try testing.expectEqual(key.len, (try std.fmt.hexToBytes(&key, vector.key)).len);
-        try testing.expectEqual(salt.len, (try std.fmt.hexToBytes(&salt, vector.salt)).len);
+        const used = try std.fmt.hexToBytes(&salt, vector.salt);
+        try testing.expectEqual(format.saltSize(), used.len);
         try testing.expectEqual(sealed.len, (try std.fmt.hexToBytes(&sealed, vector.sealed)).len);
         const ticket = open(&.{key}, &sealed).?;
-        try testing.expectEqualSlices(u8, &sealed, &seal(&key, salt, &ticket));
+        try testing.expectEqualSlices(u8, &sealed, &seal(format, &key, salt, &ticket));
         var boot_id: [16]u8 = undefined;
         _ = try std.fmt.hexToBytes(&boot_id, vector.ticket.boot_id);
         try testing.expectEqual(boot_id, ticket.boot_id);
         try testing.expectEqual(vector.ticket.hand_overs, ticket.hand_overs);
+        const disk_size = try std.fmt.parseInt(u64, vector.ticket.disk_size, 16);
+        try testing.expectEqual(disk_size, ticket.disk_size);
+        var address: [16]u8 = @splat(0);
+        if (vector.ticket.device_address) |hex| _ = try std.fmt.hexToBytes(&address, hex);
+        try testing.expectEqual(address, ticket.device_address);
         try testing.expectEqual(vector.ticket.flags, @as(u8, @bitCast(ticket.flags)));
         try testing.expectEqual(
             try std.fmt.parseInt(u64, vector.ticket.elapsed_us, 16),
@@ -221,17 +252,20 @@ test "tickets match the golden ones" {
 }
 
 test "a ticket opens with the site's keys, old and new, and with no others" {
-    const ticket = testTicket();
     const key: Key = @splat(0x77);
-    const sealed = seal(&key, @splat(8), &ticket);
-    try testing.expectEqualDeep(ticket, open(&.{key}, &sealed).?);
-    try testing.expectEqualDeep(ticket, open(&.{ @splat(1), key }, &sealed).?);
-    try testing.expectEqual(null, open(&.{ @splat(1), @splat(2) }, &sealed));
-    try testing.expectEqual(null, open(&.{}, &sealed));
-    for (0..sealed.len) |index| {
-        var changed = sealed;
-        changed[index] ^= 1;
-        try testing.expectEqual(null, open(&.{key}, &changed));
+    for (std.enums.values(Format)) |format| {
+        var ticket = testTicket();
+        if (format == .v2) ticket.flags.signed = true;
+        const sealed = seal(format, &key, @splat(8), &ticket);
+        try testing.expectEqualDeep(ticket, open(&.{key}, &sealed).?);
+        try testing.expectEqualDeep(ticket, open(&.{ @splat(1), key }, &sealed).?);
+        try testing.expectEqual(null, open(&.{ @splat(1), @splat(2) }, &sealed));
+        try testing.expectEqual(null, open(&.{}, &sealed));
+        for (0..sealed.len) |index| {
+            var changed = sealed;
+            changed[index] ^= 1;
+            try testing.expectEqual(null, open(&.{key}, &changed));
+        }
     }
 }
 

@@ -376,6 +376,7 @@ fn testRead(session_id: u64, request_id: u32, length: u32) ReadRequest {
         .version_id = .zero,
         .to = .{ .ip = .zero, .port = 0 },
         .session_id = session_id,
+        .version = .v3,
         .request_id = request_id,
         .kind = .demand,
         .offset = 0,

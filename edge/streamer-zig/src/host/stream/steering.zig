@@ -88,20 +88,21 @@ test "READs go to the shard of their session's mark, and all else to the first o
     try testing.expectError(error.PortInUse, sockets.openUdp(.{ .address = at }));
     const sender = try sockets.openUdp(.{ .address = any });
     defer sys.close(sender);
+    const versions = [_]wire.Version{ .v2, .v3 };
     var packets: [9][40]u8 = @splat(@splat(0));
     for (packets[0..6], 0..) |*packet, mark| {
-        packet[0..2].* = .{ wire.version << 4, @backingInt(wire.Type.read) };
+        packet[0..2].* = .{ versions[mark % 2].byte(), @backingInt(wire.Type.read) };
         std.mem.writeInt(u16, packet[8..10], @intCast(mark), .big);
         if (mark >= 3) packet[0] |= @backingInt(wire.ReadKind.ahead);
     }
     for (packets[6..8]) |*packet| std.mem.writeInt(u16, packet[8..10], 1, .big);
-    packets[6][0..2].* = .{ wire.version << 4, @backingInt(wire.Type.report) };
+    packets[6][0..2].* = .{ wire.Version.v3.byte(), @backingInt(wire.Type.report) };
     packets[7][0..2].* = .{
-        wire.version << 4 | @as(u8, @backingInt(wire.ReadKind.profile)),
+        wire.Version.v3.byte() | @as(u8, @backingInt(wire.ReadKind.profile)),
         @backingInt(wire.Type.read),
     };
     // Shorter than what the program looks at.
-    packets[8][0..2].* = .{ wire.version << 4, @backingInt(wire.Type.read) };
+    packets[8][0..2].* = .{ wire.Version.v2.byte(), @backingInt(wire.Type.read) };
     const to = sockets.toSockaddr(at);
     for (&packets, 0..) |*packet, index| {
         const size: usize = if (index == 8) 2 else packet.len;

@@ -455,6 +455,8 @@ fn takeEvent(device: *StreamDevice, event: *const link.Client.Event) void {
         .ready_acknowledged => device.endReady(),
         .order => |order| device.takeOrder(order.id.bytes),
         .report_acknowledged => device.endReport(),
+        // The client was given no key.
+        .sign => unreachable,
     }
 }
 

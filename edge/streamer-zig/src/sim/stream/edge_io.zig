@@ -284,7 +284,12 @@ fn sendFragments(
                 fragment.index -= 1;
                 offset -= request.fragment_size;
                 fragment.header =
-                    wire.dataHeader(request.session_id, request.request_id, fragment.index);
+                    wire.dataHeader(
+                        request.version,
+                        request.session_id,
+                        request.request_id,
+                        fragment.index,
+                    );
                 fragment.length = request.fragment_size;
             },
             else => {},

@@ -1,6 +1,7 @@
-//! Packets of the stream, version 2 (packages/proto/STREAM.md): bytes to structs and back. `emit`
-//! reproduces every packet that `parse` accepts byte for byte, and nothing that `parse` returns
-//! exceeds the limits below. It keeps no state and decides nothing about sessions; packets that are
+//! Packets of the stream, versions 2 and 3 (packages/proto/STREAM.md): bytes to structs and back.
+//! `emit` reproduces every packet that `parse` accepts byte for byte, except a WELCOME that names
+//! edges by addresses that this program cannot reach, and nothing that `parse` returns exceeds the
+//! limits below. It keeps no state and decides nothing about sessions; packets that are
 //! sealed on the wire are in clear text here, with the id of their session in place of their
 //! counter (core/stream/seal.zig).
 
@@ -8,12 +9,30 @@ const std = @import("std");
 const guest = @import("guest.zig");
 pub const profile = @import("profile.zig");
 const hello_packets = @import("hello.zig");
+const lost_packets = @import("lost.zig");
 const times = @import("times.zig");
 const welcome_packet = @import("welcome.zig");
 pub const writes = @import("writes.zig");
 const assert = std.debug.assert;
 
-pub const version = 2;
+/// The high 4 bits of a packet's first byte; the same in all packets of a session.
+pub const Version = enum(u4) {
+    v2 = 2,
+    v3 = 3,
+
+    pub const newest: Version = .v3;
+
+    /// Returns the version of a packet of at least a byte; null: it is of neither.
+    pub fn of(packet: []const u8) ?Version {
+        return std.enums.fromInt(Version, packet[0] >> 4);
+    }
+
+    /// The first byte of packets without flags.
+    pub fn byte(version: Version) u8 {
+        return @as(u8, @backingInt(version)) << 4;
+    }
+};
+
 pub const port_default = 6910;
 pub const header_size = 16;
 /// Behind each sealed packet.
@@ -21,12 +40,15 @@ pub const tag_size = 16;
 pub const ticket = @import("ticket.zig");
 
 pub const hello_size = hello_packets.hello_size;
+pub const hello_size_v3_token = hello_packets.hello_size_v3_token;
 pub const hello_size_max = hello_packets.hello_size_max;
 pub const cookie_size = hello_packets.cookie_size;
 pub const refuse_size = hello_packets.refuse_size;
 /// WELCOME without padding, and the offset of its encrypted part.
 pub const welcome_size = welcome_packet.welcome_size;
 pub const welcome_size_failover = welcome_packet.welcome_size_failover;
+pub const welcome_size_unpadded_max = welcome_packet.welcome_size_unpadded_max;
+pub const edges_unpadded_max_v3 = welcome_packet.edges_unpadded_max_v3;
 pub const welcome_size_known = welcome_packet.welcome_size_known;
 const read_size_fixed = 40;
 const read_error_size = 20;
@@ -36,6 +58,8 @@ pub const ready_code_size_max = 12;
 pub const ready_sentence_size_max = 64;
 pub const ready_ack_size = 16;
 
+pub const lost_size = lost_packets.lost_size;
+pub const lost_ack_size = lost_packets.lost_ack_size;
 pub const report_size_max = guest.report_size_max;
 pub const report_ack_size = guest.report_ack_size;
 pub const steps_max = guest.steps_max;
@@ -46,11 +70,14 @@ const probe_size_min = 40;
 pub const Hello = hello_packets.Hello;
 pub const HelloKind = hello_packets.HelloKind;
 pub const Cookie = hello_packets.Cookie;
+pub const DeviceKey = hello_packets.DeviceKey;
+pub const DeviceSignature = hello_packets.DeviceSignature;
 pub const Refuse = hello_packets.Refuse;
 pub const RefuseCode = hello_packets.RefuseCode;
 pub const Cipher = hello_packets.Cipher;
 pub const Ciphers = hello_packets.Ciphers;
 pub const Welcome = welcome_packet.Welcome;
+pub const welcomeSizeOf = welcome_packet.sizeOf;
 pub const WelcomeKnown = welcome_packet.Known;
 pub const welcomeKnown = welcome_packet.parseKnown;
 pub const WriteCacheClass = welcome_packet.WriteCacheClass;
@@ -58,6 +85,9 @@ pub const Write = writes.Write;
 pub const Control = writes.Control;
 pub const WriteAck = writes.WriteAck;
 pub const WriteCode = writes.WriteCode;
+pub const Lost = lost_packets.Lost;
+pub const LostAck = lost_packets.LostAck;
+pub const LostReason = lost_packets.Reason;
 pub const Report = guest.Report;
 pub const ReportAck = guest.ReportAck;
 pub const Order = guest.Order;
@@ -83,6 +113,10 @@ pub const fragment_size_max = packet_size_max - header_size - tag_size;
 pub const fragment_size_ethernet = packet_size_ethernet - header_size - tag_size;
 pub const fragment_size_min = 512;
 pub const fragments_max = read_size_max / fragment_size_min;
+/// Codecs are numbered from 1; 0 is none.
+pub const codecs_max = 8;
+/// Length of the packed answer at the front of each fragment of it.
+const packed_prefix_size = 4;
 pub const ranges_max = 64;
 /// The largest packet of a device, before and after it is sealed.
 pub const request_size_max = header_size + fragment_size_ethernet;
@@ -103,7 +137,8 @@ comptime {
     assert(cookie_size < hello_size);
     assert(refuse_size < hello_size);
     // Every path on which the stream works takes it.
-    assert(welcome_size_failover + tag_size <= packet_size_min);
+    assert(welcome_size_failover <= welcome_size_unpadded_max);
+    assert(welcome_size_unpadded_max + tag_size == packet_size_min);
     assert(hello_size_max <= packet_size_min);
     assert(no_session_size < ready_size_min);
     assert(report_ack_size < guest.report_size_min);
@@ -132,10 +167,24 @@ pub const Type = enum(u8) {
     write_ack = 15,
     probe = 16,
     probe_ack = 17,
+    /// From here on of version 3 alone.
+    keepalive = 18,
+    keepalive_ack = 19,
+    lost = 20,
+    lost_ack = 21,
+
+    /// Whether its packets are outside of every session.
+    fn isOutside(kind: Type) bool {
+        return switch (kind) {
+            .hello, .cookie, .refuse, .lost, .lost_ack => true,
+            else => false,
+        };
+    }
 };
 
-/// One UDP payload. `session_id` is 0 in HELLO, COOKIE and REFUSE only.
+/// One UDP payload. `session_id` is 0 in HELLO, COOKIE, REFUSE, LOST and LOST_ACK only.
 pub const Packet = struct {
+    version: Version = .v2,
     session_id: u64 = 0,
     request_id: u32 = 0,
     body: Body,
@@ -161,6 +210,11 @@ pub const Body = union(Type) {
     probe: Probe,
     /// As long as requested, zeros behind the header; the number is its size.
     probe_ack: u16,
+    /// The edge asks whether the device of this session is still there.
+    keepalive,
+    keepalive_ack,
+    lost: Lost,
+    lost_ack: LostAck,
 };
 
 /// Requests an answer of `size` bytes of UDP payload, to test whether it arrives.
@@ -247,6 +301,9 @@ pub const RangeList = struct {
 pub const Data = struct {
     /// Fragment of the read, from 0.
     index: u16,
+    /// Bytes of the packed answer that this is a fragment of; 0: the answer is not packed. Version
+    /// 3 alone, and only to a device that offered the session's codec.
+    packed_size: u32 = 0,
     payload: []const u8,
 };
 
@@ -291,33 +348,40 @@ pub const ParseError = error{
 /// Parses the packet in `bytes`; slices of the result point into it.
 pub fn parse(bytes: []const u8) ParseError!Packet {
     const header: *const HeaderLayout = try overlay(HeaderLayout, bytes, .at_least);
-    if (header.version_and_flags >> 4 != version) return error.WrongVersion;
+    const version = Version.of(bytes) orelse return error.WrongVersion;
     const kind = std.enums.fromInt(Type, header.type) orelse return error.BadValue;
-    if (header.flags() != 0 and kind != .read) return error.ReservedNotZero;
+    if (version == .v2 and header.type > @backingInt(Type.probe_ack)) return error.BadValue;
+    switch (kind) {
+        .read => {},
+        .data => if (header.flags() > @intFromBool(version == .v3)) return error.ReservedNotZero,
+        else => if (header.flags() != 0) return error.ReservedNotZero,
+    }
     switch (kind) {
         .data, .write, .read => {},
         else => try expectZero(&header.index),
     }
     const session_id = int(u64, &header.session_id);
     const request_id = int(u32, &header.request_id);
-    switch (kind) {
-        .hello, .cookie, .refuse => if (session_id != 0) return error.ReservedNotZero,
-        else => if (session_id == 0) return error.BadValue,
+    if (kind.isOutside()) {
+        if (session_id != 0) return error.ReservedNotZero;
+    } else if (session_id == 0) return error.BadValue;
+    if (kind.isOutside() or kind == .welcome) {
+        if (request_id != 0) return error.ReservedNotZero;
     }
-    switch (kind) {
-        .hello, .cookie, .refuse, .welcome => if (request_id != 0) return error.ReservedNotZero,
-        else => {},
-    }
-    return .{ .session_id = session_id, .request_id = request_id, .body = switch (kind) {
+    const body: Body = switch (kind) {
         .used => .{ .used = try profile.parseUsed(bytes) },
-        .hello => .{ .hello = try hello_packets.parseHello(bytes) },
+        .hello => .{ .hello = try hello_packets.parseHello(version, bytes) },
         .cookie => .{ .cookie = try hello_packets.parseCookie(bytes) },
-        .welcome => .{ .welcome = try welcome_packet.parse(bytes) },
-        .refuse => .{ .refuse = try hello_packets.parseRefuse(bytes) },
+        .welcome => .{ .welcome = try welcome_packet.parse(version, bytes) },
+        .refuse => .{ .refuse = try hello_packets.parseRefuse(version, bytes) },
         .read => .{ .read = try parseRead(bytes) },
         .data => .{ .data = try parseData(bytes) },
         .read_error => .{ .read_error = try parseReadError(bytes) },
         .no_session => if (bytes.len == no_session_size) .no_session else return error.WrongSize,
+        .keepalive => if (bytes.len == header_size) .keepalive else return error.WrongSize,
+        .keepalive_ack => if (bytes.len == header_size) .keepalive_ack else return error.WrongSize,
+        .lost => .{ .lost = try lost_packets.parseLost(bytes) },
+        .lost_ack => .{ .lost_ack = try lost_packets.parseLostAck(bytes) },
         .ready => .{ .ready = try parseReady(bytes) },
         .ready_ack => if (bytes.len == ready_ack_size) .ready_ack else return error.WrongSize,
         .report => .{ .report = try guest.parseReport(bytes) },
@@ -327,36 +391,47 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .write_ack => .{ .write_ack = try writes.parseWriteAck(bytes) },
         .probe => .{ .probe = try parseProbe(bytes) },
         .probe_ack => .{ .probe_ack = try parseProbeAck(bytes) },
-    } };
+    };
+    return .{
+        .version = version,
+        .session_id = session_id,
+        .request_id = request_id,
+        .body = body,
+    };
 }
 
 /// Writes `packet` to the front of `out` and returns it. `out` must be large enough
 /// (`packet_size_max` always is); every value is one that `parse` accepts.
 pub fn emit(packet: Packet, out: []u8) []u8 {
     const header: *HeaderLayout = @ptrCast(out[0..header_size]);
-    header.* = .{ .type = @backingInt(std.meta.activeTag(packet.body)) };
+    const kind = std.meta.activeTag(packet.body);
+    assert(packet.version == .v3 or @backingInt(kind) <= @backingInt(Type.probe_ack));
+    header.* = .{
+        .version_and_flags = packet.version.byte(),
+        .type = @backingInt(kind),
+    };
     std.mem.writeInt(u32, &header.request_id, packet.request_id, .big);
     std.mem.writeInt(u64, &header.session_id, packet.session_id, .big);
     switch (packet.body) {
         .used => |used| return profile.emitUsed(used, out),
-        .hello => |*hello| return hello_packets.emitHello(hello, out),
+        .hello => |*hello| {
+            assert(hello.version == packet.version);
+            return hello_packets.emitHello(hello, out);
+        },
         .cookie => |cookie| return hello_packets.emitCookie(cookie, out),
-        .welcome => |welcome| return welcome_packet.emit(welcome, out),
+        .welcome => |welcome| return welcome_packet.emit(packet.version, &welcome, out),
         .refuse => |refuse| return hello_packets.emitRefuse(refuse, out),
         .read => |read| return emitRead(read, out),
-        .data => |data| {
-            assert(data.payload.len > 0);
-            std.mem.writeInt(u16, &header.index, data.index, .big);
-            @memcpy(out[header_size..][0..data.payload.len], data.payload);
-            return out[0 .. header_size + data.payload.len];
-        },
+        .data => |data| return emitData(packet.version, &data, out),
         .read_error => |read_error| {
             const layout = overlayMutable(ReadErrorLayout, out);
             std.mem.writeInt(u16, &layout.code, @backingInt(read_error.code), .big);
             layout.reserved = @splat(0);
             return out[0..read_error_size];
         },
-        .no_session, .ready_ack => return out[0..header_size],
+        .no_session, .ready_ack, .keepalive, .keepalive_ack => return out[0..header_size],
+        .lost => |*lost| return lost_packets.emitLost(lost, out),
+        .lost_ack => |*ack| return lost_packets.emitLostAck(ack, out),
         .ready => |ready| return emitReady(ready, out),
         .report => |report| return guest.emitReport(report, out),
         .report_ack => |ack| return guest.emitReportAck(ack, out),
@@ -376,22 +451,28 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
 }
 
 /// The 16 bytes in front of fragment `index`; for senders that keep header and payload apart.
-pub fn dataHeader(session_id: u64, request_id: u32, index: u16) [header_size]u8 {
+pub fn dataHeader(
+    version: Version,
+    session_id: u64,
+    request_id: u32,
+    index: u16,
+) [header_size]u8 {
     assert(index < fragments_max);
     var bytes: [header_size]u8 = @splat(0);
     const header: *HeaderLayout = @ptrCast(&bytes);
-    header.* = .{ .type = @backingInt(Type.data) };
+    header.* = .{ .version_and_flags = version.byte(), .type = @backingInt(Type.data) };
     std.mem.writeInt(u16, &header.index, index, .big);
     std.mem.writeInt(u32, &header.request_id, request_id, .big);
     std.mem.writeInt(u64, &header.session_id, session_id, .big);
     return bytes;
 }
 
-/// Returns the fragment of a sealed DATA packet, from its readable bytes; null: it is none.
-pub fn fragmentOf(packet: []const u8) ?struct { request_id: u32, index: u16 } {
+/// Returns the fragment of a sealed DATA packet that is not packed, from its readable bytes; null:
+/// it is none.
+pub fn fragmentOf(version: Version, packet: []const u8) ?struct { request_id: u32, index: u16 } {
     if (packet.len <= header_size + tag_size) return null;
     const header: *const HeaderLayout = @ptrCast(packet[0..header_size]);
-    if (header.version_and_flags != version << 4 or header.type != @backingInt(Type.data))
+    if (header.version_and_flags != version.byte() or header.type != @backingInt(Type.data))
         return null;
     return .{ .request_id = int(u32, &header.request_id), .index = int(u16, &header.index) };
 }
@@ -411,7 +492,7 @@ pub fn fragmentLength(length: u32, fragment_size: u16, index: u16) u16 {
 }
 
 const HeaderLayout = extern struct {
-    version_and_flags: u8 = version << 4,
+    version_and_flags: u8,
     type: u8,
     index: [2]u8 = @splat(0),
     request_id: [4]u8 = @splat(0),
@@ -503,7 +584,29 @@ fn parseData(bytes: []const u8) ParseError!Data {
     if (payload.len == 0 or payload.len > fragment_size_max) return error.WrongSize;
     const index = int(u16, &layout.index);
     if (index >= fragments_max) return error.BadValue;
-    return .{ .index = index, .payload = payload };
+    if (layout.flags() == 0) return .{ .index = index, .payload = payload };
+    if (payload.len <= packed_prefix_size) return error.WrongSize;
+    const content = payload[packed_prefix_size..];
+    const packed_size = int(u32, payload[0..packed_prefix_size]);
+    // A packed answer is shorter than the read.
+    if (packed_size < content.len or packed_size >= read_size_max) return error.BadValue;
+    return .{ .index = index, .packed_size = packed_size, .payload = content };
+}
+
+fn emitData(version: Version, data: *const Data, out: []u8) []u8 {
+    assert(data.payload.len > 0);
+    const header: *HeaderLayout = @ptrCast(out[0..header_size]);
+    std.mem.writeInt(u16, &header.index, data.index, .big);
+    var size: usize = header_size;
+    if (data.packed_size > 0) {
+        assert(version == .v3);
+        assert(data.payload.len <= data.packed_size);
+        header.version_and_flags |= 1;
+        std.mem.writeInt(u32, out[header_size..][0..packed_prefix_size], data.packed_size, .big);
+        size += packed_prefix_size;
+    }
+    @memcpy(out[size..][0..data.payload.len], data.payload);
+    return out[0 .. size + data.payload.len];
 }
 
 fn parseProbe(bytes: []const u8) ParseError!Probe {
@@ -576,6 +679,7 @@ fn emitRead(read: Read, out: []u8) []u8 {
 
 test {
     _ = guest;
+    _ = lost_packets;
     _ = profile;
     _ = @import("stream_test.zig");
 }

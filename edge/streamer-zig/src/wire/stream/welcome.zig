@@ -7,8 +7,14 @@ const assert = std.debug.assert;
 const ParseError = stream.ParseError;
 
 pub const welcome_size = welcome_size_known + 96;
-/// With another edge to fail over to, and without padding.
+/// With another edge to fail over to, in version 2, and without padding.
 pub const welcome_size_failover = welcome_size + ticket_packet.failover_size;
+/// Without padding it passes every path on which the stream works.
+pub const welcome_size_unpadded_max = stream.packet_size_min - stream.tag_size;
+/// In version 3 a WELCOME without padding names at most this many edges.
+pub const edges_unpadded_max_v3 =
+    (welcome_size_unpadded_max - welcome_size - ticket_packet.failover_size_v3_fixed) /
+    ticket_packet.endpoint_size_v3;
 /// The leading part that stays readable when the packet is sealed.
 pub const welcome_size_known = stream.header_size + 56;
 
@@ -29,6 +35,9 @@ pub const Welcome = struct {
     /// Size of the boot profile's document, a multiple of 512; 0: there is none for this device.
     profile_size: u32 = 0,
     write_cache: WriteCacheClass = .device_ram,
+    /// Number of the codec of packed answers; 0: no answer is packed. Version 3, and one that the
+    /// device offered.
+    codec: u8 = 0,
     /// Bytes that the device's writes may occupy, and the write cache's id; both 0 with
     /// `device_ram`, otherwise not 0.
     write_cache_size: u64 = 0,
@@ -60,7 +69,8 @@ const WelcomeLayout = extern struct {
     disk_size: [8]u8,
     fragment_size: [2]u8,
     write_cache: u8,
-    reserved_after_write_cache: u8,
+    /// Reserved in version 2.
+    codec: u8,
     read_size_max: [4]u8,
     outstanding_bytes_max: [4]u8,
     profile_size: [4]u8,
@@ -73,6 +83,13 @@ const WelcomeLayout = extern struct {
 comptime {
     assert(@sizeOf(WelcomeLayout) == welcome_size);
     assert(@offsetOf(WelcomeLayout, "version_tag") == welcome_size_known);
+    assert(edges_unpadded_max_v3 == 3);
+}
+
+/// Returns the size of a WELCOME without padding.
+pub fn sizeOf(version: stream.Version, failover: ?*const ticket_packet.Failover) u16 {
+    const list = failover orelse return welcome_size;
+    return welcome_size + ticket_packet.failoverSizeOf(version, list);
 }
 
 /// The readable part of a sealed packet.
@@ -92,19 +109,19 @@ pub fn parseKnown(bytes: *const [welcome_size]u8) ?Known {
     };
 }
 
-pub fn parse(bytes: []const u8) ParseError!Welcome {
+pub fn parse(version: stream.Version, bytes: []const u8) ParseError!Welcome {
     if (bytes.len < welcome_size or bytes.len > stream.packet_size_max) return error.WrongSize;
     const layout: *const WelcomeLayout = @ptrCast(bytes[0..welcome_size]);
-    if (layout.reserved_after_write_cache != 0) return error.ReservedNotZero;
+    if (version == .v2 and layout.codec != 0) return error.ReservedNotZero;
+    if (layout.codec > stream.codecs_max) return error.BadValue;
     try stream.expectZero(&layout.reserved_after_cipher);
-    const failover = try ticket_packet.parseFailover(bytes[welcome_size..]);
-    const size: usize = if (failover == null) welcome_size else welcome_size_failover;
+    const list = try ticket_packet.parseFailover(version, bytes[welcome_size..]);
     const welcome: Welcome = .{
         .client_nonce = layout.client_nonce,
         .edge_public = layout.edge_public,
         .cipher = std.enums.fromInt(stream.Cipher, layout.cipher) orelse return error.BadValue,
-        .padding = @intCast(bytes.len - size),
-        .failover = failover,
+        .padding = @intCast(bytes.len - welcome_size - list.size),
+        .failover = list.failover,
         .version_tag = stream.int(u64, &layout.version_tag),
         .disk_size = stream.int(u64, &layout.disk_size),
         .fragment_size = stream.int(u16, &layout.fragment_size),
@@ -115,6 +132,7 @@ pub fn parse(bytes: []const u8) ParseError!Welcome {
         .profile_size = stream.int(u32, &layout.profile_size),
         .write_cache = std.enums.fromInt(WriteCacheClass, layout.write_cache) orelse
             return error.BadValue,
+        .codec = layout.codec,
         .write_cache_size = stream.int(u64, &layout.write_cache_size),
         .write_cache_id = stream.int(u64, &layout.write_cache_id),
     };
@@ -136,7 +154,8 @@ pub fn parse(bytes: []const u8) ParseError!Welcome {
 }
 
 /// The header is written already.
-pub fn emit(welcome: Welcome, out: []u8) []u8 {
+pub fn emit(version: stream.Version, welcome: *const Welcome, out: []u8) []u8 {
+    assert(version == .v3 or welcome.codec == 0);
     const layout: *WelcomeLayout = @ptrCast(out[0..welcome_size]);
     layout.client_nonce = welcome.client_nonce;
     layout.edge_public = welcome.edge_public;
@@ -146,7 +165,7 @@ pub fn emit(welcome: Welcome, out: []u8) []u8 {
     std.mem.writeInt(u64, &layout.disk_size, welcome.disk_size, .big);
     std.mem.writeInt(u16, &layout.fragment_size, welcome.fragment_size, .big);
     layout.write_cache = @backingInt(welcome.write_cache);
-    layout.reserved_after_write_cache = 0;
+    layout.codec = welcome.codec;
     std.mem.writeInt(u32, &layout.read_size_max, welcome.read_size_max, .big);
     std.mem.writeInt(u32, &layout.outstanding_bytes_max, welcome.outstanding_bytes_max, .big);
     std.mem.writeInt(u32, &layout.profile_size, welcome.profile_size, .big);
@@ -155,10 +174,8 @@ pub fn emit(welcome: Welcome, out: []u8) []u8 {
     std.mem.writeInt(u64, &layout.write_cache_size, welcome.write_cache_size, .big);
     std.mem.writeInt(u64, &layout.write_cache_id, welcome.write_cache_id, .big);
     var size: usize = welcome_size;
-    if (welcome.failover) |*failover| {
-        ticket_packet.emitFailover(failover, out[welcome_size..][0..ticket_packet.failover_size]);
-        size = welcome_size_failover;
-    }
+    if (welcome.failover) |*failover|
+        size += ticket_packet.emitFailover(version, failover, out[welcome_size..]).len;
     @memset(out[size..][0..welcome.padding], 0);
     return out[0 .. size + welcome.padding];
 }

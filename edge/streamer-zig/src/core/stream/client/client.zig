@@ -14,6 +14,8 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const hello_steps = @import("hello.zig");
+const hello_versions = @import("hello_versions.zig");
+const LostSession = @import("lost.zig");
 const PathMtu = @import("../congestion/path_mtu.zig");
 const reads_in_flight = @import("reads.zig");
 const sends = @import("sends.zig");
@@ -65,6 +67,10 @@ ready: ?step.Ready = null,
 /// Read-ahead that the system used and the edge does not know about.
 used: step.UsedList = .{},
 report_state: ReportState = .{},
+/// The edge's question "still there?" that is not answered yet.
+keepalive_id: ?u32 = null,
+/// Why the session is lost for good; null in a state other than `ended`, and without a session.
+lost: ?LostSession = null,
 
 request_id_next: u32 = 1,
 send_serial: u64 = 0,
@@ -262,6 +268,39 @@ fn sendReport(client: *StreamClient, now_us: u64) void {
     client.report_state.send(now_us, client.takeRequestId(), client.rtt.rto_us);
 }
 
+/// Takes the signature of the digest in the event `sign`; null: the key cannot sign, and the device
+/// counts as one without a key.
+pub fn sign(client: *StreamClient, now_us: u64, signature: ?wire.DeviceSignature) void {
+    hello_versions.sign(client, now_us, signature);
+}
+
+/// The session is lost for good, and the device restarts at `restart_at_us`, or (null) waits: its
+/// edge learns of it, and may answer with an order (events `order` and `report_acknowledged`, as
+/// for a REPORT). Does nothing for a device that never had a session.
+pub fn reportLost(client: *StreamClient, now_us: u64, restart_at_us: ?u64) void {
+    LostSession.report(client, now_us, restart_at_us);
+}
+
+/// The boot cannot continue, for good.
+pub fn end(client: *StreamClient, reason: wire.LostReason, refusal: ?wire.RefuseCode) void {
+    assert((reason == .refused) == (refusal != null));
+    client.transition(.ended);
+    if (client.session == null) return;
+    // The secret is that of the latest session's edge.
+    client.failover.current = client.failover.own;
+    client.lost = .{ .reason = reason, .refusal = refusal };
+}
+
+/// Returns bytes that nobody can guess, different for each use and number.
+pub fn deriveBytes(client: *const StreamClient, use: []const u8, serial: u64) [32]u8 {
+    var mac: base.HmacSha256 = .init(&client.identity.nonce_seed);
+    mac.update(std.mem.asBytes(&serial));
+    mac.update(use);
+    var bytes: [32]u8 = undefined;
+    mac.final(&bytes);
+    return bytes;
+}
+
 /// Takes one datagram from the edge's address.
 pub fn receive(client: *StreamClient, now_us: u64, packet: []const u8) void {
     client.statistics.packets_in += 1;
@@ -287,12 +326,19 @@ pub fn onUnreachable(client: *StreamClient, now_us: u64) void {
 
 /// Returns true if the packet belongs to this boot.
 fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
-    if (packet.len < wire.header_size or packet[0] >> 4 != wire.version) return false;
+    if (packet.len < wire.header_size or wire.Version.of(packet) == null) return false;
     switch (std.enums.fromInt(wire.Type, packet[1]) orelse return false) {
-        .cookie, .refuse => {},
+        .cookie, .refuse, .lost_ack => {},
         .welcome => return hello_steps.receiveWelcome(client, now_us, packet),
         .no_session => return client.receiveNoSession(now_us, packet),
-        .data, .read_error, .ready_ack, .report_ack, .write_ack, .probe_ack => {
+        .data,
+        .read_error,
+        .ready_ack,
+        .report_ack,
+        .write_ack,
+        .probe_ack,
+        .keepalive,
+        => {
             if (client.state != .established) return false;
             if (reads_in_flight.slotFor(client, packet)) |slot| {
                 if (!client.protection.openFragment(packet, slot.buffer)) return false;
@@ -310,10 +356,12 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
             return taken;
         },
         .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
+        .keepalive_ack, .lost => return false,
     }
     const parsed = wire.parse(packet) catch return false;
     return switch (parsed.body) {
-        .cookie => |cookie| hello_steps.receiveCookie(client, now_us, cookie),
+        .cookie => |*cookie| hello_steps.receiveCookie(client, now_us, parsed.version, cookie),
+        .lost_ack => |*ack| LostSession.receive(client, now_us, ack),
         .refuse => |refusal| hello_steps.receiveRefuse(client, now_us, refusal),
         else => unreachable,
     };
@@ -345,11 +393,13 @@ pub fn transmit(
 ) ?[]const u8 {
     client.onTimer(now_us);
     const packet = switch (client.state) {
-        .idle, .ended => return null,
+        .idle => return null,
+        .ended => LostSession.transmit(client, now_us, out) orelse return null,
         .greeting => hello_steps.transmit(client, now_us, out) orelse return null,
         .established => blk: {
             const buffer = out[0..wire.request_size_max];
             const clear = reads_in_flight.transmit(client, now_us, buffer) orelse
+                sends.transmitPresence(client, buffer) orelse
                 sends.transmitWrite(client, now_us, buffer) orelse
                 sends.transmitReady(client, now_us, buffer) orelse
                 sends.transmitReport(client, now_us, buffer) orelse
@@ -367,12 +417,12 @@ pub fn transmit(
 /// Returns when to call `transmit` again if no packet arrives until then; null: never.
 pub fn deadline(client: *const StreamClient) ?u64 {
     switch (client.state) {
-        .idle, .ended => return null,
-        .greeting => return @min(client.greeting.due_at_us, client.failover.turnEndsAt() orelse
-            client.greeting.due_at_us),
+        .idle => return null,
+        .ended => return if (client.lost) |*lost| lost.due_at_us else null,
+        .greeting => return hello_steps.deadline(client),
         .established => {},
     }
-    var earliest: ?u64 = null;
+    var earliest: ?u64 = if (client.keepalive_id != null) client.last_packet_at_us else null;
     if (client.ready) |ready| if (!ready.acknowledged) {
         earliest = ready.due_at_us;
     };
@@ -410,13 +460,14 @@ pub fn nextEvent(client: *StreamClient) ?Event {
 fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
     assert(client.state == .established);
     if (client.session.?.id != packet.session_id) return false;
+    if (client.session.?.version != packet.version) return false;
     switch (packet.body) {
-        .data => |fragment| return reads_in_flight.receiveFragment(
-            client,
-            now_us,
-            packet.request_id,
-            fragment,
-        ),
+        .data => |fragment| {
+            // This device has offered no codec.
+            if (fragment.packed_size != 0) return false;
+            return reads_in_flight.receiveFragment(client, now_us, packet.request_id, fragment);
+        },
+        .keepalive => client.keepalive_id = packet.request_id,
         .read_error => |read_error| return reads_in_flight.receiveReadError(
             client,
             now_us,
@@ -539,6 +590,8 @@ test {
     _ = @import("client_test.zig");
     _ = @import("report_test.zig");
     _ = @import("hello_test.zig");
+    _ = hello_versions;
+    _ = @import("lost_test.zig");
     _ = @import("failover_test.zig");
     _ = @import("reads_test.zig");
     _ = @import("sends_test.zig");

@@ -79,6 +79,13 @@ pub fn settle(failover: *Failover, now_us: u64, known: ?wire.ticket.Failover) vo
     assert(failover.isAtOwn());
 }
 
+/// The same session's WELCOME in another size names more edges.
+pub fn extend(failover: *Failover, known: wire.ticket.Failover) bool {
+    if (known.edges.count <= failover.others().len) return false;
+    failover.known = known;
+    return true;
+}
+
 /// A packet of the session has arrived.
 pub fn onReceive(failover: *Failover) void {
     failover.probes = 0;

@@ -63,7 +63,7 @@ const TestEdge = struct {
             boot.write_cache = .{ .class = edge.write_cache, .id = 7, .size = 1 << 20 };
         if (!edge.hears_other) return .{ .boot = boot };
         boot.failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = undefined };
-        boot.failover.?.ticket = stream_ticket.seal(&key, @splat(4), &.{
+        boot.failover.?.ticket = stream_ticket.seal(.v1, &key, @splat(4), &.{
             .boot_id = boot_id.bytes,
             .version_id = version_id.bytes,
             .vdisk_id = @splat(0),
@@ -153,6 +153,8 @@ const SiteFixture = struct {
                     edge.grant(&claim, fixture.edges[other].at),
                     &reply,
                 );
+                if (edge.server.showSize(&admission, &large)) |packet_large|
+                    fixture.client.receive(fixture.now_us, packet_large);
                 const answer = admission.reply orelse return;
                 if (edge.welcome_us == 0) return fixture.client.receive(fixture.now_us, answer);
                 if (fixture.late != null) return;

@@ -7,8 +7,8 @@ const wire = @import("wire").stream;
 const RttEstimator = @import("../congestion/rtt.zig");
 const step = @import("step.zig");
 const stream_seal = @import("../seal.zig");
+const versions = @import("hello_versions.zig");
 const StreamClient = @import("client.zig");
-const HmacSha256 = base.HmacSha256;
 const assert = std.debug.assert;
 
 /// Starts a HELLO at the edge of the session, or of the first one wanted.
@@ -46,8 +46,8 @@ fn greetCurrent(client: *StreamClient, now_us: u64) void {
 fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
     client.transition(.greeting);
     const serial = client.greeting.nonce_serial + 1;
-    const nonce = derive(client, "nonce", serial)[0..16].*;
-    const pair: stream_seal.KeyPair = .init(derive(client, "x25519", serial));
+    const nonce = client.deriveBytes("nonce", serial)[0..16].*;
+    const pair: stream_seal.KeyPair = .init(client.deriveBytes("x25519", serial));
     var hello: wire.Hello = .{
         .client_nonce = nonce,
         .kind = kind,
@@ -61,7 +61,6 @@ fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
         .age_us = now_us -| client.failover.known_at_us,
         .ticket = client.failover.known.?.ticket,
     };
-    hello.proof = stream_seal.helloProof(secretOf(client, kind), &hello);
     client.greeting = .{
         .kind = kind,
         .nonce = nonce,
@@ -70,48 +69,60 @@ fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
         .hello = hello,
         .due_at_us = now_us,
     };
+    versions.begin(client);
     assert(client.greeting.sent_count == 0);
-}
-
-fn derive(client: *const StreamClient, what: []const u8, serial: u64) [32]u8 {
-    var mac: HmacSha256 = .init(&client.identity.nonce_seed);
-    mac.update(std.mem.asBytes(&serial));
-    mac.update(what);
-    var bytes: [32]u8 = undefined;
-    mac.final(&bytes);
-    return bytes;
-}
-
-fn secretOf(client: *const StreamClient, kind: wire.HelloKind) []const u8 {
-    return switch (kind) {
-        .token => &client.identity.token,
-        .resumption, .ticket => &client.session.?.resume_secret,
-    };
 }
 
 pub fn transmit(client: *StreamClient, now_us: u64, out: []u8) ?[]const u8 {
     assert(client.state == .greeting);
     const greeting = &client.greeting;
-    if (now_us < greeting.due_at_us) return null;
+    if (greeting.is_older_due) {
+        greeting.is_older_due = false;
+        const older = versions.of(client, .v2);
+        return wire.emit(.{ .version = .v2, .body = .{ .hello = older } }, out);
+    }
+    if (greeting.is_signing or now_us < greeting.due_at_us) return null;
+    versions.checkSilence(client);
     greeting.due_at_us = now_us + greeting.timeout_us;
     greeting.sent_at_us = now_us;
     greeting.sent_count += 1;
     greeting.timeout_us = @min(greeting.timeout_us * 2, RttEstimator.rto_us_max);
-    greeting.hello.cookie = greeting.cookie;
-    return wire.emit(.{ .body = .{ .hello = greeting.hello } }, out);
+    greeting.is_older_due = versions.isOlderDue(client);
+    return wire.emit(
+        .{ .version = greeting.hello.version, .body = .{ .hello = greeting.hello } },
+        out,
+    );
 }
 
-pub fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bool {
+/// Returns when `transmit` has something to send; null: the HELLO waits for its signature.
+pub fn deadline(client: *const StreamClient) ?u64 {
+    const greeting = &client.greeting;
+    if (greeting.is_older_due) return greeting.sent_at_us;
+    if (greeting.is_signing) return null;
+    return @min(greeting.due_at_us, client.failover.turnEndsAt() orelse greeting.due_at_us);
+}
+
+pub fn receiveCookie(
+    client: *StreamClient,
+    now_us: u64,
+    version: wire.Version,
+    cookie: *const wire.Cookie,
+) bool {
     if (client.state != .greeting) return false;
     if (!std.mem.eql(u8, &cookie.client_nonce, &client.greeting.nonce)) return false;
     // A second copy of the same cookie must not cause a second HELLO.
     if (std.mem.eql(u8, &cookie.cookie, &client.greeting.cookie)) return true;
+    const known = versions.ofCookie(client, version, &cookie.cookie);
+    // A copy from an edge of the release before, at the address of one that knows more.
+    if (client.greeting.is_settled and known == .v2 and client.greeting.hello.version != .v2)
+        return true;
     assert(client.failover.turn_us > 0);
     sampleRtt(client, now_us);
     client.failover.onAlive();
     client.greeting.cookie = cookie.cookie;
     client.greeting.due_at_us = now_us;
     client.greeting.sent_count = 0;
+    versions.settle(client, known);
     return true;
 }
 
@@ -136,7 +147,7 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
         greet(client, now_us, .ticket);
         return true;
     }
-    client.transition(.ended);
+    client.end(.refused, refusal.code);
     client.pending_events.refused = refusal.code;
     return true;
 }
@@ -149,6 +160,7 @@ fn mayShowTicket(client: *const StreamClient) bool {
 
 pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bool {
     if (packet.len < wire.welcome_size) return false;
+    if (wire.Version.of(packet) != client.greeting.hello.version) return false;
     const known = wire.welcomeKnown(packet[0..wire.welcome_size]) orelse return false;
     if (!std.mem.eql(u8, &known.client_nonce, &client.greeting.nonce)) return false;
     switch (client.state) {
@@ -165,12 +177,17 @@ pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bo
         return false;
     const parsed = wire.parse(clear) catch return false;
     assert(client.state == .greeting);
+    if (!isCodecOffered(parsed.body.welcome.codec)) return false;
     return establish(client, now_us, .{
         .id = parsed.session_id,
         .welcome = parsed.body.welcome,
         .protection = &protection,
         .size = @intCast(packet.len),
     });
+}
+
+fn isCodecOffered(codec: u8) bool {
+    return codec == 0 or step.codecs >> @intCast(codec - 1) & 1 == 1;
 }
 
 fn isOffered(offered: wire.Ciphers, cipher: wire.Cipher) bool {
@@ -182,13 +199,16 @@ fn isOffered(offered: wire.Ciphers, cipher: wire.Cipher) bool {
 }
 
 /// A packet of the same HELLO: the session is open, and this one proves that its size passes the
-/// path.
+/// path. In version 3 it may name more edges than the one without padding.
 fn receiveSizeProof(client: *StreamClient, packet: []const u8) bool {
     assert(client.state == .established);
-    if (client.session.?.cipher == .clear) return true;
-    if (client.protection.open(packet, wire.welcome_size_known, &client.opened) == null)
+    const session = &client.session.?;
+    const clear = client.protection.open(packet, wire.welcome_size_known, &client.opened) orelse
         return false;
-    client.path.onProven(@intCast(packet.len));
+    if (session.cipher != .clear) client.path.onProven(@intCast(packet.len));
+    const parsed = wire.parse(clear) catch return true;
+    const list = parsed.body.welcome.failover orelse return true;
+    if (client.failover.extend(list)) session.failover = list;
     return true;
 }
 
@@ -198,7 +218,7 @@ fn keysOf(client: *const StreamClient, known: *const wire.WelcomeKnown) ?stream_
         .hello = &greeting.hello,
         .edge_public = &known.edge_public,
         .cipher = known.cipher,
-        .secret = secretOf(client, greeting.kind),
+        .secret = versions.secretOf(client, greeting.kind),
     }, greeting.pair.secret, known.edge_public);
 }
 
@@ -214,6 +234,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: OpenedWelcome) bool {
     const welcome = &opened.welcome;
     const session: step.Session = .{
         .id = opened.id,
+        .version = client.greeting.hello.version,
         .cipher = welcome.cipher,
         .version_tag = welcome.version_tag,
         .version_id = .fromBytes(welcome.version_id),
@@ -241,12 +262,12 @@ fn establish(client: *StreamClient, now_us: u64, opened: OpenedWelcome) bool {
         const same = before.version_tag == session.version_tag and
             before.version_id.eql(session.version_id) and before.disk_size == session.disk_size;
         if (!same) {
-            client.transition(.ended);
+            client.end(.version_changed, null);
             client.pending_events.version_changed = true;
             return true;
         }
         if (losesWrites(client, before, &session)) {
-            client.transition(.ended);
+            client.end(.cache_lost, null);
             client.pending_events.cache_lost = true;
             return true;
         }
@@ -254,6 +275,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: OpenedWelcome) bool {
         if (moved) client.statistics.failovers += 1;
     }
     assert(session.outstanding_bytes_max <= client.options.outstanding_bytes_max);
+    client.keepalive_id = null;
     client.failover.settle(now_us, welcome.failover);
     client.session = session;
     client.protection = opened.protection.*;

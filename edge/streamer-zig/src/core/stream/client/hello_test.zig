@@ -89,7 +89,7 @@ test "a packet longer than any of a device has the wrong size, whoever sealed it
     defer fixture.deinit();
     try fixture.expectEstablished();
     var long: [wire.sealed_request_size_max + 1]u8 = @splat(0);
-    long[0..wire.header_size].* = wire.dataHeader(1, 1, 0);
+    long[0..wire.header_size].* = wire.dataHeader(.v2, 1, 1, 0);
     long[1] = @backingInt(wire.Type.write);
     try fixture.serve(&long);
     try testing.expectEqual(1, fixture.server.ignored.get(.stream_wrong_size));
@@ -282,6 +282,8 @@ test "a cookie is shown at once, by one HELLO, and gives a sample if it answers 
 
 test "a busy edge is asked again after a second, and any other refusal ends the boot" {
     for (std.enums.values(wire.RefuseCode)) |code| {
+        // Version 2 does not have it.
+        if (code == .identity_refused) continue;
         var device: TestDevice = try .init(.{});
         defer device.deinit();
         const hello = (try device.next()).?.body.hello;

@@ -25,7 +25,7 @@ pub const FragmentSlot = struct { request_id: u32, index: u16, buffer: []u8 };
 /// Returns null if it is no such packet, or nobody waits for it.
 pub fn slotFor(client: *StreamClient, packet: []const u8) ?FragmentSlot {
     if (client.protection.from_edge.cipher == .clear) return null;
-    const header = wire.fragmentOf(packet) orelse return null;
+    const header = wire.fragmentOf(client.session.?.version, packet) orelse return null;
     const read = findAsked(client, header.request_id) orelse return null;
     const payload_buffer = read.slotFor(
         header.index,
@@ -317,8 +317,9 @@ fn emit(
     ranges: wire.Ranges,
     out: *[wire.request_size_max]u8,
 ) []const u8 {
-    const session = client.session.?;
+    const session = &client.session.?;
     return wire.emit(.{
+        .version = session.version,
         .session_id = session.id,
         .request_id = read.request_id,
         .body = .{

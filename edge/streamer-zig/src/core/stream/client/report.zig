@@ -140,14 +140,19 @@ pub fn acknowledge(state: *ReportState, request_id: u32, ack: wire.ReportAck) Ac
     state.acknowledged = true;
     // The omitted part is in the next report.
     if (is_whole) state.steps_acknowledged = true;
-    const order: step.Order.Kind = switch (ack.order) {
-        .none => return .known,
+    return if (state.takeOrder(ack)) |order| .{ .order = order } else .known;
+}
+
+/// Returns the order that an edge's answer carries, the first time.
+pub fn takeOrder(state: *ReportState, ack: wire.ReportAck) ?step.Order {
+    const kind: step.Order.Kind = switch (ack.order) {
+        .none => return null,
         .power_off => .power_off,
         .restart => .restart,
     };
-    if (std.mem.eql(u8, &ack.order_id, &state.order_id)) return .known;
+    if (std.mem.eql(u8, &ack.order_id, &state.order_id)) return null;
     state.order_id = ack.order_id;
-    return .{ .order = .{ .kind = order, .id = .fromBytes(ack.order_id) } };
+    return .{ .kind = kind, .id = .fromBytes(ack.order_id) };
 }
 
 const testing = std.testing;

@@ -10,7 +10,12 @@ pub fn transmitUsed(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]c
     assert(client.state == .established);
     const body: wire.Body = .{ .used = .{ .units = client.used.take() orelse return null } };
     return wire.emit(
-        .{ .session_id = client.session.?.id, .request_id = client.takeRequestId(), .body = body },
+        .{
+            .version = client.session.?.version,
+            .session_id = client.session.?.id,
+            .request_id = client.takeRequestId(),
+            .body = body,
+        },
         out,
     );
 }
@@ -24,7 +29,7 @@ pub fn transmitReady(
     const ready = &(client.ready orelse return null);
     // With READY the edge has everything of the boot.
     if (transmitUsed(client, out)) |packet| return packet;
-    return ready.transmit(now_us, client.session.?.id, out);
+    return ready.transmit(now_us, &client.session.?, out);
 }
 
 pub fn transmitReport(
@@ -38,7 +43,12 @@ pub fn transmitReport(
     const request_id = client.report_state.request_id;
     if (request_id == client.request_id_next) _ = client.takeRequestId();
     return wire.emit(
-        .{ .session_id = session_id, .request_id = request_id, .body = .{ .report = body } },
+        .{
+            .version = client.session.?.version,
+            .session_id = session_id,
+            .request_id = request_id,
+            .body = .{ .report = body },
+        },
         out,
     );
 }
@@ -60,9 +70,25 @@ pub fn transmitProbe(
         break :blk wire.packet_size_min;
     };
     _ = client.takeRequestId();
-    return wire.emit(.{ .session_id = client.session.?.id, .request_id = request_id, .body = .{
-        .probe = .{ .size = size },
-    } }, out);
+    return wire.emit(.{
+        .version = client.session.?.version,
+        .session_id = client.session.?.id,
+        .request_id = request_id,
+        .body = .{ .probe = .{ .size = size } },
+    }, out);
+}
+
+/// The edge asks whether this device is still there.
+pub fn transmitPresence(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
+    assert(client.state == .established);
+    const request_id = client.keepalive_id orelse return null;
+    client.keepalive_id = null;
+    return wire.emit(.{
+        .version = client.session.?.version,
+        .session_id = client.session.?.id,
+        .request_id = request_id,
+        .body = .keepalive_ack,
+    }, out);
 }
 
 pub fn transmitWrite(

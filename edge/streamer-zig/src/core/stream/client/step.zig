@@ -30,7 +30,12 @@ pub const Options = struct {
     ciphers: ?wire.Ciphers = null,
     /// The device's own limit; the edge's WELCOME may lower it.
     outstanding_bytes_max: u32 = 1 << 20,
+    /// The newest version that the device offers.
+    version_max: wire.Version = .newest,
 };
+
+/// Codecs of packed answers that this program unpacks, as HELLO names them.
+pub const codecs: u8 = 0;
 
 pub const Identity = struct {
     boot_id: base.Uuid,
@@ -42,6 +47,8 @@ pub const Identity = struct {
     /// A session that another process of this device opened for this boot and leaves behind: it is
     /// resumed.
     session: ?Session = null,
+    /// In the device's TPM: the HELLO of the boot token is signed with it (event `sign`).
+    device_key: ?wire.DeviceKey = null,
 };
 
 /// The contents of WELCOME.
@@ -49,6 +56,7 @@ pub const Session = struct {
     /// The edge's session id in clear text only; otherwise the device has one session and needs
     /// none.
     id: u64,
+    version: wire.Version = .v2,
     cipher: wire.Cipher,
     version_tag: u64,
     version_id: base.Uuid,
@@ -180,13 +188,19 @@ pub const Ready = struct {
     is_known: bool = false,
 
     /// Returns READY when it is due.
-    pub fn transmit(ready: *Ready, now_us: u64, session_id: u64, out: []u8) ?[]const u8 {
+    pub fn transmit(
+        ready: *Ready,
+        now_us: u64,
+        session: *const Session,
+        out: []u8,
+    ) ?[]const u8 {
         assert(ready.timeout_us > 0);
         if (ready.acknowledged or now_us < ready.due_at_us) return null;
         ready.due_at_us = now_us + ready.timeout_us;
         ready.timeout_us = @min(ready.timeout_us * 2, RttEstimator.rto_us_max);
         return wire.emit(.{
-            .session_id = session_id,
+            .version = session.version,
+            .session_id = session.id,
             .request_id = ready.request_id,
             .body = .{
                 .ready = .{
@@ -303,6 +317,9 @@ pub const Event = union(enum) {
     order: Order,
     /// The edge knows the newest report and the latest order.
     report_acknowledged,
+    /// The device's key is to sign this digest: `sign` takes the signature. Until then the HELLO
+    /// waits.
+    sign: [32]u8,
 };
 
 pub const Greeting = struct {
@@ -319,6 +336,11 @@ pub const Greeting = struct {
     sent_at_us: u64 = 0,
     /// HELLOs sent with this cookie.
     sent_count: u32 = 0,
+    /// The edge's version is known, and `hello` has it.
+    is_settled: bool = false,
+    /// The same HELLO is due in version 2, too.
+    is_older_due: bool = false,
+    is_signing: bool = false,
 };
 
 /// Pending events other than those of reads.
@@ -331,12 +353,17 @@ pub const PendingEvents = struct {
     ready_acknowledged: bool = false,
     order: ?Order = null,
     report_acknowledged: bool = false,
+    sign: ?[32]u8 = null,
 
     /// Returns events of the session first.
     pub fn ofSession(pending_events: *PendingEvents) ?Event {
         if (pending_events.refused_elsewhere) |refusal| {
             pending_events.refused_elsewhere = null;
             return .{ .refused_elsewhere = refusal };
+        }
+        if (pending_events.sign) |digest| {
+            pending_events.sign = null;
+            return .{ .sign = digest };
         }
         if (pending_events.established) |opened| {
             pending_events.established = null;
@@ -532,7 +559,7 @@ test "each packet is sealed under the next counter, and opened once" {
     try testing.expectEqual(3, parsed.request_id);
     try testing.expectEqual(null, protection.open(sealed, wire.header_size, &clear));
     // The same for fragments, whose payload goes to its place.
-    const header = wire.dataHeader(1, 3, 0);
+    const header = wire.dataHeader(.v2, 1, 3, 0);
     var data: [wire.packet_size_max]u8 = undefined;
     data[0..wire.header_size].* = header;
     @memset(data[wire.header_size..][0..512], 0x5a);

@@ -241,7 +241,12 @@ pub fn transmit(
         } },
     };
     return wire.emit(
-        .{ .session_id = session.id, .request_id = write.request_id, .body = body },
+        .{
+            .version = session.version,
+            .session_id = session.id,
+            .request_id = write.request_id,
+            .body = body,
+        },
         out,
     );
 }

@@ -6,6 +6,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const secrets = @import("../secrets.zig");
 const stream_seal = @import("../seal.zig");
+const device_signature = @import("../device_signature.zig");
 const StreamServer = @import("server.zig");
 const assert = std.debug.assert;
 const Admission = StreamServer.Admission;
@@ -23,15 +24,19 @@ pub fn receiveHello(
 ) StreamServer.Step {
     const key = &server.options.keys.cookie;
     const slot = now_us / secrets.cookie_slot_us;
-    const current = secrets.cookie(key, slot, from, hello.client_nonce);
-    const previous = secrets.cookie(key, slot -| 1, from, hello.client_nonce);
+    var current = secrets.cookie(key, slot, from, hello.client_nonce);
+    var previous = secrets.cookie(key, slot -| 1, from, hello.client_nonce);
+    if (server.options.version_max != .v2) {
+        current = secrets.marked(current);
+        previous = secrets.marked(previous);
+    }
     const holds = std.crypto.timing_safe.eql([32]u8, current, hello.cookie) or
         std.crypto.timing_safe.eql([32]u8, previous, hello.cookie);
     if (holds) return .{
         .admit = .{ .from = from, .hello = hello.*, .boot_id = .fromBytes(hello.boot_id) },
     };
     if (!std.mem.allEqual(u8, &hello.cookie, 0)) server.ignored.add(.stream_stale_cookie);
-    return .{ .reply = wire.emit(.{ .body = .{ .cookie = .{
+    return .{ .reply = wire.emit(.{ .version = hello.version, .body = .{ .cookie = .{
         .client_nonce = hello.client_nonce,
         .cookie = current,
     } } }, reply) };
@@ -50,33 +55,20 @@ pub fn admit(
         .unknown => return refuse(server, &claim, .token_refused, reply),
         .version_missing => return refuse(server, &claim, .version_missing, reply),
         .no_cache => |code| return refuse(server, &claim, code, reply),
+        .identity_refused => return refuse(server, &claim, .identity_refused, reply),
         .boot => |boot| boot,
     };
     assert(boot.disk_size > 0);
     assert(boot.disk_size % wire.sector_size == 0);
     const hello = &claim.hello;
     if (!proofHolds(server, &claim, &boot)) return refuse(server, &claim, .token_refused, reply);
-    const existing = server.sessionOf(claim.boot_id);
-    if (existing) |session| {
-        if (std.mem.eql(u8, &session.client_nonce, &hello.client_nonce)) {
-            moveTo(server, session, claim.from);
-            server.changes += 1;
-            session.packet_size_max = @min(session.packet_size_max, hello.packet_size_max);
-            session.last_packet_at_us = now_us;
-            session.last_request_at_us = now_us;
-            return .{
-                .outcome = .repeated,
-                .reply = welcome(server, session, 0, reply),
-                .session_id = session.id,
-            };
-        }
-        if (hello.kind == .token and session.kind == .token)
-            return refuse(server, &claim, .token_refused, reply);
-        if (hello.kind == .token) {
-            server.ignored.add(.stream_stale_hello);
-            return .{ .outcome = .stale, .reply = null };
-        }
+    if (hello.kind == .token) {
+        const device = claim.device orelse device_signature.claimOf(hello);
+        if (device == .forged) return refuse(server, &claim, .identity_refused, reply);
     }
+    const existing = server.sessionOf(claim.boot_id);
+    if (existing) |session| if (repeat(server, now_us, session, &claim, reply)) |admission|
+        return admission;
     renewSerial(server);
     var opened = agree(server, &claim, &boot) orelse
         return refuse(server, &claim, .no_cipher, reply);
@@ -89,6 +81,7 @@ pub fn admit(
     opened.counter = session.counter;
     opened.from = session.from;
     opened.last_packet_at_us = now_us;
+    opened.welcomed_at_us = now_us;
     opened.last_request_at_us = now_us;
     opened.statistics = session.statistics;
     opened.ready = session.ready;
@@ -97,6 +90,7 @@ pub fn admit(
     assert(opened.id != 0);
     assert(opened.packet_size_max <= server.options.packet_size_max);
     session.* = opened;
+    server.hello_memory.add(claim.boot_id, hello.client_nonce);
     moveTo(server, session, claim.from);
     if (hello.kind != .token) session.statistics.resumptions += 1;
     return .{
@@ -106,20 +100,67 @@ pub fn admit(
     };
 }
 
+/// Answers a HELLO of a boot that has a session; null: it opens another one.
+fn repeat(
+    server: *StreamServer,
+    now_us: u64,
+    session: *Session,
+    claim: *const Claim,
+    reply: *ReplyBuffer,
+) ?Admission {
+    const hello = &claim.hello;
+    if (isReplay(server, session, claim)) {
+        server.ignored.add(.stream_stale_hello);
+        return .{ .outcome = .stale, .reply = null };
+    }
+    if (std.mem.eql(u8, &session.client_nonce, &hello.client_nonce)) {
+        moveTo(server, session, claim.from);
+        server.changes += 1;
+        session.packet_size_max = @min(session.packet_size_max, hello.packet_size_max);
+        session.last_packet_at_us = now_us;
+        session.welcomed_at_us = now_us;
+        session.last_request_at_us = now_us;
+        return .{
+            .outcome = .repeated,
+            .reply = welcome(server, session, 0, reply),
+            .session_id = session.id,
+        };
+    }
+    if (hello.kind != .token) return null;
+    if (session.kind == .token) return refuse(server, claim, .token_refused, reply);
+    server.ignored.add(.stream_stale_hello);
+    return .{ .outcome = .stale, .reply = null };
+}
+
+/// A HELLO that has opened a session is remembered while that session lasts, and afterwards: a copy
+/// of it, from whoever recorded it, neither moves nor ends the device's session. A device sends it
+/// again only if it has not had WELCOME.
+fn isReplay(server: *const StreamServer, session: *const Session, claim: *const Claim) bool {
+    const nonce = claim.hello.client_nonce;
+    if (std.mem.eql(u8, &session.client_nonce, &nonce))
+        return session.isHeard() and !session.from.eql(claim.from);
+    return claim.hello.kind != .token and server.hello_memory.has(claim.boot_id, nonce);
+}
+
 /// Returns a WELCOME padded with zeros to the largest packet that device and edge could use: if it
-/// arrives, all reads may be that large. Null if that is Ethernet's usual size. It is sent before
-/// the WELCOME without padding.
+/// arrives, all reads may be that large. Null if that is Ethernet's usual size, and the list of
+/// edges fits a WELCOME without padding. It is sent before the WELCOME without padding.
 pub fn showSize(
     server: *StreamServer,
     admission: *const Admission,
     out: *StreamServer.LargeBuffer,
 ) ?[]const u8 {
     const session = server.findById(admission.session_id) orelse return null;
-    if (session.packet_size_max <= wire.packet_size_ethernet) return null;
-    const size: u16 =
-        if (session.failover == null) wire.welcome_size else wire.welcome_size_failover;
-    const padding = session.packet_size_max - session.from_edge.overhead() - size;
-    return welcome(server, session, padding, out);
+    const is_large = session.packet_size_max > wire.packet_size_ethernet;
+    if (!is_large and isListWhole(session)) return null;
+    const size = session.packet_size_max - session.from_edge.overhead();
+    return welcome(server, session, size, out);
+}
+
+/// A WELCOME without padding names all edges.
+fn isListWhole(session: *const Session) bool {
+    const list = if (session.failover) |*list| list else return true;
+    return session.version == .v2 or list.edges.count <= wire.edges_unpadded_max_v3;
 }
 
 pub fn proofHolds(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Boot) bool {
@@ -164,6 +205,7 @@ fn agree(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Bo
     const cipher = stream_seal.chooseCipher(hello.ciphers, server.options.ciphers orelse
         stream_seal.ownCiphers()) orelse return null;
     var session: Session = .{
+        .version = hello.version,
         .boot_id = claim.boot_id,
         .client_nonce = hello.client_nonce,
         .kind = hello.kind,
@@ -243,8 +285,13 @@ pub fn dropAt(server: *StreamServer, from: base.Endpoint) void {
     server.drop(&server.sessions[slot]);
 }
 
-fn welcome(server: *const StreamServer, session: *Session, padding: u16, out: []u8) []const u8 {
+/// `size` is that of the packet before it is sealed; 0: without padding.
+fn welcome(server: *const StreamServer, session: *Session, size: u16, out: []u8) []const u8 {
     assert(session.id != 0);
+    var failover = session.failover;
+    if (size == 0 and !isListWhole(session)) failover.?.edges.count = wire.edges_unpadded_max_v3;
+    const unpadded = wire.welcomeSizeOf(session.version, if (failover) |*list| list else null);
+    assert(size == 0 or size >= unpadded);
     return session.emit(0, .{ .welcome = .{
         .client_nonce = session.client_nonce,
         .edge_public = session.edge_public,
@@ -257,11 +304,11 @@ fn welcome(server: *const StreamServer, session: *Session, padding: u16, out: []
         .resume_secret = secrets.resumeSecret(&server.options.keys.resumption, session.boot_id),
         .version_id = session.version_id.bytes,
         .profile_size = session.profile_size,
-        .failover = session.failover,
+        .failover = failover,
         .write_cache = session.write_cache.class,
         .write_cache_size = session.write_cache.size,
         .write_cache_id = session.write_cache.id,
-        .padding = padding,
+        .padding = size -| unpadded,
     } }, wire.welcome_size_known, out);
 }
 
@@ -280,11 +327,13 @@ fn refuse(
             .{ .no_cache = code },
             .stream_no_cache,
         },
+        .identity_refused => .{ .identity_refused, .stream_identity_refused },
     };
     server.ignored.add(reason);
-    const packet = wire.emit(.{ .body = .{ .refuse = .{
+    const version = claim.hello.version;
+    const packet = wire.emit(.{ .version = version, .body = .{ .refuse = .{
         .client_nonce = claim.hello.client_nonce,
-        .code = code,
+        .code = if (version == .v2 and code == .identity_refused) .token_refused else code,
     } } }, reply);
     return .{ .outcome = outcome, .reply = packet };
 }

@@ -6,6 +6,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const secrets = @import("../secrets.zig");
 const stream_seal = @import("../seal.zig");
+const device_signature = @import("../device_signature.zig");
 const StreamServer = @import("server.zig");
 const testing = std.testing;
 
@@ -266,9 +267,287 @@ test "a packet that is sealed alone takes one counter" {
     const session = try fixture.open(device, boot_id);
     const before = session.counter.*;
     var sealer = fixture.server.sealer(session.id).?;
-    const header = wire.dataHeader(session.id, 1, 0);
+    const header = wire.dataHeader(.v2, session.id, 1, 0);
     for (1..4) |count| {
         _ = sealer.seal(&header, "bytes", &fixture.out);
         try testing.expectEqual(before + count, session.counter.*);
+    }
+}
+
+/// A HELLO of version 3 from `from`, with the cookie of that address.
+fn newer(fixture: *Fixture, from: base.Endpoint, nonce: u8, kind: wire.HelloKind) !wire.Hello {
+    var said = Fixture.hello(boot_id, nonce, kind, wire.packet_size_ethernet);
+    said.version = .v3;
+    const asked = fixture.send(from, .{ .version = .v3, .body = .{ .hello = said } });
+    const answer = try wire.parse(asked.reply);
+    try testing.expectEqual(.v3, answer.version);
+    said.cookie = answer.body.cookie.cookie;
+    try testing.expect(secrets.isMarked(&said.cookie));
+    prove(&said);
+    return said;
+}
+
+fn prove(said: *wire.Hello) void {
+    const resume_secret =
+        secrets.resumeSecret(&@as([32]u8, @splat(3)), .fromBytes(said.boot_id));
+    const secret: []const u8 = if (said.kind == .token) &token else &resume_secret;
+    said.proof = stream_seal.helloProof(secret, said);
+}
+
+test "a HELLO gets the cookie of its version, with the same bytes, and of an older edge unmarked" {
+    var fixture: Fixture = try .init(4);
+    defer fixture.deinit();
+    const said = try newer(&fixture, device, 5, .token);
+    var older = said;
+    older.version = .v2;
+    older.cookie = @splat(0);
+    const asked = fixture.send(device, .{ .version = .v2, .body = .{ .hello = older } });
+    const answer = try wire.parse(asked.reply);
+    try testing.expectEqual(.v2, answer.version);
+    try testing.expectEqual(said.cookie, answer.body.cookie.cookie);
+    // The edge of the release before.
+    fixture.server.options.version_max = .v2;
+    const unmarked = try wire.parse(
+        fixture.send(device, .{ .version = .v2, .body = .{ .hello = older } }).reply,
+    );
+    try testing.expect(!secrets.isMarked(&unmarked.body.cookie.cookie));
+    try testing.expectEqual(
+        .stream_wrong_version,
+        fixture.send(device, .{ .version = .v3, .body = .{ .hello = said } }).ignored,
+    );
+}
+
+test "a recorded HELLO of version 3 is of no use from another address" {
+    var fixture: Fixture = try .init(4);
+    defer fixture.deinit();
+    const first = try newer(&fixture, device, 5, .token);
+    try testing.expectEqual(.opened, fixture.admit(device, first).outcome);
+    const resumed = try newer(&fixture, device, 6, .resumption);
+    try testing.expectEqual(.resumed, fixture.admit(device, resumed).outcome);
+    const session = fixture.server.sessionOf(boot_id).?;
+    const id = session.id;
+    for ([_]wire.Hello{ first, resumed }) |recorded| {
+        // With the cookie of the thief's own address, which the proof does not cover.
+        var replayed = recorded;
+        replayed.cookie = (try newer(&fixture, elsewhere, 5, recorded.kind)).cookie;
+        try testing.expectEqual(.token_refused, fixture.admit(elsewhere, replayed).outcome);
+        try testing.expect(session.from.eql(device));
+        try testing.expectEqual(id, session.id);
+    }
+    // The device itself moves on.
+    const moved = try newer(&fixture, elsewhere, 7, .resumption);
+    try testing.expectEqual(.resumed, fixture.admit(elsewhere, moved).outcome);
+    try testing.expect(fixture.server.sessionOf(boot_id).?.from.eql(elsewhere));
+}
+
+test "an old resumption of version 2 neither moves nor ends a session, however often it comes" {
+    var fixture: Fixture = try .init(4);
+    defer fixture.deinit();
+    _ = try fixture.open(device, boot_id);
+    const size = wire.packet_size_ethernet;
+    for (10..20) |nonce| {
+        const said = Fixture.hello(boot_id, @intCast(nonce), .resumption, size);
+        try testing.expectEqual(.resumed, fixture.admit(device, said).outcome);
+    }
+    const session = fixture.server.sessionOf(boot_id).?;
+    const id = session.id;
+    const before = fixture.server.ignored.get(.stream_stale_hello);
+    for (10..19) |nonce| {
+        const said = Fixture.hello(boot_id, @intCast(nonce), .resumption, size);
+        for ([_]base.Endpoint{ elsewhere, device }) |from| {
+            try testing.expectEqual(.stale, fixture.admit(from, said).outcome);
+            try testing.expectEqual(null, fixture.admit(from, said).reply);
+        }
+    }
+    try testing.expectEqual(before + 4 * 9, fixture.server.ignored.get(.stream_stale_hello));
+    try testing.expectEqual(id, session.id);
+    try testing.expect(session.from.eql(device));
+    // The newest one: WELCOME may be lost, so the device's address may have changed meanwhile.
+    const newest = Fixture.hello(boot_id, 19, .resumption, size);
+    try testing.expectEqual(.repeated, fixture.admit(elsewhere, newest).outcome);
+    fixture.now_us += 1;
+    _ = fixture.send(elsewhere, .{
+        .session_id = id,
+        .request_id = 1,
+        .body = .{ .probe = .{ .size = wire.packet_size_min } },
+    });
+    // The device has had WELCOME.
+    try testing.expectEqual(.stale, fixture.admit(device, newest).outcome);
+    try testing.expectEqual(.repeated, fixture.admit(elsewhere, newest).outcome);
+    try testing.expect(session.from.eql(elsewhere));
+}
+
+test "a HELLO with another cookie gets the same session, as a retransmission does" {
+    var fixture: Fixture = try .init(4);
+    defer fixture.deinit();
+    const first = try newer(&fixture, device, 5, .token);
+    try testing.expectEqual(.opened, fixture.admit(device, first).outcome);
+    const id = fixture.server.sessionOf(boot_id).?.id;
+    fixture.now_us += 2 * secrets.cookie_slot_us;
+    const again = try newer(&fixture, device, 5, .token);
+    try testing.expect(!std.mem.eql(u8, &first.cookie, &again.cookie));
+    try testing.expectEqual(.repeated, fixture.admit(device, again).outcome);
+    try testing.expectEqual(id, fixture.server.sessionOf(boot_id).?.id);
+}
+
+test "a device's signature is verified behind its proof, and a wrong one is refused" {
+    const pair: base.ecdsa_p256.KeyPair = try .generateDeterministic(@splat(9));
+    var fixture: Fixture = try .init(4);
+    defer fixture.deinit();
+    var said = try newer(&fixture, device, 5, .token);
+    said.device_key = pair.public_key;
+    for ([_]bool{ false, true }) |is_right| {
+        said.signature =
+            pair.sign(&device_signature.digestOf(&device_signature.transcriptOf(&said)));
+        if (!is_right) said.signature[63] ^= 1;
+        prove(&said);
+        var claim: StreamServer.Claim =
+            .{ .from = device, .hello = said, .boot_id = boot_id };
+        const expected: StreamServer.DeviceClaim = if (is_right)
+            .{ .signed = device_signature.fingerprintOf(&pair.public_key) }
+        else
+            .forged;
+        try testing.expectEqual(expected, StreamServer.verifyDevice(&claim));
+        const grant: StreamServer.Grant = .{ .boot = boot };
+        const admission =
+            fixture.server.admit(fixture.now_us, claim, grant, &fixture.reply);
+        if (is_right) {
+            try testing.expectEqual(.opened, admission.outcome);
+            continue;
+        }
+        try testing.expectEqual(.identity_refused, admission.outcome);
+        const refusal = (try wire.parse(admission.reply.?)).body.refuse;
+        try testing.expectEqual(.identity_refused, refusal.code);
+        try testing.expectEqual(null, fixture.server.sessionOf(boot_id));
+    }
+    // Version 2 has no such code.
+    const older = Fixture.hello(other_id, 6, .token, wire.packet_size_ethernet);
+    const claim: StreamServer.Claim = .{ .from = device, .hello = older, .boot_id = other_id };
+    const refused =
+        fixture.server.admit(fixture.now_us, claim, .identity_refused, &fixture.reply);
+    try testing.expectEqual(.identity_refused, refused.outcome);
+    try testing.expectEqual(
+        .token_refused,
+        (try wire.parse(refused.reply.?)).body.refuse.code,
+    );
+}
+
+test "a session keeps its version, and a device of either is asked whether it is still there" {
+    for (std.enums.values(wire.Version)) |version| {
+        var fixture: Fixture = try .init(4);
+        defer fixture.deinit();
+        try testing.expectEqual(null, fixture.server.askPresence(boot_id, &fixture.reply));
+        try testing.expectEqual(null, fixture.server.heardAt(boot_id));
+        const said = if (version == .v3)
+            try newer(&fixture, device, 5, .token)
+        else
+            Fixture.hello(boot_id, 5, .token, wire.packet_size_ethernet);
+        const opened = fixture.admit(device, said);
+        try testing.expectEqual(version, (try wire.parse(opened.reply.?)).version);
+        const session = fixture.server.sessionOf(boot_id).?;
+        const id = session.id;
+        const asked = fixture.server.askPresence(boot_id, &fixture.reply).?;
+        try testing.expect(asked.to.eql(device));
+        const question = try wire.parse(asked.packet);
+        try testing.expectEqual(version, question.version);
+        try testing.expectEqual(id, question.session_id);
+        try testing.expectEqual(
+            if (version == .v3) wire.Type.keepalive else .no_session,
+            std.meta.activeTag(question.body),
+        );
+        try testing.expectEqual(fixture.now_us, fixture.server.heardAt(boot_id));
+        fixture.now_us += 50;
+        const answer: wire.Packet =
+            .{ .version = .v3, .session_id = id, .body = .keepalive_ack };
+        const step = fixture.send(device, answer);
+        if (version == .v2) {
+            // A packet of another version is none of this session's.
+            try testing.expect((try wire.parse(step.reply)).body == .no_session);
+            continue;
+        }
+        try testing.expect(step.present.eql(boot_id));
+        try testing.expectEqual(fixture.now_us, fixture.server.heardAt(boot_id));
+        // In the other direction it is none.
+        const wrong: wire.Packet = .{ .version = .v3, .session_id = id, .body = .keepalive };
+        try testing.expectEqual(
+            .stream_wrong_direction,
+            fixture.send(device, wrong).ignored,
+        );
+    }
+}
+
+test "LOST is believed by its proof alone, and answered with the order, in less than it has" {
+    var fixture: Fixture = try .init(4);
+    defer fixture.deinit();
+    const secret = secrets.resumeSecret(&@as([32]u8, @splat(3)), boot_id);
+    var lost: wire.Lost = .{
+        .boot_id = boot_id.bytes,
+        .nonce = @splat(6),
+        .reason = .refused,
+        .refusal = .token_refused,
+        .restart_in_s = 60,
+        .order_id = @splat(4),
+        .proof = @splat(0),
+    };
+    const packet: wire.Packet = .{ .version = .v3, .body = .{ .lost = lost } };
+    try testing.expectEqual(.stream_forged, fixture.send(device, packet).ignored);
+    lost.proof = stream_seal.lostProof(&secret, &lost);
+    var changed = lost;
+    changed.restart_in_s = 0;
+    try testing.expectEqual(
+        .stream_forged,
+        fixture.send(device, .{ .version = .v3, .body = .{ .lost = changed } }).ignored,
+    );
+    const proven: wire.Packet = .{ .version = .v3, .body = .{ .lost = lost } };
+    const report = fixture.send(device, proven).lost;
+    try testing.expect(report.boot_id.eql(boot_id));
+    try testing.expectEqual(.refused, report.reason);
+    try testing.expectEqual(.token_refused, report.refusal);
+    try testing.expectEqual(60, report.restart_in_s);
+    try testing.expectEqual(lost.order_id, report.order_id);
+    const order: wire.ReportAck = .{ .order = .restart, .order_id = @splat(8) };
+    const bytes = fixture.server.answerLost(&report, order, &fixture.reply);
+    try testing.expect(bytes.len < wire.lost_size);
+    const ack = (try wire.parse(bytes)).body.lost_ack;
+    try testing.expectEqual(lost.nonce, ack.nonce);
+    try testing.expectEqual(.restart, ack.order);
+    try testing.expectEqual(stream_seal.lostAckProof(&secret, &ack), ack.proof);
+    // A flood costs a bounded number of digests a second.
+    var busy: u32 = 0;
+    for (0..2000) |_| switch (fixture.send(device, packet)) {
+        .ignored => |reason| busy += @intFromBool(reason == .stream_busy),
+        else => return error.Believed,
+    };
+    try testing.expect(busy >= 1000);
+    fixture.now_us += std.time.us_per_s;
+    try testing.expect(fixture.send(device, proven) == .lost);
+}
+
+test "a WELCOME of version 3 names three edges, and a larger one all of them" {
+    var fixture: Fixture = try .init(4);
+    defer fixture.deinit();
+    for ([_]u8{ 3, 8 }) |count| {
+        var granted = boot;
+        granted.failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(7) };
+        for (0..count) |index| granted.failover.?.edges.appendAssumeCapacity(
+            .{ .ip = .init(10, 0, 0, @intCast(index + 1)), .port = 6910 },
+        );
+        const said = try newer(&fixture, device, count, .resumption);
+        const claim: StreamServer.Claim = .{ .from = device, .hello = said, .boot_id = boot_id };
+        const grant: StreamServer.Grant = .{ .boot = granted };
+        const admission =
+            fixture.server.admit(fixture.now_us, claim, grant, &fixture.reply);
+        const short = admission.reply.?;
+        try testing.expect(short.len + wire.tag_size <= wire.packet_size_min);
+        const welcome = (try wire.parse(short)).body.welcome;
+        try testing.expectEqual(3, welcome.failover.?.edges.count);
+        var large: StreamServer.LargeBuffer = undefined;
+        const shown = fixture.server.showSize(&admission, &large);
+        try testing.expectEqual(count > 3, shown != null);
+        if (shown) |bytes| {
+            try testing.expectEqual(wire.packet_size_ethernet, bytes.len);
+            const whole = (try wire.parse(bytes)).body.welcome;
+            try testing.expectEqual(count, whole.failover.?.edges.count);
+        }
     }
 }

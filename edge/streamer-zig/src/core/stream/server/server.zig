@@ -30,6 +30,8 @@
 //!         .taken => {},                           // a part of a write
 //!         .ready => |ready| send(from, ready.reply),
 //!         .report => |report| send(from, server.acknowledgeReport(&report, order, &reply_buffer)),
+//!         .present => |boot_id| {},               // the device answers `askPresence`
+//!         .lost => |lost| send(from, server.answerLost(&lost, order, &reply_buffer)),
 //!     }
 //!     // and about once a second: server.expire(now_us)
 
@@ -37,8 +39,12 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const hello_steps = @import("hello.zig");
+const HelloMemory = @import("hello_memory.zig");
+const lost_steps = @import("lost_steps.zig");
+const presence = @import("presence.zig");
 const secrets = @import("../secrets.zig");
 const stream_seal = @import("../seal.zig");
+const device_signature = @import("../device_signature.zig");
 const step = @import("step.zig");
 const shard_sessions = @import("shards.zig");
 const server_writes = @import("writes.zig");
@@ -54,7 +60,7 @@ pub const session_idle_us_default = 300 * std.time.us_per_s;
 pub const session_spare_us = 10 * std.time.us_per_s;
 pub const read_size_buckets = step.read_size_buckets;
 /// Holds every answer except DATA.
-pub const ReplyBuffer = [wire.welcome_size_failover + wire.tag_size]u8;
+pub const ReplyBuffer = [wire.welcome_size_unpadded_max + wire.tag_size]u8;
 /// Holds packets that prove that a size passes the path.
 pub const LargeBuffer = [wire.packet_size_max]u8;
 
@@ -80,6 +86,8 @@ changes: u64 = 0,
 /// Maps an address to its session.
 index: base.EndpointIndex,
 collector: server_writes.Collector,
+hello_memory: HelloMemory,
+lost_budget: lost_steps.Budget = .{},
 /// The packet that was opened last.
 opened: [wire.request_size_max]u8 = undefined,
 
@@ -110,7 +118,15 @@ pub const Options = struct {
     session_idle_us: u64 = session_idle_us_default,
     /// Writes of more than one fragment that can be assembled at a time; 128 KiB each.
     write_slots: u16 = 64,
+    /// HELLOs that are remembered so that a recording of one opens no session; a power of 2.
+    hellos_max: u32 = 1 << 16,
+    /// Packets of newer versions are ignored: simulations have edges of the release before this
+    /// one.
+    version_max: wire.Version = .newest,
 };
+
+/// What a HELLO claims about its device, verified.
+pub const DeviceClaim = @import("../../site/device_identity.zig").Claim;
 
 /// A HELLO from an address that has shown a cookie. The caller looks up the boot and calls `admit`
 /// with the answer.
@@ -118,6 +134,9 @@ pub const Claim = struct {
     from: Endpoint,
     hello: wire.Hello,
     boot_id: Uuid,
+    /// Set by a caller that needs it before `admit` (`verifyDevice`), so that it costs one
+    /// signature.
+    device: ?DeviceClaim = null,
 };
 
 /// The caller's knowledge about the boot of a claim.
@@ -128,6 +147,8 @@ pub const Grant = union(enum) {
     version_missing,
     /// The device's write cache cannot be used: REFUSE with this code.
     no_cache: wire.RefuseCode,
+    /// What the boot opens is for the device that is known by its key, and this is not it.
+    identity_refused,
     boot: Boot,
 
     pub const Boot = struct {
@@ -164,6 +185,8 @@ pub const Admission = struct {
         /// A known device after NO_SESSION, a change of address, silence, or a restart of the edge.
         resumed,
         token_refused,
+        /// Also for a signature that does not verify.
+        identity_refused,
         version_missing,
         no_cache: wire.RefuseCode,
         no_cipher,
@@ -190,8 +213,14 @@ pub const Step = union(enum) {
     ready: ReadyReport,
     /// Answered by `acknowledgeReport` once the caller knows which order waits for the device.
     report: DeviceReport,
+    /// The device of this boot answers `askPresence`.
+    present: Uuid,
+    /// A device without a session; answered by `answerLost` once the caller knows which order waits
+    /// for it.
+    lost: LostReport,
 };
 
+pub const LostReport = lost_steps.LostReport;
 pub const Sealer = @import("sealer.zig");
 pub const WriteCache = step.WriteCache;
 pub const WriteRef = step.WriteRef;
@@ -209,6 +238,7 @@ pub const Statistics = step.Statistics;
 pub const Session = struct {
     /// 0: free.
     id: u64 = 0,
+    version: wire.Version = .v2,
     boot_id: Uuid = .zero,
     from: Endpoint = .{ .ip = .zero, .port = 0 },
     client_nonce: [16]u8 = @splat(0),
@@ -226,6 +256,8 @@ pub const Session = struct {
     mark: u16 = 0,
     taken: stream_seal.ReplayWindow(1024) = .{},
     last_packet_at_us: u64 = 0,
+    /// When the latest HELLO of the session was answered.
+    welcomed_at_us: u64 = 0,
     /// Time of the last packet that was no REPORT: a device that only reports keeps no other from
     /// booting.
     last_request_at_us: u64 = 0,
@@ -242,6 +274,11 @@ pub const Session = struct {
         return session.packet_size_max - wire.header_size - wire.tag_size;
     }
 
+    /// The device has sent a packet of this session, so it has had WELCOME.
+    pub fn isHeard(session: *const Session) bool {
+        return session.last_packet_at_us != session.welcomed_at_us or session.taken.is_used;
+    }
+
     pub fn cipher(session: *const Session) wire.Cipher {
         return session.from_edge.cipher;
     }
@@ -256,8 +293,12 @@ pub const Session = struct {
         out: []u8,
     ) []const u8 {
         assert(session.id != 0);
-        const packet =
-            wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = body }, out);
+        const packet = wire.emit(.{
+            .version = session.version,
+            .session_id = session.id,
+            .request_id = request_id,
+            .body = body,
+        }, out);
         return stream_seal.seal(
             &session.from_edge,
             session.takeCounter(),
@@ -297,11 +338,15 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
     const counters = try gpa.alloc(Counter, options.sessions_max);
     errdefer gpa.free(counters);
     @memset(counters, .{});
+    var hello_memory: HelloMemory =
+        try .init(gpa, options.hellos_max, options.keys.session[8..24].*);
+    errdefer hello_memory.deinit(gpa);
     return .{
         .sessions = sessions,
         .options = options,
         .counters = counters,
         .index = index,
+        .hello_memory = hello_memory,
         .collector = try .init(gpa, options.write_slots),
     };
 }
@@ -311,6 +356,7 @@ pub fn deinit(server: *StreamServer, gpa: std.mem.Allocator) void {
     server.index.deinit(gpa);
     gpa.free(server.counters);
     server.collector.deinit(gpa);
+    server.hello_memory.deinit(gpa);
     server.* = undefined;
 }
 
@@ -325,7 +371,7 @@ pub fn receive(
 ) Step {
     if (packet.len < wire.header_size or packet.len > wire.sealed_request_size_max)
         return server.ignore(.stream_wrong_size);
-    if (packet[0] >> 4 != wire.version) return server.ignore(.stream_wrong_version);
+    if (!server.knows(packet[0] >> 4)) return server.ignore(.stream_wrong_version);
     const kind = std.enums.fromInt(wire.Type, packet[1]) orelse
         return server.ignore(.stream_bad_value);
     switch (kind) {
@@ -333,11 +379,17 @@ pub fn receive(
             const hello = wire.parse(packet) catch |err| return server.ignore(reasonOf(err));
             return hello_steps.receiveHello(server, now_us, from, &hello.body.hello, reply);
         },
+        .lost => {
+            const lost = wire.parse(packet) catch |err| return server.ignore(reasonOf(err));
+            return lost_steps.receiveLost(server, now_us, &lost.body.lost);
+        },
         .read, .used, .ready, .report, .write, .control, .probe => {},
+        .keepalive_ack => if (packet[0] == wire.Version.v2.byte())
+            return server.ignore(.stream_bad_value),
         .cookie, .welcome, .refuse, .data, .read_error, .no_session => {
             return server.ignore(.stream_wrong_direction);
         },
-        .ready_ack, .report_ack, .write_ack, .probe_ack => {
+        .ready_ack, .report_ack, .write_ack, .probe_ack, .keepalive, .lost_ack => {
             return server.ignore(.stream_wrong_direction);
         },
     }
@@ -353,36 +405,34 @@ pub fn receive(
     if (parsed.body != .report) session.last_request_at_us = now_us;
     session.statistics.packets_in += 1;
     session.statistics.bytes_in += packet.len;
+    const id = parsed.request_id;
     return switch (parsed.body) {
-        .read => |read| server.receiveRead(session, parsed.request_id, read, reply),
-        .probe => |probe| server.receiveProbe(session, parsed.request_id, probe),
+        .read => |read| server.receiveRead(session, id, read, reply),
+        .probe => |probe| server.receiveProbe(session, id, probe),
         .used => |used| .{ .used = .{ .boot_id = session.boot_id, .units = used.units } },
-        .write => |*write| write_steps.receiveWrite(
-            server,
-            now_us,
-            session,
-            parsed.request_id,
-            write,
-            reply,
-        ),
-        .control => |*control| write_steps.receiveControl(
-            server,
-            session,
-            parsed.request_id,
-            control,
-            reply,
-        ),
-        .ready => |ready| receiveReady(session, parsed.request_id, ready, reply),
+        .write => |*write| write_steps.receiveWrite(server, now_us, session, id, write, reply),
+        .control => |*control| write_steps.receiveControl(server, session, id, control, reply),
+        .ready => |ready| receiveReady(session, id, ready, reply),
         .report => |report| .{ .report = .{
             .boot_id = session.boot_id,
             .session_id = session.id,
-            .request_id = parsed.request_id,
+            .request_id = id,
             .report = report,
         } },
+        .keepalive_ack => .{ .present = session.boot_id },
         else => unreachable,
     };
 }
 
+/// Verifies the signature of a HELLO whose proof holds; it costs 0.2 ms.
+pub fn verifyDevice(claim: *Claim) DeviceClaim {
+    if (claim.device == null) claim.device = device_signature.claimOf(&claim.hello);
+    return claim.device.?;
+}
+
+pub const askPresence = presence.askPresence;
+pub const heardAt = presence.heardAt;
+pub const answerLost = lost_steps.answerLost;
 pub const admit = hello_steps.admit;
 pub const showSize = hello_steps.showSize;
 pub const proofHolds = hello_steps.proofHolds;
@@ -397,6 +447,11 @@ pub fn sealer(server: *StreamServer, session_id: u64) ?Sealer {
     return .{ .session = server.findById(session_id) orelse return null };
 }
 
+fn knows(server: *const StreamServer, version: u8) bool {
+    return version >= @backingInt(wire.Version.v2) and
+        version <= @backingInt(server.options.version_max);
+}
+
 const OpenResult = union(enum) { clear: []const u8, unknown, refused: base.IgnoreReason };
 
 /// Opens a packet of this session's device; the result points into the packet, or is valid until
@@ -405,7 +460,10 @@ fn open(server: *StreamServer, session: *Session, packet: []const u8) OpenResult
     assert(session.id != 0);
     const counter = stream_seal.counterOf(packet);
     if (session.cipher() == .clear)
-        return if (counter == session.id) .{ .clear = packet } else .unknown;
+        return if (counter == session.id and wire.Version.of(packet) == session.version)
+            .{ .clear = packet }
+        else
+            .unknown;
     if (!session.taken.isNew(counter)) return .{ .refused = .stream_replayed };
     const clear =
         stream_seal.open(&session.from_device, packet, wire.header_size, &server.opened) orelse
@@ -421,7 +479,12 @@ fn answerUnknown(server: *StreamServer, packet: []const u8, reply: *ReplyBuffer)
     if (id == 0) return .{ .ignored = .stream_unknown_session };
     const request_id = std.mem.readInt(u32, packet[4..8], .big);
     return .{ .reply = wire.emit(
-        .{ .session_id = id, .request_id = request_id, .body = .no_session },
+        .{
+            .version = wire.Version.of(packet).?,
+            .session_id = id,
+            .request_id = request_id,
+            .body = .no_session,
+        },
         reply,
     ) };
 }
@@ -448,6 +511,7 @@ pub fn requestHello(
     session.statistics.packets_out += 1;
     session.statistics.bytes_out += wire.header_size;
     return wire.emit(.{
+        .version = session.version,
         .session_id = stream_seal.counterOf(packet),
         .request_id = report.request_id,
         .body = .no_session,
@@ -611,6 +675,7 @@ fn receiveRead(
         .version_id = session.version_id,
         .to = session.from,
         .session_id = session.id,
+        .version = session.version,
         .request_id = request_id,
         .kind = read.kind,
         .offset = read.offset,
@@ -687,6 +752,9 @@ pub fn ignore(server: *StreamServer, reason: base.IgnoreReason) Step {
 
 test {
     _ = @import("hello_test.zig");
+    _ = HelloMemory;
+    _ = lost_steps;
+    _ = presence;
     _ = @import("server_test.zig");
     _ = @import("writes_test.zig");
     _ = shard_sessions;

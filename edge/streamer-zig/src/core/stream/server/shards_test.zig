@@ -14,7 +14,7 @@ fn onlySession(server: *StreamServer) *StreamServer.Session {
     unreachable;
 }
 
-const header = wire.dataHeader(1, 1, 0);
+const header = wire.dataHeader(.v2, 1, 1, 0);
 
 fn sealedCounter(sealer: *StreamServer.Sealer) u64 {
     var out: [64]u8 = undefined;

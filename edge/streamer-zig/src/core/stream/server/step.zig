@@ -16,6 +16,7 @@ pub const ReadRequest = struct {
     version_id: Uuid,
     to: Endpoint,
     session_id: u64,
+    version: wire.Version,
     request_id: u32,
     kind: wire.ReadKind,
     /// Byte offset in the disk, or in the profile's document.
@@ -99,7 +100,7 @@ pub const FragmentIterator = struct {
             .index = index,
             .offset = read.offset + @as(u64, index) * read.fragment_size,
             .length = wire.fragmentLength(read.length, read.fragment_size, index),
-            .header = wire.dataHeader(read.session_id, read.request_id, index),
+            .header = wire.dataHeader(read.version, read.session_id, read.request_id, index),
         };
     }
 };
