@@ -79,6 +79,7 @@ const testPackages = [
   { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
   ...tftpClientPackages,
   ...diskPackages,
+  { paths: ['/usr/bin/strace'], debian: 'strace' },
   {
     paths: ['/usr/lib/x86_64-linux-gnu/libnss3.so', '/usr/lib/aarch64-linux-gnu/libnss3.so'],
     debian: 'libnss3',

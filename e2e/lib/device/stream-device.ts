@@ -156,6 +156,12 @@ export class StreamDevice {
     return type
   }
 
+  /** Asks whether packets of this size arrive, which an edge answers however slow its disk is. */
+  async probe(size = 548): Promise<string> {
+    const { type } = await this.#inSession({ type: 'probe', ...this.#next(), size })
+    return type
+  }
+
   /** From now on its packets come from another port, as behind a router that has dropped its mapping. */
   changePort(): void {
     this.#socket.close()
@@ -181,24 +187,30 @@ export class StreamDevice {
   }
 
   async #code(packet: StreamPacket): Promise<string> {
-    const answer = await this.#inSession(packet)
+    let answer = await this.#inSession(packet)
+    // The edge works on it, and answers when it has ended.
+    while (answer.type === 'write_ack' && answer.code === 'not_yet') answer = await this.#inSession(packet, 'later')
     return answer.type === 'write_ack' ? answer.code : answer.type
   }
 
-  async #inSession(packet: StreamPacket): Promise<StreamPacket> {
+  async #inSession(packet: StreamPacket, first: 'now' | 'later' = 'now'): Promise<StreamPacket> {
     const session = this.#open
     const bytes = emitStreamPacket(packet)
     const seal = () => {
       session.counter += 1n
       return sealPacket(session.keys.fromDevice, session.counter, bytes)
     }
-    const answer = await this.#ask(seal, (received) => received.readUInt32BE(4) === bytes.readUInt32BE(4))
+    const answer = await this.#ask(seal, (received) => received.readUInt32BE(4) === bytes.readUInt32BE(4), first)
     if (answer.readUInt8(1) === noSessionType) return parseStreamPacket(answer)
     return parseStreamPacket(openPacket(session.keys.fromEdge, answer, ownId))
   }
 
-  /** Retransmits a packet, sealed afresh each time, until an answer `is` the wanted one. */
-  #ask(packet: Buffer | (() => Buffer), is: (answer: Buffer) => boolean): Promise<Buffer> {
+  /** Retransmits a packet, sealed afresh each time, until an answer `is` the wanted one; the `first` time now or later. */
+  #ask(
+    packet: Buffer | (() => Buffer),
+    is: (answer: Buffer) => boolean,
+    first: 'now' | 'later' = 'now',
+  ): Promise<Buffer> {
     const bytes = () => (typeof packet === 'function' ? packet() : packet)
     const send = () => this.#socket.send(bytes(), this.#words.port, this.#words.ip)
     return new Promise((resolve) => {
@@ -210,7 +222,7 @@ export class StreamDevice {
         resolve(received)
       }
       this.#socket.on('message', take)
-      send()
+      if (first === 'now') send()
     })
   }
 }
