@@ -7,6 +7,7 @@ const core = @import("core");
 const wire = @import("wire");
 const sys = @import("sys.zig");
 const Epoll = @import("net/epoll.zig");
+const PageWarmer = @import("files/page_warmer.zig");
 const RouterAdvertiser = @import("net/router_advertiser.zig");
 const UdpSocket = @import("net/udp_socket.zig");
 const Agent = @import("edge_io.zig").Agent;
@@ -86,6 +87,7 @@ const Token = struct {
     const layers = 10;
     const disk_reads = 11;
     const shards = 12;
+    const file_reads = 13;
     /// One token of each kind for every link.
     const dhcp = 16;
     const pxe = dhcp + links_max;
@@ -151,14 +153,7 @@ pub fn init(
         .tftp = try .init(gpa, try .init(gpa, tftp, boots, catalogue)),
         .stream = stream,
         .paths = paths,
-        .http = try .init(
-            gpa,
-            open.listener,
-            epoll,
-            Token.connections,
-            http_handler.of(paths),
-            connectionsFor(sys.raiseFileLimit()),
-        ),
+        .http = try makeHttp(gpa, open.listener, epoll, paths),
         .boots = boots,
         .watch = watch,
         .advertisers = options.advertisers,
@@ -167,6 +162,27 @@ pub fn init(
         .signal_fd = openSignals() catch return error.SystemCallFailed,
         .wake_fd = openWake() catch return error.SystemCallFailed,
     };
+}
+
+fn makeHttp(
+    gpa: std.mem.Allocator,
+    listener: i32,
+    epoll: Epoll,
+    paths: *Agent.HttpPaths,
+) InitError!HttpServer {
+    const warmer = try gpa.create(PageWarmer);
+    errdefer gpa.destroy(warmer);
+    warmer.* = try .init(.{});
+    var http: HttpServer = try .init(
+        gpa,
+        listener,
+        epoll,
+        Token.connections,
+        http_handler.of(paths),
+        connectionsFor(sys.raiseFileLimit()),
+    );
+    http.warmer = warmer;
+    return http;
 }
 
 /// Gives the agent's `Io` what the loop has for it. The loop must not move afterwards.
@@ -184,6 +200,7 @@ pub fn attach(loop: *EdgeLoop) void {
 /// Runs until TERM or INT.
 pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
     loop.attach();
+    loop.http.warmer.?.run() catch return error.SystemCallFailed;
     try loop.addAll();
     defer loop.stream.stopShards();
     while (true) {
@@ -242,6 +259,8 @@ fn addAll(loop: *EdgeLoop) sys.Error!void {
     if (loop.stream.shards) |shards| try loop.epoll.add(shards.wake_fd, .read, Token.shards);
     if (loop.stream.layer_workers) |workers|
         try loop.epoll.add(workers.endedFd(), .read, Token.layers);
+    if (loop.http.warmer) |warmer|
+        try loop.epoll.add(warmer.endedFd(), .read, Token.file_reads);
     for (loop.advertisers) |*advertiser|
         try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
     try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
@@ -270,6 +289,7 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
         Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
         Token.disk_reads => loop.stream.reads.takeEnded(),
         Token.shards => loop.stream.drainShards(now_us),
+        Token.file_reads => loop.http.endReads(),
         Token.layers => loop.stream.endLayerWorks(now_us),
         Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
         Token.listener => loop.http.accept(now_us),

@@ -100,6 +100,7 @@ test {
     _ = @import("net/udp_socket_test.zig");
     _ = @import("net/kernel_stamp.zig");
     _ = @import("http/tcp_delivery.zig");
+    _ = @import("files/page_warmer.zig");
     _ = @import("http/server_test.zig");
     _ = @import("uplink/client_test.zig");
     _ = @import("stream/read_queue.zig");

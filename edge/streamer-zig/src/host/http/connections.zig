@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const http_request = @import("wire").http_request;
 const http_response = @import("response.zig");
+const PageWarmer = @import("../files/page_warmer.zig");
 const tcp_delivery = @import("tcp_delivery.zig");
 const assert = std.debug.assert;
 
@@ -36,6 +37,12 @@ pub const Connection = struct {
     acknowledged_us: ?u64 = null,
     /// In bytes, at the last look.
     unacknowledged: u32 = 0,
+    /// A thread reads what is to be sent next.
+    awaits_disk: bool = false,
+    /// Offset in the file up to which a thread has read for this answer.
+    warm_to: u64 = 0,
+    /// May still be with a thread on behalf of an earlier answer.
+    task: PageWarmer.Task = .{},
     buffers: *Buffers,
 };
 

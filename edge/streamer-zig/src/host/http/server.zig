@@ -10,6 +10,7 @@ const http_request = @import("wire").http_request;
 const http_target = @import("wire").http_target;
 const Connections = @import("connections.zig");
 const http_response = @import("response.zig");
+const PageWarmer = @import("../files/page_warmer.zig");
 const kernel_stamp = @import("../net/kernel_stamp.zig");
 const sys = @import("../sys.zig");
 const tcp_delivery = @import("tcp_delivery.zig");
@@ -33,6 +34,8 @@ const slowest_bytes_per_s = 64 * 1024;
 const send_chunk_size = 512 * 1024;
 /// Bytes of one connection per turn of the loop, so that others get theirs.
 const turn_size_max = 2 * 1024 * 1024;
+/// Bytes that a thread reads for one connection at a time, so that others get theirs.
+const warm_size = 2 * 1024 * 1024;
 /// The end of an answer whose delivery is measured goes out in a separate send: its last byte is
 /// the one that the kernel watches.
 const watched_size = 16 * 1024;
@@ -63,6 +66,8 @@ connections: Connections,
 handler: Handler,
 /// Bytes of a disk that are sent at a time.
 disk_buffer: [64 << 10]u8 = undefined,
+/// Null where pieces of files are sent without asking whether they are in memory.
+warmer: ?*PageWarmer = null,
 /// False once the kernel has refused to stamp acknowledgements.
 stamps: bool = true,
 ignored: base.IgnoredCounters = .{},
@@ -140,8 +145,29 @@ pub fn handle(server: *HttpServer, token: u64, now_us: u64) void {
     switch (connection.state) {
         .free => {},
         .reading => server.read(connection, now_us),
-        .sending => server.send(connection, now_us),
+        .sending => if (!connection.awaits_disk)
+            server.send(connection, now_us)
+        else if (tcp_delivery.isBroken(connection.fd))
+            server.close(connection)
+        else {
+            _ = tcp_delivery.takeStamp(connection.fd);
+        },
         .draining => server.drain(connection, now_us, .event),
+    }
+}
+
+/// Threads have read pieces of files: their connections go on when they can be written.
+pub fn endReads(server: *HttpServer) void {
+    const warmer = server.warmer orelse return;
+    while (warmer.takeEnded()) |task| {
+        const connection: *Connection = @alignCast(@fieldParentPtr("task", task));
+        // Otherwise it was read for an earlier answer, and `send` asks again.
+        if (connection.warm_to == reading_for) connection.warm_to = task.offset + task.size;
+        if (!connection.awaits_disk) continue;
+        assert(connection.state == .sending);
+        connection.awaits_disk = false;
+        server.epoll.modify(connection.fd, .write, server.tokenOf(connection)) catch
+            server.close(connection);
     }
 }
 
@@ -255,6 +281,7 @@ fn begin(
     connection.offset = part.first;
     connection.left = if (method == .head) 0 else part.length;
     connection.body_size = connection.left;
+    connection.warm_to = 0;
     connection.acknowledged_us = null;
     const head = http_response.writeHead(
         &connection.buffers.head,
@@ -356,6 +383,7 @@ fn sendSome(server: *HttpServer, connection: *Connection) sys.Error!u64 {
             break :blk try sendBytes(connection.fd, bytes, 0, bytes.len);
         },
         .file => |file| blk: {
+            if (server.readsFirst(connection, file.fd, size)) return error.WouldBlock;
             var offset: i64 = @intCast(connection.offset);
             break :blk try sys.check(linux.sendfile(connection.fd, file.fd, &offset, size));
         },
@@ -363,6 +391,26 @@ fn sendSome(server: *HttpServer, connection: *Connection) sys.Error!u64 {
     connection.offset += count;
     connection.left -= count;
     return count;
+}
+
+/// In place of an offset: a thread reads for this answer.
+const reading_for = std.math.maxInt(u64);
+
+/// Returns whether a thread has to read the next bytes of a file first.
+fn readsFirst(server: *HttpServer, connection: *Connection, fd: i32, size: usize) bool {
+    const warmer = server.warmer orelse return false;
+    if (connection.warm_to != reading_for and connection.offset + size <= connection.warm_to)
+        return false;
+    if (warmer.options.isInMemory(fd, connection.offset, size)) return false;
+    // A thread that still reads for an earlier answer of this connection is waited for.
+    if (!connection.task.is_busy) {
+        const wanted = @min(connection.left, warm_size);
+        if (!warmer.start(&connection.task, fd, connection.offset, wanted)) return false;
+        connection.warm_to = reading_for;
+    }
+    connection.awaits_disk = true;
+    server.epoll.modify(connection.fd, .none, server.tokenOf(connection)) catch {};
+    return true;
 }
 
 fn sizeOfNext(server: *HttpServer, connection: *Connection) usize {
@@ -479,6 +527,7 @@ fn close(server: *HttpServer, connection: *Connection) void {
     sys.close(connection.fd);
     connection.fd = -1;
     connection.stamped = false;
+    connection.awaits_disk = false;
     connection.state = .free;
     server.connections.peers[server.connections.indexOf(connection)] = .zero;
 }

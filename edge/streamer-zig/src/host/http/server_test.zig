@@ -5,6 +5,7 @@ const base = @import("base");
 const wire = @import("wire");
 const StampWitness = @import("../net/stamp_witness.zig");
 const sys = @import("../sys.zig");
+const PageWarmer = @import("../files/page_warmer.zig");
 const sockets = @import("../net/sockets.zig");
 const http_response = @import("response.zig");
 const HttpServer = @import("server.zig");
@@ -163,6 +164,7 @@ const Fixture = struct {
         var buffer: [16]u64 = undefined;
         for (try fixture.epoll.wait(&buffer, 10)) |token|
             fixture.server.handle(token, fixture.now_us);
+        fixture.server.endReads();
     }
 
     /// Sends a request and reads until `size` bytes have arrived or the server has closed the
@@ -596,4 +598,48 @@ test "a client that stops acknowledging is disconnected" {
     fixture.server.tick(fixture.now_us);
     try testing.expectEqual(1, fixture.server.ignored.get(.http_slow));
     try testing.expectEqual(null, fixture.finished_at_us);
+}
+
+/// Nothing of a file is in memory.
+fn isCold(_: i32, _: u64, _: usize) bool {
+    return false;
+}
+
+test "what is not in memory is read by a thread, and others are answered meanwhile" {
+    const fixture = try Fixture.init(4);
+    defer fixture.deinit();
+    var warmer: PageWarmer = try .init(.{ .isInMemory = isCold });
+    fixture.server.warmer = &warmer;
+    const gone = try fixture.connect();
+    try sys.writeAll(gone, "GET /file HTTP/1.1\r\n\r\n");
+    for (0..3) |_| try fixture.turn();
+    const first = &fixture.server.connections.all[0];
+    try testing.expect(first.awaits_disk and first.task.is_busy);
+    const other = try fixture.connect();
+    defer sys.close(other);
+    var small: [1024]u8 = undefined;
+    const answer = try fixture.exchange(other, "GET /small HTTP/1.0\r\n\r\n", &small);
+    try testing.expectEqualStrings("0123456789", bodyOf(answer));
+    // A client that resets its connection meanwhile frees its slot, and the next one waits for the
+    // thread that reads for it.
+    try closeAtOnce(gone);
+    for (0..3) |_| try fixture.turn();
+    try testing.expectEqual(.free, first.state);
+    try testing.expect(first.task.is_busy);
+    const fd = try fixture.connect();
+    defer sys.close(fd);
+    try sys.writeAll(fd, "GET /file HTTP/1.1\r\nRange: bytes=4194304-\r\n\r\n");
+    for (0..3) |_| try fixture.turn();
+    try testing.expect(first.awaits_disk);
+    try warmer.run();
+    defer warmer.deinit();
+    const whole = try testing.allocator.alloc(u8, file_size);
+    defer testing.allocator.free(whole);
+    const part = try fixture.exchange(fd, "", whole[0 .. file_size / 2]);
+    const head_size = part.len - bodyOf(part).len;
+    const rest = try fixture.exchange(fd, "", whole[part.len..][0..head_size]);
+    const body = whole[head_size .. part.len + rest.len];
+    try testing.expectEqual(file_size / 2, body.len);
+    for (body, file_size / 2..) |byte, index| try testing.expectEqual(byteAt(index), byte);
+    try testing.expect(!first.awaits_disk);
 }
