@@ -22,6 +22,8 @@ const boot_id: base.Uuid = .fromBytes(@splat(1));
 const token: [16]u8 = @splat(2);
 const home: base.Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 6910 };
 const device: base.Endpoint = .{ .ip = .init(10, 0, 0, 9), .port = 4000 };
+/// No point of the curve: its signature never verifies.
+const device_key: stream.DeviceKey = .{4} ++ @as([64]u8, @splat(1));
 const clear_text: stream.Ciphers = .{ .clear = true };
 
 const LossyLink = struct {
@@ -56,6 +58,15 @@ const LossyLink = struct {
                 );
             },
             .read_failed => |failed| _ = try link.endOf(failed.tag),
+            .sign => {
+                const is_able = link.case.prng.chance(1, 2);
+                link.client.sign(link.now_us, if (is_able) @splat(3) else null);
+                return link.talk();
+            },
+            .refused, .version_changed, .cache_lost => {
+                link.client.reportLost(link.now_us, link.now_us + std.time.us_per_s);
+                return link.talk();
+            },
             else => {},
         };
         if (link.client.deadline()) |at_us|
@@ -162,6 +173,8 @@ const LossyLink = struct {
             },
             else => {},
         }
+        const is_newer = if (link.client.session) |*session| session.version == .v3 else false;
+        if (is_newer and packet.body != .hello) packet.version = .v3;
         const bytes = stream.emit(packet, &buffer);
         link.client.receive(
             link.now_us,
@@ -202,12 +215,15 @@ pub fn client(case: *Case) Violation!bool {
                 stream.packet_size_ethernet, stream.packet_size_max,
             }),
             .ciphers = clear_text,
+            .version_max = prng.pick(stream.Version, &.{ .v2, .v3, .v3 }),
         }) catch return fuzz_case.violated("a client of this size can be made"),
         .server = StreamServer.init(case.gpa, .{
             .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
             .sessions_max = 2,
             .write_slots = 2,
+            .hellos_max = 64,
             .ciphers = clear_text,
+            .version_max = prng.pick(stream.Version, &.{ .v2, .v3, .v3 }),
             .packet_size_max = stream.packet_size_max,
         }) catch return fuzz_case.violated("a server of this size can be made"),
     };
@@ -215,10 +231,13 @@ pub fn client(case: *Case) Violation!bool {
     defer link.server.deinit(case.gpa);
     var seed: [32]u8 = undefined;
     prng.fill(&seed);
-    link.client.start(
-        link.now_us,
-        .{ .boot_id = boot_id, .token = token, .nonce_seed = seed, .edge = home },
-    );
+    link.client.start(link.now_us, .{
+        .boot_id = boot_id,
+        .token = token,
+        .nonce_seed = seed,
+        .edge = home,
+        .device_key = if (prng.chance(1, 8)) device_key else null,
+    });
     for (0..steps_per_case) |_| {
         if (prng.chance(3, 4)) link.want();
         if (prng.chance(1, 3)) link.makeUp();

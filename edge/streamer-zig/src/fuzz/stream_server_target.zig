@@ -17,12 +17,13 @@ const device_count = 5;
 const packets_per_case = 48;
 const disk_size = 300 * 1024;
 const profile_size = 8 * 1024;
-const welcome_size_max = stream.welcome_size_failover + stream.tag_size;
+const welcome_size_max = stream.welcome_size_unpadded_max + stream.tag_size;
 const second = std.time.us_per_s;
 
 /// One device, its boot, and what the server has told it.
 const Device = struct {
     from: Endpoint,
+    version: stream.Version,
     boot_id: base.Uuid,
     token: [16]u8,
     cookie: [32]u8 = @splat(0),
@@ -40,6 +41,7 @@ const Model = struct {
         for (&model.devices, 0..) |*device, index| {
             device.* = .{
                 .from = .{ .ip = .init(10, 0, 0, 1), .port = @intCast(1000 + index) },
+                .version = prng.pick(stream.Version, &.{ .v2, .v3 }),
                 .boot_id = .fromBytes(@splat(@intCast(index + 1))),
                 .token = undefined,
             };
@@ -74,7 +76,10 @@ fn failoverOf(device: *const Device) ?stream.ticket.Failover {
     if (device.from.port % 3 == 0) return null;
     var failover: stream.ticket.Failover =
         .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(5) };
-    failover.edges.appendAssumeCapacity(.{ .ip = .init(10, 0, 0, 2), .port = 6910 });
+    const count: u8 = if (device.from.port % 2 == 0) 1 else stream.ticket.edges_max;
+    for (0..count) |index| failover.edges.appendAssumeCapacity(
+        .{ .ip = .init(10, 0, 0, @intCast(index + 2)), .port = 6910 },
+    );
     return failover;
 }
 
@@ -85,6 +90,7 @@ pub fn server(case: *Case) Violation!bool {
         .sessions_max = sessions_max,
         .session_idle_us = 20 * second,
         .write_slots = 2,
+        .hellos_max = 64,
         // Answers in clear text can be inspected; sealed ones are counted as accepted.
         .ciphers = .{ .clear = true, .chacha20_poly1305 = true },
         .packet_size_max = stream.packet_size_max,
@@ -109,6 +115,13 @@ pub fn server(case: *Case) Violation!bool {
                 else => {},
             }
         }
+        if (prng.chance(1, 16)) {
+            var reply: StreamServer.ReplyBuffer = undefined;
+            if (machine.askPresence(device.boot_id, &reply)) |outgoing| try expect(
+                outgoing.packet.len <= stream.header_size + stream.tag_size,
+                "the question whether a device is there is short",
+            );
+        }
         const bytes = stream.emit(packet, &buffer);
         const datagram = if (prng.chance(1, 8)) case.mutate(&buffer, bytes.len) else bytes;
         has_read = try exchange(&machine, &model, device, now_us, datagram) or has_read;
@@ -121,6 +134,30 @@ pub fn server(case: *Case) Violation!bool {
 fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) stream.Packet {
     const prng = &case.prng;
     const request_id = prng.nextU32();
+    if (device.version == .v3 and prng.chance(1, 8)) return makeNewer(case, device, request_id);
+    var packet = makeOlder(case, device, list, request_id);
+    packet.version = device.version;
+    return packet;
+}
+
+/// Packets that version 2 does not have. Nobody here knows a resume secret.
+fn makeNewer(case: *Case, device: *const Device, request_id: u32) stream.Packet {
+    if (case.prng.chance(1, 2)) return inSession(device, request_id, .keepalive_ack);
+    return .{ .version = .v3, .body = .{ .lost = .{
+        .boot_id = device.boot_id.bytes,
+        .nonce = @splat(case.byte()),
+        .reason = .cache_lost,
+        .proof = @splat(case.byte()),
+    } } };
+}
+
+fn makeOlder(
+    case: *Case,
+    device: *const Device,
+    list: *stream.RangeList,
+    request_id: u32,
+) stream.Packet {
+    const prng = &case.prng;
     switch (prng.below(8)) {
         0, 1 => return .{ .body = .{ .hello = makeHello(case, device) } },
         2 => {
@@ -172,12 +209,18 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
 }
 
 fn inSession(device: *const Device, request_id: u32, body: stream.Body) stream.Packet {
-    return .{ .session_id = device.session_id, .request_id = request_id, .body = body };
+    return .{
+        .version = device.version,
+        .session_id = device.session_id,
+        .request_id = request_id,
+        .body = body,
+    };
 }
 
 fn makeHello(case: *Case, device: *const Device) stream.Hello {
     const prng = &case.prng;
     var hello: stream.Hello = .{
+        .version = device.version,
         .client_nonce = @splat(@intCast(prng.below(2))),
         .cookie = device.cookie,
         .kind = prng.pick(stream.HelloKind, &.{

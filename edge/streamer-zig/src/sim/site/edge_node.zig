@@ -457,7 +457,7 @@ fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: [
     const hello = parsed.body.hello;
     if (!std.mem.allEqual(u8, &hello.cookie, 0)) return false;
     if (edge.mutant == .answer_too_long) {
-        const padding: [stream.hello_size + 1]u8 = @splat(0);
+        const padding: [stream.hello_size_v3_token + 1]u8 = @splat(0);
         process.io.send(.stream, from, &padding);
         return true;
     }

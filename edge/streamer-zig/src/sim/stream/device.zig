@@ -11,6 +11,7 @@ const StreamEdge = @import("edge.zig");
 const StreamSectors = @import("sectors.zig");
 const StreamSite = @import("site.zig");
 const link = @import("link.zig");
+const lost_devices = @import("lost_devices.zig");
 const network_module = @import("network.zig");
 const requests = @import("requests.zig");
 const Network = network_module.Network;
@@ -501,10 +502,11 @@ pub fn endFor(device: *StreamDevice, why: []const u8, has_occurred: bool) void {
         "boot {d} of device {d} ends for {s}, which has not occurred",
         .{ device.boot.number, device.index, why },
     );
+    lost_devices.tell(device);
     device.end();
 }
 
-fn takeOrder(device: *StreamDevice, id: [16]u8) void {
+pub fn takeOrder(device: *StreamDevice, id: [16]u8) void {
     const boot = device.boot;
     const is_given = StreamBoot.hasOrder(&boot.orders_given, id);
     if (!is_given or StreamBoot.hasOrder(&boot.orders_taken, id)) device.invariants.violate(

@@ -27,6 +27,7 @@ pub const DeviceSide = struct {
         reads_max: u16,
         writes_max: u16,
         packet_size_max: u16,
+        version_max: wire.Version = .newest,
         outstanding_bytes_max: u32,
     };
 
@@ -46,6 +47,7 @@ pub const DeviceSide = struct {
             .reads_max = options.reads_max,
             .writes_max = options.writes_max,
             .packet_size_max = options.packet_size_max,
+            .version_max = options.version_max,
             .ciphers = link.ciphersFor(mutant),
             .outstanding_bytes_max = options.outstanding_bytes_max,
         }) };
@@ -93,7 +95,11 @@ pub const DeviceSide = struct {
 
     pub fn receive(side: *DeviceSide, now_us: u64, bytes: []const u8) void {
         const client = &side.client;
-        client.receive(now_us, bytes);
+        var proven: [wire.lost_ack_size]u8 = undefined;
+        client.receive(now_us, if (side.mutant == .lost_order_unproven)
+            side.prove(bytes, &proven)
+        else
+            bytes);
         switch (side.mutant) {
             .size_never_lowered => client.path.onFullSize(),
             .shown_size_unseen => if (client.path.size > wire.packet_size_ethernet) {
@@ -102,6 +108,15 @@ pub const DeviceSide = struct {
             .bound_asks_others => client.failover.is_bound = false,
             else => {},
         }
+    }
+
+    /// For a mutant: returns an answer to LOST with the proof that it lacks.
+    fn prove(side: *const DeviceSide, bytes: []const u8, out: *[wire.lost_ack_size]u8) []const u8 {
+        var packet = wire.parse(bytes) catch return bytes;
+        if (packet.body != .lost_ack or side.client.session == null) return bytes;
+        const ack = &packet.body.lost_ack;
+        ack.proof = core.stream.seal.lostAckProof(&side.client.session.?.resume_secret, ack);
+        return wire.emit(packet, out);
     }
 
     /// The network reports that nobody listens at the edge.

@@ -14,6 +14,7 @@ const Journal = @import("journal.zig");
 const Mutant = @import("mutants.zig").Mutant;
 const SimFiles = @import("../kit/sim_files.zig");
 const StreamBoot = @import("boot.zig");
+const RecordedHellos = @import("recorded_hellos.zig");
 const StreamSite = @import("site.zig");
 const Written = @import("written.zig");
 const edge_mutants = @import("edge_mutants.zig");
@@ -66,6 +67,9 @@ is_writing: bool = false,
 is_mutating: bool = false,
 again: ?WriteAgain = null,
 thief: ?Thief = null,
+recorded: RecordedHellos = .{},
+/// Of the stream: the edge may be of the release before until it restarts.
+version_max: link.Version = .newest,
 /// The datagram that is being handled.
 from: Endpoint = .{ .ip = .zero, .port = 0 },
 received_size: usize = 0,
@@ -213,6 +217,8 @@ fn makeServer(edge: *StreamEdge) error{OutOfMemory}!Server {
         .outstanding_bytes_max = edge.settings.outstanding_bytes_max,
         .session_idle_us = edge.settings.session_idle_us,
         .write_slots = edge.settings.write_slots,
+        .hellos_max = 1 << 10,
+        .version_max = edge.version_max,
     });
 }
 
@@ -254,6 +260,9 @@ pub fn end(edge: *StreamEdge) void {
     process.peers.deinit(edge.gpa);
     edge.gpa.destroy(process);
     edge.process = null;
+    edge.recorded.count = 0;
+    // The next process is of the newest release.
+    edge.version_max = .newest;
     edge.is_stopped = false;
     for (edge.inbox.constSlice()) |packet| edge.network.pool.giveBack(packet.slot);
     edge.inbox.clear();
@@ -377,7 +386,10 @@ fn handle(edge: *StreamEdge, process: *Process, datagram: *const agent.stream.Da
     stream.handle(&step, datagram, now_us);
     edge.checkDrops(&step, server.ignored.total() - ignored_before);
     switch (step) {
-        .admit => |*claim| edge.onAdmission(claim.boot_id),
+        .admit => |*claim| {
+            edge.recorded.note(server, claim);
+            edge.onAdmission(claim.boot_id);
+        },
         .ready => |*ready| edge.noteHeard(ready.boot_id),
         .report => |*report| edge.noteHeard(report.boot_id),
         .ignored, .reply, .taken, .read, .probe, .used, .write, .control => {},
@@ -505,6 +517,12 @@ pub fn sendOf(
     bytes: []const u8,
     after_us: u64,
 ) void {
+    // No device of today offers one.
+    if (link.isPacked(bytes)) edge.invariants.violate(
+        .packed_as_offered,
+        "the device at {f} has offered no codec, and gets a packed answer",
+        .{to},
+    );
     const address = edge.addresses.of(to);
     address.bytes_out += bytes.len;
     edge.answered_size += bytes.len;

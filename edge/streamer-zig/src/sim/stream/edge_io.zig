@@ -292,6 +292,7 @@ fn sendFragments(
                     );
                 fragment.length = request.fragment_size;
             },
+            .packed_unasked => fragment.header[0] |= 1,
             else => {},
         }
         const payload = io.payload[0..fragment.length];

@@ -26,7 +26,7 @@ pub fn answerHello(edge: *StreamEdge, from: Endpoint, bytes: []const u8) bool {
     if (parsed.body != .hello) return false;
     const hello = parsed.body.hello;
     if (edge.mutant == .answer_too_long) {
-        const padding: [wire.hello_size + 1]u8 = @splat(0);
+        const padding: [wire.hello_size_v3_token + 1]u8 = @splat(0);
         edge.send(from, &padding);
         return true;
     }

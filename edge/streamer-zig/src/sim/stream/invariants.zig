@@ -25,6 +25,10 @@ pub const Check = enum {
     right_address,
     /// The token of a boot opens one session.
     token_opens_once,
+    /// A HELLO that is shown again from elsewhere neither moves nor ends a session.
+    recorded_hello_does_nothing,
+    /// A device gets packed answers only by a codec that it has offered.
+    packed_as_offered,
     /// No key seals two packets under one counter.
     nonce_once,
     /// No edge opens a session of a boot whose writes another edge keeps.
@@ -41,6 +45,8 @@ pub const Check = enum {
     ready_once,
     report_is_known,
     order_taken_once,
+    /// A device whose session is lost for good tells its edge.
+    lost_is_told,
     /// Each dropped packet is counted once, and no accepted packet is.
     drops_are_counted,
     /// A boot ends only for a cause that occurred.

@@ -10,6 +10,7 @@ const assert = std.debug.assert;
 
 pub const Server = core.stream.Server;
 pub const Client = core.stream.Client;
+pub const Version = wire.Version;
 pub const Class = wire.WriteCacheClass;
 pub const WriteCode = wire.WriteCode;
 pub const sector_size = wire.sector_size;
@@ -43,10 +44,16 @@ pub fn detectsFlips(mutant: Mutant, packet: []const u8) bool {
     };
 }
 
+/// Returns whether this is a fragment of a packed answer.
+pub fn isPacked(packet: []const u8) bool {
+    if (packet.len < wire.header_size or packet[1] != @backingInt(wire.Type.data)) return false;
+    return packet[0] & 0x0f != 0;
+}
+
 /// Returns whether this packet belongs to a session.
 pub fn isOfSession(packet: []const u8) bool {
     return switch (std.enums.fromInt(wire.Type, packet[1]) orelse return false) {
-        .hello, .cookie, .refuse, .no_session => false,
+        .hello, .cookie, .refuse, .no_session, .lost, .lost_ack => false,
         else => true,
     };
 }

@@ -68,7 +68,12 @@ fn limitsFor(mutant: Mutant) StreamScenario.Limits {
             .with = .init(.{ .cuts = true }),
             .without = .init(.{ .several_edges = true }),
         },
+        .lost_order_unproven => .{ .with = .init(.{ .crashes = true, .lost_keys = true }) },
         .token_twice => .{ .with = .init(.{ .thieves = true }) },
+        // Without a session that has been resumed there is nothing to replay.
+        .proof_without_cookie,
+        .recorded_hello_forgotten,
+        => .{ .with = .init(.{ .thieves = true, .addresses = true, .cuts = true }) },
         .welcome_before_sync,
         .done_before_it_is,
         .sync_left_out,

@@ -38,6 +38,8 @@ pub const Mutant = enum {
     /// A device reports to the next edge nothing that it has reported to the last one.
     ready_not_said_again,
     report_not_said_again,
+    /// A device whose session is lost believes any order.
+    lost_order_unproven,
     /// A session at another edge continues with the keys of the one before.
     keys_go_along,
     /// The size of a WELCOME that arrived is ignored.
@@ -82,6 +84,12 @@ pub const Mutant = enum {
     ready_twice,
     deaf_to_the_running,
     drop_not_counted,
+    /// The proof of a HELLO of version 3 does not cover the cookie, and nothing is remembered.
+    proof_without_cookie,
+    /// The edge forgets which HELLOs have opened sessions.
+    recorded_hello_forgotten,
+    /// Answers are packed for devices that have offered no codec.
+    packed_unasked,
 
     /// Parses a name of the command line, with dashes for underscores.
     pub fn parse(text: []const u8) ?Mutant {

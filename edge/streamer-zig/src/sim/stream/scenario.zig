@@ -21,12 +21,16 @@ edge: StreamEdge.Settings,
 disk: StreamEdge.Disk,
 ticket_lifetime_s: u32,
 devices: [network_module.links_max]Drawn,
+/// Versions of the stream that edges speak until they restart.
+edge_versions: [network_module.edges_max]link.Version,
 
 const Drawn = struct {
     habits: StreamDevice.Habits,
     link: Faults,
     slow_us: u64,
     packet_size_max: u16,
+    /// Of the stream: some devices are of the release before.
+    version_max: link.Version,
     /// UDP payload that passes in both directions.
     path_max: u16,
 };
@@ -177,6 +181,11 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
         else
             prng.between(400, 4000)),
         .devices = undefined,
+        .edge_versions = @splat(.newest),
+    };
+    // In one run of three the site is being updated.
+    if (prng.chance(1, 3)) for (&scenario.edge_versions) |*version| {
+        if (prng.chance(1, 2)) version.* = .v2;
     };
     if (faults.contains(.slow_disk)) {
         scenario.disk.latency_us = prng.below(20_000);
@@ -248,6 +257,7 @@ fn drawDevice(prng: *base.Prng, faults: *const FaultSet) Drawn {
         else
             0,
         .packet_size_max = packetSize(prng),
+        .version_max = if (prng.chance(1, 3)) .v2 else .newest,
         .path_max = if (faults.contains(.narrow_paths)) pathSize(prng) else link.packet_size_max,
         .habits = .{
             .class = if (faults.contains(.several_edges) and prng.chance(1, 2))

@@ -196,6 +196,7 @@ fn beginSite(world: *StreamWorld) error{OutOfMemory}!void {
             .mutant = world.options.mutant,
             .prng = .init(world.prng.nextU64()),
             .settings = world.scenario.edge,
+            .version_max = world.scenario.edge_versions[index],
             .disk = world.scenario.disk,
             .files = try .init(gpa, world.prng.nextU64()),
             .journal = .{ .resumption_key = @splat(@intCast(3 + index)) },
@@ -221,6 +222,7 @@ fn beginDevice(world: *StreamWorld, index: u8) error{OutOfMemory}!void {
             .reads_max = StreamDevice.reads_max,
             .writes_max = StreamDevice.writes_max,
             .packet_size_max = drawn.packet_size_max,
+            .version_max = drawn.version_max,
             .outstanding_bytes_max = drawn.habits.outstanding_bytes_max,
         }, world.options.mutant),
         .network = &world.network,
@@ -429,8 +431,11 @@ fn inject(world: *StreamWorld) error{OutOfMemory}!void {
         .addresses => changeAddress(world, index),
         .replays => for (0..prng.between(1, 40)) |_| world.network.replay(attacker(world)),
         .garbage => for (0..prng.between(1, 10)) |_| sendGarbage(world, index, at),
-        .thieves => if (device.state != .off)
-            try world.site.edges[at].tryToken(device.boot, attacker(world)),
+        .thieves => {
+            const edge = &world.site.edges[at];
+            if (device.state != .off) try edge.tryToken(device.boot, attacker(world));
+            edge.recorded.replay(edge, attacker(world));
+        },
         .reboots => if (device.state == .on and prng.chance(1, 3)) {
             device.end();
             world.tick(index);

@@ -154,6 +154,9 @@ pub fn showSize(
     const is_large = session.packet_size_max > wire.packet_size_ethernet;
     if (!is_large and isListWhole(session)) return null;
     const size = session.packet_size_max - session.from_edge.overhead();
+    // A device may take no packet that names all of them.
+    const list = if (session.failover) |*list| list else null;
+    if (size < wire.welcomeSizeOf(session.version, list)) return null;
     return welcome(server, session, size, out);
 }
 
