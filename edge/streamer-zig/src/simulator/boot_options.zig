@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const wire = @import("wire");
 
 pub const devices_max = 4096;
 
@@ -26,6 +27,7 @@ pub const usage =
     \\  --trace FILE          CSV time_ms,offset,length: the reads of a recorded boot (default: built in)
     \\  --speed X             divides think times by X; 0 removes them (default 1)
     \\  --read-ahead-mib N    memory for read-ahead by the boot profile; 0 disables it (default 0)
+    \\  --stream-version N    2: devices of the release before, which offer no newer stream (default 3)
     \\  --breather-ms N       time from the loader's last byte to the stream's HELLO (default 800)
     \\  --verify FILE         compare every byte read with this disk file; a difference fails the boot
     \\  --waves               boot in waves until SIGTERM or SIGINT
@@ -54,6 +56,7 @@ pub const Options = struct {
     speed_per_mille: u32 = 1000,
     breather_ms: u32 = 800,
     read_ahead_mib: u16 = 0,
+    stream_version_max: wire.stream.Version = .newest,
     verify: ?[]const u8 = null,
     waves: bool = false,
     asleep: bool = false,
@@ -133,6 +136,7 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
         speed,
         @"breather-ms",
         @"read-ahead-mib",
+        @"stream-version",
         verify,
         @"wave-size",
         @"wave-interval-s",
@@ -152,6 +156,8 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
             return false,
         .@"read-ahead-mib" => options.read_ahead_mib = number(u16, value, 0, 1024) orelse
             return false,
+        .@"stream-version" => options.stream_version_max =
+            std.enums.fromInt(wire.stream.Version, number(u4, value, 2, 3) orelse return false).?,
         .@"breather-ms" => options.breather_ms = number(u32, value, 0, 600_000) orelse return false,
         .@"first-mac" => {
             options.first_mac = base.Mac.parse(value) catch return false;
@@ -200,10 +206,13 @@ test "options are parsed, and wrong ones are named" {
             "6",
             "--speed",
             "2.5",
+            "--stream-version",
+            "2",
             "--waves",
         },
     );
     try testing.expectEqual(2500, good.options.speed_per_mille);
+    try testing.expectEqual(.v2, good.options.stream_version_max);
     try testing.expectEqual(10069, good.options.tftpPort());
     try testing.expect(good.options.ownAddress().?.eql(.init(127, 0, 0, 1)));
     const cases = [_]struct { []const [:0]const u8, []const u8 }{
@@ -212,6 +221,7 @@ test "options are parsed, and wrong ones are named" {
         .{ &.{"--server"}, "--server" },
         .{ &.{ "--server", "127.0.0.1", "--devices", "0" }, "--devices" },
         .{ &.{ "--server", "127.0.0.1", "--speed", "-1" }, "--speed" },
+        .{ &.{ "--server", "127.0.0.1", "--stream-version", "4" }, "--stream-version" },
         .{ &.{ "--server", "127.0.0.1", "--first-mac", "01:00:00:00:00:00" }, "--first-mac" },
         .{ &.{ "--server", "127.0.0.1", "--x", "1" }, "--x" },
         .{ &.{ "--server", "127.0.0.1", "--asleep" }, "--asleep" },

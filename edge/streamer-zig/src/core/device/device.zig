@@ -513,6 +513,7 @@ fn beginStream(device: *Device, now_us: u64) void {
     var token = plan.token;
     if (device.profile.misbehaviour == .wrong_token) token[0] ^= 1;
     if (plan.clear) device.client.options.ciphers = stream_seal.withClear();
+    device.client.options.version_max = device.profile.stream_version_max;
     device.client.start(now_us, .{
         .boot_id = plan.boot_id,
         .token = token,

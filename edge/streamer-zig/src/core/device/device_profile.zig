@@ -4,6 +4,7 @@ const std = @import("std");
 const base = @import("base");
 const GuestWords = @import("guest_words.zig");
 const read_trace = @import("read_trace.zig");
+const stream = @import("wire").stream;
 
 pub const Profile = struct {
     mac: base.Mac,
@@ -20,6 +21,8 @@ pub const Profile = struct {
     writes_max: u16 = 0,
     /// Bytes of memory for read-ahead; 0: none.
     read_ahead_bytes: u32 = 0,
+    /// The newest version of the stream that the device offers.
+    stream_version_max: stream.Version = .newest,
 };
 
 /// A deliberate mistake of the device, which tests the edge's diagnosis.
