@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { scratchDirectory } from '../lib/lab/programs.ts'
@@ -46,4 +46,10 @@ test('every network manager that a root may contain leaves the boot network card
   for (const unit of ['ifupdown-pre', 'networking'])
     expect(file(`systemd/system/${unit}.service.d/10-bootfarm.conf`)).toContain('EXCLUDE_INTERFACES=lo')
   expect(readFileSync(path.join(root, 'etc/cloud/cloud.cfg.d/99-bootfarm.cfg'), 'utf8')).toContain('config: disabled')
+})
+
+test('no target that puts a machine to sleep can be started', () => {
+  adapt('sleepless', '/dev/null')
+  for (const name of ['sleep', 'suspend', 'hibernate', 'hybrid-sleep', 'suspend-then-hibernate'])
+    expect(readlinkSync(path.join(`${kept}sleepless`, `systemd/system/${name}.target`))).toBe('/dev/null')
 })

@@ -60,6 +60,7 @@ async function expectHealthy(machine: RunningProcess): Promise<void> {
   expect(output, 'no network manager gave the boot NIC another address').toMatch(/ADDRESSES 1\b/)
   expect(output, 'timers that would fill the write cache rest').toMatch(/TIMERS inactive inactive/)
   expect(output).toMatch(/WRITTEN yes/)
+  expect(output, 'nothing puts it to sleep').toMatch(/SLEEP refused/)
   expect(await machine.ended, 'it was switched off in order, with its disk there to the end').toBe(0)
   expect(machine.output).not.toMatch(/I\/O error|Failed unmounting|Timed out/)
 }

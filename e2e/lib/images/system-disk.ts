@@ -15,6 +15,7 @@ ExecStart=/bin/sh -c 'exec >/dev/console; echo; \\
  echo "ADDRESSES $(ip -4 -o addr show dev eth0 | wc -l)"; \\
  echo "TIMERS $(systemctl is-active apt-daily.timer fstrim.timer | tr "\\n" " ")"; \\
  echo "WRITTEN $(touch /root/written && echo yes)"; \\
+ echo "SLEEP $(systemctl suspend >/dev/null 2>&1 && echo slept || echo refused)"; \\
  echo "WITNESSED"; \\
  systemctl --no-block poweroff'
 `

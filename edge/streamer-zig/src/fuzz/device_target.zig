@@ -35,6 +35,7 @@ pub fn netlinkParser(case: *Case) Violation!bool {
         .size_bytes = case.prng.between(1, 1 << 40),
         .block_size_bytes = 512,
         .server_flags = 3,
+        .dead_connection_timeout_s = 60,
         .socket = 9,
     });
     const payload = case.mutate(&buffer, message.len);

@@ -54,3 +54,9 @@ fi
 # A journal on the root disk would take up to a tenth of the write cache, and is gone at power-off all the same.
 mkdir -p /run/systemd/journald.conf.d
 printf '[Journal]\nStorage=volatile\n' >/run/systemd/journald.conf.d/10-bootfarm.conf
+
+# A machine that sleeps does not answer its edge, whose other machines and people would take it for dead; what it wakes up to
+# depends on a network card that was without power. Nothing puts it to sleep, not even a desktop that nobody uses.
+for unit in sleep suspend hibernate hybrid-sleep suspend-then-hibernate; do
+  ln -sf /dev/null "/run/systemd/system/$unit.target"
+done

@@ -4,7 +4,7 @@
 # that says so.
 #
 # Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token, bootfarm.overflow (by the edge's boot script),
-# bootfarm.root=DEVICE, bootfarm.overlay=SIZE, bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
+# bootfarm.lost=ACTION, bootfarm.disk=nbdN, bootfarm.root=DEVICE, bootfarm.overlay=SIZE, bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
 # panic=SECONDS.
 export PATH=/bootfarm/bin:/bin:/sbin
 mkdir -p /proc /sys /dev /run /lower /overlay /newroot
@@ -142,6 +142,8 @@ mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
 # It says itself why it failed, here and to the edge.
 /run/bootfarm/bootfarm-target attach || start_again
 is_attached=yes
+# The driver's first device, unless it was taken or the command line names another.
+read -r disk </run/bootfarm/disk
 step disk
 
 is_root() {
@@ -166,9 +168,11 @@ mount_root() {
 }
 
 if [ -n "$root" ]; then
-  candidates="/dev/${root#/dev/}"
+  root=${root#/dev/}
+  case $root in nbd0 | nbd0p*) root=$disk${root#nbd0} ;; esac
+  candidates=/dev/$root
 else
-  candidates="/dev/nbd0 $(ls -d /dev/nbd0p* 2>/dev/null)"
+  candidates="/dev/$disk $(ls -d "/dev/$disk"p* 2>/dev/null)"
 fi
 # First with what the kernel has built in: some file systems take a second to load.
 for file_system in none ext4 squashfs erofs xfs f2fs btrfs; do
@@ -184,7 +188,7 @@ done
 fail_if_cut() {
   said=$(dmesg | grep -E 'EXT4-fs .*bad geometry: block count|BTRFS .*total_bytes should be at most|XFS .*last sector read failed' | tail -n 1)
   [ -n "$said" ] || return
-  device=nbd0${said##*nbd0}
+  device=$disk${said##*"$disk"}
   device=${device%%[):]*}
   size=$(($(cat "/sys/class/block/$device/size") * 512))
   needs='more bytes'
@@ -204,14 +208,21 @@ fail_if_cut() {
 
 if [ -z "$mounted" ]; then
   fail_if_cut
-  dmesg | grep -E 'nbd0|EXT4-fs|XFS|BTRFS|SQUASHFS' | tail -n 3 >/dev/console
+  dmesg | grep -E 'nbd[0-9]|EXT4-fs|XFS|BTRFS|SQUASHFS' | tail -n 3 >/dev/console
   [ -n "$seen_without_init" ] && fail no_init "a file system was mounted from$seen_without_init, but it has no /sbin/init"
   fail no_root "no file system on $(echo $candidates) could be mounted"
 fi
 step root
 
+# What is read and written comes and goes by the network, which needs memory for packets when there is little.
+read -r word memory_kib rest </proc/meminfo
+read -r free_kib </proc/sys/vm/min_free_kbytes
+wanted_kib=$((memory_kib / 64))
+[ "$wanted_kib" -le 65536 ] || wanted_kib=65536
+[ "$free_kib" -ge "$wanted_kib" ] || echo "$wanted_kib" >/proc/sys/vm/min_free_kbytes
+
 # A disk that takes writes keeps them at the edge, or beside this machine's memory on a disk of its own.
-if [ "$(cat /sys/class/block/nbd0/ro)" = 0 ]; then
+if [ "$(cat "/sys/class/block/$disk/ro")" = 0 ]; then
   mount -o remount,rw /lower || fail no_overlay "$mounted takes writes, but its file system cannot be mounted for them"
   mount --move /lower /newroot
   mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run

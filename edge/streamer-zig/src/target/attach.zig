@@ -27,6 +27,7 @@ const ahead_cache = @import("ahead_cache.zig");
 const http_report = @import("http_report.zig");
 const system_end = @import("system_end.zig");
 const TargetOptions = core.target.options.TargetOptions;
+const LostDisk = core.target.LostDisk;
 
 /// The client's tables of reads and writes, one for each slot of the queue.
 var reads_memory: [112 << 10]u8 align(64) = undefined;
@@ -38,10 +39,20 @@ const no_stream_us = 20 * std.time.us_per_s;
 pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     const served = serve(words, first_argument, kernel_device.start) orelse return 1;
     kernel_device.readFirstBlock() catch |reason| return failDevice(words, reason);
+    noteDevice();
     say("{s} is the disk of boot {f}, {d} MiB from {f}", .{
-        kernel_device.path, served.boot_id, served.disk_size >> 20, served.edge,
+        kernel_device.path(), served.boot_id, served.disk_size >> 20, served.edge,
     });
     return 0;
+}
+
+/// For the scripts of the initramfs, and of the system.
+fn noteDevice() void {
+    const flags: linux.O = .{ .ACCMODE = .WRONLY, .CREAT = true, .TRUNC = true, .CLOEXEC = true };
+    const fd = sys.check(linux.open("/run/bootfarm/disk", flags, 0o644)) catch return;
+    defer sys.close(@intCast(fd));
+    sys.writeAll(@intCast(fd), std.fs.path.basename(kernel_device.path())) catch {};
+    sys.writeAll(@intCast(fd), "\n") catch {};
 }
 
 pub const AttachedDisk = struct { boot_id: base.Uuid, disk_size: u64, edge: base.Endpoint };
@@ -93,15 +104,15 @@ pub fn serve(
             return null;
         },
     };
+    kernel_device.index = options.disk_index;
     const kernel_fd = start_device(disk_size, takes_writes) catch |reason| {
         _ = failDevice(words, reason);
         return null;
     };
-    const rc = sys.check(linux.fork()) catch {
+    const pid = sys.check(linux.fork()) catch {
         _ = fail(words, "no_disk", "no process could be started to serve the disk", .{});
         return null;
     };
-    const pid: i32 = @bitCast(@as(u32, @truncate(rc)));
     if (pid == 0) {
         protection.markAsStorage(first_argument);
         var setup: StreamSetup = .{
@@ -115,8 +126,9 @@ pub fn serve(
             .proc = proc,
             .words = words,
             .options = &options,
+            .is_own_machine = system_end.isMachineOf(options.boot_id),
         };
-        keep(&setup, kernel_fd);
+        keep(&setup, kernel_fd, 0);
     }
     sys.close(kernel_fd);
     return .{ .boot_id = options.boot_id, .disk_size = disk_size, .edge = options.edge };
@@ -244,10 +256,17 @@ const StreamSetup = struct {
     proc: system_end.ProcFolder,
     words: []const u8,
     options: *const TargetOptions,
+    /// The machine runs from this disk. Otherwise it goes on when the disk is lost.
+    is_own_machine: bool,
+
+    fn lostPolicy(setup: *const StreamSetup) LostDisk.Policy {
+        return if (setup.is_own_machine) setup.options.lost else .wait;
+    }
 };
 
-/// The process that stays. It ends only with the device or the machine.
-fn keep(handover: *StreamSetup, kernel_fd: i32) noreturn {
+/// The process that stays. It ends only with the device or the machine. `serial` is that of its
+/// first process of the stream.
+fn keep(handover: *StreamSetup, kernel_fd: i32, serial: u32) noreturn {
     if (!protection.protect())
         say("memory could not be locked; the disk may hang when memory is short", .{});
     protection.awaitChildren();
@@ -262,11 +281,53 @@ fn keep(handover: *StreamSetup, kernel_fd: i32) noreturn {
         .stream_main = streamMain,
         .context = handover,
         .handed_over_fd = handover.edge.fd,
+        .serial = serial,
     };
     keeper.run() catch |reason| switch (reason) {
-        error.KernelGone => say("the kernel closed {s}", .{kernel_device.path}),
+        error.KernelGone => endWithoutDevice(handover, "the kernel closed it"),
     };
+    unreachable; // It serves until then.
+}
+
+/// Nothing brings the device back: a machine that runs from it restarts.
+fn endWithoutDevice(handover: *const StreamSetup, why: []const u8) noreturn {
+    say("{s} is gone: {s}", .{ kernel_device.path(), why });
+    switch (handover.lostPolicy()) {
+        .wait => {},
+        .restart_after_s => |delay_s| {
+            say("the disk is lost for good; restarting this machine in {d} s", .{delay_s});
+            const restart_at_us = sys.monotonicUs() + @as(u64, delay_s) * std.time.us_per_s;
+            while (sys.monotonicUs() < restart_at_us) {
+                const time = sys_time.timespecOf(restart_at_us -| sys.monotonicUs());
+                _ = linux.nanosleep(&time, null);
+            }
+            system_end.askKernel(.restart);
+        },
+    }
     linux.exit_group(0);
+}
+
+/// The process of the kernel's disk was killed: this one, which has talked to the edge, takes its
+/// place. The kernel sends its requests to the new socket, also those that were in progress.
+fn takeOver(handover: *StreamSetup, disk: *ServedDisk) noreturn {
+    // A device that was closed has told its process, which waits for the restart or has ended.
+    if (!handover.is_own_machine) linux.exit_group(0);
+    // A write that is carried out after the kernel has repeated it might undo a later one.
+    if (disk.local) |local| local.finish();
+    if (disk.server) |*server| server.close();
+    if (disk.ahead) |*ahead| ahead_cache.giveBack(ahead);
+    sys.close(disk.link_fd);
+    sys.close(handover.edge.fd);
+    handover.edge.fd = -1;
+    const kernel_fd = kernel_device.restart() catch |reason|
+        switch (reason) {
+            error.NoDriver, error.InUse, error.NotPermitted, error.Failed => endWithoutDevice(
+                handover,
+                "it takes no other socket",
+            ),
+        };
+    say("the process of {s} was killed; another one serves it", .{kernel_device.path()});
+    keep(handover, kernel_fd, disk.serial + 1);
 }
 
 /// The process of the stream: the first one uses the session that `attach` opened; a later one
@@ -301,7 +362,7 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .local = if (handover.local != null) &worker else null,
         // It is of a local disk, which only counts if there is one.
         .full = if (handover.options.local_disk) |order| order.full else .stop,
-        .lost_policy = handover.options.lost,
+        .lost_policy = handover.lostPolicy(),
         .link_fd = link_fd,
         .serial = serial,
         .server = server,
@@ -314,9 +375,9 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         ) else null,
     };
     disk.run() catch |reason| switch (reason) {
-        error.Gone => {}, // The other process has reported why.
+        error.Gone => takeOver(handover, &disk),
     };
-    linux.exit_group(0);
+    unreachable; // It serves until then.
 }
 
 fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []const u8) void {
@@ -368,7 +429,7 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
 }
 
 fn failDevice(words: []const u8, reason: kernel_device.Error) u8 {
-    const path = kernel_device.path;
+    const path = kernel_device.path();
     return switch (reason) {
         error.NoDriver => fail(
             words,

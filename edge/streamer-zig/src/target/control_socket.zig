@@ -39,6 +39,13 @@ pub const Server = struct {
         return null;
     }
 
+    /// Its name is free for the next process.
+    pub fn close(server: *Server) void {
+        sys.close(server.fd);
+        for (server.clients) |client| if (client >= 0) sys.close(client);
+        server.* = undefined;
+    }
+
     pub fn hasRoom(server: *const Server) bool {
         return std.mem.findScalar(i32, &server.clients, -1) != null;
     }

@@ -24,6 +24,8 @@ link_fd: i32,
 /// Making the key takes most TPMs 50 to 500 ms.
 const make_us_max = 5 * std.time.us_per_s;
 const sign_us_max = 2 * std.time.us_per_s;
+/// For the edge's cookie. An edge that is away for longer gets no signature.
+const idle_us_max = std.time.us_per_day;
 /// How much longer the parent waits: the child has then ended by itself, or hangs in the kernel.
 const margin_us = 500 * std.time.us_per_ms;
 
@@ -44,7 +46,7 @@ pub fn make() ?DeviceKey {
         linux.exit_group(0);
     }
     sys.close(fds[1]);
-    const key = awaitMessage(PublicKey, fds[0], sys.monotonicUs() + make_us_max + margin_us) catch |reason| {
+    const key = awaitMessage(PublicKey, fds[0], make_us_max + margin_us) catch |reason| {
         sys.close(fds[0]);
         // The child has said why it ended.
         if (reason == error.Silent) sayNone("does not answer");
@@ -57,7 +59,7 @@ pub fn make() ?DeviceKey {
 pub fn sign(key: *const DeviceKey, digest: *const [tpm.digest_size]u8) ?[tpm.signature_size]u8 {
     disk_link.send(key.link_fd, Digest{ .bytes = digest.* }) catch return null;
     const signature =
-        awaitMessage(Signature, key.link_fd, sys.monotonicUs() + sign_us_max + margin_us) catch |reason| {
+        awaitMessage(Signature, key.link_fd, sign_us_max + margin_us) catch |reason| {
             if (reason == error.Silent) sayNone("does not answer");
             return null;
         };
@@ -78,8 +80,9 @@ pub fn fingerprint(key: *const DeviceKey) [32]u8 {
 fn awaitMessage(
     comptime Message: type,
     fd: i32,
-    deadline_us: u64,
+    us_max: u64,
 ) (disk_link.Error || error{Silent})!Message {
+    const deadline_us = sys.monotonicUs() + us_max;
     while (true) {
         if (try disk_link.receive(Message, fd)) |message| return message;
         const now_us = sys.monotonicUs();
@@ -105,7 +108,7 @@ fn serve(link_fd: i32) void {
     }
     disk_link.send(link_fd, PublicKey{ .bytes = primary.public_key }) catch return;
     while (true) {
-        const digest = awaitMessage(Digest, link_fd, std.math.maxInt(u64) / 2) catch return;
+        const digest = awaitMessage(Digest, link_fd, idle_us_max) catch return;
         device.deadline_us = sys.monotonicUs() + sign_us_max;
         const signature = device.sign(primary.handle, &digest.bytes) catch |reason|
             return sayReason(&device, reason);

@@ -7,6 +7,7 @@
 
 const std = @import("std");
 const linux = std.os.linux;
+const base = @import("base");
 const Kind = @import("core").stream.Client.Order.Kind;
 const sys = @import("host").sys;
 const protection = @import("protection.zig");
@@ -33,6 +34,26 @@ const Init = union(enum) {
     /// The initramfs: nothing is running that must be stopped.
     none,
 };
+
+/// Returns whether this machine booted by this boot. Words that were passed as arguments do not
+/// count: the disk of a machine that runs from another one may be lost without harm.
+pub fn isMachineOf(boot_id: base.Uuid) bool {
+    const fd = sys.check(linux.open("/proc/cmdline", .{ .CLOEXEC = true }, 0)) catch return false;
+    defer sys.close(@intCast(fd));
+    var buffer: [4096]u8 = undefined;
+    const size = sys.readAt(@intCast(fd), &buffer, 0) catch return false;
+    return namesBoot(buffer[0..size], boot_id);
+}
+
+fn namesBoot(command_line: []const u8, boot_id: base.Uuid) bool {
+    var words = std.mem.tokenizeAny(u8, command_line, " \t\r\n");
+    while (words.next()) |word| {
+        const value = std.mem.cutPrefix(u8, word, "bootfarm.boot=") orelse continue;
+        const id = base.Uuid.parse(value) catch continue;
+        if (id.eql(boot_id)) return true;
+    }
+    return false;
+}
 
 /// Asks the running system to stop; returns false if there is none yet.
 pub fn askSystem(proc: ProcFolder, kind: Kind) bool {
@@ -145,6 +166,15 @@ fn runSystemProgram(kind: Kind, proc: ProcFolder) void {
 }
 
 const testing = std.testing;
+
+test "a machine is of the boot that its kernel was told" {
+    const id: base.Uuid = .fromRandom(@splat(1));
+    var buffer: [128]u8 = undefined;
+    const line = try std.mem.print(&buffer, "quiet bootfarm.boot={f} panic=1\n", .{id});
+    try testing.expect(namesBoot(line, id));
+    try testing.expect(!namesBoot(line, .fromRandom(@splat(2))));
+    try testing.expect(!namesBoot("quiet bootfarm.boot= root=/dev/sda1\n", id));
+}
 
 test "each init is asked in its own way" {
     try testing.expectEqual(38, @backingInt(initNamed("systemd", .power_off).signalled));

@@ -176,7 +176,8 @@ const ScriptedTpm = struct {
 
 fn refusal(comptime code: u32) *const [10]u8 {
     const Answer = struct {
-        const bytes = "\x80\x01\x00\x00\x00\x0a".* ++ std.mem.toBytes(std.mem.nativeToBig(u32, code));
+        const header = "\x80\x01\x00\x00\x00\x0a";
+        const bytes = header.* ++ std.mem.toBytes(std.mem.nativeToBig(u32, code));
     };
     return &Answer.bytes;
 }

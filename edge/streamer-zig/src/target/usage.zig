@@ -142,8 +142,8 @@ const status =
 const identity =
     \\Usage: bootfarm-target identity
     \\
-    \\Makes this machine's key in its TPM 2.0, as each boot does, and prints its fingerprint: SHA-256
-    \\in hexadecimal digits. Compare it with the dashboard's before you approve the key. Needs root.
+    \\Makes this machine's key in its TPM 2.0, as each boot does, and prints its fingerprint:
+    \\SHA-256 in hexadecimal digits. Compare it with the dashboard's before you approve the key.
     \\
     \\Example:
     \\  bootfarm-target identity

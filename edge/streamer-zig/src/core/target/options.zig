@@ -19,6 +19,8 @@ clear: bool = false,
 local_disk: ?LocalDisk = null,
 /// What the machine does when its disk is lost for good.
 lost: LostDisk.Policy = .default,
+/// n of /dev/nbdn; null: a free one.
+disk_index: ?u32 = null,
 
 /// Memory for read-ahead by the boot profile.
 pub const ReadAhead = union(enum) {
@@ -42,6 +44,7 @@ pub const Error = error{
     OverflowInvalid,
     StreamInvalid,
     LostInvalid,
+    DiskInvalid,
 };
 
 /// `text` is a kernel command line: words separated by spaces; the last one of a kind counts,
@@ -53,6 +56,7 @@ pub fn parse(text: []const u8) Error!TargetOptions {
     var read_ahead: ?[]const u8 = null;
     var overflow: ?[]const u8 = null;
     var lost: ?[]const u8 = null;
+    var disk: ?[]const u8 = null;
     var clear = false;
     var words = std.mem.tokenizeAny(u8, text, " \t\r\n");
     while (words.next()) |word| {
@@ -62,6 +66,7 @@ pub fn parse(text: []const u8) Error!TargetOptions {
         if (std.mem.cutPrefix(u8, word, "bootfarm.read-ahead=")) |value| read_ahead = value;
         if (std.mem.cutPrefix(u8, word, LocalDisk.word)) |value| overflow = value;
         if (std.mem.cutPrefix(u8, word, LostDisk.word)) |value| lost = value;
+        if (std.mem.cutPrefix(u8, word, "bootfarm.disk=")) |value| disk = value;
         if (std.mem.eql(u8, word, clear_word)) {
             clear = true;
         } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) return error.StreamInvalid;
@@ -80,6 +85,7 @@ pub fn parse(text: []const u8) Error!TargetOptions {
             return error.OverflowInvalid else null,
         .lost = if (lost) |value| LostDisk.Policy.parse(value) orelse
             return error.LostInvalid else .default,
+        .disk_index = if (disk) |value| try parseDisk(value) else null,
     };
 }
 
@@ -88,6 +94,13 @@ fn parseToken(text: []const u8) Error![token_size]u8 {
     if (text.len != 2 * token_size) return error.TokenInvalid;
     _ = std.fmt.hexToBytes(&token, text) catch return error.TokenInvalid;
     return token;
+}
+
+fn parseDisk(text: []const u8) Error!u32 {
+    const digits = std.mem.cutPrefix(u8, text, "nbd") orelse return error.DiskInvalid;
+    if (digits.len == 0 or digits.len > 2) return error.DiskInvalid;
+    for (digits) |digit| if (!std.ascii.isDigit(digit)) return error.DiskInvalid;
+    return std.fmt.parseInt(u32, digits, 10) catch unreachable; // Two digits.
 }
 
 fn parseReadAhead(text: []const u8) Error!ReadAhead {
@@ -116,6 +129,7 @@ pub fn explain(reason: Error) []const u8 {
             "this program knows it; build the initramfs anew",
         error.LostInvalid => "bootfarm.lost= on the kernel's command line is not wait, restart, " ++
             "or restart,SECONDS with 5 to 86400 seconds",
+        error.DiskInvalid => "bootfarm.disk= on the kernel's command line is not nbd0 to nbd99",
         error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 " ++
             "hexadecimal digits",
     };
@@ -159,6 +173,11 @@ test "a machine restarts when its disk is lost, unless the command line says oth
     try testing.expectEqual(.wait, (try TargetOptions.parse(good ++ " bootfarm.lost=wait")).lost);
 }
 
+test "the disk is a free nbd device, or the one that the command line names" {
+    try testing.expectEqual(null, (try TargetOptions.parse(good)).disk_index);
+    try testing.expectEqual(8, (try TargetOptions.parse(good ++ " bootfarm.disk=nbd8")).disk_index);
+}
+
 test "the last word of a kind counts" {
     const options: TargetOptions = try .parse(good ++ " bootfarm.edge=10.0.0.9:1");
     try testing.expectEqual(1, options.edge.port);
@@ -182,6 +201,10 @@ test "each wrong word has its own error and sentence" {
         .{ .text = good ++ " bootfarm.overflow=tape,stop", .reason = error.OverflowInvalid },
         .{ .text = good ++ " bootfarm.stream=open", .reason = error.StreamInvalid },
         .{ .text = good ++ " bootfarm.lost=halt", .reason = error.LostInvalid },
+        .{ .text = good ++ " bootfarm.disk=sda", .reason = error.DiskInvalid },
+        .{ .text = good ++ " bootfarm.disk=nbd", .reason = error.DiskInvalid },
+        .{ .text = good ++ " bootfarm.disk=nbd100", .reason = error.DiskInvalid },
+        .{ .text = good ++ " bootfarm.disk=nbd+1", .reason = error.DiskInvalid },
         .{
             .text = good ++ " bootfarm.token=g0010203040506070809x0b0c0d0e0f0",
             .reason = error.TokenInvalid,

@@ -6,7 +6,7 @@
 const std = @import("std");
 const Io = std.Io;
 const core = @import("core");
-const host = @import("host");
+const readDevices = @import("host").BootJournal.readDevices;
 const Findings = @import("findings.zig");
 
 /// The rest is counted.
@@ -22,7 +22,7 @@ pub fn check(
     // `checkSpace` reports a directory that cannot be read.
     var dir = Io.Dir.cwd().openDir(io, data, .{}) catch return;
     defer dir.close(io);
-    const devices = host.BootJournal.readDevices(findings.arena, dir.handle) catch |err| switch (err) {
+    const devices = readDevices(findings.arena, dir.handle) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
         error.Missing => return,
         else => return findings.report(

@@ -56,6 +56,21 @@ pub fn submit(worker: *LocalWorker, order: Request) void {
         @panic("the pipe to the local disk's thread is closed");
 }
 
+/// Waits until everything that was submitted is done, and drops what is not taken yet.
+pub fn finish(worker: *LocalWorker) void {
+    const last = std.math.maxInt(u32);
+    // In order of arrival, so it is the last one; it touches neither disk nor buffer.
+    worker.submit(.{ .offset = 0, .length = 0, .slot = last, .kind = .flush });
+    while (true) {
+        if (worker.next()) |ended| {
+            if (ended.slot == last) return;
+            continue;
+        }
+        var polled = [_]linux.pollfd{.{ .fd = worker.fd(), .events = linux.POLL.IN, .revents = 0 }};
+        _ = linux.ppoll(&polled, polled.len, null, null);
+    }
+}
+
 /// Becomes readable when `next` has something.
 pub fn fd(worker: *const LocalWorker) i32 {
     return worker.ended[0];
@@ -77,6 +92,7 @@ fn run(worker: *LocalWorker) void {
 }
 
 fn carryOut(worker: *LocalWorker, order: *const Request) Result {
+    if (order.kind == .flush) return .done; // Everything that was answered is there.
     const cache = worker.cache;
     const buffer = &worker.buffers[order.slot];
     switch (order.kind) {
@@ -89,8 +105,7 @@ fn carryOut(worker: *LocalWorker, order: *const Request) Result {
             };
         },
         .discard => cache.discard(order.offset, order.length) catch |err| return resultOf(err),
-        // Everything that was answered is there.
-        .flush => {},
+        .flush => unreachable,
     }
     return .done;
 }

@@ -17,6 +17,7 @@ const controller_get_family: u8 = 3;
 const controller_family_id: u16 = 1;
 const controller_family_name: u16 = 2;
 const nbd_connect: u8 = 1;
+const nbd_reconfigure: u8 = 3;
 
 const Attribute = enum(u16) {
     index = 1,
@@ -26,17 +27,20 @@ const Attribute = enum(u16) {
     server_flags = 5,
     client_flags = 6,
     sockets = 7,
+    dead_connection_timeout = 8,
 };
 const socket_item: u16 = 1;
 const socket_fd: u16 = 1;
 const nested_flag: u16 = 1 << 15;
 
 pub const Device = struct {
-    /// n of /dev/nbdn.
-    index: u32,
+    /// n of /dev/nbdn; null: a free one, which the driver names.
+    index: ?u32,
     size_bytes: u64,
     block_size_bytes: u64,
     server_flags: u64,
+    /// How long requests wait for another socket, after the process behind this one has ended.
+    dead_connection_timeout_s: u64,
     /// The kernel's end of a stream socket pair.
     socket: i32,
 };
@@ -52,7 +56,8 @@ pub fn emitFamilyRequest(buffer: *[message_size_max]u8) []const u8 {
 pub fn emitConnect(buffer: *[message_size_max]u8, family_id: u16, device: Device) []const u8 {
     assert(device.size_bytes > 0);
     var message: Message = .init(buffer, family_id, nbd_connect);
-    message.attribute(@backingInt(Attribute.index), std.mem.asBytes(&device.index));
+    if (device.index) |index|
+        message.attribute(@backingInt(Attribute.index), std.mem.asBytes(&index));
     message.attribute(@backingInt(Attribute.size_bytes), std.mem.asBytes(&device.size_bytes));
     message.attribute(@backingInt(Attribute.block_size_bytes), std.mem.asBytes(
         &device.block_size_bytes,
@@ -60,17 +65,31 @@ pub fn emitConnect(buffer: *[message_size_max]u8, family_id: u16, device: Device
     const never: u64 = 0;
     message.attribute(@backingInt(Attribute.timeout), std.mem.asBytes(&never));
     message.attribute(@backingInt(Attribute.server_flags), std.mem.asBytes(&device.server_flags));
-    const sockets = message.begin(@backingInt(Attribute.sockets) | nested_flag);
-    const item = message.begin(socket_item | nested_flag);
-    message.attribute(socket_fd, std.mem.asBytes(&device.socket));
-    message.end(item);
-    message.end(sockets);
+    message.attribute(
+        @backingInt(Attribute.dead_connection_timeout),
+        std.mem.asBytes(&device.dead_connection_timeout_s),
+    );
+    message.socket(device.socket);
+    return message.finish();
+}
+
+/// Gives a device another socket in place of a dead one.
+pub fn emitReconfigure(
+    buffer: *[message_size_max]u8,
+    family_id: u16,
+    replacement: struct { index: u32, socket: i32 },
+) []const u8 {
+    var message: Message = .init(buffer, family_id, nbd_reconfigure);
+    message.attribute(@backingInt(Attribute.index), std.mem.asBytes(&replacement.index));
+    message.socket(replacement.socket);
     return message.finish();
 }
 
 pub const Answer = union(enum) {
     /// The request was executed.
     done,
+    /// The device that the driver has chosen; `done` or `failed` follows.
+    index: u32,
     /// An errno of the kernel.
     failed: u16,
     family_id: u16,
@@ -87,7 +106,7 @@ pub fn parseAnswer(bytes: []const u8) Answer {
         if (code == 0) return .done;
         return .{ .failed = std.math.cast(u16, @abs(code)) orelse std.math.maxInt(u16) };
     }
-    if (kind != type_controller) return .other;
+    if (kind != type_controller) return indexOf(bytes) orelse .other;
     var rest = bytes[header_size..];
     while (rest.len >= 4) {
         const size = std.mem.readInt(u16, rest[0..2], .native);
@@ -97,6 +116,16 @@ pub fn parseAnswer(bytes: []const u8) Answer {
         rest = rest[@min(std.mem.alignForward(usize, size, 4), rest.len)..];
     }
     return .other;
+}
+
+/// The driver's own message: its answer to `emitConnect`.
+fn indexOf(bytes: []const u8) ?Answer {
+    if (bytes[16] != nbd_connect or bytes.len < header_size + 8) return null;
+    const attribute = bytes[header_size..][0..8];
+    if (std.mem.readInt(u16, attribute[0..2], .native) != 8) return null;
+    const kind = std.mem.readInt(u16, attribute[2..4], .native);
+    if (kind != @backingInt(Attribute.index)) return null;
+    return .{ .index = std.mem.readInt(u32, attribute[4..8], .native) };
 }
 
 const Message = struct {
@@ -118,6 +147,14 @@ const Message = struct {
         @memcpy(message.buffer[message.size..][0..value.len], value);
         message.size += value.len;
         message.end(at);
+    }
+
+    fn socket(message: *Message, fd: i32) void {
+        const sockets = message.begin(@backingInt(Attribute.sockets) | nested_flag);
+        const item = message.begin(socket_item | nested_flag);
+        message.attribute(socket_fd, std.mem.asBytes(&fd));
+        message.end(item);
+        message.end(sockets);
     }
 
     /// Opens an attribute and returns its position for `end`.
@@ -160,6 +197,7 @@ test "the socket of a device is nested twice" {
         .size_bytes = 1 << 20,
         .block_size_bytes = 512,
         .server_flags = 3,
+        .dead_connection_timeout_s = 60,
         .socket = 9,
     });
     try testing.expectEqual(message.len, std.mem.readInt(u32, message[0..4], .little));
@@ -168,6 +206,43 @@ test "the socket of a device is nested twice" {
         &.{ 16, 0, 7, 0x80, 12, 0, 1, 0x80, 8, 0, 1, 0, 9, 0, 0, 0 },
         message[message.len - 16 ..],
     );
+}
+
+test "the driver chooses a device where none is named, and names it" {
+    if (@import("builtin").cpu.arch.endian() != .little) return error.SkipZigTest;
+    var buffer: [message_size_max]u8 = undefined;
+    var device: Device = .{
+        .index = null,
+        .size_bytes = 1 << 20,
+        .block_size_bytes = 512,
+        .server_flags = 3,
+        .dead_connection_timeout_s = 60,
+        .socket = 9,
+    };
+    const unnamed = emitConnect(&buffer, 0x1c, device).len;
+    device.index = 7;
+    const named = emitConnect(&buffer, 0x1c, device);
+    try testing.expectEqual(unnamed + 8, named.len);
+    try testing.expectEqualSlices(u8, &.{ 8, 0, 1, 0, 7, 0, 0, 0 }, named[20..28]);
+    var answer: [28]u8 = @splat(0);
+    answer[4] = 0x1c;
+    answer[16] = 1;
+    answer[20..28].* = named[20..28].*;
+    try testing.expectEqual(Answer{ .index = 7 }, parseAnswer(&answer));
+    answer[20] = 7;
+    try testing.expectEqual(Answer.other, parseAnswer(&answer));
+}
+
+test "another socket for a device names the device and the socket" {
+    if (@import("builtin").cpu.arch.endian() != .little) return error.SkipZigTest;
+    var buffer: [message_size_max]u8 = undefined;
+    const message = emitReconfigure(&buffer, 0x1c, .{ .index = 5, .socket = 9 });
+    try testing.expectEqual(3, message[16]);
+    try testing.expectEqualSlices(u8, &.{
+        8,  0, 1, 0,    5,  0, 0, 0,
+        16, 0, 7, 0x80, 12, 0, 1, 0x80,
+        8,  0, 1, 0,    9,  0, 0, 0,
+    }, message[20..]);
 }
 
 test "answers are told apart" {
