@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import type { BootReport } from '@bootfarm/proto/uplink'
+import type { BootReport, DesiredState } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
 import type { SystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
 import { type Firmware, type Medium, macOf, startMachine } from '../device/machine.ts'
@@ -33,6 +33,7 @@ export interface SiteVersion {
   commandLine?: string
   /** The set of boot programs that the machine gets. */
   bootProgramSet?: string
+  writeCache?: DesiredState['vdisks'][number]['writeCache']
 }
 
 /** Where the edge is the network's DHCP server, it hands out the addresses of the plain one. */
@@ -176,6 +177,7 @@ export class MachineSite {
         initrdPath: `${index}/initrd`,
         commandLine: [version.commandLine, this.commandLine].join(' ').trim(),
         bootProgramSet: version.bootProgramSet,
+        writeCache: version.writeCache,
       }
     })
     writeEnrolledEdge(

@@ -15,6 +15,7 @@ const kernel_device = @import("kernel_device.zig");
 const protection = @import("protection.zig");
 const sys_time = @import("sys_time.zig");
 const EdgeSocket = @import("edge_socket.zig");
+const DeviceKey = @import("device_key.zig");
 const DiskKeeper = @import("disk_keeper.zig");
 const RamCache = @import("ram_cache.zig");
 const LocalCache = @import("local_disk/local_cache.zig");
@@ -153,6 +154,8 @@ fn openSession(
     edge.open();
     client.options.packet_size_max = edge.packetSizeMax();
     if (options.clear) client.options.ciphers = core.stream.seal.withClear();
+    var key = DeviceKey.make();
+    defer if (key) |*made| made.end();
     client.start(
         sys.monotonicUs(),
         .{
@@ -160,6 +163,7 @@ fn openSession(
             .token = options.token,
             .nonce_seed = seed,
             .edge = options.edge,
+            .device_key = if (key) |*made| made.public_key else null,
         },
     );
     var silence: Silence = .{};
@@ -187,8 +191,7 @@ fn openSession(
             => unreachable,
             .refused_elsewhere => unreachable,
             .order, .report_acknowledged => unreachable,
-            // The client was given no key.
-            .sign => unreachable,
+            .sign => |digest| client.sign(sys.monotonicUs(), key.?.sign(&digest)),
         };
         var out: [stream.sealed_request_size_max]u8 = undefined;
         while (client.transmit(now_us, &out)) |packet| edge.send(packet);

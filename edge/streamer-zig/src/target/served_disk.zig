@@ -185,7 +185,9 @@ fn carryOutOrder(disk: *ServedDisk, now_us: u64) void {
     const action = disk.order.next(now_us) orelse return disk.restartIfLost(now_us);
     switch (action) {
         .ask_system => |kind| {
-            if (!system_end.askSystem(disk.proc, kind)) disk.order.systemCannotEnd();
+            // A system without its disk cannot stop in order.
+            const is_asked = disk.lost == null and system_end.askSystem(disk.proc, kind);
+            if (!is_asked) disk.order.systemCannotEnd();
         },
         .sync => |kind| {
             say("the system has not stopped the machine; the kernel stops it now", .{});
@@ -196,18 +198,26 @@ fn carryOutOrder(disk: *ServedDisk, now_us: u64) void {
     disk.memory.order.set(disk.order);
 }
 
-/// Nothing brings the disk back: this machine restarts, if it is not to wait.
+/// Nothing brings the disk back: this machine restarts, if it is not to wait. The edge of its
+/// session learns of it, and an order still reaches it.
 fn giveUp(disk: *ServedDisk) void {
-    if (disk.lost != null) return;
-    disk.lost = .init(disk.lost_policy, disk.now_us);
-    disk.memory.lost.set(disk.lost.?);
-    switch (disk.lost_policy) {
-        .restart_after_s => |delay_s| say(
-            "the disk is lost for good; restarting this machine in {d} s",
-            .{delay_s},
-        ),
-        .wait => say("the disk is lost for good; restart this machine ({s}wait)", .{LostDisk.word}),
+    if (disk.lost == null) {
+        disk.lost = .init(disk.lost_policy, disk.now_us);
+        disk.memory.lost.set(disk.lost.?);
+        switch (disk.lost_policy) {
+            .restart_after_s => |delay_s| say(
+                "the disk is lost for good; restarting this machine in {d} s",
+                .{delay_s},
+            ),
+            .wait => say(
+                "the disk is lost for good; restart this machine ({s}wait)",
+                .{LostDisk.word},
+            ),
+        }
     }
+    // A session that goes on reports by itself.
+    if (disk.client.state == .ended)
+        disk.client.reportLost(disk.now_us, disk.lost.?.restart_at_us);
 }
 
 /// An order, which may be to power off, takes precedence.
