@@ -46,6 +46,7 @@ test {
     _ = @import("admission_test.zig");
     _ = @import("boots_test.zig");
     _ = @import("cache_layer_test.zig");
+    _ = @import("device_keys_test.zig");
     _ = @import("dhcp_test.zig");
     _ = @import("failover_test.zig");
     _ = @import("http_paths_test.zig");

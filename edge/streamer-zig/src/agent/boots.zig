@@ -10,6 +10,7 @@ const stream = @import("wire").stream;
 const wire = @import("wire");
 const device_address = @import("device_address.zig");
 const mutants = @import("mutants.zig");
+const device_keys = @import("device_keys.zig");
 const write_caches = @import("write_caches.zig");
 const assert = std.debug.assert;
 
@@ -528,6 +529,12 @@ pub fn Boots(comptime Io: type) type {
             return .{ .cause = .writes_at_another_edge, .text = .init(writer.buffered()) };
         }
 
+        /// Returns whether the boot opens what is for its device alone: writes that outlive it, or a
+        /// version in maintenance.
+        pub fn opensPrivate(boots: *const Self, boot: *const Boot) bool {
+            return boot.assignment.writes or boots.keepsWrites(&boot.assignment);
+        }
+
         /// Returns whether the boot's writes outlive it.
         fn keepsWrites(boots: *const Self, assignment: *const core.boot.Assignment) bool {
             if (boots.policy.source == .state)
@@ -665,7 +672,8 @@ pub fn Boots(comptime Io: type) type {
             }
             const assignment = boots.completed(target.assignment, mac);
             boots.profiles.want(assignment.version_id, now_us);
-            const boot: Boot = .init(boots.newIdentity(mac), assignment, now_us, boots.io.unixMs());
+            var boot: Boot = .init(boots.newIdentity(mac), assignment, now_us, boots.io.unixMs());
+            boot.device_identity = device_keys.identityOf(&boots.table, mac);
             const ref = boots.table.insert(boot, now_us) catch |err| {
                 boots.ignored.add(.boot_table_full);
                 return err;

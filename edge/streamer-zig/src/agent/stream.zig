@@ -10,6 +10,7 @@ const wire = @import("wire").stream;
 const failover_module = @import("failover.zig");
 const io_module = @import("io.zig");
 const mutants = @import("mutants.zig");
+const device_keys = @import("device_keys.zig");
 const write_caches = @import("write_caches.zig");
 const SessionBoots = @import("session_boots.zig").SessionBoots;
 const assert = std.debug.assert;
@@ -288,10 +289,12 @@ pub fn Stream(comptime Io: type) type {
 
         fn admitClaim(
             port: *Self,
-            claim: *const StreamServer.Claim,
+            given: *const StreamServer.Claim,
             arrival: Arrival,
             now_us: u64,
         ) void {
+            var verified = given.*;
+            const claim = &verified;
             var why: Why = .{};
             const is_moving = claim.hello.kind == .ticket;
             const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
@@ -394,7 +397,7 @@ pub fn Stream(comptime Io: type) type {
         fn grantOf(
             port: *Self,
             ref: ?Boots.Ref,
-            claim: *const StreamServer.Claim,
+            claim: *StreamServer.Claim,
             why: *Why,
         ) GrantAnswer {
             const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
@@ -417,6 +420,8 @@ pub fn Stream(comptime Io: type) type {
             };
             // Without a valid proof no layer is created.
             if (!port.server.proofHolds(claim, &known)) return .{ .grant = .{ .boot = known } };
+            if (!device_keys.admits(port.boots, boot, claim, port.boots.opensPrivate(boot)))
+                return .{ .grant = .identity_refused };
             // A layer that is open here began here: its device continues.
             if (owner_blocker != null and port.layerOf(boot.identity.id) == null)
                 return .refused(.cache_failed);

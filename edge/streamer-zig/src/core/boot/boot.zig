@@ -127,6 +127,9 @@ token_nonce: ?[16]u8 = null,
 failover: ?BootFailover = null,
 /// What the device's last HELLO with the boot's token proved; null before it.
 device_key: ?DeviceKey = null,
+/// What this edge knows of the device's key. A later boot of the device takes it over, so that the
+/// journal keeps it across restarts.
+device_identity: DeviceIdentity = .{},
 /// When a device whose writes this edge keeps last came back, since the boot's start.
 resumed_us: ?u64 = null,
 

@@ -152,6 +152,14 @@ pub const BootPolicy = struct {
         return false;
     }
 
+    /// Returns the registered device; null also where no control plane describes devices.
+    pub fn deviceOf(policy: *const BootPolicy, mac: base.Mac) ?*const desired_state.Device {
+        return switch (policy.source) {
+            .nothing, .standalone => null,
+            .state => |state| &state.devices[policy.find(mac) orelse return null],
+        };
+    }
+
     fn find(policy: *const BootPolicy, mac: base.Mac) ?u32 {
         const wanted = mac.toInt();
         const at = std.sort.lowerBound(Entry, policy.devices, wanted, compare);

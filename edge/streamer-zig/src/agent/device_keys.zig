@@ -1,0 +1,76 @@
+//! Who a device is, by the key in its TPM (docs/decisions/0026-device-identity.md): judges the HELLO
+//! that opens a session, before anything of a private image, of a write cache that outlives boots
+//! or of a version in maintenance is opened. What this edge knows of a device's key stands in the
+//! device's newest boot, and so in the journal; the desired state has precedence
+//! (packages/proto/UPLINK.md, "Device keys").
+//!
+//! Without a control plane nobody could decide on a changed key: there a MAC address suffices, and
+//! only a signature that is wrong is refused.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const assert = std.debug.assert;
+
+const Boot = core.boot.Boot;
+const Claim = core.stream.Server.Claim;
+const DeviceIdentity = core.site.DeviceIdentity;
+
+/// Returns what is known of a device, for its next boot.
+pub fn identityOf(table: *core.boot.Table, mac: base.Mac) DeviceIdentity {
+    const earlier = table.get(table.findByMac(mac) orelse return .{}) orelse return .{};
+    assert(earlier.identity.mac.eql(mac));
+    return earlier.device_identity;
+}
+
+/// Judges a HELLO whose proof holds, and returns whether its session may open. `opens_private`: it
+/// opens what is for the device alone. The decision is in the boot, for its report.
+pub fn admits(boots: anytype, boot: *Boot, claim: *Claim, opens_private: bool) bool {
+    // The resume secret reached only the device that was judged.
+    if (claim.hello.kind != .token) return true;
+    const proved = core.stream.Server.verifyDevice(claim);
+    const device = boots.policy.deviceOf(boot.identity.mac) orelse return proved != .forged;
+    const identity = &boot.device_identity;
+    _ = identity.follow(device.identity());
+    const decision = identity.judge(boots.policy.source.state.keyPolicyOf(device), proved);
+    const judged: Boot.DeviceKey = .{
+        .label = decision.label,
+        .key = if (proved == .signed) proved.signed else null,
+        .revision = identity.revision,
+    };
+    boot.touched = boot.touched or decision.is_changed;
+    if (boot.device_key == null or !std.meta.eql(boot.device_key.?, judged)) {
+        // Once a boot: whoever knows its token could fill the log.
+        const is_first = if (boot.device_key) |before| !isAlarm(before.label) else true;
+        boot.device_key = judged;
+        boot.changed = true;
+        boot.touched = true;
+        if (is_first and decision.is_alarm) boots.io.log(
+            "{f}: {s}. Decide on the device's page in the dashboard.",
+            .{ boot.identity.mac, sentenceOf(decision.label) },
+        );
+    }
+    assert(decision.is_alarm == isAlarm(decision.label));
+    assert(decision.access != .private or decision.label != .signature_invalid);
+    return switch (decision.access) {
+        .refused => false,
+        .shared => !opens_private,
+        .private => true,
+    };
+}
+
+fn isAlarm(label: DeviceIdentity.Label) bool {
+    return switch (label) {
+        .key_changed, .key_missing, .signature_invalid => true,
+        .key_known, .key_waits, .no_key => false,
+    };
+}
+
+fn sentenceOf(label: DeviceIdentity.Label) []const u8 {
+    return switch (label) {
+        .key_changed => "its key is not the one that is known of this device",
+        .key_missing => "it has not proved the key that is known of this device",
+        .signature_invalid => "the signature of its key is wrong, and its boot is refused",
+        .key_known, .key_waits, .no_key => unreachable, // They are no alarms.
+    };
+}
