@@ -367,6 +367,8 @@ Type=notify
 NotifyAccess=main
 EnvironmentFile=/etc/bootfarm-edge/options
 ExecStart=/usr/local/bin/bootfarm-edge serve --data /var/lib/bootfarm-edge --boot-files /var/lib/bootfarm-edge/boot-files $BOOTFARM_EDGE_OPTIONS
+# The program that lies there now takes over the sockets of the one that runs.
+ExecReload=/bin/kill -USR2 $MAINPID
 Restart=always
 RestartSec=1
 # The packet loop says once a second that it turns.

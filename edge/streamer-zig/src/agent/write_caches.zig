@@ -282,6 +282,15 @@ pub fn WriteCaches(comptime Io: type) type {
             return counts;
         }
 
+        /// Counts layers that end with the process, those that are being opened as well.
+        pub fn volatileCount(layers: *const Self) u32 {
+            var count: u32 = 0;
+            for (layers.layers[0..layers.top]) |place| if (place) |layer| {
+                if (layer.class.isAtTheEdge() and !layer.class.isKept()) count += 1;
+            };
+            return count;
+        }
+
         /// Runs once a second: closes durable layers whose devices are not heard; they send HELLO
         /// to continue.
         pub fn closeSilent(layers: *Self, server: *core.stream.Server, now_us: u64) void {

@@ -112,7 +112,9 @@ pub const tftp = struct {
 pub const update = struct {
     pub const Client = @import("update/client.zig");
     pub const Download = @import("update/download.zig");
+    pub const Exchange = @import("update/exchange.zig");
     pub const canonical_json = @import("update/canonical_json.zig");
+    pub const Probation = @import("update/probation.zig");
     pub const signed_time = @import("update/signed_time.zig");
 };
 /// The uplink (packages/proto/UPLINK.md): messages, desired state, report log, jobs of the store.
@@ -252,7 +254,9 @@ test {
     _ = @import("update/canonical_json.zig");
     _ = @import("update/client.zig");
     _ = @import("update/download.zig");
+    _ = @import("update/exchange.zig");
     _ = @import("update/metadata.zig");
+    _ = @import("update/probation.zig");
     _ = @import("update/signed_time.zig");
     _ = @import("uplink/batch_gzip.zig");
     _ = @import("uplink/desired_state.zig");

@@ -59,10 +59,22 @@ lease_file: ?host.lease_file.LeaseFile = null,
 /// The service manager that started this program and watches it, if there is one.
 manager: ?host.ServiceManager = null,
 boot_counters: host.metrics_page.BootCounters = .{},
+exchange: core.update.Exchange = .{},
+/// The last reason that was logged for an exchange that has to wait.
+exchange_awaits: core.update.Exchange.Decision = .none,
+/// Found out by a thread: it starts the program, and copies this one.
+successor: std.atomic.Value(core.update.Exchange.Successor) = .init(.unknown),
+program: host.exchange.Program = .none,
+/// Null without a data directory.
+former: ?host.FormerProgram = null,
+/// Null if this program has passed.
+probation: ?core.update.Probation = null,
+/// The end of the loop is an exchange for the former program.
+is_left: bool = false,
 /// Null without `--metrics`.
 metrics: ?*host.MetricsServer = null,
 
-/// Runs a prepared edge until TERM or INT; returns the exit code.
+/// Runs a prepared edge until TERM, INT or an exchange; returns the exit code.
 pub fn run(edge: *Edge) u8 {
     host.log.start(edge.gpa, edge.init.io) catch
         return edge.terminal.fail("The thread of the log cannot be started on this system.", .{});
@@ -87,7 +99,9 @@ pub fn run(edge: *Edge) u8 {
         return edge.terminal.fail("The thread of --metrics cannot be started on this system.", .{});
     edge.announce();
     edge.notifyManager("READY=1");
-    edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
+    const owner: host.EdgeLoop.Owner =
+        .{ .context = edge, .tick = tick, .woken = woken, .asked_to_exchange = askedToExchange };
+    edge.loop.run(owner) catch {
         edge.finish();
         return edge.terminal.fail("The system refused to wait for packets; the edge stops.", .{});
     };
@@ -177,6 +191,8 @@ pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
     edge.saveLeases(now_us);
     edge.lookAhead(now_us);
+    edge.turnProbation(loop, now_us);
+    edge.turnExchange(loop, now_us);
     // Sent only from here: a loop that hangs falls silent, and the manager restarts the edge.
     edge.notifyManager("WATCHDOG=1");
 }
@@ -243,6 +259,114 @@ fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     }
 }
 
+/// A person or a script asks this edge to go on as the program that now lies at its path.
+fn askedToExchange(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
+    const edge: *Edge = @ptrCast(@alignCast(context));
+    if (edge.data == null) return host.log.info(
+        "Without --data this edge forgets its boots with its process: USR2 is ignored.",
+        .{},
+    );
+    if (edge.exchange.asked_us != null) return;
+    edge.exchange.ask(now_us);
+    loop.next_tick_us = now_us;
+    edge.successor.store(.unknown, .release);
+    const thread = std.Thread.spawn(.{}, findSuccessor, .{ edge, edge.probation == null }) catch {
+        edge.successor.store(.former_not_kept, .release);
+        return;
+    };
+    thread.detach();
+}
+
+/// Waits for a process and for the disk, so it has its own thread. A program on probation is not
+/// kept: the one before it still is.
+fn findSuccessor(edge: *Edge, is_kept: bool) void {
+    const path = edge.program.installed;
+    const found: core.update.Exchange.Successor = if (edge.former.?.isRejected(path))
+        .rejected
+    else if (!host.FormerProgram.starts(edge.gpa, edge.init.io, path))
+        .unfit
+    else if (is_kept and !edge.former.?.keep(host.exchange.running_program))
+        .former_not_kept
+    else
+        .ready;
+    edge.successor.store(found, .release);
+}
+
+fn turnProbation(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
+    const probation = if (edge.probation) |*probation| probation else return;
+    switch (probation.judge(now_us, edge.isAnswered())) {
+        .open => return,
+        .passed => {
+            // The former program is still needed: the next one may fail.
+            if (edge.exchange.asked_us != null) return;
+            edge.former.?.pass();
+            host.log.info("bootfarm-edge {s} is healthy and has taken over.", .{base.version});
+        },
+        .failed => {
+            host.log.info(
+                "bootfarm-edge {s} does not reach the control plane, which the former program " ++
+                    "did: the edge returns to that.",
+                .{base.version},
+            );
+            edge.former.?.reject(host.exchange.running_program);
+            edge.is_left = true;
+            loop.is_exchanged = true;
+        },
+    }
+    edge.probation = null;
+}
+
+/// Returns whether the control plane has answered last time.
+pub fn isAnswered(edge: *const Edge) bool {
+    return if (edge.link) |link| link.is_answered.load(.acquire) else false;
+}
+
+fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
+    if (edge.exchange.asked_us == null) return;
+    const decision = edge.exchange.decide(now_us, .{
+        .successor = edge.successor.load(.acquire),
+        .downloads = loop.tftp.policy.server.session_count + loop.http.answerCount(),
+        .volatile_caches = edge.boots.caches.volatileCount(),
+    });
+    if (decision == .due) loop.is_exchanged = true;
+    if (decision == edge.exchange_awaits) return;
+    edge.exchange_awaits = decision;
+    switch (decision) {
+        .none, .awaits_program => {},
+        .refused => edge.explainRefusal(),
+        .due => host.log.info("The program is exchanged; devices resume their streams.", .{}),
+        .awaits_downloads => host.log.info(
+            "The program is exchanged when no download is in progress, in five minutes at most.",
+            .{},
+        ),
+        .awaits_caches => host.log.info(
+            "The program is exchanged when no device has a write cache that ends with this " ++
+                "process; bootfarm-edge doctor --only restart names these devices.",
+            .{},
+        ),
+    }
+}
+
+fn explainRefusal(edge: *const Edge) void {
+    const path = edge.program.installed;
+    switch (edge.successor.load(.acquire)) {
+        .unknown, .ready => unreachable,
+        .rejected => host.log.info(
+            "{s} has failed here before, and does not take over; install another release.",
+            .{path},
+        ),
+        .unfit => host.log.info(
+            "{s} does not start on this machine, and does not take over; install it again.",
+            .{path},
+        ),
+        .former_not_kept => host.log.info(
+            "The running program cannot be kept in the data directory, so {s} does not take " ++
+                "over; free some space.",
+            .{path},
+        ),
+    }
+}
+
 fn begins(context: *anyopaque) void {
     const edge: *Edge = @ptrCast(@alignCast(context));
     edge.loop.watch.noteBegin();
@@ -284,7 +408,7 @@ fn saveLeases(edge: *Edge, now_us: u64) void {
 /// Stops in this order: nothing more is accepted, what was counted is synced, and the lock goes
 /// with the process.
 fn finish(edge: *Edge) void {
-    edge.notifyManager("STOPPING=1");
+    if (!edge.loop.is_exchanged) edge.notifyManager("STOPPING=1");
     const now_us = host.sys.monotonicUs();
     edge.boots.tick(now_us);
     edge.saveLeases(now_us);

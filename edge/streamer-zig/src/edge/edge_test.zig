@@ -108,6 +108,7 @@ const EdgeFixture = struct {
         profiles.onRead(&.{
             .boot_id = boot.identity.id,
             .version_id = version_id,
+            .version = .v3,
             .to = .{ .ip = .zero, .port = 0 },
             .session_id = 1,
             .request_id = 1,

@@ -180,6 +180,8 @@ fn openSockets(
     complaint: *Complaint,
 ) Error!host.EdgeSockets {
     var problem: host.EdgeSockets.Problem = undefined;
+    const left = edge.init.environ_map.get(host.InheritedSockets.variable);
+    var inherited: host.InheritedSockets = .find(left);
     return host.EdgeSockets.open(
         edge.gpa,
         listens,
@@ -188,6 +190,7 @@ fn openSockets(
             .peers = !edge.options.isAlone(),
             .shards = edge.options.stream_shards orelse
                 host.stream_shards.shardCount(std.Thread.getCpuCount() catch 1),
+            .inherited = &inherited,
         },
         &problem,
     ) catch |err| switch (err) {

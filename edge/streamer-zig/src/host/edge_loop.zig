@@ -48,6 +48,8 @@ signal_fd: i32,
 /// Another thread writes to it to wake the loop.
 wake_fd: i32,
 next_tick_us: u64 = 0,
+/// Set by the owner: the loop ends after this turn.
+is_exchanged: bool = false,
 /// The stream's socket.
 busy: Epoll.Busy,
 
@@ -73,6 +75,8 @@ pub const Owner = struct {
     tick: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
     /// Runs after `wake`.
     woken: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
+    /// Runs after USR2.
+    asked_to_exchange: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
 };
 
 const Token = struct {
@@ -102,7 +106,7 @@ const events_max = 64;
 pub const InitError = error{ OutOfMemory, SystemCallFailed };
 
 /// Takes the sockets; `boots` stays the caller's and must outlive the loop. Signals
-/// TERM and INT must be blocked already, in every thread.
+/// TERM, INT and USR2 must be blocked already, in every thread.
 pub fn init(
     gpa: std.mem.Allocator,
     open: EdgeSockets,
@@ -197,7 +201,7 @@ pub fn attach(loop: *EdgeLoop) void {
     io.stream = loop.stream.calls();
 }
 
-/// Runs until TERM or INT.
+/// Runs until TERM, INT, or an exchange.
 pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
     loop.attach();
     loop.http.warmer.?.run() catch return error.SystemCallFailed;
@@ -209,8 +213,14 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         const now_us = sys.monotonicUs();
         var is_heard = false;
         for (tokens) |token| {
-            if (token == Token.signal) return;
-            if (token == Token.segment) is_heard = true else loop.handle(token, owner, now_us);
+            switch (token) {
+                Token.signal => {
+                    if (!loop.isExchangeAsked()) return;
+                    owner.asked_to_exchange(owner.context, loop, now_us);
+                },
+                Token.segment => is_heard = true,
+                else => loop.handle(token, owner, now_us),
+            }
         }
         // After the sockets, which begin the boots that frames belong to.
         if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
@@ -229,7 +239,16 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         loop.http.tick(now_us);
         loop.stream.policy.tick(now_us);
         owner.tick(owner.context, loop, now_us);
+        if (loop.is_exchanged) return;
     }
+}
+
+/// Returns false if a signal came that ends the edge.
+fn isExchangeAsked(loop: *const EdgeLoop) bool {
+    var info: linux.signalfd_siginfo = undefined;
+    const rc = linux.read(loop.signal_fd, @ptrCast(&info), @sizeOf(linux.signalfd_siginfo));
+    _ = sys.check(rc) catch return false;
+    return info.signo == @backingInt(linux.SIG.USR2);
 }
 
 /// Sums up everything that was ignored since the start.
@@ -341,18 +360,20 @@ fn connectionsFor(file_limit: u64) u16 {
     return @intCast(std.math.clamp(most, 64, HttpServer.connections_default));
 }
 
-/// Makes TERM and INT readable; they must not end the process by themselves.
+/// Makes TERM, INT and USR2 readable; they must not end the process by themselves.
 pub fn blockSignals() void {
-    var mask = linux.sigemptyset();
-    linux.sigaddset(&mask, .TERM);
-    linux.sigaddset(&mask, .INT);
+    const mask = handledSignals();
     _ = linux.sigprocmask(linux.SIG.BLOCK, &mask, null);
 }
 
-fn openSignals() sys.Error!i32 {
+fn handledSignals() linux.sigset_t {
     var mask = linux.sigemptyset();
-    linux.sigaddset(&mask, .TERM);
-    linux.sigaddset(&mask, .INT);
+    for ([_]linux.SIG{ .TERM, .INT, .USR2 }) |signal| linux.sigaddset(&mask, signal);
+    return mask;
+}
+
+fn openSignals() sys.Error!i32 {
+    const mask = handledSignals();
     const flags = linux.SFD.NONBLOCK | linux.SFD.CLOEXEC;
     return @intCast(try sys.check(linux.signalfd(-1, &mask, flags)));
 }

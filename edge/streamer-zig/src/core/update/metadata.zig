@@ -470,7 +470,10 @@ test "times are those of the calendar" {
 test "a target's path cannot leave its folder" {
     for ([_][]const u8{ "a", "bootfarm-edge/0.2.0+x/x86_64/bootfarm-edge" }) |path|
         try testing.expect(isPath(path));
-    for ([_][]const u8{ "", "/a", "a/", "a//b", "../a", "a/../b", ".a", "a b", "a?b", "a%2e", "\\" }) |path|
+    const unfit = [_][]const u8{
+        "", "/a", "a/", "a//b", "../a", "a/../b", ".a", "a b", "a?b", "a%2e", "\\",
+    };
+    for (unfit) |path|
         try testing.expect(!isPath(path));
     const long: [path_size_max + 1]u8 = @splat('a');
     try testing.expect(!isPath(&long));
@@ -495,7 +498,8 @@ fn repeated(arena: Allocator, item: []const u8, count: u32) ![]const u8 {
 const Counts = struct { signatures: u32 = 1, keys: u32 = 1, key_ids: u32 = 1, files: u32 = 1 };
 
 fn parseMade(arena: Allocator, role: Role, counts: Counts) !void {
-    const signatures = try repeated(arena, "{\"keyid\":\"#\",\"sig\":\"\"}", counts.signatures);
+    const unsigned = "{\"keyid\":\"#\",\"sig\":\"\"}";
+    const signatures = try repeated(arena, unsigned, counts.signatures);
     const keys = try repeated(
         arena,
         "\"#\":{\"keytype\":\"x\",\"scheme\":\"x\",\"keyval\":{\"public\":\"\"}}",

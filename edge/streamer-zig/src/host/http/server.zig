@@ -99,6 +99,16 @@ pub fn deinit(server: *HttpServer, gpa: std.mem.Allocator) void {
     server.* = undefined;
 }
 
+/// Counts the answers that are not delivered yet.
+pub fn answerCount(server: *const HttpServer) u32 {
+    var count: u32 = 0;
+    for (server.connections.all) |*connection| switch (connection.state) {
+        .free, .reading => {},
+        .sending, .draining => count += 1,
+    };
+    return count;
+}
+
 /// Accepts what waits at the listener, at most as many as there are slots.
 pub fn accept(server: *HttpServer, now_us: u64) void {
     for (0..server.connections.all.len) |_| {

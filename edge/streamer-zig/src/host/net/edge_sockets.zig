@@ -7,7 +7,9 @@ const core = @import("core");
 const sys = @import("../sys.zig");
 const sockets = @import("sockets.zig");
 const steering = @import("../stream/steering.zig");
+const InheritedSockets = @import("inherited_sockets.zig");
 const UdpSocket = @import("udp_socket.zig");
+const assert = std.debug.assert;
 
 pub const EdgeSockets = @This();
 
@@ -56,9 +58,17 @@ pub const OpenError = error{ Problem, OutOfMemory };
 pub fn open(
     gpa: std.mem.Allocator,
     listens: []const Listen,
-    with: struct { ports: Ports, peers: bool, shards: u16 = 1 },
+    with: struct {
+        ports: Ports,
+        peers: bool,
+        shards: u16 = 1,
+        /// Emptied: what is not taken is closed.
+        inherited: *InheritedSockets,
+    },
     problem: *Problem,
 ) OpenError!EdgeSockets {
+    defer with.inherited.closeRest();
+    const opener: Opener = .{ .inherited = with.inherited, .problem = problem };
     const ports = with.ports;
     // Devices of every network reach the same sockets.
     const ip: base.Ip4 = if (listens.len == 1) listens[0].ip else .zero;
@@ -71,30 +81,30 @@ pub fn open(
         // rest waits where devices take turns, and where a duplicate READ is answered once.
         .send_buffer_size = @max(256 << 10, @as(u32, 1 << 20) / with.shards),
     };
+    // The system gives each of them a part of the packets: all have to be there, or none.
+    if (with.inherited.countUdp(stream.address) != with.shards)
+        with.inherited.closeUdp(stream.address);
     var result: EdgeSockets = .{
-        .tftp = try .init(gpa, try one(.tftp, problem, .{
+        .tftp = try .init(gpa, try opener.udp(.tftp, .{
             .address = .{ .ip = ip, .port = ports.tftp },
             .with_destination = listens.len > 1,
             // The kernel doubles it and counts at least 768 bytes for a small packet: a full
             // buffer holds fewer requests than the server keeps waiting.
             .buffer_size = 4 << 20,
         }), null),
-        .stream = try .init(gpa, try one(.stream, problem, stream), null),
-        .listener = sockets.openListener(.{ .ip = ip, .port = ports.http }) catch |err| {
-            problem.* = .{ .what = .http, .ip = ip, .port = ports.http, .why = err };
-            return error.Problem;
-        },
+        .stream = try .init(gpa, try opener.udp(.stream, stream), null),
+        .listener = try opener.listener(.{ .ip = ip, .port = ports.http }),
     };
     stream.is_shared = true;
     if (with.shards > 1)
-        result.stream_shards = try openShards(gpa, &result.stream, stream, with.shards, problem);
+        result.stream_shards = try openShards(gpa, &result.stream, stream, with.shards, opener);
     // The others know this edge by its first address.
-    if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
+    if (with.peers) result.peer = try .init(gpa, try opener.udp(.peer, .{
         .address = .{ .ip = listens[0].ip, .port = ports.peer },
     }), null);
     for (listens, 0..) |*listen, index| {
         const is_first = isFirstOfInterface(listens, index);
-        const link = try openLink(gpa, listen, ports, is_first, problem);
+        const link = try openLink(gpa, listen, ports, is_first, opener);
         result.links.appendAssumeCapacity(link);
     }
     return result;
@@ -106,17 +116,36 @@ fn openShards(
     first: *const UdpSocket,
     options: sockets.UdpOptions,
     shards: u16,
-    problem: *Problem,
+    opener: Opener,
 ) OpenError![]UdpSocket {
     sockets.share(first.fd) catch return &.{};
     const opened = try gpa.alloc(UdpSocket, shards - 1);
-    for (opened) |*socket| socket.* = try .init(gpa, try one(.stream, problem, options), null);
+    for (opened) |*socket| socket.* = try .init(gpa, try opener.udp(.stream, options), null);
     steering.attach(first.fd, shards) catch {
         for (opened) |*socket| socket.deinit(gpa);
         gpa.free(opened);
         return &.{};
     };
     return opened;
+}
+
+/// Returns the sockets that a later process of this edge can take over.
+pub fn handles(
+    open_sockets: *const EdgeSockets,
+    arena: std.mem.Allocator,
+) error{OutOfMemory}![]const i32 {
+    var fds: std.ArrayList(i32) = .empty;
+    try fds.appendSlice(arena, &.{
+        open_sockets.listener, open_sockets.tftp.fd, open_sockets.stream.fd,
+    });
+    for (open_sockets.stream_shards) |*socket| try fds.append(arena, socket.fd);
+    if (open_sockets.peer) |*socket| try fds.append(arena, socket.fd);
+    for (open_sockets.links.constSlice()) |*link| {
+        if (link.dhcp) |*socket| try fds.append(arena, socket.fd);
+        if (link.pxe) |*socket| try fds.append(arena, socket.fd);
+    }
+    assert(fds.items.len <= InheritedSockets.count_max);
+    return fds.items;
 }
 
 pub fn hasDhcp(open_sockets: *const EdgeSockets) bool {
@@ -129,22 +158,22 @@ fn openLink(
     listen: *const Listen,
     ports: Ports,
     is_first: bool,
-    problem: *Problem,
+    opener: Opener,
 ) OpenError!LinkSockets {
     const interface = if (listen.interface) |*interface| interface else null;
-    var link: LinkSockets = .{ .wol = try .init(gpa, try one(.wol, problem, .{
+    var link: LinkSockets = .{ .wol = try .init(gpa, try opener.udp(.wol, .{
         .address = .{ .ip = listen.ip, .port = 0 },
         .interface = interface,
         .broadcast = true,
     }), null) };
     if (!listen.dhcp) return link;
-    link.pxe = try .init(gpa, try one(.pxe, problem, .{
+    link.pxe = try .init(gpa, try opener.udp(.pxe, .{
         .address = .{ .ip = listen.ip, .port = ports.pxe },
     }), null);
     if (!is_first) return link;
     // Broadcasts arrive only at a socket without an address; the interface keeps other
     // networks' packets out.
-    const fd = try one(.dhcp, problem, .{
+    const fd = try opener.udp(.dhcp, .{
         .address = .{ .ip = if (interface == null) listen.ip else .zero, .port = ports.dhcp },
         .interface = interface,
         .broadcast = true,
@@ -161,10 +190,29 @@ fn isFirstOfInterface(listens: []const Listen, index: usize) bool {
     return true;
 }
 
-fn one(what: What, problem: *Problem, options: sockets.UdpOptions) error{Problem}!i32 {
-    return sockets.openUdp(options) catch |err| {
-        const address = options.address;
-        problem.* = .{ .what = what, .ip = address.ip, .port = address.port, .why = err };
+/// Takes a socket of the earlier process where there is one, and otherwise opens it.
+const Opener = struct {
+    inherited: *InheritedSockets,
+    problem: *Problem,
+
+    fn udp(opener: Opener, what: What, options: sockets.UdpOptions) error{Problem}!i32 {
+        if (opener.inherited.takeUdp(options)) |fd| return fd;
+        return sockets.openUdp(options) catch |err| opener.fail(what, options.address, err);
+    }
+
+    fn listener(opener: Opener, address: base.Endpoint) error{Problem}!i32 {
+        if (opener.inherited.takeListener(address)) |fd| return fd;
+        return sockets.openListener(address) catch |err| opener.fail(.http, address, err);
+    }
+
+    fn fail(
+        opener: Opener,
+        what: What,
+        address: base.Endpoint,
+        why: sockets.OpenError,
+    ) error{Problem} {
+        const port = address.port;
+        opener.problem.* = .{ .what = what, .ip = address.ip, .port = port, .why = why };
         return error.Problem;
-    };
-}
+    }
+};

@@ -104,9 +104,8 @@ pub fn payloadSizeOf(fd: i32) ?u32 {
     return if (mtu > headers_size) @intCast(mtu - headers_size) else null;
 }
 
-pub fn openUdp(options: UdpOptions) OpenError!i32 {
-    const fd = try openSocket(linux.SOCK.DGRAM);
-    errdefer sys.close(fd);
+/// Gives a socket what its options say, except for its interface and its address.
+pub fn prepareUdp(fd: i32, options: UdpOptions) OpenError!void {
     if (options.broadcast) try setInt(fd, linux.SOL.SOCKET, linux.SO.BROADCAST, 1);
     if (options.with_destination) try setInt(fd, linux.SOL.IP, linux.IP.PKTINFO, 1);
     if (options.whole) neverCut(fd);
@@ -114,6 +113,12 @@ pub fn openUdp(options: UdpOptions) OpenError!i32 {
     setBuffer(fd, linux.SO.RCVBUFFORCE, linux.SO.RCVBUF, options.buffer_size);
     setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.send_buffer_size orelse
         options.buffer_size);
+}
+
+pub fn openUdp(options: UdpOptions) OpenError!i32 {
+    const fd = try openSocket(linux.SOCK.DGRAM);
+    errdefer sys.close(fd);
+    try prepareUdp(fd, options);
     if (options.interface) |interface| {
         const name = interface.name();
         const rc = linux.setsockopt(

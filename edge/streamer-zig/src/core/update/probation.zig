@@ -1,0 +1,89 @@
+//! A program that has just taken over an edge is on probation: it has to serve, and to reach the
+//! control plane if the program before it did. One that ends in that time, or is not healthy at its
+//! end, is left for the former one. What the host must remember across starts is a `Record`.
+
+const std = @import("std");
+const assert = std.debug.assert;
+
+/// It must have served for this long.
+const serving_us_min = 10 * std.time.us_per_s;
+/// Reconnecting to a control plane takes up to half of it.
+const limit_us = 60 * std.time.us_per_s;
+/// The start by the former program itself. A second one means that the program ended.
+const starts_max = 1;
+
+/// Kept in the data directory for as long as the probation lasts.
+pub const Record = struct {
+    /// The former program had an answer of the control plane.
+    was_answered: bool,
+    starts: u8 = 0,
+
+    pub const size_max = "answered 255\n".len;
+
+    pub fn write(record: *const Record, buffer: *[size_max]u8) []const u8 {
+        const word = if (record.was_answered) "answered" else "alone";
+        return std.mem.print(buffer, "{s} {d}\n", .{ word, record.starts }) catch unreachable;
+    }
+
+    /// Returns null for what is no record: there is no probation then.
+    pub fn parse(text: []const u8) ?Record {
+        var words = std.mem.splitScalar(u8, std.mem.cutSuffix(u8, text, "\n") orelse
+            return null, ' ');
+        const word = words.first();
+        const was_answered = std.mem.eql(u8, word, "answered");
+        if (!was_answered and !std.mem.eql(u8, word, "alone")) return null;
+        const starts = std.fmt.parseInt(u8, words.rest(), 10) catch return null;
+        return .{ .was_answered = was_answered, .starts = starts };
+    }
+
+    /// Counts a start of the program; returns false if it had its chance.
+    pub fn start(record: *Record) bool {
+        record.starts +|= 1;
+        assert(record.starts > 0);
+        return record.starts <= starts_max;
+    }
+};
+
+pub const Verdict = enum { open, passed, failed };
+
+pub const Probation = @This();
+
+was_answered: bool,
+began_us: u64,
+
+/// Called once a second while the edge serves; `is_answered`: the control plane answers now.
+pub fn judge(probation: *const Probation, now_us: u64, is_answered: bool) Verdict {
+    assert(now_us >= probation.began_us);
+    const served_us = now_us - probation.began_us;
+    const is_healthy = is_answered or !probation.was_answered;
+    if (is_healthy and served_us >= serving_us_min) return .passed;
+    return if (served_us < limit_us) .open else .failed;
+}
+
+const testing = std.testing;
+
+test "a program that serves passes, and needs the control plane only if the former one had it" {
+    const alone: Probation = .{ .was_answered = false, .began_us = 5 };
+    try testing.expectEqual(.open, alone.judge(5, false));
+    try testing.expectEqual(.open, alone.judge(4 + serving_us_min, false));
+    try testing.expectEqual(.passed, alone.judge(5 + serving_us_min, false));
+    const answered: Probation = .{ .was_answered = true, .began_us = 5 };
+    try testing.expectEqual(.open, answered.judge(4 + serving_us_min, true));
+    try testing.expectEqual(.open, answered.judge(4 + limit_us, false));
+    try testing.expectEqual(.passed, answered.judge(4 + limit_us, true));
+    try testing.expectEqual(.failed, answered.judge(5 + limit_us, false));
+}
+
+test "a program is started once on probation, and its record survives being written" {
+    var buffer: [Record.size_max]u8 = undefined;
+    for ([_]bool{ true, false }) |was_answered| {
+        var record: Record = .{ .was_answered = was_answered };
+        try testing.expect(record.start());
+        var again = Record.parse(record.write(&buffer)).?;
+        try testing.expectEqualDeep(record, again);
+        try testing.expect(!again.start());
+        try testing.expectEqual(2, Record.parse(again.write(&buffer)).?.starts);
+    }
+    for ([_][]const u8{ "", "alone", "alone 1", "other 1\n", "alone 256\n", "answered\n" }) |text|
+        try testing.expectEqual(null, Record.parse(text));
+}
