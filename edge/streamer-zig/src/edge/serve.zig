@@ -40,6 +40,7 @@ fn serve(
         .init = init,
         .terminal = terminal,
         .options = options,
+        .disk_watch = .{ .io = init.io },
         .manager = .open(init.environ_map.get("NOTIFY_SOCKET")),
         .program = program.*,
     };
