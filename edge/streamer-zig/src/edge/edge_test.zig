@@ -111,7 +111,6 @@ const EdgeFixture = struct {
             .version = .v3,
             .to = .{ .ip = .zero, .port = 0 },
             .session_id = 1,
-            .version = .v3,
             .request_id = 1,
             .kind = .demand,
             .offset = 0,
