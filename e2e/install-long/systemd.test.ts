@@ -15,7 +15,7 @@ const steps = (url: string, token: string) => `
 say() { echo "STEP $*"; }
 pid() { systemctl show -P MainPID bootfarm-edge; }
 if [ ! -e /root/restarted ]; then
-  { echo token=${token}; curl -fsSL ${url}/install/edge.sh; } | sh
+  { echo token=${token}; curl -fsSL ${url}/install/edge.sh; } | sh -s -- --insecure-uplink
   say INSTALLED $?
   say ACTIVE $(systemctl is-active bootfarm-edge) $(systemctl is-enabled bootfarm-edge)
   grep -E '^(Uid|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/$(pid)/status | tr -s '\\t ' ' ' | tr '\\n' ';' | sed 's/^/STEP STATUS /'

@@ -19,6 +19,9 @@ space_wanted_kib=131072
 
 token=${token:-}
 token_file=''
+insecure=''
+ca_file=''
+proxy=''
 listens=''
 serve_options=''
 action=install
@@ -38,6 +41,10 @@ Installs the edge of Bootfarm from $control_url, or brings it up to date.
                         the only one, or the one of the default route
   --serve-options TEXT  further options of bootfarm-edge serve, such as '--dhcp off'
   --end-devices         restarts a running edge even where devices lose their writes with it, and restart
+  --insecure-uplink     accepts a control plane at http://: anybody on the path reads the join token and what the edge
+                        and the control plane exchange, and can change this script
+  --ca-file FILE        certificates of the authorities to trust, in PEM, instead of the system's
+  --proxy URL           http://[USER:PASSWORD@]HOST:PORT; default: HTTPS_PROXY and NO_PROXY of the environment
   --no-systemd          for containers: installs no service; $configuration/run starts the edge
   --uninstall           takes everything away again; with --keep-data not its identity, reports and disks
   --help                this text
@@ -72,16 +79,19 @@ finish() {
 read_arguments() {
 	while [ $# -gt 0 ]; do
 		case $1 in
-		--token | --token-file | --listen | --serve-options)
+		--token | --token-file | --listen | --serve-options | --ca-file | --proxy)
 			[ $# -ge 2 ] || fail "$1 needs a value; see --help."
 			case $1 in
 			--token) token=$2 ;;
 			--token-file) token_file=$2 ;;
 			--listen) listens="$listens --listen $2" ;;
 			--serve-options) serve_options=" $2" ;;
+			--ca-file) ca_file=$2 ;;
+			--proxy) proxy=$2 ;;
 			esac
 			shift
 			;;
+		--insecure-uplink) insecure=yes ;;
 		--no-systemd) with_systemd='' ;;
 		--end-devices) end_devices=yes ;;
 		--uninstall) action=uninstall ;;
@@ -103,6 +113,45 @@ read_arguments() {
 	fi
 	case $token in
 	*[!A-Za-z0-9_-]*) fail 'This is not a join token.' ;;
+	esac
+}
+
+# How the control plane is reached: as said now, else as the installed edge does it, else as the environment says.
+# The proxy goes by the environment, since it may have a password and everybody here can see command lines.
+choose_uplink() {
+	new_uplink=$ca_file$proxy
+	if [ -z "$proxy" ] && [ -r "$configuration/proxy" ]; then
+		# shellcheck disable=SC1091
+		. "$configuration/proxy"
+	fi
+	if [ -n "$proxy" ]; then
+		HTTPS_PROXY=$proxy
+		HTTP_PROXY=$proxy
+	fi
+	HTTPS_PROXY=${HTTPS_PROXY:-${https_proxy:-}}
+	HTTP_PROXY=${HTTP_PROXY:-${http_proxy:-}}
+	NO_PROXY=${NO_PROXY:-${no_proxy:-}}
+	https_proxy=$HTTPS_PROXY
+	http_proxy=$HTTP_PROXY
+	no_proxy=$NO_PROXY
+	export HTTPS_PROXY HTTP_PROXY NO_PROXY https_proxy http_proxy no_proxy
+	case $HTTPS_PROXY$HTTP_PROXY$NO_PROXY in
+	*[!A-Za-z0-9.,:/%@~*_-]*) fail 'The proxy has characters that cannot be kept here; write them as %XX.' ;;
+	esac
+	if [ -n "$ca_file" ]; then
+		[ -r "$ca_file" ] || fail "--ca-file $ca_file cannot be read."
+	elif [ -r "$configuration/ca.pem" ]; then
+		ca_file=$configuration/ca.pem
+	fi
+	case " $(cat "$configuration/options" 2>/dev/null || true) " in
+	*--insecure-uplink*) insecure=yes ;;
+	esac
+	case $control_url in
+	https://* | http://localhost | http://localhost[:/]* | http://127.*) insecure='' ;;
+	*)
+		[ -n "$insecure" ] ||
+			fail "$control_url is not encrypted: anybody on the path reads the join token and can change what is installed. Use https://, or accept the risk with --insecure-uplink."
+		;;
 	esac
 }
 
@@ -155,11 +204,15 @@ check_tools() {
 # fetch PATH FILE
 fetch() {
 	if has curl; then
-		status=$(curl -sS --connect-timeout 15 --max-time 600 -o "$2" -w '%{http_code}' "$control_url$1") ||
-			fail "The control plane at $control_url does not answer."
+		# Redirects are not followed.
+		status=$(curl -sS ${ca_file:+--cacert "$ca_file"} --connect-timeout 15 --max-time 600 -o "$2" -w '%{http_code}' "$control_url$1") ||
+			fail "The control plane at $control_url does not answer; see above. A private certificate authority is named with --ca-file, a proxy with --proxy."
 		[ "$status" = 200 ] || refuse "$status" "$2"
 	else
-		wget -q -T 60 -O "$2" "$control_url$1" ||
+		# BusyBox follows redirects, whatever is said; what it fetches is signed.
+		redirects=''
+		if wget --help 2>&1 | grep -q -- --max-redirect; then redirects=--max-redirect=0; fi
+		wget -q $redirects ${ca_file:+--ca-certificate="$ca_file"} -T 60 -O "$2" "$control_url$1" ||
 			fail "$control_url$1 cannot be had; open it in a browser to see why."
 	fi
 }
@@ -257,6 +310,23 @@ make_folders() {
 		on_failure "rm -rf '$configuration'"
 		mkdir -p "$configuration"
 	fi
+	keep_uplink
+}
+
+# The edge reads its own copy of the authorities: it cannot look into the home directories of people.
+keep_uplink() {
+	uplink_options=${insecure:+ --insecure-uplink}
+	if [ -n "$ca_file" ]; then
+		[ "$ca_file" = "$configuration/ca.pem" ] || cp "$ca_file" "$configuration/ca.pem"
+		chmod 644 "$configuration/ca.pem"
+		uplink_options="$uplink_options --ca-file $configuration/ca.pem"
+	fi
+	if [ -n "$HTTPS_PROXY$HTTP_PROXY" ]; then
+		(
+			umask 077
+			printf '%s\n' "HTTPS_PROXY=$HTTPS_PROXY" "HTTP_PROXY=$HTTP_PROXY" "NO_PROXY=$NO_PROXY" >"$configuration/proxy"
+		)
+	fi
 }
 
 # as_edge PROGRAM ARGUMENT...; no argument has a space in it
@@ -269,11 +339,12 @@ as_edge() {
 }
 
 # The token goes by a file that this user alone can read, and is gone afterwards.
+# shellcheck disable=SC2086
 join() {
 	if [ -z "$token" ]; then
 		[ -f "$data/identity.json" ] ||
 			fail 'A join token is needed: the dashboard'\''s "Add edge" makes the line to run, with one.'
-		said=$(as_edge "$program" enrol --rejoin --url "$control_url" --data "$data" 2>&1) || fail "$said"
+		said=$(as_edge "$program" enrol --rejoin --url "$control_url" --data "$data" $uplink_options 2>&1) || fail "$said"
 	else
 		(
 			umask 077
@@ -281,7 +352,7 @@ join() {
 		)
 		chown "$user:$user" "$data/join-token"
 		said=$(as_edge "$program" enrol --rejoin --url "$control_url" --token-file "$data/join-token" \
-			--data "$data" 2>&1) || {
+			--data "$data" $uplink_options 2>&1) || {
 			rm -f "$data/join-token"
 			fail "$said"
 		}
@@ -294,12 +365,26 @@ configure() {
 	if [ -z "$listens" ] && [ -f "$configuration/options" ]; then
 		# shellcheck disable=SC1091
 		. "$configuration/options"
-		options=$BOOTFARM_EDGE_OPTIONS
+		options=$(without_uplink $BOOTFARM_EDGE_OPTIONS)$uplink_options
 		[ -z "$serve_options" ] || fail 'Say --listen again, beside --serve-options: both together replace what was said before.'
 		return 0
 	fi
 	[ -n "$listens" ] || listens=" --listen $("$program" listen-address)"
-	options="${listens# }$serve_options"
+	options="${listens# }$serve_options$uplink_options"
+}
+
+# The options of before, without those that this run decides.
+without_uplink() {
+	kept=''
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--insecure-uplink) ;;
+		--ca-file) shift ;;
+		*) kept="$kept $1" ;;
+		esac
+		shift
+	done
+	printf '%s' "${kept# }"
 }
 
 write_configuration() {
@@ -366,6 +451,7 @@ StartLimitIntervalSec=0
 Type=notify
 NotifyAccess=main
 EnvironmentFile=/etc/bootfarm-edge/options
+EnvironmentFile=-/etc/bootfarm-edge/proxy
 ExecStart=/usr/local/bin/bootfarm-edge serve --data /var/lib/bootfarm-edge --boot-files /var/lib/bootfarm-edge/boot-files $BOOTFARM_EDGE_OPTIONS
 # The program that lies there now takes over the sockets of the one that runs.
 ExecReload=/bin/kill -USR2 $MAINPID
@@ -443,6 +529,10 @@ write_run() {
 # Starts the edge as its own user, with the two capabilities that it needs, where there is no systemd.
 set -eu
 . /etc/bootfarm-edge/options
+if [ -r /etc/bootfarm-edge/proxy ]; then
+	. /etc/bootfarm-edge/proxy
+	export HTTPS_PROXY HTTP_PROXY NO_PROXY
+fi
 capabilities=+net_bind_service,+net_raw
 # shellcheck disable=SC2086
 exec setpriv --reuid bootfarm-edge --regid bootfarm-edge --clear-groups --no-new-privs \
@@ -470,11 +560,12 @@ install_edge() {
 	check_systemd
 	check_machine
 	check_tools
+	choose_uplink
 	is_running=$(running_pid)
 	trouble=''
 	download
 	place_program
-	if [ -z "$is_new" ] && [ -z "$token" ] && [ -f "$data/identity.json" ] && [ -z "$listens$serve_options" ] &&
+	if [ -z "$is_new" ] && [ -z "$token" ] && [ -f "$data/identity.json" ] && [ -z "$listens$serve_options$new_uplink" ] &&
 		[ -f "$configuration/options" ] && { [ -z "$with_systemd" ] || systemctl -q is-active bootfarm-edge; }; then
 		say "bootfarm-edge $version is already installed and runs; nothing was changed."
 		return 0

@@ -119,6 +119,8 @@ pub const update = struct {
 };
 /// The uplink (packages/proto/UPLINK.md): messages, desired state, report log, jobs of the store.
 pub const uplink = struct {
+    pub const ControlUrl = @import("uplink/control_url.zig");
+    pub const Proxy = @import("uplink/proxy.zig");
     pub const desired_state = @import("uplink/desired_state.zig");
     pub const store_job = @import("uplink/store_job.zig");
     pub const store_jobs = @import("uplink/store_jobs.zig");
@@ -259,6 +261,8 @@ test {
     _ = @import("update/probation.zig");
     _ = @import("update/signed_time.zig");
     _ = @import("uplink/batch_gzip.zig");
+    _ = @import("uplink/control_url.zig");
+    _ = @import("uplink/proxy.zig");
     _ = @import("uplink/desired_state.zig");
     _ = @import("uplink/desired_state_test.zig");
     _ = @import("uplink/message.zig");

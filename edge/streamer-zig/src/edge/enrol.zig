@@ -10,6 +10,7 @@ const host = @import("host");
 const options_module = @import("options.zig");
 const start = @import("start.zig");
 const Terminal = @import("terminal.zig").Terminal;
+const UplinkOptions = @import("uplink_options.zig");
 
 const Complaint = options_module.Complaint;
 const Error = start.Error;
@@ -45,9 +46,19 @@ const Enrol = struct {
     data: []const u8,
     /// Gives up an identity that the control plane no longer accepts, for a new one.
     rejoin: bool,
+    uplink: UplinkOptions,
 };
 
-const Option = enum { @"--url", @"--token", @"--token-file", @"--data", @"--rejoin" };
+const Option = enum {
+    @"--url",
+    @"--token",
+    @"--token-file",
+    @"--data",
+    @"--rejoin",
+    @"--insecure-uplink",
+    @"--ca-file",
+    @"--proxy",
+};
 
 fn parse(
     arena: std.mem.Allocator,
@@ -61,20 +72,25 @@ fn parse(
     var token: ?[]const u8 = null;
     var data: ?[]const u8 = null;
     var is_rejoin = false;
+    var uplink: UplinkOptions = .{};
     while (try arguments.next()) |argument| {
         const option = std.meta.stringToEnum(Option, argument.name) orelse
             return arguments.noOption(argument.name);
-        if (option == .@"--rejoin") {
-            is_rejoin = true;
-            continue;
+        switch (option) {
+            .@"--rejoin" => is_rejoin = true,
+            .@"--insecure-uplink" => uplink.insecure = true,
+            else => {},
         }
+        if (option == .@"--rejoin" or option == .@"--insecure-uplink") continue;
         const text = try arguments.value(argument.name, argument.value);
         switch (option) {
             .@"--url" => url = std.mem.trimEnd(u8, text, "/"),
             .@"--token" => token = text,
             .@"--token-file" => token = try readToken(arena, io, text, complaint),
             .@"--data" => data = text,
-            .@"--rejoin" => unreachable,
+            .@"--ca-file" => uplink.ca_file = text,
+            .@"--proxy" => uplink.proxy = text,
+            .@"--rejoin", .@"--insecure-uplink" => unreachable,
         }
     }
     const given: Enrol = .{
@@ -86,14 +102,8 @@ fn parse(
         .data = data orelse
             return complaint.set("enrol needs --data DIR, where this edge keeps its state.", .{}),
         .rejoin = is_rejoin,
+        .uplink = uplink,
     };
-    const is_http = std.mem.startsWith(u8, given.url, "http://") or
-        std.mem.startsWith(u8, given.url, "https://");
-    if (!is_http)
-        return complaint.set(
-            "--url must begin with http:// or https://, and '{s}' does not.",
-            .{given.url},
-        );
     if (given.token) |text| if (text.len == 0 or text.len > token_size_max)
         return complaint.set("This is not a join token.", .{});
     return given;
@@ -220,7 +230,7 @@ fn rejoin(
     const epoch_text = data.read(arena, "epoch") catch "0";
     var counter: std.atomic.Value(u64) = .init(0);
     var client: host.UplinkClient = .init(std.heap.smp_allocator, init.io, .{
-        .url = options.url,
+        .transport = try options.uplink.settings(init, options.url, complaint),
         .key = (try ownKeys(data, options, complaint)).signing,
         .edge_id = existing.edgeId,
         .epoch = std.fmt.parseInt(u53, std.mem.trim(u8, epoch_text, " \n"), 10) catch 0,
@@ -232,7 +242,7 @@ fn rejoin(
     const buffer = try arena.alloc(u8, uplink_message.body_size_max);
     const result = client.request(.GET, path, "", host.UplinkWorker.request_timeout_ms, buffer);
     switch (host.uplink_client.meaning(arena, result)) {
-        .nothing, .later => return reportSilence(result, options.url, complaint),
+        .nothing, .later => return reportSilence(&client, result, options.url, complaint),
         .ok => {},
         .refused => |refused| switch (refused.code) {
             // The edge is known, and another copy of it has started since.
@@ -272,7 +282,7 @@ fn ask(
     );
     var counter: std.atomic.Value(u64) = .init(0);
     var client: host.UplinkClient = .init(std.heap.smp_allocator, init.io, .{
-        .url = options.url,
+        .transport = try options.uplink.settings(init, options.url, complaint),
         .key = keys.signing,
         .edge_id = null,
         .epoch = 0,
@@ -293,9 +303,11 @@ fn ask(
         client.request(.POST, "/edge/v1/enrol", text, host.UplinkWorker.request_timeout_ms, buffer);
     switch (host.uplink_client.meaning(arena, result)) {
         .ok => {},
-        .nothing, .later => return reportSilence(result, options.url, complaint),
+        .nothing, .later => return reportSilence(&client, result, options.url, complaint),
         .refused => |refused| return if (refused.code == .edge_revoked and options.rejoin)
             error.Revoked
+        else if (refused.status < 400)
+            reportRedirect(result, options.url, complaint)
         else
             fail(refused.code, refused.status, options.url, complaint),
     }
@@ -311,18 +323,33 @@ fn ask(
 }
 
 fn reportSilence(
+    client: *const host.UplinkClient,
     result: host.uplink_client.RequestError!host.uplink_client.Answer,
     url: []const u8,
     complaint: *Complaint,
 ) error{Wrong} {
-    const answer = result catch
-        return complaint.set(
-            "The control plane at {s} does not answer; check --url and try again.",
-            .{url},
-        );
+    const answer = result catch {
+        const failure = client.failure();
+        return complaint.set("The control plane at {s} cannot be reached: {s}. {s}", .{
+            url, failure.sentence(), failure.remedy(),
+        });
+    };
     return complaint.set(
         "The control plane at {s} cannot answer now (HTTP status {d}); try again in a minute.",
         .{ url, answer.status },
+    );
+}
+
+/// A redirect could lead away from TLS, or to another control plane.
+fn reportRedirect(
+    result: host.uplink_client.RequestError!host.uplink_client.Answer,
+    url: []const u8,
+    complaint: *Complaint,
+) error{Wrong} {
+    const answer = result catch unreachable;
+    return complaint.set(
+        "The server at {s} redirects to {f} (HTTP status {d}). Redirects are not followed: give the control plane's own URL with --url.",
+        .{ url, answer.location, answer.status },
     );
 }
 

@@ -74,7 +74,7 @@ pub const texts = [_]Help{
     .{ .command = "enrol", .text =
     \\Join this machine to a control plane. Run it once.
     \\
-    \\Usage: bootfarm-edge enrol --url URL --token-file FILE --data DIR [--rejoin]
+    \\Usage: bootfarm-edge enrol --url URL --token-file FILE --data DIR [OPTIONS]
     \\
     \\Example:
     \\  bootfarm-edge enrol --url https://bootfarm.example.org \
@@ -87,6 +87,14 @@ pub const texts = [_]Help{
     \\  --data DIR         where the edge keeps its identity and state
     \\  --rejoin           enrol again if the control plane has revoked the identity
     \\                     in DIR; an identity that is still valid is kept
+    \\  --insecure-uplink  accept an http:// URL to another machine: anybody on the
+    \\                     path reads the join token and what is exchanged
+    \\  --ca-file FILE     certificates of the authorities to trust, in PEM, instead
+    \\                     of the system's
+    \\  --proxy URL        http://[USER:PASSWORD@]HOST:PORT; default: HTTPS_PROXY and
+    \\                     NO_PROXY of the environment
+    \\
+    \\serve needs --insecure-uplink, --ca-file and --proxy as well.
     \\
     },
     .{ .command = "doctor", .text =
@@ -580,6 +588,14 @@ const serve =
     \\  --wol-target IP:PORT     where wake-on-LAN packets go; 255.255.255.255:9
     \\  --metrics [IP:]PORT      serve Prometheus metrics at /metrics; a port alone
     \\                           listens on the loopback address
+    \\
+    \\Control plane (with --data):
+    \\  --insecure-uplink        accept an http:// URL to another machine: anybody on
+    \\                           the path reads and changes what is exchanged
+    \\  --ca-file FILE           certificates of the authorities to trust, in PEM,
+    \\                           instead of the system's
+    \\  --proxy URL              http://[USER:PASSWORD@]HOST:PORT; default:
+    \\                           HTTPS_PROXY and NO_PROXY of the environment
     \\
     \\Boots:
     \\  --boot-files DIR         boot programs: the sets of boot-files import, chosen

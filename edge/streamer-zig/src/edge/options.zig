@@ -7,6 +7,7 @@ const core = @import("core");
 const agent = @import("agent");
 const host = @import("host");
 pub const Complaint = @import("complaint.zig");
+const UplinkOptions = @import("uplink_options.zig");
 const subnet_settings = @import("subnet_settings.zig");
 const trusted_networks = @import("trusted_networks.zig");
 
@@ -53,6 +54,7 @@ pub const Serve = struct {
     clear: bool = false,
     /// Where `/metrics` is served; null: nowhere.
     metrics: ?base.Endpoint = null,
+    uplink: UplinkOptions = .{},
 
     pub const Pool = core.dhcp.network.Pool;
 
@@ -141,6 +143,9 @@ const ServeOption = enum {
     @"--write-cache-of-another-version",
     @"--boot-profile",
     @"--clear",
+    @"--insecure-uplink",
+    @"--ca-file",
+    @"--proxy",
     @"--json",
 };
 
@@ -184,6 +189,7 @@ fn parseOptions(
         switch (option) {
             .@"--json" => serve.json = true,
             .@"--clear" => serve.clear = true,
+            .@"--insecure-uplink" => serve.uplink.insecure = true,
             .@"--router-advertisement" => serve.router_advertisement = true,
             else => {
                 const text = try arguments.value(argument.name, argument.value);
@@ -261,7 +267,9 @@ fn setServe(
             false
         else
             return complaint.set("--boot-profile is on or off, not '{s}'.", .{text}),
-        .@"--json", .@"--clear", .@"--router-advertisement" => unreachable,
+        .@"--ca-file" => serve.uplink.ca_file = text,
+        .@"--proxy" => serve.uplink.proxy = text,
+        .@"--json", .@"--clear", .@"--insecure-uplink", .@"--router-advertisement" => unreachable,
     }
 }
 
@@ -323,6 +331,10 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
             .{},
         );
     try checkWriteCache(serve, complaint);
+    if (serve.isAlone() and !std.meta.eql(serve.uplink, .{})) return complaint.set(
+        "--insecure-uplink, --ca-file and --proxy go with --data of an enrolled edge.",
+        .{},
+    );
     if (serve.isAlone() and serve.power_hook != null)
         return complaint.set(
             "--power-hook goes with --data of an enrolled edge: schedules come from the control plane.",

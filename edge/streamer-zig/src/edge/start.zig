@@ -457,6 +457,7 @@ const OwnIdentity = struct {
     signing_key: [32]u8,
     key: base.Ed25519.KeyPair,
     seal_secret: base.x25519.Key,
+    transport: host.Transport.Settings,
 };
 
 fn readIdentity(
@@ -498,6 +499,7 @@ fn readIdentity(
         .signing_key = signing_key,
         .key = key,
         .seal_secret = seal_secret,
+        .transport = try edge.options.uplink.settings(edge.init, identity.url, complaint),
     };
 }
 
@@ -551,7 +553,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         .data = data,
         .captures = if (edge.waiting_captures) |*files| files else null,
         .client_options = .{
-            .url = own.identity.url,
+            .transport = own.transport,
             .key = own.key,
             .edge_id = own.identity.edgeId,
             .epoch = edge.epoch,
@@ -560,6 +562,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         .address = edge.options.listens.items[0],
         .peer_port = edge.options.ports.peer,
         .stream_port = edge.options.ports.stream,
+        .url = own.identity.url,
         .seal_secret = own.seal_secret,
         .identity = own.identity,
         .signing_key = own.signing_key,

@@ -58,6 +58,7 @@ pub const LayerWorkers = @import("stream/layer_workers.zig");
 pub const log = @import("log.zig");
 pub const uplink_client = @import("uplink/client.zig");
 pub const UplinkClient = uplink_client.UplinkClient;
+pub const Transport = @import("uplink/transport.zig");
 pub const UplinkLink = @import("uplink/link.zig");
 pub const StateBox = @import("uplink/link.zig").StateBox;
 pub const StoreWorker = @import("uplink/store_worker.zig");

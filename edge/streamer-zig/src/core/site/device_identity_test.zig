@@ -190,5 +190,6 @@ test "what a person has had forgotten is accepted again at the next boot only" {
     try testing.expect(!identity.follow(.{ .state = .unknown, .revision = 1 }));
     try testing.expectEqual(other, identity.claimed.?);
     try testing.expect(identity.follow(.{ .state = .keyless, .revision = 2 }));
-    try testing.expectEqual(.private, identity.judge(.{ .without_key = .everything }, .none).access);
+    const decision = identity.judge(.{ .without_key = .everything }, .none);
+    try testing.expectEqual(.private, decision.access);
 }

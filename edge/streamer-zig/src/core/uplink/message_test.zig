@@ -202,9 +202,10 @@ test "a sealed state is refused by an edge without a key for it" {
     defer arena.deinit();
     for (parsed.value.states) |state| {
         if (!std.mem.eql(u8, state.name, "with keys sealed to the edge")) continue;
-        const text = try std.json.Stringify.valueAlloc(arena.allocator(), state.envelope, .{});
+        const a = arena.allocator();
+        const text = try std.json.Stringify.valueAlloc(a, state.envelope, .{});
         for ([_]?base.x25519.Key{ null, @splat(9) }) |secret|
-            try testing.expectError(error.NotOpened, desired_state.accept(arena.allocator(), text, .{
+            try testing.expectError(error.NotOpened, desired_state.accept(a, text, .{
                 .edge_id = parsed.value.edgeId,
                 .signing_key = try key_text.parse(parsed.value.organizationKey.publicKey),
                 .seal_secret = secret,

@@ -33,7 +33,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     };
     var findings: Findings = .{ .arena = arena };
     (switch (part) {
-        .all => look(&findings, init.io, &options),
+        .all => look(&findings, init, &options),
         .ports => lookAtPorts(&findings, init.io, &options),
         .restart => restart.check(&findings, init.io, options.data orelse
             return terminal.fail("--only restart needs --data DIR.", .{}), .problem),
@@ -67,9 +67,10 @@ fn lookAtPorts(
 
 fn look(
     findings: *Findings,
-    io: std.Io,
+    init: std.process.Init,
     options: *const options_module.Serve,
 ) error{OutOfMemory}!void {
+    const io = init.io;
     const may = try rights.check(findings, options);
     try firewall.check(findings, options);
     for (options.listens.items) |listen| {
@@ -88,5 +89,19 @@ fn look(
     const known = try control_plane.checkIdentity(findings, data) orelse return;
     if (try control_plane.keptState(findings, data, &known)) |*state|
         try local_files.checkStore(findings, io, options, state);
-    try control_plane.checkUplink(findings, io, &known);
+    var complaint: options_module.Complaint = .{};
+    const transport = options.uplink.settings(
+        init,
+        known.identity.url,
+        &complaint,
+    ) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        error.Wrong => return findings.report(
+            .problem,
+            .uplink,
+            try findings.print("{s}", .{complaint.text()}),
+            "serve refuses to start with these options; see bootfarm-edge serve --help.",
+        ),
+    };
+    try control_plane.checkUplink(findings, io, &known, transport);
 }

@@ -137,107 +137,53 @@ pub fn checkClock(findings: *Findings) error{OutOfMemory}!void {
     );
 }
 
-const Answer =
-    struct { status: u16 = 0, code: core.uplink.sender.Code = .other, date_s: ?u64 = null };
-const AskError = anyerror;
-
-/// Resolves the name, connects, asks and reads the answer; each step that fails has its own
-/// finding.
+/// Asks for a state that does not exist yet; each step that fails has its own finding.
 pub fn checkUplink(
     findings: *Findings,
     io: Io,
     known: *const EnrolledEdge,
+    transport: host.Transport.Settings,
 ) error{OutOfMemory}!void {
-    const Outcome = union(enum) { answered: AskError!Answer, timeout: Io.Cancelable!void };
-    var outcomes: [2]Outcome = undefined;
-    var select: Io.Select(Outcome) = .init(io, &outcomes);
-    defer select.cancelDiscard();
-    const began = select.concurrent(.answered, ask, .{ io, known });
-    const timed =
-        select.concurrent(.timeout, Io.sleep, .{ io, .fromMilliseconds(timeout_ms), .awake });
-    const url = known.identity.url;
-    _ = began catch return;
-    _ = timed catch return;
-    const outcome = select.await() catch return;
-    switch (outcome) {
-        .timeout => try findings.report(
-            .problem,
-            .uplink,
-            try findings.print("{s} does not answer within {d} s.", .{ url, timeout_ms / 1000 }),
-            "Check routes and firewalls: the edge dials out, nothing has to reach it.",
-        ),
-        .answered => |result| if (result) |answer|
-            try reportAnswer(findings, url, &answer)
-        else |err|
-            try reportFailure(findings, url, err),
-    }
-}
-
-fn ask(io: Io, known: *const EnrolledEdge) AskError!Answer {
-    var client: std.http.Client = .{ .allocator = std.heap.smp_allocator, .io = io };
+    var counter: std.atomic.Value(u64) = .init(0);
+    var client: host.UplinkClient = .init(std.heap.smp_allocator, io, .{
+        .transport = transport,
+        .key = known.key,
+        .edge_id = known.identity.edgeId,
+        .epoch = known.epoch,
+        .counter = &counter,
+    });
     defer client.deinit();
     // Higher than any state: there is no news, and the answer comes at once.
     const path = "/edge/v1/state?after=900719925474099.0&waitMs=0";
-    var buffer: [2048]u8 = undefined;
-    const uri =
-        try std.Uri.parse(try std.mem.print(&buffer, "{s}{s}", .{ known.identity.url, path }));
-    const counter = 1;
-    const signature = core.uplink.message.sign(known.key, .{
-        .method = "GET",
-        .path = path,
-        .edge_id = known.identity.edgeId,
-        .boot_epoch = known.epoch,
-        .counter = counter,
-        .body = "",
-    });
-    var epoch_text: [20]u8 = undefined;
-    const headers = [_]std.http.Header{
-        .{ .name = "bootfarm-edge", .value = &known.identity.edgeId.toText() },
-        .{
-            .name = "bootfarm-epoch",
-            .value = try std.mem.print(&epoch_text, "{d}", .{known.epoch}),
-        },
-        .{ .name = "bootfarm-counter", .value = "1" },
-        .{ .name = "bootfarm-signature", .value = &signature },
-        .{ .name = "bootfarm-uplink", .value = core.uplink.message.uplink_version },
+    const url = known.identity.url;
+    var buffer: [4096]u8 = undefined;
+    const answer = client.request(.GET, path, "", timeout_ms, &buffer) catch {
+        const failure = client.failure();
+        return findings.report(
+            .problem,
+            .uplink,
+            try findings.print("{s} cannot be reached: {s}.", .{ url, failure.sentence() }),
+            failure.remedy(),
+        );
     };
-    var sent = try client.request(.GET, uri, .{
-        .redirect_behavior = .unhandled,
-        .headers = .{ .accept_encoding = .omit },
-        .extra_headers = &headers,
-    });
-    defer sent.deinit();
-    try sent.sendBodiless();
-    var response = try sent.receiveHead(&.{});
-    var answer: Answer = .{ .status = @backingInt(response.head.status) };
-    // A 204 ends with its head; the standard library would wait for the end of a connection that is
-    // kept alive.
-    if (sent.connection) |connection| connection.closing = true;
-    var iterator = response.head.iterateHeaders();
-    while (iterator.next()) |header| {
-        if (std.ascii.eqlIgnoreCase(header.name, "date")) answer.date_s = parseDate(header.value);
-    }
-    if (answer.status < 400) return answer;
-    var body: [4096]u8 = undefined;
-    var writer: Io.Writer = .fixed(&body);
-    var transfer: [1024]u8 = undefined;
-    _ = response.reader(&transfer).streamRemaining(&writer) catch return answer;
-    var memory: [8192]u8 = undefined;
-    var fixed: std.heap.FixedBufferAllocator = .init(&memory);
     const problem = core.uplink.message.parse(
         core.uplink.message.Problem,
-        fixed.allocator(),
-        writer.buffered(),
-    ) catch
-        return answer;
-    answer.code = .parse(problem.code);
-    return answer;
+        findings.arena,
+        answer.body,
+    ) catch core.uplink.message.Problem{};
+    try reportAnswer(findings, url, .{
+        .status = answer.status,
+        .code = .parse(problem.code),
+        .date_s = if (answer.date) |*date| parseDate(date) else null,
+    });
 }
+
+const Answer = struct { status: u16, code: core.uplink.sender.Code, date_s: ?u64 };
 
 fn reportAnswer(
     findings: *Findings,
     url: []const u8,
-    answer: *const Answer,
+    answer: Answer,
 ) error{OutOfMemory}!void {
     if (answer.date_s) |theirs_s| try addClock(findings, theirs_s);
     switch (answer.status) {
@@ -297,66 +243,6 @@ fn addClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
             offset_s, if (ours_s > theirs_s) "ahead" else "behind",
         }),
         "Set both with NTP (timedatectl set-ntp true): boots would show wrong times.",
-    );
-}
-
-fn reportFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfMemory}!void {
-    const name = @errorName(err);
-    const Meaning = struct { part: []const u8, what: []const u8, remedy: []const u8 };
-    const meanings = [_]Meaning{
-        .{
-            .part = "HostName",
-            .what = "its name cannot be resolved",
-            .remedy = "Check the URL and this machine's DNS (/etc/resolv.conf).",
-        },
-        .{
-            .part = "NameServer",
-            .what = "the name server does not answer",
-            .remedy = "Check this machine's DNS (/etc/resolv.conf).",
-        },
-        .{
-            .part = "ResolvConf",
-            .what = "this machine has no name server",
-            .remedy = "Check /etc/resolv.conf.",
-        },
-        .{
-            .part = "Refused",
-            .what = "nothing listens there",
-            .remedy = "Start the control plane, or check the URL's port.",
-        },
-        .{
-            .part = "Unreachable",
-            .what = "there is no route to it",
-            .remedy = "Check this machine's default route.",
-        },
-        .{
-            .part = "Timeout",
-            .what = "it does not answer",
-            .remedy = "Check the firewalls on the path.",
-        },
-        .{
-            .part = "Tls",
-            .what = "TLS failed",
-            .remedy = "Check its certificate, this machine's ca-certificates, and the clock.",
-        },
-        .{
-            .part = "Certificate",
-            .what = "its certificate is not accepted",
-            .remedy = "Check its certificate, this machine's ca-certificates, and the clock.",
-        },
-    };
-    for (meanings) |meaning|
-        if (std.mem.find(u8, name, meaning.part) != null) return findings.report(
-            .problem,
-            .uplink,
-            try findings.print("{s} cannot be reached: {s}.", .{ url, meaning.what }),
-            meaning.remedy,
-        );
-    try findings.report(
-        .problem,
-        .uplink,
-        try findings.print("{s} cannot be reached ({s}).", .{ url, name }),
-        "Check the URL, routes and firewalls: the edge dials out, nothing has to reach it.",
     );
 }
 

@@ -4,19 +4,12 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const assert = std.debug.assert;
+const Failure = @import("transport_failure.zig").Failure;
+const Transport = @import("transport.zig");
 const Io = std.Io;
 const Ed25519 = base.Ed25519;
 
-pub const Answer = struct {
-    status: u16,
-    body: []const u8,
-    /// `Retry-After` in seconds (RFC 9110, 10.2.3); a date is ignored, because clocks are not
-    /// trusted.
-    retry_after_s: ?u32 = null,
-    /// Requests to this path may be sent with `content-encoding: gzip` (RFC 7694).
-    takes_gzip: bool = false,
-};
+pub const Answer = Transport.Answer;
 
 pub const Encoding = enum { identity, gzip };
 
@@ -29,12 +22,13 @@ pub const RequestError = error{
 
 pub const Method = enum { GET, POST, PUT };
 
+/// The signed path is at most this long.
+const target_size_max = 256;
+
 pub const UplinkClient = @This();
 
 io: Io,
-http: std.http.Client,
-/// Without a trailing slash.
-url: []const u8,
+transport: Transport,
 key: Ed25519.KeyPair,
 /// Null before enrolment.
 edge_id: ?base.Uuid,
@@ -43,24 +37,18 @@ epoch: u64,
 counter: *std.atomic.Value(u64),
 
 pub const Options = struct {
-    url: []const u8,
+    transport: Transport.Settings,
     key: Ed25519.KeyPair,
     edge_id: ?base.Uuid,
     epoch: u64,
     counter: *std.atomic.Value(u64),
 };
 
-const url_size_max = 2048;
-/// A new certificate is accepted this late at most. Reading the system's certificates takes some
-/// milliseconds.
-const trust_age_s_max = 60;
-
 /// `gpa` must be thread-safe.
 pub fn init(gpa: std.mem.Allocator, io: Io, options: Options) UplinkClient {
     return .{
         .io = io,
-        .http = .{ .allocator = gpa, .io = io },
-        .url = options.url,
+        .transport = .init(gpa, io, options.transport),
         .key = options.key,
         .edge_id = options.edge_id,
         .epoch = options.epoch,
@@ -69,8 +57,13 @@ pub fn init(gpa: std.mem.Allocator, io: Io, options: Options) UplinkClient {
 }
 
 pub fn deinit(client: *UplinkClient) void {
-    client.http.deinit();
+    client.transport.deinit();
     client.* = undefined;
+}
+
+/// Why the last request has no answer.
+pub fn failure(client: *const UplinkClient) Failure {
+    return client.transport.failure;
 }
 
 pub fn request(
@@ -98,23 +91,38 @@ pub fn requestEncoded(
     buffer: []u8,
 ) RequestError!Answer {
     const Outcome = union(enum) {
-        answered: RequestError!Answer,
+        answered: Transport.Error!Answer,
         timeout: Io.Cancelable!void,
     };
     var outcomes: [2]Outcome = undefined;
-    var select: Io.Select(Outcome) = .init(client.io, &outcomes);
-    defer select.cancelDiscard();
-    select.concurrent(.answered, exchange, .{ client, method, path, body, buffer }) catch
-        return error.NoAnswer;
-    select.concurrent(
-        .timeout,
-        Io.sleep,
-        .{ client.io, .fromMilliseconds(timeout_ms), .awake },
-    ) catch return error.NoAnswer;
-    return switch (select.await() catch return error.NoAnswer) {
-        .answered => |answered| answered,
-        .timeout => error.NoAnswer,
+    const outcome = blk: {
+        var select: Io.Select(Outcome) = .init(client.io, &outcomes);
+        // The exchange has ended when this returns.
+        defer select.cancelDiscard();
+        select.concurrent(.answered, exchange, .{ client, method, path, body, buffer }) catch
+            return error.NoAnswer;
+        select.concurrent(
+            .timeout,
+            Io.sleep,
+            .{ client.io, .fromMilliseconds(timeout_ms), .awake },
+        ) catch return error.NoAnswer;
+        break :blk select.await() catch return error.NoAnswer;
     };
+    switch (outcome) {
+        .answered => |result| if (result) |answer| {
+            return answer;
+        } else |err| switch (err) {
+            error.AnswerTooLarge => {
+                client.transport.failure = .too_large;
+                return error.AnswerTooLarge;
+            },
+            error.Failed, error.Canceled => return error.NoAnswer,
+        },
+        .timeout => {
+            client.transport.onTimeout();
+            return error.NoAnswer;
+        },
+    }
 }
 
 fn exchange(
@@ -123,27 +131,17 @@ fn exchange(
     path: []const u8,
     body: Body,
     buffer: []u8,
-) RequestError!Answer {
-    return client.tryExchange(method, path, body, buffer) catch |err| switch (err) {
-        error.AnswerTooLarge => error.AnswerTooLarge,
-        else => error.NoAnswer,
+) Transport.Error!Answer {
+    const prefix = client.transport.settings.url.prefix;
+    var target_buffer: [target_size_max]u8 = undefined;
+    const target = std.mem.print(&target_buffer, "{s}{s}", .{ prefix, path }) catch {
+        client.transport.failure = .not_http;
+        return error.Failed;
     };
-}
-
-fn tryExchange(
-    client: *UplinkClient,
-    method: Method,
-    path: []const u8,
-    body: Body,
-    buffer: []u8,
-) !Answer {
-    var url_buffer: [url_size_max]u8 = undefined;
-    const uri = try std.Uri.parse(try std.mem.print(&url_buffer, "{s}{s}", .{ client.url, path }));
-    client.renewTrust();
     const counter = if (client.edge_id == null) 0 else client.counter.fetchAdd(1, .monotonic) + 1;
     const signature = core.uplink.message.sign(client.key, .{
         .method = @tagName(method),
-        .path = uri.path.percent_encoded.ptr[0..pathSize(uri)],
+        .path = target,
         .edge_id = client.edge_id,
         .boot_epoch = client.epoch,
         .counter = counter,
@@ -155,98 +153,26 @@ fn tryExchange(
     var counter_text: [20]u8 = undefined;
     const headers = [_]std.http.Header{
         .{ .name = "bootfarm-edge", .value = if (client.edge_id == null) "-" else &edge_text },
-        .{
-            .name = "bootfarm-epoch",
-            .value = try std.mem.print(&epoch_text, "{d}", .{client.epoch}),
-        },
-        .{
-            .name = "bootfarm-counter",
-            .value = try std.mem.print(&counter_text, "{d}", .{counter}),
-        },
+        .{ .name = "bootfarm-epoch", .value = decimal(&epoch_text, client.epoch) },
+        .{ .name = "bootfarm-counter", .value = decimal(&counter_text, counter) },
         .{ .name = "bootfarm-signature", .value = &signature },
         .{ .name = "bootfarm-uplink", .value = core.uplink.message.uplink_version },
         .{ .name = "content-encoding", .value = @tagName(body.encoding) },
     };
-    const header_count = headers.len - @intFromBool(body.encoding == .identity);
-    var sent = try client.http.request(switch (method) {
-        .GET => .GET,
-        .POST => .POST,
-        .PUT => .PUT,
-    }, uri, .{
-        .redirect_behavior = .unhandled,
-        .headers = .{
-            .content_type = .{
-                .override = if (method == .PUT)
-                    "application/vnd.tcpdump.pcap"
-                else
-                    "application/json",
-            },
-            .accept_encoding = .omit,
+    return client.transport.exchange(&.{
+        .method = @tagName(method),
+        .target = target,
+        .body = if (method == .GET) null else body.bytes,
+        .content_type = switch (method) {
+            .GET, .POST => "application/json",
+            .PUT => "application/vnd.tcpdump.pcap",
         },
-        .extra_headers = headers[0..header_count],
-    });
-    defer sent.deinit();
-    switch (method) {
-        .GET => try sent.sendBodiless(),
-        // The body is only read; the standard library's signature requires more than it needs.
-        .POST, .PUT => try sent.sendBodyComplete(@constCast(body.bytes)),
-    }
-    return receiveAnswer(&sent, buffer);
+        .headers = headers[0 .. headers.len - @intFromBool(body.encoding == .identity)],
+    }, buffer);
 }
 
-/// The standard library reads the system's certificates, and the time by which certificates are
-/// judged, at the first request only. An edge runs for months: by then the control plane has a
-/// certificate that is newer than that time, and would be refused as not valid yet. Each client is
-/// used by one thread.
-pub fn renewTrust(client: *UplinkClient) void {
-    const read_at = client.http.now orelse return;
-    const now = Io.Clock.real.now(client.io);
-    const age_s = @divTrunc(now.nanoseconds - read_at.nanoseconds, std.time.ns_per_s);
-    // Also where the clock was set back: null reads both again, at the next request over TLS.
-    client.http.now = if (age_s < 0 or age_s >= trust_age_s_max) null else read_at;
-}
-
-fn receiveAnswer(sent: *std.http.Client.Request, buffer: []u8) !Answer {
-    var response = try sent.receiveHead(&.{});
-    var answer: Answer = .{ .status = @backingInt(response.head.status), .body = "" };
-    // Before the body: what the head points to is gone then.
-    var received = response.head.iterateHeaders();
-    while (received.next()) |header| take(&answer, header);
-    // A 204 ends with its head and has no length (RFC 9112, 6.3). The standard library would
-    // read on until the connection is closed: a poll without news would hear nothing until
-    // then.
-    if (response.head.status == .no_content) response.head.content_length = 0;
-    var transfer_buffer: [4096]u8 = undefined;
-    var writer: Io.Writer = .fixed(buffer);
-    _ = response.reader(&transfer_buffer).streamRemaining(&writer) catch |err| {
-        // A connection that was not read to its end must not be used again.
-        if (sent.connection) |connection| connection.closing = true;
-        return switch (err) {
-            error.WriteFailed => error.AnswerTooLarge,
-            error.ReadFailed => error.NoAnswer,
-        };
-    };
-    answer.body = writer.buffered();
-    return answer;
-}
-
-fn take(answer: *Answer, header: std.http.Header) void {
-    if (std.ascii.eqlIgnoreCase(header.name, "retry-after")) {
-        answer.retry_after_s = std.fmt.parseInt(u32, header.value, 10) catch null;
-    } else if (std.ascii.eqlIgnoreCase(header.name, "accept-encoding")) {
-        var codings = std.mem.splitScalar(u8, header.value, ',');
-        while (codings.next()) |coding| {
-            if (std.ascii.eqlIgnoreCase(std.mem.trim(u8, coding, " \t"), "gzip"))
-                answer.takes_gzip = true;
-        }
-    }
-}
-
-/// Path and query are adjacent in the parsed text.
-fn pathSize(uri: std.Uri) usize {
-    const path_size = uri.path.percent_encoded.len;
-    const query = uri.query orelse return path_size;
-    return path_size + 1 + query.percent_encoded.len;
+fn decimal(buffer: *[20]u8, value: u64) []const u8 {
+    return std.mem.print(buffer, "{d}", .{value}) catch unreachable;
 }
 
 /// Translates an answer for the state machine that decides what comes next.

@@ -65,10 +65,14 @@ fn askWith(
 ) !UplinkClient.RequestError!UplinkClient.Answer {
     const thread = try std.Thread.spawn(.{}, Server.run, .{server});
     defer thread.join();
-    var url: [64]u8 = undefined;
     var counter: std.atomic.Value(u64) = .init(6);
     var client: UplinkClient = .init(testing.allocator, testing.io, .{
-        .url = try std.mem.print(&url, "http://127.0.0.1:{d}", .{server.port}),
+        .transport = .{ .url = .{
+            .is_tls = false,
+            .host = "127.0.0.1",
+            .port = server.port,
+            .prefix = "",
+        } },
         .key = try base.Ed25519.KeyPair.generateDeterministic(@splat(1)),
         .edge_id = .fromRandom(@splat(2)),
         .epoch = 3,
@@ -76,30 +80,6 @@ fn askWith(
     });
     defer client.deinit();
     return client.requestEncoded(.POST, "/edge/v1/x?after=1.5", body, timeout_ms, buffer);
-}
-
-test "certificates are judged by the present time, not by that of the first request" {
-    const now = std.Io.Clock.real.now(testing.io);
-    const Case = struct { read_s_ago: i64, is_kept: bool };
-    for ([_]Case{
-        .{ .read_s_ago = 0, .is_kept = true },
-        .{ .read_s_ago = 86_400, .is_kept = false },
-        // The clock was set back since.
-        .{ .read_s_ago = -86_400, .is_kept = false },
-    }) |case| {
-        var counter: std.atomic.Value(u64) = .init(0);
-        var client: UplinkClient = .init(testing.allocator, testing.io, .{
-            .url = "http://127.0.0.1:1",
-            .key = try base.Ed25519.KeyPair.generateDeterministic(@splat(1)),
-            .edge_id = .fromRandom(@splat(2)),
-            .epoch = 3,
-            .counter = &counter,
-        });
-        defer client.deinit();
-        client.http.now = .{ .nanoseconds = now.nanoseconds - case.read_s_ago * std.time.ns_per_s };
-        client.renewTrust();
-        try testing.expectEqual(case.is_kept, client.http.now != null);
-    }
 }
 
 test "a request carries what the signature covers" {

@@ -43,6 +43,8 @@ data: *const DataDir,
 /// Captures that wait to be sent.
 captures: ?*const CaptureFiles = null,
 client_options: UplinkClient.Options,
+/// The control plane's, for people.
+url: []const u8,
 /// The address at which devices and other edges of the site reach this one.
 address: base.Ip4,
 peer_port: u16,
@@ -169,7 +171,7 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
     var buffer: [core.uplink.message.body_size_max]u8 = undefined;
     const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
     const answer = UplinkClient.meaning(arena.allocator(), result);
-    worker.logAnswer("heartbeat", answer, result);
+    worker.logAnswer(client, "heartbeat", answer, result);
     _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
 }
 
@@ -211,7 +213,7 @@ fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8, gzip:
         answered.takes_gzip,
         compressed != null and isRefusedForm(answered.status),
     ) else |_| {}
-    worker.logAnswer("reports", answer, result);
+    worker.logAnswer(client, "reports", answer, result);
     switch (worker.sender.reportsAnswered(nowMs(), randomNumber(), answer)) {
         .rewind => |seq| worker.report_log.rewind(batch.epoch, seq),
         .none, .stop => {},
@@ -350,16 +352,24 @@ fn reportRefusal(
     ) catch
         core.uplink.message.Problem{};
     const detail: base.UntrustedText = .init(problem.detail);
+    if (status < 400) {
+        const location = if (result) |answered| answered.location else |_| base.UntrustedText.empty;
+        return log.info(
+            "The control plane at {s} redirects to {f} ({d}). Redirects are not followed: run bootfarm-edge enrol --rejoin with its own URL.",
+            .{ worker.url, location, status },
+        );
+    }
     log.info("The control plane refused the {s}: {t} ({d}) {f}.", .{ what, code, status, detail });
 }
 
 fn logAnswer(
     worker: *UplinkWorker,
+    client: *const UplinkClient,
     what: []const u8,
     answer: core.uplink.sender.Answer,
     result: UplinkClient.RequestError!UplinkClient.Answer,
 ) void {
-    const url = worker.client_options.url;
+    const url = worker.url;
     worker.link.is_answered.store(answer != .nothing, .monotonic);
     switch (answer) {
         .ok => {
@@ -374,11 +384,7 @@ fn logAnswer(
             worker.is_answered = false;
         },
         .nothing => {
-            if (worker.is_answered)
-                log.info(
-                    "The control plane at {s} does not answer: devices keep booting, and reports are kept until it answers.",
-                    .{url},
-                );
+            if (worker.is_answered) worker.logSilence(client, result);
             worker.is_answered = false;
         },
         .refused => |refused| switch (refused.code) {
@@ -398,6 +404,22 @@ fn logAnswer(
             else => worker.reportRefusal(what, refused.code, refused.status, result),
         },
     }
+}
+
+fn logSilence(
+    worker: *const UplinkWorker,
+    client: *const UplinkClient,
+    result: UplinkClient.RequestError!UplinkClient.Answer,
+) void {
+    var buffer: [32]u8 = undefined;
+    const reason = if (result) |answered|
+        std.mem.print(&buffer, "HTTP status {d}", .{answered.status}) catch unreachable
+    else |_|
+        client.failure().sentence();
+    log.info(
+        "The control plane at {s} does not answer ({s}): devices keep booting, and reports are kept until it answers.",
+        .{ worker.url, reason },
+    );
 }
 
 /// Malformed, too large, or of an unsupported media type.
