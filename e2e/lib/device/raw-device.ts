@@ -8,7 +8,7 @@ const discoverIntervalMs = 500
 export class RawDevice {
   readonly #socket = dgram.createSocket('udp4')
   readonly #server: string
-  readonly #mac: Buffer
+  #mac: Buffer
   #xid: number
 
   constructor(server: string, mac: string) {
@@ -39,6 +39,12 @@ export class RawDevice {
   ask(port: number, arch = 0): void {
     this.#xid += 1
     this.#send(port, this.#discoverPacket(arch))
+  }
+
+  /** Sends DISCOVER as a device with another MAC address, without waiting for an answer. */
+  askAs(mac: string, port: number): void {
+    this.#mac = Buffer.from(mac.replaceAll(':', ''), 'hex')
+    this.ask(port)
   }
 
   /** Sends a TFTP packet and resolves with the answer's opcode and number. */

@@ -45,6 +45,8 @@ pub fn Boots(comptime Io: type) type {
         /// Validity of fail-over tickets.
         ticket_lifetime_s: u32 = core.stream.ticket.lifetime_s,
         ignored: base.IgnoredCounters = .{},
+        /// Null where unregistered devices begin boots without a limit.
+        unregistered: ?core.boot.UnregisteredLimit = null,
         /// Null where this edge has no DHCP.
         leases: ?*const core.dhcp.Service = null,
         /// Networks behind routers where an address may name any MAC address.
@@ -54,6 +56,7 @@ pub fn Boots(comptime Io: type) type {
 
         pub fn deinit(boots: *Self, gpa: std.mem.Allocator) void {
             boots.table.deinit(gpa);
+            if (boots.unregistered) |*limit| limit.deinit(gpa);
             boots.caches.deinit(gpa);
             boots.profiles.deinit();
             boots.discovery.devices.deinit(gpa);
@@ -89,6 +92,20 @@ pub fn Boots(comptime Io: type) type {
                 else => .dhcp_other,
             } });
             return ref;
+        }
+
+        /// Returns whether a device may begin a boot, as far as it is unregistered: such devices
+        /// share a part of the table and a rate. `from`: see `UnregisteredLimit.admits`.
+        pub fn mayBegin(boots: *Self, now_us: u64, mac: base.Mac, from: ?base.Ip4) bool {
+            const limit = if (boots.unregistered) |*limit| limit else return true;
+            if (!boots.policy.bootsUnregistered(mac)) return true;
+            if (boots.table.findByMac(mac) != null) return true;
+            if (!limit.admits(now_us, mac, from)) {
+                boots.ignored.add(.unregistered_limit);
+                return false;
+            }
+            assert(boots.table.unregistered_count <= boots.table.slots.len);
+            return true;
         }
 
         pub fn dhcpRequestOf(
@@ -674,6 +691,7 @@ pub fn Boots(comptime Io: type) type {
             boots.profiles.want(assignment.version_id, now_us);
             var boot: Boot = .init(boots.newIdentity(mac), assignment, now_us, boots.io.unixMs());
             boot.device_identity = device_keys.identityOf(&boots.table, mac);
+            boot.is_unregistered = boots.policy.bootsUnregistered(mac);
             const ref = boots.table.insert(boot, now_us) catch |err| {
                 boots.ignored.add(.boot_table_full);
                 return err;

@@ -728,3 +728,29 @@ test "a boot in silence is journaled with it" {
     site.boots.tick(site.io.now_us + core.boot.Guest.silence_us);
     try testing.expectEqual(journaled + 1, site.io.journaled);
 }
+
+test "made-up MAC addresses use up their own part, and registered devices boot" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    site.state.unknownDevices = .boot;
+    try site.decide();
+    site.boots.table.unregistered_max = 2;
+    site.boots.unregistered = try .init(testing.allocator, 2, 1);
+    for (11..40) |number| {
+        const mac = macOf(@intCast(number));
+        if (site.boots.mayBegin(site.io.now_us, mac, null)) _ = try site.begin(@intCast(number));
+    }
+    try testing.expectEqual(1, site.boots.table.unregistered_count);
+    try testing.expectEqual(28, site.boots.ignored.get(.unregistered_limit));
+    // One that has a boot continues it, and one that is registered begins it.
+    const first = site.boots.table.findByMac(macOf(11)).?;
+    try testing.expect(site.boot(first).is_unregistered);
+    for ([_]u8{ 11, 1 }) |number|
+        try testing.expect(site.boots.mayBegin(site.io.now_us, macOf(number), null));
+    try testing.expect(!site.boot(try site.begin(1)).is_unregistered);
+    // A repeated request begins a boot once the rate allows it.
+    site.io.now_us += 63 * std.time.us_per_s;
+    try testing.expect(!site.boots.mayBegin(site.io.now_us, macOf(20), null));
+    site.io.now_us += 2 * std.time.us_per_s;
+    try testing.expect(site.boots.mayBegin(site.io.now_us, macOf(20), null));
+}

@@ -45,6 +45,7 @@ pub fn Dhcp(comptime Io: type) type {
                     const verdict =
                         admission.judge(port.boots, now_us, request, network, bytes.len);
                     if (verdict == .silence) return;
+                    if (!port.boots.mayBegin(now_us, request.client.mac, senderOf(packet))) return;
                     ref = port.boots.forDhcp(
                         packet.at_us,
                         &request.client,
@@ -70,6 +71,13 @@ pub fn Dhcp(comptime Io: type) type {
                 .recorded => {},
                 .network_boot => unreachable,
             }
+        }
+
+        /// Returns the address of a request that came from one machine. A device without an address
+        /// sends from none, and a relay agent speaks for many devices.
+        fn senderOf(packet: *const Arrival) ?base.Ip4 {
+            const ip = packet.source.ip;
+            return if (ip.isUnicast() and packet.source.port != wire.dhcp.server_port) ip else null;
         }
 
         fn targetOf(

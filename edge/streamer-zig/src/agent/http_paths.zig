@@ -213,14 +213,18 @@ pub fn HttpPaths(comptime Io: type) type {
             const mac = base.Mac.parse(mac_text) catch return not_found;
             if (!mac.isDevice()) return not_found;
             const query = core.loader.MediaQuery.parse(asked.query);
-            switch (device_address.judge(paths.boots, peer, mac)) {
-                .proven, .trusted => {},
+            const is_proven = switch (device_address.judge(paths.boots, peer, mac)) {
+                .proven => true,
+                .trusted => false,
                 .unknown, .another => {
                     paths.boots.ignored.add(.device_unconfirmed);
                     return paths.stranger(mac, peer, text);
                 },
-            }
+            };
             const now_us = paths.boots.io.now();
+            // Where the network is trusted, devices may share an address.
+            const from = if (is_proven) peer else null;
+            if (!paths.boots.mayBegin(now_us, mac, from)) return IpxeScripts.tooMany(text);
             const begun =
                 paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(text);
             const ref = begun orelse {

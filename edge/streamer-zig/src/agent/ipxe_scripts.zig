@@ -45,7 +45,7 @@ pub fn IpxeScripts(comptime Io: type) type {
         pub fn tooMany(text: *Text) Response {
             return .saying(
                 503,
-                "This edge has reached its limit of boots in progress: try again, or add another edge.",
+                "This edge has reached its limit of boots in progress: try again, register the device, or add another edge.",
                 text,
             );
         }

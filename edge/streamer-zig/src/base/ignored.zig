@@ -70,6 +70,9 @@ pub const IgnoreReason = enum(u8) {
     /// device's.
     device_unconfirmed,
     stream_identity_refused,
+    /// Unregistered devices begin no more boots now: their part of the table or their rate is used
+    /// up.
+    unregistered_limit,
 
     pub const count = @typeInfo(IgnoreReason).@"enum".field_names.len;
 

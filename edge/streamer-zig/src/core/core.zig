@@ -34,6 +34,7 @@ pub const boot = struct {
     pub const release = @import("boot/release.zig");
     pub const CaptureStore = @import("boot/capture_store.zig");
     pub const Table = @import("boot/table.zig");
+    pub const UnregisteredLimit = @import("boot/unregistered_limit.zig");
     pub const failover = @import("boot/failover.zig");
 };
 /// A simulated device, from power-on to ready.
@@ -155,6 +156,7 @@ test {
     _ = @import("boot/release_test.zig");
     _ = @import("boot/report.zig");
     _ = @import("boot/table.zig");
+    _ = @import("boot/unregistered_limit.zig");
     _ = @import("device/device.zig");
     _ = @import("device/device_profile.zig");
     _ = @import("device/dhcp_exchange.zig");

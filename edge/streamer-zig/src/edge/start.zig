@@ -55,8 +55,24 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     try prepareWriteCaches(edge, complaint);
     try prepareProfiles(edge, complaint);
     try loadJournal(edge);
+    try limitUnregistered(edge);
     try prepareDiskWatch(edge, complaint);
     try prepareMetrics(edge, complaint);
+}
+
+/// Without a control plane nobody is registered; with one, half the table is for registered devices
+/// alone.
+fn limitUnregistered(edge: *Edge) error{OutOfMemory}!void {
+    const boots = &edge.boots;
+    const capacity: u32 = @intCast(boots.table.slots.len);
+    boots.table.unregistered_max = if (edge.options.isAlone()) capacity else capacity / 2;
+    var seed: [8]u8 = undefined;
+    host.sys.random(&seed);
+    boots.unregistered = try .init(
+        edge.gpa,
+        boots.table.unregistered_max,
+        std.mem.readInt(u64, &seed, .little),
+    );
 }
 
 fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {

@@ -113,6 +113,8 @@ reconnects: u64 = 0,
 stream_was_open: bool = false,
 /// The device addressed this edge by name, before any download.
 is_taken: bool = false,
+/// Nobody had registered the device when the boot began.
+is_unregistered: bool = false,
 guest: ?Guest = null,
 read_ahead: BootReadAhead = .{},
 read_times: BootReadTimes = .{},

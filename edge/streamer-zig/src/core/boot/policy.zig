@@ -103,6 +103,16 @@ pub const BootPolicy = struct {
         }
     }
 
+    /// Returns whether a device boots without being registered.
+    pub fn bootsUnregistered(policy: *const BootPolicy, mac: base.Mac) bool {
+        return switch (policy.source) {
+            .nothing => false,
+            .standalone => true,
+            .state => |state| state.unknownDevices == .boot and
+                policy.find(mac) == null and !policy.isIgnored(mac),
+        };
+    }
+
     fn isIgnored(policy: *const BootPolicy, mac: base.Mac) bool {
         return std.sort.binarySearch(u48, policy.ignored, mac.toInt(), orderOfNumbers) != null;
     }

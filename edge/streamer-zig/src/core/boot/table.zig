@@ -25,6 +25,10 @@ serials: []u64,
 next_serial: u64 = 1,
 count: u32 = 0,
 active_count: u32 = 0,
+/// Boots of unregistered devices.
+unregistered_count: u32 = 0,
+/// The slots that they share; the others are for registered devices alone.
+unregistered_max: u32,
 /// Upper limit of silence; null: only the phases' own limits apply.
 silence_limit_us: ?u64 = null,
 
@@ -63,6 +67,7 @@ pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!BootTable 
         .ids = ids,
         .generations = generations,
         .serials = serials,
+        .unregistered_max = capacity,
     };
 }
 
@@ -183,7 +188,12 @@ pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
         const earlier = table.get(ref).?;
         if (!earlier.changed and !earlier.deviceHasBegun()) table.clear(ref.index);
     }
-    const index = table.takeFreeSlot() orelse return error.Full;
+    if (boot.is_unregistered and table.unregistered_count >= table.unregistered_max) {
+        table.clear(table.oldestOver(now_us, .unregistered) orelse return error.Full);
+        assert(table.unregistered_count < table.unregistered_max or
+            table.unregistered_max < table.slots.len);
+    }
+    const index = table.takeFreeSlot(now_us) orelse return error.Full;
     table.slots[index] = boot;
     table.macs[index] = boot.identity.mac.toInt();
     table.handles[index] = boot.identity.handle;
@@ -193,6 +203,7 @@ pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
     table.next_serial += 1;
     table.count += 1;
     if (!boot.isOver()) table.active_count += 1;
+    table.unregistered_count += @intFromBool(boot.is_unregistered);
     if (boot.deviceHasBegun()) table.forgetEarlier(index);
     assert(table.slots[index] != null);
     assert(table.count <= table.slots.len);
@@ -231,6 +242,7 @@ pub fn replace(table: *BootTable, ref: Ref, boot: Boot) void {
     const slot = table.get(ref).?;
     assert(slot.identity.id.eql(boot.identity.id));
     assert(slot.identity.mac.eql(boot.identity.mac));
+    assert(slot.is_unregistered == boot.is_unregistered);
     if (!slot.isOver()) table.active_count -= 1;
     if (!boot.isOver()) table.active_count += 1;
     slot.* = boot;
@@ -298,6 +310,7 @@ fn free(table: *BootTable, index: usize) void {
     assert(table.slots[index] != null);
     assert(table.macs[index] != free_mac);
     assert(table.count > 0);
+    table.unregistered_count -= @intFromBool(table.slots[index].?.is_unregistered);
     table.slots[index] = null;
     table.macs[index] = free_mac;
     table.handles[index] = 0;
@@ -305,17 +318,40 @@ fn free(table: *BootTable, index: usize) void {
     table.count -= 1;
 }
 
-fn takeFreeSlot(table: *BootTable) ?usize {
+fn takeFreeSlot(table: *BootTable, now_us: u64) ?usize {
     if (table.count < table.slots.len) return std.mem.findScalar(u48, table.macs, free_mac).?;
-    var oldest: ?usize = null;
-    for (table.slots, 0..) |*slot, index| {
-        const boot = &slot.*.?;
-        if (!boot.isOver() or boot.changed) continue;
-        if (oldest == null or table.serials[index] < table.serials[oldest.?]) oldest = index;
-    }
-    const index = oldest orelse return null;
+    const index = table.oldestOver(now_us, .any) orelse return null;
     table.clear(index);
     return index;
+}
+
+/// A device that was heard this lately may still read.
+const runs_us_max = std.time.us_per_day;
+
+fn mayRun(boot: *const Boot, now_us: u64) bool {
+    switch (boot.outcome.?) {
+        .ready => {},
+        .silent => if (!boot.stream_was_open) return false,
+        .failed, .local_disk, .superseded => return false,
+    }
+    const report_us = if (boot.guest) |*guest| guest.heard_us else 0;
+    return now_us -| (boot.started_us + @max(boot.last_us, report_us)) < runs_us_max;
+}
+
+/// Returns the oldest boot that is over and reported, and whose device does not run.
+fn oldestOver(
+    table: *const BootTable,
+    now_us: u64,
+    which: enum { any, unregistered },
+) ?usize {
+    var oldest: ?usize = null;
+    for (table.slots, 0..) |*slot, index| {
+        const boot = if (slot.*) |*value| value else continue;
+        if (which == .unregistered and !boot.is_unregistered) continue;
+        if (!boot.isOver() or boot.changed or mayRun(boot, now_us)) continue;
+        if (oldest == null or table.serials[index] < table.serials[oldest.?]) oldest = index;
+    }
+    return oldest;
 }
 
 const testing = std.testing;
@@ -374,6 +410,35 @@ test "a full table evicts only boots that are over and reported" {
     try testing.expectEqual(third, table.findByHandle(testBoot(3, 0).identity.handle).?);
     try testing.expectEqual(null, table.findByHandle(0));
     try testing.expectEqual(2, table.active_count);
+}
+
+test "unregistered devices share a part, and none that runs gives up its slot" {
+    var table: BootTable = try .init(testing.allocator, 5);
+    defer table.deinit(testing.allocator);
+    table.unregistered_max = 2;
+    var refs: [2]Ref = undefined;
+    for (&refs, 1..) |*ref, number| {
+        var boot = testBoot(@intCast(number), 0);
+        boot.is_unregistered = true;
+        ref.* = try table.insert(boot, 0);
+    }
+    table.apply(refs[0], 0, .{ .ready = .http });
+    for (refs) |ref| table.get(ref).?.changed = false;
+    var late = testBoot(4, 0);
+    late.is_unregistered = true;
+    try testing.expectError(error.Full, table.insert(late, 0));
+    // Registered devices have the other slots, and take none of these.
+    for (5..8) |number| _ = try table.insert(testBoot(@intCast(number), 0), 0);
+    try testing.expectError(error.Full, table.insert(testBoot(8, 0), runs_us_max - 1));
+    table.apply(refs[1], 0, .{ .failed = .{ .cause = .store_read_error } });
+    table.get(refs[1]).?.changed = false;
+    _ = try table.insert(late, 0);
+    try testing.expectEqual(null, table.get(refs[1]));
+    try testing.expectEqual(2, table.unregistered_count);
+    // Whoever has not been heard for a day does not run any more.
+    _ = try table.insert(testBoot(8, 0), runs_us_max);
+    try testing.expectEqual(null, table.get(refs[0]));
+    try testing.expectEqual(1, table.unregistered_count);
 }
 
 test "a device in a boot loop takes one slot, and a device that keeps running keeps its own" {

@@ -135,7 +135,8 @@ pub fn deinit(leases: *DhcpLeases, gpa: std.mem.Allocator) void {
 pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, requested: ?Ip4) ?Ip4 {
     assert(client.mac.isDevice());
     leases.expire(now_us);
-    const row = leases.pick(client, requested) orelse return null;
+    const row = leases.pick(client, requested) orelse
+        leases.oldestOffer(now_us) orelse return null;
     assert(row.state != .own);
     assert(row.state != .declined);
     if (row.state != .bound) {
@@ -145,6 +146,20 @@ pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, requested:
     }
     assert(leases.isFor(row, client));
     return row.ip;
+}
+
+/// A client sends its REQUEST well within this time. An older offer is given up if no address is
+/// free: otherwise made-up MAC addresses would keep all of them.
+const offer_kept_us = 2 * std.time.us_per_s;
+
+fn oldestOffer(leases: *DhcpLeases, now_us: u64) ?*Row {
+    var oldest: ?*Row = null;
+    for (leases.rows) |*row| {
+        if (row.state != .offered or row.reservation != null) continue;
+        if (row.until_us > now_us + offer_hold_us - offer_kept_us) continue;
+        if (oldest == null or row.until_us < oldest.?.until_us) oldest = row;
+    }
+    return oldest;
 }
 
 pub const BindResult = enum {

@@ -74,10 +74,26 @@ test "an offer is held for its device and then free" {
     var leases = try leasesOf(&network);
     defer leases.deinit(testing.allocator);
     const ip = offer(&leases, 0, device(1), null).?;
-    try testing.expectEqual(null, offer(&leases, 29 * second, device(2), null));
-    leases.dropOffer(29 * second, &device(1));
-    try testing.expectEqual(ip, offer(&leases, 29 * second, device(2), null).?);
+    try testing.expectEqual(null, offer(&leases, second, device(2), null));
+    leases.dropOffer(second, &device(1));
+    try testing.expectEqual(ip, offer(&leases, second, device(2), null).?);
     try testing.expectEqual(ip, offer(&leases, 60 * second, device(3), null).?);
+}
+
+test "offers that nobody takes are given up, oldest first, where no address is free" {
+    const network = poolOf(3);
+    var leases = try leasesOf(&network);
+    defer leases.deinit(testing.allocator);
+    const bound = offer(&leases, 0, device(1), null).?;
+    try grant(&leases, 0, device(1), bound);
+    const first = offer(&leases, 0, device(2), null).?;
+    const later = offer(&leases, second, device(3), null).?;
+    try testing.expectEqual(null, offer(&leases, 2 * second - 1, device(4), null));
+    try testing.expectEqual(first, offer(&leases, 2 * second, device(4), null).?);
+    try testing.expectEqual(.taken, leases.bind(2 * second, &device(2), first, lease_s));
+    try testing.expectEqual(later, offer(&leases, 3 * second, device(5), null).?);
+    try grant(&leases, 3 * second, device(4), first);
+    try testing.expectEqual(null, offer(&leases, 4 * second, device(6), null));
 }
 
 test "a declined address is avoided, and a released one is free for its owner and others" {

@@ -1,5 +1,6 @@
 //! Where the simulated edges are on the site's network.
 
+const std = @import("std");
 const base = @import("base");
 
 pub const edges_max = 3;
@@ -19,6 +20,17 @@ pub const attacker_other_ip: base.Ip4 = .init(10, 77, 0, 251);
 pub fn attackerMacOf(ip: base.Ip4) ?base.Mac {
     if (!ip.eql(attacker_ip) and !ip.eql(attacker_other_ip)) return null;
     return .fromInt(0x02ee_0000_0001);
+}
+
+/// The first of the MAC addresses that the attacker invents.
+const invented_first: u48 = 0x02cf_0000_0000;
+
+pub fn inventedMac(number: u32) base.Mac {
+    return .fromInt(invented_first + number);
+}
+
+pub fn isInvented(mac: base.Mac) bool {
+    return mac.toInt() & ~@as(u48, std.math.maxInt(u32)) == invented_first;
 }
 
 pub const edgeIp = @import("../kit/network.zig").edgeIp;

@@ -86,12 +86,13 @@ pub const Attack = enum {
             .fetch_files, .request_tftp, .report_outcome => true,
             .fetch_disk, .fetch_script => true,
             .report_outcome_of_boot, .report_outcome_as_peer => true,
+            // Registered devices withstand it, and boots that run keep their slots. Where nobody is
+            // registered, a device competes for the common rate, and may give up its DHCP before it
+            // is admitted.
+            .invent_devices => false,
             // The device's boot is superseded. Missing rule: a new boot is a candidate, which ends
             // nothing before its HELLO has proved itself.
             .discover_as_device => false,
-            // In standalone use each begins a boot until the table is full. Missing rule: unknown
-            // MAC addresses share a bounded part of the table, at a bounded rate.
-            .invent_devices => false,
         };
     }
 
@@ -136,7 +137,7 @@ pub fn act(attacker: *Attacker) void {
         },
         .discover_as_device => attacker.discover(Invariants.macOf(attacker.anyDevice().link)),
         .invent_devices => attacker.discover(
-            .fromInt(@as(u48, 0x02cf_0000_0000) + attacker.prng.nextU32()),
+            addresses.inventedMac(attacker.prng.nextU32()),
         ),
         .fetch_script => attacker.get(
             "/m/{f}/boot.ipxe",

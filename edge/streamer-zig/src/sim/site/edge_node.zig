@@ -27,7 +27,7 @@ const DhcpService = core.dhcp.Service;
 pub const EdgeNode = @This();
 
 const sessions_max = 128;
-const boots_kept_max = 96;
+const boots_kept_max = 384;
 const orders_max = 16;
 const tftp_sessions_max = 64;
 const tftp_requests_max = 64;
@@ -105,6 +105,9 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     });
     errdefer process.peers.deinit(gpa);
     process.peer_port = .{ .table = &process.peers, .boots = &process.boots };
+    var unregistered: core.boot.UnregisteredLimit =
+        try .init(gpa, boots_kept_max, edge.generation);
+    errdefer unregistered.deinit(gpa);
     var devices: core.site.DiscoveredDevices = try .init(gpa);
     errdefer devices.deinit(gpa);
     process.boots = .{
@@ -112,6 +115,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         .table = table,
         .peers = &process.peers,
         .discovery = .{ .devices = devices },
+        .unregistered = unregistered,
         .caches = WriteCaches.init(
             gpa,
             &process.io,

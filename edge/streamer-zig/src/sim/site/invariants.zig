@@ -13,7 +13,8 @@ pub const Invariants = @This();
 
 pub const boots_max = 512;
 const devices_max = 64;
-const edges_max = @import("addresses.zig").edges_max;
+const addresses = @import("addresses.zig");
+const edges_max = addresses.edges_max;
 pub const orders_max = 32;
 /// For so long an edge remembers that it has left a device to another (core/site/peer_claims.zig).
 const retry_kept_us = 61 * std.time.us_per_s;
@@ -187,6 +188,8 @@ pub fn noteBegin(
     mac: base.Mac,
     version: Version,
 ) void {
+    // In standalone use an edge cannot know better.
+    if (addresses.isInvented(mac)) return;
     const device = deviceOf(mac) orelse
         return invariants.violate(.one_boot_per_power_on, "{f} boots and is no device", .{mac});
     const begun = &invariants.boots_begun[edge][device];
@@ -259,6 +262,7 @@ pub fn noteBootOffer(invariants: *Invariants, edge: u8, mac: base.Mac, xid: u32,
 
 /// Notes that the edge wrote a report.
 pub fn noteReport(invariants: *Invariants, edge: u8, boot: *const core.boot.Boot) void {
+    if (addresses.isInvented(boot.identity.mac)) return;
     const account = invariants.find(boot.identity.id) orelse
         return invariants.violate(
             .one_boot_per_power_on,

@@ -27,9 +27,13 @@ order_count: u32 = 0,
 runs: std.ArrayList(core.site.ScheduleRunner.Record) = .empty,
 gpa: std.mem.Allocator,
 
+/// Boots of devices that the attacker invents: what the limit of unregistered devices lets through
+/// in a run.
+const invented_max = 1024;
+
 pub fn init(gpa: std.mem.Allocator, resumption_key: [32]u8) error{OutOfMemory}!Journal {
     return .{
-        .boots = try gpa.alloc(Boot, Invariants.boots_max),
+        .boots = try gpa.alloc(Boot, Invariants.boots_max + invented_max),
         .resumption_key = resumption_key,
         .gpa = gpa,
     };
@@ -46,7 +50,7 @@ pub fn write(journal: *Journal, boot: *const Boot) void {
         kept.* = boot.*;
         return;
     };
-    // The invariants have as many slots, and report the overflow first.
+    // The invariants have as many slots for devices, and report the overflow first.
     if (journal.boot_count == journal.boots.len) return;
     journal.boots[journal.boot_count] = boot.*;
     journal.boot_count += 1;
