@@ -261,16 +261,17 @@ fn setServe(
         .@"--write-cache-full",
         .@"--write-cache-of-another-version",
         => try setWriteCache(&serve.write_cache, option, text, complaint),
-        .@"--boot-profile" => serve.boot_profile = if (std.mem.eql(u8, text, "on"))
-            true
-        else if (std.mem.eql(u8, text, "off"))
-            false
-        else
-            return complaint.set("--boot-profile is on or off, not '{s}'.", .{text}),
+        .@"--boot-profile" => serve.boot_profile = try parseSwitch(name, text, complaint),
         .@"--ca-file" => serve.uplink.ca_file = text,
         .@"--proxy" => serve.uplink.proxy = text,
         .@"--json", .@"--clear", .@"--insecure-uplink", .@"--router-advertisement" => unreachable,
     }
+}
+
+fn parseSwitch(name: []const u8, text: []const u8, complaint: *Complaint) Error!bool {
+    if (std.mem.eql(u8, text, "on")) return true;
+    if (std.mem.eql(u8, text, "off")) return false;
+    return complaint.set("{s} is on or off, not '{s}'.", .{ name, text });
 }
 
 fn setWriteCache(
