@@ -66,6 +66,8 @@ export class DemoSite {
     const ports = ['dhcp', 'pxe', 'tftp', 'http', 'stream', 'peer']
     const args = ['serve', '--data', this.#data, '--listen', edgeAddress, '--boot-files', this.#files.bootFiles]
     args.push('--dhcp', 'server', '--dhcp-pool', leases, '--wol-target', `${edgeAddress}:${edgePorts.wol}`)
+    // Whatever runs on this machine may speak for a simulated device.
+    args.push('--trust-mac-from', '127.0.0.0/8')
     for (const port of ports) args.push(`--${port}-port`, String(edgePorts[port]))
     const ready = () => answers(`http://${edgeAddress}:${edgePorts.http}/healthz`)
     return { name: 'edge', command: this.#programs.edge, args, ready }
