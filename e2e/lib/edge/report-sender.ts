@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { BootReport } from '@bootfarm/proto/uplink'
+import { type BootReport, uplinkVersion } from '@bootfarm/proto/uplink'
 import { signText, uplinkSignedText } from '@bootfarm/proto/uplink-signature'
 
 const reportsPath = '/edge/v1/reports'
@@ -37,6 +37,7 @@ export class ReportSender {
       headers: {
         'content-type': 'application/json',
         'bootfarm-edge': this.#edgeId,
+        'bootfarm-uplink': String(uplinkVersion),
         'bootfarm-epoch': String(facts.bootEpoch),
         'bootfarm-counter': String(facts.counter),
         'bootfarm-signature': signText(uplinkSignedText(facts), this.#key),
