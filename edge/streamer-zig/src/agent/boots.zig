@@ -196,7 +196,7 @@ pub fn Boots(comptime Io: type) type {
                 break :blk try boots.begin(now_us, mac) orelse return null;
             };
             assert(!boots.table.get(ref).?.isOver());
-            boots.learnPeer(ref, ip);
+            device_address.learnByScript(boots, boots.table.get(ref).?, ip);
             return ref;
         }
 

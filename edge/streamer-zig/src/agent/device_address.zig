@@ -80,6 +80,16 @@ pub fn isDevice(boots: anytype, boot: *core.boot.Boot, peer: base.Ip4) bool {
     return true;
 }
 
+/// Learns a boot's address from a request for its script by MAC address. In a trusted network it
+/// displaces an address that is not proven: a DHCP packet may have said that one, or offered it.
+pub fn learnByScript(boots: anytype, boot: *core.boot.Boot, peer: base.Ip4) void {
+    const mac = boot.identity.mac;
+    const is_proven = if (boot.facts.ip) |ip| judge(boots, ip, mac) == .proven else false;
+    if (!is_proven and judge(boots, peer, mac) == .trusted) boot.facts.ip = peer;
+    learnByRequest(boots, boot, peer);
+    assert(is_proven or boot.facts.ip != null or !boot.facts.is_ip_confirmed);
+}
+
 /// Learns a boot's address from a request by TFTP or HTTP. In a trusted network the first one that
 /// asks has it.
 pub fn learnByRequest(boots: anytype, boot: *core.boot.Boot, peer: base.Ip4) void {
