@@ -9,6 +9,8 @@ export class RawDevice {
   readonly #socket = dgram.createSocket('udp4')
   readonly #server: string
   #mac: Buffer
+/** The address of the last offer (yiaddr). */
+  offeredAddress = ''
   #xid: number
 
   constructor(server: string, mac: string) {
@@ -30,6 +32,7 @@ export class RawDevice {
       const [bytes] = (await once(this.#socket, 'message')) as [Buffer]
       if (bytes.readUInt32BE(4) !== this.#xid) continue
       clearInterval(asking)
+      this.offeredAddress = [...bytes.subarray(16, 20)].join('.')
       const file = bytes.subarray(108, 236)
       return file.subarray(0, file.indexOf(0)).toString()
     }
