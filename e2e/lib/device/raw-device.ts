@@ -9,7 +9,7 @@ export class RawDevice {
   readonly #socket = dgram.createSocket('udp4')
   readonly #server: string
   #mac: Buffer
-/** The address of the last offer (yiaddr). */
+  /** The address of the last offer (yiaddr). */
   offeredAddress = ''
   #xid: number
 
