@@ -14,6 +14,7 @@ import {
   patterned,
   serveArguments,
   startLoopbackEdge,
+  untilListening,
 } from '../lib/edge/loopback-edge.ts'
 import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
@@ -76,26 +77,26 @@ function failureOf(cause: BootCause): Promise<PrintedFailure> {
 }
 
 /** Starts a simulated device that misbehaves. */
-function simulate(cause: BootCause, at: Site, ...args: string[]): void {
+function simulate(cause: BootCause, at: Site, ...args: string[]): RunningProcess {
   const { dhcp, tftp } = at.ports
-  running.push(
-    new RunningProcess(simProgram, [
-      'boot',
-      '--server',
-      edgeAddress,
-      '--dhcp-port',
-      String(dhcp),
-      '--tftp-port',
-      String(tftp),
-      '--first-mac',
-      macOf(cause),
-      '--trace',
-      trace,
-      '--breather-ms',
-      '1',
-      ...args,
-    ]),
-  )
+  const program = new RunningProcess(simProgram, [
+    'boot',
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(dhcp),
+    '--tftp-port',
+    String(tftp),
+    '--first-mac',
+    macOf(cause),
+    '--trace',
+    trace,
+    '--breather-ms',
+    '1',
+    ...args,
+  ])
+  running.push(program)
+  return program
 }
 
 /** Starts from a script at its own URL and then reports by HTTP why it fails. */
@@ -179,6 +180,27 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
     const failure = await failureOf(cause)
     expect(failure.whole).toMatch(/last packet from this edge: stream DATA at byte \d+ after/)
     return failure
+  },
+  mac_in_use: async (cause) => {
+    const { dhcp: metricsPort } = await edgePorts()
+    const own = await startSite([
+      ...serveArguments(makeBootFiles(path.join(scratch.path, 'twice'), 64)),
+      '--metrics',
+      String(metricsPort),
+    ])
+    await untilListening(own.edge, metricsPort)
+    const page = async () => (await fetch(`http://${edgeAddress}:${metricsPort}/metrics`)).text()
+    const long = path.join(scratch.path, 'long.csv')
+    writeFileSync(
+      long,
+      `time_ms,offset,length\n${Array.from({ length: 400 }, (_, i) => `${i * 100},0,4096`).join('\n')}\n`,
+    )
+    simulate(cause, own, '--trace', long)
+    await expect.poll(page, { timeout: 20_000 }).toContain('bootfarm_edge_streams_open 1\n')
+    const second = simulate(cause, own)
+    await expect.poll(page, { timeout: 20_000 }).toMatch(/reason="stream_mac_in_use"\} [1-9]/)
+    await second.stop()
+    return printedFailure(own.edge, macOf(cause))
   },
   kernel_mismatch: says('wrong_kernel'),
   kernel_without_nbd: says('no_nbd'),
