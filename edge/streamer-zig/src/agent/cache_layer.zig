@@ -208,6 +208,12 @@ pub const FillLevel = enum { ok, warning, critical, full };
 
 pub const OpenError = WriteLayer.OpenError || error{ Refused, TooMany };
 
+/// A layer is only as durable as the name of the directory above it.
+pub fn makeParent(files: store.Files) store.files.Error!void {
+    files.makeDir(device_layers.parent) catch |err| if (err != error.Exists) return err;
+    try files.syncDir("");
+}
+
 /// Opens or creates the files of a layer.
 pub const Opening = struct {
     gpa: std.mem.Allocator,
@@ -222,6 +228,10 @@ pub const Opening = struct {
     kind: wire.HelloKind,
     /// Removes a persistent layer of another version.
     discards_another: bool,
+    /// The directory of layers is to be made first.
+    needs_parent: bool,
+    /// The disk is almost full: a new layer would take no block.
+    is_short: bool,
     /// Written by the thread, read when it has ended.
     result: OpenError!void = {},
     has_removed: bool = false,
@@ -272,6 +282,8 @@ pub const Opening = struct {
                 else => return err,
             }
         }
+        if (opening.is_short) return error.NoSpace;
+        if (opening.needs_parent) try makeParent(files);
         return WriteLayer.create(gpa, files, dir, .{
             .layer_id = opening.layer_id,
             .binding = binding.*,

@@ -316,3 +316,62 @@ test "a layer's number is odd, whatever its id" {
     layer.inner.head.layer_id = .fromBytes(@splat(2));
     try testing.expectEqual(0x0202_0202_0202_0203, layer.cache().id);
 }
+
+/// A directory that takes names, and fails to keep them.
+const ForgetfulDir = struct {
+    var problem: store.files.Error = undefined;
+
+    fn makeDir(_: *anyopaque, _: []const u8) store.files.Error!void {}
+
+    fn syncDir(_: *anyopaque, _: []const u8) store.files.Error!void {
+        return problem;
+    }
+};
+
+test "an edge whose store's disk fails keeps writes as soon as it works" {
+    const WriteCaches = write_caches_test.WriteCaches;
+    var site: CachesSite = try .init(.{ .class = .edge });
+    defer site.deinit();
+    var vtable = site.on.files().vtable.*;
+    vtable.makeDir = ForgetfulDir.makeDir;
+    vtable.syncDir = ForgetfulDir.syncDir;
+    const forgetful: store.Files = .{ .context = site.on.files().context, .vtable = &vtable };
+    // Without the right to write there, it does not start.
+    ForgetfulDir.problem = error.Denied;
+    const refused = WriteCaches.init(testing.allocator, site.io, forgetful, 1, site.wanted);
+    try testing.expectError(error.NotWritable, refused);
+    ForgetfulDir.problem = error.DiskFailed;
+    site.layers.deinit(testing.allocator);
+    site.layers = try .init(testing.allocator, site.io, forgetful, 1, site.wanted);
+    const boot = bootOf(1, 1);
+    try testing.expectEqual(.cache_failed, site.grant(&boot, .token).refused.code);
+    site.layers.files = site.on.files();
+    try testing.expect(site.grant(&boot, .token) == .cache);
+}
+
+test "an almost full disk takes what layers own already, no new block, and no new layer" {
+    var site: CachesSite = try .init(.{ .class = .edge, .full = .read_only });
+    defer site.deinit();
+    var boots = [_]core.boot.Boot{ bootOf(1, 1), bootOf(2, 1), bootOf(3, 1) };
+    for (&boots, 0..) |*boot, index| boot.identity.mac.bytes[5] = @intCast(index);
+    for (boots[0..2]) |*boot| _ = site.grant(boot, .token).cache;
+    const written = site.layers.find(boots[0].identity.id).?;
+    try testing.expectEqual(.done, try site.write(written, 'a'));
+    site.io.is_store_short = true;
+    const bytes: [512]u8 = @splat('b');
+    const order: write_caches.Order = .{ .write = .{ .offset = 512, .bytes = &bytes } };
+    const empty = site.layers.find(boots[1].identity.id).?;
+    for ([_]*write_caches.Layer{ written, empty }) |layer| {
+        const ref: core.stream.Server.WriteRef =
+            .{ .boot_id = layer.boot_id, .session_id = 1, .request_id = 1 };
+        try testing.expectEqual(.waits, site.layers.takeOrder(layer, ref, order));
+        site.layers.beginWorks();
+        _ = site.io.ended.swapRemove(0);
+        const expected: wire.WriteCode = if (layer == written) .done else .cache_full;
+        try testing.expectEqual(expected, site.layers.endOrders(layer).?.outcome.ended);
+        try testing.expectEqual(null, site.layers.endOrders(layer));
+    }
+    try testing.expectEqual(.cache_failed, site.grant(&boots[2], .token).refused.code);
+    site.io.is_store_short = false;
+    _ = site.grant(&boots[2], .token).cache;
+}

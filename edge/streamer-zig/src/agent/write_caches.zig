@@ -21,7 +21,6 @@ const device_layers = store.device_layers;
 const WriteRef = core.stream.Server.WriteRef;
 const Uuid = base.Uuid;
 
-const parent = device_layers.parent;
 pub const heard_us = cache_layer.heard_us;
 /// The layer of a device that is silent for so long is closed, so that others may work on it.
 const silent_us = 30 * std.time.us_per_s;
@@ -98,6 +97,8 @@ pub fn WriteCaches(comptime Io: type) type {
         io: *Io,
         /// Files of the store's directory.
         files: store.Files,
+        /// The directory of layers exists.
+        has_parent: bool = false,
         /// Empty where this edge can keep no device's writes.
         layers: []?*Layer,
         /// Index behind the last open layer.
@@ -112,7 +113,8 @@ pub fn WriteCaches(comptime Io: type) type {
         failure: ?struct { boot_id: Uuid, err: OpenError } = null,
 
         /// `files` are those of the store's directory, in which `layers` is made where it is
-        /// missing; `NotWritable` where it cannot be and `wanted` needs it.
+        /// missing; `NotWritable` where the edge may not, and `wanted` needs it. A disk that
+        /// refuses is tried again with the next layer.
         pub fn init(
             gpa: std.mem.Allocator,
             io: *Io,
@@ -120,20 +122,24 @@ pub fn WriteCaches(comptime Io: type) type {
             capacity: u32,
             wanted: CacheSettings,
         ) error{ OutOfMemory, NotWritable }!Self {
-            makeParent(files) catch if (wanted.class != .device_ram) return error.NotWritable;
+            const has_parent = if (cache_layer.makeParent(files)) true else |err| blk: {
+                if (err == error.Denied and wanted.class != .device_ram) return error.NotWritable;
+                break :blk false;
+            };
             const layers = try gpa.alloc(?*Layer, capacity);
             errdefer gpa.free(layers);
             @memset(layers, null);
             const pool = try gpa.create(OrderPool);
             errdefer gpa.destroy(pool);
             pool.* = try .init(gpa);
-            return .{ .gpa = gpa, .io = io, .files = files, .layers = layers, .pool = pool };
-        }
-
-        /// A layer is only as durable as the name of the directory above it.
-        fn makeParent(files: store.Files) store.files.Error!void {
-            files.makeDir(parent) catch |err| if (err != error.Exists) return err;
-            try files.syncDir("");
+            return .{
+                .gpa = gpa,
+                .io = io,
+                .files = files,
+                .has_parent = has_parent,
+                .layers = layers,
+                .pool = pool,
+            };
         }
 
         pub fn deinit(layers: *Self, gpa: std.mem.Allocator) void {
@@ -379,6 +385,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 if (layer.orders.count == 0 or !layer.isOpen() or layer.isWriting()) continue;
                 layer.writing_count = layer.pool.batchOf(&layer.orders);
                 assert(layer.writing_count > 0);
+                layer.inner.is_short = layers.io.isStoreShort();
                 layer.work = .{ .layer = layer, .kind = .write };
                 layers.start(&layer.work);
             }
@@ -416,6 +423,7 @@ pub fn WriteCaches(comptime Io: type) type {
             const is_open = layer.phase == .opening and !std.meta.isError(layer.opening.result);
             if (is_open) {
                 layer.phase = .open;
+                layers.has_parent = true;
                 if (layer.opening.has_removed) log_lines.removed(layers.io, layer);
                 if (layer.is_over) {
                     // Who waits is answered when it is closed.
@@ -588,6 +596,8 @@ pub fn WriteCaches(comptime Io: type) type {
                     .limit_bytes = limitOf(wanted, binding),
                     .kind = kind,
                     .discards_another = wanted.of_another_version == .discard,
+                    .needs_parent = !layers.has_parent,
+                    .is_short = layers.io.isStoreShort(),
                 },
                 .work = .{ .layer = layer, .kind = .open },
                 .sync = .{ .layer = layer, .kind = .sync },
@@ -745,8 +755,9 @@ const log_lines = struct {
 
     /// The layer is within its limit; other files may have filled the disk.
     fn diskFull(io: anytype, layer: *const Layer) void {
-        io.log("write cache of device {f}: the disk of the store is full: {s}", .{
+        io.log("write cache of device {f}: the disk of the store is {s}full: {s}", .{
             layer.device_id,
+            if (layer.inner.is_short) "almost " else "",
             switch (layer.full) {
                 .stop => "the device's disk is suspended, as chosen; free some space there and " ++
                     "restart the device",

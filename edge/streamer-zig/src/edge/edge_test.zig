@@ -110,6 +110,7 @@ const EdgeFixture = struct {
             .version_id = version_id,
             .to = .{ .ip = .zero, .port = 0 },
             .session_id = 1,
+            .version = .v3,
             .request_id = 1,
             .kind = .demand,
             .offset = 0,

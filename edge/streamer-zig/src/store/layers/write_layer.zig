@@ -67,6 +67,8 @@ map_file: ?Handle,
 is_unsynced: bool = false,
 /// A failed layer returns only errors.
 is_lost: bool = false,
+/// The file system is almost full: blocks that take new space are refused with `NoSpace`.
+is_short: bool = false,
 
 /// Makes a new layer in the directory `dir`, which must not hold one; the parent directory exists.
 /// `layer_id` is unguessable.
@@ -401,7 +403,8 @@ fn check(layer: *const WriteLayer, size: u64, offset: u64) WriteError!void {
 fn checkRoom(layer: *WriteLayer, size: u64, offset: u64) WriteError!void {
     const used = layer.usedBytes();
     const first, const last = .{ offset / block_size, (offset + size - 1) / block_size };
-    if (used + (last - first + 1) * block_size <= layer.head.limit_bytes) return;
+    if (!layer.is_short and
+        used + (last - first + 1) * block_size <= layer.head.limit_bytes) return;
     var wanted: u64 = 0;
     for (first..last + 1) |block| {
         const at = block * block_size;
@@ -410,6 +413,7 @@ fn checkRoom(layer: *WriteLayer, size: u64, offset: u64) WriteError!void {
         wanted += if (is_stored) 0 else block_size;
     }
     if (wanted > 0 and used + wanted > layer.head.limit_bytes) return error.Full;
+    if (wanted > 0 and layer.is_short) return error.NoSpace;
 }
 
 fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!void {

@@ -226,6 +226,29 @@ test "a layer takes blocks up to its limit and not one more, and zeros and rewri
     }
 }
 
+test "where the file system is almost full, known blocks are written and new ones are not" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var layer = try fixture.create(.edge_persistent);
+    defer layer.close(gpa);
+    try fixture.write(&layer, 'a', 0, 2 * block_size);
+    try layer.flush(&fixture.batch);
+    layer.is_short = true;
+    var bytes: [2 * block_size]u8 = @splat('x');
+    try testing.expectError(error.NoSpace, layer.write(bytes[0..512], 3 * block_size));
+    try testing.expectError(error.NoSpace, layer.write(&bytes, block_size));
+    try fixture.write(&layer, 'b', 512, block_size);
+    // Zeros and discards free space.
+    try fixture.write(&layer, 0, 5 * block_size, block_size);
+    try layer.discard(block_size, block_size);
+    @memset(fixture.disk[block_size..][0..block_size], 0);
+    try fixture.expectDisk(&layer);
+    layer.is_short = false;
+    try fixture.write(&layer, 'c', 3 * block_size, 512);
+    try fixture.expectDisk(&layer);
+}
+
 test "a write of known blocks and one more fills a layer up to its limit" {
     var fixture: Fixture = undefined;
     try fixture.init();
