@@ -101,7 +101,15 @@ async function start(): Promise<RunningProcess> {
       device(2, selfBooting, versionIdOf(1), true),
     ],
   })
-  const edge = await startLoopbackEdge(ports, ['--data', data, '--boot-files', files.bootFiles, '--json'])
+  const edge = await startLoopbackEdge(ports, [
+    '--data',
+    data,
+    '--boot-files',
+    files.bootFiles,
+    '--json',
+    '--reserve',
+    '0',
+  ])
   running.push(edge)
   return edge
 }

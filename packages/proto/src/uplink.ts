@@ -203,6 +203,25 @@ export const stateRefusals = [
   'out_of_memory',
 ] as const
 
+/** The known values of `problems` in a heartbeat. */
+export const edgeProblems = [
+  'data_unwritable',
+  'data_low_space',
+  'data_replaced',
+  'epoch_not_kept',
+  'boots_not_kept',
+  'leases_not_kept',
+  'reports_not_kept',
+  'stream_key_not_kept',
+  'seal_key_not_kept',
+  'other_files_not_kept',
+  'store_unwritable',
+  'store_low_space',
+  'store_replaced',
+  'store_damaged',
+  'disk_stalled',
+] as const
+
 export const heartbeat = z.object({
   agentVersion: untrustedText,
   arch: z.enum(['x86_64', 'aarch64']),
@@ -229,6 +248,16 @@ export const heartbeat = z.object({
   storeJobKinds: z
     .array(z.string().regex(/^[a-z][a-z_]{0,31}$/))
     .max(saidJobKindsMax)
+    .optional(),
+  /** Ranges of versions that it could not read for a device: there is a damaged block, or the disk fails. */
+  storeErrors: z
+    .array(z.object({ versionId: uuid, offset: count, length: count, count, sinceUnixMs: count }))
+    .max(16)
+    .optional(),
+  /** What is wrong with its disks, by the names of `edgeProblems`; a newer edge may have further ones. */
+  problems: z
+    .array(z.string().regex(/^[a-z][a-z_]{0,31}$/))
+    .max(32)
     .optional(),
   /** Other edges of the site that it hears directly. */
   peers: z

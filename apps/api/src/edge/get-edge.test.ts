@@ -29,3 +29,30 @@ test('an edge shows its networks, and the edges with another MTU there', async (
   await api.db.edge.updateMany({ where: { id: second.edgeId }, data: { revokedAt: api.clock.now } })
   expect((await getEdge(edge.edgeId)).interfaces[0]?.otherMtus).toEqual([])
 })
+
+test('an edge shows what is wrong with its disks, and which parts of versions it could not read', async () => {
+  const { api, tenant, edge } = site()
+  await edge.heartbeat({})
+  expect(await getEdge(edge.edgeId)).toMatchObject({ problems: [], storeErrors: [] })
+  const version = await api.db.vdiskVersion.findFirst({
+    where: { organizationId: tenant.organizationId },
+    select: { id: true, number: true, vdiskId: true },
+  })
+  if (!version) throw new Error('The test site has no version.')
+  const unknown = '7a000000-0000-4000-8000-000000000000'
+  const error = { offset: 1 << 20, length: 32_768, count: 3, sinceUnixMs: Number.MAX_SAFE_INTEGER }
+  await edge.heartbeat({
+    problems: ['store_damaged', 'of_a_newer_edge'],
+    storeErrors: [
+      { ...error, versionId: version.id },
+      { ...error, versionId: unknown },
+    ],
+  })
+  expect(await getEdge(edge.edgeId)).toMatchObject({
+    problems: ['store_damaged', 'of_a_newer_edge'],
+    storeErrors: [
+      { versionId: version.id, vdisk: { id: version.vdiskId, number: version.number }, offset: 1 << 20, count: 3 },
+      { versionId: unknown, vdisk: null },
+    ],
+  })
+})

@@ -1,3 +1,4 @@
+import type { Heartbeat } from '@bootfarm/proto/uplink'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { withOtherMtus } from './edge-interfaces.ts'
@@ -62,10 +63,36 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
     refused: refusalOf(row),
     stateRefused: heartbeat?.stateRefused ?? null,
     bootPrograms: heartbeat?.bootPrograms ?? [],
+    storeErrors: await storeErrorsOf(db, organizationId, heartbeat?.storeErrors ?? []),
     peers: (heartbeat?.peers ?? []).map((peer) => ({ ...peer, edgeName: nameOf.get(peer.edgeId) ?? null })),
     siteEdgeCount: siteEdges.filter(({ revokedAt }) => revokedAt === null).length,
   }
 }
+
+async function storeErrorsOf(
+  db: ServiceContext['db'],
+  organizationId: string,
+  errors: NonNullable<Heartbeat['storeErrors']>,
+): Promise<EdgeDetail['storeErrors']> {
+  if (errors.length === 0) return []
+  const versions = await db.vdiskVersion.findMany({
+    where: { organizationId, id: { in: errors.map(({ versionId }) => versionId) } },
+    select: { id: true, number: true, vdisk: { select: { id: true, name: true } } },
+  })
+  const vdiskOf = new Map(versions.map(({ id, number, vdisk }) => [id, { id: vdisk.id, name: vdisk.name, number }]))
+  return errors.map(({ versionId, offset, length, count, sinceUnixMs }) => ({
+    versionId,
+    vdisk: vdiskOf.get(versionId) ?? null,
+    offset,
+    length,
+    count,
+    // An edge's clock may be years ahead of what a date can be.
+    since: new Date(Math.min(sinceUnixMs, maxDateMs)).toISOString(),
+  }))
+}
+
+/** The year 9999: later ones have another form. */
+const maxDateMs = 253_402_300_799_999
 
 function refusalOf(row: {
   refusedCode: string | null

@@ -50,6 +50,7 @@ export function edgeSummaryOf(row: EdgeSummaryRow, now: Date): EdgeSummary {
     heartbeatAt: row.heartbeatAt?.toISOString() ?? null,
     devicesBooting: heartbeat?.devicesBooting ?? 0,
     reportBacklog: heartbeat?.reportBacklog ?? 0,
+    problems: heartbeat?.problems ?? [],
     weight: row.weight,
     subnets: row.subnets,
     draining: row.draining,

@@ -34,6 +34,8 @@ export const edgeSummary = z.object({
   heartbeatAt: instant.nullable(),
   devicesBooting: count,
   reportBacklog: count,
+  /** What is wrong with its disks, words such as `store_low_space`; empty if nothing is. */
+  problems: z.array(z.string()),
   ...edgeShareView.shape,
 })
 export type EdgeSummary = z.infer<typeof edgeSummary>
@@ -82,6 +84,20 @@ export const edgeDetail = edgeSummary.extend({
   /** Why it has not applied its desired state, a word such as `too_large`; null if it has. */
   stateRefused: z.string().nullable(),
   bootPrograms: z.array(bootProgram),
+  /** Ranges of versions that it could not read for devices in the last half hour. */
+  storeErrors: z.array(
+    z.object({
+      versionId: uuid,
+      /** Null for a version that the organization does not have. */
+      vdisk: z.object({ id: uuid, name: z.string(), number: count }).nullable(),
+      offset: count,
+      length: count,
+      /** How often devices asked for it. */
+      count,
+      /** By the edge's clock. */
+      since: instant,
+    }),
+  ),
   /** Other edges of its site that it has heard from directly. */
   peers: z
     .array(

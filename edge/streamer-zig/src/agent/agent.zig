@@ -22,6 +22,7 @@ pub const PowerHook = io.PowerHook;
 pub const PowerJob = io.PowerJob;
 pub const PowerResult = io.PowerResult;
 pub const ProfileWorker = profile_worker.ProfileWorker;
+pub const StoreErrors = @import("store_errors.zig");
 pub const Report = io.Report;
 
 /// The parts of an edge over one `Io`, which `io.zig` describes.
@@ -53,6 +54,7 @@ test {
     _ = @import("profiles_test.zig");
     _ = @import("schedules_test.zig");
     _ = @import("session_boots.zig");
+    _ = StoreErrors;
     _ = @import("stream_test.zig");
     _ = @import("tftp_test.zig");
     _ = @import("write_caches_test.zig");

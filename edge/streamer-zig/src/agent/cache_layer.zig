@@ -48,7 +48,10 @@ pub const LayerWork = struct {
         const layer = work.layer;
         switch (work.kind) {
             .open => layer.opening.run(&layer.inner),
-            .close => layer.inner.close(layer.opening.gpa),
+            .close => {
+                layer.inner.settle(&layer.batch);
+                layer.inner.close(layer.opening.gpa);
+            },
             .sync => layer.result = layer.inner.runSync(&layer.batch),
         }
         work.is_run = true;
@@ -147,6 +150,12 @@ pub const FillLevel = enum { ok, warning, critical, full };
 
 pub const OpenError = WriteLayer.OpenError || error{ Refused, TooMany };
 
+/// A layer is only as durable as the name of the directory above it.
+pub fn makeParent(files: store.Files) store.files.Error!void {
+    files.makeDir(device_layers.parent) catch |err| if (err != error.Exists) return err;
+    try files.syncDir("");
+}
+
 /// Opens or creates the files of a layer.
 pub const Opening = struct {
     gpa: std.mem.Allocator,
@@ -161,6 +170,10 @@ pub const Opening = struct {
     kind: wire.HelloKind,
     /// Removes a persistent layer of another version.
     discards_another: bool,
+    /// The directory of layers is to be made first.
+    needs_parent: bool,
+    /// The disk is almost full: a new layer would take no block.
+    is_short: bool,
     /// Written by the thread, read when it has ended.
     result: OpenError!void = {},
     has_removed: bool = false,
@@ -210,6 +223,8 @@ pub const Opening = struct {
                 else => return err,
             }
         }
+        if (opening.is_short) return error.NoSpace;
+        if (opening.needs_parent) try makeParent(files);
         return WriteLayer.create(gpa, files, dir, .{
             .layer_id = opening.layer_id,
             .binding = binding.*,

@@ -195,3 +195,57 @@ test "a layer that ends with its boot is new for the next one" {
     const layer = site.layers.find(next.identity.id).?;
     try testing.expectEqual(0, layer.inner.head.sequence);
 }
+
+/// A directory that takes names, and fails to keep them.
+const ForgetfulDir = struct {
+    var problem: store.files.Error = undefined;
+
+    fn makeDir(_: *anyopaque, _: []const u8) store.files.Error!void {}
+
+    fn syncDir(_: *anyopaque, _: []const u8) store.files.Error!void {
+        return problem;
+    }
+};
+
+test "an edge whose store's disk fails keeps writes as soon as it works" {
+    const WriteCaches = write_caches_test.WriteCaches;
+    var site: CachesSite = try .init(.{ .class = .edge });
+    defer site.deinit();
+    var vtable = site.on.files().vtable.*;
+    vtable.makeDir = ForgetfulDir.makeDir;
+    vtable.syncDir = ForgetfulDir.syncDir;
+    const forgetful: store.Files = .{ .context = site.on.files().context, .vtable = &vtable };
+    // Without the right to write there, it does not start.
+    ForgetfulDir.problem = error.Denied;
+    const refused = WriteCaches.init(testing.allocator, site.io, forgetful, 1, site.wanted);
+    try testing.expectError(error.NotWritable, refused);
+    ForgetfulDir.problem = error.DiskFailed;
+    site.layers.deinit(testing.allocator);
+    site.layers = try .init(testing.allocator, site.io, forgetful, 1, site.wanted);
+    const boot = bootOf(1, 1);
+    try testing.expectEqual(.cache_failed, site.grant(&boot, .token).refused.code);
+    site.layers.files = site.on.files();
+    try testing.expect(site.grant(&boot, .token) == .cache);
+}
+
+test "an almost full disk takes what layers own already, no new block, and no new layer" {
+    var site: CachesSite = try .init(.{ .class = .edge_persistent, .full = .read_only });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    try testing.expectEqual(.done, try site.write(layer, 'a'));
+    site.io.is_store_short = true;
+    try testing.expectEqual(.done, try site.write(layer, 'b'));
+    const bytes: [512]u8 = @splat('c');
+    const far: write_caches.Order = .{ .write = .{ .offset = 8192, .bytes = &bytes } };
+    try testing.expectEqual(.cache_full, site.layers.carryOut(layer, undefined, far).ended);
+    site.endProcess();
+    // It opens what is there, and the device reads on; nothing new is made.
+    _ = site.grant(&boot, .resumption).cache;
+    var other = bootOf(2, 1);
+    other.identity.mac.bytes[5] = 8;
+    try testing.expectEqual(.cache_failed, site.grant(&other, .token).refused.code);
+    site.io.is_store_short = false;
+    _ = site.grant(&other, .token).cache;
+}

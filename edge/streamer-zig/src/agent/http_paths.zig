@@ -48,8 +48,7 @@ pub fn HttpPaths(comptime Io: type) type {
                 refusal.allow = if (word != null) "POST" else "GET, HEAD";
                 return refusal;
             }
-            if (std.mem.eql(u8, path, "healthz"))
-                return textOf(std.mem.print(text, "ok\n", .{}) catch unreachable, .{});
+            if (std.mem.eql(u8, path, "healthz")) return paths.health(text);
             if (std.mem.eql(u8, path, "boot.ipxe")) return textOf(
                 core.loader.ipxe_script.writeEntrance(paths.own.http(peer), text),
                 .{},
@@ -83,6 +82,18 @@ pub fn HttpPaths(comptime Io: type) type {
                 .body = .{ .memory = bytes },
                 .tag = .{ .boot = ref, .what = .nbp },
             };
+        }
+
+        /// Always 200: an edge with a problem of a disk serves.
+        fn health(paths: *Self, text: *[http_response.text_size_max]u8) Response {
+            const head = "degraded: ";
+            var writer: std.Io.Writer = .fixed(text[head.len .. text.len - 1]);
+            paths.boots.io.writeProblems(&writer) catch {};
+            const size = writer.buffered().len;
+            if (size == 0) return textOf(std.mem.print(text, "ok\n", .{}) catch unreachable, .{});
+            text[0..head.len].* = head.*;
+            text[head.len + size] = '\n';
+            return textOf(text[0 .. head.len + size + 1], .{});
         }
 
         /// UEFI HTTP Boot chooses by the content type, or by the file name where there is none

@@ -62,6 +62,11 @@ test "paths that belong to no boot" {
     const health = door.get("/healthz");
     try testing.expectEqual(200, health.status);
     try door.expectText(health, "ok\n");
+    site.io.is_store_short = true;
+    const degraded = door.get("/healthz");
+    try testing.expectEqual(200, degraded.status);
+    try door.expectText(degraded, "degraded: store_low_space\n");
+    site.io.is_store_short = false;
     try door.expectText(door.get("/boot.ipxe?x"), "http://10.77.0.2:6980");
     try testing.expectEqual(404, door.get("/nothing").status);
     try testing.expectEqual(404, door.get("/m/52:54:00:12:34:56/other").status);

@@ -36,6 +36,9 @@
 //!   or need not; `Stream.endWork` follows, later
 //! - `heldSubject`, `answerHold`, `setWritten`: whose layer somebody else wants, and what he is
 //!   answered
+//! - `isStoreShort`: the file system of write caches is almost full
+//! - `setUnreadable`: whether there are places of versions that cannot be read
+//! - `writeProblems`: names what is wrong with the edge's disks
 //! - `wake`: sends a magic packet to every network of the edge
 //! - `powerHook`, `startPowerHook`, `takePowerResult`: the power command: whether there is one
 //!   that may run now, runs it for one device, what became of one
@@ -87,7 +90,8 @@ const functions = [_][]const u8{
     "isReading",        "read",             "sendProfile",     "startProfileJob",   "takeProfileEvent",
     "onUsed",           "startWork",        "endWorkSoon",     "heldSubject",       "answerHold",
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
-    "compactSchedules", "sendAfterJournal", "neighbourOf",
+    "compactSchedules", "sendAfterJournal", "neighbourOf",     "isStoreShort",      "writeProblems",
+    "setUnreadable",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

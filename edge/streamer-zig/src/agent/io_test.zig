@@ -25,6 +25,7 @@ versions: base.BoundedArray(Version, 4) = .empty,
 openable: ?Version = null,
 problem: Problem = .unreadable,
 keeps_reports: bool = true,
+is_store_short: bool = false,
 is_behind: bool = false,
 backlog: u64 = 0,
 held: ?write_caches.HoldSubject = null,
@@ -323,6 +324,16 @@ pub fn startPowerHook(io: *TestIo, job: agent_io.PowerJob) void {
 pub fn takePowerResult(io: *TestIo) ?agent_io.PowerResult {
     defer io.power_result = null;
     return io.power_result;
+}
+
+pub fn isStoreShort(io: *const TestIo) bool {
+    return io.is_store_short;
+}
+
+pub fn setUnreadable(_: *TestIo, _: bool) void {}
+
+pub fn writeProblems(io: *const TestIo, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    if (io.is_store_short) try writer.writeAll("store_low_space");
 }
 
 pub fn compactSchedules(_: *TestIo, _: *const core.site.ScheduleRunner) void {}

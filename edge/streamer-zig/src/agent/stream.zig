@@ -12,6 +12,7 @@ const io_module = @import("io.zig");
 const mutants = @import("mutants.zig");
 const write_caches = @import("write_caches.zig");
 const SessionBoots = @import("session_boots.zig").SessionBoots;
+const StoreErrors = @import("store_errors.zig");
 const assert = std.debug.assert;
 
 const StreamServer = core.stream.Server;
@@ -45,7 +46,7 @@ pub fn Stream(comptime Io: type) type {
         session_boots: SessionBoots,
         large: StreamServer.LargeBuffer = undefined,
         reply: StreamServer.ReplyBuffer = undefined,
-        store_errors: u64 = 0,
+        store_errors: StoreErrors = .{},
         started_us: ?u64 = null,
 
         pub fn init(
@@ -112,6 +113,8 @@ pub fn Stream(comptime Io: type) type {
             port.started_us = started_us;
             assert(now_us >= started_us);
             port.server.expire(now_us);
+            port.store_errors.tick(now_us);
+            boots.io.setUnreadable(port.store_errors.places.count > 0);
             assert(port.server.session_count <= port.server.sessions.len);
             io.onSessions(&port.server);
             failover.forgetUnconfirmed(boots, now_us);
@@ -654,10 +657,28 @@ pub fn Stream(comptime Io: type) type {
         }
 
         pub fn onStoreError(port: *Self, read: *const StreamServer.ReadRequest, at_us: u64) void {
-            port.store_errors += 1;
+            port.noteStoreError(read, at_us);
             const ref = port.boots.table.findById(read.boot_id) orelse return;
             port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
             port.boots.apply(ref, at_us, .store_error);
+        }
+
+        /// An alarm at once, which names the place.
+        fn noteStoreError(port: *Self, read: *const StreamServer.ReadRequest, at_us: u64) void {
+            assert(read.length > 0);
+            const io = port.boots.io;
+            const is_new = port.store_errors.note(at_us, .{
+                .version_id = read.version_id,
+                .offset = read.offset,
+                .length = read.length,
+                .since_unix_ms = io.unixMs(),
+                .last_us = at_us,
+            });
+            if (is_new) io.log("version {f} cannot be read at byte {d} ({d} bytes): " ++
+                "the block is damaged, or the store's disk fails; devices without writes at this " ++
+                "edge read it from another one. Check it with bootfarm-edge vdisk verify", .{
+                read.version_id, read.offset, read.length,
+            });
         }
 
         fn becomeReady(port: *Self, ready: *const StreamServer.ReadyReport, at_us: u64) void {

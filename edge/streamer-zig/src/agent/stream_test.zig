@@ -266,7 +266,7 @@ test "a READ whose bytes are not available is refused with its reason" {
         link.port.refuseRead(&request, why, now_us);
         try testing.expectEqual(code, (try link.answer()).body.read_error.code);
     }
-    try testing.expectEqual(1, link.port.store_errors);
+    try testing.expectEqual(1, link.port.store_errors.total);
     try testing.expectEqual(1, boot.store_errors);
     // Its session is gone: nobody is answered.
     request.session_id = 0;

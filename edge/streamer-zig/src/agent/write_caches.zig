@@ -97,6 +97,8 @@ pub fn WriteCaches(comptime Io: type) type {
         io: *Io,
         /// Files of the store's directory.
         files: store.Files,
+        /// The directory of layers exists.
+        has_parent: bool = false,
         /// Empty where this edge can keep no device's writes.
         layers: []?*Layer,
         /// Index behind the last open layer.
@@ -107,7 +109,8 @@ pub fn WriteCaches(comptime Io: type) type {
         failure: ?struct { boot_id: Uuid, err: OpenError } = null,
 
         /// `files` are those of the store's directory, in which `layers` is made where it is
-        /// missing; `NotWritable` where it cannot be and `wanted` needs it.
+        /// missing; `NotWritable` where the edge may not, and `wanted` needs it. A disk that
+        /// refuses is tried again with the next layer.
         pub fn init(
             gpa: std.mem.Allocator,
             io: *Io,
@@ -115,16 +118,19 @@ pub fn WriteCaches(comptime Io: type) type {
             capacity: u32,
             wanted: CacheSettings,
         ) error{ OutOfMemory, NotWritable }!Self {
-            makeParent(files) catch if (wanted.class != .device_ram) return error.NotWritable;
+            const has_parent = if (cache_layer.makeParent(files)) true else |err| blk: {
+                if (err == error.Denied and wanted.class != .device_ram) return error.NotWritable;
+                break :blk false;
+            };
             const layers = try gpa.alloc(?*Layer, capacity);
             @memset(layers, null);
-            return .{ .gpa = gpa, .io = io, .files = files, .layers = layers };
-        }
-
-        /// A layer is only as durable as the name of the directory above it.
-        fn makeParent(files: store.Files) store.files.Error!void {
-            files.makeDir(parent) catch |err| if (err != error.Exists) return err;
-            try files.syncDir("");
+            return .{
+                .gpa = gpa,
+                .io = io,
+                .files = files,
+                .has_parent = has_parent,
+                .layers = layers,
+            };
         }
 
         pub fn deinit(layers: *Self, gpa: std.mem.Allocator) void {
@@ -146,6 +152,18 @@ pub fn WriteCaches(comptime Io: type) type {
                 slot.* = null;
             };
             layers.top = 0;
+        }
+
+        /// The process ends in order: the next one then knows each block that has rotted. Waits for
+        /// disks, up to `limit_us` in all.
+        pub fn settleAll(layers: *Self, limit_us: u64) void {
+            const until_us = layers.io.now() + limit_us;
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                if (layer.isInUse()) continue;
+                if (layers.io.now() >= until_us) return;
+                layer.inner.settle(&layer.batch);
+            }
         }
 
         /// Returns caches that can keep no device's writes.
@@ -289,6 +307,7 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn carryOut(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) WriteOutcome {
             assert(!layer.is_over);
             if (layer.refusal(order)) |code| return .{ .ended = code };
+            layer.inner.is_short = layers.io.isStoreShort();
             const result = switch (order) {
                 .write => |write| layer.inner.write(
                     if (mutants.has(.write_kept_in_part)) write.bytes[0..512] else write.bytes,
@@ -353,6 +372,7 @@ pub fn WriteCaches(comptime Io: type) type {
             const is_open = layer.phase == .opening and !std.meta.isError(layer.opening.result);
             if (is_open) {
                 layer.phase = .open;
+                layers.has_parent = true;
                 if (layer.opening.has_removed) log_lines.removed(layers.io, layer);
                 if (layer.is_over) {
                     // Who waits is answered when it is closed.
@@ -521,6 +541,8 @@ pub fn WriteCaches(comptime Io: type) type {
                     .limit_bytes = limitOf(wanted, binding),
                     .kind = kind,
                     .discards_another = wanted.of_another_version == .discard,
+                    .needs_parent = !layers.has_parent,
+                    .is_short = layers.io.isStoreShort(),
                 },
                 .work = .{ .layer = layer, .kind = .open },
                 .sync = .{ .layer = layer, .kind = .sync },
@@ -657,6 +679,11 @@ const log_lines = struct {
     }
 
     fn lost(io: anytype, layer: *const Layer) void {
+        if (layer.inner.rotten_at) |offset| return io.log(
+            "write cache of device {f}: the block at byte {d} has changed on the disk; the " ++
+                "device's disk stops. Restore the device's writes, or drop them",
+            .{ layer.device_id, offset },
+        );
         io.log(
             "write cache of device {f}: the disk failed; nothing of it is served any more",
             .{layer.device_id},
@@ -675,10 +702,12 @@ const log_lines = struct {
         });
     }
 
-    /// The layer is within its limit; other files may have filled the disk.
+    /// The layer is within its limit; other files, or other layers, have filled the disk up to its
+    /// reserve.
     fn diskFull(io: anytype, layer: *const Layer) void {
-        io.log("write cache of device {f}: the disk of the store is full: {s}", .{
+        io.log("write cache of device {f}: the disk of the store is {s}full: {s}", .{
             layer.device_id,
+            if (layer.inner.is_short) "almost " else "",
             switch (layer.full) {
                 .stop => "the device's disk is suspended, as chosen; free some space there and " ++
                     "restart the device",

@@ -6,12 +6,17 @@ const core = @import("core");
 const store = @import("store");
 const write_caches = @import("write_caches.zig");
 const testing = std.testing;
-const WriteCaches = write_caches.WriteCaches(WorkingIo);
+pub const WriteCaches = write_caches.WriteCaches(WorkingIo);
 
 /// Does a work for a layer at once; `ended` is what the agent hears of it.
-const WorkingIo = struct {
+pub const WorkingIo = struct {
     prng: base.Prng = .init(1),
     ended: base.BoundedArray(*write_caches.LayerWork, 16) = .empty,
+    is_store_short: bool = false,
+
+    pub fn isStoreShort(io: *const WorkingIo) bool {
+        return io.is_store_short;
+    }
 
     pub fn random(io: *WorkingIo, buffer: []u8) void {
         io.prng.fill(buffer);
@@ -77,7 +82,7 @@ pub const Site = struct {
     }
 
     /// What the end of the process does: files are closed, and nothing is synced.
-    fn endProcess(site: *Site) void {
+    pub fn endProcess(site: *Site) void {
         site.layers.closeAll();
     }
 
@@ -127,7 +132,11 @@ pub const Site = struct {
         return disk.read(buffer, offset);
     }
 
-    fn write(site: *Site, layer: *write_caches.Layer, byte: u8) !@import("wire").stream.WriteCode {
+    pub fn write(
+        site: *Site,
+        layer: *write_caches.Layer,
+        byte: u8,
+    ) !@import("wire").stream.WriteCode {
         const bytes: [512]u8 = @splat(byte);
         const ref: core.stream.Server.WriteRef =
             .{ .boot_id = layer.boot_id, .session_id = 1, .request_id = 1 };
@@ -761,50 +770,6 @@ test "a layer's number is odd, whatever its id" {
     const layer = site.layers.find(boot.identity.id).?;
     layer.inner.head.layer_id = .fromBytes(@splat(2));
     try testing.expectEqual(0x0202_0202_0202_0203, layer.cache().id);
-}
-
-test "an edge whose store cannot be written starts only where no device needs it" {
-    var io: WorkingIo = .{};
-    var on: store.LinuxFiles = .fromFd(-1);
-    for ([_]core.boot.Guest.CacheClass{ .device_ram, .edge }) |class| {
-        const made = WriteCaches.init(testing.allocator, &io, on.files(), 1, .{ .class = class });
-        if (class == .edge) {
-            try testing.expectError(error.NotWritable, made);
-        } else {
-            var layers = try made;
-            defer layers.deinit(testing.allocator);
-            try testing.expect(layers.isAvailable());
-        }
-    }
-    // The directory is there from an earlier start.
-    var site: Site = try .init(.{ .class = .edge });
-    defer site.deinit();
-    var again: WriteCaches =
-        try .init(testing.allocator, &io, site.on.files(), 1, .{ .class = .edge });
-    again.deinit(testing.allocator);
-}
-
-/// A directory that takes names, and fails to keep them.
-const ForgetfulDir = struct {
-    fn makeDir(_: *anyopaque, _: []const u8) store.files.Error!void {}
-
-    fn syncDir(_: *anyopaque, _: []const u8) store.files.Error!void {
-        return error.DiskFailed;
-    }
-};
-
-test "an edge that cannot make its directory of layers durable keeps no device's writes" {
-    var site: Site = try .init(.{ .class = .edge });
-    defer site.deinit();
-    const sound = site.on.files();
-    var vtable = sound.vtable.*;
-    vtable.makeDir = ForgetfulDir.makeDir;
-    vtable.syncDir = ForgetfulDir.syncDir;
-    const forgetful: store.Files = .{ .context = sound.context, .vtable = &vtable };
-    try testing.expectError(
-        error.NotWritable,
-        WriteCaches.init(testing.allocator, site.io, forgetful, 1, .{ .class = .edge }),
-    );
 }
 
 test "a layer that goes on reads the disk that its version has now" {

@@ -56,6 +56,9 @@ schedules: host.Agent.Schedules = undefined,
 schedule_file: ?host.ScheduleFile = null,
 power_hook: ?*host.PowerHook = null,
 lease_file: ?host.lease_file.LeaseFile = null,
+disk_watch: host.DiskWatch = undefined,
+/// The directory of write caches, where it is not that of a store.
+caches_fd: ?i32 = null,
 /// The service manager that started this program and watches it, if there is one.
 manager: ?host.ServiceManager = null,
 boot_counters: host.metrics_page.BootCounters = .{},
@@ -174,6 +177,7 @@ pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     const edge: *Edge = @ptrCast(@alignCast(context));
     if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
     if (edge.link) |link| link.setPeers(now_us, edge.boots.peers);
+    if (edge.link) |link| link.setStoreErrors(&loop.stream.policy.store_errors);
     if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
     edge.saveLeases(now_us);
     edge.lookAhead(now_us);
@@ -194,6 +198,7 @@ fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.Loop
         .stream_bytes = loop.stream.sent_bytes,
         .stream_reads = loop.stream.reads_count,
         .stream_cold_reads = loop.stream.reads.figures.cold,
+        .store_errors = loop.stream.policy.store_errors.total,
         .stream_unanswered = loop.stream.reads.unanswered(),
     };
     addShards(&figures_, loop);
@@ -281,6 +286,9 @@ fn saveLeases(edge: *Edge, now_us: u64) void {
     file.tick(&edge.loop.dhcp.?.policy.service, now_us);
 }
 
+/// systemd gives it 15 s.
+const settle_limit_us = 5 * std.time.us_per_s;
+
 /// Stops in this order: nothing more is accepted, what was counted is synced, and the lock goes
 /// with the process.
 fn finish(edge: *Edge) void {
@@ -288,6 +296,7 @@ fn finish(edge: *Edge) void {
     const now_us = host.sys.monotonicUs();
     edge.boots.tick(now_us);
     edge.saveLeases(now_us);
+    edge.boots.caches.settleAll(settle_limit_us);
     if (edge.report_worker) |worker| worker.finish();
     if (edge.log) |*log| log.sync();
     if (edge.journal) |*journal| journal.sync();

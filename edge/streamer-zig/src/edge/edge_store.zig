@@ -45,6 +45,17 @@ pub fn open(edge: *Edge, complaint: *Complaint) Error!void {
         error.OutOfMemory => return error.OutOfMemory,
         // Only plain files.
         error.NotAStore => return,
+        // Devices boot what other edges have, and the rest of this one works.
+        error.DiskFailed => if (!edge.options.isAlone()) {
+            host.log.info(
+                "The store cannot be read: its disk fails. Restart the edge when it works.",
+                .{},
+            );
+            return host.health.set(.store_unwritable, true);
+        } else {
+            vdisk_open_store.explain(given.?, error.DiskFailed, complaint) catch {};
+            return error.Wrong;
+        },
         else => |other| {
             vdisk_open_store.explain(given orelse
                 edge.options.data.?, other, complaint) catch {};

@@ -201,6 +201,11 @@ fn keep(
 ) Error!void {
     data.writeIdentity(identity) catch
         return complaint.set("{s}/identity.json cannot be written.", .{options.data});
+    // An edge that finds them starts on a full disk, too.
+    for ([_][]const u8{ "store", "reports", "captures" }) |name| {
+        var dir = data.subDir(name) catch continue;
+        dir.close(data.io);
+    }
 }
 
 /// Returns the existing identity if the control plane accepts it, or null if it is given up.

@@ -619,6 +619,9 @@ const serve =
     \\  --data DIR         identity, desired state, reports and boots in progress; one
     \\                     edge at a time. Without it, nothing survives a restart
     \\  --store DIR        versions of vDisks; default: DIR/store of --data
+    \\  --reserve SIZE     what write caches leave free on the file system of the
+    \\                     store; default: 2G or 5 % of it, whichever is more, and a
+    \\                     quarter of a small one
     \\  --report-log SIZE  space for reports while the control plane is unreachable;
     \\                     default 512M. A full log loses reports and counts them
     \\

@@ -43,6 +43,8 @@ pub const Serve = struct {
     capture: ?[]const u8 = null,
     /// Disk space for reports, in bytes.
     report_log_size: u64 = core.uplink.report_log.size_max_default,
+    /// Bytes of the store's file system that write caches leave free; null: a share of it.
+    reserve: ?u64 = null,
     /// The write cache of every device without a control plane.
     write_cache: agent.write_caches.CacheSettings = .{},
     /// Learns what boots read, hands it to devices and reads it ahead.
@@ -127,6 +129,7 @@ const ServeOption = enum {
     @"--data",
     @"--store",
     @"--wol-target",
+    @"--reserve",
     @"--silence-limit",
     @"--capture",
     @"--power-hook",
@@ -241,6 +244,10 @@ fn setServe(
         .@"--capture" => serve.capture = text,
         .@"--power-hook" => serve.power_hook = text,
         .@"--report-log" => serve.report_log_size = try parseSize(name, text, complaint),
+        .@"--reserve" => serve.reserve = if (std.mem.eql(u8, text, "0"))
+            0
+        else
+            try parseSize(name, text, complaint),
         .@"--metrics" => serve.metrics = try parseMetrics(text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
         .@"--write-cache",

@@ -35,6 +35,7 @@ fn serve(
         .init = init,
         .terminal = terminal,
         .options = options,
+        .disk_watch = .{ .io = init.io },
         .manager = .open(init.environ_map.get("NOTIFY_SOCKET")),
     };
     try start.prepare(&edge, complaint);

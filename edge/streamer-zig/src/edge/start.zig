@@ -54,7 +54,8 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     if (!edge.options.isAlone()) try prepareUplink(edge, complaint);
     try prepareWriteCaches(edge, complaint);
     try prepareProfiles(edge, complaint);
-    try loadJournal(edge, complaint);
+    try loadJournal(edge);
+    try prepareDiskWatch(edge, complaint);
     try prepareMetrics(edge, complaint);
 }
 
@@ -86,6 +87,30 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
     edge.metrics = server;
 }
 
+/// Starts to watch the disks. After everything else: it reads the rest of the edge.
+fn prepareDiskWatch(edge: *Edge, complaint: *Complaint) Error!void {
+    const options = &edge.options;
+    const arena = edge.init.arena.allocator();
+    const watch = &edge.disk_watch;
+    if (edge.data) |*data| {
+        watch.data = data;
+        watch.data_path = options.data.?;
+        watch.store_path = options.store orelse
+            try std.fs.path.join(arena, &.{ options.data.?, "store" });
+    }
+    if (options.store) |path| watch.store_path = path;
+    watch.store_fd = edge.io.store_fd orelse edge.caches_fd;
+    watch.limit_bytes = options.reserve;
+    watch.log = if (edge.log) |*log| log else null;
+    watch.worker = edge.file_worker;
+    if (watch.data == null and watch.store_fd == null) return;
+    edge.io.disk_watch = watch;
+    watch.start() catch return complaint.set(
+        "The thread that watches disks cannot be started on this system.",
+        .{},
+    );
+}
+
 /// Profiles are kept in the store's directory, or in that of the data directory; without either
 /// nothing is learned.
 fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
@@ -93,7 +118,7 @@ fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
     const store_fd = edge.io.store_fd orelse blk: {
         const data = if (edge.data) |*data| data else return;
         const dir = data.subDir("store") catch
-            return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
+            return host.health.set(.other_files_not_kept, true);
         break :blk dir.handle;
     };
     const thread = try host.ProfileThread.create(edge.gpa, edge.init.io, store_fd);
@@ -135,24 +160,38 @@ fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
 
 /// Opens the data directory, if there is one; returns the key with which devices resume.
 fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
-    var random_key: [32]u8 = undefined;
-    host.sys.random(&random_key);
-    const path = edge.options.data orelse return random_key;
+    const path = edge.options.data orelse {
+        var random_key: [32]u8 = undefined;
+        host.sys.random(&random_key);
+        return random_key;
+    };
     edge.data = try openData(edge.init.io, path, complaint);
     const data = &edge.data.?;
+    // On a full disk, what follows needs the reserve.
+    if (host.file_system.spaceOf(data.dir.handle)) |space|
+        host.DiskWatch.Reserve.adjust(data, &space)
+    else |_| {}
     const worker = try startWorker(edge, complaint);
     edge.file_worker = worker;
-    edge.journal = host.BootJournal.open(edge.gpa, worker, data.dir.handle) catch |err|
-        return switch (err) {
-            error.OutOfMemory => error.OutOfMemory,
-            else => complaint.set("The data directory {s} cannot be written.", .{path}),
-        };
-    return data.secret("stream.key") catch |err| switch (err) {
-        error.Damaged => complaint.set(
-            "{s}/stream.key is damaged; remove it. Running devices then have to be restarted.",
-            .{path},
-        ),
-        else => complaint.set("{s}/stream.key cannot be read or written.", .{path}),
+    edge.journal = try .open(edge.gpa, worker, data.dir.handle);
+    return secretOrNew(data, "stream.key", .stream_key_not_kept, &edge.disk_watch.stream_key);
+}
+
+/// Returns a secret of the data directory, or where the disk has lost it or does not take it, a new
+/// one. `pending` is written as soon as the disk takes it.
+fn secretOrNew(
+    data: *const host.DataDir,
+    comptime name: [:0]const u8,
+    problem: host.health.Problem,
+    pending: *?[32]u8,
+) [32]u8 {
+    return data.secret(name) catch |err| {
+        var fresh: [32]u8 = undefined;
+        host.sys.random(&fresh);
+        // Only what is certainly lost is replaced: a disk that fails now may read it again later.
+        if (err != error.NotReadable) pending.* = fresh;
+        host.health.set(problem, true);
+        return fresh;
     };
 }
 
@@ -262,16 +301,13 @@ fn prepareLoop(
     const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
     edge.boots.leases = &dhcp.policy.service;
     const data = if (edge.data) |*data| data else return;
-    edge.lease_file = host.lease_file.LeaseFile.open(
+    edge.lease_file = try host.lease_file.LeaseFile.open(
         edge.gpa,
         edge.file_worker.?,
         data.dir.handle,
         &dhcp.policy.service,
         edge.started_us,
-    ) catch |err| return switch (err) {
-        error.OutOfMemory => error.OutOfMemory,
-        else => complaint.set("{s}/leases cannot be read or written.", .{options.data.?}),
-    };
+    );
     edge.io.lease_file = &edge.lease_file.?;
 }
 
@@ -380,7 +416,7 @@ fn openListener(
 fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
     const is_alone = edge.options.isAlone();
     if (edge.loop.watch.listeners.len == 0 or (is_alone and edge.options.capture == null)) return;
-    const files = try captureFiles(edge, complaint);
+    const files = try captureFiles(edge, complaint) orelse return;
     if (!is_alone) edge.waiting_captures = try captureFiles(edge, complaint);
     edge.captures = .{
         .store = try host.BootCaptures.allocate(edge.gpa),
@@ -393,7 +429,8 @@ fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
     edge.loop.watch.captures = &edge.captures.?;
 }
 
-fn captureFiles(edge: *const Edge, complaint: *Complaint) Error!host.CaptureFiles {
+/// Null: the disk does not take them.
+fn captureFiles(edge: *const Edge, complaint: *Complaint) Error!?host.CaptureFiles {
     const io = edge.init.io;
     if (edge.options.capture) |path| {
         const options: std.Io.Dir.CreateDirPathOpenOptions =
@@ -405,8 +442,10 @@ fn captureFiles(edge: *const Edge, complaint: *Complaint) Error!host.CaptureFile
             );
         return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_kept };
     }
-    const dir = edge.data.?.subDir("captures") catch
-        return complaint.set("{s}/captures cannot be created or read.", .{edge.options.data.?});
+    const dir = edge.data.?.subDir("captures") catch {
+        host.health.set(.other_files_not_kept, true);
+        return null;
+    };
     return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_waiting };
 }
 
@@ -418,12 +457,12 @@ const OwnIdentity = struct {
 };
 
 fn readIdentity(
-    arena: std.mem.Allocator,
+    edge: *Edge,
     data: *const host.DataDir,
     path: []const u8,
     complaint: *Complaint,
 ) Error!OwnIdentity {
-    const identity = data.identity(arena) catch |err| return switch (err) {
+    const identity = data.identity(edge.init.arena.allocator()) catch |err| return switch (err) {
         error.Missing => complaint.set(
             "{s} is not the data directory of an enrolled edge; run bootfarm-edge enrol first, or give --vdisk.",
             .{path},
@@ -449,13 +488,8 @@ fn readIdentity(
             .{path},
         );
     // An edge that was enrolled before there was one creates it, and its heartbeats name it.
-    const seal_secret = data.secret("seal.key") catch |err| return switch (err) {
-        error.Damaged => complaint.set(
-            "{s}/seal.key is damaged; remove it. The edge then boots devices once the control plane has sealed a state to a new one.",
-            .{path},
-        ),
-        else => complaint.set("{s}/seal.key cannot be read or written.", .{path}),
-    };
+    const seal_secret =
+        secretOrNew(data, "seal.key", .seal_key_not_kept, &edge.disk_watch.seal_key);
     return .{
         .identity = identity,
         .signing_key = signing_key,
@@ -466,23 +500,20 @@ fn readIdentity(
 
 /// Prepares identity, epoch, report log, the state on disk, and the uplink's threads.
 fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
-    const arena = edge.init.arena.allocator();
     const path = edge.options.data.?;
     const data = &edge.data.?;
-    const own = try readIdentity(arena, data, path, complaint);
-    edge.epoch = data.nextEpoch(arena) catch |err| return switch (err) {
-        error.Damaged => complaint.set(
-            "{s}/epoch is damaged; write a number into it that is higher than every start of this edge.",
-            .{path},
-        ),
-        else => complaint.set("{s}/epoch cannot be read or written.", .{path}),
-    };
-    try openLog(edge, complaint);
+    const own = try readIdentity(edge, data, path, complaint);
+    var log_files: host.LogFiles = .below(edge.init.io, data.dir);
+    const epoch = data.nextEpoch(host.ReportLog.newestEpoch(&log_files), host.sys.unixMs());
+    edge.epoch = epoch.number;
+    if (!epoch.is_kept) {
+        edge.disk_watch.epoch = epoch.number;
+        host.health.set(.epoch_not_kept, true);
+    }
+    try openLog(edge, log_files, complaint);
     try edge_store.open(edge, complaint);
-    edge.power_on_file = host.PowerOnFile.open(data.dir.handle, &edge.power_ons) catch
-        return complaint.set("{s}/power-ons cannot be read or written.", .{path});
-    edge.power_order_file = host.PowerOrderFile.open(data.dir.handle, &edge.boots.orders) catch
-        return complaint.set("{s}/power-orders cannot be read or written.", .{path});
+    edge.power_on_file = .open(data.dir.handle, &edge.power_ons);
+    edge.power_order_file = .open(data.dir.handle, &edge.boots.orders);
     try prepareSchedules(edge, complaint);
     edge.peers.epoch = edge.epoch;
     edge.loop.peers = .{ .policy = .{ .table = &edge.peers, .boots = &edge.boots } };
@@ -563,29 +594,19 @@ fn prepareSchedules(edge: *Edge, complaint: *Complaint) Error!void {
     }
     const runner = &edge.schedules.runner;
     runner.* = try .init(edge.gpa);
-    edge.schedule_file = host.ScheduleFile.open(edge.data.?.dir.handle, runner) catch
-        return complaint.set(
-            "{s}/schedules cannot be read or written.",
-            .{edge.options.data.?},
-        );
+    edge.schedule_file = .open(edge.data.?.dir.handle, runner);
     edge.io.schedule_file = &edge.schedule_file.?;
     runner.journal = edge.schedule_file.?.journal();
 }
 
-fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
+fn openLog(edge: *Edge, files: host.LogFiles, complaint: *Complaint) Error!void {
     const path = edge.options.data.?;
-    const dir = edge.data.?.subDir("reports") catch
-        return complaint.set("{s}/reports cannot be created or read.", .{path});
     edge.log = host.ReportLog.open(
         edge.gpa,
-        .{ .io = edge.init.io, .dir = dir },
+        files,
         .{ .epoch = edge.epoch, .size_max = edge.options.report_log_size },
     ) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.LogUnreadable => complaint.set(
-            "The report log in {s}/reports cannot be read.",
-            .{path},
-        ),
         error.LogFromTheFuture => complaint.set(
             "The report log in {s}/reports belongs to later starts than {s}/epoch has recorded.",
             .{ path, path },
@@ -640,13 +661,9 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.TrustAnchor) Error
     edge.applyState(box);
 }
 
-fn loadJournal(edge: *Edge, complaint: *Complaint) Error!void {
+fn loadJournal(edge: *Edge) error{OutOfMemory}!void {
     const journal = if (edge.journal) |*journal| journal else return;
-    journal.load(&edge.boots.table, edge.started_us, host.sys.unixMs()) catch |err|
-        return switch (err) {
-            error.OutOfMemory => error.OutOfMemory,
-            else => complaint.set("{s}/boots.journal cannot be read.", .{edge.options.data.?}),
-        };
+    try journal.load(&edge.boots.table, edge.started_us, host.sys.unixMs());
     edge.io.boot_journal = journal;
     var iterator = edge.boots.table.iterate();
     while (iterator.next()) |boot| edge.peers.onBoot(boot);
@@ -667,6 +684,7 @@ fn prepareWriteCaches(
     const dir_fd = edge.io.store_fd orelse blk: {
         const dir = std.Io.Dir.cwd().createDirPathOpen(edge.init.io, path, .{}) catch
             return complaint.set("The directory {s} cannot be created or opened.", .{path});
+        edge.caches_fd = dir.handle;
         break :blk dir.handle;
     };
     const files = try edge.gpa.create(store.LinuxFiles);

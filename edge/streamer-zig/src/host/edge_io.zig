@@ -12,6 +12,8 @@ const log_lines = @import("log.zig");
 const BootFiles = @import("files/boot_files.zig");
 const BootJournal = @import("files/boot_journal.zig");
 const ProfileThread = @import("files/profile_thread.zig");
+const DiskWatch = @import("files/disk_watch.zig");
+const health = @import("health.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
 const LayerHold = @import("stream/layer_hold.zig");
 const LayerWorkers = @import("stream/layer_workers.zig");
@@ -48,6 +50,8 @@ lease_file: ?*LeaseFile = null,
 profiles: ?*ProfileThread = null,
 /// Null where no device's writes can be kept.
 layer_workers: ?*LayerWorkers = null,
+/// Null without a data directory and a store.
+disk_watch: ?*const DiskWatch = null,
 /// Null without schedules.
 schedule_file: ?*ScheduleFile = null,
 /// Null without `--power-hook`.
@@ -305,6 +309,22 @@ pub fn startWork(io: *EdgeIo, work: *write_caches.LayerWork) void {
 
 pub fn endWorkSoon(io: *EdgeIo, work: *write_caches.LayerWork) void {
     io.layer_workers.?.endSoon(work);
+}
+
+/// Returns whether the disk of write caches is almost full.
+pub fn isStoreShort(io: *const EdgeIo) bool {
+    return if (io.disk_watch) |watch| watch.is_short.load(.monotonic) else false;
+}
+
+pub fn setUnreadable(_: *const EdgeIo, is_unreadable: bool) void {
+    health.set(.store_damaged, is_unreadable);
+}
+
+/// Writes the names of what is wrong with the edge's disks, with commas; nothing: all is well.
+pub fn writeProblems(_: *const EdgeIo, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    const names = health.list();
+    for (names.slice(), 0..) |name, index|
+        try writer.print("{s}{s}", .{ if (index > 0) ", " else "", name });
 }
 
 pub fn heldSubject(io: *EdgeIo) ?write_caches.HoldSubject {

@@ -7,6 +7,7 @@ pub const Epoll = @import("net/epoll.zig");
 pub const interface_list = @import("net/interface_list.zig");
 pub const InterfaceAddresses = @import("net/interface_addresses.zig");
 pub const ReportLog = @import("files/report_log.zig").ReportLog;
+pub const LogFiles = @import("files/report_log.zig").LogFiles;
 
 pub const ReportWriter = @import("files/report_writer.zig");
 
@@ -63,6 +64,8 @@ pub const loader_files = @import("files/loader_files.zig");
 pub const version_table = @import("files/version_table.zig");
 pub const data_dir = @import("files/data_dir.zig");
 pub const DataDir = @import("files/data_dir.zig");
+pub const DiskWatch = @import("files/disk_watch.zig");
+pub const health = @import("health.zig");
 
 test {
     _ = @import("files/power_on_file.zig");
@@ -113,6 +116,8 @@ test {
     _ = journal_writer;
     _ = ReportWriter;
     _ = log;
+    _ = health;
+    _ = DiskWatch;
     _ = Worker;
     _ = @import("files/report_log.zig");
 }

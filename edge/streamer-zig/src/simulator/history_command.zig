@@ -63,11 +63,8 @@ pub fn run(
     const count = append(io, gpa, path, parsed.options) catch |err| {
         const why = switch (err) {
             error.Locked => "an edge is running with it; stop the edge first",
-            error.NotUsable, error.Missing, error.NotReadable => "it cannot be read or written",
-            error.LogUnreadable,
-            error.LogFromTheFuture,
-            error.Damaged,
-            => "its report log is damaged",
+            error.NotUsable => "it cannot be read or written",
+            error.LogFromTheFuture => "its report log is damaged",
             error.ReportLogFull => "its report log is full",
             else => @errorName(err),
         };
@@ -81,14 +78,13 @@ pub fn run(
 }
 
 fn append(io: std.Io, gpa: std.mem.Allocator, path: []const u8, options: history.Options) !u64 {
-    var arena: std.heap.ArenaAllocator = .init(gpa);
-    defer arena.deinit();
     var data: host.DataDir = try .open(io, path);
     defer data.close();
-    const epoch = try data.nextEpoch(arena.allocator());
     const reports = try data.subDir("reports");
     defer reports.close(io);
-    var log: host.ReportLog = try .open(gpa, .{ .io = io, .dir = reports }, .{ .epoch = epoch });
+    var files: host.LogFiles = .{ .io = io, .dir = reports };
+    const epoch = data.nextEpoch(host.ReportLog.newestEpoch(&files), host.sys.unixMs());
+    var log: host.ReportLog = try .open(gpa, files, .{ .epoch = epoch.number });
     defer log.deinit(gpa);
     return history.write(gpa, options, &log);
 }

@@ -42,8 +42,15 @@ export const edgeColumns: Column<EdgeSummary>[] = [
   },
 ]
 
-export function EdgeState({ edge }: { edge: Pick<EdgeSummary, 'online' | 'revokedAt'> }) {
+export function EdgeState({ edge }: { edge: Pick<EdgeSummary, 'online' | 'revokedAt' | 'problems'> }) {
   if (edge.revokedAt !== null) return <Tag title="The control plane refuses its requests.">Revoked</Tag>
+  if (edge.online && edge.problems.length > 0)
+    return (
+      <Tag tone="silent" title={`Online, with problems of its disks: ${edge.problems.join(', ')}.`}>
+        <Dot tone="silent" />
+        Degraded
+      </Tag>
+    )
   const tone = edge.online ? 'ready' : 'failed'
   return (
     <Tag tone={tone} title={edge.online ? 'Seen within the last 20 s.' : 'Not seen for more than 20 s.'}>

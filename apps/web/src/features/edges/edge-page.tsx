@@ -16,7 +16,7 @@ import { JobsPanel } from '../store-jobs/jobs-panel'
 import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
 import { EdgeImages } from './edge-images'
-import { EdgeMachine, StateRefused, VersionRefused } from './edge-machine'
+import { DiskProblems, EdgeMachine, StateRefused, StoreErrors, VersionRefused } from './edge-machine'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
 import { SharePanel } from './share-panel'
 
@@ -60,6 +60,8 @@ function Edge({ edge }: { edge: EdgeDetail }) {
         <div className="flex min-w-0 flex-col gap-5">
           {edge.refused && <VersionRefused refused={edge.refused} />}
           {edge.stateRefused && <StateRefused reason={edge.stateRefused} />}
+          <DiskProblems problems={edge.problems} />
+          {edge.storeErrors.length > 0 && <StoreErrors errors={edge.storeErrors} />}
           <LostReports edge={edge} />
           <Panel title="Status">
             <EdgeFacts edge={edge} />
@@ -88,6 +90,9 @@ function Edge({ edge }: { edge: EdgeDetail }) {
   )
 }
 
+/** An edge whose disk has lost the count takes a number from its clock (UPLINK.md). */
+const countedEpochsMax = 2 ** 32
+
 function EdgeFacts({ edge }: { edge: EdgeDetail }) {
   return (
     <Facts
@@ -106,7 +111,10 @@ function EdgeFacts({ edge }: { edge: EdgeDetail }) {
         { label: 'Backlog', value: `${countOf(edge.reportBacklog, 'unsent report')}` },
         { label: 'Lost reports', value: edge.reportsLost === 0 ? '0' : countOf(edge.reportsLost, 'report') },
         { label: 'Desired state', value: <DesiredState edge={edge} /> },
-        { label: 'Agent restarts', value: formatCount(Math.max(0, edge.bootEpoch - 1)) },
+        {
+          label: 'Agent restarts',
+          value: edge.bootEpoch < countedEpochsMax ? formatCount(Math.max(0, edge.bootEpoch - 1)) : 'not counted',
+        },
         { label: 'Enrolled', value: <Instant at={edge.enrolledAt} /> },
         { label: 'Key', value: <KeyAge edge={edge} /> },
       ]}

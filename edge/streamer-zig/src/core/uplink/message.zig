@@ -129,6 +129,17 @@ pub const Machine = struct {
     storeFreeBytes: u64,
 };
 
+/// A place of a version that the edge could not read for a device.
+pub const StoreError = struct {
+    versionId: base.Uuid,
+    offset: u64,
+    length: u64,
+    count: u64,
+    sinceUnixMs: u64,
+};
+
+pub const store_errors_max = 16;
+
 pub const Heartbeat = struct {
     agentVersion: []const u8,
     arch: []const u8,
@@ -150,6 +161,9 @@ pub const Heartbeat = struct {
     machine: ?Machine = null,
     interfaces: []const Interface = &.{},
     peers: []const HeardPeer = &.{},
+    storeErrors: []const StoreError = &.{},
+    /// Names of what is wrong with the edge's disks.
+    problems: []const []const u8 = &.{},
     storeJobKinds: []const []const u8 = @typeInfo(store_job.Kind).@"enum".field_names,
 };
 

@@ -62,20 +62,22 @@ pub fn ReportGaps(comptime Files: type) type {
     return struct {
         const Gaps = @This();
 
-        file: Files.File,
+        /// Null while the disk does not let it be created.
+        file: ?Files.File,
         slots: [count_max]?Gap = @splat(null),
         /// The slot of the range that is still open.
         open_index: ?usize = null,
 
-        pub fn open(files: *Files) error{DiskFailed}!Gaps {
-            var gaps: Gaps = .{ .file = try files.openOrMake(file_name) };
-            errdefer files.close(gaps.file);
+        /// A disk that refuses makes it begin empty.
+        pub fn open(files: *Files) Gaps {
+            var gaps: Gaps = .{ .file = files.openOrMake(file_name) catch null };
+            if (gaps.file == null) return gaps;
             var bytes: [file_size]u8 = @splat(0);
-            const size = try files.readAt(gaps.file, &bytes, 0);
+            const size = files.readAt(gaps.file.?, &bytes, 0) catch file_size;
             // Its blocks are on the disk before they are needed.
             if (size < file_size) {
-                try files.writeAt(gaps.file, bytes[size..], size);
-                try files.sync(gaps.file);
+                files.writeAt(gaps.file.?, bytes[size..], size) catch {};
+                files.sync(gaps.file.?) catch {};
             }
             for (&gaps.slots, 0..) |*slot, index|
                 slot.* = decode(bytes[index * slot_size ..][0..slot_size]);
@@ -83,14 +85,17 @@ pub fn ReportGaps(comptime Files: type) type {
         }
 
         pub fn close(gaps: *Gaps, files: *Files) void {
-            files.close(gaps.file);
+            if (gaps.file) |file| files.close(file);
             gaps.* = undefined;
         }
 
-        /// Tells whether a range belongs to a later epoch than this one.
-        pub fn hasAfter(gaps: *const Gaps, epoch: u64) bool {
-            for (gaps.slots) |slot| if (slot) |gap| if (gap.epoch > epoch) return true;
-            return false;
+        /// Returns the highest epoch of a range; 0: there is none.
+        pub fn newestEpoch(gaps: *const Gaps) u64 {
+            var newest: u64 = 0;
+            for (gaps.slots) |slot| if (slot) |gap| {
+                newest = @max(newest, gap.epoch);
+            };
+            return newest;
         }
 
         /// A report was lost.
@@ -138,7 +143,8 @@ pub fn ReportGaps(comptime Files: type) type {
         fn write(gaps: *Gaps, files: *Files, index: usize) void {
             assert(index < gaps.slots.len);
             // A disk that refuses even this loses the count at a restart; until then memory has it.
-            files.writeAt(gaps.file, &encode(gaps.slots[index]), index * slot_size) catch {};
+            if (gaps.file == null) gaps.file = files.openOrMake(file_name) catch return;
+            files.writeAt(gaps.file.?, &encode(gaps.slots[index]), index * slot_size) catch {};
         }
 
         /// Returns the last recorded seq of an epoch; 0: none.

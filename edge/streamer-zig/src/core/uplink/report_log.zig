@@ -31,7 +31,7 @@ pub const Options = struct {
     segment_size_max: u64 = 4 << 20,
 };
 
-pub const OpenError = error{ LogUnreadable, LogFromTheFuture, OutOfMemory };
+pub const OpenError = error{ LogFromTheFuture, OutOfMemory };
 
 pub const Batch = struct {
     epoch: u64,
@@ -56,6 +56,8 @@ pub fn ReportLog(comptime Files: type) type {
         active: ?Files.File = null,
         next_seq: u64 = 1,
         lost_count: u64 = 0,
+        /// `lost_count` for readers that must not wait for the lock.
+        published_losses: std.atomic.Value(u64) = .init(0),
         /// `backlog` for readers that must not wait for the lock.
         published_backlog: std.atomic.Value(u64) = .init(0),
         /// The epoch being sent, and what the API has acknowledged of it.
@@ -70,23 +72,36 @@ pub fn ReportLog(comptime Files: type) type {
 
         const report_size_max = boot_report.size_max + 128;
 
-        /// The state behind `files` stays open while the log is.
+        /// Returns the highest epoch that the files name: that of this start must be higher.
+        pub fn newestEpoch(files: *Files) u64 {
+            var gaps: Gaps = .open(files);
+            defer gaps.close(files);
+            var newest = gaps.newestEpoch();
+            var iterator = files.iterate();
+            while (iterator.next() catch null) |name| {
+                const segment = Segment.parse(name) orelse continue;
+                newest = @max(newest, segment.epoch);
+            }
+            return newest;
+        }
+
+        /// The state behind `files` stays open while the log is. Whatever the disk refuses, the log
+        /// opens: segments that cannot be read now are sent by a later start.
         pub fn open(gpa: std.mem.Allocator, files: Files, options: Options) OpenError!Log {
             assert(options.epoch > 0);
             var log: Log =
                 .{ .files = files, .options = options, .gaps = undefined, .segments = .empty };
             log.segments = try .initCapacity(gpa, segments_max);
             errdefer log.segments.deinit(gpa);
-            log.gaps = Gaps.open(&log.files) catch return error.LogUnreadable;
+            log.gaps = .open(&log.files);
             errdefer log.gaps.close(&log.files);
-            scanSegments(Files, &log.files, &log.segments, &log.buffer) catch
-                return error.LogUnreadable;
+            scanSegments(Files, &log.files, &log.segments, &log.buffer);
             for (log.segments.items) |segment| {
                 if (segment.epoch > options.epoch) return error.LogFromTheFuture;
                 if (segment.epoch == options.epoch)
                     log.next_seq = @max(log.next_seq, segment.last_seq + 1);
             }
-            if (log.gaps.hasAfter(options.epoch)) return error.LogFromTheFuture;
+            if (log.gaps.newestEpoch() > options.epoch) return error.LogFromTheFuture;
             log.next_seq = @max(log.next_seq, log.gaps.lastOf(options.epoch) + 1);
             log.publish();
             return log;
@@ -193,6 +208,7 @@ pub fn ReportLog(comptime Files: type) type {
 
         fn publish(log: *Log) void {
             log.published_backlog.store(log.countBacklog(), .release);
+            log.published_losses.store(log.lost_count, .release);
         }
 
         /// Makes everything appended so far durable, as well as the disk can.
@@ -550,31 +566,30 @@ fn SegmentReader(comptime Files: type) type {
     };
 }
 
-const ScanError = error{ DiskFailed, OutOfMemory };
-
-/// Fills `segments` from the directory, sorted. A torn tail is cut off its file; a file without one
-/// complete record is deleted.
+/// Fills `segments` from the directory, sorted. A torn tail is cut off its file, and a file without
+/// one complete record is deleted, as far as the disk lets it. What cannot be read, or is more than
+/// `segments_max`, stays for a later start.
 fn scanSegments(
     comptime Files: type,
     files: *Files,
     segments: *std.ArrayList(Segment),
     buffer: *[record_frame.frame_size_max]u8,
-) ScanError!void {
+) void {
     var iterator = files.iterate();
-    while (try iterator.next()) |name| {
+    while (iterator.next() catch null) |name| {
         const segment = Segment.parse(name) orelse continue;
-        try segments.appendBounded(segment);
+        segments.appendBounded(segment) catch break;
     }
     base.sort(Segment, segments.items, {}, Segment.before);
     var index: usize = 0;
     while (index < segments.items.len) {
         const segment = &segments.items[index];
-        try measure(Files, files, segment, buffer);
-        if (segment.last_seq >= segment.first_seq) {
+        const is_read = if (measure(Files, files, segment, buffer)) true else |_| false;
+        if (is_read and segment.last_seq >= segment.first_seq) {
             index += 1;
             continue;
         }
-        try files.delete(&segment.name());
+        if (is_read) files.delete(&segment.name()) catch {};
         _ = segments.orderedRemove(index);
     }
 }
@@ -594,7 +609,8 @@ fn measure(
         segment.last_seq = record.number;
         segment.size = reader.offset;
     }
-    try files.truncate(file, segment.size);
+    // A tail that stays is never read: the log appends to files of this start only.
+    files.truncate(file, segment.size) catch {};
     // A process that was killed has not synced its last records, and `sync` reaches only the file
     // that this process appends to.
     files.sync(file) catch {};

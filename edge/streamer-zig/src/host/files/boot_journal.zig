@@ -31,8 +31,14 @@ writer: Writer,
 kernel_boot_id: base.Uuid,
 /// The ids of the boots in the table, for a compaction; allocated with the table's size.
 live: []Writer.Key = &.{},
+/// After a disk that refused records: the table's slot from which on boots are still to be written
+/// once more.
+rewriting: ?core.boot.Table.Iterator = null,
 buffer: [record_frame.frame_size_max]u8 = undefined,
 payload: [record_frame.payload_size_max]u8 = undefined,
+
+/// Boots that are written once more in each second.
+const rewritten_max = 64;
 
 /// `is_withdrawn`: the boot belongs to another edge and must not come back here.
 const Entry = struct { kernel: base.Uuid, boot: Boot, is_withdrawn: bool = false };
@@ -42,12 +48,14 @@ pub fn open(
     gpa: std.mem.Allocator,
     worker: *Worker,
     dir_fd: i32,
-) (sys.Error || error{OutOfMemory})!BootJournal {
-    var file: Journal = try .open(dir_fd);
+) error{OutOfMemory}!BootJournal {
+    var file: Journal = .open(dir_fd);
     errdefer file.close();
+    var writer: Writer = try .init(gpa, worker, file);
+    writer.problem = .boots_not_kept;
     return .{
         .gpa = gpa,
-        .writer = try .init(gpa, worker, file),
+        .writer = writer,
         .kernel_boot_id = data_dir.kernelBootId() orelse .zero,
     };
 }
@@ -67,13 +75,13 @@ pub fn load(
     table: *core.boot.Table,
     now_us: u64,
     now_unix_ms: u64,
-) (sys.Error || error{OutOfMemory})!void {
+) error{OutOfMemory}!void {
     assert(journal.live.len == 0);
     journal.live = try journal.gpa.alloc(Writer.Key, table.slots.len);
     var arena: std.heap.ArenaAllocator = .init(journal.gpa);
     defer arena.deinit();
     var reader = journal.writer.file.reader();
-    while (try reader.next()) |frame| {
+    while (reader.nextReadable()) |frame| {
         _ = arena.reset(.retain_capacity);
         const payload = Format.payload(frame);
         const entry = std.json.parseFromSliceLeaky(Entry, arena.allocator(), payload, .{
@@ -90,7 +98,7 @@ pub fn load(
         "{s}: {d} bytes are torn or damaged; every other record is read.",
         .{ Format.name, reader.skipped },
     );
-    try journal.writer.beginAt(reader.end);
+    journal.writer.begin(&reader);
 }
 
 /// A device as the journal of an edge that may be running describes it.
@@ -157,8 +165,19 @@ pub fn sync(journal: *BootJournal) void {
     journal.writer.worker.finish();
 }
 
-/// Keeps the file small. Runs often and mostly does nothing.
+/// Keeps the file small, and whole after a disk refused records. Runs often and mostly does
+/// nothing.
 pub fn compact(journal: *BootJournal, table: *core.boot.Table) void {
+    journal.writer.probe();
+    if (journal.writer.is_recovered.swap(false, .acquire)) journal.rewriting = table.iterate();
+    if (journal.rewriting) |*boots| for (0..rewritten_max) |_| {
+        const boot = boots.next() orelse {
+            journal.rewriting = null;
+            break;
+        };
+        // The agent writes it at its next turn.
+        boot.touched = true;
+    };
     if (!journal.writer.needsCompaction()) return;
     var count: usize = 0;
     var iterator = table.iterate();

@@ -31,6 +31,7 @@ pub const DataDir = @This();
 
 io: Io,
 dir: Io.Dir,
+/// -1 where the disk did not take a new file.
 lock_fd: i32,
 
 const file_size_max = core.uplink.desired_state.envelope_size_max + 1024;
@@ -44,21 +45,30 @@ pub fn open(io: Io, path: []const u8) OpenError!DataDir {
     errdefer dir.close(io);
     if (made) _ = linux.fchmod(dir.handle, 0o700);
     const flags: linux.O = .{ .ACCMODE = .RDWR, .CREAT = true, .CLOEXEC = true };
-    const fd: i32 = @intCast(
-        sys.check(linux.openat(dir.handle, "lock", flags, 0o600)) catch return error.NotUsable,
-    );
-    errdefer sys.close(fd);
+    // Where no file can be made, the directory itself is locked. Every edge locks both.
+    try lock(dir.handle);
+    const fd: i32 = openLock(dir.handle, flags) catch
+        openLock(dir.handle, .{ .ACCMODE = .RDONLY, .CLOEXEC = true }) catch -1;
+    errdefer if (fd >= 0) sys.close(fd);
+    if (fd >= 0) try lock(fd);
+    return .{ .io = io, .dir = dir, .lock_fd = fd };
+}
+
+fn openLock(dir_fd: i32, flags: linux.O) sys.Error!i32 {
+    return @intCast(try sys.check(linux.openat(dir_fd, "lock", flags, 0o600)));
+}
+
+fn lock(fd: i32) OpenError!void {
     _ = sys.check(
         linux.flock(fd, lock_exclusive | lock_nonblocking),
     ) catch |err| return switch (err) {
         error.WouldBlock => error.Locked,
         error.Interrupted, error.SystemCallFailed => error.NotUsable,
     };
-    return .{ .io = io, .dir = dir, .lock_fd = fd };
 }
 
 pub fn close(data: *DataDir) void {
-    sys.close(data.lock_fd);
+    if (data.lock_fd >= 0) sys.close(data.lock_fd);
     data.dir.close(data.io);
     data.* = undefined;
 }
@@ -93,21 +103,69 @@ pub fn subDir(data: *const DataDir, name: []const u8) error{NotUsable}!Io.Dir {
     return data.dir.openDir(data.io, name, .{ .iterate = true }) catch error.NotUsable;
 }
 
+pub const Epoch = struct {
+    number: u64,
+    /// It is on the disk: the next start takes a higher one.
+    is_kept: bool,
+};
+
+/// A number with 16 digits and a line feed, written in place: it needs no space on a full disk.
+const epoch_size = 17;
+const epoch_max = std.math.maxInt(u53);
+
 /// Returns the number of this start: one more than the previous one, durable before it is used.
-pub fn nextEpoch(
-    data: *const DataDir,
-    arena: std.mem.Allocator,
-) (ReadError || sys.Error || error{Damaged})!u64 {
-    const last = data.read(arena, "epoch") catch |err| switch (err) {
-        error.Missing => "0",
-        error.NotReadable => return err,
+/// `above` is the highest one that other files name. A disk that does not keep it, or has lost the
+/// previous one, keeps no edge from starting: the number is then taken from the wall clock, with
+/// random digits behind, so that no two starts take the same. It is higher than every number that
+/// was counted, and the next start counts on from it if it could be written meanwhile.
+pub fn nextEpoch(data: *const DataDir, above: u64, unix_ms: u64) Epoch {
+    const last = data.lastEpoch() catch {
+        const number = epochByClock(above, unix_ms);
+        return .{ .number = number, .is_kept = data.keepEpoch(number) };
     };
-    const number =
-        std.fmt.parseInt(u53, std.mem.trim(u8, last, " \n"), 10) catch return error.Damaged;
-    var buffer: [24]u8 = undefined;
-    const epoch = @as(u64, number) + 1;
-    try data.write("epoch", std.mem.print(&buffer, "{d}\n", .{epoch}) catch unreachable);
-    return epoch;
+    const next = @max(last, above) + 1;
+    if (next <= epoch_max and data.keepEpoch(next)) return .{ .number = next, .is_kept = true };
+    const number = epochByClock(next, unix_ms);
+    return .{ .number = number, .is_kept = data.keepEpoch(number) };
+}
+
+fn lastEpoch(data: *const DataDir) error{NotReadable}!u64 {
+    var buffer: [64]u8 = undefined;
+    const text = data.dir.readFile(data.io, "epoch", &buffer) catch |err| return switch (err) {
+        error.FileNotFound => 0,
+        else => error.NotReadable,
+    };
+    return std.fmt.parseInt(u53, std.mem.trim(u8, text, " \n"), 10) catch error.NotReadable;
+}
+
+/// Milliseconds since 1970 take 41 bits until 2039, ten random ones follow. Where the clock says
+/// less than what was counted, only chance keeps two starts apart, by 40 bits.
+fn epochByClock(above: u64, unix_ms: u64) u64 {
+    var random: [8]u8 = undefined;
+    sys.random(&random);
+    const bits = std.mem.readInt(u64, &random, .little);
+    const by_clock = @as(u64, @as(u42, @truncate(unix_ms))) << 10 | (bits & 1023);
+    const by_chance = above +| 1 +| (bits >> 24);
+    return @min(@max(by_clock, by_chance), epoch_max);
+}
+
+/// Overwrites the file in place; returns whether the number is on the disk.
+pub fn keepEpoch(data: *const DataDir, number: u64) bool {
+    assert(number > 0);
+    return if (data.writeEpoch(number)) true else |_| false;
+}
+
+fn writeEpoch(data: *const DataDir, number: u64) sys.Error!void {
+    const flags: linux.O = .{ .ACCMODE = .WRONLY, .CREAT = true, .CLOEXEC = true };
+    const fd: i32 = @intCast(try sys.check(linux.openat(data.dir.handle, "epoch", flags, 0o600)));
+    defer sys.close(fd);
+    var buffer: [epoch_size]u8 = undefined;
+    const text = std.mem.print(&buffer, "{d:0>16}\n", .{number}) catch unreachable;
+    try sys.writeAllAt(fd, text, 0);
+    _ = try sys.check(linux.ftruncate(fd, epoch_size));
+    _ = try sys.check(linux.fsync(fd));
+    // It may be new.
+    _ = linux.fsync(data.dir.handle);
 }
 
 /// Returns the secret bytes of this name, which the first call creates.
@@ -119,19 +177,28 @@ pub fn secret(
     const file = data.dir.openFile(data.io, name, .{}) catch |err| switch (err) {
         error.FileNotFound => {
             sys.random(&bytes);
-            var hex: [65]u8 = undefined;
-            try data.write(name, std.mem.print(&hex, "{x}\n", .{&bytes}) catch unreachable);
+            try data.writeSecret(name, bytes);
             return bytes;
         },
         else => return error.NotReadable,
     };
     defer file.close(data.io);
     var buffer: [128]u8 = undefined;
-    const text = buffer[0..try sys.readAt(file.handle, &buffer, 0)];
+    const size = sys.readAt(file.handle, &buffer, 0) catch return error.NotReadable;
+    const text = buffer[0..size];
     const trimmed = std.mem.trim(u8, text, " \n");
     if (trimmed.len != 64) return error.Damaged;
     _ = std.fmt.hexToBytes(&bytes, trimmed) catch return error.Damaged;
     return bytes;
+}
+
+pub fn writeSecret(
+    data: *const DataDir,
+    comptime name: [:0]const u8,
+    bytes: [32]u8,
+) sys.Error!void {
+    var hex: [65]u8 = undefined;
+    try data.write(name, std.mem.print(&hex, "{x}\n", .{&bytes}) catch unreachable);
 }
 
 pub fn identity(
@@ -200,13 +267,49 @@ test "epochs grow with each start, and secrets stay the same" {
     defer arena.deinit();
     var data = try DataDir.open(testing.io, try testPath(&buffer, &tmp));
     defer data.close();
-    try testing.expectEqual(1, try data.nextEpoch(arena.allocator()));
-    try testing.expectEqual(2, try data.nextEpoch(arena.allocator()));
+    try testing.expectEqual(Epoch{ .number = 1, .is_kept = true }, data.nextEpoch(0, 0));
+    try testing.expectEqual(Epoch{ .number = 2, .is_kept = true }, data.nextEpoch(0, 0));
+    // A file of an earlier release, which later ones and that one read.
+    try data.write("epoch", "41\n");
+    try testing.expectEqual(Epoch{ .number = 42, .is_kept = true }, data.nextEpoch(7, 0));
+    const text = try data.read(arena.allocator(), "epoch");
+    try testing.expectEqualStrings("0000000000000042\n", text);
+    try testing.expectEqual(Epoch{ .number = 91, .is_kept = true }, data.nextEpoch(90, 0));
     const key = try data.secret("stream.key");
     try testing.expectEqual(key, try data.secret("stream.key"));
-    try data.write("epoch", "x");
-    try testing.expectError(error.Damaged, data.nextEpoch(arena.allocator()));
     try testing.expectError(error.Missing, data.identity(arena.allocator()));
+}
+
+test "a disk that does not keep the epoch, or has lost it, gets one that no other start had" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var buffer: [8192]u8 = undefined;
+    var data = try DataDir.open(testing.io, try testPath(&buffer, &tmp));
+    defer data.close();
+    const now_ms = 1_795_000_000_000;
+    _ = data.nextEpoch(0, now_ms);
+    for ([_][]const u8{ "x", "", "99999999999999999999" }) |damaged| {
+        try data.write("epoch", damaged);
+        const chosen = data.nextEpoch(0, now_ms);
+        try testing.expect(chosen.is_kept and chosen.number >= now_ms << 10);
+        const next = data.nextEpoch(0, now_ms);
+        try testing.expectEqual(Epoch{ .number = chosen.number + 1, .is_kept = true }, next);
+    }
+    // A directory in its place can be neither read nor written, by nobody.
+    try data.dir.deleteFile(testing.io, "epoch");
+    try data.dir.createDir(testing.io, "epoch", .default_dir);
+    var last: u64 = 0;
+    for (0..20) |step| {
+        const chosen = data.nextEpoch(5, now_ms + step);
+        try testing.expect(!chosen.is_kept);
+        try testing.expect(chosen.number > last);
+        last = chosen.number;
+    }
+    // Without a clock, chance keeps them apart.
+    const first, const second = .{ data.nextEpoch(5, 0), data.nextEpoch(5, 0) };
+    try testing.expect(first.number > 5 and second.number > 5);
+    try testing.expect(first.number != second.number);
+    try testing.expect(first.number <= epoch_max);
 }
 
 test "an identity survives being written to its file" {

@@ -9,6 +9,7 @@ pub const Space = struct {
     free_bytes: u64,
     /// Without what is reserved for the superuser.
     available_bytes: u64,
+    is_read_only: bool = false,
 };
 
 /// Measures the file system of an open file or directory.
@@ -44,6 +45,9 @@ const Status = extern struct {
         std.debug.assert(@sizeOf(Status) == 120);
     }
 
+    /// ST_RDONLY.
+    const read_only_flag = 1;
+
     /// Counts are in fragments, not in the preferred block size.
     fn space(status: *const Status) Space {
         const unit: u64 = @intCast(@max(status.fragment_size, 1));
@@ -51,6 +55,7 @@ const Status = extern struct {
             .total_bytes = status.blocks *| unit,
             .free_bytes = status.blocks_free *| unit,
             .available_bytes = status.blocks_available *| unit,
+            .is_read_only = status.flags & read_only_flag != 0,
         };
     }
 };

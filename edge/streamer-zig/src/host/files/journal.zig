@@ -38,35 +38,61 @@ pub fn Journal(comptime Record: type) type {
         const reader_size = @max(2 * Record.frame_size_max, 4096);
 
         dir_fd: i32,
+        /// -1 where the file can be neither opened nor created: an edge starts without it.
         fd: i32,
+        /// The disk let it be read only. The next record tries again.
+        is_read_only: bool = false,
         /// The end of the last complete record, and the place of the next one.
         end: u64,
         /// Compaction is due beyond this size.
         compact_above: u64 = Record.size_max,
         is_synced: bool = true,
 
-        /// Opens the file, or creates an empty one. Read it, and call `cutAt`, before appending.
-        pub fn open(dir_fd: i32) sys.Error!Self {
-            const fd = try openFile(dir_fd, Record.name, .{ .ACCMODE = .RDWR, .CREAT = true });
-            errdefer sys.close(fd);
-            const end = try sys.check(linux.lseek(fd, 0, linux.SEEK.END));
-            return .{ .dir_fd = dir_fd, .fd = fd, .end = end };
+        /// Opens the file, or creates an empty one. Read it, and call `endReading`, before the
+        /// first record.
+        /// A disk that refuses both gives an empty journal: whatever a disk does, the edge starts.
+        pub fn open(dir_fd: i32) Self {
+            var journal: Self = .{ .dir_fd = dir_fd, .fd = -1, .end = 0 };
+            journal.fd = openWritable(dir_fd) catch blk: {
+                journal.is_read_only = true;
+                break :blk openFile(dir_fd, Record.name, .{ .ACCMODE = .RDONLY }) catch -1;
+            };
+            if (journal.fd >= 0)
+                journal.end = sys.check(linux.lseek(journal.fd, 0, linux.SEEK.END)) catch 0;
+            return journal;
+        }
+
+        fn openWritable(dir_fd: i32) sys.Error!i32 {
+            return openFile(dir_fd, Record.name, .{ .ACCMODE = .RDWR, .CREAT = true });
         }
 
         pub fn close(journal: *Self) void {
-            sys.close(journal.fd);
+            if (journal.fd >= 0) sys.close(journal.fd);
             journal.* = undefined;
+        }
+
+        /// Opens the file to be written if it was not.
+        fn makeWritable(journal: *Self) sys.Error!void {
+            if (!journal.is_read_only) return;
+            const fd = try openWritable(journal.dir_fd);
+            errdefer sys.close(fd);
+            // A torn end, which nobody could cut.
+            _ = try sys.check(linux.ftruncate(fd, @intCast(journal.end)));
+            if (journal.fd >= 0) sys.close(journal.fd);
+            journal.fd = fd;
+            journal.is_read_only = false;
         }
 
         pub fn reader(journal: *const Self) Reader {
             return .{ .fd = journal.fd };
         }
 
-        /// Drops what is torn behind the last whole record, which would hide every later one.
-        /// `end` is that of a reader that has come to its end.
-        pub fn cutAt(journal: *Self, end: u64) sys.Error!void {
-            _ = try sys.check(linux.ftruncate(journal.fd, @intCast(end)));
-            journal.end = end;
+        /// Drops what is torn behind the last whole record that `reader` returned. What could not
+        /// be read stays, and records follow behind it.
+        pub fn endReading(journal: *Self, from: *const Reader) void {
+            if (from.has_failed) return;
+            _ = linux.ftruncate(journal.fd, @intCast(from.end));
+            journal.end = from.end;
         }
 
         /// Returns false if the disk refused the record, for example because it is full. The file
@@ -79,6 +105,7 @@ pub fn Journal(comptime Record: type) type {
         /// Appends whole records, one behind the other: all of them or none.
         pub fn appendAll(journal: *Self, frames: []const u8) bool {
             assert(frames.len > 0);
+            journal.makeWritable() catch return false;
             sys.writeAllAt(journal.fd, frames, journal.end) catch {
                 _ = linux.ftruncate(journal.fd, @intCast(journal.end));
                 return false;
@@ -86,6 +113,14 @@ pub fn Journal(comptime Record: type) type {
             journal.end += frames.len;
             journal.is_synced = false;
             return true;
+        }
+
+        /// Returns whether the disk takes a record now. Zeros behind the last one are skipped.
+        pub fn probe(journal: *Self) bool {
+            journal.makeWritable() catch return false;
+            const zeros: [512]u8 = @splat(0);
+            defer _ = linux.ftruncate(journal.fd, @intCast(journal.end));
+            return if (sys.writeAllAt(journal.fd, &zeros, journal.end)) true else |_| false;
         }
 
         /// Returns once all records are on the disk; false if the disk refuses.
@@ -129,7 +164,7 @@ pub fn Journal(comptime Record: type) type {
             errdefer sys.close(fresh.fd);
             try write(context, &fresh);
             try fresh.commit(journal.dir_fd);
-            sys.close(journal.fd);
+            if (journal.fd >= 0) sys.close(journal.fd);
             journal.* = .{ .dir_fd = journal.dir_fd, .fd = fresh.fd, .end = fresh.end };
             journal.setCompacted(fresh.end);
         }
@@ -183,9 +218,20 @@ pub fn Journal(comptime Record: type) type {
             /// The place of `buffer` in the file.
             begin: u64 = 0,
             is_at_end: bool = false,
+            /// The disk did not give everything to `nextReadable`.
+            has_failed: bool = false,
+
+            /// Like `next`; a disk that fails ends the file.
+            pub fn nextReadable(from: *Reader) ?[]const u8 {
+                return from.next() catch {
+                    from.has_failed = true;
+                    return null;
+                };
+            }
 
             /// A record is valid until the next call.
             pub fn next(from: *Reader) sys.Error!?[]const u8 {
+                if (from.fd < 0) return null;
                 while (true) {
                     const rest = from.buffer[from.used..from.filled];
                     if (rest.len < Record.frame_size_max and !from.is_at_end) {
@@ -298,17 +344,17 @@ test "a file that is cut at any byte keeps its whole records and takes new ones"
     var buffer: [64]u8 = undefined;
     const frame_size = testFrame(0, &buffer).len;
     for (0..3 * frame_size + 1) |size| {
-        var journal: TestJournal = try .open(dir_fd);
+        var journal: TestJournal = .open(dir_fd);
         defer journal.close();
-        try journal.cutAt(0);
+        journal.endReading(&.{ .fd = journal.fd });
         for (0..3) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
         _ = linux.ftruncate(journal.fd, @intCast(size));
-        var again: TestJournal = try .open(dir_fd);
+        var again: TestJournal = .open(dir_fd);
         defer again.close();
         var reader = again.reader();
         while (try reader.next()) |_| {}
         try testing.expectEqual(size / frame_size * frame_size, reader.end);
-        try again.cutAt(reader.end);
+        again.endReading(&reader);
         try testing.expect(again.append(testFrame(9, &buffer)));
         const numbers = [_]u64{ 0, 1, 2 };
         const kept = numbers[0 .. size / frame_size];
@@ -325,16 +371,16 @@ test "a damaged record loses only itself, wherever it is damaged" {
     var buffer: [64]u8 = undefined;
     const frame_size = testFrame(0, &buffer).len;
     for (0..frame_size) |index| {
-        var journal: TestJournal = try .open(tmp.dir.handle);
+        var journal: TestJournal = .open(tmp.dir.handle);
         defer journal.close();
-        try journal.cutAt(0);
+        journal.endReading(&.{ .fd = journal.fd });
         for (0..3) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
         try sys.writeAllAt(journal.fd, "\xff", frame_size + index);
         try expectNumbers(tmp.dir.handle, &.{ 0, 2 });
         var reader = journal.reader();
         while (try reader.next()) |_| {}
         try testing.expectEqual(frame_size, reader.skipped);
-        try journal.cutAt(reader.end);
+        journal.endReading(&reader);
         try testing.expect(journal.append(testFrame(7, &buffer)));
         try expectNumbers(tmp.dir.handle, &.{ 0, 2, 7 });
     }
@@ -343,7 +389,7 @@ test "a damaged record loses only itself, wherever it is damaged" {
 test "zeros, as a power failure leaves them, hide nothing that is behind them" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
-    var journal: TestJournal = try .open(tmp.dir.handle);
+    var journal: TestJournal = .open(tmp.dir.handle);
     defer journal.close();
     var buffer: [64]u8 = undefined;
     try testing.expect(journal.append(testFrame(1, &buffer)));
@@ -356,7 +402,7 @@ test "a crash at any step of a compaction leaves the old records or the new ones
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const dir_fd = tmp.dir.handle;
-    var journal: TestJournal = try .open(dir_fd);
+    var journal: TestJournal = .open(dir_fd);
     var buffer: [64]u8 = undefined;
     for (0..3) |number| try testing.expect(journal.append(testFrame(number, &buffer)));
     try testing.expect(journal.needsCompaction());
@@ -376,7 +422,7 @@ test "a crash at any step of a compaction leaves the old records or the new ones
     journal.close();
     try expectNumbers(dir_fd, &.{2});
     // What the crashes left does not stand in the way of the next compaction.
-    journal = try .open(dir_fd);
+    journal = .open(dir_fd);
     defer journal.close();
     try testing.expect(journal.compact(@as([]const u64, &.{ 5, 6 }), appendNumbers));
     try testing.expect(!journal.needsCompaction());
@@ -387,7 +433,7 @@ test "a crash at any step of a compaction leaves the old records or the new ones
 test "a file whose records all stay is compacted again only when it is four times as long" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
-    var journal: TestJournal = try .open(tmp.dir.handle);
+    var journal: TestJournal = .open(tmp.dir.handle);
     defer journal.close();
     var buffer: [64]u8 = undefined;
     const numbers = [_]u64{ 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -409,7 +455,7 @@ test "a file whose records all stay is compacted again only when it is four time
 test "a compaction that the disk refuses keeps the file, which takes more records" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
-    var journal: TestJournal = try .open(tmp.dir.handle);
+    var journal: TestJournal = .open(tmp.dir.handle);
     defer journal.close();
     var buffer: [64]u8 = undefined;
     for (0..3) |number| try testing.expect(journal.append(testFrame(number, &buffer)));

@@ -10,7 +10,7 @@ const std = @import("std");
 const Kept = @import("agent").Kept;
 const base = @import("base");
 const journal_file = @import("journal.zig");
-const log = @import("../log.zig");
+const health = @import("../health.zig");
 const sys = @import("../sys.zig");
 const UdpSocket = @import("../net/udp_socket.zig");
 const Worker = @import("../threads/worker.zig");
@@ -36,6 +36,10 @@ pub fn JournalWriter(comptime Format: type) type {
         synced: std.atomic.Value(u64) = .init(0),
         /// The file is long enough to be compacted.
         is_long: std.atomic.Value(bool) = .init(false),
+        /// The disk took records again after it had refused some: whoever knows all of them writes
+        /// them once more.
+        is_recovered: std.atomic.Value(bool) = .init(false),
+        refuses: std.atomic.Value(bool) = .init(false),
         /// Bytes written since the start, compactions included.
         written_bytes: std.atomic.Value(u64) = .init(0),
         /// From here on, the worker's.
@@ -45,6 +49,8 @@ pub fn JournalWriter(comptime Format: type) type {
         /// The index lacks a record: what would be lost with a compaction is not compacted.
         is_incomplete: bool = false,
         is_refused: bool = false,
+        /// What a refusing disk is told as; null: only the log.
+        problem: ?health.Problem = null,
         buffer: []u8,
         buffered: usize = 0,
         pending: base.BoundedArray(Pending, 512) = .empty,
@@ -60,6 +66,7 @@ pub fn JournalWriter(comptime Format: type) type {
             /// Appends the last record of a key.
             end,
             compact,
+            probe,
             sync,
             send,
             send_synced,
@@ -107,9 +114,10 @@ pub fn JournalWriter(comptime Format: type) type {
             };
         }
 
-        /// The journal has been read: `end_at` is where its last whole record ends.
-        pub fn beginAt(writer: *Writer, end_at: u64) sys.Error!void {
-            try writer.file.cutAt(end_at);
+        /// The journal has been read.
+        pub fn begin(writer: *Writer, reader: *const Journal.Reader) void {
+            writer.file.endReading(reader);
+            writer.onDisk(!writer.file.is_read_only and !reader.has_failed);
             var size: u64 = 0;
             for (writer.latest.values()) |*place| size += place.size;
             writer.file.setCompacted(size);
@@ -174,6 +182,11 @@ pub fn JournalWriter(comptime Format: type) type {
             _ = writer.give(.sync, 0, "", 0);
         }
 
+        /// Tries whether a disk that refused takes records again. Runs once a second.
+        pub fn probe(writer: *Writer) void {
+            if (writer.refuses.load(.acquire)) _ = writer.give(.probe, 0, "", 0);
+        }
+
         pub fn needsCompaction(writer: *const Writer) bool {
             return writer.is_long.load(.acquire);
         }
@@ -231,6 +244,7 @@ pub fn JournalWriter(comptime Format: type) type {
                 switch (job.operation) {
                     .append, .end => writer.take(&job),
                     .compact => writer.runCompaction(&job),
+                    .probe => if (writer.is_refused) writer.onDisk(writer.file.probe()),
                     .sync, .send_synced => needs_sync = true,
                     .send => {},
                 }
@@ -245,7 +259,7 @@ pub fn JournalWriter(comptime Format: type) type {
                             std.mem.bytesToValue(PacketHead, job.bytes[0..@sizeOf(PacketHead)]);
                         head.socket.send(head.to, job.bytes[@sizeOf(PacketHead)..]);
                     },
-                    .append, .end, .compact, .sync => {},
+                    .append, .end, .compact, .probe, .sync => {},
                 }
             }
             if (writer.file.needsCompaction() and !writer.is_incomplete)
@@ -269,14 +283,14 @@ pub fn JournalWriter(comptime Format: type) type {
         fn flush(writer: *Writer) void {
             const pending = writer.pending.constSlice();
             if (pending.len == 0) return;
-            const begin = writer.file.end;
+            const offset_before = writer.file.end;
             const bytes = writer.buffer[0..writer.buffered];
             const fits = writer.file.appendAll(bytes);
             var offset: usize = 0;
             var is_refused = false;
             for (pending) |*record| {
                 const frame = bytes[offset..][0..record.size];
-                const end_of_frame = if (fits) begin + offset + record.size else blk: {
+                const end_of_frame = if (fits) offset_before + offset + record.size else blk: {
                     if (!writer.file.append(frame)) is_refused = true;
                     break :blk writer.file.end;
                 };
@@ -289,7 +303,7 @@ pub fn JournalWriter(comptime Format: type) type {
                 );
             }
             writer.onDisk(!is_refused);
-            writer.add(&writer.written_bytes, writer.file.end - begin);
+            writer.add(&writer.written_bytes, writer.file.end - offset_before);
             writer.add(&writer.written, pending.len);
             writer.pending.clear();
             writer.buffered = 0;
@@ -370,14 +384,9 @@ pub fn JournalWriter(comptime Format: type) type {
         fn onDisk(writer: *Writer, is_well: bool) void {
             if (writer.is_refused == !is_well) return;
             writer.is_refused = !is_well;
-            if (is_well)
-                log.info("{s} can be written again.", .{Format.name})
-            else
-                log.info(
-                    "{s} cannot be written: after a restart the edge lacks what it could not keep. " ++
-                        "Free some space in the data directory, or replace its disk.",
-                    .{Format.name},
-                );
+            writer.refuses.store(!is_well, .release);
+            if (is_well) writer.is_recovered.store(true, .release);
+            if (writer.problem) |problem| health.set(problem, !is_well);
         }
     };
 }
@@ -399,7 +408,7 @@ const Bench = struct {
     }
 
     fn open(bench: *Bench) !void {
-        bench.writer = try .init(testing.allocator, &bench.worker, try .open(bench.tmp.dir.handle));
+        bench.writer = try .init(testing.allocator, &bench.worker, .open(bench.tmp.dir.handle));
     }
 
     fn deinit(bench: *Bench) void {

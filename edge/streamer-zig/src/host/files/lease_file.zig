@@ -56,7 +56,8 @@ fn readFrom(
     writer: ?*Writer,
 ) (sys.Error || error{OutOfMemory})![]const Row {
     var latest: std.array_hash_map.Auto(u32, Row) = .empty;
-    while (try reader.next()) |frame| {
+    // A command says what it could not read; an edge starts.
+    while (if (writer == null) try reader.next() else reader.nextReadable()) |frame| {
         const row = std.json.parseFromSliceLeaky(Row, arena, Format.payload(frame), .{
             .ignore_unknown_fields = true,
             .allocate = .alloc_always,
@@ -91,14 +92,18 @@ pub fn open(
     dir_fd: i32,
     service: *core.dhcp.Service,
     now_us: u64,
-) (sys.Error || error{OutOfMemory})!LeaseFile {
-    var writer: Writer = try .init(gpa, worker, try .open(dir_fd));
+) error{OutOfMemory}!LeaseFile {
+    var writer: Writer = try .init(gpa, worker, .open(dir_fd));
+    writer.problem = .leases_not_kept;
     errdefer writer.deinit();
     var arena: std.heap.ArenaAllocator = .init(gpa);
     defer arena.deinit();
     var reader = writer.file.reader();
-    const rows = try readFrom(arena.allocator(), &reader, &writer);
-    try writer.beginAt(reader.end);
+    const rows = readFrom(arena.allocator(), &reader, &writer) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        else => unreachable, // Only without a writer.
+    };
+    writer.begin(&reader);
     const now_unix_ms = sys.unixMs();
     for (rows) |*row| {
         const left_ms = row.untilUnixMs -| now_unix_ms;
@@ -139,6 +144,8 @@ pub fn send(file: *LeaseFile, socket: *UdpSocket, to: base.Endpoint, bytes: []co
 
 /// Runs once a second: syncs what was appended, and keeps the file small.
 pub fn tick(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
+    file.writer.probe();
+    if (file.writer.is_recovered.swap(false, .acquire)) file.is_behind = true;
     if (file.is_behind) {
         file.is_behind = false;
         _ = file.forAll(service, now_us, .append);

@@ -17,12 +17,11 @@ pub const PowerOnFile = @This();
 
 file: Journal,
 
-pub fn open(dir_fd: i32, log: *PowerOnLog) sys.Error!PowerOnFile {
-    var file: Journal = try .open(dir_fd);
-    errdefer file.close();
+pub fn open(dir_fd: i32, log: *PowerOnLog) PowerOnFile {
+    var file: Journal = .open(dir_fd);
     var reader = file.reader();
-    while (try reader.next()) |id| _ = log.add(.fromBytes(id[0..id_size].*));
-    try file.cutAt(reader.end);
+    while (reader.nextReadable()) |id| _ = log.add(.fromBytes(id[0..id_size].*));
+    file.endReading(&reader);
     return .{ .file = file };
 }
 
@@ -53,7 +52,7 @@ test "ids survive a restart, and the compaction of a long file" {
     defer tmp.cleanup();
     const id: base.Uuid = .fromRandom(@splat(3));
     var log: PowerOnLog = .{};
-    var file = try PowerOnFile.open(tmp.dir.handle, &log);
+    var file = PowerOnFile.open(tmp.dir.handle, &log);
     file.file.compact_above = 2 * id_size;
     for (10..13) |number| {
         const other: base.Uuid = .fromRandom(@splat(@intCast(number)));
@@ -65,7 +64,7 @@ test "ids survive a restart, and the compaction of a long file" {
     file.append(&log, id);
     file.close();
     var again: PowerOnLog = .{};
-    file = try PowerOnFile.open(tmp.dir.handle, &again);
+    file = PowerOnFile.open(tmp.dir.handle, &again);
     defer file.close();
     try testing.expect(!again.add(id));
     try testing.expectEqual(log, again);
@@ -77,7 +76,7 @@ test "a file of an earlier version is read: ids of 16 bytes, and a torn one is d
     const bytes: [40]u8 = @splat(0x45);
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "power-ons", .data = &bytes });
     var log: PowerOnLog = .{};
-    var file = try PowerOnFile.open(tmp.dir.handle, &log);
+    var file = PowerOnFile.open(tmp.dir.handle, &log);
     defer file.close();
     try testing.expect(!log.add(.fromBytes(@splat(0x45))));
     try testing.expectEqual(2 * id_size, file.file.end);

@@ -19,15 +19,14 @@ pub const PowerOrderFile = @This();
 
 file: Journal,
 
-pub fn open(dir_fd: i32, orders: *PowerOrders) sys.Error!PowerOrderFile {
-    var file: Journal = try .open(dir_fd);
-    errdefer file.close();
+pub fn open(dir_fd: i32, orders: *PowerOrders) PowerOrderFile {
+    var file: Journal = .open(dir_fd);
     var reader = file.reader();
-    while (try reader.next()) |record| orders.restore(.{
+    while (reader.nextReadable()) |record| orders.restore(.{
         .id = .fromBytes(record[0..16].*),
         .boot_id = .fromBytes(record[16..32].*),
     });
-    try file.cutAt(reader.end);
+    file.endReading(&reader);
     return .{ .file = file };
 }
 
@@ -90,13 +89,13 @@ test "orders keep their boots over a restart, also after a compaction" {
     const book = try testing.allocator.create(Book);
     defer testing.allocator.destroy(book);
     book.* = .{};
-    book.file = try .open(tmp.dir.handle, &book.orders);
+    book.file = .open(tmp.dir.handle, &book.orders);
     for (0..records_max + 3) |number|
         book.orders.update(&.{testOrder(number)}, &table, book, Book.keep);
     try testing.expectEqual((PowerOrders.capacity + 3) * record_size, book.file.file.end);
     book.file.close();
     book.* = .{};
-    book.file = try .open(tmp.dir.handle, &book.orders);
+    book.file = .open(tmp.dir.handle, &book.orders);
     defer book.file.close();
     _ = try table.insert(blk: {
         var later = boot;

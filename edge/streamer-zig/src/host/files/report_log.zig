@@ -11,8 +11,10 @@ pub const batch_size_max = core.uplink.report_log.batch_size_max;
 
 pub const LogFiles = struct {
     io: Io,
-    /// Used only by the log, and iterable; its opener closes it after the log.
-    dir: Io.Dir,
+    /// Used only by the log, and iterable; its opener closes it after the log. Null until `parent`
+    /// lets it be created.
+    dir: ?Io.Dir,
+    parent: ?Io.Dir = null,
     mutex: Io.Mutex = .init,
 
     pub const File = i32;
@@ -26,23 +28,41 @@ pub const LogFiles = struct {
         files.mutex.unlock(files.io);
     }
 
+    /// Opens the directory `reports` of the data directory `parent` as soon as the disk lets it.
+    pub fn below(io: Io, parent: Io.Dir) LogFiles {
+        var files: LogFiles = .{ .io = io, .dir = null, .parent = parent };
+        files.dir = files.directory() catch null;
+        return files;
+    }
+
+    fn directory(files: *LogFiles) Error!Io.Dir {
+        if (files.dir) |dir| return dir;
+        const parent = files.parent orelse return error.DiskFailed;
+        parent.createDirPath(files.io, "reports") catch return error.DiskFailed;
+        files.dir = parent.openDir(files.io, "reports", .{ .iterate = true }) catch
+            return error.DiskFailed;
+        return files.dir.?;
+    }
+
     pub const Iterator = struct {
         io: Io,
-        entries: Io.Dir.Iterator,
+        entries: ?Io.Dir.Iterator,
 
         pub fn next(iterator: *Iterator) Error!?[]const u8 {
-            const entry = iterator.entries.next(iterator.io) catch return error.DiskFailed;
+            const entries = if (iterator.entries) |*entries| entries else return null;
+            const entry = entries.next(iterator.io) catch return error.DiskFailed;
             return if (entry) |found| found.name else null;
         }
     };
 
     pub fn iterate(files: *LogFiles) Iterator {
-        return .{ .io = files.io, .entries = files.dir.iterate() };
+        return .{ .io = files.io, .entries = if (files.dir) |dir| dir.iterate() else null };
     }
 
     /// Creates a file; none of the same name may exist.
     pub fn make(files: *LogFiles, name: []const u8) Error!File {
-        const file = files.dir.createFile(
+        const dir = try files.directory();
+        const file = dir.createFile(
             files.io,
             name,
             .{ .read = true, .exclusive = true },
@@ -51,17 +71,20 @@ pub const LogFiles = struct {
     }
 
     pub fn openOrMake(files: *LogFiles, name: []const u8) Error!File {
-        const file = files.dir.createFile(
+        const dir = try files.directory();
+        const file = dir.createFile(
             files.io,
             name,
             .{ .read = true, .truncate = false },
-        ) catch return error.DiskFailed;
+        ) catch return files.open(name);
         return ownersOnly(file.handle);
     }
 
+    /// Of a disk that is read-only, the file can be read at least.
     pub fn open(files: *LogFiles, name: []const u8) Error!File {
-        const file = files.dir.openFile(files.io, name, .{ .mode = .read_write }) catch
-            return error.DiskFailed;
+        const dir = try files.directory();
+        const file = dir.openFile(files.io, name, .{ .mode = .read_write }) catch
+            dir.openFile(files.io, name, .{}) catch return error.DiskFailed;
         return ownersOnly(file.handle);
     }
 
@@ -77,7 +100,7 @@ pub const LogFiles = struct {
     }
 
     pub fn delete(files: *LogFiles, name: []const u8) Error!void {
-        files.dir.deleteFile(files.io, name) catch return error.DiskFailed;
+        (try files.directory()).deleteFile(files.io, name) catch return error.DiskFailed;
     }
 
     /// Appends at the file's position, which is its end.
@@ -104,7 +127,7 @@ pub const LogFiles = struct {
     }
 
     pub fn syncNames(files: *LogFiles) void {
-        _ = linux.fsync(files.dir.handle);
+        if (files.dir) |dir| _ = linux.fsync(dir.handle);
     }
 
     pub fn unixMs(_: *LogFiles) u64 {

@@ -35,12 +35,12 @@ const Kind = enum(u8) { begun = 1, device, ended, missed, set_back };
 
 /// Restores what an earlier process wrote in `runner`. Records that this version cannot read
 /// are left out.
-pub fn open(dir_fd: i32, runner: *ScheduleRunner) sys.Error!ScheduleFile {
-    var file: Journal = try .open(dir_fd);
-    errdefer file.close();
+pub fn open(dir_fd: i32, runner: *ScheduleRunner) ScheduleFile {
+    var file: Journal = .open(dir_fd);
     var reader = file.reader();
-    while (try reader.next()) |frame| runner.restore(decode(frame[0..record_size]) orelse continue);
-    try file.cutAt(reader.end);
+    while (reader.nextReadable()) |frame|
+        runner.restore(decode(frame[0..record_size]) orelse continue);
+    file.endReading(&reader);
     return .{ .file = file };
 }
 
@@ -149,7 +149,7 @@ test "runs that began and devices that started survive a restart, and a torn end
     defer tmp.cleanup();
     var runner: ScheduleRunner = try .init(testing.allocator);
     defer runner.deinit(testing.allocator);
-    var file = try ScheduleFile.open(tmp.dir.handle, &runner);
+    var file = ScheduleFile.open(tmp.dir.handle, &runner);
     const written = file.journal();
     const key: ScheduleRunner.RunKey =
         .{ .schedule_id = .fromRandom(@splat(1)), .instant_ms = 1_795_000_000_000 };
@@ -163,7 +163,7 @@ test "runs that began and devices that started survive a restart, and a torn end
     file.close();
     var again: ScheduleRunner = try .init(testing.allocator);
     defer again.deinit(testing.allocator);
-    file = try ScheduleFile.open(tmp.dir.handle, &again);
+    file = ScheduleFile.open(tmp.dir.handle, &again);
     defer file.close();
     try testing.expectEqual(3 * record_size, file.file.end);
     try testing.expectEqual(1, again.run_count);
@@ -177,7 +177,7 @@ test "a compacted file has the same runs as the long one" {
     defer tmp.cleanup();
     var runner: ScheduleRunner = try .init(testing.allocator);
     defer runner.deinit(testing.allocator);
-    var file = try ScheduleFile.open(tmp.dir.handle, &runner);
+    var file = ScheduleFile.open(tmp.dir.handle, &runner);
     const key: ScheduleRunner.RunKey = .{ .schedule_id = .fromRandom(@splat(1)), .instant_ms = 77 };
     runner.restore(.{ .begun = .{ .key = key, .unix_ms = 78 } });
     runner.restore(.{ .ended = .{ .schedule_id = key.schedule_id, .instant_ms = 55 } });
@@ -187,7 +187,7 @@ test "a compacted file has the same runs as the long one" {
     file.close();
     var again: ScheduleRunner = try .init(testing.allocator);
     defer again.deinit(testing.allocator);
-    file = try ScheduleFile.open(tmp.dir.handle, &again);
+    file = ScheduleFile.open(tmp.dir.handle, &again);
     defer file.close();
     try testing.expectEqual(1, again.run_count);
     const schedule: core.uplink.desired_state.Schedule = .{
@@ -218,7 +218,7 @@ test "a file of an earlier version is read: kind, CRC-32, schedule, instant, dev
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "schedules", .data = &bytes });
     var runner: ScheduleRunner = try .init(testing.allocator);
     defer runner.deinit(testing.allocator);
-    var file = try ScheduleFile.open(tmp.dir.handle, &runner);
+    var file = ScheduleFile.open(tmp.dir.handle, &runner);
     defer file.close();
     try testing.expectEqual(2 * record_size, file.file.end);
     try testing.expectEqual(1, runner.run_count);

@@ -8,6 +8,7 @@ const core = @import("core");
 const write_caches = @import("agent").write_caches;
 const ProfileFigures = @import("agent").profiles.Figures;
 const ReportLog = @import("../files/report_log.zig").ReportLog;
+const health = @import("../health.zig");
 const Io = std.Io;
 
 const Phase = core.boot.phase.Phase;
@@ -75,6 +76,8 @@ pub const LoopFigures = struct {
     stream_bytes: u64 = 0,
     stream_reads: u64 = 0,
     stream_cold_reads: u64 = 0,
+    /// Answered with an error of the store.
+    store_errors: u64 = 0,
     stream_unanswered: [unanswered_count]u64 = @splat(0),
     /// From shard 0 on; `stream_reads` and the like are sums over all shards.
     shards: base.BoundedArray(Shard, shards_max) = .empty,
@@ -163,6 +166,7 @@ pub fn render(
             @fromBackingInt(@as(@typeInfo(FillLevel).@"enum".tag_type, @intCast(index)));
         try writer.print("bootfarm_edge_write_caches{{level=\"{t}\"}} {d}\n", .{ level, count });
     }
+    try renderProblems(writer);
     try renderTraffic(writer, figures);
     try head(
         writer,
@@ -183,6 +187,14 @@ pub fn render(
     if (other.warmed_bytes) |bytes| try renderProfiles(writer, &figures.profiles, bytes);
 }
 
+fn renderProblems(writer: *Io.Writer) Io.Writer.Error!void {
+    try head(writer, "degraded", "gauge", "1 while a disk has this problem.");
+    for (std.enums.values(health.Problem)) |problem|
+        try writer.print("bootfarm_edge_degraded{{problem=\"{t}\"}} {d}\n", .{
+            problem, @intFromBool(health.has(problem)),
+        });
+}
+
 fn renderTraffic(writer: *Io.Writer, figures: *const LoopFigures) Io.Writer.Error!void {
     try head(writer, "sent_bytes_total", "counter", "Bytes sent, by transport.");
     const sent = [_]struct { []const u8, u64 }{
@@ -201,6 +213,12 @@ fn renderTraffic(writer: *Io.Writer, figures: *const LoopFigures) Io.Writer.Erro
         "stream_cold_reads_total",
         "Of these, reads that waited for a disk or for verification.",
         figures.stream_cold_reads,
+    );
+    try counter(
+        writer,
+        "store_errors_total",
+        "Reads that the store could not give: damaged blocks, or a disk that fails.",
+        figures.store_errors,
     );
     try head(
         writer,
@@ -349,7 +367,7 @@ fn renderUplink(writer: *Io.Writer, uplink: *const OtherFigures.Uplink) Io.Write
         try gauge(writer, "report_gaps", gaps, losses.gap_count);
         try gauge(writer, "report_gap_reports", "Reports in these gaps.", losses.gap_reports);
     }
-    try gauge(writer, "boot_epoch", "Starts of this edge.", uplink.epoch);
+    try gauge(writer, "boot_epoch", "Number of this start, which grows with each.", uplink.epoch);
     try gauge(
         writer,
         "state_incarnation",

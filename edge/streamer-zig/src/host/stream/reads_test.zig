@@ -387,7 +387,7 @@ test "a disk that fails is reported to the device, and bytes for a device that i
         wire.ReadErrorCode.store_error,
         (try slow.receive()).body.read_error.code,
     );
-    try testing.expectEqual(1, site.port.policy.store_errors);
+    try testing.expectEqual(1, site.port.policy.store_errors.total);
     Gate.close();
     slow.read(2, 0, 4096);
     site.turn();

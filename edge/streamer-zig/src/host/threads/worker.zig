@@ -21,6 +21,8 @@ buffers: [2][]align(header_align) u8,
 size: usize = 0,
 is_busy: bool = false,
 is_ending: bool = false,
+/// Turns so far.
+turns: u64 = 0,
 thread: ?std.Thread = null,
 
 /// What a job does. `run` gets all jobs of one context that were given one behind the other, so
@@ -107,6 +109,13 @@ pub fn finish(worker: *Worker) void {
     }
 }
 
+/// Returns the number of the turn that the thread is in; null: it waits for jobs.
+pub fn busyTurn(worker: *Worker) ?u64 {
+    worker.mutex.lockUncancelable(worker.io);
+    defer worker.mutex.unlock(worker.io);
+    return if (worker.is_busy) worker.turns else null;
+}
+
 fn runAll(worker: *Worker) void {
     worker.mutex.lockUncancelable(worker.io);
     defer worker.mutex.unlock(worker.io);
@@ -126,6 +135,7 @@ fn turn(worker: *Worker) void {
     var jobs: Jobs = .{ .rest = worker.buffers[1][0..worker.size] };
     worker.size = 0;
     worker.is_busy = true;
+    worker.turns += 1;
     worker.mutex.unlock(worker.io);
     while (jobs.rest.len > 0) {
         const task = jobs.header().task;

@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
+const StoreErrors = @import("agent").StoreErrors;
 const Io = std.Io;
 
 /// A verified desired state and its memory.
@@ -49,6 +50,7 @@ mutex: Io.Mutex = .init,
 ignored: base.IgnoredCounters = .{},
 devices_booting: u64 = 0,
 peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max) = .empty,
+store_errors: StoreErrors = .{},
 /// When the numbers were set.
 numbers_us: u64 = 0,
 /// The pair of the state that was accepted last.
@@ -68,6 +70,7 @@ pub const Numbers = struct {
     ignored: base.IgnoredCounters,
     devices_booting: u64,
     peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max),
+    store_errors: StoreErrors,
     numbers_us: u64,
     /// The pair of the state in force.
     pair: core.uplink.desired_state.Pair,
@@ -101,6 +104,12 @@ pub fn setPeers(link: *UplinkLink, now_us: u64, table: *const core.site.PeerTabl
     link.numbers_us = now_us;
 }
 
+pub fn setStoreErrors(link: *UplinkLink, store_errors: *const StoreErrors) void {
+    link.mutex.lockUncancelable(link.io);
+    defer link.mutex.unlock(link.io);
+    link.store_errors = store_errors.*;
+}
+
 pub fn numbers(link: *UplinkLink) Numbers {
     link.mutex.lockUncancelable(link.io);
     defer link.mutex.unlock(link.io);
@@ -108,6 +117,7 @@ pub fn numbers(link: *UplinkLink) Numbers {
         .ignored = link.ignored,
         .devices_booting = link.devices_booting,
         .peers = link.peers,
+        .store_errors = link.store_errors,
         .numbers_us = link.numbers_us,
         .pair = link.in_force,
         .refusal = link.refusal,

@@ -7,6 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const named_key = @import("../files/named_key.zig");
+const health = @import("../health.zig");
 const log = @import("../log.zig");
 const CaptureFiles = @import("../files/capture_files.zig");
 const CaptureSender = @import("capture_sender.zig");
@@ -129,6 +130,17 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
         .heardMsAgo = (heard.ago_us + since_us) / std.time.us_per_ms,
         .booting = heard.booting,
     };
+    const problems = health.list();
+    var store_errors: [core.uplink.message.store_errors_max]core.uplink.message.StoreError =
+        undefined;
+    const places = numbers.store_errors.places.constSlice();
+    for (places, store_errors[0..places.len]) |*place, *said| said.* = .{
+        .versionId = place.version_id,
+        .offset = place.offset,
+        .length = place.length,
+        .count = place.count,
+        .sinceUnixMs = place.since_unix_ms,
+    };
     var body: [core.uplink.message.body_size_max]u8 = undefined;
     const text = core.uplink.message.encode(core.uplink.message.Heartbeat{
         .agentVersion = base.version,
@@ -151,6 +163,8 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
         .machine = machine_facts.read(worker.store_fd),
         .interfaces = interfaces.constSlice(),
         .peers = peers[0..numbers.peers.count],
+        .problems = problems.slice(),
+        .storeErrors = store_errors[0..numbers.store_errors.places.count],
     }, &body);
     var buffer: [core.uplink.message.body_size_max]u8 = undefined;
     const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
@@ -257,9 +271,11 @@ fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
             "The desired state cannot be written to the data directory; the edge retries.",
             .{},
         );
+        health.set(.other_files_not_kept, true);
         box.destroy(worker.gpa);
         return false;
     };
+    health.set(.other_files_not_kept, false);
     // After the state, which has the statements and is also verified by the previous key.
     worker.pin(box.reached);
     if (!box.reached.is_named) named_key.forget(worker.data);

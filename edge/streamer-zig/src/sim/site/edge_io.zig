@@ -340,6 +340,14 @@ pub fn takePowerResult(_: *EdgeIo) ?agent.PowerResult {
     return null;
 }
 
+pub fn isStoreShort(_: *const EdgeIo) bool {
+    return false;
+}
+
+pub fn setUnreadable(_: *const EdgeIo, _: bool) void {}
+
+pub fn writeProblems(_: *const EdgeIo, _: *std.Io.Writer) std.Io.Writer.Error!void {}
+
 pub fn compactSchedules(_: *EdgeIo, _: *const core.site.ScheduleRunner) void {}
 
 /// The invariants hear of boots by `onReport`, with what the JSON does not have.

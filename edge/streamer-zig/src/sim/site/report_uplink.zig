@@ -129,7 +129,7 @@ pub fn start(uplink: *ReportUplink) error{OutOfMemory}!void {
         .size_max = uplink.size_max,
     }) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
-        error.LogUnreadable, error.LogFromTheFuture => unreachable,
+        error.LogFromTheFuture => unreachable,
     } };
     uplink.process = process;
     uplink.planWake(uplink.fabric.now_us);
