@@ -305,8 +305,10 @@ pub fn Stream(comptime Io: type) type {
                 failover.grantOf(port.boots, &port.server, claim)
             else switch (port.grantOf(known, claim, &why)) {
                 .grant => |grant| grant,
-                // The device repeats its HELLO meanwhile: the latest is answered.
+                // The device repeats its HELLO meanwhile: the latest is answered. A token stays with
+                // the nonce that showed it first.
                 .waits => |layer| {
+                    if (layer.hello) |*first| if (isOfAnotherNonce(claim, &first.claim)) return;
                     layer.hello = .{ .claim = claim.*, .size = arrival.size };
                     return;
                 },
@@ -332,6 +334,15 @@ pub fn Stream(comptime Io: type) type {
             if (admission.reply) |packet| port.sendAnswer(claim, &admission, packet);
             if (mutants.has(.counter_restarts) and admission.outcome == .repeated)
                 port.server.sessionOf(claim.boot_id).?.counter.* = 1;
+        }
+
+        fn isOfAnotherNonce(
+            claim: *const StreamServer.Claim,
+            first: *const StreamServer.Claim,
+        ) bool {
+            assert(claim.boot_id.eql(first.boot_id));
+            if (claim.hello.kind != .token or first.hello.kind != .token) return false;
+            return !std.mem.eql(u8, &claim.hello.client_nonce, &first.hello.client_nonce);
         }
 
         /// The journal did not take that the token is used: the device repeats its HELLO.

@@ -230,6 +230,7 @@ pub fn crash(edge: *StreamEdge, keeps_keys: bool) void {
         if (layer.binding.class.isDurable() or !layer.isOpen()) continue;
         if (edge.site.bootOf(layer.boot_id)) |boot| boot.ends.insert(.cache_lost);
     }
+    edge.loseUnwritten();
     edge.journal.crash(&edge.prng, edge, onLostRecord);
     edge.end();
     edge.files.crash();
@@ -240,6 +241,13 @@ pub fn crash(edge: *StreamEdge, keeps_keys: bool) void {
     }
     for (&edge.known) |*known| known.nonce = null;
     for (&edge.written) |*written| written.* = .{};
+}
+
+/// A worker with too much to do has not taken the first record of these boots.
+fn loseUnwritten(edge: *StreamEdge) void {
+    var iterator = edge.process.?.boots.table.iterate();
+    while (iterator.next()) |boot|
+        if (edge.journal.find(boot.identity.id) == null) onLostRecord(edge, boot);
 }
 
 /// A record was not on the disk: the boot goes back to what is there, or is not known any more.
