@@ -2,7 +2,7 @@ import { totpOf } from '@bootfarm/api/testing/totp'
 import { expect, type Page, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
-import { signIn, signInAs } from './demo-sign-in.ts'
+import { leaveSession, signIn, signInAs } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -108,10 +108,7 @@ test('a member of several organizations chooses one, which holds in every tab an
   await expect(tab.getByRole('button', { name: new RegExp(chosen) })).toBeVisible()
   await expect(tab).toHaveURL('/sites')
 
-  // A page that learns that the person was signed out goes to the sign-in page by itself, even in the middle of this
-  // step.
-  await page.goto('about:blank')
-  await page.context().clearCookies()
+  await leaveSession(page)
   await signInAs(page, tenant.person)
   await expect(page.getByRole('button', { name: new RegExp(chosen) })).toBeVisible()
 })

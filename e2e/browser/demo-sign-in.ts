@@ -21,3 +21,12 @@ export async function signInAs(page: Page, person: { email: string; password: st
   await signIn(page, person)
   await expect(page.getByRole('heading', { name: 'Booting now' })).toBeVisible()
 }
+
+/**
+ * Ends the page's session. The page is left first: one that learns that the person was signed out goes to the sign-in
+ * page by itself, even in the middle of the test's next step.
+ */
+export async function leaveSession(page: Page): Promise<void> {
+  await page.goto('about:blank')
+  await page.context().clearCookies()
+}

@@ -5,7 +5,7 @@ import { type Cookie, expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 import { cacheOf, fullGuest, phase, Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
-import { signInAs } from './demo-sign-in.ts'
+import { leaveSession, signInAs } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -138,7 +138,7 @@ test('the list shows the known state of each device', async ({ page }) => {
   const failed = { kind: 'failed', phase: 'breather', cause: 'kernel_without_nbd' } as const
   await own.report({ id: randomUUID(), mac: mac(1), outcome: failed })
   await own.report({ id: randomUUID(), mac: mac(2), outcome: { kind: 'silent', phase: 'loader' } })
-  await page.context().clearCookies()
+  await leaveSession(page)
   await signedIn(page, own)
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Devices' }).click()
   const now = (index: number) =>

@@ -6,6 +6,7 @@ import { createDb } from '@bootfarm/db'
 import { expect, type Page, test } from '@playwright/test'
 import { ApiClient, required } from '../lib/control-plane/api-client.ts'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { leaveSession } from './demo-sign-in.ts'
 import { mailedLink } from './mailed-link.ts'
 
 // Text that devices, edges and people wrote, on every page.
@@ -156,7 +157,7 @@ test('hostile text is shown as text on every page, never runs, and never breaks 
   const watched = new Watched(page)
   const look = (route: string) => watched.look(addressOf(route, names), showsTexts(route))
   for (const route of routes.filter(isOfPerson)) await look(route)
-  await page.context().clearCookies()
+  await leaveSession(page)
   for (const route of routes.filter((one) => !isOfPerson(one))) await look(route)
   expect(watched.problems).toEqual([])
   // The planted scripts were there to run.

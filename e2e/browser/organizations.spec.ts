@@ -6,7 +6,7 @@ import { expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 import { Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
-import { signIn } from './demo-sign-in.ts'
+import { leaveSession, signIn } from './demo-sign-in.ts'
 import { mailedLink } from './mailed-link.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
@@ -102,7 +102,7 @@ test('a platform operator sees figures, sets quotas and suspends, and members se
   await expect(row).toContainText('Suspended')
   await noSeriousProblems(page)
 
-  await page.context().clearCookies()
+  await leaveSession(page)
   await enter(page, tenant.person)
   await expect(page.getByText('This organization is suspended')).toBeVisible()
   await expect(page.getByRole('link', { name: 'Platform' })).toHaveCount(0)

@@ -3,7 +3,7 @@ import { totpOf } from '@bootfarm/api/testing/totp'
 import { expect, type Page, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
-import { signIn, signInAs } from './demo-sign-in.ts'
+import { leaveSession, signIn, signInAs } from './demo-sign-in.ts'
 import { mailedLink } from './mailed-link.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
@@ -25,7 +25,7 @@ test('an invitation is accepted by its address, and its role decides what the pa
   await signInAs(page, tenant.person)
   const email = `${randomUUID()}@example.test`
   await post(page, '/api/v1/invitations', { email, role: 'viewer', scope: {} })
-  await page.context().clearCookies()
+  await leaveSession(page)
 
   await page.goto(await mailedLink(email, 'invitation'))
   await expect(page.getByText(`invites ${email}`)).toBeVisible()
@@ -67,7 +67,7 @@ test('a person with two-factor sign-in signs in with a code', async ({ page }) =
   const { totpURI = '' } = await post(page, '/api/auth/two-factor/enable', { password: person.password })
   const secret = new URL(totpURI).searchParams.get('secret') ?? ''
   await post(page, '/api/auth/two-factor/verify-totp', { code: totpOf(secret, Date.now()) })
-  await page.context().clearCookies()
+  await leaveSession(page)
 
   await page.goto('/sign-in')
   await signIn(page, person)

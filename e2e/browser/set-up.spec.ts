@@ -3,7 +3,7 @@ import { type OidcProvider, startOidcProvider } from '@bootfarm/api/testing/oidc
 import { expect, test } from '@playwright/test'
 import { OwnInstallation } from '../lib/control-plane/own-installation.ts'
 import { seriousProblems } from './axe.ts'
-import { signIn } from './demo-sign-in.ts'
+import { leaveSession, signIn } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 // The second person signs in to what the first one has set up.
@@ -79,7 +79,7 @@ test('single sign-on admits people by rule, and explains a refusal', async ({ pa
   await goToProvider()
   await expect(page.getByRole('alert').filter({ hasText: 'Your address has not been invited' })).toBeVisible()
 
-  await page.context().clearCookies()
+  await leaveSession(page)
   provider.setClaims(claimsOf('members.test'))
   await page.goto(`${installation.webUrl}/devices`)
   await goToProvider()
