@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ApiClient } from '../lib/control-plane/api-client.ts'
 import { Authority } from '../lib/control-plane/certificates.ts'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { HostileTls, hostileAnswers } from '../lib/control-plane/hostile-tls.ts'
 import { HttpProxy } from '../lib/control-plane/http-proxy.ts'
 import { TlsFront } from '../lib/control-plane/tls-front.ts'
 import { edgeAddress, edgePorts, portArguments, untilListening } from '../lib/edge/loopback-edge.ts'
@@ -88,20 +89,28 @@ async function refused(enrolment: Enrolment): Promise<string> {
   return output
 }
 
-/** Serves until the control plane has its heartbeat and it has a state. */
-async function comesOnline(data: string, options: string[], env: Record<string, string> = {}): Promise<void> {
+async function serve(data: string, options: string[], env: Record<string, string> = {}) {
   const ports = await edgePorts()
   const listening = ['--listen', edgeAddress, '--dhcp', 'off', ...portArguments(ports)]
   const edge = new RunningProcess(edgeProgram, ['serve', '--data', data, ...listening, ...options], env)
   await untilListening(edge, ports.http)
-  const isOnline = async () => {
-    const { items } = await api.query<{ items: { online: boolean }[] }>('edge.list', { siteId: tenant.siteId })
-    return items.some(({ online }) => online) && existsSync(path.join(data, 'state.json'))
-  }
-  while (!(await isOnline())) {
+  return edge
+}
+
+async function until(edge: RunningProcess, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) {
     if (!edge.isRunning) throw new Error(edge.output)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
+}
+
+/** Serves until the control plane has its heartbeat and it has a state. */
+async function comesOnline(data: string, options: string[], env: Record<string, string> = {}): Promise<void> {
+  const edge = await serve(data, options, env)
+  await until(edge, async () => {
+    const { items } = await api.query<{ items: { online: boolean }[] }>('edge.list', { siteId: tenant.siteId })
+    return items.some(({ online }) => online) && existsSync(path.join(data, 'state.json'))
+  })
   await edge.stop()
   expect(edge.output).not.toMatch(/does not answer/)
 }
@@ -168,6 +177,53 @@ describe('with a certificate of a private authority', () => {
       expect(output).toMatch(/redirects to "http:\/\/.*Redirects are not followed/)
     } finally {
       front.redirectTo = undefined
+    }
+  })
+})
+
+describe('with a machine on the path that needs no key', () => {
+  test.each(Object.entries(hostileAnswers))('%s fails the request and nothing else', async (_what, answer) => {
+    const hostile = await HostileTls.open(answer)
+    try {
+      const output = await refused({ url: `https://localhost:${hostile.port}` })
+      expect(output).toMatch(/cannot be reached: (its TLS handshake cannot be read|TLS failed)/)
+      expect(hostile.answered).toBeGreaterThan(0)
+    } finally {
+      await hostile.close()
+    }
+  })
+
+  test('names in a certificate that run beyond its end fail the request and nothing else', async () => {
+    const certificate = authority.certify('localhost', 2, 'DER:30:7f:82:01:61')
+    const wrong = await TlsFront.open(plane.apiUrl, certificate)
+    try {
+      const url = `https://localhost:${wrong.port}`
+      expect(await refused({ url, options: ['--ca-file', authority.caFile] })).toMatch(/handshake cannot be read/)
+      expect(wrong.paths).toEqual([])
+    } finally {
+      await wrong.close()
+    }
+  })
+
+  test('an edge that serves is online again when the machine has gone', async () => {
+    const certificate = authority.certify('localhost')
+    const trusted = ['--ca-file', authority.caFile]
+    let own = await TlsFront.open(plane.apiUrl, certificate)
+    const { port } = own
+    const { code, output, data } = await enrol({ url: `https://localhost:${port}`, options: trusted })
+    expect(code, output).toBe(0)
+    await own.close()
+    const hostile = await HostileTls.open(hostileAnswers['a certificate that is longer than the message'], port)
+    const edge = await serve(data, trusted)
+    await until(edge, () => hostile.answered >= 3)
+    await hostile.close()
+    own = await TlsFront.open(plane.apiUrl, certificate, port)
+    try {
+      await until(edge, () => own.paths.includes('/edge/v1/heartbeat') && existsSync(path.join(data, 'state.json')))
+      await edge.stop()
+      expect(edge.output).toMatch(/its TLS handshake cannot be read/)
+    } finally {
+      await own.close()
     }
   })
 })

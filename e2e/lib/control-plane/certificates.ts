@@ -23,15 +23,18 @@ export class Authority {
     openssl(['req', '-x509', ...key, ...subject, ...use, '-out', this.caFile])
   }
 
-  /** @param days how long it is valid from now on; negative: until the day that many days ago */
-  certify(host: string, days = 2): Certificate {
+  /**
+   * @param days how long it is valid from now on; negative: until the day that many days ago
+   * @param names the names that it is for, as openssl writes them
+   */
+  certify(host: string, days = 2, names = `DNS:${host}`): Certificate {
     const [key, request, cert, extensions] = ['key', 'csr', 'crt', 'ext'].map((ext) => this.#path(`leaf.${ext}`)) as [
       string,
       string,
       string,
       string,
     ]
-    writeFileSync(extensions, `subjectAltName=DNS:${host}\nextendedKeyUsage=serverAuth\n`)
+    writeFileSync(extensions, `subjectAltName=${names}\nextendedKeyUsage=serverAuth\n`)
     openssl(['ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', key])
     openssl(['req', '-new', '-key', key, '-subj', `/CN=${host}`, '-out', request])
     const signing = ['-CA', this.caFile, '-CAkey', this.#path('key'), '-CAcreateserial', '-extfile', extensions]

@@ -30,9 +30,9 @@ export class TlsFront {
     })
   }
 
-  static async open(apiUrl: string, certificate: Certificate): Promise<TlsFront> {
+  static async open(apiUrl: string, certificate: Certificate, port = 0): Promise<TlsFront> {
     const front = new TlsFront(apiUrl, certificate)
-    front.#server.listen(0, '127.0.0.1')
+    front.#server.listen(port, '127.0.0.1')
     await once(front.#server, 'listening')
     return front
   }

@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const host = @import("host");
 const help = @import("help.zig");
 const serve = @import("serve.zig");
 const enrol = @import("enrol.zig");
@@ -54,6 +55,13 @@ pub fn main(init: std.process.Init) !u8 {
         if (std.mem.eql(u8, command.name, name))
             return command.run(init, arguments[1..], &terminal);
     if (std.mem.eql(u8, name, "--version")) return printVersion(init, &.{}, &terminal);
+    if (std.mem.eql(u8, name, host.TlsProcess.command) and arguments.len >= 2)
+        return host.TlsProcess.run(
+            std.heap.smp_allocator,
+            init.io,
+            arguments[1],
+            if (arguments.len > 2) arguments[2] else null,
+        );
     // For the build and its tests, not for people: no help lists it.
     if (std.mem.eql(u8, name, "release-mark")) {
         terminal.out(base.release_mark);

@@ -59,6 +59,7 @@ pub const log = @import("log.zig");
 pub const uplink_client = @import("uplink/client.zig");
 pub const UplinkClient = uplink_client.UplinkClient;
 pub const Transport = @import("uplink/transport.zig");
+pub const TlsProcess = @import("uplink/tls_process.zig");
 pub const UplinkLink = @import("uplink/link.zig");
 pub const StateBox = @import("uplink/link.zig").StateBox;
 pub const StoreWorker = @import("uplink/store_worker.zig");

@@ -1,5 +1,6 @@
-//! Reads the file of `--ca-file`: certificates of authorities in PEM (RFC 7468). The standard
-//! library's parser runs past the end of a damaged certificate, so its nesting is checked first.
+//! Reads the certificates of authorities that are trusted: those of `--ca-file` in PEM (RFC 7468),
+//! or the system's. The standard library's parser runs past the end of a damaged certificate, so
+//! the nesting of those in a file is checked first.
 
 const std = @import("std");
 const Bundle = std.crypto.Certificate.Bundle;
@@ -10,7 +11,30 @@ const depth_max = 16;
 /// `NoCertificate`: there is none that has not expired, or one is damaged.
 pub const Error = error{ NotReadable, NoCertificate, Canceled, OutOfMemory };
 
+/// Those of the file are trusted, and no others; null: the system's.
 pub fn read(
+    gpa: std.mem.Allocator,
+    io: std.Io,
+    ca_file: ?[]const u8,
+    now: std.Io.Timestamp,
+    trust: *Bundle,
+) Error!void {
+    if (ca_file) |path| return readFile(gpa, io, path, now, trust);
+    trust.rescan(gpa, io, now) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Canceled => error.Canceled,
+        else => error.NotReadable,
+    };
+}
+
+/// Checks the file of `--ca-file` before anything depends on it.
+pub fn check(gpa: std.mem.Allocator, io: std.Io, path: []const u8) Error!void {
+    var trust: Bundle = .empty;
+    defer trust.deinit(gpa);
+    return readFile(gpa, io, path, std.Io.Clock.real.now(io), &trust);
+}
+
+fn readFile(
     gpa: std.mem.Allocator,
     io: std.Io,
     path: []const u8,

@@ -1,6 +1,7 @@
 //! HTTP/1.1 to the control plane over one connection that is kept: TCP, the tunnel of a proxy (RFC
-//! 9110, 9.3.6), TLS. The standard library's client is not used for it: through a proxy it sends
-//! `https` in clear text, and it does not say why TLS failed. Redirects are not followed.
+//! 9110, 9.3.6), TLS by a process (`tls_process.zig`). The standard library's client is not used
+//! for it: through a proxy it sends `https` in clear text, and it does not say why TLS failed.
+//! Redirects are not followed.
 //!
 //! Blocks its thread, which the caller cancels after its time limit. Used by one thread at a time.
 
@@ -8,13 +9,13 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const authorities = @import("authorities.zig");
+const sys = @import("../sys.zig");
 const Failure = @import("transport_failure.zig").Failure;
+const TlsProcess = @import("tls_process.zig");
 const assert = std.debug.assert;
-const Certificate = std.crypto.Certificate;
 const Head = std.http.Client.Response.Head;
 const Io = std.Io;
 const net = std.Io.net;
-const tls = std.crypto.tls;
 const linux = std.os.linux;
 const ControlUrl = core.uplink.ControlUrl;
 const Proxy = core.uplink.Proxy;
@@ -25,10 +26,6 @@ gpa: std.mem.Allocator,
 io: Io,
 settings: Settings,
 connection: ?*Connection = null,
-trust: Certificate.Bundle = .empty,
-trust_lock: Io.RwLock = .init,
-/// Null before the first time.
-trust_read_at: ?Io.Timestamp = null,
 /// What the exchange waits for. Read by the caller when its time is over.
 step: std.atomic.Value(Step) = .init(.reach),
 /// Why the last exchange failed.
@@ -77,9 +74,6 @@ pub const Error = error{ Failed, AnswerTooLarge, Canceled };
 const head_size_max = 8192;
 /// Interim answers (1xx) before the answer.
 const interim_max = 4;
-/// A new certificate is accepted this late at most. Reading the system's certificates takes some
-/// milliseconds.
-const trust_age_s_max = 60;
 
 /// `gpa` must be thread-safe.
 pub fn init(gpa: std.mem.Allocator, io: Io, settings: Settings) Transport {
@@ -88,7 +82,6 @@ pub fn init(gpa: std.mem.Allocator, io: Io, settings: Settings) Transport {
 
 pub fn deinit(transport: *Transport) void {
     transport.drop();
-    transport.trust.deinit(transport.gpa);
     transport.* = undefined;
 }
 
@@ -120,7 +113,7 @@ fn fail(transport: *Transport, failure: Failure) error{Failed} {
 fn drop(transport: *Transport) void {
     const connection = transport.connection orelse return;
     transport.connection = null;
-    connection.stream.close(transport.io);
+    connection.close(transport.io);
     transport.gpa.destroy(connection);
 }
 
@@ -182,63 +175,14 @@ fn openTunnel(transport: *Transport, connection: *Connection, proxy: *const Prox
 
 fn handshake(transport: *Transport, connection: *Connection) Error!void {
     transport.step.store(.handshake, .monotonic);
-    try transport.renewTrust();
-    connection.startTls(transport) catch |err| {
-        if (err == error.Canceled) return error.Canceled;
-        return transport.fail(.ofHandshake(err));
-    };
-}
-
-/// An edge runs for months, and its authorities change meanwhile.
-fn renewTrust(transport: *Transport) Error!void {
-    const now = Io.Clock.real.now(transport.io);
-    if (transport.trust_read_at) |read_at| if (!isStale(read_at, now)) return;
-    var trust: Certificate.Bundle = .empty;
-    errdefer trust.deinit(transport.gpa);
-    readTrust(transport.gpa, transport.io, transport.settings.ca_file, now, &trust) catch |err| {
-        if (err == error.Canceled) return error.Canceled;
-        trust.deinit(transport.gpa);
-        trust = .empty;
-        // What was trusted a minute ago still is.
-        if (transport.trust_read_at != null) return;
-        return transport.fail(.authorities_unreadable);
-    };
-    transport.trust.deinit(transport.gpa);
-    transport.trust = trust;
-    transport.trust_read_at = now;
-}
-
-/// Also where the clock was set back.
-fn isStale(read_at: Io.Timestamp, now: Io.Timestamp) bool {
-    const age_s = @divTrunc(now.nanoseconds - read_at.nanoseconds, std.time.ns_per_s);
-    return age_s < 0 or age_s >= trust_age_s_max;
-}
-
-fn readTrust(
-    gpa: std.mem.Allocator,
-    io: Io,
-    ca_file: ?[]const u8,
-    now: Io.Timestamp,
-    trust: *Certificate.Bundle,
-) authorities.Error!void {
-    if (ca_file) |path| return authorities.read(gpa, io, path, now, trust);
-    trust.rescan(gpa, io, now) catch |err| return switch (err) {
-        error.OutOfMemory => error.OutOfMemory,
-        error.Canceled => error.Canceled,
-        else => error.NotReadable,
-    };
+    connection.startTls(transport.io, &transport.settings) catch
+        return transport.fail(.not_reached);
+    const failure = TlsProcess.handshakeFailure(&connection.socket_reader.interface) orelse return;
+    return transport.fail(failure);
 }
 
 /// Checks the file of `--ca-file` before anything depends on it.
-pub fn checkAuthorities(
-    gpa: std.mem.Allocator,
-    io: Io,
-    path: []const u8,
-) authorities.Error!void {
-    var trust: Certificate.Bundle = .empty;
-    defer trust.deinit(gpa);
-    return readTrust(gpa, io, path, Io.Clock.real.now(io), &trust);
-}
+pub const checkAuthorities = authorities.check;
 
 fn send(transport: *const Transport, connection: *Connection, request: *const Request) !void {
     const url = &transport.settings.url;
@@ -261,7 +205,7 @@ fn send(transport: *const Transport, connection: *Connection, request: *const Re
     });
     try writer.writeAll("\r\n");
     if (request.body) |body| try writer.writeAll(body);
-    try connection.flush();
+    try writer.flush();
 }
 
 fn receive(transport: *Transport, connection: *Connection, buffer: []u8) Error!Answer {
@@ -330,23 +274,31 @@ fn isStatusLine(bytes: []const u8) bool {
     return bytes[9] >= '1' and bytes[9] <= '5';
 }
 
-/// Keeps its place: reader and writer of TLS point into it.
+/// Keeps its place: reader and writer point into it.
 const Connection = struct {
+    /// To the server or its proxy; with TLS, to the process that speaks it.
     stream: net.Stream,
+    tls: ?TlsProcess,
     socket_reader: net.Stream.Reader,
     socket_writer: net.Stream.Writer,
-    tls: ?tls.Client,
-    socket_read_buffer: [@max(tls.Client.min_buffer_len, head_size_max)]u8,
-    socket_write_buffer: [tls.Client.min_buffer_len]u8,
-    /// A record, and beside it the head of an answer.
-    tls_read_buffer: [tls.Client.min_buffer_len + head_size_max]u8,
-    tls_write_buffer: [4096]u8,
+    /// The head of an answer fits.
+    read_buffer: [2 * head_size_max]u8,
+    write_buffer: [4096]u8,
 
     fn init(connection: *Connection, io: Io, stream: net.Stream) void {
-        connection.stream = stream;
-        connection.socket_reader = stream.reader(io, &connection.socket_read_buffer);
-        connection.socket_writer = stream.writer(io, &connection.socket_write_buffer);
         connection.tls = null;
+        connection.use(io, stream);
+    }
+
+    fn use(connection: *Connection, io: Io, stream: net.Stream) void {
+        connection.stream = stream;
+        connection.socket_reader = stream.reader(io, &connection.read_buffer);
+        connection.socket_writer = stream.writer(io, &connection.write_buffer);
+    }
+
+    fn close(connection: *Connection, io: Io) void {
+        if (connection.tls) |*process| process.stop();
+        connection.stream.close(io);
     }
 
     fn sendConnect(connection: *Connection, url: *const ControlUrl, proxy: *const Proxy) !void {
@@ -360,57 +312,30 @@ const Connection = struct {
         try output.flush();
     }
 
-    fn startTls(connection: *Connection, transport: *Transport) tls.Client.InitError!void {
+    fn startTls(connection: *Connection, io: Io, settings: *const Settings) !void {
         assert(connection.tls == null);
-        var entropy: [tls.Client.Options.entropy_len]u8 = undefined;
-        transport.io.random(&entropy);
-        connection.tls = try .init(
-            &connection.socket_reader.interface,
-            &connection.socket_writer.interface,
-            .{
-                .host = .{ .explicit = transport.settings.url.host },
-                .ca = .{ .bundle = .{
-                    .gpa = transport.gpa,
-                    .io = transport.io,
-                    .lock = &transport.trust_lock,
-                    .bundle = &transport.trust,
-                } },
-                .read_buffer = &connection.tls_read_buffer,
-                .write_buffer = &connection.tls_write_buffer,
-                .entropy = &entropy,
-                .realtime_now = Io.Clock.real.now(transport.io),
-                // An answer has a length, or it ends with the connection and is parsed as a whole.
-                .allow_truncation_attacks = true,
-            },
-        );
-    }
-
-    fn reader(connection: *Connection) *Io.Reader {
-        return if (connection.tls) |*client|
-            &client.reader
-        else
-            &connection.socket_reader.interface;
+        const server = connection.stream;
+        const process: TlsProcess =
+            try .start(server.socket.handle, settings.url.host, settings.ca_file);
+        connection.tls = process;
+        connection.use(io, .{ .socket = .{
+            .handle = process.socket,
+            .address = server.socket.address,
+        } });
+        sys.close(server.socket.handle);
     }
 
     fn writer(connection: *Connection) *Io.Writer {
-        return if (connection.tls) |*client|
-            &client.writer
-        else
-            &connection.socket_writer.interface;
+        return &connection.socket_writer.interface;
     }
 
     fn httpReader(connection: *Connection) std.http.Reader {
         return .{
-            .in = connection.reader(),
+            .in = &connection.socket_reader.interface,
             .state = .ready,
             .interface = undefined,
             .max_head_len = head_size_max,
         };
-    }
-
-    fn flush(connection: *Connection) Io.Writer.Error!void {
-        if (connection.tls) |*client| try client.writer.flush();
-        try connection.socket_writer.interface.flush();
     }
 
     /// Between two exchanges only the end of the connection arrives.
@@ -423,21 +348,6 @@ const Connection = struct {
         return linux.poll(&polled, 1, 0) != 0;
     }
 };
-
-test "certificates of authorities are read again after a minute, and when the clock is set back" {
-    const now: Io.Timestamp = .{ .nanoseconds = 1_795_000_000 * std.time.ns_per_s };
-    const Case = struct { age_s: i64, is_stale: bool };
-    for ([_]Case{
-        .{ .age_s = 0, .is_stale = false },
-        .{ .age_s = 59, .is_stale = false },
-        .{ .age_s = 60, .is_stale = true },
-        .{ .age_s = 86_400, .is_stale = true },
-        .{ .age_s = -1, .is_stale = true },
-    }) |case| try std.testing.expectEqual(
-        case.is_stale,
-        isStale(.{ .nanoseconds = now.nanoseconds - case.age_s * std.time.ns_per_s }, now),
-    );
-}
 
 test "three bytes that are no number are no status" {
     for ([_][]const u8{

@@ -21,6 +21,7 @@ pub const Failure = enum {
     certificate_of_another,
     tls_silent,
     tls_failed,
+    tls_malformed,
     silent,
     closed,
     not_http,
@@ -61,6 +62,7 @@ pub const Failure = enum {
             .certificate_of_another => "its certificate is for another name",
             .tls_silent => "it does not answer the TLS handshake",
             .tls_failed => "TLS failed",
+            .tls_malformed => "its TLS handshake cannot be read",
             .silent => "it does not answer in time",
             .closed => "it closed the connection",
             .not_http => "it does not speak HTTP",
@@ -98,7 +100,7 @@ pub const Failure = enum {
             .certificate_of_another =>
             \\Use the name that the certificate is for as the URL's host.
             ,
-            .tls_failed =>
+            .tls_failed, .tls_malformed =>
             \\Check that the URL's port speaks TLS, and which versions of it: the edge needs TLS 1.2 or 1.3.
             ,
             .closed, .not_http, .too_large =>
