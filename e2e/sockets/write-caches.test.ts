@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import type { DesiredState } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
@@ -71,7 +71,7 @@ const caches = () =>
   vdisk('caches')
     .stdout.split('\n')
     .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as { device: string; class: string; version: string })
+    .map((line) => JSON.parse(line) as { layer: string; device: string; class: string; version: string })
 
 /** The devices that the doctor names as ended by a restart of the edge; null if it names none. */
 function endedByRestart(): string | null {
@@ -149,6 +149,31 @@ test('a persistent write cache outlives its edge and the boot, and stops its dev
     full(2),
     below(8 * blocks),
   ])
+})
+
+test('a block that has changed on the disk while the edge was down is never delivered, and is named', async () => {
+  rmSync(data, { recursive: true, force: true })
+  const before = await startAlone('--write-cache', 'edge_persistent')
+  const device = await boot()
+  for (const sector of [0, 8, 16]) expect(await device.write(sector, 1)).toBe('done')
+  expect(await before.stop()).toBe(0)
+  const [cache] = caches()
+  if (!cache) throw new Error('There is no write cache.')
+  const file = openSync(path.join(data, 'store/layers', cache.layer, 'data'), 'r+')
+  writeSync(file, Buffer.from([2]), 0, 1, 8 * 512 + 300)
+  closeSync(file)
+  const edge = await startAlone('--write-cache', 'edge_persistent')
+  expect(await device.hello()).toMatchObject({ type: 'welcome' })
+  expect(await device.read(0)).toEqual(full(1))
+  expect(await device.read(8)).toBe('cache_lost')
+  expect([await device.read(16), await device.write(16, 3)]).toEqual(['cache_lost', 'cache_lost'])
+  await edge.waitFor(/the block at byte 4096 has changed on the disk/)
+  // Its next boot has the rest. Only writing the whole block again replaces it.
+  expect(await edge.stop()).toBe(0)
+  await startAlone('--write-cache', 'edge_persistent')
+  const next = await boot()
+  expect(await next.read(16)).toEqual(full(1))
+  expect(await next.read(8)).toBe('cache_lost')
 })
 
 test('memory first: a restarted edge gives a device that has sent nothing a new slot, and says which', async () => {

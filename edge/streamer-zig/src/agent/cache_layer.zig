@@ -47,7 +47,10 @@ pub const LayerWork = struct {
         const layer = work.layer;
         switch (work.kind) {
             .open => layer.opening.run(&layer.inner),
-            .close => layer.inner.close(layer.opening.gpa),
+            .close => {
+                layer.inner.settle(&layer.batch);
+                layer.inner.close(layer.opening.gpa);
+            },
             .write => layer.runOrders(),
             .sync => layer.result = layer.inner.runSync(&layer.batch),
         }
@@ -73,7 +76,8 @@ pub const Layer = struct {
     sync: LayerWork = undefined,
     /// Set when it was full, until the device starts again.
     is_closed: bool = false,
-    /// Valid while `isOpen`; a thread's while `isWriting`, except for `files`, `data` and `head`.
+    /// Valid while `isOpen`; a thread's while `isWriting`, except for `files`, `data`,
+    /// `head` and the handle of `sums`.
     inner: WriteLayer = undefined,
     /// The version below, for this thread.
     below: store.BlockSource,

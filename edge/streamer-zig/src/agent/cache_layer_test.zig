@@ -375,3 +375,29 @@ test "an almost full disk takes what layers own already, no new block, and no ne
     site.io.is_store_short = false;
     _ = site.grant(&boots[2], .token).cache;
 }
+
+test "a block that has rotted after an orderly end of the process ends its device's disk" {
+    var site: CachesSite = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    const layer = site.layers.find(boot.identity.id).?;
+    try testing.expectEqual(.done, try site.write(layer, 'a'));
+    try testing.expect(!site.layers.isWorking());
+    site.layers.settleAll(std.math.maxInt(u64));
+    site.endProcess();
+    var dir: store.files.Name = undefined;
+    var name: store.files.Name = undefined;
+    const files = site.on.files();
+    const found = (try files.nextName("layers", "", &dir)).?;
+    const data = try files.open(try std.mem.print(&name, "layers/{s}/data", .{found}), .write);
+    try files.write(data, "rot", 700);
+    files.close(data);
+    _ = site.grant(&boot, .resumption).cache;
+    const again = site.layers.find(boot.identity.id).?;
+    var bytes: [512]u8 = undefined;
+    try testing.expectError(error.Lost, again.inner.read(&bytes, 0));
+    try testing.expectEqual(0, again.inner.rotten_at.?);
+    try testing.expectEqual(.cache_lost, try site.write(again, 'b'));
+    try testing.expectEqual(.lost, again.held().state);
+}

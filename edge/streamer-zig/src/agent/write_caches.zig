@@ -168,6 +168,25 @@ pub fn WriteCaches(comptime Io: type) type {
             layers.top = 0;
         }
 
+        /// Returns whether a thread has a layer that its process would have to settle.
+        pub fn isWorking(layers: *const Self) bool {
+            for (layers.layers[0..layers.top]) |place| if (place) |layer| {
+                if (layer.phase == .closing or layer.isWriting() or layer.is_syncing) return true;
+            };
+            return false;
+        }
+
+        /// The process ends in order: the next one then knows each block that has rotted. Waits for
+        /// disks, until `until_us` at most, and leaves out layers that threads work on.
+        pub fn settleAll(layers: *Self, until_us: u64) void {
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                if (!layer.isOpen() or layer.isWriting() or layer.is_syncing) continue;
+                if (layers.io.now() >= until_us) return;
+                layer.inner.settle(&layer.batch);
+            }
+        }
+
         /// Returns caches that can keep no device's writes.
         pub fn none(gpa: std.mem.Allocator, io: *Io) Self {
             return .{ .gpa = gpa, .io = io, .files = undefined, .layers = &.{} };
@@ -744,6 +763,11 @@ const log_lines = struct {
     }
 
     fn lost(io: anytype, layer: *const Layer) void {
+        if (layer.inner.rotten_at) |offset| return io.log(
+            "write cache of device {f}: the block at byte {d} has changed on the disk; the " ++
+                "device's disk stops. Restore the device's writes, or drop them",
+            .{ layer.device_id, offset },
+        );
         io.log(
             "write cache of device {f}: the disk failed; nothing of it is served any more",
             .{layer.device_id},

@@ -14,6 +14,10 @@ pub const WorkingIo = struct {
     ended: base.BoundedArray(*write_caches.LayerWork, 16) = .empty,
     is_store_short: bool = false,
 
+    pub fn now(_: *const WorkingIo) u64 {
+        return 0;
+    }
+
     pub fn isStoreShort(io: *const WorkingIo) bool {
         return io.is_store_short;
     }

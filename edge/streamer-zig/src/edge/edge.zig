@@ -410,6 +410,11 @@ fn saveLeases(edge: *Edge, now_us: u64) void {
     file.tick(&edge.loop.dhcp.?.policy.service, now_us);
 }
 
+/// The service manager gives it 15 s.
+const settle_limit_us = 5 * std.time.us_per_s;
+/// Devices wait for the next program.
+const settle_limit_exchange_us = 100 * std.time.us_per_ms;
+
 /// Stops in this order: nothing more is accepted, what was counted is synced, and the lock goes
 /// with the process.
 fn finish(edge: *Edge) void {
@@ -417,6 +422,9 @@ fn finish(edge: *Edge) void {
     const now_us = host.sys.monotonicUs();
     edge.boots.tick(now_us);
     edge.saveLeases(now_us);
+    edge.loop.stream.settleLayers(
+        if (edge.loop.is_exchanged) settle_limit_exchange_us else settle_limit_us,
+    );
     if (edge.report_worker) |worker| worker.finish();
     if (edge.log) |*log| log.sync();
     if (edge.journal) |*journal| journal.sync();

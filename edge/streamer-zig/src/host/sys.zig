@@ -119,6 +119,12 @@ pub fn random(buffer: []u8) void {
     }
 }
 
+/// Waits until a descriptor can be read, for at most so long.
+pub fn waitReadable(fd: i32, limit_ms: u64) void {
+    var polled: [1]linux.pollfd = .{.{ .fd = fd, .events = linux.POLL.IN, .revents = 0 }};
+    _ = linux.poll(&polled, 1, std.math.lossyCast(i32, limit_ms));
+}
+
 /// Wakes the thread that polls this eventfd. May be called from any thread.
 pub fn wake(wake_fd: i32) void {
     const one: u64 = 1;

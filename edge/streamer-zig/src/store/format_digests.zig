@@ -91,8 +91,8 @@ test "a node has the bytes and the hash of format 1" {
     );
 }
 
-test "the head of a layer has the bytes of format 1" {
-    const bytes = store_module.layer_head.emit(&.{
+test "the head of a layer has the bytes of formats 1 and 2" {
+    var head: store_module.layer_head.Head = .{
         .layer_id = .fromRandom(@splat(1)),
         .binding = .{
             .class = .private,
@@ -103,8 +103,14 @@ test "the head of a layer has the bytes of format 1" {
         },
         .limit_bytes = 6 << 20,
         .sequence = 7,
-    });
-    try expectDigest("d56eb6d66c989a7c668cd70e864412bc45a65bf5455d9c0238080cd24576004a", &bytes);
+    };
+    for ([_]bool{ false, true }, [_]*const [64]u8{
+        "d56eb6d66c989a7c668cd70e864412bc45a65bf5455d9c0238080cd24576004a",
+        "f30ff1bb184f4490b922f313b8ebd3787f750a60c3778f82c3827357c10be2a8",
+    }) |has_sums, digest| {
+        head.has_sums = has_sums;
+        try expectDigest(digest, &store_module.layer_head.emit(&head));
+    }
 }
 
 test "a seal record has the bytes of format 1" {
@@ -192,7 +198,7 @@ const LayerBelow = struct {
     }
 };
 
-test "the files of a layer have the bytes of format 1" {
+test "the files of a layer have the bytes of format 2" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
     var on: LinuxFiles = .fromFd(tmp.dir.handle);
@@ -228,13 +234,20 @@ test "the files of a layer have the bytes of format 1" {
         files,
         "layers/one/head",
         512,
-        "c675871ef093056478b604a7a55e349c22a411b63564aedba98cfd6da9870766",
+        "1ea3c3f4b998c30e78e1f76f9190a72db4e090eee2876714e6869df4f7c7c3f7",
     );
     try expectFile(
         files,
         "layers/one/map",
         1024,
         "dae2623647e2604142941fb1991de02d80bc47fb6d65c0e78c3245a110c9b5d9",
+    );
+    // The head, and an entry for each block.
+    try expectFile(
+        files,
+        "layers/one/sums",
+        block.block_size + (record_blocks + 2) * 8,
+        "7d7228bb88082139bf4e631017ae1ebed963b0c46010e04cd254c077ec8dcc42",
     );
     // The blocks, the rest of the last one, and the trailer.
     try expectFile(

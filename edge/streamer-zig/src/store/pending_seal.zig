@@ -80,7 +80,7 @@ pub fn finish(files: Files, record: *const Record) Files.Error!void {
         if (!simulated.has(.recovery_without_manifest))
             try files.replace(manifest_name, &record.manifest);
     }
-    for ([_][]const u8{ "head", "head.new", "map", "removed" }) |part| {
+    for ([_][]const u8{ "head", "head.new", "map", "sums", "removed" }) |part| {
         const name = std.mem.print(&names[0], "{s}/{s}", .{ dir, part }) catch unreachable;
         files.remove(name) catch |err| if (err != error.NotFound) return err;
     }

@@ -16,6 +16,7 @@ const BlockSource = @import("block_source.zig");
 const FileSet = @import("files/file_set.zig");
 const Files = @import("files/files.zig");
 const layer_head = @import("layers/head.zig");
+const LayerSums = @import("layers/sums.zig");
 const LayerMap = @import("layers/map.zig");
 const manifest_module = @import("tree/manifest.zig");
 const node_cache = @import("tree/node_cache.zig");
@@ -107,7 +108,10 @@ pub fn seal(
     errdefer if (!is_recorded) giveBack(files, wanted.version) catch {};
     var map = try loadMap(gpa, files, dir, &head);
     defer map.deinit(gpa);
-    const boot = try findBoot(wanted, files, parent, .{ .head = head, .map = map, .data = data });
+    const sums = try loadSums(files, dir, &head);
+    defer if (sums) |known| files.close(known.handle);
+    const parts: LayerParts = .{ .head = head, .map = map, .data = data, .sums = sums };
+    const boot = try findBoot(wanted, files, parent, parts);
 
     // A running import also creates files: the number is taken before anything refers to it.
     const made_file = try store.data.make();
@@ -118,7 +122,7 @@ pub fn seal(
     defer nodes.deinit(gpa);
     const block_count = parent.manifest.blockCount();
     var builder: TreeBuilder = .init(&store.cache, &nodes, parent.manifest.root, block_count);
-    try addBlocks(files, data, file, &map, &builder, block_count, progress);
+    try addBlocks(files, &parts, file, &builder, block_count, progress);
     const root = try builder.finish();
     try nodes.sync();
     try files.sync(data);
@@ -152,7 +156,8 @@ fn giveFileBack(set: *FileSet, file: u24) void {
     set.files.remove(set.nameOf(file, &name)) catch {};
 }
 
-const LayerParts = struct { head: layer_head.Head, map: LayerMap, data: Handle };
+const LayerParts =
+    struct { head: layer_head.Head, map: LayerMap, data: Handle, sums: ?LayerSums };
 
 fn findBoot(
     wanted: *const Request,
@@ -174,6 +179,7 @@ fn findBoot(
         .map = taken.map,
         .data = taken.data,
         .map_file = null,
+        .sums = taken.sums,
     };
     return boot.find(boot.context, &layer.source());
 }
@@ -288,15 +294,27 @@ fn loadMap(
     return map;
 }
 
+/// Null: a release without checksums has written the layer.
+fn loadSums(files: Files, dir: []const u8, head: *const layer_head.Head) Error!?LayerSums {
+    if (!head.has_sums) return null;
+    var name: Files.Name = undefined;
+    const path = std.mem.print(&name, "{s}/sums", .{dir}) catch unreachable;
+    const handle = files.open(path, .write) catch |err|
+        return if (err == error.NotFound) error.Lost else err;
+    errdefer files.close(handle);
+    return LayerSums.load(files, handle, head.layer_id, head.binding.disk_size) catch |err|
+        return if (err == error.Damaged) error.DamagedLayer else @errorCast(err);
+}
+
 fn addBlocks(
     files: Files,
-    data: Handle,
+    layer: *const LayerParts,
     file: u24,
-    map: *const LayerMap,
     builder: *TreeBuilder,
     block_count: u64,
     progress: ?Progress,
 ) Error!void {
+    const map = &layer.map;
     var piece: [piece_blocks]block.Block = undefined;
     var hashes: [piece_blocks]block.Hash = undefined;
     var done: u64 = 0;
@@ -307,7 +325,9 @@ fn addBlocks(
         if (simulated.has(.seal_without_last) and map.nextOwned(first + 1) == null) break;
         const count = map.runLength(first, @min(piece_blocks, block_count - first));
         const bytes = std.mem.sliceAsBytes(piece[0..@intCast(count)]);
-        if (!try files.readWhole(data, bytes, first * block.block_size)) return error.Lost;
+        if (!try files.readWhole(layer.data, bytes, first * block.block_size)) return error.Lost;
+        if (layer.sums) |*sums|
+            if (try sums.judge(files, first, bytes, .waiting) != .ok) return error.DamagedLayer;
         block.hashAll(bytes, hashes[0..@intCast(count)]);
         for (piece[0..@intCast(count)], 0..) |*one, index| {
             const at = first + index;

@@ -48,6 +48,10 @@ pub const Mutant = enum {
     head_unchecked,
     /// A record of a layer's map is used without checking its checksum.
     map_unchecked,
+    /// A block of a layer is delivered without checking its checksum.
+    layer_unchecked,
+    /// A checksum counts although a power failure may have kept an older one.
+    sums_always_certain,
 };
 
 /// Per thread.

@@ -45,6 +45,7 @@ pub const usage = @import("usage.zig");
 pub const verify = @import("verify.zig");
 pub const version_reader = @import("version_reader.zig");
 pub const VersionReader = version_reader.VersionReader;
+pub const LayerSums = @import("layers/sums.zig");
 pub const WriteLayer = @import("layers/write_layer.zig");
 
 test {
@@ -54,6 +55,7 @@ test {
     _ = @import("seal_test.zig");
     _ = @import("store_test.zig");
     _ = LinuxFiles;
+    _ = LayerSums;
     _ = WriteLayer;
     _ = @import("layers/write_layer_test.zig");
     _ = @"export";

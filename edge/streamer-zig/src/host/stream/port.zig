@@ -118,6 +118,21 @@ pub fn endLayerWorks(port: *StreamPort, now_us: u64) void {
     while (workers.takeEnded()) |work| port.policy.endWork(work, now_us);
 }
 
+/// The process ends: threads end what they do for layers, and layers are closed in order, as far as
+/// that takes no longer than `limit_us`. Nothing is sent.
+pub fn settleLayers(port: *StreamPort, limit_us: u64) void {
+    const workers = port.layer_workers orelse return;
+    const until_us = sys.monotonicUs() + limit_us;
+    const caches = &port.policy.boots.caches;
+    while (caches.isWorking()) {
+        const now_us = sys.monotonicUs();
+        if (now_us >= until_us) return;
+        sys.waitReadable(workers.endedFd(), (until_us - now_us) / std.time.us_per_ms + 1);
+        port.endLayerWorks(now_us);
+    }
+    caches.settleAll(until_us);
+}
+
 /// Applies a shard's event of a READ to its boot.
 fn takeReadEvent(port: *StreamPort, event: *const shard_messages.ReadEvent) void {
     const policy = &port.policy;

@@ -69,10 +69,8 @@ pub const Reader = struct {
     }
 
     fn readOwn(task: *const Task, bytes: []u8, offset: u64) Error!void {
-        const inner = &task.layer.?.inner;
-        const is_whole = inner.files.readWhole(inner.data, bytes, offset) catch
-            return error.ReadFailed;
-        if (!is_whole) return error.Lost;
+        // The loop reads and checks it once it is in memory.
+        return task.layer.?.inner.warm(bytes, offset);
     }
 
     pub fn readBelow(reader: *Reader, disk: *HeldDisk, bytes: []u8, offset: u64) Error!void {

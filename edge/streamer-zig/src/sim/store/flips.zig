@@ -10,6 +10,7 @@ const block = store_module.block;
 const Checkpoint = store_module.import_checkpoint.Checkpoint;
 const Store = store_module.Store;
 const Uuid = base.Uuid;
+const LayerSums = store_module.LayerSums;
 const WriteLayer = store_module.WriteLayer;
 
 pub const StoreFlips = @This();
@@ -27,6 +28,10 @@ pub const Part = enum {
     layer_head,
     layer_map,
     layer_end,
+    layer_block,
+    layer_sums,
+    /// What an entry says of its block: the rest of it is a generation.
+    layer_sum,
     seal_record,
     import_checkpoint,
 };
@@ -158,6 +163,7 @@ fn writeLayer(flips: *StoreFlips, id: Uuid, class: WriteLayer.Class) !void {
     defer layer.close(flips.gpa);
     try layer.write(&contents, 0);
     try layer.flush(batch);
+    layer.settle(batch);
 }
 
 const contents: [disk_size]u8 = blk: {
@@ -236,6 +242,21 @@ fn placeOf(flips: *StoreFlips, part: Part) !FileRange {
             disk_size,
             block.block_size,
         },
+        .layer_block => .{
+            std.mem.print(&name, "layers/{f}/data", .{idOf(6)}) catch unreachable,
+            block.block_size,
+            block.block_size,
+        },
+        .layer_sums => .{
+            std.mem.print(&name, "layers/{f}/sums", .{idOf(6)}) catch unreachable,
+            0,
+            LayerSums.head_bytes,
+        },
+        .layer_sum => .{
+            std.mem.print(&name, "layers/{f}/sums", .{idOf(6)}) catch unreachable,
+            block.block_size + 2,
+            6,
+        },
         .seal_record => .{ "sealing", 0, null },
         .import_checkpoint => .{
             std.mem.print(&name, "imports/{f}", .{idOf(8)}) catch unreachable,
@@ -296,8 +317,13 @@ fn use(flips: *StoreFlips, part: Part) !void {
                 &binding,
                 below,
             );
-            layer.close(flips.gpa);
+            defer layer.close(flips.gpa);
+            const batch = try flips.gpa.create(WriteLayer.Batch);
+            defer flips.gpa.destroy(batch);
+            // Parts that follow are judged as after an orderly end.
+            layer.settle(batch);
         },
+        .layer_block, .layer_sums, .layer_sum => try flips.judgeLayer(),
         .seal_record => {
             // A store that trusts the record would start to finish it.
             flips.sim.fail_at = flips.sim.operations;
@@ -305,6 +331,28 @@ fn use(flips: *StoreFlips, part: Part) !void {
         },
         .import_checkpoint => _ = try Checkpoint.read(files, idOf(8)),
     }
+}
+
+/// As sealing reads a layer, which changes nothing in it.
+fn judgeLayer(flips: *StoreFlips) !void {
+    const files = flips.sim.files();
+    var buffer: store_module.files.Name = undefined;
+    var name: store_module.files.Name = undefined;
+    const dir = dirOf(idOf(6), &buffer);
+    const sums_name = std.mem.print(&name, "{s}/sums", .{dir}) catch unreachable;
+    const sums: LayerSums = try .load(
+        files,
+        try files.open(sums_name, .read),
+        idOf(6),
+        disk_size,
+    );
+    defer files.close(sums.handle);
+    const data_name = std.mem.print(&name, "{s}/data", .{dir}) catch unreachable;
+    const data = try files.open(data_name, .read);
+    defer files.close(data);
+    var bytes: [disk_size]u8 = undefined;
+    if (!try files.readWhole(data, &bytes, 0)) return error.Short;
+    if (try sums.judge(files, 0, &bytes, .waiting) != .ok) return error.Rotten;
 }
 
 fn readAll(flips: *StoreFlips, comptime piece: usize) !void {

@@ -29,6 +29,7 @@ const restarts_max = 4;
 pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Error!void {
     var is_cut = is_power_cut;
     var is_lost = is_power_cut;
+    if (model.prng.chance(1, 2)) closeInOrder(model);
     for (0..restarts_max + 1) |attempt| {
         model.closeAll();
         if (is_cut) try cutPower(model, loss) else {
@@ -64,6 +65,21 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
         &model.versions.slice()[model.versions.constSlice().len - 1],
     );
     return store_checks.checkAnyVersion(model);
+}
+
+/// What an edge does with layers of silent devices, and when it ends in order. It may be interrupted,
+/// too.
+fn closeInOrder(model: *StoreModel) void {
+    // An operation was interrupted, and this is the first call after it.
+    if (model.isStopped()) return;
+    if (model.prng.chance(1, 3))
+        model.sim.stop_after = model.sim.operations + model.prng.below(calls_max);
+    for (std.enums.values(LayerKind)) |who| {
+        const device = model.devices.getPtr(who);
+        if (!device.is_open or device.syncing != null) continue;
+        device.layer.settle(&model.environment.batches[@backingInt(who)]);
+    }
+    model.sim.stop_after = std.math.maxInt(u64);
 }
 
 fn cutPower(model: *StoreModel, loss: SimFiles.Loss) Error!void {

@@ -9,7 +9,9 @@ const Uuid = base.Uuid;
 
 pub const size = 512;
 const magic = "BFLAYER\x00".*;
-const format = 1;
+/// 2 has checksums beside the data (sums.zig).
+const format = 2;
+const format_without_sums = 1;
 
 pub const Class = enum(u8) {
     /// Ends with the process that holds it.
@@ -45,6 +47,8 @@ pub const Head = struct {
     limit_bytes: u64,
     /// Number of times the head was written.
     sequence: u64,
+    /// A file with the checksums of its blocks exists.
+    has_sums: bool = true,
 };
 
 pub const Problem = error{ Damaged, NewerFormat };
@@ -72,7 +76,8 @@ const Layout = extern struct {
 pub fn emit(head: *const Head) [size]u8 {
     var layout: Layout = undefined;
     layout.magic = magic;
-    std.mem.writeInt(u32, &layout.format, format, .little);
+    const written: u32 = if (head.has_sums) format else format_without_sums;
+    std.mem.writeInt(u32, &layout.format, written, .little);
     layout.class = @backingInt(head.binding.class);
     layout.reserved = @splat(0);
     layout.layer_id = head.layer_id.bytes;
@@ -93,7 +98,8 @@ pub fn parse(bytes: *const [size]u8) Problem!Head {
     const is_whole = std.mem.eql(u8, &layout.checksum, &checksumOf(layout)) or
         simulated.has(.head_unchecked);
     if (!is_whole) return error.Damaged;
-    if (std.mem.readInt(u32, &layout.format, .little) != format) return error.NewerFormat;
+    const written = std.mem.readInt(u32, &layout.format, .little);
+    if (written != format and written != format_without_sums) return error.NewerFormat;
     const head: Head = .{
         .layer_id = .fromBytes(layout.layer_id),
         .binding = .{
@@ -105,6 +111,7 @@ pub fn parse(bytes: *const [size]u8) Problem!Head {
         },
         .limit_bytes = std.mem.readInt(u64, &layout.limit_bytes, .little),
         .sequence = std.mem.readInt(u64, &layout.sequence, .little),
+        .has_sums = written == format,
     };
     if (head.binding.disk_size == 0 or head.binding.disk_size % 512 != 0) return error.Damaged;
     return head;
@@ -155,7 +162,8 @@ test "a head of a later format, an unknown class or an impossible size is refuse
     _ = try parse(&emit(&head));
     const Case = struct { at: usize, byte: u8, expected: Problem };
     for ([_]Case{
-        .{ .at = @offsetOf(Layout, "format"), .byte = 2, .expected = error.NewerFormat },
+        .{ .at = @offsetOf(Layout, "format"), .byte = 3, .expected = error.NewerFormat },
+        .{ .at = @offsetOf(Layout, "format"), .byte = 0, .expected = error.NewerFormat },
         .{ .at = @offsetOf(Layout, "class"), .byte = 0, .expected = error.Damaged },
         .{ .at = @offsetOf(Layout, "class"), .byte = 5, .expected = error.Damaged },
         .{ .at = @offsetOf(Layout, "disk_size"), .byte = 1, .expected = error.Damaged },

@@ -2,12 +2,14 @@
 //! sparse file of the disk's size, written in place, and a map of the 4 KiB blocks that the layer
 //! owns. An owned block is read from the file (a hole is zeros), any other block from below.
 //!
-//! Its directory holds `data`, `map` and `head` (docs/guides/write-caches.md). One order makes a
-//! crash harmless: a block's bytes are synced before its bit is written, so a bit on the disk
-//! always stands for bytes on the disk. A lost, truncated or damaged layer returns errors only: the
-//! block below never replaces one that was written.
+//! Its directory holds `data`, `map`, `sums` and `head` (docs/guides/write-caches.md). One order
+//! makes a crash harmless: a block's bytes are synced before its bit is written, so a bit on the
+//! disk always stands for bytes on the disk. A lost, truncated or damaged layer returns errors
+//! only: the block below never replaces one that was written. A block that has rotted (sums.zig) is
+//! never delivered.
 //!
-//! A layer is used by one thread at a time, except for `runSync`, which another thread may run.
+//! A layer is used by one thread at a time, except for `runSync` and `warm`, which other threads
+//! may run.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,6 +17,7 @@ const Files = @import("../files/files.zig");
 const layer_head = @import("head.zig");
 const simulated = @import("../simulated.zig");
 const LayerMap = @import("map.zig");
+const LayerSums = @import("sums.zig");
 const BlockSource = @import("../block_source.zig");
 const assert = std.debug.assert;
 
@@ -63,6 +66,10 @@ map: LayerMap,
 data: Handle,
 /// Null in a layer that ends with its process.
 map_file: ?Handle,
+/// Null in a layer of a release without checksums that is only read.
+sums: ?LayerSums,
+/// The first byte of a block that has rotted, once one was read.
+rotten_at: ?u64 = null,
 /// Bytes were written and not synced.
 is_unsynced: bool = false,
 /// A failed layer returns only errors.
@@ -83,9 +90,10 @@ pub fn create(
     var map: LayerMap = try .init(gpa, below.size, head.layer_id);
     errdefer map.deinit(gpa);
     var names: [3]Files.Name = undefined;
-    const data_name, const map_name = .{
+    const data_name, const map_name, const sums_name = .{
         join(&names[0], dir, "data"),
         join(&names[1], dir, "map"),
+        join(&names[2], dir, "sums"),
     };
     files.makeDir(dir) catch |err| if (err != error.Exists) return err;
     if (!head.binding.class.isDurable()) {
@@ -94,6 +102,10 @@ pub fn create(
         const data = try files.create(data_name);
         errdefer files.close(data);
         try files.remove(data_name);
+        try removeIfThere(files, sums_name);
+        const sums_file = try files.create(sums_name);
+        errdefer files.close(sums_file);
+        try files.remove(sums_name);
         try files.remove(dir);
         try files.setSize(data, dataSize(below.size));
         return .{
@@ -103,6 +115,7 @@ pub fn create(
             .map = map,
             .data = data,
             .map_file = null,
+            .sums = try .create(files, sums_file, head.layer_id, below.size),
         };
     }
     try clearUnfinished(gpa, files, dir, below.size);
@@ -117,6 +130,9 @@ pub fn create(
     errdefer files.close(map_file);
     try map.writeAll(files, map_file);
     try files.sync(map_file);
+    const sums_file = try files.create(sums_name);
+    errdefer files.close(sums_file);
+    const sums: LayerSums = try .create(files, sums_file, head.layer_id, below.size);
     // The head is written last: it promises that the other parts exist.
     try files.syncDir(dir);
     var layer: WriteLayer = .{
@@ -126,7 +142,9 @@ pub fn create(
         .map = map,
         .data = data,
         .map_file = map_file,
+        .sums = sums,
     };
+    layer.head.has_sums = true;
     try layer.writeHead(dir);
     try files.syncDir(parentOf(dir));
     return layer;
@@ -180,22 +198,59 @@ pub fn open(
         try files.syncDir(dir);
         try files.syncDir(parentOf(dir));
     }
-    return .{
+    const sums = try openSums(files, dir, &head);
+    errdefer files.close(sums.handle);
+    var layer: WriteLayer = .{
         .files = files,
         .below = below,
         .head = head,
         .map = map,
         .data = data,
         .map_file = map_file,
+        .sums = sums,
     };
+    if (head.has_sums) return layer;
+    layer.head.has_sums = true;
+    try layer.writeHead(dir);
+    return layer;
+}
+
+/// A layer of a release without checksums gets the file now, and entries as its blocks are written.
+fn openSums(files: Files, dir: []const u8, head: *const layer_head.Head) OpenError!LayerSums {
+    var buffer: Files.Name = undefined;
+    const name = join(&buffer, dir, "sums");
+    const disk_size = head.binding.disk_size;
+    if (head.has_sums) {
+        const handle = files.open(name, .write) catch |err| return lostIfMissing(err);
+        errdefer files.close(handle);
+        return .open(files, handle, head.layer_id, disk_size);
+    }
+    // Of an upgrade that a crash interrupted.
+    try removeIfThere(files, name);
+    const handle = try files.create(name);
+    errdefer files.close(handle);
+    const sums: LayerSums = try .create(files, handle, head.layer_id, disk_size);
+    try files.syncDir(dir);
+    return sums;
 }
 
 /// Bytes that were written and not synced may be lost.
 pub fn close(layer: *WriteLayer, gpa: std.mem.Allocator) void {
+    if (layer.sums) |*sums| layer.files.close(sums.handle);
     layer.files.close(layer.data);
     if (layer.map_file) |handle| layer.files.close(handle);
     layer.map.deinit(gpa);
     layer.* = undefined;
+}
+
+/// Call it before `close` where the process does not end abruptly: the next opening then knows each
+/// block that has rotted since. Waits for the disk; nothing may be written afterwards.
+pub fn settle(layer: *WriteLayer, batch: *Batch) void {
+    if (layer.map_file == null) return;
+    // A layer that ended by a block that has rotted is whole otherwise.
+    if (layer.is_lost and layer.rotten_at == null) return;
+    if (layer.beginSync(batch)) layer.runSync(batch) catch return;
+    layer.sums.?.closeInOrder(layer.files) catch {};
 }
 
 /// Reads the head of the layer in `dir`, even if the layer is in use. `NotFound`: there is none.
@@ -222,7 +277,7 @@ pub fn remove(files: Files, dir: []const u8) (Files.Error || error{InUse})!void 
     files.rename(head, removed) catch |err| if (err != error.NotFound) return err;
     // Also where an earlier removal has renamed it.
     files.syncDir(dir) catch |err| if (err != error.NotFound) return err;
-    for ([_][]const u8{ "data", "map", "head.new" }) |part|
+    for ([_][]const u8{ "data", "map", "sums", "head.new" }) |part|
         try removeIfThere(files, join(&names[0], dir, part));
     files.syncDir(dir) catch |err| return if (err == error.NotFound) {} else err;
     try removeIfThere(files, removed);
@@ -264,11 +319,7 @@ pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadEr
     while (walk.next()) |run| {
         const part = buffer[@intCast(run.offset - offset)..][0..@intCast(run.size)];
         const is_read = if (run.is_own)
-            (layer.files.readNow(
-                layer.data,
-                part,
-                run.offset,
-            ) catch return error.ReadFailed) == part.len
+            try layer.readOwnNow(part, run.offset)
         else
             try layer.below.readNow(part, run.offset);
         if (!is_read) return false;
@@ -311,18 +362,16 @@ pub fn write(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void
     var at = offset;
     var rest = bytes;
     while (rest.len > 0) {
-        const block = at / block_size;
         const within: usize = @intCast(at % block_size);
-        if (within == 0 and (rest.len >= block_size or layer.map.isOwned(block))) {
-            const whole =
-                if (rest.len >= block_size) rest.len - rest.len % block_size else rest.len;
-            try layer.put(rest[0..whole], at);
+        if (within == 0 and rest.len >= block_size) {
+            const whole = rest.len - rest.len % block_size;
+            try layer.putWhole(rest[0..whole], at);
             at += whole;
             rest = rest[whole..];
             continue;
         }
         const part = @min(rest.len, block_size - within);
-        try layer.putPart(rest[0..part], block, within);
+        try layer.putPart(rest[0..part], at / block_size, within);
         at += part;
         rest = rest[part..];
     }
@@ -416,29 +465,116 @@ fn checkRoom(layer: *WriteLayer, size: u64, offset: u64) WriteError!void {
     if (wanted > 0 and layer.is_short) return error.NoSpace;
 }
 
+/// Reads and checks whole blocks; those of a range that begins or ends within one by a buffer.
 fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!void {
-    const is_whole = layer.files.readWhole(layer.data, buffer, offset) catch
-        return error.ReadFailed;
-    if (is_whole) return;
+    var pieces: Pieces = .{ .buffer = buffer, .offset = offset };
+    var block: [block_size]u8 = undefined;
+    while (pieces.next()) |piece| {
+        const into = if (piece.is_whole) piece.bytes else &block;
+        const at = piece.at - piece.within;
+        const is_read = layer.files.readWhole(layer.data, into, at) catch return error.ReadFailed;
+        if (!is_read) {
+            layer.is_lost = true;
+            return error.Lost;
+        }
+        if (layer.sums) |*sums| try layer.take(sums.judge(
+            layer.files,
+            at / block_size,
+            into,
+            .waiting,
+        ) catch return error.ReadFailed);
+        if (!piece.is_whole) @memcpy(piece.bytes, block[piece.within..][0..piece.bytes.len]);
+    }
+}
+
+fn readOwnNow(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!bool {
+    var pieces: Pieces = .{ .buffer = buffer, .offset = offset };
+    var block: [block_size]u8 = undefined;
+    while (pieces.next()) |piece| {
+        const into = if (piece.is_whole) piece.bytes else &block;
+        const at = piece.at - piece.within;
+        const count = layer.files.readNow(layer.data, into, at) catch return error.ReadFailed;
+        if (count < into.len) return false;
+        const verdict = layer.sums.?.judge(layer.files, at / block_size, into, .now) catch
+            return error.ReadFailed;
+        if (verdict == .unknown) return false;
+        try layer.take(verdict);
+        if (!piece.is_whole) @memcpy(piece.bytes, block[piece.within..][0..piece.bytes.len]);
+    }
+    return true;
+}
+
+/// A block that has rotted ends the layer: its device must not go on with a part of its disk.
+fn take(layer: *WriteLayer, verdict: LayerSums.Verdict) error{Lost}!void {
+    const block = switch (verdict) {
+        .ok => return,
+        .rotten => |block| block,
+        .unknown => unreachable, // Only without waiting.
+    };
+    layer.sums.?.condemn(layer.files, block);
+    layer.rotten_at = block * block_size;
     layer.is_lost = true;
     return error.Lost;
 }
 
-/// Writes part of a block that is not owned yet, together with the rest of the block from below.
+/// Brings what the layer has of a range into memory, without judging it.
+pub fn warm(layer: *const WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!void {
+    const is_whole = layer.files.readWhole(layer.data, buffer, offset) catch
+        return error.ReadFailed;
+    if (!is_whole) return error.Lost;
+    const first = offset / block_size;
+    layer.sums.?.warm(layer.files, first, (offset + buffer.len - 1) / block_size - first + 1) catch
+        return error.ReadFailed;
+}
+
+/// A range cut into whole blocks and parts of blocks.
+const Pieces = struct {
+    buffer: []u8,
+    offset: u64,
+
+    const Piece = struct { bytes: []u8, at: u64, within: usize, is_whole: bool };
+
+    fn next(pieces: *Pieces) ?Piece {
+        if (pieces.buffer.len == 0) return null;
+        const within: usize = @intCast(pieces.offset % block_size);
+        const is_whole = within == 0 and pieces.buffer.len >= block_size;
+        const size = if (is_whole)
+            pieces.buffer.len - pieces.buffer.len % block_size
+        else
+            @min(pieces.buffer.len, block_size - within);
+        defer {
+            pieces.buffer = pieces.buffer[size..];
+            pieces.offset += size;
+        }
+        return .{
+            .bytes = pieces.buffer[0..size],
+            .at = pieces.offset,
+            .within = within,
+            .is_whole = is_whole,
+        };
+    }
+};
+
+/// Writes part of a block, together with the rest of it from the layer or from below.
 fn putPart(layer: *WriteLayer, bytes: []const u8, block: u64, within: usize) WriteError!void {
     const at = block * block_size;
-    if (layer.map.isOwned(block)) return layer.put(bytes, at + within);
     var whole: [block_size]u8 = @splat(0);
     const size: usize = @intCast(@min(block_size, layer.below.size - at));
-    if (!simulated.has(.part_without_base)) layer.below.read(whole[0..size], at) catch |err|
-        return switch (err) {
-            error.BeyondTheEnd => unreachable, // Within the disk.
-            error.ReadFailed => error.ReadFailed,
-            error.Damaged => error.Damaged,
-            error.Lost => error.Lost,
-        };
+    const is_owned = layer.map.isOwned(block);
+    const rest = if (bytes.len == size) {
+        // All of a short last one.
+    } else if (is_owned)
+        layer.readOwn(whole[0..size], at)
+    else if (!simulated.has(.part_without_base))
+        layer.below.read(whole[0..size], at);
+    rest catch |err| return switch (err) {
+        error.BeyondTheEnd => unreachable, // Within the disk.
+        error.ReadFailed => error.ReadFailed,
+        error.Damaged => error.Damaged,
+        error.Lost => error.Lost,
+    };
     @memcpy(whole[within..][0..bytes.len], bytes);
-    try layer.put(&whole, at);
+    try layer.putWhole(&whole, at);
 }
 
 fn put(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
@@ -446,11 +582,19 @@ fn put(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
     layer.files.write(layer.data, bytes, offset) catch |err| return layer.failed(err);
 }
 
+/// Writes whole blocks, and the zeros behind a disk that ends within one, with their checksums.
+fn putWhole(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
+    assert(bytes.len % block_size == 0 and offset % block_size == 0);
+    try layer.put(bytes, offset);
+    layer.sums.?.note(layer.files, offset / block_size, bytes);
+}
+
 fn punch(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
     layer.is_unsynced = true;
     // Also frees the padding of a disk's short last block in the file.
     const whole = std.mem.alignForward(u64, size, block_size);
     layer.files.punch(layer.data, offset, whole) catch |err| return layer.failed(err);
+    layer.sums.?.forget(layer.files, offset / block_size, whole / block_size);
     if (!simulated.has(.discard_not_owned)) layer.own(offset, size);
 }
 

@@ -313,10 +313,11 @@ test "a read without waiting gives up where the layer or the disk below would wa
     defer layer.close(gpa);
     try fixture.write(&layer, 'a', 0, block_size);
     var found: [2 * block_size]u8 = undefined;
-    for ([_]bool{ false, true }) |is_below| for ([_]u32{ 0, 1 }) |own| {
+    // Its bytes, and their checksums.
+    for ([_]bool{ false, true }) |is_below| for ([_]u32{ 0, 1, 2 }) |own| {
         fixture.below.is_in_memory = is_below;
         SpiedFiles.in_memory = own;
-        try testing.expectEqual(is_below and own == 1, try layer.source().readNow(&found, 0));
+        try testing.expectEqual(is_below and own == 2, try layer.source().readNow(&found, 0));
     };
 }
 
@@ -372,4 +373,139 @@ test "a sync copies what changed and nothing else, and a layer of its process ha
     try testing.expectError(error.Lost, layer.discard(0, 512));
     try testing.expectError(error.Lost, layer.flush(&fixture.batch));
     try testing.expectError(error.Lost, layer.endSync({}));
+}
+
+/// Changes one byte of a file behind the layer's back.
+fn rot(fixture: *Fixture, name: []const u8, offset: u64) !void {
+    const files = fixture.on.files();
+    const handle = try files.open(name, .write);
+    defer files.close(handle);
+    var byte: [1]u8 = undefined;
+    _ = try files.readWhole(handle, &byte, offset);
+    byte[0] ^= 4;
+    try files.write(handle, &byte, offset);
+}
+
+test "a block that has rotted is never delivered, in its process and after, until it is written again" {
+    // A whole one, the short last one, and one that was written in part.
+    for ([_]u64{ 1, 20, 5 }) |block| {
+        var fixture: Fixture = undefined;
+        try fixture.init();
+        defer fixture.deinit();
+        var layer = try fixture.create(.edge_persistent);
+        try fixture.write(&layer, 'a', 0, 3 * block_size);
+        try fixture.write(&layer, 'b', 20 * block_size, 1536);
+        try fixture.write(&layer, 'c', 5 * block_size + 512, 512);
+        try layer.flush(&fixture.batch);
+        try rot(&fixture, dir ++ "/data", block * block_size + 700);
+        var bytes: [512]u8 = undefined;
+        SpiedFiles.in_memory = 1000;
+        const offset = block * block_size + 512;
+        try testing.expectError(error.Lost, layer.readNow(&bytes, offset));
+        try testing.expectEqual(block * block_size, layer.rotten_at.?);
+        for ([_]bool{ true, false, true }) |in_order| {
+            if (in_order) layer.settle(&fixture.batch);
+            layer.close(gpa);
+            layer = try fixture.open(.edge_persistent);
+            try testing.expectError(error.Lost, layer.read(&bytes, offset));
+        }
+        layer.close(gpa);
+        layer = try fixture.open(.edge_persistent);
+        // Not even by writing a part of it.
+        try testing.expectError(error.Lost, layer.write(&bytes, offset));
+        layer.close(gpa);
+        layer = try fixture.open(.edge_persistent);
+        defer layer.close(gpa);
+        const size = @min(block_size, disk_size - block * block_size);
+        try fixture.write(&layer, 'd', block * block_size, size);
+        try fixture.expectDisk(&layer);
+    }
+}
+
+test "checksums cost a write into memory for each write, and no sync" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var layer = try fixture.create(.edge_persistent);
+    defer layer.close(gpa);
+    const Case = struct { offset: u64, size: usize, calls: SpiedFiles.Calls };
+    for ([_]Case{
+        // New: the bytes and their checksum, then the map.
+        .{ .offset = 0, .size = block_size, .calls = .{ .writes = 3, .syncs = 2 } },
+        .{ .offset = 0, .size = block_size, .calls = .{ .writes = 2, .syncs = 1 } },
+        .{ .offset = 0, .size = 4 * block_size, .calls = .{ .writes = 3, .syncs = 2 } },
+        // A part: the rest of the block is read and checked first.
+        .{ .offset = 512, .size = 512, .calls = .{ .reads = 2, .writes = 2, .syncs = 1 } },
+        .{ .offset = 512, .size = block_size, .calls = .{ .reads = 4, .writes = 4, .syncs = 1 } },
+    }) |case| {
+        SpiedFiles.clear();
+        try fixture.write(&layer, 'a', case.offset, case.size);
+        try layer.flush(&fixture.batch);
+        try testing.expectEqual(case.calls, SpiedFiles.calls);
+    }
+    SpiedFiles.clear();
+    var bytes: [4 * block_size]u8 = undefined;
+    try layer.read(&bytes, 0);
+    try testing.expectEqual(SpiedFiles.Calls{ .reads = 2 }, SpiedFiles.calls);
+}
+
+test "after an orderly end rot is found in every block, after an abrupt one in those written since" {
+    for ([_]bool{ true, false }) |in_order| {
+        var fixture: Fixture = undefined;
+        try fixture.init();
+        defer fixture.deinit();
+        var layer = try fixture.create(.edge_persistent);
+        try fixture.write(&layer, 'a', 0, 2 * block_size);
+        try layer.flush(&fixture.batch);
+        if (in_order) layer.settle(&fixture.batch);
+        layer.close(gpa);
+        layer = try fixture.open(.edge_persistent);
+        defer layer.close(gpa);
+        try fixture.write(&layer, 'b', block_size, block_size);
+        var bytes: [512]u8 = undefined;
+        try rot(&fixture, dir ++ "/data", 9);
+        if (in_order)
+            try testing.expectError(error.Lost, layer.read(&bytes, 0))
+        else
+            try layer.read(&bytes, 0);
+        layer.is_lost = false;
+        try rot(&fixture, dir ++ "/data", block_size + 9);
+        try testing.expectError(error.Lost, layer.read(&bytes, block_size));
+    }
+}
+
+test "a layer without checksums is taken over, and its blocks get them as they are written" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const files = fixture.on.files();
+    var layer = try fixture.create(.edge_persistent);
+    try fixture.write(&layer, 'a', 0, 2 * block_size);
+    try layer.flush(&fixture.batch);
+    var old = layer.head;
+    layer.close(gpa);
+    old.has_sums = false;
+    try files.replace(dir ++ "/head", &store_module.layer_head.emit(&old));
+    // Also what an interrupted takeover left.
+    for ([_]bool{ true, false }) |has_remains| {
+        if (!has_remains) try files.remove(dir ++ "/sums");
+        try files.replace(dir ++ "/head", &store_module.layer_head.emit(&old));
+        layer = try fixture.open(.edge_persistent);
+        try testing.expect(layer.head.has_sums);
+        try fixture.expectDisk(&layer);
+        try fixture.write(&layer, 'b', block_size, block_size);
+        layer.settle(&fixture.batch);
+        layer.close(gpa);
+        layer = try fixture.open(.edge_persistent);
+        try fixture.expectDisk(&layer);
+        try rot(&fixture, dir ++ "/data", block_size + 9);
+        var bytes: [512]u8 = undefined;
+        try layer.read(&bytes, 0);
+        try testing.expectError(error.Lost, layer.read(&bytes, block_size));
+        layer.is_lost = false;
+        try fixture.write(&layer, 'b', block_size, block_size);
+        layer.close(gpa);
+    }
+    try files.remove(dir ++ "/sums");
+    try testing.expectError(error.Lost, fixture.open(.edge_persistent));
 }
