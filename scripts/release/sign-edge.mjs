@@ -30,12 +30,7 @@ export function ensureReleaseKey(file) {
  * @returns {{ version: string, arch: string }}
  */
 export function signEdge({ key, out, program }) {
-  if (!existsSync(program)) throw new UserError(`${program} is not there; build it first.`)
-  const bytes = readFileSync(program)
-  const [, version, arch] = mark.exec(bytes.toString('latin1')) ?? []
-  if (!version || bytes.readUInt16LE(18) !== machines[arch])
-    throw new UserError(`${program} is not a bootfarm-edge that can be released.`)
-  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const { bytes, version, arch, sha256 } = describeProgram(program)
   const text = `${[head, version, arch, sha256, bytes.length].join('\n')}\n`
   const signature = sign(null, Buffer.from(text), createPrivateKey(readFileSync(key))).toString('base64')
   const folder = path.join(out, arch)
@@ -51,13 +46,26 @@ export function signEdge({ key, out, program }) {
   return { version, arch }
 }
 
+/**
+ * Reads a program, and what it says about itself.
+ * @param {string} program
+ */
+export function describeProgram(program) {
+  if (!existsSync(program)) throw new UserError(`${program} is not there; build it first.`)
+  const bytes = readFileSync(program)
+  const [, version, arch] = mark.exec(bytes.toString('latin1')) ?? []
+  if (!version || bytes.readUInt16LE(18) !== machines[arch])
+    throw new UserError(`${program} is not a bootfarm-edge that can be released.`)
+  return { bytes, version, arch, sha256: createHash('sha256').update(bytes).digest('hex') }
+}
+
 function isProgram(folder, sha256) {
   const file = path.join(folder, 'bootfarm-edge')
   return existsSync(file) && createHash('sha256').update(readFileSync(file)).digest('hex') === sha256
 }
 
 /** A concurrent reader gets the old file or the new one. */
-function writeWhole(file, content, mode) {
+export function writeWhole(file, content, mode) {
   writeFileSync(`${file}.new`, content, { mode })
   renameSync(`${file}.new`, file)
 }

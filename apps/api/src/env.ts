@@ -30,6 +30,9 @@ const environment = z.object({
   /** Directory with signed programs for edges, and the public key of their signatures: docs/guides/operations.md. */
   BOOTFARM_EDGE_BINARIES: z.string().default(''),
   BOOTFARM_RELEASE_KEY: z.string().default(''),
+  /** Directory with the metadata of releases and their programs, and the key (PEM) that keeps its timestamp fresh. */
+  BOOTFARM_EDGE_UPDATES: z.string().default(''),
+  BOOTFARM_TIMESTAMP_KEY: z.string().default(''),
   BETTER_AUTH_SECRET: z.string().min(secretLengthMin, `must have at least ${secretLengthMin} characters`),
   /** Directory with devices' serial consoles: docs/guides/operations.md. Empty counts as not set. */
   BOOTFARM_CONSOLES: z.string().default(''),

@@ -9,6 +9,7 @@ import { ApiMetrics } from './http/observe/api-metrics.ts'
 import { addFleetGauges } from './http/observe/fleet-gauges.ts'
 import { startMetricsServer } from './http/observe/metrics-server.ts'
 import type { InstallationSettings } from './installation/edge-releases.ts'
+import type { UpdateSettings } from './installation/update-repository.ts'
 import { startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
 import { readFleetFigures } from './platform/read-fleet-figures.ts'
@@ -57,7 +58,7 @@ async function main(): Promise<void> {
     consolesDirectory: environment.BOOTFARM_CONSOLES || null,
     bootRetention,
     webhookTargets,
-    installation: installationSettings(environment),
+    ...releaseOptions(environment),
     logLevel: environment.LOG_LEVEL,
     checkJobs: () => jobs.check(),
     drain: () => delay(environment.API_DRAIN_SECONDS * 1000),
@@ -94,11 +95,17 @@ function closeAtSignals(app: FastifyInstance): void {
     })
 }
 
-function installationSettings(environment: Environment): InstallationSettings {
+function releaseOptions(environment: Environment): { installation: InstallationSettings; updates: UpdateSettings } {
   return {
-    directory: environment.BOOTFARM_EDGE_BINARIES || null,
-    publicKey: environment.BOOTFARM_RELEASE_KEY || null,
-    url: (environment.EDGE_URL || environment.WEB_URL).replace(/\/+$/, ''),
+    installation: {
+      directory: environment.BOOTFARM_EDGE_BINARIES || null,
+      publicKey: environment.BOOTFARM_RELEASE_KEY || null,
+      url: (environment.EDGE_URL || environment.WEB_URL).replace(/\/+$/, ''),
+    },
+    updates: {
+      directory: environment.BOOTFARM_EDGE_UPDATES || null,
+      timestampKey: environment.BOOTFARM_TIMESTAMP_KEY || null,
+    },
   }
 }
 

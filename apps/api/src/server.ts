@@ -29,6 +29,7 @@ import type { TrpcContext } from './http/trpc/context.ts'
 import { procedurePolicies } from './http/trpc/policies.ts'
 import { type AppRouter, appRouter } from './http/trpc/router.ts'
 import { EdgeReleases, type InstallationSettings } from './installation/edge-releases.ts'
+import { UpdateRepository, type UpdateSettings } from './installation/update-repository.ts'
 import { listeners } from './listeners.ts'
 import { createMailer, defaultSender } from './mail/mailer.ts'
 import { databaseProblem, migrationsProblem, type ReadinessCheck } from './platform/check-readiness.ts'
@@ -64,6 +65,8 @@ export interface ServerOptions {
   acceptedVersions?: AcceptedVersions
   /** The settings that "Add edge" uses. */
   installation: InstallationSettings
+  /** Edges are not updated from here where it is left out. */
+  updates?: UpdateSettings
   /** Public addresses alone without it. */
   webhookTargets?: TargetPolicy
   logLevel: string
@@ -96,6 +99,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   setListeners(listeners)
   const { db, clock, notifications, webUrl, checks = applicationChecks, telemetry = noTelemetry } = options
   const releases = new EdgeReleases(options.installation)
+  const repository = new UpdateRepository(options.updates ?? { directory: null, timestampKey: null })
   const app = newApp(options)
   const sendMail =
     options.sendMail ?? createMailer({ smtpUrl: null, from: defaultSender, log: (line) => app.log.warn(line) })
@@ -113,7 +117,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   await app.register(healthRoutes, { checks: readinessChecks(options), drain })
   await app.register(authRoutes, { auth, providerAuth, webUrl })
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
-  await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications, accepted, telemetry })
+  const edges = { context: { db, clock }, notifications, accepted, telemetry, repository }
+  await app.register(edgeRoutes, { prefix: '/edge/v1', ...edges })
   await app.register(installRoutes, { prefix: '/install', releases })
   for (const files of [captureRoutes, auditExportRoutes])
     await app.register(files, {

@@ -271,4 +271,7 @@ export const heartbeat = z.object({
 })
 export type Heartbeat = z.infer<typeof heartbeat>
 
+/** What the organization's key signs together with its time: an old answer has another nonce. */
+export const timeRequest = z.object({ nonce: base64(32) })
+
 export const heartbeatAnswer = z.object({ state: statePair })

@@ -21,6 +21,7 @@ import type { Notifications } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, PlatformContext, SystemContext } from '../../context/service-context.ts'
 import { AppError, errorTable } from '../../errors/app-error.ts'
 import { toAppError } from '../../errors/to-app-error.ts'
+import type { UpdateRepository } from '../../installation/update-repository.ts'
 import type { Telemetry } from '../../rules/telemetry.ts'
 import { authenticateEdge } from '../enrol/authenticate-edge.ts'
 import { enrolEdge } from '../enrol/enrol-edge.ts'
@@ -34,6 +35,7 @@ import { waitForState } from '../state/wait-for-state.ts'
 import { takeStoreMessage } from '../store/take-store-message.ts'
 import { inFlightLimit } from './in-flight-limit.ts'
 import { bytesOf, parseBody, parseBytes, parsed, pathOf, signedRequestOf } from './signed-request.ts'
+import { updateRoutes } from './update-routes.ts'
 
 /** At most 512 KiB each; the database has fewer connections than this. */
 const reportBatchesAtOnceMax = 32
@@ -48,6 +50,7 @@ interface EdgeRoutesOptions {
   notifications: Notifications
   accepted: AcceptedVersions
   telemetry: Telemetry
+  repository: UpdateRepository
 }
 
 /**
@@ -56,7 +59,7 @@ interface EdgeRoutesOptions {
  */
 export async function edgeRoutes(
   app: FastifyInstance,
-  { context, notifications, accepted, telemetry }: EdgeRoutesOptions,
+  { context, notifications, accepted, telemetry, repository }: EdgeRoutesOptions,
 ) {
   const given = new GivenStates(notifications)
   takeBytes(app)
@@ -88,10 +91,10 @@ export async function edgeRoutes(
       signal: closedSignal(reply),
       onAcknowledged: telemetry.stateAcknowledged.bind(telemetry),
     })
-    if (envelope) return envelope
-    return reply.code(204).send()
+    return envelope ?? reply.code(204).send()
   })
 
+  await app.register(updateRoutes, { authenticate, within, clock: context.clock, repository })
   reportRoute(app, { authenticate, within, telemetry })
 
   app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
