@@ -356,7 +356,9 @@ pub fn HttpPaths(comptime Io: type) type {
                 );
             assert(config.len <= text.len);
             @memcpy(text[0..config.len], config);
-            return textOf(text[0..config.len], .{ .boot = ref, .what = .script });
+            var response = textOf(text[0..config.len], .{ .boot = ref, .what = .script });
+            response.after_journal = core.loader.config_menu.parseName(name) != null;
+            return response;
         }
 
         fn scripts(paths: *const Self) IpxeScripts {

@@ -394,8 +394,14 @@ test "a menu's choice is in the query of its script" {
     const menu = site.boots.policy.menuOf(macOf(1), site.io.unix_ms).?;
     const answer: core.loader.menu.Answer = .{ .mark = menu.mark(), .entry = 1 };
     var name: [64]u8 = undefined;
-    _ = try door.ofBoot(boot, try std.mem.print(&name, "boot.ipxe?{f}", .{answer}));
+    // A menu promises nothing; the answer to a choice waits for the choice to be kept.
+    for ([_][]const u8{ "boot.ipxe", "grub/grub.cfg" }) |asked|
+        try testing.expect(!(try door.ofBoot(boot, asked)).after_journal);
+    const text = try std.mem.print(&name, "boot.ipxe?{f}", .{answer});
+    try testing.expect((try door.ofBoot(boot, text)).after_journal);
     try testing.expectEqualStrings("two", boot.menu_entry.slice());
+    const config = try std.mem.print(&name, "menu-{x:0>8}-{d}.cfg", .{ menu.mark(), 1 });
+    try testing.expect((try door.ofBoot(boot, config)).after_journal);
 }
 
 test "a device's word is its last packet, and is answered by how the boot ended" {

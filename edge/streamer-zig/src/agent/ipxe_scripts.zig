@@ -27,8 +27,20 @@ pub fn IpxeScripts(comptime Io: type) type {
 
         /// Returns null for a boot that this edge no longer knows.
         pub fn answer(scripts: Self, asked: ScriptRequest, text: *Text) ?Response {
-            const boot = scripts.boots.get(asked.ref) orelse return null;
             const chosen = core.loader.menu.Answer.parse(asked.query);
+            var response = scripts.answerTo(asked, chosen, text) orelse return null;
+            // Nobody is shown the menu again.
+            response.after_journal = chosen != null;
+            return response;
+        }
+
+        fn answerTo(
+            scripts: Self,
+            asked: ScriptRequest,
+            chosen: ?core.loader.menu.Answer,
+            text: *Text,
+        ) ?Response {
+            const boot = scripts.boots.get(asked.ref) orelse return null;
             if (chosen != null) if (boot.outcome) |outcome| {
                 // The answer was lost.
                 if (outcome == .local_disk) return localDisk(asked.ref, text);

@@ -52,6 +52,8 @@ pub const Response = struct {
     content_type: []const u8 = "application/octet-stream",
     body: Body = .none,
     tag: Tag = .{},
+    /// It promises what the journal was given: it is sent after that.
+    after_journal: bool = false,
     /// The methods that the path accepts, with 405.
     allow: []const u8 = "GET, HEAD, POST",
 

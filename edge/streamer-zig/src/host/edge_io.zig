@@ -67,6 +67,8 @@ tftp_socket: *UdpSocket = undefined,
 stream_socket: *UdpSocket = undefined,
 /// Null where the site has no other edges.
 peer_socket: ?*UdpSocket = null,
+/// An eventfd for `awaitRecords`.
+records_fd: i32 = -1,
 /// Where magic packets go.
 wol_target: base.Endpoint = undefined,
 tftp: TftpCalls = undefined,
@@ -208,6 +210,18 @@ pub fn sendAfterJournal(
 ) void {
     const file = io.boot_journal orelse return io.stream_socket.send(to, bytes);
     file.writer.send(after, io.stream_socket, to, bytes);
+}
+
+/// Returns the number up to which records are not written yet; `records_fd` is written to when they
+/// are. Null: there is nothing to wait for, or nobody who would say so.
+pub fn awaitRecords(io: *EdgeIo) ?u64 {
+    const file = io.boot_journal orelse return null;
+    if (file.writer.isWritten() or !file.writer.wakeWritten(io.records_fd)) return null;
+    return file.writer.given;
+}
+
+pub fn isWritten(io: *const EdgeIo, number: u64) bool {
+    return io.boot_journal.?.writer.written.load(.acquire) >= number;
 }
 
 pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {

@@ -47,6 +47,8 @@ wol_target: base.Endpoint,
 signal_fd: i32,
 /// Another thread writes to it to wake the loop.
 wake_fd: i32,
+/// Written to when records are written that answers wait for.
+records_fd: i32,
 next_tick_us: u64 = 0,
 /// Set by the owner: the loop ends after this turn.
 is_exchanged: bool = false,
@@ -92,6 +94,7 @@ const Token = struct {
     const disk_reads = 11;
     const shards = 12;
     const file_reads = 13;
+    const records = 14;
     /// One token of each kind for every link.
     const dhcp = 16;
     const pxe = dhcp + links_max;
@@ -165,6 +168,7 @@ pub fn init(
         .schedules = options.schedules,
         .signal_fd = openSignals() catch return error.SystemCallFailed,
         .wake_fd = openWake() catch return error.SystemCallFailed,
+        .records_fd = openWake() catch return error.SystemCallFailed,
     };
 }
 
@@ -197,6 +201,7 @@ pub fn attach(loop: *EdgeLoop) void {
     io.stream_socket = &loop.sockets.stream;
     io.peer_socket = if (loop.sockets.peer) |*socket| socket else null;
     io.wol_target = loop.wol_target;
+    io.records_fd = loop.records_fd;
     io.tftp = loop.tftp.calls();
     io.stream = loop.stream.calls();
 }
@@ -268,6 +273,7 @@ pub fn ignored(loop: *const EdgeLoop) base.IgnoredCounters {
 fn addAll(loop: *EdgeLoop) sys.Error!void {
     try loop.epoll.add(loop.signal_fd, .read, Token.signal);
     try loop.epoll.add(loop.wake_fd, .read, Token.wake);
+    try loop.epoll.add(loop.records_fd, .read, Token.records);
     for (loop.sockets.links.slice(), 0..) |*link, index| {
         if (link.dhcp) |*socket| try loop.epoll.add(socket.fd, .read, Token.dhcp + index);
         if (link.pxe) |*socket| try loop.epoll.add(socket.fd, .read, Token.pxe + index);
@@ -289,9 +295,12 @@ fn addAll(loop: *EdgeLoop) sys.Error!void {
 fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
     switch (token) {
         Token.wake => {
-            var count: u64 = undefined;
-            _ = linux.read(loop.wake_fd, @ptrCast(&count), 8);
+            takeWake(loop.wake_fd);
             owner.woken(owner.context, loop, now_us);
+        },
+        Token.records => {
+            takeWake(loop.records_fd);
+            loop.http.endRecords();
         },
         Token.solicitation => for (loop.advertisers) |*advertiser| advertiser.receive(),
         Token.dhcp...Token.pxe - 1 => {
@@ -314,6 +323,11 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
         Token.listener => loop.http.accept(now_us),
         else => loop.http.handle(token, now_us),
     }
+}
+
+fn takeWake(fd: i32) void {
+    var count: u64 = undefined;
+    _ = linux.read(fd, @ptrCast(&count), 8);
 }
 
 /// Sends the disk bytes that devices wait for, in turns.

@@ -1,9 +1,9 @@
 //! Boots on disk, so that a restarted edge continues them with the same boot ids and later
 //! revisions. A worker appends the records: the packet loop never waits for the disk. What a device
 //! must not lose with the process or with the machine's power waits for its record
-//! (`JournalWriter.send`). Other answers do not wait: a process that is killed within milliseconds
-//! of such an answer, or a machine that loses power, begins that boot again. The latest record of a
-//! boot counts.
+//! (`JournalWriter.send`), and so does the answer to a menu's choice. Other answers do not wait: a
+//! process that is killed within milliseconds of such an answer, or a machine that loses power,
+//! begins that boot again. The latest record of a boot counts.
 
 const std = @import("std");
 const base = @import("base");

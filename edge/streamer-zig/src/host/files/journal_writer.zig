@@ -70,6 +70,7 @@ pub fn JournalWriter(comptime Format: type) type {
             sync,
             send,
             send_synced,
+            wake,
         };
 
         const Header = extern struct { operation: u8, key: [16]u8 };
@@ -172,6 +173,12 @@ pub fn JournalWriter(comptime Format: type) type {
             );
         }
 
+        /// Writes to an eventfd when everything that was given is with the kernel; false: the
+        /// worker is full.
+        pub fn wakeWritten(writer: *Writer, wake_fd: i32) bool {
+            return writer.give(.wake, @intCast(wake_fd), "", 0);
+        }
+
         /// Returns true if everything that was given is with the kernel.
         pub fn isWritten(writer: *const Writer) bool {
             return writer.written.load(.acquire) == writer.given;
@@ -246,7 +253,7 @@ pub fn JournalWriter(comptime Format: type) type {
                     .compact => writer.runCompaction(&job),
                     .probe => if (writer.is_refused) writer.onDisk(writer.file.probe()),
                     .sync, .send_synced => needs_sync = true,
-                    .send => {},
+                    .send, .wake => {},
                 }
             }
             writer.flush();
@@ -259,6 +266,7 @@ pub fn JournalWriter(comptime Format: type) type {
                             std.mem.bytesToValue(PacketHead, job.bytes[0..@sizeOf(PacketHead)]);
                         head.socket.send(head.to, job.bytes[@sizeOf(PacketHead)..]);
                     },
+                    .wake => sys.wake(@intCast(job.key)),
                     .append, .end, .compact, .probe, .sync => {},
                 }
             }
@@ -449,6 +457,22 @@ test "records are in the file in their order, and only the latest ones after a c
     bench.writer.compact(null);
     try bench.expect(&.{ 2, 5 });
     try testing.expectEqual(bench.writer.given, bench.writer.synced.load(.acquire));
+}
+
+test "a descriptor is written to when the records before it are with the kernel" {
+    var bench: Bench = undefined;
+    try bench.init();
+    defer bench.deinit();
+    const fd: i32 = @intCast(try sys.check(std.os.linux.eventfd(0, std.os.linux.EFD.NONBLOCK)));
+    defer sys.close(fd);
+    try testing.expect(bench.append(7, 0));
+    try testing.expect(bench.writer.wakeWritten(fd));
+    var count: u64 = 0;
+    const read = std.os.linux.read;
+    try testing.expectError(error.WouldBlock, sys.check(read(fd, @ptrCast(&count), 8)));
+    bench.worker.finish();
+    try testing.expect(bench.writer.isWritten());
+    try testing.expectEqual(8, try sys.check(read(fd, @ptrCast(&count), 8)));
 }
 
 test "the last record of a key takes all earlier ones with it" {

@@ -37,8 +37,10 @@ pub const Connection = struct {
     acknowledged_us: ?u64 = null,
     /// In bytes, at the last look.
     unacknowledged: u32 = 0,
-    /// A thread reads what is to be sent next.
+    /// A thread reads what is to be sent next, or writes what it promises.
     awaits_disk: bool = false,
+    /// The answer promises what the journal was given up to this number.
+    awaited_record: ?u64 = null,
     /// Offset in the file up to which a thread has read for this answer.
     warm_to: u64 = 0,
     /// May still be with a thread on behalf of an earlier answer.

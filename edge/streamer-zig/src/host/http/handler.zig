@@ -8,7 +8,22 @@ const http_server = @import("server.zig");
 
 /// `paths` must stay where it is.
 pub fn of(paths: *Agent.HttpPaths) http_server.Handler {
-    return .{ .context = paths, .respond = respond, .progress = progress, .read = readDisk };
+    return .{
+        .context = paths,
+        .respond = respond,
+        .progress = progress,
+        .awaitRecords = awaitRecords,
+        .isWritten = isWritten,
+        .read = readDisk,
+    };
+}
+
+fn awaitRecords(context: *anyopaque) ?u64 {
+    return pathsOf(context).boots.io.awaitRecords();
+}
+
+fn isWritten(context: *anyopaque, number: u64) bool {
+    return pathsOf(context).boots.io.isWritten(number);
 }
 
 fn respond(

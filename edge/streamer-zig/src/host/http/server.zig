@@ -52,6 +52,10 @@ pub const Handler = struct {
         text: *[text_size_max]u8,
     ) Response,
     progress: *const fn (context: *anyopaque, tag: Tag, progress: Progress) void,
+    /// Returns a number if what was given to the journal is not written yet: `endRecords` is called
+    /// once `isWritten` may be true for it.
+    awaitRecords: *const fn (context: *anyopaque) ?u64,
+    isWritten: *const fn (context: *anyopaque, number: u64) bool,
     /// Fills the buffer from an offset of a version's disk; false if it cannot.
     read: *const fn (context: *anyopaque, version_id: base.Uuid, buffer: []u8, offset: u64) bool,
 };
@@ -173,12 +177,27 @@ pub fn endReads(server: *HttpServer) void {
         const connection: *Connection = @alignCast(@fieldParentPtr("task", task));
         // Otherwise it was read for an earlier answer, and `send` asks again.
         if (connection.warm_to == reading_for) connection.warm_to = task.offset + task.size;
-        if (!connection.awaits_disk) continue;
-        assert(connection.state == .sending);
-        connection.awaits_disk = false;
-        server.epoll.modify(connection.fd, .write, server.tokenOf(connection)) catch
-            server.close(connection);
+        if (!connection.awaits_disk or connection.awaited_record != null) continue;
+        server.resumeSending(connection);
     }
+}
+
+/// Records have been written: the answers that promise them go out.
+pub fn endRecords(server: *HttpServer) void {
+    for (server.connections.all) |*connection| {
+        const number = connection.awaited_record orelse continue;
+        if (!server.handler.isWritten(server.handler.context, number)) continue;
+        connection.awaited_record = null;
+        server.resumeSending(connection);
+    }
+}
+
+fn resumeSending(server: *HttpServer, connection: *Connection) void {
+    assert(connection.state == .sending);
+    assert(connection.awaits_disk);
+    connection.awaits_disk = false;
+    server.epoll.modify(connection.fd, .write, server.tokenOf(connection)) catch
+        server.close(connection);
 }
 
 /// Closes the connections of clients that are too slow; runs once a second.
@@ -319,9 +338,13 @@ fn begin(
         connection,
         .{ .traffic = traffic, .begins = true, .at_us = connection.arrived_us },
     );
-    server.epoll.modify(connection.fd, .write, server.tokenOf(connection)) catch
+    if (response.after_journal) connection.awaited_record =
+        server.handler.awaitRecords(server.handler.context);
+    connection.awaits_disk = connection.awaited_record != null;
+    const interest: Epoll.Interest = if (connection.awaits_disk) .none else .write;
+    server.epoll.modify(connection.fd, interest, server.tokenOf(connection)) catch
         return server.close(connection);
-    server.send(connection, now_us);
+    if (!connection.awaits_disk) server.send(connection, now_us);
 }
 
 fn send(server: *HttpServer, connection: *Connection, now_us: u64) void {
@@ -538,6 +561,7 @@ fn close(server: *HttpServer, connection: *Connection) void {
     connection.fd = -1;
     connection.stamped = false;
     connection.awaits_disk = false;
+    connection.awaited_record = null;
     connection.state = .free;
     server.connections.peers[server.connections.indexOf(connection)] = .zero;
 }

@@ -40,6 +40,9 @@ const Fixture = struct {
     tellings: u32 = 0,
     /// When the latest request for it arrived.
     begun_at_us: u64 = 0,
+    /// Records that `/promise` waits for, and that are written.
+    given: u64 = 0,
+    written: u64 = 0,
 
     const token_base = 16;
 
@@ -66,6 +69,8 @@ const Fixture = struct {
                 .context = fixture,
                 .respond = respond,
                 .progress = progress,
+                .awaitRecords = awaitRecords,
+                .isWritten = isWritten,
                 .read = readDisk,
             }, connections_max),
         };
@@ -104,9 +109,27 @@ const Fixture = struct {
             const written = std.mem.print(text, "hello", .{}) catch unreachable;
             return .{ .status = 200, .body = .{ .text = written.len } };
         }
+        if (std.mem.eql(u8, request.target, "/promise")) {
+            fixture.given += 1;
+            return .{
+                .status = 200,
+                .body = .{ .memory = "promised" },
+                .after_journal = true,
+            };
+        }
         if (std.mem.eql(u8, request.target, "/word"))
             return .{ .status = if (std.mem.eql(u8, request.body, "hello")) 204 else 409 };
         return .{ .status = 404 };
+    }
+
+    fn awaitRecords(context: *anyopaque) ?u64 {
+        const fixture: *Fixture = @ptrCast(@alignCast(context));
+        return if (fixture.written < fixture.given) fixture.given else null;
+    }
+
+    fn isWritten(context: *anyopaque, number: u64) bool {
+        const fixture: *Fixture = @ptrCast(@alignCast(context));
+        return fixture.written >= number;
     }
 
     fn readDisk(_: *anyopaque, _: base.Uuid, _: []u8, _: u64) bool {
@@ -642,4 +665,38 @@ test "what is not in memory is read by a thread, and others are answered meanwhi
     try testing.expectEqual(file_size / 2, body.len);
     for (body, file_size / 2..) |byte, index| try testing.expectEqual(byteAt(index), byte);
     try testing.expect(!first.awaits_disk);
+}
+
+test "an answer that promises a record is sent when the record is written, and no other waits" {
+    const fixture = try Fixture.init(4);
+    defer fixture.deinit();
+    var fds: [3]i32 = undefined;
+    for (fds[0..2]) |*fd| {
+        fd.* = try fixture.connect();
+        try sys.writeAll(fd.*, "GET /promise HTTP/1.1\r\n\r\n");
+        for (0..3) |_| try fixture.turn();
+    }
+    fds[2] = try fixture.connect();
+    defer for (fds[1..]) |fd| sys.close(fd);
+    var buffer: [1024]u8 = undefined;
+    const other = try fixture.exchange(fds[2], "GET /small HTTP/1.0\r\n\r\n", &buffer);
+    try testing.expectEqualStrings("0123456789", bodyOf(other));
+    try testing.expectEqual(2, fixture.given);
+    // A client that is gone is not answered; the next one in its slot waits for nothing.
+    try closeAtOnce(fds[0]);
+    for (0..3) |_| try fixture.turn();
+    try testing.expectEqual(.free, fixture.server.connections.all[0].state);
+    fixture.written = 1;
+    fixture.server.endRecords();
+    for (0..3) |_| try fixture.turn();
+    try testing.expectEqual(0, fixture.server.connections.all[1].head_sent);
+    fixture.written = 2;
+    fixture.server.endRecords();
+    const size = fixture.server.connections.all[1].head_size + "promised".len;
+    const answer = try fixture.exchange(fds[1], "", buffer[0..size]);
+    try testing.expectEqualStrings("promised", bodyOf(answer));
+    const again = try fixture.connect();
+    defer sys.close(again);
+    const small = try fixture.exchange(again, "GET /small HTTP/1.0\r\n\r\n", &buffer);
+    try testing.expectEqualStrings("0123456789", bodyOf(small));
 }
