@@ -9,11 +9,13 @@ import { type TestVersion, testUuid, writeEnrolledEdge } from '../lib/edge/enrol
 import {
   type EdgePorts,
   edgeAddress,
+  edgeFigures,
   edgePorts,
   makeBootFiles,
   patterned,
   serveArguments,
   startLoopbackEdge,
+  untilListening,
 } from '../lib/edge/loopback-edge.ts'
 import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
@@ -76,26 +78,26 @@ function failureOf(cause: BootCause): Promise<PrintedFailure> {
 }
 
 /** Starts a simulated device that misbehaves. */
-function simulate(cause: BootCause, at: Site, ...args: string[]): void {
+function simulate(cause: BootCause, at: Site, ...args: string[]): RunningProcess {
   const { dhcp, tftp } = at.ports
-  running.push(
-    new RunningProcess(simProgram, [
-      'boot',
-      '--server',
-      edgeAddress,
-      '--dhcp-port',
-      String(dhcp),
-      '--tftp-port',
-      String(tftp),
-      '--first-mac',
-      macOf(cause),
-      '--trace',
-      trace,
-      '--breather-ms',
-      '1',
-      ...args,
-    ]),
-  )
+  const program = new RunningProcess(simProgram, [
+    'boot',
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(dhcp),
+    '--tftp-port',
+    String(tftp),
+    '--first-mac',
+    macOf(cause),
+    '--trace',
+    trace,
+    '--breather-ms',
+    '1',
+    ...args,
+  ])
+  running.push(program)
+  return program
 }
 
 /** Starts from a script at its own URL and then reports by HTTP why it fails. */
@@ -179,6 +181,27 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
     const failure = await failureOf(cause)
     expect(failure.whole).toMatch(/last packet from this edge: stream DATA at byte \d+ after/)
     return failure
+  },
+  mac_in_use: async (cause) => {
+    const { dhcp: metricsPort } = await edgePorts()
+    const own = await startSite([
+      ...serveArguments(makeBootFiles(path.join(scratch.path, 'twice'), 64)),
+      '--metrics',
+      String(metricsPort),
+    ])
+    await untilListening(own.edge, metricsPort)
+    const long = path.join(scratch.path, 'long.csv')
+    writeFileSync(
+      long,
+      `time_ms,offset,length\n${Array.from({ length: 400 }, (_, i) => `${i * 100},0,4096`).join('\n')}\n`,
+    )
+    const first = simulate(cause, own, '--trace', long)
+    while ((await edgeFigures(metricsPort)).bootfarm_edge_streams_open !== 1) expect(first.isRunning).toBe(true)
+    const second = simulate(cause, own)
+    await own.edge.waitFor(/: two machines have this MAC address: one runs at \S+, and another one starts/)
+    await second.stop()
+    expect(first.isRunning, first.output).toBe(true)
+    return printedFailure(own.edge, macOf(cause))
   },
   kernel_mismatch: says('wrong_kernel'),
   kernel_without_nbd: says('no_nbd'),

@@ -209,6 +209,7 @@ describe('memory first, then the device’s own disk', () => {
     (await printedBoots(edge, 1, ({ guest }) => guest?.writeCache?.state === state))[0]
 
   test('is passed to the kernel beside its token, and the edge takes no writes', async () => {
+    rmSync(data, { recursive: true, force: true })
     const edge = await startAlone(...local)
     const device = await StreamDevice.boot(url, mac)
     devices.push(device)
@@ -224,6 +225,7 @@ describe('memory first, then the device’s own disk', () => {
   })
 
   test('continues read-only where that is configured, and is lost with its disk, also once it is up', async () => {
+    rmSync(data, { recursive: true, force: true })
     const edge = await startAlone(...local, '--write-cache-full', 'read_only')
     const device = await boot()
     expect((await say(device, 'ready', '')).status).toBe(204)

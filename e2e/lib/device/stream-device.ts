@@ -19,6 +19,7 @@ type Session = { welcome: StreamWelcome; keys: StreamKeys; counter: bigint }
 
 /** How often an unanswered packet is retransmitted. */
 const repeatMs = 200
+const busyRetryMs = 1000
 const noId = '00'.repeat(8)
 /** Stands in for the session id in sealed packets. */
 const ownId = '00'.repeat(7).concat('01')
@@ -58,8 +59,19 @@ export class StreamDevice {
     return this.hello({ age_us: long(1), ticket })
   }
 
-  /** Opens the session, or resumes it; resolves with WELCOME, or with the code that refuses it. */
+  /**
+   * Opens the session, or resumes it; resolves with WELCOME, or with the code that refuses it. While the edge is busy,
+   * as after a restart for a device that may still run in another boot, it retries as devices do.
+   */
   async hello(shown?: StreamHello['shown']): Promise<StreamWelcome | string> {
+    for (;;) {
+      const answer = await this.#helloOnce(shown)
+      if (answer !== 'busy') return answer
+      await new Promise((resolve) => setTimeout(resolve, busyRetryMs))
+    }
+  }
+
+  async #helloOnce(shown?: StreamHello['shown']): Promise<StreamWelcome | string> {
     const before = this.#session
     const ownSecret = randomBytes(32)
     const secret = before ? Buffer.from(before.welcome.resume_secret, 'hex') : Buffer.from(this.#words.token, 'hex')

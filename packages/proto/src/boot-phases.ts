@@ -37,6 +37,7 @@ export const bootCauses = [
   'tftp_option_refused',
   'path_mtu_black_hole',
   'guest_stopped_reading',
+  'mac_in_use',
 ] as const
 export type BootCause = (typeof bootCauses)[number]
 

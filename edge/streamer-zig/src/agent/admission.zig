@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const candidates = @import("candidates.zig");
 const mutants = @import("mutants.zig");
 
 pub const Verdict = enum {
@@ -23,7 +24,8 @@ pub fn judge(
     size: usize,
 ) Verdict {
     const client = &request.client;
-    const continued_boot = boots.continued(
+    const continued_boot = candidates.continued(
+        boots,
         now_us,
         client.mac,
         @TypeOf(boots.*).dhcpRequestOf(client, request.packet.xid, size),
@@ -50,8 +52,8 @@ pub fn judge(
         .answer => return .answer,
         .leave => {
             if (mutants.has(.answer_for_others)) return .answer;
-            // A device that starts again at another edge has left its boot here.
-            if (continued_boot == null) boots.endEarlier(now_us, client.mac);
+            // A boot here goes on until the device has proved itself at that edge.
+            if (continued_boot == null) candidates.releaseClaims(boots, client.mac);
             return .silence;
         },
     }

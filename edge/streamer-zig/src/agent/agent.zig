@@ -11,9 +11,9 @@ pub const dhcp = @import("dhcp.zig");
 pub const io = @import("io.zig");
 pub const mutants = @import("mutants.zig");
 pub const order_pool = @import("order_pool.zig");
-pub const profile_files = @import("profile_files.zig");
-pub const profile_worker = @import("profile_worker.zig");
-pub const profiles = @import("profiles.zig");
+pub const profile_files = @import("profile/profile_files.zig");
+pub const profile_worker = @import("profile/profile_worker.zig");
+pub const profiles = @import("profile/profiles.zig");
 pub const response = @import("response.zig");
 pub const stream = @import("stream.zig");
 pub const write_caches = @import("write_caches.zig");
@@ -46,6 +46,7 @@ pub fn Agent(comptime Io: type) type {
 test {
     _ = @import("admission_test.zig");
     _ = @import("boots_test.zig");
+    _ = @import("candidates_test.zig");
     _ = @import("cache_layer_test.zig");
     _ = @import("device_keys_test.zig");
     _ = @import("dhcp_test.zig");
@@ -53,7 +54,7 @@ test {
     _ = @import("http_paths_test.zig");
     _ = @import("loader_texts_test.zig");
     _ = @import("peers_test.zig");
-    _ = @import("profiles_test.zig");
+    _ = @import("profile/profiles_test.zig");
     _ = @import("schedules_test.zig");
     _ = @import("session_boots.zig");
     _ = StoreErrors;

@@ -46,6 +46,8 @@ pub fn macOf(number: u8) base.Mac {
 /// An edge with one vDisk of three versions, of which the last lies above the second, and four
 /// devices: 1 boots, 2 is disabled, 3 has no described version, 4 writes version 3.
 pub const Site = struct {
+    pub const Ref = Boots.Ref;
+
     io: TestIo = .{},
     peers: core.site.PeerTable,
     boots: Boots,
@@ -144,6 +146,12 @@ pub const Site = struct {
 
     pub fn begin(site: *Site, number: u8) !Boots.Ref {
         return (try site.boots.begin(site.io.now_us, macOf(number))).?;
+    }
+
+    /// The device has no boot any more.
+    pub fn forget(site: *Site, number: u8) void {
+        var boots = site.boots.table.iterateOf(macOf(number));
+        while (boots.next()) |ref| site.boots.table.remove(ref);
     }
 
     pub fn boot(site: *Site, ref: Boots.Ref) *core.boot.Boot {

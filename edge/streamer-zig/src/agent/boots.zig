@@ -1,13 +1,16 @@
 //! The boots of an edge: finds or begins the boot that a packet belongs to, applies what happened
 //! to it, and journals and reports it as soon as a phase changes, before any answer goes out.
-//! Called by every port of the agent; hands `Io` what is to be kept and reported. Invariant: a boot
-//! that an answer names is in the journal.
+//! Called by every port of the agent; hands `Io` what is to be kept and reported. Invariants: a
+//! boot that an answer names is in the journal; a request that anybody can send ends no boot, and
+//! leads to one candidate beside the boot that its device is in
+//! (docs/decisions/0027-candidate-boots.md).
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const stream = @import("wire").stream;
 const wire = @import("wire");
+const candidates = @import("candidates.zig");
 const device_address = @import("device_address.zig");
 const mutants = @import("mutants.zig");
 const device_keys = @import("device_keys.zig");
@@ -22,7 +25,7 @@ pub fn Boots(comptime Io: type) type {
     return struct {
         const Self = @This();
         const Discovery = @import("discovery.zig").Discovery(Io);
-        const Profiles = @import("profiles.zig").Profiles(Io);
+        const Profiles = @import("profile/profiles.zig").Profiles(Io);
         const WriteCaches = write_caches.WriteCaches(Io);
 
         io: *Io,
@@ -72,10 +75,13 @@ pub fn Boots(comptime Io: type) type {
             size: usize,
         ) ?Ref {
             const request = dhcpRequestOf(client, xid, size);
-            const ref = boots.continued(now_us, client.mac, request) orelse
+            const ref = candidates.continued(boots, now_us, client.mac, request) orelse
                 (boots.begin(now_us, client.mac) catch null) orelse return null;
             const boot = boots.table.get(ref).?;
             assert(boot.identity.mac.eql(client.mac));
+            // A late copy of a request.
+            if (boot.stream_was_open) return ref;
+            if (request.message == .discover and !candidates.mayStillBoot(boots, boot)) return null;
             // Facts come from the firmware: what iPXE sends later describes iPXE.
             if (boot.facts.client_arch == null) {
                 boot.facts.client_arch = @backingInt(client.arch);
@@ -169,9 +175,8 @@ pub fn Boots(comptime Io: type) type {
             boots.discovery.onHttp(boots.io, now_us, &boots.policy, mac, ip, query);
         }
 
-        /// The device started a boot at another edge: its boot here is superseded.
-        pub fn endEarlier(boots: *Self, now_us: u64, mac: base.Mac) void {
-            const ref = boots.table.findByMac(mac) orelse return;
+        /// The device has proved itself in a later boot, here or at another edge.
+        pub fn supersede(boots: *Self, now_us: u64, ref: Ref) void {
             boots.table.supersede(ref, now_us);
             boots.settle(boots.table.get(ref).?);
             assert(boots.table.get(ref).?.isOver());
@@ -185,17 +190,10 @@ pub fn Boots(comptime Io: type) type {
             mac: base.Mac,
             ip: base.Ip4,
         ) core.boot.Table.BeginError!?Ref {
-            const ref = blk: {
-                if (boots.table.findByMac(mac)) |ref| {
-                    const boot = boots.table.get(ref).?;
-                    const phase = boot.current() orelse .dhcp;
-                    if (!boot.isOver() and @backingInt(phase) <= @backingInt(
-                        core.boot.phase.Phase.loader,
-                    )) break :blk ref;
-                }
-                break :blk try boots.begin(now_us, mac) orelse return null;
-            };
-            assert(!boots.table.get(ref).?.isOver());
+            const ref = candidates.inLoader(boots, mac) orelse
+                candidates.refused(boots, now_us, mac) orelse
+                (try boots.begin(now_us, mac)) orelse return null;
+            assert(!boots.table.get(ref).?.stream_was_open);
             device_address.learnByScript(boots, boots.table.get(ref).?, ip);
             return ref;
         }
@@ -222,7 +220,8 @@ pub fn Boots(comptime Io: type) type {
         /// This edge alone has switched the device on: begins a boot, unless it is booting already.
         pub fn expect(boots: *Self, now_us: u64, mac: base.Mac) void {
             if (!mac.isDevice()) return;
-            if (boots.table.findByMac(mac)) |ref| if (!boots.table.get(ref).?.isOver()) return;
+            var others = boots.table.iterateOf(mac);
+            while (others.next()) |ref| if (!boots.table.get(ref).?.isOver()) return;
             const ref = (boots.begin(now_us, mac) catch null) orelse return;
             assert(!boots.table.get(ref).?.isOver());
             boots.apply(ref, now_us, .power_command);
@@ -242,11 +241,15 @@ pub fn Boots(comptime Io: type) type {
             };
         }
 
-        /// Applies an address of which DHCP told.
+        /// Applies an address of which DHCP told. The address of a device that has a session is
+        /// that of its session.
         pub fn learnAddress(boots: *Self, mac: base.Mac, ip: base.Ip4) void {
-            const ref = boots.table.findByMac(mac) orelse return;
-            assert(boots.table.get(ref).?.identity.mac.eql(mac));
-            device_address.learnByDhcp(boots, boots.table.get(ref).?, ip);
+            var others = boots.table.iterateOf(mac);
+            while (others.next()) |ref| {
+                const boot = boots.table.get(ref).?;
+                assert(boot.identity.mac.eql(mac));
+                if (!boot.stream_was_open) device_address.learnByDhcp(boots, boot, ip);
+            }
         }
 
         /// Learns the address of a download.
@@ -480,7 +483,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Completes an assignment with what follows from its write cache.
-        fn completed(
+        pub fn completed(
             boots: *Self,
             given: core.boot.Assignment,
             mac: base.Mac,
@@ -546,8 +549,8 @@ pub fn Boots(comptime Io: type) type {
             return .{ .cause = .writes_at_another_edge, .text = .init(writer.buffered()) };
         }
 
-        /// Returns whether the boot opens what is for its device alone: writes that outlive it, or a
-        /// version in maintenance.
+        /// Returns whether the boot opens what is for its device alone: writes that outlive it, or
+        /// a version in maintenance.
         pub fn opensPrivate(boots: *const Self, boot: *const Boot) bool {
             return boot.assignment.writes or boots.keepsWrites(&boot.assignment);
         }
@@ -638,6 +641,8 @@ pub fn Boots(comptime Io: type) type {
             while (iterator.next()) |boot| {
                 checkSilence(boot, now_us);
                 boots.settle(boot);
+                if (!candidates.judgeHinted(boots, boot, now_us)) continue;
+                boots.settle(boot);
                 if (boot.touched) boots.journalNow(boot);
                 assert(!boot.changed);
                 assert(boot.identity.handle != 0);
@@ -656,23 +661,11 @@ pub fn Boots(comptime Io: type) type {
             boot.changed = true;
         }
 
-        /// Returns the boot that a request continues; null: it would begin one.
-        pub fn continued(
-            boots: *Self,
-            at_us: u64,
-            mac: base.Mac,
-            request: core.boot.DhcpRequest,
-        ) ?Ref {
-            const ref = boots.table.findByMac(mac) orelse return null;
-            assert(boots.table.get(ref).?.identity.mac.eql(mac));
-            return switch (boots.table.get(ref).?.dhcpMeaning(at_us, request)) {
-                .same_boot => ref,
-                .new_boot => null,
-            };
-        }
-
-        /// Begins a boot; null: ignore the device.
+        /// A hint begins a boot beside the device's others; null: ignore the device. They go on:
+        /// only a boot that has proved itself ends another. A device that has a candidate already
+        /// joins it, so that hints can neither push it out nor take more than its slot.
         pub fn begin(boots: *Self, now_us: u64, mac: base.Mac) core.boot.Table.BeginError!?Ref {
+            const candidate = candidates.joined(boots, mac);
             const target = switch (boots.policy.decide(mac, boots.io.unixMs())) {
                 .ignored_device, .unknown_device, .disabled => boots.unpermittedTarget() orelse
                     return null,
@@ -682,13 +675,10 @@ pub fn Boots(comptime Io: type) type {
                 },
                 .target => |target| target,
             };
-            if (boots.table.findByMac(mac)) |earlier| {
-                boots.table.supersede(earlier, now_us);
-                boots.settle(boots.table.get(earlier).?);
-                assert(boots.table.get(earlier).?.isOver());
-            }
             const assignment = boots.completed(target.assignment, mac);
             boots.profiles.want(assignment.version_id, now_us);
+            if (candidate) |ref| if (candidates.join(boots, now_us, ref, &assignment)) return ref;
+            candidates.leaveOthers(boots, mac);
             var boot: Boot = .init(boots.newIdentity(mac), assignment, now_us, boots.io.unixMs());
             boot.device_identity = device_keys.identityOf(&boots.table, mac);
             boot.is_unregistered = boots.policy.bootsUnregistered(mac);
@@ -714,6 +704,12 @@ pub fn Boots(comptime Io: type) type {
                 }
             }
             return ref;
+        }
+
+        /// Mutant: supersedes a boot, and forgets it.
+        pub fn endByHint(boots: *Self, ref: Ref) void {
+            boots.supersede(boots.io.now(), ref);
+            if (boots.table.get(ref).?.isRunning()) boots.table.remove(ref);
         }
 
         /// Mutant: returns the first version for a device that may not boot.
@@ -760,9 +756,11 @@ pub fn Boots(comptime Io: type) type {
         pub fn settle(boots: *Self, boot: *Boot) void {
             if (!boot.changed) return;
             boot.changed = false;
-            boot.revision += 1;
             assert(boot.identity.mac.isDevice());
             boots.peers.onBoot(boot);
+            boot.is_unreported = candidates.isOnlyHinted(boots, boot, boots.io.now());
+            if (boot.is_unreported) return boots.journalNow(boot);
+            boot.revision += 1;
             boots.journalNow(boot);
             // The end of a boot has its own report; while the log is behind, reports in between
             // would displace those of other boots.

@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const candidates = @import("candidates.zig");
 const fixture = @import("agent_test.zig");
 const testing = std.testing;
 const stream = @import("wire").stream;
@@ -45,10 +46,13 @@ test "what hinders a boot is suspected when it begins, and counted once" {
     try testing.expectEqual(1, site.io.problems);
     // A version that can be opened hinders nothing.
     site.io.openable = .{ .id = uuid(1) };
-    const next = site.boot(try site.begin(1));
+    site.boots.supersede(site.io.now_us, site.boots.table.findById(first.identity.id).?);
+    const next_ref = try site.begin(1);
+    const next = site.boot(next_ref);
     try testing.expectEqual(null, next.suspicion);
     try testing.expectEqual(2, site.io.opened);
     // Another edge keeps the writes.
+    site.boots.supersede(site.io.now_us, next_ref);
     site.devices[0].home = 1;
     site.setCache("edge_persistent", .stop);
     try site.decide();
@@ -58,27 +62,6 @@ test "what hinders a boot is suspected when it begins, and counted once" {
         "its writes are kept at the edge north",
         elsewhere.suspicion.?.text.slice(),
     );
-}
-
-test "a new boot supersedes its device's earlier one, whose end is kept and reported first" {
-    const site: *Site = try .withVersion();
-    defer site.destroy();
-    const first = try site.begin(1);
-    site.boots.apply(first, site.io.now_us, .{ .dhcp_request = .{
-        .message = .discover,
-        .client = .rom,
-        .xid = 1,
-        .size = 300,
-    } });
-    try testing.expectEqual(1, site.io.journaled);
-    try testing.expectEqual(1, site.io.reported);
-    const second_boot = try site.begin(1);
-    try testing.expectEqual(.superseded, std.meta.activeTag(site.boot(first).outcome.?));
-    try testing.expectEqual(2, site.io.journaled);
-    try testing.expectEqual(2, site.io.reported);
-    try testing.expectEqual(2, site.boot(first).revision);
-    try testing.expect(!site.boot(first).changed);
-    try testing.expect(!site.boot(second_boot).isOver());
 }
 
 test "a full table begins no boot, and counts it" {
@@ -257,9 +240,11 @@ test "a boot onto the device's own disk has its order from the vDisk" {
     const site: *Site = try .withVersion();
     defer site.destroy();
     site.setCache("device_ram_local_disk", .read_only);
-    const boot = site.boot(try site.begin(1));
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
     try testing.expectEqual(.read_only, boot.assignment.local_disk.?.full);
     try testing.expectEqual(4096, boot.assignment.local_disk.?.limit_bytes.?);
+    site.boots.supersede(site.io.now_us, ref);
     site.setCache("edge", .read_only);
     try testing.expectEqual(null, site.boot(try site.begin(1)).assignment.local_disk);
 }
@@ -486,17 +471,6 @@ test "a ready device that reports no more is reported as silent, once" {
     try testing.expectEqual(revision + 1, boot.revision);
 }
 
-test "a device that started at another edge has left its boot here" {
-    const site: *Site = try .withVersion();
-    defer site.destroy();
-    const ref = try site.begin(1);
-    site.boots.endEarlier(site.io.now_us, macOf(9));
-    try testing.expect(!site.boot(ref).isOver());
-    site.boots.endEarlier(site.io.now_us, macOf(1));
-    try testing.expectEqual(.superseded, std.meta.activeTag(site.boot(ref).outcome.?));
-    try testing.expectEqual(1, site.io.reported);
-}
-
 test "an unknown device's request for a script is recorded, a known one's is not" {
     const site: *Site = try .create();
     defer site.destroy();
@@ -620,11 +594,13 @@ test "a device with a private image stays with the version below it, and fails w
     site.versions[0].kernelPath = "k";
     try site.decide();
     site.boots.caches.closeAll();
+    site.forget(1);
     const kept = site.boot(try site.begin(1));
     try testing.expect(kept.assignment.version_id.eql(uuid(1)));
     try testing.expect(kept.assignment.loader_files.kernel);
     // Every other class follows the desired state.
     site.setCache("edge_persistent", .stop);
+    site.forget(1);
     const follows = site.boot(try site.begin(1));
     try testing.expect(follows.assignment.version_id.eql(uuid(2)));
     site.setCache("private", .stop);
@@ -634,12 +610,14 @@ test "a device with a private image stays with the version below it, and fails w
         "the version is unreadable",
     }) |problem, text| {
         site.io.problem = problem;
+        site.forget(1);
         const suspicion = site.boot(try site.begin(1)).suspicion.?;
         try testing.expectEqualStrings(text, suspicion.text.slice());
     }
     // Of a version that is gone, without such an image.
     site.io.problem = .gone;
     site.setCache("edge", .stop);
+    site.forget(1);
     const plain = site.boot(try site.begin(1)).suspicion.?;
     try testing.expectEqualStrings("the version is gone", plain.text.slice());
 }
@@ -697,6 +675,7 @@ test "a handle is never zero, whatever was drawn" {
         const boot = site.boot(try site.begin(1));
         const drawn: u64 = if (byte == 0) 0 else 0x0101_0101_0101_0101;
         try testing.expectEqual(@max(1, drawn), boot.identity.handle);
+        site.forget(1);
     }
     site.io.random_handle = 1;
     try testing.expectEqual(1, site.boot(try site.begin(1)).identity.handle);

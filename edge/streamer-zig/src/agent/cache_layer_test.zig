@@ -57,6 +57,7 @@ test "a HELLO whose layer cannot be opened is refused, and so is its boot" {
     try files.write(head, "x", 0);
     files.close(head);
     site.io.sent.clear();
+    site.forget(1);
     const next = site.boot(try site.begin(1));
     const refusal = try link.open(next);
     try testing.expectEqual(.cache_lost, refusal.body.refuse.code);
@@ -76,7 +77,8 @@ test "a HELLO of a boot that ends while its layer is opened is answered as that 
     link.send(device, .{ .body = .{ .hello = hello } });
     hello.cookie = (try link.answer()).body.cookie.cookie;
     link.send(device, .{ .body = .{ .hello = hello } });
-    _ = try site.begin(1);
+    const ref = site.boots.table.findById(first.identity.id).?;
+    site.boots.supersede(site.io.now_us, ref);
     site.boots.caches.tick(site.io.now_us, &site.boots.table);
     // The end of the opening begins the closing.
     link.port.endWork(site.io.nextWork().?, site.io.now_us);
@@ -247,6 +249,7 @@ test "an order that arrives while a thread carries out others waits for the next
     try testing.expectEqual(2, site.io.works.count);
     try testing.expectEqual(1, layer.syncing_count);
     // A layer is not taken from a thread, and a write that the sync does not cover waits for one.
+    site.forget(1);
     const next = site.boot(try site.begin(1));
     try testing.expectEqual(.busy, (try refusalOf(&link, next)).code);
     site.sync(&link.port);

@@ -5,6 +5,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const fixture = @import("agent_test.zig");
+const write_caches = @import("write_caches.zig");
 const testing = std.testing;
 const Site = fixture.Site;
 const Link = fixture.Link;
@@ -77,6 +78,12 @@ fn signAs(hello: *wire.Hello, named: wire.DeviceKey, signer: u8) void {
     hello.signature = keyOf(signer).sign(&device_signature.digestOf(&transcript));
 }
 
+/// The machine is off for longer than a running one is silent.
+fn turnOff(link: *Link, boot: *const core.boot.Boot) void {
+    link.port.server.forget(boot.identity.id);
+    link.site.io.now_us += 2 * write_caches.heard_us;
+}
+
 fn expectRefused(answer: wire.Packet) !void {
     try testing.expectEqual(.identity_refused, answer.body.refuse.code);
 }
@@ -106,6 +113,7 @@ test "the first key is the device's, in all its later boots, and no other opens 
     try testing.expectEqual(.key_known, first.device_key.?.label);
     try testing.expectEqual(fingerprintOf(1), first.device_key.?.key.?);
     try testing.expect(site.boots.caches.find(first.identity.id) != null);
+    turnOff(&link, first);
     const second = site.boot(try site.begin(1));
     try testing.expectEqual(fingerprintOf(1), second.device_identity.state.known);
     for ([_]Claim{ .none, .{ .signed = 2 }, .{ .signed_by = .{ .named = 1, .signer = 2 } } }, [_]core
@@ -167,6 +175,7 @@ test "ten thousand forged claims of a key get no private byte, and the device st
     var recorded: wire.Hello = undefined;
     const first = site.boot(try site.begin(1));
     _ = try greet(&link, first, .{ .claim = .{ .signed = 1 } }, &recorded);
+    turnOff(&link, first);
     const boot = site.boot(try site.begin(1));
     for (0..tries) |number| {
         const claim: Claim = switch (number % 20) {

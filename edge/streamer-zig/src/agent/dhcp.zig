@@ -126,7 +126,8 @@ pub fn Dhcp(comptime Io: type) type {
             if (ref) |known| {
                 if (reply.ip) |ip| if (ip.isUnicast()) {
                     if (port.boots.get(known)) |boot|
-                        device_address.learnByDhcp(port.boots, boot, ip);
+                        if (!boot.stream_was_open)
+                            device_address.learnByDhcp(port.boots, boot, ip);
                 };
                 // The request arrived earlier; milliseconds on a busy machine.
                 const sent_us = port.boots.io.now();

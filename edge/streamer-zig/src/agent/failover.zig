@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const candidates = @import("candidates.zig");
 const wire = @import("wire").stream;
 const mutants = @import("mutants.zig");
 const boot_failover = core.boot.failover;
@@ -132,6 +133,8 @@ pub fn Failover(comptime Io: type) type {
             if (wanted.class.isAtTheEdge() and !mutants.has(.ticket_of_writes_taken))
                 return sendBack(boots, &ticket, claim);
             if (version.disk.size() != ticket.disk_size) return .version_missing;
+            if (known == null) if (waitForOthers(boots, server, ticket.mac)) |code|
+                return .{ .no_cache = code };
             if (known) |ref| boots.table.replace(ref, boot) else _ =
                 boots.table.insert(boot, boots.io.now()) catch return .{ .no_cache = .busy };
             assert(boot.failover != null);
@@ -189,8 +192,31 @@ pub fn Failover(comptime Io: type) type {
                 const number = if (boot.failover) |earlier| earlier.number else 0;
                 return ticket.hand_overs +| 1 >= number;
             }
-            const latest = boots.table.get(boots.table.findByMac(ticket.mac) orelse return true).?;
-            return latest.started_unix_ms <= ticket.started_unix_ms;
+            // Candidates do not count: anybody can begin one.
+            var others = boots.table.iterateOf(ticket.mac);
+            while (others.next()) |ref| {
+                const other = boots.table.get(ref).?;
+                if (other.isRunning() and other.started_unix_ms > ticket.started_unix_ms)
+                    return false;
+            }
+            return true;
+        }
+
+        /// Another boot of the device runs here: this is another machine with its MAC address, or
+        /// the device has left that boot within the last seconds. It tries again.
+        fn waitForOthers(
+            boots: *Boots,
+            server: *const StreamServer,
+            mac: base.Mac,
+        ) ?wire.RefuseCode {
+            const now_us = boots.io.now();
+            var others = boots.table.iterateOf(mac);
+            while (others.next()) |ref| {
+                const other = boots.table.get(ref).?;
+                if (!candidates.isHeard(other, now_us)) continue;
+                if (server.sessionOf(other.identity.id) != null) return .busy;
+            }
+            return null;
         }
 
         /// The device of this boot sent something: the fail-over is confirmed.
@@ -204,6 +230,8 @@ pub fn Failover(comptime Io: type) type {
             const state = if (boot.failover) |*state| state else return;
             if (state.is_confirmed) return;
             state.is_confirmed = true;
+            candidates.endOthers(boots, at_us, ref);
+            boots.table.onProved(ref);
             const session = server.sessionOf(boot.identity.id) orelse return;
             assert(session.boot_id.eql(boot.identity.id));
             boots.learnSession(ref, session.from.ip);

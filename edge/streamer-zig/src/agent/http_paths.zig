@@ -377,7 +377,8 @@ pub fn HttpPaths(comptime Io: type) type {
             const boot = paths.boots.get(ref) orelse return;
             const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
             const now_us = paths.boots.io.now();
-            if (paths.boots.isAt(boot, peer)) for (own) |candidate| if (std.mem.eql(
+            const is_device = !boot.stream_was_open and paths.boots.isAt(boot, peer);
+            if (is_device) for (own) |candidate| if (std.mem.eql(
                 u8,
                 candidate,
                 name,

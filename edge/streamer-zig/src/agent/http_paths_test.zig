@@ -261,7 +261,7 @@ test "a device's failure is believed, and one of two at an address has to name i
     const ambiguous = door.ask(.post, "/failed", "x it broke");
     try testing.expectEqual(409, ambiguous.status);
     try door.expectText(ambiguous, "Several boots");
-    site.boots.endEarlier(site.io.now_us, macOf(11));
+    site.boots.supersede(site.io.now_us, neighbour);
     try testing.expectEqual(204, door.ask(.post, "/failed", "x it broke").status);
     try testing.expectEqualStrings("x: it broke", boot.outcome.?.failed.text.slice());
 }

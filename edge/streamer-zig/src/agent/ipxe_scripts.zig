@@ -112,10 +112,12 @@ pub fn IpxeScripts(comptime Io: type) type {
             if (boots.blockerOf(boot)) |blocker| {
                 const now_us = scripts.boots.io.now();
                 boots.apply(ref, now_us, .{ .loader_begin = .script });
-                boots.apply(ref, now_us, .{
-                    .failed = .{ .cause = blocker.cause, .text = blocker.text },
-                });
-                std.debug.assert(boot.isOver());
+                // Anybody may have asked in the name of a device that has another boot.
+                const is_hint = boot.stream_was_open or boot.is_unreported;
+                boots.apply(ref, now_us, if (is_hint) .{
+                    .suspected = .{ .cause = blocker.cause, .text = blocker.text },
+                } else .{ .failed = .{ .cause = blocker.cause, .text = blocker.text } });
+                std.debug.assert(boot.isOver() or is_hint);
                 return scriptOf(core.loader.ipxe_script.writeRefusal(
                     blocker.text.slice(),
                     text,

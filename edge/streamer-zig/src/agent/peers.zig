@@ -52,6 +52,7 @@ pub fn Peers(comptime Io: type) type {
         /// Runs once a second.
         pub fn tick(peers: *Self, now_us: u64) void {
             peers.table.setBooting(now_us, peers.boots.table.active_count);
+            peers.endLeft(now_us);
             for (0..withdrawn_per_tick_max) |_| {
                 const offer = peers.table.nextWithdrawnOffer(now_us) orelse return;
                 assert(!offer.to.eql(peers.table.site.?.own_id));
@@ -62,13 +63,29 @@ pub fn Peers(comptime Io: type) type {
 
         fn act(peers: *Self, now_us: u64, claim: PeerTable.Claim) void {
             if (mutants.has(.deaf_to_claims)) return;
-            const ref = peers.boots.table.findByMac(claim.mac) orelse return;
-            const boot = peers.boots.get(ref).?;
-            assert(boot.identity.mac.eql(claim.mac));
-            switch (peers.table.consequence(now_us, boot, claim)) {
-                .keep => {},
-                .withdraw => peers.boots.withdraw(ref, claim.edge),
-                .supersede => peers.boots.endEarlier(now_us, claim.mac),
+            var own = peers.boots.table.iterateOf(claim.mac);
+            while (own.next()) |ref| {
+                const boot = peers.boots.get(ref).?;
+                assert(boot.identity.mac.eql(claim.mac));
+                const believes = mutants.has(.believe_claims) and claim.stage == .taken;
+                if (believes and !claim.boot.eql(boot.identity.id) and boot.isRunning()) {
+                    peers.boots.table.remove(ref);
+                } else switch (peers.table.consequence(now_us, boot, claim)) {
+                    .keep => {},
+                    .withdraw => peers.boots.withdraw(ref, claim.edge),
+                    .supersede => peers.boots.supersede(now_us, ref),
+                }
+            }
+        }
+
+        /// Ends the boots of devices that have proved themselves at other edges and are silent
+        /// here.
+        fn endLeft(peers: *Self, now_us: u64) void {
+            if (!peers.table.hasOthers() or mutants.has(.deaf_to_claims)) return;
+            var iterator = peers.boots.table.iterate();
+            while (iterator.next()) |boot| {
+                if (boot.isOver() or !peers.table.hasLeft(now_us, boot)) continue;
+                peers.boots.supersede(now_us, peers.boots.table.findById(boot.identity.id).?);
             }
         }
     };

@@ -23,28 +23,64 @@ fn receive(peers: *Peers, site: *Site, message: *const peer.Message) void {
     peers.receive(other, bytes, site.io.now_us);
 }
 
-test "a device that another edge has taken is left to it, as an offer or as an earlier boot" {
-    for ([_]bool{ false, true }) |is_taken| {
-        const site: *Site = try .withVersion();
-        defer site.destroy();
-        _ = site.addEdge();
-        var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
-        const ref = try site.begin(1);
-        if (is_taken) site.boots.take(ref);
-        site.io.now_us += 60 * std.time.us_per_s;
-        receive(&peers, site, &claimOf(1, .{ .claim = .{
-            .boot = uuid(60),
-            .mac = macOf(1),
-            .stage = .taken,
-            .begun_by_loader = false,
-            .age_ms = 0,
-        } }));
-        if (is_taken) {
-            const outcome = site.boot(ref).outcome.?;
-            try testing.expectEqual(.superseded, std.meta.activeTag(outcome));
-        } else try testing.expectEqual(null, site.boots.get(ref));
-        try testing.expectEqual(!is_taken, site.io.journaled_failovers == 1);
-    }
+fn takenBy(counter: u64, is_proved: bool) peer.Message {
+    return claimOf(counter, .{ .claim = .{
+        .boot = uuid(60),
+        .mac = macOf(1),
+        .stage = .taken,
+        .begun_by_loader = false,
+        .is_proved = is_proved,
+        .age_ms = 0,
+    } });
+}
+
+test "an offer yields to the edge that its device has taken" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+    const ref = try site.begin(1);
+    site.io.now_us += 60 * std.time.us_per_s;
+    receive(&peers, site, &takenBy(1, false));
+    try testing.expectEqual(null, site.boots.get(ref));
+    try testing.expectEqual(1, site.io.journaled_failovers);
+}
+
+test "a boot that was taken here ends once its device has proved itself at another edge" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+    const ref = try site.begin(1);
+    site.boots.take(ref);
+    site.io.now_us += 60 * std.time.us_per_s;
+    // Anybody can load something from that edge in the device's name.
+    receive(&peers, site, &takenBy(1, false));
+    try testing.expect(!site.boot(ref).isOver());
+    receive(&peers, site, &takenBy(2, true));
+    try testing.expectEqual(.superseded, std.meta.activeTag(site.boot(ref).outcome.?));
+    try testing.expectEqual(0, site.io.journaled_failovers);
+}
+
+test "a boot whose device is heard here goes on, and ends when it falls silent" {
+    const second = std.time.us_per_s;
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+    const ref = try site.begin(1);
+    site.boots.apply(ref, site.io.now_us, .{
+        .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l },
+    });
+    site.io.now_us += second;
+    receive(&peers, site, &takenBy(1, true));
+    try testing.expect(!site.boot(ref).isOver());
+    site.io.now_us += 11 * second - 1;
+    peers.tick(site.io.now_us);
+    try testing.expect(!site.boot(ref).isOver());
+    site.io.now_us += 1;
+    peers.tick(site.io.now_us);
+    try testing.expectEqual(.superseded, std.meta.activeTag(site.boot(ref).outcome.?));
 }
 
 test "a forged message, or one about another device, changes nothing" {

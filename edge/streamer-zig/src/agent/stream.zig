@@ -6,6 +6,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const candidates = @import("candidates.zig");
 const wire = @import("wire").stream;
 const failover_module = @import("failover.zig");
 const io_module = @import("io.zig");
@@ -436,6 +437,8 @@ pub fn Stream(comptime Io: type) type {
             if (!port.server.proofHolds(claim, &known)) return .{ .grant = .{ .boot = known } };
             if (!device_keys.admits(port.boots, boot, claim, port.boots.opensPrivate(boot)))
                 return .{ .grant = .identity_refused };
+            if (claim.hello.kind == .token and boot.token_nonce == null)
+                if (port.waitForOthers(ref.?)) |grant| return .{ .grant = grant };
             // A layer that is open here began here: its device continues.
             if (owner_blocker != null and port.layerOf(boot.identity.id) == null)
                 return .refused(.cache_failed);
@@ -465,6 +468,71 @@ pub fn Stream(comptime Io: type) type {
             }
             known.failover = failover.failoverOf(port.boots, &port.server, boot, &known);
             return .{ .grant = .{ .boot = known } };
+        }
+
+        /// The device has proved itself in a boot. Another machine with its MAC address may still
+        /// run in another one: that one ends only when it does not answer. Null: there is none, or
+        /// none any more.
+        fn waitForOthers(port: *Self, ref: Boots.Ref) ?StreamServer.Grant {
+            const boots = port.boots;
+            const boot = boots.get(ref).?;
+            const now_us = boots.io.now();
+            var others = boots.table.iterateOf(boot.identity.mac);
+            while (others.next()) |other_ref| {
+                const other = boots.get(other_ref).?;
+                if (other_ref.index == ref.index or !other.isRunning()) continue;
+                if (mutants.has(.ask_nobody)) continue;
+                const session = port.server.sessionOf(other.identity.id) orelse {
+                    // It was lost here, as by a restart: a device that runs brings it back.
+                    if (!candidates.isHeard(other, now_us)) continue;
+                    return .{ .no_cache = .busy };
+                };
+                switch (port.server.askWhetherThere(session, now_us, &port.reply)) {
+                    .gone => {},
+                    .unknown => |question| {
+                        if (question) |packet| boots.io.send(.stream, session.from, packet);
+                        return .waits;
+                    },
+                    .there => |there| {
+                        if (there.news) port.onTwoMachines(ref, other);
+                        return .{ .no_cache = .busy };
+                    },
+                }
+            }
+            port.endOthers(ref, now_us);
+            return null;
+        }
+
+        /// Ends the other boots of a device that has proved itself in this one.
+        fn endOthers(port: *Self, ref: Boots.Ref, now_us: u64) void {
+            const boots = port.boots;
+            var others = boots.table.iterateOf(boots.get(ref).?.identity.mac);
+            while (others.next()) |other| if (other.index != ref.index)
+                port.server.forget(boots.get(other).?.identity.id);
+            candidates.endOthers(boots, now_us, ref);
+            assert(boots.get(ref) != null);
+        }
+
+        fn onTwoMachines(port: *Self, ref: Boots.Ref, running: *const core.boot.Boot) void {
+            const boots = port.boots;
+            const boot = boots.get(ref).?;
+            assert(!boot.identity.id.eql(running.identity.id));
+            assert(boot.identity.mac.eql(running.identity.mac));
+            boots.ignored.add(.stream_mac_in_use);
+            boots.io.log("{f}: two machines have this MAC address: one runs at {f}, and another " ++
+                "one starts; its boot waits until the first is off", .{
+                boot.identity.mac, running.facts.ip orelse base.Ip4.zero,
+            });
+            var buffer: [base.UntrustedText.size_max]u8 = undefined;
+            const text = std.mem.print(&buffer, "the other machine runs at {f}", .{
+                running.facts.ip orelse base.Ip4.zero,
+            }) catch unreachable;
+            boots.apply(ref, boots.io.now(), .{
+                .suspected = .{ .cause = .mac_in_use, .text = .init(text) },
+            });
+            // A suspicion alone is not reported at once.
+            boot.changed = true;
+            boots.settle(boot);
         }
 
         const AdmissionRecord = struct {
@@ -533,7 +601,7 @@ pub fn Stream(comptime Io: type) type {
                         "no cipher in common with the edge; clear text needs its --clear",
                     ),
                 } }),
-                .repeated, .busy, .stale => {},
+                .repeated, .busy, .waits, .stale => {},
             }
             const answered: u64 = if (admission.reply) |packet| packet.len else 0;
             boots.apply(ref, at_us, .{ .stream_traffic = .{

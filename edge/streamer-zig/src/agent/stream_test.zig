@@ -122,6 +122,7 @@ test "a superseded boot opens no session, and one whose version is missing fails
     const first = try site.begin(1);
     site.boots.apply(first, site.io.now_us, .{ .loader_begin = .script });
     const missing = try site.begin(1);
+    site.boots.supersede(site.io.now_us, first);
     const old = site.boot(first);
     try testing.expectEqual(.token_refused, (try link.open(old)).body.refuse.code);
     site.io.versions.clear();
@@ -442,6 +443,7 @@ test "a write that does not fit, or that cannot be synced, ends a boot that is n
     try testing.expectEqual(.stopped, try codeOf(&link));
     try testing.expectEqual(.write_cache_full, boot.outcome.?.failed.cause);
     site.setCache("edge_persistent", .stop);
+    site.forget(1);
     const durable = site.boot(try site.begin(1));
     const next = try link.open(durable);
     link.write(&next, 1, 1);

@@ -70,6 +70,8 @@ pub const IgnoreReason = enum(u8) {
     /// device's.
     device_unconfirmed,
     stream_identity_refused,
+    /// Two machines have its MAC address, and the other one runs.
+    stream_mac_in_use,
     /// Unregistered devices begin no more boots now: their part of the table or their rate is used
     /// up.
     unregistered_limit,

@@ -62,6 +62,7 @@ fn claim(case: *Case) peer.Claim {
         .mac = mac,
         .stage = if (case.prng.chance(1, 2)) .offered else .taken,
         .begun_by_loader = case.prng.chance(1, 2),
+        .is_proved = case.prng.chance(1, 2),
         .age_ms = case.prng.nextU32(),
     };
 }

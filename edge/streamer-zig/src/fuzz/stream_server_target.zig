@@ -397,7 +397,7 @@ fn checkAdmission(
         // Nobody here knows a resume secret, and this edge has accepted no ticket.
         .resumed => try expect(claim.hello.kind == .token, "nobody resumes without the secret"),
         .repeated, .token_refused, .version_missing, .no_cache, .no_cipher, .busy, .stale => {},
-        .identity_refused => {},
+        .identity_refused, .waits => {},
     }
 }
 

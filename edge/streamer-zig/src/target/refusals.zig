@@ -35,7 +35,7 @@ pub fn reasonOf(code: RefuseCode) []const u8 {
         .token_refused => "it does not accept the ticket: it has other keys of the site, the " ++
             "ticket has expired, or the boot has moved on elsewhere",
         .version_missing => "it does not have this disk",
-        .busy => "it is at its limit of machines",
+        .busy => "it is at its limit of machines, or another machine with this MAC address runs",
         .no_cipher => "it does not serve its disks in clear text",
         .identity_refused => "it does not know this machine's key",
         .cache_elsewhere => "this machine's writes are stored on another edge",

@@ -31,7 +31,8 @@ pub const LoaderFiles = assignment_module.LoaderFiles;
 pub const Event = boot_event.Event;
 pub const Assignment = assignment_module.Assignment;
 
-/// A copy of a DHCP request that was sent before its boot ended may arrive this much later.
+/// A copy of a DHCP request that was sent before its boot ended, or before its session opened, may
+/// arrive this much later.
 const duplicate_us_max = 10 * std.time.us_per_s;
 
 /// Tells whether a DHCP request belongs to the boot that its device is known to be in.
@@ -109,6 +110,13 @@ rom_xid: ?u32 = null,
 ipxe_xid: ?u32 = null,
 last_dhcp_answer_us: ?u64 = null,
 last_us: u64 = 0,
+/// The last packet of a session that only this boot's device can have sent.
+heard_us: u64 = 0,
+/// It was journaled and not reported: anybody could have begun it (agent/boots.zig).
+is_unreported: bool = false,
+/// A request said that the device has started again. Anybody can send one: it only says what a
+/// silence means.
+is_left: bool = false,
 reconnects: u64 = 0,
 stream_was_open: bool = false,
 /// The device addressed this edge by name, before any download.
@@ -162,14 +170,40 @@ pub fn isOver(boot: *const Boot) bool {
     return boot.outcome != null;
 }
 
-pub fn isSimulated(boot: *const Boot) bool {
-    return std.mem.eql(u8, boot.facts.user_class.slice(), simulator_user_class);
+/// Its device had a session, and may read as long as no later boot has taken its place, whatever
+/// its outcome is.
+pub fn isRunning(boot: *const Boot) bool {
+    const outcome = boot.outcome orelse return boot.stream_was_open;
+    return boot.stream_was_open and outcome != .superseded;
 }
 
-/// The device itself was seen in this boot; before that, only a power command was sent.
-pub fn deviceHasBegun(boot: *const Boot) bool {
-    const phase = boot.current() orelse return false;
-    return phase != .firmware;
+/// Its device has proved that this is its boot: by the token, or in a fail-over by a packet of its
+/// session here.
+pub fn isProved(boot: *const Boot) bool {
+    return if (boot.failover) |failover| failover.is_confirmed else boot.stream_was_open;
+}
+
+/// It is in progress and has no session yet: anybody can have begun it.
+pub fn isCandidate(boot: *const Boot) bool {
+    return !boot.isOver() and !boot.stream_was_open;
+}
+
+/// When the boot's device was heard last, on the edge's clock.
+pub fn heardAt(boot: *const Boot) u64 {
+    return boot.started_us + boot.heard_us;
+}
+
+/// When the device last loaded something in this boot; 0: it has not.
+pub fn downloadedAt(boot: *const Boot) u64 {
+    var latest_us: u64 = 0;
+    for ([_]Phase{ .nbp, .loader, .stage1 }) |phase| if (boot.record(phase)) |found| {
+        latest_us = @max(latest_us, boot.started_us + found.last_us);
+    };
+    return latest_us;
+}
+
+pub fn isSimulated(boot: *const Boot) bool {
+    return std.mem.eql(u8, boot.facts.user_class.slice(), simulator_user_class);
 }
 
 /// Returns the latest phase that has begun.
@@ -195,9 +229,9 @@ pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
 /// DHCP exchange of a boot (iPXE after the firmware's ROM) and retransmitted requests belong to
 /// the same boot. Rules, in this order:
 /// - A transaction id that this boot knows: same boot. For a boot that is over this holds only
-///   briefly (a late duplicate), since some firmware derives the id from its MAC address and
-///   uses the same one after each reset.
-/// - The boot is over: new boot.
+///   briefly (a late duplicate), as for one with a session, since some firmware derives the id
+///   from its MAC address and uses the same one after each reset.
+/// - The boot is over, or its device has had a session: new boot.
 /// - A REQUEST: same boot; only a DISCOVER starts one.
 /// - ROM: new boot once a download has begun or iPXE was seen, since a ROM does not come back
 ///   by itself.
@@ -205,9 +239,10 @@ pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
 ///   had its script.
 pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMeaning {
     const is_known = boot.knowsTransaction(request.xid);
-    const since_end_us = if (boot.isOver()) at_us -| (boot.started_us + boot.last_us) else 0;
-    if (is_known and since_end_us <= duplicate_us_max) return .same_boot;
-    if (boot.isOver()) return .new_boot;
+    const is_past = boot.isOver() or boot.stream_was_open;
+    const since_us = if (is_past) at_us -| (boot.started_us + boot.loadedOrOverUs()) else 0;
+    if (is_known and since_us <= duplicate_us_max) return .same_boot;
+    if (is_past) return .new_boot;
     if (request.message == .request) return .same_boot;
     const phase = boot.current() orelse return .same_boot;
     const reached = @backingInt(phase);
@@ -219,17 +254,30 @@ pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMean
     return if (again) .new_boot else .same_boot;
 }
 
+fn loadedOrOverUs(boot: *const Boot) u64 {
+    if (boot.isOver() or !boot.stream_was_open) return boot.last_us;
+    const breather = boot.record(.breather) orelse return boot.last_us;
+    return breather.end_us orelse boot.last_us;
+}
+
 /// The only function that changes a boot by an event. Late events of a boot that is over are
 /// ignored.
 pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
+    // A HELLO of version 2 can be replayed: it opens a session, and only the first one is news.
+    const is_first = event == .stream_open and !boot.stream_was_open;
+    if (is_first or event.isOfSession())
+        boot.heard_us = @max(boot.heard_us, at_us -| boot.started_us);
     if (event == .guest) boot.onGuestReport(at_us, event.guest);
     if (boot.isOver()) return;
+    // A device that has its session loads nothing more: this comes from somebody else.
+    if (boot.stream_was_open and event.isHint()) return;
     const event_us = at_us -| boot.started_us;
     // The clock may have restarted under a boot taken from the journal; time never runs
     // backwards within a boot.
     const now_us = @max(event_us, boot.last_us);
     boot.last_us = now_us;
     boot.touched = true;
+    if (event != .suspected) boot.is_left = false;
     switch (event) {
         // A download's events may be reported late but carry their own time: only that phase
         // may use it.
@@ -337,7 +385,7 @@ fn storeError(boot: *Boot, now_us: u64) void {
     if (boot.store_errors >= store_errors_max) boot.finish(now_us, .{ .failed = failure });
 }
 
-/// The device started again. A suspected failure says more than that it did.
+/// The device has proved itself in a later boot. A suspected failure says more than that it did.
 pub fn supersede(boot: *Boot, at_us: u64) void {
     if (boot.isOver()) return;
     const now_us = @max(at_us -| boot.started_us, boot.last_us);
@@ -374,8 +422,10 @@ pub fn tick(boot: *Boot, at_us: u64, limit_us_max: ?u64) void {
 }
 
 /// Returns the suspected failure, or else what the phase and the observed offers imply.
-fn outcomeOfSilence(boot: *const Boot, phase: Phase) boot_phase.Outcome {
+fn outcomeOfSilence(boot: *Boot, phase: Phase) boot_phase.Outcome {
     if (boot.suspicion) |failure| return .{ .failed = failure };
+    if (boot.is_left and boot.programsLoadedOnly())
+        return .{ .failed = boot.notStartedFailure() };
     switch (phase) {
         .dhcp => if (boot.offerThatWon()) |offer| {
             var buffer: [base.UntrustedText.size_max]u8 = undefined;
@@ -407,6 +457,18 @@ pub fn rebase(boot: *Boot, now_us: u64, now_unix_ms: u64) void {
     const age_us = (now_unix_ms -| boot.started_unix_ms) * std.time.us_per_ms;
     boot.started_us = now_us -| @max(age_us, boot.last_us);
     assert(boot.started_us <= now_us);
+}
+
+/// The edge has restarted: nobody listened in the meantime.
+pub fn onRestart(boot: *Boot, now_us: u64) void {
+    assert(now_us >= boot.started_us);
+    boot.touched = false;
+    boot.live_changes = .{};
+    const age_us = now_us - boot.started_us;
+    if (boot.stream_was_open) boot.heard_us = @max(boot.heard_us, age_us);
+    if (boot.guest) |*guest| if (!guest.is_silent) {
+        guest.heard_us = age_us;
+    };
 }
 
 fn has(boot: *const Boot, phase: Phase) bool {

@@ -174,6 +174,70 @@ test "firmware that uses the same transaction id after each reset starts a new b
     );
 }
 
+test "a transaction of a device that has its session is known for ten seconds from then on" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    streamSystem(&boot);
+    const open_us = boot.started_us + boot.record(.breather).?.end_us.?;
+    const limit_us = open_us + 10 * std.time.us_per_s;
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(limit_us, discover(.rom, 1)));
+    try testing.expectEqual(.new_boot, boot.dhcpMeaning(limit_us + 1, discover(.rom, 1)));
+    // Its loader is past: no request can be for this boot any more.
+    var request = discover(.rom, 99);
+    request.message = .request;
+    try testing.expectEqual(.new_boot, boot.dhcpMeaning(open_us, request));
+}
+
+test "only its own session says that a device is there" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    try testing.expectEqual(0, boot.heard_us);
+    streamSystem(&boot);
+    const heard_us = boot.heardAt();
+    try testing.expect(heard_us > boot.started_us);
+    for ([_]Boot.Event{
+        .power_command,
+        .{ .dhcp_request = discover(.rom, 1) },
+        .{ .stream_traffic = .{ .packets_in = 1 } },
+        .{ .loader_traffic = .{ .packets_in = 1 } },
+        .{ .failed = .{ .cause = .root_not_found } },
+    }) |event| at(&boot, 900_000, event);
+    try testing.expectEqual(heard_us, boot.heardAt());
+    try testing.expect(boot.isRunning());
+    at(&boot, 900_001, .{
+        .stream_read = .{ .size = 512, .attempt = 0, .missing_fragments = 0 },
+    });
+    try testing.expectEqual(boot.started_us + 900_001 * std.time.us_per_ms, boot.heardAt());
+    var superseded = start();
+    superseded.supersede(superseded.started_us + 1);
+    superseded.stream_was_open = true;
+    try testing.expect(!superseded.isRunning());
+}
+
+test "a program that was loaded and never started is the cause only if the device started again" {
+    for ([_]bool{ false, true }) |is_left| {
+        var boot = start();
+        dhcpRom(&boot);
+        downloadNbp(&boot);
+        boot.is_left = is_left;
+        boot.tick(boot.started_us + boot.last_us + 120 * std.time.us_per_s, null);
+        if (is_left)
+            try testing.expectEqual(.nbp_not_started, boot.outcome.?.failed.cause)
+        else
+            try testing.expectEqual(.loader, boot.outcome.?.silent);
+    }
+    // A device that goes on has not.
+    var boot = start();
+    dhcpRom(&boot);
+    boot.is_left = true;
+    downloadNbp(&boot);
+    try testing.expect(!boot.is_left);
+}
+
 test "a DISCOVER of the firmware after a download means that the device started again" {
     var boot = start();
     dhcpRom(&boot);

@@ -63,4 +63,23 @@ pub const Event = union(enum) {
     menu_choice: struct { title: base.UntrustedText, assignment: ?Assignment },
     /// The boot menu sent the device to its local disk.
     left_to_local_disk,
+
+    /// Only the boot's device can have caused it: it has the keys of the session.
+    pub fn isOfSession(event: *const Event) bool {
+        return switch (event.*) {
+            .stream_read, .guest => true,
+            .ready => |by| by == .stream,
+            else => false,
+        };
+    }
+
+    /// Comes before a session, from anybody who knows the device's MAC address or its handle.
+    pub fn isHint(event: *const Event) bool {
+        return switch (event.*) {
+            .power_command, .dhcp_request, .dhcp_answer => true,
+            .nbp_begin, .loader_begin, .stage1_read => true,
+            .menu_shown, .menu_choice, .left_to_local_disk => true,
+            else => false,
+        };
+    }
 };

@@ -67,6 +67,7 @@ pub const Cause = enum {
     tftp_option_refused,
     path_mtu_black_hole,
     guest_stopped_reading,
+    mac_in_use,
 };
 
 /// The texts of a cause for people; slices live as long as `arena`.

@@ -1,7 +1,8 @@
 //! All boots that this edge knows: those in progress and, while slots are free, those that are
 //! over, since their devices still read. Fixed size; searches scan compact key columns. Pure: no
-//! clock, no randomness. Invariant: `active_count` boots are not over, and a stale reference finds
-//! nothing.
+//! clock, no randomness. Invariant: `active_count` boots are not over, a stale reference finds
+//! nothing, and a boot that may still run gives up its slot only to a later one of its device that
+//! has proved itself.
 
 const std = @import("std");
 const base = @import("base");
@@ -35,10 +36,13 @@ silence_limit_us: ?u64 = null,
 pub const capacity_default = 2048;
 /// No device has the zero address (`Mac.isDevice`).
 const free_mac: u48 = 0;
+/// A device that was heard this lately may still run, also where it has no session.
+const runs_us_max = std.time.us_per_day;
 
 pub const Ref = struct { index: u32, generation: u32 };
 
-/// `Full`: every slot holds a boot in progress, or one whose end is not reported yet.
+/// `Full`: every slot holds a boot in progress, one that may still run, or one whose end is not
+/// reported yet.
 pub const BeginError = error{Full};
 
 pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!BootTable {
@@ -104,6 +108,33 @@ pub fn findByMac(table: *const BootTable, mac: base.Mac) ?Ref {
     return table.refOf(best orelse return null);
 }
 
+/// Iterates over a device's boots, in no particular order.
+pub fn iterateOf(table: *const BootTable, mac: base.Mac) DeviceIterator {
+    return .{ .table = table, .mac = mac.toInt() };
+}
+
+pub const DeviceIterator = struct {
+    table: *const BootTable,
+    mac: u48,
+    index: usize = 0,
+
+    pub fn next(iterator: *DeviceIterator) ?Ref {
+        if (iterator.mac == free_mac) return null;
+        const macs = iterator.table.macs;
+        const index = std.mem.findScalarPos(u48, macs, iterator.index, iterator.mac) orelse {
+            iterator.index = macs.len;
+            return null;
+        };
+        iterator.index = index + 1;
+        return iterator.table.refOf(index);
+    }
+};
+
+/// Returns whether a boot was inserted before another.
+pub fn isEarlier(table: *const BootTable, ref: Ref, other: Ref) bool {
+    return table.serials[ref.index] < table.serials[other.index];
+}
+
 pub fn findByHandle(table: *const BootTable, handle: u64) ?Ref {
     if (handle == 0) return null;
     const index = std.mem.findScalar(u64, table.handles, handle) orelse return null;
@@ -161,33 +192,33 @@ pub fn findActiveByIp(table: *const BootTable, ip: base.Ip4) ?Ref {
 }
 
 /// Returns the only boot in progress whose device has this address, for reports that name no
-/// boot.
+/// boot. A boot with a session counts before candidates, which anybody can begin.
 pub fn onlyActiveByIp(table: *const BootTable, ip: base.Ip4) error{ None, Several }!Ref {
     var only: ?usize = null;
+    var is_several = false;
     for (table.slots, 0..) |*slot, index| {
         const boot = if (slot.*) |*value| value else continue;
         if (boot.isOver()) continue;
         const known = boot.facts.ip orelse continue;
         if (!known.eql(ip)) continue;
-        if (only != null) return error.Several;
+        if (only) |earlier| {
+            const has_session = table.slots[earlier].?.stream_was_open;
+            if (has_session and !boot.stream_was_open) continue;
+            is_several = has_session == boot.stream_was_open;
+        }
         only = index;
     }
+    if (is_several) return error.Several;
     return table.refOf(only orelse return error.None);
 }
 
-/// Inserts a boot. The device's earlier boot is superseded if it is in progress, and gives up
-/// its slot once the device itself has begun again: a power command alone may reach a device
-/// that is running and still reads. A full table evicts the oldest boot that is over and
-/// reported.
+/// Inserts a boot beside its device's others. Those that are over and cannot run give up their
+/// slots; a full table evicts the oldest such boot of any device.
 pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
     assert(boot.identity.mac.isDevice());
     assert(boot.identity.handle != 0);
     assert(!boot.identity.id.eql(.zero));
-    if (table.findByMac(boot.identity.mac)) |ref| {
-        table.supersede(ref, now_us);
-        const earlier = table.get(ref).?;
-        if (!earlier.changed and !earlier.deviceHasBegun()) table.clear(ref.index);
-    }
+    table.forgetEnded(boot.identity.mac);
     if (boot.is_unregistered and table.unregistered_count >= table.unregistered_max) {
         table.clear(table.oldestOver(now_us, .unregistered) orelse return error.Full);
         assert(table.unregistered_count < table.unregistered_max or
@@ -204,18 +235,45 @@ pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
     table.count += 1;
     if (!boot.isOver()) table.active_count += 1;
     table.unregistered_count += @intFromBool(boot.is_unregistered);
-    if (boot.deviceHasBegun()) table.forgetEarlier(index);
+    if (boot.isProved()) table.onProved(table.refOf(index));
     assert(table.slots[index] != null);
     assert(table.count <= table.slots.len);
     return table.refOf(index);
 }
 
-/// Clears earlier boots: this boot's device no longer reads in them.
-fn forgetEarlier(table: *BootTable, latest: usize) void {
-    for (table.macs, 0..) |mac, index| {
-        if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest]) continue;
-        const boot = &table.slots[index].?;
-        if (boot.isOver() and !boot.changed) table.clear(index);
+/// Clears boots of a device that are over and had no session. One whose disk its firmware reads
+/// stays until the disk of a later one is read.
+fn forgetEnded(table: *BootTable, mac: base.Mac) void {
+    var kept: ?Ref = null;
+    var others = table.iterateOf(mac);
+    while (others.next()) |ref| {
+        const boot = &table.slots[ref.index].?;
+        if (!boot.isOver() or boot.changed or boot.isRunning()) continue;
+        var cleared: ?Ref = ref;
+        if (boot.record(.stage1) != null) {
+            cleared = kept;
+            if (kept == null or table.isEarlier(kept.?, ref)) kept = ref else cleared = ref;
+        }
+        if (cleared) |known| table.clear(known.index);
+    }
+}
+
+/// The device may still read in this boot: it has had a session, or its firmware reads the disk.
+fn mayRun(boot: *const Boot, now_us: u64) bool {
+    if (boot.isRunning()) return now_us -| boot.heardAt() < runs_us_max;
+    if (boot.record(.stage1) == null or boot.outcome.? == .superseded) return false;
+    return now_us -| boot.downloadedAt() < runs_us_max;
+}
+
+/// The device has proved itself in this boot: it no longer reads in its others, of which those that
+/// are over give up their slots.
+pub fn onProved(table: *BootTable, latest: Ref) void {
+    assert(table.slots[latest.index].?.isProved());
+    var others = table.iterateOf(.fromInt(table.macs[latest.index]));
+    while (others.next()) |ref| {
+        if (ref.index == latest.index) continue;
+        const other = &table.slots[ref.index].?;
+        if (other.isOver() and !other.changed) table.clear(ref.index);
     }
 }
 
@@ -223,10 +281,10 @@ fn forgetEarlier(table: *BootTable, latest: usize) void {
 pub fn apply(table: *BootTable, ref: Ref, now_us: u64, event: Boot.Event) void {
     const boot = table.get(ref) orelse return;
     const was_over = boot.isOver();
-    const had_begun = boot.deviceHasBegun();
+    const was_proved = boot.isProved();
     boot.apply(now_us, event);
     table.countEnd(was_over, boot);
-    if (!had_begun and boot.deviceHasBegun()) table.forgetEarlier(ref.index);
+    if (!was_proved and boot.isProved()) table.onProved(ref);
 }
 
 pub fn supersede(table: *BootTable, ref: Ref, now_us: u64) void {
@@ -247,6 +305,7 @@ pub fn replace(table: *BootTable, ref: Ref, boot: Boot) void {
     if (!boot.isOver()) table.active_count += 1;
     slot.* = boot;
     table.handles[ref.index] = boot.identity.handle;
+    if (boot.isProved()) table.onProved(ref);
 }
 
 /// Removes a boot, in progress or over, that turned out not to be one.
@@ -325,19 +384,6 @@ fn takeFreeSlot(table: *BootTable, now_us: u64) ?usize {
     return index;
 }
 
-/// A device that was heard this lately may still read.
-const runs_us_max = std.time.us_per_day;
-
-fn mayRun(boot: *const Boot, now_us: u64) bool {
-    switch (boot.outcome.?) {
-        .ready => {},
-        .silent => if (!boot.stream_was_open) return false,
-        .failed, .local_disk, .superseded => return false,
-    }
-    const report_us = if (boot.guest) |*guest| guest.heard_us else 0;
-    return now_us -| (boot.started_us + @max(boot.last_us, report_us)) < runs_us_max;
-}
-
 /// Returns the oldest boot that is over and reported, and whose device does not run.
 fn oldestOver(
     table: *const BootTable,
@@ -365,16 +411,95 @@ fn testBoot(number: u8, now_us: u64) Boot {
     }, .{ .version_id = .zero }, now_us, 1_000);
 }
 
-test "a new boot of a device supersedes the one in progress and both stay to be reported" {
+/// Opens the first session of a boot.
+const test_open: Boot.Event =
+    .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } };
+
+test "a new boot of a device ends none, and is its latest" {
     var table: BootTable = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
+    const mac = testBoot(1, 0).identity.mac;
     const first = try table.insert(testBoot(1, 0), 0);
     const second = try table.insert(testBoot(1, 50), 50);
-    try testing.expectEqual(.superseded, std.meta.activeTag(table.get(first).?.outcome.?));
-    try testing.expect(!table.get(second).?.isOver());
-    try testing.expectEqual(second, table.findByMac(testBoot(1, 0).identity.mac).?);
-    try testing.expectEqual(1, table.active_count);
+    for ([_]Ref{ first, second }) |ref| try testing.expect(!table.get(ref).?.isOver());
+    try testing.expectEqual(second, table.findByMac(mac).?);
+    try testing.expect(table.isEarlier(first, second));
+    try testing.expect(!table.isEarlier(second, first));
+    try testing.expectEqual(2, table.active_count);
+    _ = try table.insert(testBoot(2, 0), 50);
+    var iterator = table.iterateOf(mac);
+    try testing.expectEqual(first, iterator.next().?);
+    try testing.expectEqual(second, iterator.next().?);
+    try testing.expectEqual(null, iterator.next());
+    try testing.expectEqual(null, iterator.next());
+    // Free slots are no boots of a device.
+    var none = table.iterateOf(.fromInt(0));
+    try testing.expectEqual(null, none.next());
+}
+
+test "a device keeps the boot that it runs in until a later one has proved itself" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const runs = try table.insert(testBoot(1, 0), 0);
+    table.apply(runs, 1, test_open);
+    table.apply(runs, 2, .{ .ready = .stream });
+    table.get(runs).?.changed = false;
+    for (10..14) |round| {
+        const other = try table.insert(testBoot(1, round), round);
+        table.apply(other, round, .nbp_begin);
+        table.get(other).?.tick(round + std.time.us_per_day, null);
+        table.get(other).?.changed = false;
+        try testing.expect(table.get(runs) != null);
+        try testing.expectEqual(2, table.count);
+    }
+    const again = try table.insert(testBoot(1, 20), 20);
+    // One whose end is not reported yet stays.
+    table.get(runs).?.changed = true;
+    table.apply(again, 21, test_open);
     try testing.expectEqual(2, table.count);
+    table.get(runs).?.changed = false;
+    table.onProved(again);
+    try testing.expectEqual(null, table.get(runs));
+    try testing.expectEqual(1, table.count);
+}
+
+test "a full table keeps a device that was heard within a day, and one that reads by firmware" {
+    const day = std.time.us_per_day;
+    var table: BootTable = try .init(testing.allocator, 2);
+    defer table.deinit(testing.allocator);
+    const streams = try table.insert(testBoot(1, 0), 0);
+    table.apply(streams, 0, test_open);
+    const reads = try table.insert(testBoot(2, 0), 0);
+    table.apply(reads, 0, .{ .stage1_read = .{ .size = 512 } });
+    for ([_]Ref{ streams, reads }) |ref| {
+        table.apply(ref, 0, .{ .ready = .http });
+        table.get(ref).?.changed = false;
+    }
+    try testing.expectError(error.Full, table.insert(testBoot(3, 0), day - 1));
+    table.apply(streams, 5, .{
+        .stream_read = .{ .size = 512, .attempt = 0, .missing_fragments = 0 },
+    });
+    // The older one is heard still.
+    _ = try table.insert(testBoot(3, 0), day);
+    try testing.expectEqual(null, table.get(reads));
+    try testing.expectError(error.Full, table.insert(testBoot(4, 0), day + 4));
+    _ = try table.insert(testBoot(4, 0), day + 5);
+    try testing.expectEqual(null, table.get(streams));
+}
+
+test "of disks that firmware reads, a device keeps the latest" {
+    var table: BootTable = try .init(testing.allocator, 8);
+    defer table.deinit(testing.allocator);
+    var latest: ?Ref = null;
+    for (0..4) |round| {
+        const ref = try table.insert(testBoot(1, round), round);
+        if (latest) |known| try testing.expect(table.get(known) != null);
+        try testing.expect(table.count <= 2);
+        table.apply(ref, round, .{ .stage1_read = .{ .size = 512 } });
+        table.apply(ref, round, .{ .ready = .http });
+        table.get(ref).?.changed = false;
+        latest = ref;
+    }
 }
 
 test "a removed boot leaves no trace" {
@@ -422,7 +547,7 @@ test "unregistered devices share a part, and none that runs gives up its slot" {
         boot.is_unregistered = true;
         ref.* = try table.insert(boot, 0);
     }
-    table.apply(refs[0], 0, .{ .ready = .http });
+    for ([_]Boot.Event{ test_open, .{ .ready = .stream } }) |event| table.apply(refs[0], 0, event);
     for (refs) |ref| table.get(ref).?.changed = false;
     var late = testBoot(4, 0);
     late.is_unregistered = true;
@@ -456,34 +581,6 @@ test "a device in a boot loop takes one slot, and a device that keeps running ke
     try testing.expectEqual(2, table.count);
 }
 
-test "a power command alone takes no disk from a running device; its own DISCOVER does" {
-    var table: BootTable = try .init(testing.allocator, 8);
-    defer table.deinit(testing.allocator);
-    const discover: Boot.Event =
-        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 } };
-    const runs = try table.insert(testBoot(1, 0), 0);
-    table.apply(runs, 1, discover);
-    table.apply(runs, 2, .{
-        .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l },
-    });
-    table.apply(runs, 3, .{ .ready = .stream });
-    table.get(runs).?.changed = false;
-    for (10..14) |round| {
-        const woken = try table.insert(testBoot(1, round), round);
-        table.apply(woken, round, .power_command);
-        try testing.expect(table.get(runs) != null);
-        try testing.expectEqual(woken, table.findByMac(testBoot(1, 0).identity.mac).?);
-        try testing.expectEqual(2, table.count);
-        table.get(woken).?.tick(round + std.time.us_per_day, null);
-        table.get(woken).?.changed = false;
-    }
-    const again = try table.insert(testBoot(1, 20), 20);
-    table.apply(again, 20, .power_command);
-    table.apply(again, 21, discover);
-    try testing.expectEqual(null, table.get(runs));
-    try testing.expectEqual(1, table.count);
-}
-
 test "boots are found by id and, while in progress, by address" {
     var table: BootTable = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
@@ -501,7 +598,15 @@ test "boots are found by id and, while in progress, by address" {
     const other = try table.insert(testBoot(2, 0), 0);
     table.get(other).?.facts.ip = .init(10, 0, 0, 9);
     try testing.expectError(error.Several, table.onlyActiveByIp(.init(10, 0, 0, 9)));
-    table.supersede(other, 1);
+    // Of two, the one with a session is meant.
+    table.apply(ref, 1, test_open);
+    try testing.expectEqual(ref, try table.onlyActiveByIp(.init(10, 0, 0, 9)));
+    const last = try table.insert(testBoot(3, 0), 0);
+    table.get(last).?.facts.ip = .init(10, 0, 0, 9);
+    try testing.expectEqual(ref, try table.onlyActiveByIp(.init(10, 0, 0, 9)));
+    table.apply(last, 1, test_open);
+    try testing.expectError(error.Several, table.onlyActiveByIp(.init(10, 0, 0, 9)));
+    for ([_]Ref{ other, last }) |over| table.supersede(over, 1);
     table.apply(ref, 5, .{ .failed = .{ .cause = .store_read_error } });
     try testing.expectEqual(null, table.findActiveByIp(.init(10, 0, 0, 9)));
     try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);
@@ -587,30 +692,14 @@ test "a full table evicts the boot that was inserted first" {
     }
 }
 
-test "an earlier boot stays until its end is reported, also when its device begins another" {
-    const discover: Boot.Event =
-        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 } };
-    for ([_]bool{ false, true }) |is_reported| {
-        var table: BootTable = try .init(testing.allocator, 4);
-        defer table.deinit(testing.allocator);
-        const earlier = try table.insert(testBoot(1, 0), 0);
-        table.apply(earlier, 1, discover);
-        const later = try table.insert(testBoot(1, 50), 50);
-        if (is_reported) table.get(earlier).?.changed = false;
-        table.apply(later, 51, discover);
-        try testing.expectEqual(!is_reported, table.get(earlier) != null);
-        try testing.expect(table.get(later) != null);
-    }
-}
-
 test "a boot from the journal takes the slot of its device's earlier one, and keeps its own" {
     var table: BootTable = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
     var refs: [2]Ref = undefined;
     for (&refs, 0..) |*ref, round| {
         var boot = testBoot(1, round);
-        boot.apply(round, .nbp_begin);
-        boot.apply(round, .left_to_local_disk);
+        boot.apply(round, test_open);
+        boot.apply(round, .{ .ready = .stream });
         boot.changed = false;
         ref.* = try table.insert(boot, round);
     }
@@ -618,6 +707,15 @@ test "a boot from the journal takes the slot of its device's earlier one, and ke
     try testing.expect(table.get(refs[1]) != null);
     try testing.expectEqual(1, table.count);
     try testing.expectEqual(0, table.active_count);
+    // One that was no more than a candidate when it was read proves itself by a later record.
+    var later = testBoot(1, 7);
+    later.changed = false;
+    const ref = try table.insert(later, 7);
+    try testing.expectEqual(2, table.count);
+    later.apply(8, test_open);
+    table.replace(ref, later);
+    try testing.expectEqual(null, table.get(refs[1]));
+    try testing.expectEqual(1, table.count);
 }
 
 test "a later state replaces its boot, with its handle, and is counted by whether it is over" {

@@ -27,6 +27,9 @@ pub const OwnClaims = struct {
         sent_us: u64 = 0,
         sends: u8 = 0,
         begun_by_loader: bool = false,
+        is_proved: bool = false,
+        /// The next message tells that it is proved. Every second one does not, for older edges.
+        tells_proof: bool = true,
         is_over: bool = false,
         /// Until then a starting edge is informed of a boot that is over: it may still consider the
         /// device its own.
@@ -63,6 +66,7 @@ pub const OwnClaims = struct {
         /// When the device last made progress.
         at_us: u64,
         begun_by_loader: bool = false,
+        is_proved: bool = false,
     };
 
     /// A boot of this edge made progress or ended. A full table announces nothing of it.
@@ -78,16 +82,24 @@ pub const OwnClaims = struct {
                 .stage = wanted,
                 .since_us = news.at_us,
                 .begun_by_loader = news.begun_by_loader,
+                .is_proved = news.is_proved,
             };
             own.next_due_us = 0;
             return;
         };
         const claim = &own.claims[index];
         assert(claim.boot.eql(boot));
-        if (claim.is_over) return;
+        if (claim.is_over) {
+            // It was left to another edge, and its device has come back to it.
+            if (news.stage == null or !news.is_proved or claim.is_proved) return;
+            claim.is_over = false;
+            claim.kept_until_us = 0;
+        }
         claim.since_us = @max(claim.since_us, news.at_us);
+        const is_news = news.is_proved and !claim.is_proved;
+        claim.is_proved = claim.is_proved or news.is_proved;
         if (news.stage) |reached| {
-            if (@backingInt(reached) <= @backingInt(claim.stage)) return;
+            if (@backingInt(reached) <= @backingInt(claim.stage) and !is_news) return;
             claim.stage = reached;
             claim.rival_us = null;
         } else {
@@ -182,6 +194,7 @@ pub const OwnClaims = struct {
                 now_us + if (claim.sends < pauses_us.len) pauses_us[claim.sends] else refresh_us;
             claim.sends +|= 1;
             const due: Due = .{ .mac = .fromInt(mac.*), .claim = claim.* };
+            claim.tells_proof = !claim.tells_proof;
             if (claim.is_over and claim.sends >= release_sends) {
                 if (claim.kept_until_us == 0) claim.kept_until_us = now_us + kept_us;
                 claim.due_us = claim.kept_until_us + 1;
@@ -222,6 +235,9 @@ pub const OtherClaims = struct {
         edge: u8 = 0,
         stage: Stage = .offered,
         is_over: bool = false,
+        is_proved: bool = false,
+        /// When the device last made progress there.
+        since_us: u64 = 0,
         heard_us: u64 = 0,
         /// Counter of the message with this claim: an earlier message may arrive later.
         counter: u64 = 0,
@@ -255,7 +271,9 @@ pub const OtherClaims = struct {
                 if (claim.counter < earlier.counter) return false;
                 const is_new = !earlier.boot.eql(claim.boot) or earlier.stage != claim.stage;
                 assert(claim.counter >= earlier.counter);
+                const was_proved = earlier.is_proved and earlier.boot.eql(claim.boot);
                 earlier.* = claim;
+                earlier.is_proved = claim.is_proved or was_proved;
                 return is_new;
             }
             if (others.macs[slot] == free_mac) continue;
@@ -275,6 +293,17 @@ pub const OtherClaims = struct {
 
     pub fn clear(others: *OtherClaims) void {
         @memset(others.macs, free_mac);
+    }
+
+    /// Returns whether the device has proved itself in another boot than this one since, at another
+    /// edge, whether or not that boot is over.
+    pub fn isProvedSince(others: *const OtherClaims, mac: Mac, boot: Uuid, since_us: u64) bool {
+        assert(mac.isDevice());
+        for (others.macs, others.claims) |known, *claim| {
+            if (known != mac.toInt() or !claim.is_proved or claim.boot.eql(boot)) continue;
+            if (claim.since_us > since_us) return true;
+        }
+        return false;
     }
 
     /// Returns the claim with the most progress among those that `isAlive` accepts.

@@ -52,6 +52,8 @@ const alive_spacing_us = 100 * std.time.us_per_ms;
 const rival_limit_us = 10 * std.time.us_per_s;
 /// Messages of one edge: far more than a site's busiest second needs.
 pub const messages_per_s_max = 2000;
+/// A device in a session sends a REPORT every 5 s: one that is heard runs.
+pub const heard_us = 12 * std.time.us_per_s;
 /// Ages are sent in whole ms.
 const simultaneous_us = 2 * std.time.us_per_ms;
 
@@ -166,6 +168,7 @@ pub const Claim = struct {
     stage: peer.Stage,
     is_over: bool,
     begun_by_loader: bool,
+    is_proved: bool = false,
     /// When the device last made progress there, on this edge's clock.
     since_us: u64,
 };
@@ -192,11 +195,14 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
         .claim, .release => |*claim| if (sender.is_known) {
             sender.heard_us = now_us;
             const is_over = message.body == .release;
+            const since_us = now_us -| @as(u64, claim.age_ms) * std.time.us_per_ms;
             const is_news = table.other_claims.put(claim.mac, .{
                 .boot = claim.boot,
                 .edge = index,
                 .stage = claim.stage,
                 .is_over = is_over,
+                .is_proved = claim.is_proved,
+                .since_us = since_us,
                 .heard_us = now_us,
                 .counter = message.counter,
             });
@@ -208,7 +214,8 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
                 .stage = claim.stage,
                 .is_over = is_over,
                 .begun_by_loader = claim.begun_by_loader,
-                .since_us = now_us -| @as(u64, claim.age_ms) * std.time.us_per_ms,
+                .is_proved = claim.is_proved,
+                .since_us = since_us,
             } };
         },
     }
@@ -268,6 +275,7 @@ pub fn next(table: *PeerTable, now_us: u64, buffer: *[peer.packet_size_max]u8) ?
         .mac = due.mac,
         .stage = due.claim.stage,
         .begun_by_loader = due.claim.begun_by_loader,
+        .is_proved = due.claim.is_proved and due.claim.tells_proof,
         .age_ms = std.math.cast(u32, age_ms) orelse std.math.maxInt(u32),
     };
     return table.emit(if (due.claim.is_over) .{ .release = said } else .{ .claim = said }, buffer);
@@ -324,8 +332,9 @@ pub fn onBoot(table: *PeerTable, boot: *const Boot) void {
     const stage: ?peer.Stage = if (boot.isOver()) null else if (isTaken(boot)) .taken else .offered;
     table.own_claims.onBoot(boot.identity.mac, boot.identity.id, .{
         .stage = stage,
-        .at_us = boot.started_us + boot.last_us,
+        .at_us = if (boot.isProved()) boot.heardAt() else boot.started_us + boot.last_us,
         .begun_by_loader = boot.rom_xid == null and boot.ipxe_xid != null,
+        .is_proved = boot.isProved(),
     });
 }
 
@@ -583,14 +592,28 @@ pub fn consequence(table: *PeerTable, now_us: u64, boot: *const Boot, claim: Cla
         if (!claim.is_over) table.own_claims.onRival(now_us, boot.identity.id);
         return .keep;
     }
-    if (claim.stage == .offered) return .keep;
-    const since_us = table.heardAt(boot);
+    // Anybody can make an edge begin a boot and load something from it: only a device that has
+    // proved itself there has left this boot, and not while it is heard here.
+    if (claim.stage == .offered or !claim.is_proved) return .keep;
+    if (boot.isRunning() and now_us -| boot.heardAt() < heard_us) return .keep;
+    const since_us = if (boot.isRunning()) boot.heardAt() else table.heardAt(boot);
     // A device is where it last made progress.
     if (since_us > claim.since_us + simultaneous_us) return .keep;
     if (since_us + simultaneous_us > claim.since_us and !isLower(claim.edge, table.site.?.own_id))
         return .keep;
     // Firmware other than iPXE would have been seen first if the device had started again.
     return if (claim.begun_by_loader and boot.rom_xid != null) .withdraw else .supersede;
+}
+
+/// Returns whether a device that was heard here lately, when another edge told that it has proved
+/// itself there, has been silent since. `consequence` kept its boot.
+pub fn hasLeft(table: *const PeerTable, now_us: u64, boot: *const Boot) bool {
+    if (!boot.isRunning() or now_us -| boot.heardAt() < heard_us) return false;
+    return table.other_claims.isProvedSince(
+        boot.identity.mac,
+        boot.identity.id,
+        boot.heardAt() + simultaneous_us,
+    );
 }
 
 fn heardAt(table: *const PeerTable, boot: *const Boot) u64 {

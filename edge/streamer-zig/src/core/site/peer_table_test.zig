@@ -286,7 +286,11 @@ const NetworkFixture = struct {
             .nbp => fixture.download(device, &.{ .nbp_begin, .nbp_end }, .ipxe),
             .load => fixture.download(
                 device,
-                &.{ .{ .loader_begin = .script }, .{ .ready = .http } },
+                &.{
+                    .{ .loader_begin = .script },
+                    .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } },
+                    .{ .ready = .stream },
+                },
                 .ready,
             ),
             .ready => device.due_us = std.math.maxInt(u64),

@@ -110,10 +110,17 @@ pub const Iterator = struct {
     }
 };
 
+/// Returns the boot that the device is in. Candidates do not count: anybody can have begun one, at
+/// several edges, and an order is carried out once.
 fn runningBoot(table: *BootTable, mac: base.Mac) base.Uuid {
-    const boot = table.get(table.findByMac(mac) orelse return .zero).?;
-    if (boot.outcome) |outcome| if (outcome == .superseded) return .zero;
-    return boot.identity.id;
+    var latest: ?BootTable.Ref = null;
+    var others = table.iterateOf(mac);
+    while (others.next()) |ref| {
+        const boot = table.get(ref).?;
+        if (!boot.isRunning()) continue;
+        if (latest == null or table.isEarlier(latest.?, ref)) latest = ref;
+    }
+    return table.get(latest orelse return .zero).?.identity.id;
 }
 
 fn find(orders: *PowerOrders, id: base.Uuid) ?*Binding {
@@ -133,13 +140,16 @@ fn add(orders: *PowerOrders, bound: BoundOrder) *Binding {
 const testing = std.testing;
 const Boot = @import("../boot/boot.zig");
 
+/// The device of the boot has a session.
 fn testBoot(number: u8, round: u8) Boot {
-    return .init(.{
+    var boot: Boot = .init(.{
         .id = .fromRandom(@splat(number * 16 + round)),
         .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } },
         .handle = @as(u64, number) * 16 + round,
         .token = @splat(0),
     }, .{ .version_id = .zero }, 0, 0);
+    boot.stream_was_open = true;
+    return boot;
 }
 
 fn orderOf(number: u8, mac: base.Mac, kind: desired_state.PowerOrderKind) desired_state.PowerOrder {
@@ -179,6 +189,24 @@ test "an order waits for its device's boot until it is confirmed, and for no lat
     try testing.expect(orders.take(first.id, wanted[1].id));
     try testing.expect(!orders.take(first.id, .fromRandom(@splat(99))));
     try testing.expect(!orders.take(first.id, .zero));
+}
+
+test "an order is for the boot in which its device has a session, never for a candidate" {
+    var orders: PowerOrders = .{};
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var bound: u32 = 0;
+    const runs = testBoot(1, 0).identity;
+    var candidate = testBoot(1, 1);
+    candidate.stream_was_open = false;
+    _ = try table.insert(candidate, 0);
+    try testing.expect(runningBoot(&table, runs.mac).eql(.zero));
+    _ = try table.insert(testBoot(1, 0), 0);
+    candidate.identity = testBoot(1, 2).identity;
+    _ = try table.insert(candidate, 0);
+    orders.update(&.{orderOf(7, runs.mac, .restart)}, &table, &bound, countBound);
+    try testing.expectEqual(.restart, orders.waitingFor(runs.id).order);
+    try testing.expectEqual(.none, orders.waitingFor(candidate.identity.id).order);
 }
 
 test "an order keeps its boot across a restart of the edge" {

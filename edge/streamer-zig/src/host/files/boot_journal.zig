@@ -198,12 +198,7 @@ fn take(
     for (&boot.phases) |*slot| if (slot.*) |*record| if (!record.isSound()) return;
     if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us)
         boot.rebase(now_us, now_unix_ms);
-    boot.touched = false;
-    boot.live_changes = .{};
-    // Nobody listened in the meantime.
-    if (boot.guest) |*guest| if (!guest.is_silent) {
-        guest.heard_us = now_us -| boot.started_us;
-    };
+    boot.onRestart(now_us);
     if (table.findById(boot.identity.id)) |ref| {
         if (entry.is_withdrawn) return table.remove(ref);
         if (!table.get(ref).?.identity.mac.eql(boot.identity.mac)) return;

@@ -79,12 +79,13 @@ test "orders keep their boots over a restart, also after a compaction" {
     defer tmp.cleanup();
     var table: core.boot.Table = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
-    const boot: core.boot.Boot = .init(.{
+    var boot: core.boot.Boot = .init(.{
         .id = .fromRandom(@splat(5)),
         .mac = testOrder(0).mac,
         .handle = 1,
         .token = @splat(0),
     }, .{ .version_id = .zero }, 0, 0);
+    boot.stream_was_open = true;
     _ = try table.insert(boot, 0);
     const book = try testing.allocator.create(Book);
     defer testing.allocator.destroy(book);

@@ -37,6 +37,12 @@ devices: []DeviceNode,
 thief: StreamClient,
 /// The edge that the device has its session with.
 thief_to: Endpoint = .{ .ip = .zero, .port = 0 },
+/// The device that runs while the thief shows the token of a candidate; null: the token is one that
+/// was used.
+victim: ?*DeviceNode = null,
+/// A HELLO that waits for its cookie.
+replayed: ?stream.Hello = null,
+replayed_to: Endpoint = .{ .ip = .zero, .port = 0 },
 period_us: u64,
 /// Null: chance picks among the attacks that the agent withstands.
 only: ?Attack = null,
@@ -58,6 +64,11 @@ pub const Attack = enum {
     forge_source,
     /// HELLO with the token of a device that has its session.
     steal_token,
+    /// The HELLO of a device, with a cookie for the attacker's address.
+    replay_hello,
+    /// DISCOVER with a device's MAC address, and HELLO with the token of the candidate that this
+    /// begins, while the device runs.
+    steal_candidate,
     /// GET of boot files by their names and below a guessed handle.
     fetch_files,
     /// RRQ from a new port, which is never acknowledged.
@@ -82,17 +93,18 @@ pub const Attack = enum {
     fn isWithstood(attack: Attack) bool {
         return switch (attack) {
             .replay, .replay_damaged, .replay_peer, .misdeliver, .noise => true,
-            .forge_source, .steal_token => true,
+            .forge_source, .steal_token, .steal_candidate => true,
+            // A device of version 3 also says HELLO in version 2, with the same nonce. A copy of
+            // that opens its session in version 2, and the device does not take its WELCOME.
+            // Missing rule: a HELLO of version 3 replaces a session that nobody has used.
+            .replay_hello => false,
             .fetch_files, .request_tftp, .report_outcome => true,
-            .fetch_disk, .fetch_script => true,
+            .fetch_disk, .fetch_script, .discover_as_device => true,
             .report_outcome_of_boot, .report_outcome_as_peer => true,
             // Registered devices withstand it, and boots that run keep their slots. Where nobody is
             // registered, a device competes for the common rate, and may give up its DHCP before it
             // is admitted.
             .invent_devices => false,
-            // The device's boot is superseded. Missing rule: a new boot is a candidate, which ends
-            // nothing before its HELLO has proved itself.
-            .discover_as_device => false,
         };
     }
 
@@ -127,7 +139,9 @@ pub fn act(attacker: *Attacker) void {
         .misdeliver => attacker.misdeliver(),
         .noise => attacker.sendNoise(),
         .forge_source => attacker.forgeSource(),
+        .replay_hello => attacker.replayHello(),
         .steal_token => attacker.stealToken(),
+        .steal_candidate => attacker.stealCandidate(),
         .fetch_files => attacker.fetchFiles(),
         .request_tftp => attacker.requestTftp(),
         .report_outcome => attacker.reportOutcome(other_ip),
@@ -155,19 +169,36 @@ pub fn act(attacker: *Attacker) void {
 
 pub fn receive(attacker: *Attacker, to: Endpoint, bytes: []const u8) void {
     if (to.port != own.port) return;
+    attacker.finishReplay(bytes);
     attacker.thief.receive(attacker.fabric.now_us, bytes);
     while (attacker.thief.nextEvent()) |event| switch (event) {
-        .established => attacker.fabric.invariants.violate(
-            .token_bought_once,
-            "an overheard token opened a session",
-            .{},
-        ),
+        .established => attacker.checkEstablished(),
         else => {},
     };
     attacker.transmit();
 }
 
+fn checkEstablished(attacker: *Attacker) void {
+    const invariants = attacker.fabric.invariants;
+    const victim = attacker.victim orelse
+        return invariants.violate(.token_bought_once, "an overheard token opened a session", .{});
+    if (!invariants.healed) return;
+    invariants.violate(
+        .running_boot_kept,
+        "device {d} runs, and a candidate's token opened a session",
+        .{victim.link},
+    );
+}
+
+fn isRunning(node: *const DeviceNode) bool {
+    if (node.device.phase != .stage2 and node.device.phase != .ready) return false;
+    return node.device.client.state == .established;
+}
+
+/// A thief who waits for his victim to be switched off gets the candidate's session: it is for the
+/// edge to tell nobody but the device its script.
 fn transmit(attacker: *Attacker) void {
+    if (attacker.victim) |victim| if (!isRunning(victim)) return;
     var out: [stream.sealed_request_size_max]u8 = undefined;
     while (attacker.thief.transmit(attacker.fabric.now_us, &out)) |packet|
         attacker.fabric.sendToEdge(attacker.link, own, attacker.thief_to, packet);
@@ -285,10 +316,66 @@ fn stealToken(attacker: *Attacker) void {
     var seed: [32]u8 = undefined;
     attacker.prng.fill(&seed);
     attacker.thief_to = node.stream_to;
+    attacker.victim = null;
     attacker.thief.start(
         attacker.fabric.now_us,
         .{ .boot_id = plan.boot_id, .token = plan.token, .nonce_seed = seed },
     );
+}
+
+fn stealCandidate(attacker: *Attacker) void {
+    const node = attacker.anyDevice();
+    if (!isRunning(node)) return;
+    const edge = addresses.edgeOf(node.stream_to.ip) orelse return;
+    const mac = Invariants.macOf(node.link);
+    attacker.discover(mac);
+    const process = attacker.edges[edge].process orelse return;
+    var boots = process.boots.table.iterateOf(mac);
+    // As if he had overheard its script.
+    const identity = while (boots.next()) |ref| {
+        const boot = process.boots.table.get(ref).?;
+        if (boot.isCandidate()) break boot.identity;
+    } else return;
+    const id = identity.id;
+    const token = identity.token;
+    // The device's own boot, after a restart of the edge.
+    if (id.eql(node.device.plan.?.boot_id)) return;
+    var seed: [32]u8 = undefined;
+    attacker.prng.fill(&seed);
+    attacker.thief_to = node.stream_to;
+    attacker.victim = node;
+    attacker.thief.start(
+        attacker.fabric.now_us,
+        .{ .boot_id = id, .token = token, .nonce_seed = seed },
+    );
+}
+
+fn replayHello(attacker: *Attacker) void {
+    const sniffed = attacker.fabric.sniffed[0].pick(&attacker.prng) orelse return;
+    if (sniffed.packet.to.port != addresses.stream_port) return;
+    const parsed = stream.parse(sniffed.slice()) catch return;
+    if (parsed.body != .hello) return;
+    attacker.replayed = parsed.body.hello;
+    attacker.replayed_to = sniffed.packet.to;
+    attacker.replayed.?.cookie = @splat(0);
+    attacker.sendHello();
+}
+
+fn finishReplay(attacker: *Attacker, bytes: []const u8) void {
+    const hello = if (attacker.replayed) |*hello| hello else return;
+    const parsed = stream.parse(bytes) catch return;
+    if (parsed.body != .cookie) return;
+    if (!std.mem.eql(u8, &parsed.body.cookie.client_nonce, &hello.client_nonce)) return;
+    hello.cookie = parsed.body.cookie.cookie;
+    attacker.sendHello();
+    attacker.replayed = null;
+}
+
+fn sendHello(attacker: *Attacker) void {
+    var buffer: [stream.request_size_max]u8 = undefined;
+    const hello = attacker.replayed.?;
+    const packet = stream.emit(.{ .version = hello.version, .body = .{ .hello = hello } }, &buffer);
+    attacker.fabric.sendToEdge(attacker.link, own, attacker.replayed_to, packet);
 }
 
 fn fetchFiles(attacker: *Attacker) void {

@@ -341,7 +341,8 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
                 (isOfTwoEdges(text) and fabric.invariants.hadSeveralEdges(node.link)) or
                 isOfWriteOwner(text) or
                 (isOfUnregistered(text) and fabric.invariants.was_absent[node.link]) or
-                (isOfLostWrites(text) and node.hasLostWrites());
+                (isOfLostWrites(text) and node.hasLostWrites()) or
+                (std.mem.eql(u8, text, "token_refused") and node.wasSilent());
             if (!is_honest)
                 fabric.invariants.violate(
                     .no_honest_refusal,
@@ -385,6 +386,13 @@ fn isOfLostWrites(text: []const u8) bool {
     const known = [_][]const u8{ "cache_lost", "its write cache is gone" };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
     return false;
+}
+
+/// Another machine took its place while none of its packets arrived.
+fn wasSilent(node: *const DeviceNode) bool {
+    const plan = node.device.plan orelse return false;
+    const account = node.fabric.invariants.find(plan.boot_id) orelse return false;
+    return account.was_silent;
 }
 
 fn hasLostWrites(node: *const DeviceNode) bool {

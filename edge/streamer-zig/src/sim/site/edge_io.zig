@@ -288,6 +288,7 @@ pub fn bootFiles(_: *const EdgeIo) *const BootFiles {
 
 pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) bool {
     io.journal_of_site.write(boot);
+    io.noteVersion(boot);
     return true;
 }
 
@@ -393,20 +394,43 @@ pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
         );
     const is_owner = plan.writeOwnerOf(device) == io.edge;
     const leaves = plan.leavesToOthers(io.edge) and !is_owner;
-    if (leaves and invariants.hasOneEdge(device, io.fabric.now_us))
+    // An attacker asks again until every edge answers, or asks one for a script.
+    if (leaves and !invariants.is_attacked and invariants.hasOneEdge(device, io.fabric.now_us))
         invariants.violate(.one_edge_answers, "edge {d} drains and begins a boot", .{io.edge});
 }
 
 pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
     const invariants = io.fabric.invariants;
+    io.checkReported(boot);
     invariants.noteReport(io.edge, boot);
     if (boot.isOver() or !io.isReportLogBehind()) io.reports.expect(boot);
-    // The menu may choose another version until the boot has read from one.
+}
+
+/// The menu may choose another version until the boot has read from one.
+fn noteVersion(io: *EdgeIo, boot: *const core.boot.Boot) void {
     if (boot.stream_was_open) return;
-    const account = invariants.find(boot.identity.id) orelse return;
+    const account = io.fabric.invariants.find(boot.identity.id) orelse return;
     for (io.versions) |*version| if (version.id.eql(boot.assignment.version_id)) {
         account.version = version.disk.of;
     };
+}
+
+/// A device that was heard within the last second runs.
+fn checkReported(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    if (boot.revision > 1 or boot.stream_was_open) return;
+    if (boot.suspicion) |failure| if (failure.cause == .mac_in_use) return;
+    const table = &io.stream_port.boots.table;
+    var others = table.iterateOf(boot.identity.mac);
+    while (others.next()) |ref| {
+        const other = table.get(ref).?;
+        if (other.identity.id.eql(boot.identity.id) or !other.isRunning()) continue;
+        if (io.fabric.now_us -| other.heardAt() < std.time.us_per_s)
+            io.fabric.invariants.violate(
+                .no_hint_reported,
+                "a boot of {f} is reported, and the device runs",
+                .{boot.identity.mac},
+            );
+    }
 }
 
 pub fn onVersionProblem(_: *EdgeIo, _: Problem) void {}

@@ -410,7 +410,8 @@ pub fn endBoots(edge: *EdgeNode, before_us: u64) void {
     var iterator = process.boots.table.iterate();
     while (iterator.next()) |boot| {
         if (boot.isOver() or boot.started_us >= before_us) continue;
-        process.boots.endEarlier(edge.fabric.now_us, boot.identity.mac);
+        const ref = process.boots.table.findById(boot.identity.id).?;
+        process.boots.supersede(edge.fabric.now_us, ref);
     }
 }
 
@@ -446,10 +447,31 @@ fn planTftpWake(edge: *EdgeNode, process: *Process) void {
 fn receiveStream(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []const u8) void {
     process.io.account.noteRequest(from, bytes);
     if (edge.takeMutatedHello(process, from, bytes)) return;
+    const hello = helloOf(bytes);
+    const earlier = if (hello) |*known| runningBeside(process, known) else null;
     process.stream.receive(
         &.{ .from = from, .bytes = bytes, .at_us = edge.fabric.now_us },
         edge.fabric.now_us,
     );
+    if (earlier) |id| if (process.boots.table.findById(id) == null)
+        edge.fabric.invariants.noteTakenOver(id);
+}
+
+fn helloOf(bytes: []const u8) ?wire.stream.Hello {
+    const parsed = wire.stream.parse(bytes) catch return null;
+    return if (parsed.body == .hello) parsed.body.hello else null;
+}
+
+/// Returns the boot that the device of a HELLO runs in, if that is another one.
+fn runningBeside(process: *Process, hello: *const wire.stream.Hello) ?base.Uuid {
+    const table = &process.boots.table;
+    const own = table.findById(.fromBytes(hello.boot_id)) orelse return null;
+    var others = table.iterateOf(table.get(own).?.identity.mac);
+    while (others.next()) |ref| {
+        const boot = table.get(ref).?;
+        if (ref.index != own.index and boot.isRunning()) return boot.identity.id;
+    }
+    return null;
 }
 
 /// Returns whether a mutant answered a HELLO without a cookie in place of the server.

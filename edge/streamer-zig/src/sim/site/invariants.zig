@@ -41,6 +41,8 @@ failovers: u64 = 0,
 /// How often each edge was started.
 generations: [edges_max]u32 = @splat(0),
 healed: bool = false,
+/// An attacker is on the network: he begins boots, too.
+is_attacked: bool = false,
 /// The control plane has withdrawn a version.
 has_withdrawn: bool = false,
 /// Healed long enough that the edges have heard each other.
@@ -57,9 +59,17 @@ pub const Check = enum {
     mtu_respected,
     no_bytes_before_cookie,
     token_bought_once,
-    one_open_boot_per_device,
+    /// Beside a boot with a session a device has one candidate, otherwise two.
+    few_boots_per_device,
     one_boot_per_power_on,
+    /// A device's boot ends only by itself, by an order, or by its later boot that has proved
+    /// itself while the earlier one's session was silent.
+    running_boot_kept,
+    /// What anybody can begin is not reported beside a device that is heard.
+    no_hint_reported,
     ready_once,
+    /// A device that has read nothing is not ready.
+    ready_by_itself,
     /// A boot profile has only what boots of its version have read, without their writes.
     profile_of_its_version,
     reads_counted,
@@ -129,6 +139,8 @@ pub const BootAccount = struct {
     device_ready: bool = false,
     /// In bytes, by the edge's last report that had a size.
     write_cache_used: ?u64 = null,
+    /// On a network with faults its session was silent, and another machine took its place.
+    was_silent: bool = false,
 
     /// Returns the report that counts at the control plane.
     fn latest(account: *const BootAccount) *const EdgeReports {
@@ -194,7 +206,7 @@ pub fn noteBegin(
         return invariants.violate(.one_boot_per_power_on, "{f} boots and is no device", .{mac});
     const begun = &invariants.boots_begun[edge][device];
     begun.* += 1;
-    if (begun.* > invariants.power_ons[device])
+    if (begun.* > invariants.power_ons[device] and !invariants.is_attacked)
         invariants.violate(
             .one_boot_per_power_on,
             "device {d} was switched on {d} times and has {d} boots at edge {d}",
@@ -248,7 +260,8 @@ pub fn noteBootOffer(invariants: *Invariants, edge: u8, mac: base.Mac, xid: u32,
             edge, device,
         });
     invariants.answered_by[device] |= @as(u8, 1) << @intCast(edge);
-    if (!invariants.hasOneEdge(device, now_us)) return;
+    // An attacker asks several edges in the device's name, and each may answer it then.
+    if (invariants.is_attacked or !invariants.hasOneEdge(device, now_us)) return;
     const offer = &invariants.offers[device];
     if (offer.xid != xid) offer.* = .{ .xid = xid };
     offer.edges |= @as(u8, 1) << @intCast(edge);
@@ -296,7 +309,12 @@ pub fn noteReport(invariants: *Invariants, edge: u8, boot: *const core.boot.Boot
     };
     // A boot that is over is reported again when its device reports something new.
     if (kind == .ready and boot.live_changes.outcome) {
-        account.reads_counted = boot.record(.stage2).?.reads;
+        const stage2 = boot.record(.stage2) orelse return invariants.violate(
+            .ready_by_itself,
+            "device {d}: somebody else says that it is ready",
+            .{device},
+        );
+        account.reads_counted = stage2.reads;
         said.ready_count += 1;
         if (said.ready_count > 1)
             invariants.violate(.ready_once, "device {d}: a boot is ready {d} times", .{
@@ -331,6 +349,13 @@ pub fn noteWelcome(invariants: *Invariants, hello: *const stream.Hello) void {
             .{account.device},
         );
     account.token_nonce = hello.client_nonce;
+}
+
+/// Notes that the edge has ended this boot for the sake of another one of its device, which has
+/// proved itself. On a healed network a device that runs is never silent for so long.
+pub fn noteTakenOver(invariants: *Invariants, id: base.Uuid) void {
+    const account = invariants.find(id) orelse return;
+    if (!invariants.healed) account.was_silent = true;
 }
 
 /// READs of a device with different ids. One that was renamed before anything of its answer had
@@ -426,18 +451,22 @@ pub fn hasOrderFor(invariants: *const Invariants, nodes: anytype) bool {
 pub fn checkTable(invariants: *Invariants, table: *core.boot.Table) void {
     if (table.count > table.slots.len)
         invariants.violate(.tables_bounded, "{d} boots in the table", .{table.count});
-    var open: [devices_max]u8 = @splat(0);
+    var candidates: [devices_max]u8 = @splat(0);
+    var has_proved: [devices_max]bool = @splat(false);
     var open_count: u32 = 0;
     var iterator = table.iterate();
     while (iterator.next()) |boot| {
-        if (boot.isOver()) continue;
-        open_count += 1;
+        if (!boot.isOver()) open_count += 1;
         const device = deviceOf(boot.identity.mac) orelse continue;
-        open[device] += 1;
-        if (open[device] > 1) invariants.violate(
-            .one_open_boot_per_device,
-            "device {d} has two boots in progress",
-            .{device},
+        candidates[device] += @intFromBool(boot.isCandidate());
+        if (boot.isRunning() and boot.isProved()) has_proved[device] = true;
+    }
+    for (candidates, has_proved, 0..) |count, has_session, device| {
+        const most: u8 = if (has_session) 1 else 2;
+        if (count > most) invariants.violate(
+            .few_boots_per_device,
+            "device {d} has {d} candidates, beside a boot with a session: {}",
+            .{ device, count, has_session },
         );
     }
     if (open_count != table.active_count)
@@ -453,6 +482,9 @@ pub fn checkEnd(invariants: *Invariants) void {
     for (invariants.boots[0..invariants.boot_count]) |*account| {
         if (account.is_withdrawn or invariants.is_kept_out[account.device]) continue;
         const latest = account.latest();
+        // The attacker began it.
+        const is_own = account.token_nonce != null or account.has_moved;
+        if (invariants.is_attacked and !is_own) continue;
         const outcome = latest.outcome orelse {
             invariants.violate(
                 .every_boot_finishes,

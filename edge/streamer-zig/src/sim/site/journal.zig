@@ -71,8 +71,7 @@ pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, mutan
     if (mutant == .forget_journal) return;
     for (journal.boots[0..journal.boot_count]) |kept| {
         var boot = kept;
-        boot.touched = false;
-        boot.live_changes = .{};
+        boot.onRestart(now_us);
         if (mutant == .forget_revision) boot.revision = 0;
         _ = table.insert(boot, now_us) catch continue;
     }

@@ -71,6 +71,16 @@ pub const Mutant = enum {
     profile_of_another_version,
     /// The recording of a boot that fails is kept for good.
     recordings_never_freed,
+    /// A request that anybody can send ends the boot that its device runs in.
+    hint_ends_boots,
+    /// Each hint of a running device begins one more candidate.
+    hints_pile_up,
+    /// A proved candidate ends a running boot without a question.
+    ask_nobody,
+    /// A candidate beside a running device is reported.
+    report_hints,
+    /// Another edge's claim ends a running boot, proved or not.
+    believe_claims,
     /// A restarted edge has forgotten which runs of schedules it has begun.
     forget_schedules,
     /// A restarted edge has lost its report log.

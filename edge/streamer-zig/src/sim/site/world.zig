@@ -33,8 +33,9 @@ pub const devices_max = 60;
 const finish_us_max = 300 * std.time.us_per_s;
 /// So long after the faults the edges have heard each other, and no earlier boot is offered.
 const settle_us = 6 * std.time.us_per_s;
-/// For so long after the last boot nothing more may happen to the boots.
-const calm_us = 5 * std.time.us_per_s;
+/// For so long after the last boot nothing more may happen to the boots, except that those end
+/// whose devices have left them for another edge.
+const calm_us = 14 * std.time.us_per_s;
 const events_max = 5_000_000;
 
 gpa: std.mem.Allocator,
@@ -117,7 +118,9 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     world.gpa = gpa;
     world.options = options;
     world.plan = plan;
-    world.invariants = .{};
+    world.invariants = .{
+        .is_attacked = options.attack != null or plan.attack_period_us > 0,
+    };
     world.events = 0;
     world.done_at_us = null;
     world.orders_left = 0;
@@ -415,6 +418,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             world.invariants.is_settled = fabric.now_us >= settled_at_us;
             for (world.edges) |*edge| edge.second();
             for (world.devices) |*node| node.checkProgress();
+            for (world.devices) |*node| world.checkKept(node);
             fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
         },
         .http => |http| world.devices[http.link].stepHttp(world.edges, http.serial, http.step),
@@ -463,6 +467,26 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         },
         .heal => try world.heal(),
     }
+}
+
+/// Checks that the edge has the boot that a device runs in.
+fn checkKept(world: *World, node: *const DeviceNode) void {
+    const device = &node.device;
+    if (device.phase != .stage2 and device.phase != .ready) return;
+    if (device.client.state != .established) return;
+    const id = device.plan.?.boot_id;
+    const edge = addresses.edgeOf(node.stream_to.ip) orelse return;
+    const process = world.edges[edge].process orelse return;
+    const table = &process.boots.table;
+    const boot = if (table.findById(id)) |ref| table.get(ref) else null;
+    if (boot != null and boot.?.isRunning()) return;
+    const account = world.invariants.find(id) orelse return;
+    if (account.was_silent or account.edge != edge) return;
+    world.invariants.violate(
+        .running_boot_kept,
+        "device {d} runs, and edge {d} has ended its boot",
+        .{ node.link, edge },
+    );
 }
 
 /// Cuts a link, or ends the cut; the links after the attacker's are those between edges.

@@ -319,9 +319,13 @@ pub fn begin(edge: *StreamEdge, mac: base.Mac) ?@FieldType(core.boot.Boot, "iden
 /// The device has begun a boot: this edge, if it runs, ends the one before.
 pub fn endEarlier(edge: *StreamEdge, mac: base.Mac, latest: base.Uuid) void {
     if (edge.process) |process| {
-        const ref = process.boots.table.findByMac(mac);
-        if (ref != null and !process.boots.get(ref.?).?.identity.id.eql(latest))
-            process.boots.endEarlier(edge.network.now_us, mac);
+        const boots = &process.boots;
+        var others = boots.table.iterateOf(mac);
+        while (others.next()) |ref| {
+            if (boots.get(ref).?.identity.id.eql(latest)) continue;
+            boots.supersede(edge.network.now_us, ref);
+            boots.table.remove(ref);
+        }
     }
     edge.journal.forgetEarlier(mac, latest);
 }

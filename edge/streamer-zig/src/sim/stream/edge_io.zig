@@ -126,6 +126,11 @@ pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) bool {
 }
 
 /// For a mutant of power orders.
+/// What a device never proved itself in is no boot any more.
+pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    io.edge.journal.forget(boot.identity.id);
+}
+
 pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
     const boot = io.edge.journal.find(id) orelse return null;
     return boot.identity.mac;
@@ -367,7 +372,6 @@ pub const File = void;
 pub const bootFiles = notSimulated;
 pub const closeFile = notSimulated;
 pub const duplicateFile = notSimulated;
-pub const journalFailover = notSimulated;
 pub const keepLease = notSimulated;
 pub const onTftpAck = notSimulated;
 pub const readFile = notSimulated;

@@ -70,6 +70,18 @@ pub fn forgetEarlier(journal: *Journal, mac: base.Mac, latest: base.Uuid) void {
     forgetIn(unsynced_max, &journal.unsynced, mac, latest);
 }
 
+/// Forgets one boot.
+pub fn forget(journal: *Journal, id: base.Uuid) void {
+    for (journal.unsynced.constSlice(), 0..) |*boot, index| if (boot.identity.id.eql(id)) {
+        removeAt(Boot, unsynced_max, &journal.unsynced, @intCast(index));
+        break;
+    };
+    for (journal.boots.constSlice(), 0..) |*boot, index| if (boot.identity.id.eql(id)) {
+        removeAt(Boot, boots_max, &journal.boots, @intCast(index));
+        break;
+    };
+}
+
 fn forgetIn(
     comptime capacity: u32,
     list: *base.BoundedArray(Boot, capacity),
@@ -101,8 +113,7 @@ fn removeAt(
 pub fn load(journal: *const Journal, boots: *core.boot.Table, now_us: u64) void {
     for (journal.boots.constSlice()) |kept| {
         var boot = kept;
-        boot.touched = false;
-        boot.live_changes = .{};
+        boot.onRestart(now_us);
         _ = boots.insert(boot, now_us) catch unreachable;
     }
 }

@@ -59,6 +59,8 @@ pub const Claim = struct {
     stage: Stage,
     /// The device's iPXE was seen first in this boot, not its firmware.
     begun_by_loader: bool,
+    /// The device has proved itself in this boot. Older edges refuse a message that tells it.
+    is_proved: bool = false,
     /// Time since the device's last progress.
     age_ms: u32,
 };
@@ -128,13 +130,14 @@ fn parseClaim(cursor: *base.Cursor) (ParseError || error{Truncated})!Claim {
     const mac: Mac = .{ .bytes = (try cursor.array(6)).* };
     const stage = std.enums.fromInt(Stage, try cursor.int(u8)) orelse return error.BadValue;
     const flags = try cursor.int(u8);
-    if (flags > 1) return error.ReservedNotZero;
+    if (flags > 3) return error.ReservedNotZero;
     if (!mac.isDevice()) return error.BadValue;
     return .{
         .boot = boot,
         .mac = mac,
         .stage = stage,
         .begun_by_loader = flags & 1 != 0,
+        .is_proved = flags & 2 != 0,
         .age_ms = try cursor.int(u32),
     };
 }
@@ -186,7 +189,8 @@ fn emitWhole(message: *const Message, writer: *base.ByteWriter) base.ByteWriter.
             try writer.bytes(&claim.boot.bytes);
             try writer.bytes(&claim.mac.bytes);
             try writer.int(u8, @backingInt(claim.stage));
-            try writer.int(u8, @intFromBool(claim.begun_by_loader));
+            const proved: u8 = @intFromBool(claim.is_proved);
+            try writer.int(u8, proved << 1 | @intFromBool(claim.begun_by_loader));
             try writer.int(u32, claim.age_ms);
         },
     }

@@ -21,6 +21,7 @@ const Fields = struct {
     mac: base.Mac = .zero,
     stage: peer.Stage = .offered,
     begunByLoader: bool = false,
+    isProved: bool = false,
     ageMs: u32 = 0,
 };
 
@@ -45,6 +46,7 @@ fn messageOf(fields: *const Fields) !peer.Message {
         .mac = fields.mac,
         .stage = fields.stage,
         .begun_by_loader = fields.begunByLoader,
+        .is_proved = fields.isProved,
         .age_ms = fields.ageMs,
     };
     return .{

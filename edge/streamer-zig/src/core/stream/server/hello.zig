@@ -56,6 +56,7 @@ pub fn admit(
         .version_missing => return refuse(server, &claim, .version_missing, reply),
         .no_cache => |code| return refuse(server, &claim, code, reply),
         .identity_refused => return refuse(server, &claim, .identity_refused, reply),
+        .waits => return .{ .outcome = .waits, .reply = null },
         .boot => |boot| boot,
     };
     assert(boot.disk_size > 0);
@@ -87,6 +88,7 @@ pub fn admit(
     opened.ready = session.ready;
     opened.requests = session.requests;
     opened.writes = session.writes;
+    opened.question = session.question;
     assert(opened.id != 0);
     assert(opened.packet_size_max <= server.options.packet_size_max);
     session.* = opened;

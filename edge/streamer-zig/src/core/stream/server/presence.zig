@@ -28,7 +28,7 @@ pub fn askPresence(
     const is_clear = session.cipher() == .clear;
     if (!is_clear and !session.taken.is_used) return null;
     return .{ .to = session.from, .packet = wire.emit(.{
-        .session_id = if (is_clear) session.id else session.taken.newest,
+        .session_id = session.newestCounter(),
         .body = .no_session,
     }, reply) };
 }

@@ -50,6 +50,7 @@ const shard_sessions = @import("shards.zig");
 const server_writes = @import("writes.zig");
 const write_steps = @import("write_steps.zig");
 const DuplicateFilter = @import("duplicate_filter.zig");
+const Question = @import("question.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
@@ -149,6 +150,8 @@ pub const Grant = union(enum) {
     no_cache: wire.RefuseCode,
     /// What the boot opens is for the device that is known by its key, and this is not it.
     identity_refused,
+    /// Not decided yet: the device repeats its HELLO.
+    waits,
     boot: Boot,
 
     pub const Boot = struct {
@@ -191,6 +194,7 @@ pub const Admission = struct {
         no_cache: wire.RefuseCode,
         no_cipher,
         busy,
+        waits,
         /// A late copy of the HELLO that opened the boot's session before a resumption.
         stale,
     };
@@ -268,6 +272,9 @@ pub const Session = struct {
     profile_size: u32 = 0,
     failover: ?wire.ticket.Failover = null,
     statistics: Statistics = .{},
+    /// The newest counter of READs that a shard has served.
+    shard_counter: u64 = 0,
+    question: Question = .{},
 
     /// The largest payload of a DATA packet.
     pub fn fragmentSizeMax(session: *const Session) u16 {
@@ -306,6 +313,12 @@ pub const Session = struct {
             packet.len,
             known_size,
         );
+    }
+
+    /// Returns the last 8 header bytes of the device's newest packet.
+    pub fn newestCounter(session: *const Session) u64 {
+        if (session.cipher() == .clear) return session.id;
+        return @max(session.taken.newest, session.shard_counter);
     }
 
     fn takeCounter(session: *Session) u64 {
@@ -518,6 +531,8 @@ pub fn requestHello(
     }, reply);
 }
 
+pub const askWhetherThere = Question.ask;
+
 /// Returns a PROBE_ACK of the requested size; null if the session is gone.
 pub fn answerProbe(server: *StreamServer, probe: ProbeRequest, out: *LargeBuffer) ?[]const u8 {
     const session = server.findById(probe.session_id) orelse return null;
@@ -676,6 +691,7 @@ fn receiveRead(
         .to = session.from,
         .session_id = session.id,
         .version = session.version,
+        .counter = session.newestCounter(),
         .request_id = request_id,
         .kind = read.kind,
         .offset = read.offset,
@@ -757,6 +773,7 @@ test {
     _ = presence;
     _ = @import("server_test.zig");
     _ = @import("writes_test.zig");
+    _ = Question;
     _ = shard_sessions;
     _ = server_writes;
 }

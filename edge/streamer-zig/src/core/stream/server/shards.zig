@@ -40,6 +40,7 @@ pub fn onRead(server: *StreamServer, read: *const step.ReadRequest, at_us: u64) 
     const session = server.findById(read.session_id) orelse return;
     session.last_packet_at_us = @max(session.last_packet_at_us, at_us);
     session.last_request_at_us = @max(session.last_request_at_us, at_us);
+    session.shard_counter = @max(session.shard_counter, read.counter);
 }
 
 /// Recognizes a READ of the disk by its readable bytes, before it is opened; must match the BPF

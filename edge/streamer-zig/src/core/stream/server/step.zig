@@ -17,6 +17,8 @@ pub const ReadRequest = struct {
     to: Endpoint,
     session_id: u64,
     version: wire.Version,
+    /// The newest counter of the session's packets.
+    counter: u64 = 0,
     request_id: u32,
     kind: wire.ReadKind,
     /// Byte offset in the disk, or in the profile's document.

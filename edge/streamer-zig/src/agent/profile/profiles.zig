@@ -7,7 +7,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const mutants = @import("mutants.zig");
+const mutants = @import("../mutants.zig");
 const wire = @import("wire");
 const assert = std.debug.assert;
 
