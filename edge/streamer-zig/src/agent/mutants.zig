@@ -21,6 +21,8 @@ pub const Mutant = enum {
     deaf_to_the_running,
     /// An order is given to whatever boot its device is in.
     order_follows_device,
+    /// The first HELLO of a device opens its session, also if it is a copy in an older version.
+    first_version_stays,
     /// A HELLO with a wrong proof ends the session of the boot that it names.
     wrong_proof_ends_session,
     /// An outcome by HTTP counts for a boot whose device has another address.

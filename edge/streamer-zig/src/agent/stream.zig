@@ -316,6 +316,10 @@ pub fn Stream(comptime Io: type) type {
             };
             if (mutants.has(.token_twice) and claim.hello.kind == .token)
                 port.server.forget(claim.boot_id);
+            if (mutants.has(.first_version_stays)) {
+                const session = port.server.sessionOf(claim.boot_id);
+                if (session != null and StreamServer.isOutrun(session.?, claim)) return;
+            }
             const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
             if (mutants.has(.wrong_proof_ends_session) and admission.outcome == .token_refused)
                 port.server.forget(claim.boot_id);

@@ -94,11 +94,7 @@ pub const Attack = enum {
         return switch (attack) {
             .replay, .replay_damaged, .replay_peer, .misdeliver, .noise => true,
             .forge_source, .steal_token, .steal_candidate => true,
-            // A device of version 3 also says HELLO in version 2, with the same nonce. A copy of
-            // that opens its session in version 2, and the device does not take its WELCOME.
-            // Missing rule: a HELLO of version 3 replaces a session that nobody has used.
-            .replay_hello => false,
-            .fetch_files, .request_tftp, .report_outcome => true,
+            .replay_hello, .fetch_files, .request_tftp, .report_outcome => true,
             .fetch_disk, .fetch_script, .discover_as_device => true,
             .report_outcome_of_boot, .report_outcome_as_peer => true,
             // Registered devices withstand it, and boots that run keep their slots. Where nobody is

@@ -43,6 +43,8 @@ pub const Mutant = enum {
     forget_orders,
     /// An order is given to any boot of its device.
     order_follows_device,
+    /// A copy of a device's HELLO in version 2 keeps the device from its session in version 3.
+    first_version_stays,
     /// A HELLO with a wrong proof ends the session of its boot.
     wrong_proof_ends_session,
     /// An outcome by HTTP counts for a boot whose device has another address.

@@ -116,6 +116,7 @@ fn repeat(
         return .{ .outcome = .stale, .reply = null };
     }
     if (std.mem.eql(u8, &session.client_nonce, &hello.client_nonce)) {
+        if (isOutrun(session, claim)) return null;
         moveTo(server, session, claim.from);
         server.changes += 1;
         session.packet_size_max = @min(session.packet_size_max, hello.packet_size_max);
@@ -139,9 +140,20 @@ fn repeat(
 /// again only if it has not had WELCOME.
 fn isReplay(server: *const StreamServer, session: *const Session, claim: *const Claim) bool {
     const nonce = claim.hello.client_nonce;
-    if (std.mem.eql(u8, &session.client_nonce, &nonce))
+    if (std.mem.eql(u8, &session.client_nonce, &nonce)) {
+        if (@backingInt(claim.hello.version) < @backingInt(session.version)) return true;
         return session.isHeard() and !session.from.eql(claim.from);
+    }
     return claim.hello.kind != .token and server.hello_memory.has(claim.boot_id, nonce);
+}
+
+/// A device says HELLO in two versions, with one nonce, and continues in the newer one that its
+/// edge knows. Its HELLO in the older one is valid from every address: a copy of it, from whoever
+/// recorded it, may have opened the session, in which the device does not take its WELCOME.
+pub fn isOutrun(session: *const Session, claim: *const Claim) bool {
+    if (!std.mem.eql(u8, &session.client_nonce, &claim.hello.client_nonce)) return false;
+    return !session.isHeard() and
+        @backingInt(claim.hello.version) > @backingInt(session.version);
 }
 
 /// Returns a WELCOME padded with zeros to the largest packet that device and edge could use: if it

@@ -447,6 +447,7 @@ pub const askPresence = presence.askPresence;
 pub const heardAt = presence.heardAt;
 pub const answerLost = lost_steps.answerLost;
 pub const admit = hello_steps.admit;
+pub const isOutrun = hello_steps.isOutrun;
 pub const showSize = hello_steps.showSize;
 pub const proofHolds = hello_steps.proofHolds;
 pub const resumeSecretOf = hello_steps.resumeSecretOf;

@@ -69,7 +69,8 @@ const ServerFixture = struct {
     }
 
     fn cookieFor(fixture: *ServerFixture, from: base.Endpoint, greeting: wire.Hello) ![32]u8 {
-        const step = fixture.send(from, .{ .body = .{ .hello = greeting } });
+        const step =
+            fixture.send(from, .{ .version = greeting.version, .body = .{ .hello = greeting } });
         return (try wire.parse(step.reply)).body.cookie.cookie;
     }
 
@@ -83,6 +84,22 @@ const ServerFixture = struct {
         var with_cookie = greeting;
         with_cookie.cookie = try fixture.cookieFor(from, greeting);
         const step = fixture.send(from, .{ .body = .{ .hello = with_cookie } });
+        return fixture.server.admit(fixture.now_us, step.admit, grant, &fixture.reply);
+    }
+
+    /// The same for the device's HELLO in the newest version, whose proof covers the cookie.
+    fn admitNewest(
+        fixture: *ServerFixture,
+        from: base.Endpoint,
+        old: wire.Hello,
+        secret: []const u8,
+        grant: StreamServer.Grant,
+    ) !StreamServer.Admission {
+        var greeting = old;
+        greeting.version = .newest;
+        greeting.cookie = try fixture.cookieFor(from, greeting);
+        greeting.proof = stream_seal.helloProof(secret, &greeting);
+        const step = fixture.send(from, .{ .version = .newest, .body = .{ .hello = greeting } });
         return fixture.server.admit(fixture.now_us, step.admit, grant, &fixture.reply);
     }
 
@@ -249,6 +266,48 @@ test "a resumption replaces the session and a late token HELLO does not undo it"
         .{ .fragment_size = 1440, .version_tag = 1, .offset = 0, .length = 512 },
     ) == .reply);
     try testing.expectEqual(1, fixture.server.ignored.get(.stream_unknown_session));
+}
+
+test "a copy of the HELLO in version 2 neither keeps the device's session, nor moves it" {
+    for ([_]wire.HelloKind{ .token, .resumption }) |kind| {
+        var fixture: ServerFixture = try .init(4);
+        defer fixture.deinit();
+        const resume_secret = fixture.server.resumeSecretOf(boot_id);
+        const secret: []const u8 = if (kind == .token) &token else &resume_secret;
+        const old = ServerFixture.hello(5, kind, secret);
+        const copied = try fixture.admit(elsewhere, old, .{ .boot = boot });
+        var used = boot;
+        used.token_nonce = @splat(5);
+        const own = try fixture.admitNewest(device, old, secret, .{ .boot = used });
+        const welcome = try wire.parse(own.reply.?);
+        try testing.expectEqual(.v3, welcome.version);
+        try testing.expect(own.session_id != copied.session_id);
+        try testing.expectEqual(1, fixture.server.session_count);
+        const late = try fixture.admit(elsewhere, old, .{ .boot = used });
+        try testing.expectEqual(.stale, late.outcome);
+        try testing.expectEqual(null, late.reply);
+        try testing.expect(fixture.server.sessionOf(boot_id).?.from.eql(device));
+        const again = try fixture.admitNewest(device, old, secret, .{ .boot = used });
+        try testing.expectEqual(.repeated, again.outcome);
+        try testing.expectEqual(own.session_id, again.session_id);
+    }
+}
+
+test "a session that its device uses stays in its version" {
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const welcome = try fixture.open();
+    const request: wire.Read =
+        .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 };
+    try testing.expect(fixture.read(device, welcome, request) == .read);
+    var used = boot;
+    used.token_nonce = @splat(5);
+    fixture.now_us += 1;
+    try testing.expect(fixture.read(device, welcome, request) != .reply);
+    const old = ServerFixture.hello(5, .token, &token);
+    const newer = try fixture.admitNewest(elsewhere, old, &token, .{ .boot = used });
+    try testing.expectEqual(.stale, newer.outcome);
+    try testing.expectEqual(.v2, fixture.server.sessionOf(boot_id).?.version);
 }
 
 test "a READ names exactly its fragments, the last one short" {
