@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { BootReport } from '@bootfarm/proto/uplink'
@@ -72,7 +72,7 @@ const start = (count: number) =>
 async function boot(meanwhile: () => void | Promise<void>) {
   const { segment } = site
   const options = ['--server', segment.edgeIp, '--interface', segment.deviceInterface]
-  const verify = ['--verify', path.join(site.data(0), 'store', 'disk')]
+  const verify = ['--verify', inScratch('disk')]
   const booting = bootDevices(
     [...options, '--devices', '1', '--trace', inScratch('trace.csv'), '--breather-ms', '1', ...verify],
     (program, all) => segment.startOnSwitch(program, all),
@@ -105,6 +105,7 @@ const fates = {
     const { command, args } = site.segment.onEdge('ip', ['link', 'set', 'edge0', 'down'], index)
     execFileSync(command, args)
   },
+  'unable to read its disk': (index: number) => truncateSync(path.join(site.data(index), 'store', 'disk'), 4096),
 }
 
 /** The device failed over to this edge with every byte right, in one boot that keeps its times. */
@@ -131,6 +132,7 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
   beforeAll(() => {
     mkdirSync(inScratch('boot-files'))
     writeFileSync(inScratch('boot-files/undionly.kpxe'), patterned(50_000))
+    writeFileSync(inScratch('disk'), disk)
     writeFileSync(inScratch('trace.csv'), `time_ms,offset,length\n${reads.join('\n')}\n`)
   })
   afterEach(async () => {
@@ -143,6 +145,11 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
     test(`fails over to the other edge when its own is ${fate}`, async () => {
       await start(2)
       await expectFailover(await boot(() => void strike(0)), 1)
+      if (fate !== 'unable to read its disk') return
+      expect(site.edge(0).output).toMatch(/version \S+ cannot be read at byte \d+ \(\d+ bytes\)/)
+      // It is alive: it tells everybody who asks.
+      const words = site.segment.onEdge('curl', ['-s', `http://${site.segment.edgeIp}:6980/healthz`], 0)
+      expect(execFileSync(words.command, words.args, { encoding: 'utf8' })).toBe('degraded: store_damaged\n')
     })
 
     test(`fails over to the last of four edges when the three before it are ${fate}`, async () => {

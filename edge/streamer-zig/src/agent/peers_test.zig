@@ -153,3 +153,30 @@ test "a tick tells how many devices boot here, and withdraws an offer that anoth
     peers.tick(site.io.now_us);
     try testing.expectEqual(0, site.peers.booting);
 }
+
+test "the end of an earlier boot at another edge ends no boot that the device began at once here" {
+    for ([_]bool{ true, false }) |is_over| {
+        const site: *Site = try .withVersion();
+        defer site.destroy();
+        _ = site.addEdge();
+        // The other edge has the lower id, and wins where both have the device.
+        site.peers.site.?.own_id = uuid(99);
+        var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+        const ref = try site.begin(1);
+        site.boots.take(ref);
+        site.boots.settle(site.boot(ref));
+        const claim: peer.Claim = .{
+            .boot = uuid(60),
+            .mac = macOf(1),
+            .stage = .taken,
+            .begun_by_loader = false,
+            .age_ms = 1,
+        };
+        receive(
+            &peers,
+            site,
+            &claimOf(1, if (is_over) .{ .release = claim } else .{ .claim = claim }),
+        );
+        try testing.expectEqual(is_over, !site.boot(ref).isOver());
+    }
+}

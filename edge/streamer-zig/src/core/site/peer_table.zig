@@ -599,8 +599,9 @@ pub fn consequence(table: *PeerTable, now_us: u64, boot: *const Boot, claim: Cla
     const since_us = if (boot.isRunning()) boot.heardAt() else table.heardAt(boot);
     // A device is where it last made progress.
     if (since_us > claim.since_us + simultaneous_us) return .keep;
-    if (since_us + simultaneous_us > claim.since_us and !isLower(claim.edge, table.site.?.own_id))
-        return .keep;
+    if (since_us + simultaneous_us > claim.since_us and
+        // A device that starts again at once says so about its earlier boot, elsewhere.
+        (claim.is_over or !isLower(claim.edge, table.site.?.own_id))) return .keep;
     // Firmware other than iPXE would have been seen first if the device had started again.
     return if (claim.begun_by_loader and boot.rom_xid != null) .withdraw else .supersede;
 }

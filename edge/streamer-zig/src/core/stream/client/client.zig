@@ -20,6 +20,7 @@ const PathMtu = @import("../congestion/path_mtu.zig");
 const reads_in_flight = @import("reads.zig");
 const sends = @import("sends.zig");
 const Failover = @import("failover.zig");
+const StoreErrors = @import("store_errors.zig");
 const RttEstimator = @import("../congestion/rtt.zig");
 const PendingRead = @import("pending_read.zig");
 const ReadTimes = @import("read_times.zig");
@@ -61,6 +62,7 @@ protection: step.Protection = .{},
 path: PathMtu = .{},
 /// `current` is the edge to exchange packets with; the caller checks it after each call.
 failover: Failover = .{},
+store_errors: StoreErrors = .{},
 /// The packet that was opened last.
 opened: [wire.packet_size_max]u8 = undefined,
 ready: ?step.Ready = null,
@@ -422,6 +424,7 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         .greeting => return hello_steps.deadline(client),
         .established => {},
     }
+    if (client.store_errors.is_due) return 0;
     var earliest: ?u64 = if (client.keepalive_id != null) client.last_packet_at_us else null;
     if (client.ready) |ready| if (!ready.acknowledged) {
         earliest = ready.due_at_us;
@@ -535,6 +538,10 @@ pub fn fragmentSize(client: *const StreamClient) u16 {
 pub fn onTimer(client: *StreamClient, now_us: u64) void {
     if (client.state == .greeting) return hello_steps.checkTurn(client, now_us);
     if (client.state != .established) return;
+    if (client.store_errors.takeDeparture(now_us, client.mayLeave())) {
+        client.statistics.departures += 1;
+        return hello_steps.failOver(client, now_us);
+    }
     if (client.hasInFlight()) {
         if (client.failover.isGone(now_us)) return hello_steps.failOver(client, now_us);
         if (now_us -| client.heardAt() >= silence_us_max)
@@ -543,6 +550,11 @@ pub fn onTimer(client: *StreamClient, now_us: u64) void {
         return hello_steps.greetOwn(client, now_us, .resumption);
     client.writes.checkTimers(now_us);
     reads_in_flight.checkTimers(client, now_us);
+}
+
+/// Other edges cannot take a device whose writes are at this one.
+pub fn mayLeave(client: *const StreamClient) bool {
+    return client.failover.hasOthers() and client.session.?.write_cache == .device_ram;
 }
 
 pub fn transition(client: *StreamClient, next: State) void {
@@ -594,6 +606,7 @@ test {
     _ = @import("lost_test.zig");
     _ = @import("failover_test.zig");
     _ = @import("reads_test.zig");
+    _ = StoreErrors;
     _ = @import("sends_test.zig");
     _ = @import("writes_test.zig");
 }

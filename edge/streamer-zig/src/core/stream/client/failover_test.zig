@@ -31,6 +31,9 @@ const TestEdge = struct {
     probes: u32 = 0,
     /// READs get no answer, everything else does.
     is_slow: bool = false,
+    /// READs at and behind this offset get a store error.
+    damaged_from: u64 = std.math.maxInt(u64),
+    store_errors: u32 = 0,
     /// It has heard of the boot and not forgotten it.
     knows_boot: bool = true,
     hears_other: bool = true,
@@ -165,7 +168,13 @@ const SiteFixture = struct {
                 edge.probes += 1;
                 fixture.client.receive(fixture.now_us, edge.server.answerProbe(probe, &large).?);
             },
-            .read => |*request| if (!edge.is_slow) {
+            .read => |*request| if (request.offset >= edge.damaged_from) {
+                edge.store_errors += 1;
+                fixture.client.receive(
+                    fixture.now_us,
+                    edge.server.readError(request, .store_error, &reply).?,
+                );
+            } else if (!edge.is_slow) {
                 var sealer = edge.server.sealer(request.session_id).?;
                 var fragments = request.fragments();
                 while (fragments.next()) |fragment| {
@@ -304,6 +313,57 @@ test "an edge with a slow disk is probed, and kept" {
     try testing.expect(fixture.edges[0].probes > 0);
     try testing.expectEqual(0, fixture.client.statistics.failovers);
     try testing.expectEqual(0, fixture.edges[1].hellos);
+}
+
+test "a read that its edge cannot read is read from another edge, and the device stays there" {
+    var fixture: SiteFixture = try .init();
+    defer fixture.deinit();
+    _ = try fixture.read(0, 1_000_000);
+    fixture.edges[0].damaged_from = 1 << 19;
+    try testing.expect(try fixture.read(1 << 19, 3_000_000) < 500_000);
+    try testing.expectEqual(3, fixture.edges[0].store_errors);
+    try testing.expectEqual(1, fixture.client.statistics.departures);
+    try testing.expect(fixture.client.failover.current.eql(fixture.edges[1].at));
+    _ = try fixture.read(1 << 19, 100_000);
+    // One damaged block there leads back at once, since the former one was read.
+    fixture.edges[1].damaged_from = 0;
+    fixture.edges[0].damaged_from = std.math.maxInt(u64);
+    try testing.expect(try fixture.read(4096, 3_000_000) < 500_000);
+    try testing.expectEqual(2, fixture.client.statistics.departures);
+}
+
+test "if no edge can read it, the device asks its own, and the others less and less often" {
+    for ([_]bool{ false, true }) |is_refused| {
+        var fixture: SiteFixture = try .init();
+        defer fixture.deinit();
+        _ = try fixture.read(0, 1_000_000);
+        for (&fixture.edges) |*edge| edge.damaged_from = 1 << 19;
+        if (is_refused) fixture.edges[1].keys = &.{@splat(1)};
+        try testing.expectError(error.NoAnswer, fixture.read(1 << 19, 100_000_000));
+        // After 0, 10, 30 and 70 seconds.
+        try testing.expectEqual(4, fixture.client.statistics.departures);
+        try testing.expect(fixture.edges[0].store_errors > 20);
+        // What can be read is read meanwhile.
+        _ = try fixture.read(8192, 1_000_000);
+    }
+}
+
+test "a device whose writes are at its own edge asks that edge alone, however often it fails" {
+    var fixture: SiteFixture = try .init();
+    defer fixture.deinit();
+    fixture.edges[0].write_cache = .edge;
+    _ = try fixture.read(0, 1_000_000);
+    fixture.edges[0].damaged_from = 1 << 19;
+    var buffer: [512]u8 = undefined;
+    try fixture.client.submit(2, 1 << 19, &buffer);
+    for (0..20_000) |_| fixture.turn();
+    try testing.expectEqual(.established, fixture.client.state);
+    try testing.expect(fixture.edges[0].store_errors > 10);
+    try testing.expectEqual(0, fixture.client.statistics.departures);
+    try testing.expectEqual(0, fixture.edges[1].hellos);
+    fixture.edges[0].damaged_from = std.math.maxInt(u64);
+    for (0..1_100) |_| fixture.turn();
+    try testing.expect(fixture.client.nextEvent().? == .read_done);
 }
 
 test "another edge refuses a device whose own edge keeps its writes: the device waits for it" {

@@ -18,7 +18,7 @@ pub fn greetOwn(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
     assert(client.state == .greeting);
 }
 
-/// The session's edge is gone: contacts another one with the ticket.
+/// The session's edge is gone, or cannot read its store: contacts another one with the ticket.
 pub fn failOver(client: *StreamClient, now_us: u64) void {
     assert(client.session != null);
     client.failover.leave(now_us);
@@ -155,7 +155,7 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
 /// The own edge may have restarted before it knew more of this boot than its HELLO: the ticket
 /// contains all that it needs.
 fn mayShowTicket(client: *const StreamClient) bool {
-    return client.failover.hasOthers() and client.session.?.write_cache == .device_ram;
+    return client.mayLeave();
 }
 
 pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bool {

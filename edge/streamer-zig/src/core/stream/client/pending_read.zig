@@ -6,6 +6,7 @@ const wire = @import("wire").stream;
 const RttEstimator = @import("../congestion/rtt.zig");
 const PathMtu = @import("../congestion/path_mtu.zig");
 const CongestionWindow = @import("../congestion/window.zig");
+const StoreErrors = @import("store_errors.zig");
 const assert = std.debug.assert;
 
 const PendingRead = @This();
@@ -28,6 +29,12 @@ whole_id: u32 = 0,
 /// When its first request was sent; null: none was.
 sent_first_at_us: ?u64 = null,
 failure: wire.ReadErrorCode = .store_error,
+/// The edge has answered the latest request, with an error: nothing was lost.
+is_refused: bool = false,
+/// Those of the edge that the device is at.
+store_errors: StoreErrors.OfRead = .{},
+/// Some edge could not read it.
+had_store_error: bool = false,
 
 fragment_size: u16 = 0,
 fragment_count: u16 = 0,
@@ -174,6 +181,9 @@ pub fn retransmitMissing(read: *PendingRead) void {
 /// fragment of the old size may look like one of the new size.
 pub fn restart(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_us: u64) void {
     assert(read.state == .in_flight);
+    // They may have been another edge's.
+    read.store_errors = .{};
+    read.is_refused = false;
     if (fragment_size == read.fragment_size) {
         read.timeout_us = timeout_us;
         return read.retransmitMissing();
@@ -190,6 +200,7 @@ pub fn restart(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_
         .whole = read.whole,
         .whole_id = read.whole_id,
         .sent_first_at_us = read.sent_first_at_us,
+        .had_store_error = read.had_store_error,
     };
 }
 
@@ -225,6 +236,7 @@ pub fn waitAfterStoreError(read: *PendingRead, now_us: u64) void {
     read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
     read.retransmit = null;
     read.sent_serial = std.math.maxInt(u64);
+    read.is_refused = true;
 }
 
 /// Moves missing fragments from `retransmit` into `ranges`, as many as fit; returns their number.
@@ -260,8 +272,9 @@ pub fn onRetransmit(read: *PendingRead, now_us: u64, serial: u64) void {
 }
 
 /// While fragments of any read arrive, the edge is working through its requests in order: none is
-/// late yet.
+/// late yet. A refused one waits for nothing of the edge.
 pub fn timeoutAt(read: *const PendingRead, last_fragment_at_us: u64) u64 {
+    if (read.is_refused) return read.progress_at_us + read.timeout_us;
     return @max(read.progress_at_us, last_fragment_at_us) + read.timeout_us;
 }
 

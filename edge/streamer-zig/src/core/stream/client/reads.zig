@@ -81,6 +81,7 @@ fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
     assert(read.state == .in_flight);
     assert(read.isComplete());
     client.statistics.read_bytes += read.buffer.len;
+    if (read.had_store_error) client.store_errors.onRead();
     for (client.readsKept()) |*other| if (other != read and isPendingPartOf(other, read.whole_id)) {
         releaseSlot(client, read);
         return;
@@ -122,6 +123,8 @@ pub fn receiveReadError(
     assert(read.state == .in_flight);
     if (code == .store_error) {
         client.statistics.store_errors += 1;
+        read.had_store_error = true;
+        client.store_errors.onError(now_us, &read.store_errors, read.attempt);
         read.waitAfterStoreError(now_us);
         return true;
     }
@@ -141,6 +144,10 @@ pub fn checkTimers(client: *StreamClient, now_us: u64) void {
     for (client.readsKept()) |*read| {
         if (read.state != .in_flight or read.retransmit != null) continue;
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
+        if (read.is_refused) {
+            read.retransmitMissing();
+            continue;
+        }
         read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
         assert(read.timeout_us <= RttEstimator.rto_us_max);
         read.timed_out = true;
@@ -189,11 +196,15 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         const bytes = read.bytesOf(ranges.view());
         assert(missing <= read.fragment_count);
         assert(bytes <= read.buffer.len);
-        client.window.onLoss(
-            bytes,
-            &read.send_record,
-            if (read.received_count == 0) 1 else missing,
-        );
+        if (read.is_refused)
+            client.window.onAbandoned(bytes)
+        else
+            client.window.onLoss(
+                bytes,
+                &read.send_record,
+                if (read.received_count == 0) 1 else missing,
+            );
+        read.is_refused = false;
         read.send_record = client.window.onSend(now_us, bytes);
         read.onRetransmit(now_us, takeSerial(client));
         client.statistics.retransmits += 1;

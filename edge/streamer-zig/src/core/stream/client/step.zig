@@ -422,6 +422,8 @@ pub const Statistics = struct {
     /// Fragments that had arrived before, or belonged to no read any more.
     unexpected_fragments: u64 = 0,
     store_errors: u64 = 0,
+    /// How often it left an edge that could not read its store.
+    departures: u64 = 0,
     resumptions: u64 = 0,
     /// How often the boot failed over to another edge.
     failovers: u64 = 0,
