@@ -1,10 +1,22 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { StreamDevice } from '../lib/device/stream-device.ts'
-import { edgeAddress, edgePorts, makeBootFiles, serveArguments, startLoopbackEdge } from '../lib/edge/loopback-edge.ts'
+import {
+  edgeAddress,
+  edgePorts,
+  makeBootFiles,
+  patterned,
+  serveArguments,
+  startLoopbackEdge,
+} from '../lib/edge/loopback-edge.ts'
 import { SlowFiles, slowFilesMissing } from '../lib/edge/slow-files.ts'
-import { scratchDirectory } from '../lib/lab/programs.ts'
-import type { RunningProcess } from '../lib/lab/running-process.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
+
+const run = promisify(execFile)
 
 const missing = slowFilesMissing()
 const title = missing ? ` (${missing})` : ''
@@ -74,3 +86,63 @@ for (const writeCache of ['edge_persistent', 'edge'])
       expect(edge.isRunning).toBe(true)
     },
   )
+
+/** Writes files to the disk, and takes them out of this machine's memory. */
+function evict(...paths: string[]): void {
+  execFileSync('sync', paths)
+  for (const file of paths) execFileSync('dd', [`if=${file}`, 'iflag=nocache', 'count=0', 'status=none'])
+}
+
+async function curl(url: string): Promise<Buffer> {
+  const { stdout } = await run('curl', ['-sS', url], { encoding: 'buffer', maxBuffer: 64 << 20 })
+  return stdout
+}
+
+test.skipIf(missing)(
+  `with ${delayMs} ms in every file call, threads read a kernel that TFTP sends, and the packet loop answers others meanwhile${title}`,
+  async () => {
+    const edge = await start('device_ram')
+    const runs = await boot(1)
+    expect(await runs.hello()).toMatchObject({ type: 'welcome' })
+    const [, handle] = (await boot(2)).script.match(/\/b\/([0-9a-f]{16})\//) ?? []
+    evict(files.kernel)
+    const disk = await SlowFiles.of(edge, delayMs, path.join(scratch.path, 'tftp.calls'))
+    const got = curl(`tftp://${edgeAddress}:${ports.tftp}/b/${handle}/kernel`)
+    const answers = await answersDuring(got, async () => expect(await runs.probe()).toBe('probe_ack'))
+    expect((await got).equals(readFileSync(files.kernel))).toBe(true)
+    const { ofFirstThread, count } = await disk.end()
+    expect(ofFirstThread).toEqual([])
+    expect(count).toBeGreaterThan(1)
+    expect(answers).toBeGreaterThan(4 * count)
+  },
+)
+
+test.skipIf(missing)(
+  `with ${delayMs} ms in every file call, threads read a disk of the store that HTTP sends, and the packet loop answers others meanwhile${title}`,
+  async () => {
+    const store = path.join(scratch.path, 'store')
+    const image = path.join(scratch.path, 'image.raw')
+    writeFileSync(image, patterned(1 << 20))
+    let version = ''
+    for (const args of [['init'], ['import', image, '--name', 'Plain', '--no-boot-files', '--json']]) {
+      const made = new RunningProcess(edgeProgram, ['vdisk', ...args, '--store', store])
+      expect(await made.ended, made.output).toBe(0)
+      version = made.jsonLines<{ version?: string }>().at(-1)?.version ?? ''
+    }
+    const serving = ['--store', store, '--version', version, '--boot-files', files.bootFiles]
+    const edge = await startLoopbackEdge(ports, serving)
+    running.push(edge)
+    const script = await (await fetch(`${url}/m/02:bf:00:00:00:05/boot.ipxe`)).text()
+    const [, diskUrl = ''] = script.match(/^sanboot --no-describe (\S+\/disk)$/m) ?? []
+    const inside = readdirSync(store, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    evict(...inside.map(({ parentPath, name }) => path.join(parentPath, name)))
+    const disk = await SlowFiles.of(edge, delayMs, path.join(scratch.path, 'disk.calls'))
+    const got = curl(diskUrl)
+    const answers = await answersDuring(got, async () => expect((await fetch(`${url}/healthz`)).status).toBe(200))
+    expect((await got).equals(readFileSync(image))).toBe(true)
+    const { ofFirstThread, count } = await disk.end()
+    expect(ofFirstThread).toEqual([])
+    expect(count).toBeGreaterThan(4)
+    expect(answers).toBeGreaterThan(count)
+  },
+)

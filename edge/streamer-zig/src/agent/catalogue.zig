@@ -90,6 +90,11 @@ pub fn Catalogue(comptime Io: type) type {
             };
         }
 
+        /// The open file of content that is not in memory.
+        pub fn fileOf(catalogue: *const Self, source: u32) Io.File {
+            return catalogue.slots[source].content.file;
+        }
+
         /// Fills `buffer` from `offset` of a file that is not in memory.
         pub fn read(
             catalogue: *const Self,

@@ -95,6 +95,7 @@ const Token = struct {
     const shards = 12;
     const file_reads = 13;
     const records = 14;
+    const tftp_reads = 15;
     /// One token of each kind for every link.
     const dhcp = 16;
     const pxe = dhcp + links_max;
@@ -139,6 +140,7 @@ pub fn init(
     const catalogue = try gpa.create(Agent.Catalogue);
     catalogue.* = try .init(gpa, boots, own, tftp_options.sessions_max);
     const tftp: core.tftp.Server = try .init(gpa, catalogue.tftpCatalogue(), tftp_options);
+    const tftp_policy: Agent.Tftp = try .init(gpa, tftp, boots, catalogue);
     const stream_options: core.stream.Server.Options = .{
         .keys = options.stream_keys,
         .ciphers = options.stream_ciphers,
@@ -157,7 +159,7 @@ pub fn init(
         .dhcp = if (!open.hasDhcp()) null else .{
             .policy = .{ .service = try .init(gpa, options.dhcp), .boots = boots },
         },
-        .tftp = try .init(gpa, try .init(gpa, tftp, boots, catalogue)),
+        .tftp = try .init(gpa, tftp_policy, try makeWarmer(gpa)),
         .stream = stream,
         .paths = paths,
         .http = try makeHttp(gpa, open.listener, epoll, paths),
@@ -178,9 +180,6 @@ fn makeHttp(
     epoll: Epoll,
     paths: *Agent.HttpPaths,
 ) InitError!HttpServer {
-    const warmer = try gpa.create(PageWarmer);
-    errdefer gpa.destroy(warmer);
-    warmer.* = try .init(.{});
     var http: HttpServer = try .init(
         gpa,
         listener,
@@ -189,8 +188,15 @@ fn makeHttp(
         http_handler.of(paths),
         connectionsFor(sys.raiseFileLimit()),
     );
-    http.warmer = warmer;
+    http.warmer = try makeWarmer(gpa);
     return http;
+}
+
+fn makeWarmer(gpa: std.mem.Allocator) InitError!*PageWarmer {
+    const warmer = try gpa.create(PageWarmer);
+    errdefer gpa.destroy(warmer);
+    warmer.* = try .init(.{});
+    return warmer;
 }
 
 /// Gives the agent's `Io` what the loop has for it. The loop must not move afterwards.
@@ -209,7 +215,8 @@ pub fn attach(loop: *EdgeLoop) void {
 /// Runs until TERM, INT, or an exchange.
 pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
     loop.attach();
-    loop.http.warmer.?.run() catch return error.SystemCallFailed;
+    for ([_]*PageWarmer{ loop.http.warmer.?, loop.tftp.warmer }) |warmer|
+        warmer.run() catch return error.SystemCallFailed;
     try loop.addAll();
     defer loop.stream.stopShards();
     while (true) {
@@ -286,6 +293,7 @@ fn addAll(loop: *EdgeLoop) sys.Error!void {
         try loop.epoll.add(workers.endedFd(), .read, Token.layers);
     if (loop.http.warmer) |warmer|
         try loop.epoll.add(warmer.endedFd(), .read, Token.file_reads);
+    try loop.epoll.add(loop.tftp.warmer.endedFd(), .read, Token.tftp_reads);
     for (loop.advertisers) |*advertiser|
         try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
     try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
@@ -318,6 +326,7 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
         Token.disk_reads => loop.stream.reads.takeEnded(),
         Token.shards => loop.stream.drainShards(now_us),
         Token.file_reads => loop.http.endReads(),
+        Token.tftp_reads => loop.tftp.endReads(&loop.sockets.tftp, now_us),
         Token.layers => loop.stream.endLayerWorks(now_us),
         Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
         Token.listener => loop.http.accept(now_us),

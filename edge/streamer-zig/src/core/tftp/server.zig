@@ -200,6 +200,17 @@ pub fn abort(server: *TftpServer, peer: Endpoint, reply: *ReplyBuffer) Step {
     return step;
 }
 
+/// Returns whether the peer still waits for these blocks of its transfer: the caller may have read
+/// them in the meantime.
+pub fn awaits(server: *TftpServer, blocks: *const Blocks) bool {
+    const session = server.find(blocks.to) orelse return false;
+    const transfer = &session.transfer;
+    const window = &session.window;
+    return transfer.slot == blocks.slot and transfer.file.source == blocks.source and
+        window.file_size == blocks.file_size and window.blksize == blocks.blksize and
+        window.first_unacked == blocks.first and blocks.count <= window.in_flight;
+}
+
 fn receiveRequest(
     server: *TftpServer,
     now_us: u64,

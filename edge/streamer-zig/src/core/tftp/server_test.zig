@@ -102,6 +102,26 @@ test "without options one block of 512 bytes is sent at a time" {
     try testing.expectEqual(null, fixture.server.nextDeadline());
 }
 
+test "a peer waits for the blocks of its latest window, and for no others" {
+    var fixture: ServerFixture = try .init(.{});
+    defer fixture.deinit();
+    const options: tftp.Options = .{ .blksize = 512, .windowsize = 4 };
+    const first = (try fixture.flowing(options)).send.blocks;
+    try testing.expect(fixture.server.awaits(&first));
+    const second_window = (try fixture.send(device, .{ .ack = 4 })).send.blocks;
+    try testing.expect(!fixture.server.awaits(&first));
+    try testing.expect(fixture.server.awaits(&second_window));
+    // The same peer begins again, with the same slot and the same file.
+    fixture.now_us += 20 * second;
+    const smaller: tftp.Options = .{ .blksize = 256, .windowsize = 4 };
+    const again = (try fixture.flowing(smaller)).send.blocks;
+    try testing.expectEqual(first.slot, again.slot);
+    try testing.expect(!fixture.server.awaits(&first));
+    try testing.expect(fixture.server.awaits(&again));
+    _ = try fixture.send(device, .{ .err = .{ .code = .not_defined, .text = "" } });
+    try testing.expect(!fixture.server.awaits(&again));
+}
+
 test "a peer that does not answer gets one packet for each of its own and none by time" {
     var fixture: ServerFixture = try .init(.{});
     defer fixture.deinit();

@@ -1,19 +1,22 @@
-//! Threads that bring pieces of files into memory, so that the packet loop does not wait for a disk
-//! when it sends them (sendfile reads the file itself). A piece that is evicted between its reading
-//! and its sending is read by whoever sends it.
+//! Threads that bring pieces of files and of disks into memory, so that the packet loop does not
+//! wait when it sends them (sendfile reads the file itself). A piece that is evicted between its
+//! reading and its sending is read by whoever sends it.
 
 const std = @import("std");
 const sys = @import("../sys.zig");
+const store = @import("store");
+const HeldDisk = @import("../stream/version_disk.zig").HeldDisk;
 const PointerChannel = @import("../stream/pointer_channel.zig");
+const Reader = @import("../stream/read_workers.zig").Reader;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
 pub const PageWarmer = @This();
 
-/// One piece of a file; belongs to whoever sends it.
+/// One piece of a file or a disk; belongs to whoever sends it.
 pub const Task = struct {
-    /// A descriptor of its own while it is with a thread.
-    fd: i32 = -1,
+    /// Held while it is with a thread.
+    from: union(enum) { nothing, file: i32, disk: HeldDisk } = .nothing,
     offset: u64 = 0,
     size: u64 = 0,
     is_busy: bool = false,
@@ -62,9 +65,27 @@ pub fn start(warmer: *PageWarmer, task: *Task, fd: i32, offset: u64, size: u64) 
     assert(!task.is_busy);
     assert(size > 0);
     const own = sys.check(linux.fcntl(fd, linux.F.DUPFD_CLOEXEC, 0)) catch return false;
-    task.* = .{ .fd = @intCast(own), .offset = offset, .size = size, .is_busy = true };
-    warmer.given.send(Task, task);
+    warmer.give(task, .{ .from = .{ .file = @intCast(own) }, .offset = offset, .size = size });
     return true;
+}
+
+/// Like `start`, of a version in the store; takes the disk.
+pub fn startDisk(
+    warmer: *PageWarmer,
+    task: *Task,
+    disk: HeldDisk,
+    offset: u64,
+    size: u64,
+) void {
+    assert(size > 0);
+    warmer.give(task, .{ .from = .{ .disk = disk }, .offset = offset, .size = size });
+}
+
+fn give(warmer: *PageWarmer, task: *Task, piece: Task) void {
+    assert(!task.is_busy);
+    task.* = piece;
+    task.is_busy = true;
+    warmer.given.send(Task, task);
 }
 
 /// A descriptor that can be read when a piece has been read.
@@ -75,29 +96,61 @@ pub fn endedFd(warmer: *const PageWarmer) i32 {
 pub fn takeEnded(warmer: *PageWarmer) ?*Task {
     const task = warmer.ended.receive(Task) orelse return null;
     assert(task.is_busy);
-    sys.close(task.fd);
-    task.fd = -1;
+    switch (task.from) {
+        .nothing => unreachable,
+        .file => |fd| sys.close(fd),
+        .disk => |*disk| disk.letGo(),
+    }
+    task.from = .nothing;
     task.is_busy = false;
     return task;
 }
 
+/// Nodes of versions' trees in memory, for each thread that reads disks: 256 KiB.
+const cache_nodes = 64;
+
 fn work(given: PointerChannel, ended: PointerChannel) void {
+    const gpa = std.heap.page_allocator;
+    var reader: ?Reader = null;
+    defer if (reader) |*known| known.deinit(gpa);
     while (given.receive(Task)) |task| {
-        readAll(task.fd, task.offset, task.size);
+        switch (task.from) {
+            .nothing => unreachable,
+            .file => |fd| readFile(fd, task),
+            .disk => |*disk| {
+                if (reader == null) if (store.node_cache.NodeCache.init(gpa, cache_nodes)) |cache| {
+                    reader = .{ .cache = cache };
+                } else |_| {};
+                if (reader) |*known| readDisk(known, disk, task);
+            },
+        }
         ended.send(Task, task);
     }
 }
 
 /// Whoever sends the piece meets the errors.
-fn readAll(fd: i32, offset: u64, size: u64) void {
+fn readFile(fd: i32, task: *const Task) void {
     var buffer: [64 << 10]u8 = undefined;
-    var at = offset;
-    while (at < offset + size) {
-        const wanted: usize = @intCast(@min(buffer.len, offset + size - at));
+    var at = task.offset;
+    const end = task.offset + task.size;
+    while (at < end) {
+        const wanted: usize = @intCast(@min(buffer.len, end - at));
         const count = sys.check(linux.pread(fd, &buffer, wanted, @intCast(at))) catch |err|
             if (err == error.Interrupted) continue else return;
         if (count == 0) return;
         at += count;
+    }
+}
+
+/// Like `readFile`, with the blocks checked.
+fn readDisk(reader: *Reader, disk: *HeldDisk, task: *const Task) void {
+    var buffer: [64 << 10]u8 = undefined;
+    var at = task.offset;
+    const end = task.offset + task.size;
+    while (at < end) {
+        const wanted: usize = @intCast(@min(buffer.len, end - at));
+        reader.readBelow(disk, buffer[0..wanted], at) catch return;
+        at += wanted;
     }
 }
 

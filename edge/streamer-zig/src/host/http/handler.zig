@@ -3,6 +3,7 @@
 const base = @import("base");
 const wire = @import("wire");
 const Agent = @import("../edge_io.zig").Agent;
+const HeldDisk = @import("../stream/version_disk.zig").HeldDisk;
 const http_response = @import("response.zig");
 const http_server = @import("server.zig");
 
@@ -15,6 +16,8 @@ pub fn of(paths: *Agent.HttpPaths) http_server.Handler {
         .awaitRecords = awaitRecords,
         .isWritten = isWritten,
         .read = readDisk,
+        .hold = holdDisk,
+        .markRead = markDiskRead,
     };
 }
 
@@ -39,10 +42,30 @@ fn progress(context: *anyopaque, tag: http_response.Tag, step: http_server.Progr
     pathsOf(context).progress(tag, step);
 }
 
-fn readDisk(context: *anyopaque, version_id: base.Uuid, buffer: []u8, offset: u64) bool {
-    const version = pathsOf(context).boots.io.findVersion(version_id) orelse return false;
-    version.disk.source().read(buffer, offset) catch return false;
-    return true;
+fn readDisk(
+    context: *anyopaque,
+    version_id: base.Uuid,
+    buffer: []u8,
+    offset: u64,
+    how: http_server.DiskRead,
+) http_server.DiskRead.Result {
+    const version = pathsOf(context).boots.io.findVersion(version_id) orelse return .failed;
+    const disk = version.disk.source();
+    switch (how) {
+        .now => if (!(disk.readNow(buffer, offset) catch return .failed)) return .waits,
+        .wait => disk.read(buffer, offset) catch return .failed,
+    }
+    return .filled;
+}
+
+fn holdDisk(context: *anyopaque, version_id: base.Uuid) ?HeldDisk {
+    const version = pathsOf(context).boots.io.findVersion(version_id) orelse return null;
+    return HeldDisk.init(&version.disk) catch null;
+}
+
+fn markDiskRead(context: *anyopaque, version_id: base.Uuid, offset: u64, size: u64) void {
+    const version = pathsOf(context).boots.io.findVersion(version_id) orelse return;
+    version.disk.markChecked(offset, size);
 }
 
 fn pathsOf(context: *anyopaque) *Agent.HttpPaths {

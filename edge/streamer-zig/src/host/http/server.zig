@@ -10,6 +10,7 @@ const http_request = @import("wire").http_request;
 const http_target = @import("wire").http_target;
 const Connections = @import("connections.zig");
 const http_response = @import("response.zig");
+const HeldDisk = @import("../stream/version_disk.zig").HeldDisk;
 const PageWarmer = @import("../files/page_warmer.zig");
 const kernel_stamp = @import("../net/kernel_stamp.zig");
 const sys = @import("../sys.zig");
@@ -56,8 +57,31 @@ pub const Handler = struct {
     /// once `isWritten` may be true for it.
     awaitRecords: *const fn (context: *anyopaque) ?u64,
     isWritten: *const fn (context: *anyopaque, number: u64) bool,
-    /// Fills the buffer from an offset of a version's disk; false if it cannot.
-    read: *const fn (context: *anyopaque, version_id: base.Uuid, buffer: []u8, offset: u64) bool,
+    /// Fills the buffer from an offset of a version's disk.
+    read: *const fn (
+        context: *anyopaque,
+        version_id: base.Uuid,
+        buffer: []u8,
+        offset: u64,
+        how: DiskRead,
+    ) DiskRead.Result,
+    /// The disk for a thread that reads it; null: there is none.
+    hold: *const fn (context: *anyopaque, version_id: base.Uuid) ?HeldDisk,
+    /// A thread has read and checked this.
+    markRead: *const fn (
+        context: *anyopaque,
+        version_id: base.Uuid,
+        offset: u64,
+        size: u64,
+    ) void,
+};
+
+/// `now`: only what is in memory and checked.
+pub const DiskRead = enum {
+    now,
+    wait,
+
+    pub const Result = enum { filled, waits, failed };
 };
 
 pub const HttpServer = @This();
@@ -176,7 +200,15 @@ pub fn endReads(server: *HttpServer) void {
     while (warmer.takeEnded()) |task| {
         const connection: *Connection = @alignCast(@fieldParentPtr("task", task));
         // Otherwise it was read for an earlier answer, and `send` asks again.
-        if (connection.warm_to == reading_for) connection.warm_to = task.offset + task.size;
+        if (connection.warm_to == reading_for) {
+            connection.warm_to = task.offset + task.size;
+            if (connection.body == .disk) server.handler.markRead(
+                server.handler.context,
+                connection.body.disk.version_id,
+                task.offset,
+                task.size,
+            );
+        }
         if (!connection.awaits_disk or connection.awaited_record != null) continue;
         server.resumeSending(connection);
     }
@@ -406,13 +438,7 @@ fn sendSome(server: *HttpServer, connection: *Connection) sys.Error!u64 {
         .memory => |bytes| try sendBytes(connection.fd, bytes, connection.offset, size),
         .disk => |disk| blk: {
             const bytes = server.disk_buffer[0..@min(size, server.disk_buffer.len)];
-            if (!server.handler.read(
-                server.handler.context,
-                disk.version_id,
-                bytes,
-                connection.offset,
-            ))
-                return error.SystemCallFailed;
+            try server.readDisk(connection, disk.version_id, bytes);
             break :blk try sendBytes(connection.fd, bytes, 0, bytes.len);
         },
         .file => |file| blk: {
@@ -429,6 +455,44 @@ fn sendSome(server: *HttpServer, connection: *Connection) sys.Error!u64 {
 /// In place of an offset: a thread reads for this answer.
 const reading_for = std.math.maxInt(u64);
 
+/// Fills the bytes of a version's disk, or has a thread read them first.
+fn readDisk(
+    server: *HttpServer,
+    connection: *Connection,
+    version_id: base.Uuid,
+    bytes: []u8,
+) sys.Error!void {
+    const handler = &server.handler;
+    const at = connection.offset;
+    switch (handler.read(handler.context, version_id, bytes, at, .now)) {
+        .filled => return,
+        .failed => return error.SystemCallFailed,
+        .waits => {},
+    }
+    const is_read = connection.warm_to != reading_for and at + bytes.len <= connection.warm_to;
+    if (!is_read and server.warmer != null) {
+        if (!connection.task.is_busy) {
+            const disk = handler.hold(handler.context, version_id) orelse
+                return error.SystemCallFailed;
+            const wanted = @min(connection.left, warm_size);
+            server.warmer.?.startDisk(&connection.task, disk, at, wanted);
+            connection.warm_to = reading_for;
+        }
+        server.awaitDisk(connection);
+        return error.WouldBlock;
+    }
+    // It may have been evicted since.
+    return switch (handler.read(handler.context, version_id, bytes, at, .wait)) {
+        .filled => {},
+        .waits, .failed => error.SystemCallFailed,
+    };
+}
+
+fn awaitDisk(server: *HttpServer, connection: *Connection) void {
+    connection.awaits_disk = true;
+    server.epoll.modify(connection.fd, .none, server.tokenOf(connection)) catch {};
+}
+
 /// Returns whether a thread has to read the next bytes of a file first.
 fn readsFirst(server: *HttpServer, connection: *Connection, fd: i32, size: usize) bool {
     const warmer = server.warmer orelse return false;
@@ -441,8 +505,7 @@ fn readsFirst(server: *HttpServer, connection: *Connection, fd: i32, size: usize
         if (!warmer.start(&connection.task, fd, connection.offset, wanted)) return false;
         connection.warm_to = reading_for;
     }
-    connection.awaits_disk = true;
-    server.epoll.modify(connection.fd, .none, server.tokenOf(connection)) catch {};
+    server.awaitDisk(connection);
     return true;
 }
 

@@ -5,6 +5,7 @@ const base = @import("base");
 const wire = @import("wire");
 const StampWitness = @import("../net/stamp_witness.zig");
 const sys = @import("../sys.zig");
+const HeldDisk = @import("../stream/version_disk.zig").HeldDisk;
 const PageWarmer = @import("../files/page_warmer.zig");
 const sockets = @import("../net/sockets.zig");
 const http_response = @import("response.zig");
@@ -43,6 +44,9 @@ const Fixture = struct {
     /// Records that `/promise` waits for, and that are written.
     given: u64 = 0,
     written: u64 = 0,
+    /// The part of `/disk` that is in memory and checked, and reads that waited for it.
+    disk_read_to: u64 = 0,
+    disk_waits: u32 = 0,
 
     const token_base = 16;
 
@@ -72,6 +76,8 @@ const Fixture = struct {
                 .awaitRecords = awaitRecords,
                 .isWritten = isWritten,
                 .read = readDisk,
+                .hold = holdDisk,
+                .markRead = markRead,
             }, connections_max),
         };
         return fixture;
@@ -109,6 +115,11 @@ const Fixture = struct {
             const written = std.mem.print(text, "hello", .{}) catch unreachable;
             return .{ .status = 200, .body = .{ .text = written.len } };
         }
+        if (std.mem.eql(u8, request.target, "/disk"))
+            return .{
+                .status = 200,
+                .body = .{ .disk = .{ .version_id = .zero, .size = file_size } },
+            };
         if (std.mem.eql(u8, request.target, "/promise")) {
             fixture.given += 1;
             return .{
@@ -132,8 +143,31 @@ const Fixture = struct {
         return fixture.written >= number;
     }
 
-    fn readDisk(_: *anyopaque, _: base.Uuid, _: []u8, _: u64) bool {
-        return false;
+    /// A disk of the store: its blocks are checked once, by a thread or by a read that waits.
+    fn readDisk(
+        context: *anyopaque,
+        _: base.Uuid,
+        buffer: []u8,
+        offset: u64,
+        how: HttpServer.DiskRead,
+    ) HttpServer.DiskRead.Result {
+        const fixture: *Fixture = @ptrCast(@alignCast(context));
+        if (how == .now and offset + buffer.len > fixture.disk_read_to) return .waits;
+        if (how == .wait) fixture.disk_waits += 1;
+        const size = sys.readAt(fixture.file_fd, buffer, offset) catch return .failed;
+        return if (size == buffer.len) .filled else .failed;
+    }
+
+    fn holdDisk(context: *anyopaque, _: base.Uuid) ?HeldDisk {
+        const fixture: *Fixture = @ptrCast(@alignCast(context));
+        const rc = linux.fcntl(fixture.file_fd, linux.F.DUPFD_CLOEXEC, 0);
+        const fd: i32 = @intCast(sys.check(rc) catch return null);
+        return .{ .file = .{ .fd = fd, .size = file_size, .modified_ns = 0 } };
+    }
+
+    fn markRead(context: *anyopaque, _: base.Uuid, offset: u64, size: u64) void {
+        const fixture: *Fixture = @ptrCast(@alignCast(context));
+        fixture.disk_read_to = offset + size;
     }
 
     fn progress(context: *anyopaque, tag: http_response.Tag, step: HttpServer.Progress) void {
@@ -699,4 +733,31 @@ test "an answer that promises a record is sent when the record is written, and n
     defer sys.close(again);
     const small = try fixture.exchange(again, "GET /small HTTP/1.0\r\n\r\n", &buffer);
     try testing.expectEqualStrings("0123456789", bodyOf(small));
+}
+
+test "a disk of the store is read and checked by a thread, piece by piece" {
+    const fixture = try Fixture.init(4);
+    defer fixture.deinit();
+    var warmer: PageWarmer = try .init(.{});
+    fixture.server.warmer = &warmer;
+    const fd = try fixture.connect();
+    defer sys.close(fd);
+    try sys.writeAll(fd, "GET /disk HTTP/1.0\r\n\r\n");
+    for (0..3) |_| try fixture.turn();
+    const first = &fixture.server.connections.all[0];
+    try testing.expect(first.awaits_disk and first.task.is_busy);
+    const other = try fixture.connect();
+    defer sys.close(other);
+    var small: [1024]u8 = undefined;
+    const answer = try fixture.exchange(other, "GET /small HTTP/1.0\r\n\r\n", &small);
+    try testing.expectEqualStrings("0123456789", bodyOf(answer));
+    try warmer.run();
+    defer warmer.deinit();
+    const whole = try testing.allocator.alloc(u8, file_size + 1024);
+    defer testing.allocator.free(whole);
+    const body = bodyOf(try fixture.exchange(fd, "", whole));
+    try testing.expectEqual(file_size, body.len);
+    for (body, 0..) |byte, index| try testing.expectEqual(byteAt(index), byte);
+    try testing.expectEqual(file_size, fixture.disk_read_to);
+    try testing.expectEqual(0, fixture.disk_waits);
 }
