@@ -18,7 +18,7 @@ import { openAuth } from './http/auth/open-auth.ts'
 import { readSession } from './http/auth/read-session.ts'
 import { verifyCode } from './http/auth/verify-code.ts'
 import { healthRoutes } from './http/observe/health-routes.ts'
-import { logRequests, makeRequestId } from './http/observe/request-log.ts'
+import { escapeForTerminals, logRequests, makeRequestId } from './http/observe/request-log.ts'
 import { auditExportRoutes, captureRoutes } from './http/rest/file-routes.ts'
 import { installRoutes } from './http/rest/install-routes.ts'
 import { openApiRoutes } from './http/rest/openapi-routes.ts'
@@ -242,7 +242,11 @@ function setFallbacks(app: FastifyInstance): void {
 
 function newApp(options: ServerOptions): FastifyInstance {
   return Fastify({
-    logger: { level: options.logLevel, ...(options.log ? { stream: options.log } : {}) },
+    logger: {
+      level: options.logLevel,
+      hooks: { streamWrite: escapeForTerminals },
+      ...(options.log ? { stream: options.log } : {}),
+    },
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: makeRequestId,
     forceCloseConnections: true,

@@ -5,6 +5,7 @@ import { callRest } from '../../../test/rest-client.ts'
 import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { testOrigin } from '../../../test/test-constants.ts'
 import { TestSite } from '../../../test/test-site.ts'
+import { escapeForTerminals } from './request-log.ts'
 
 const uuid = /^[0-9a-f-]{36}$/
 const chunks: string[] = []
@@ -114,6 +115,13 @@ test('no text of a device or a caller starts a new line', async () => {
   })
   await fetch(`${api.url}/api/v1/devices/${encodeURIComponent(forged)}`, { headers: { 'user-agent': 'x' } })
   expect(lines().filter(({ msg }) => msg === 'forged')).toEqual([])
+})
+
+test('a line has no character that a terminal acts on, and reads as the same text', () => {
+  const text = 'bell\x07 del\x7f next\x85 csi\x9b31m turned\u202e back\u2069 kept ä 漢'
+  const line = escapeForTerminals(JSON.stringify({ text }))
+  expect(line).toMatch(/^[\x20-\x7e\u00a0-\u2029\u202f-\u2065\u206a-\uffff]*$/)
+  expect(JSON.parse(line)).toEqual({ text })
 })
 
 test('an edge’s request names the edge, and its applied reports have the same id', async () => {

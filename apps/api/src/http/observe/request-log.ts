@@ -21,6 +21,17 @@ export function makeRequestId({ headers }: Pick<IncomingMessage, 'headers'>): st
   return trustedRequestId(headers['x-request-id']) ?? randomUUID()
 }
 
+/**
+ * Escapes what a terminal acts on and JSON does not escape: DEL, C1 controls and marks that turn text around. They are
+ * in texts only, so the line stays the same JSON.
+ */
+export function escapeForTerminals(line: string): string {
+  return line.replace(
+    /[\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
 interface RequestListeners {
   onAnswered: (answered: AnsweredRequest) => void
   /** Without it no traces are collected. */
