@@ -5,6 +5,7 @@ import {
   publishEndedRuns,
   publishFailedBoots,
   publishFillingCaches,
+  publishKeyAlarms,
   publishPromotion,
   publishSilentEdges,
 } from './webhook/publish-events.ts'
@@ -16,6 +17,7 @@ export const listeners: Listeners = {
   platformEventRecorded: [keepPlatformEvent],
   versionPromoted: [publishPromotion],
   bootsReported: [publishFailedBoots, publishFillingCaches],
+  keyAlarmsRaised: [publishKeyAlarms],
   runsEnded: [publishEndedRuns],
   edgesFellSilent: [publishSilentEdges],
 }

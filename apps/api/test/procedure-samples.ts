@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { apiSamples } from './api-samples.ts'
+import { keySamples } from './matrix/key-samples.ts'
 import { objectSamples } from './object-samples.ts'
 import { peopleSamples } from './people-samples.ts'
 import type { Sample, SampleTenant } from './sample.ts'
@@ -133,6 +134,7 @@ export const samples: Record<string, Sample> = {
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.onChange': {},
+  ...keySamples,
   ...scheduleSamples,
   'vdisk.list': {},
   ...objectSamples,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { bootReports, bootWith, EdgeClient } from './edge-client.ts'
+import { createKeySpares } from './matrix/key-samples.ts'
 import { menusMadeAt } from './procedure-samples.ts'
 import type { SampleTenant } from './sample.ts'
 import { createSpareObjects } from './spare-objects.ts'
@@ -23,8 +24,10 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
   const spares = await createSpareObjects(api, rows)
   const versionSpares = await createVersionSpares(api, { ...rows, ...edges })
+  const keySpares = await createKeySpares(api, rows)
   const others = {
     spares,
+    keySpares,
     versionSpares,
     spareMenuIds,
     spareScheduleIds,

@@ -33,6 +33,14 @@ export interface VersionSpares {
   homedIds: string[]
 }
 
+/** Each call of a decision takes another device, or another collection. */
+export interface KeySpares {
+  /** Devices whose key waits for approval. */
+  waitingIds: string[]
+  /** Collections of one such device each. */
+  collectionIds: string[]
+}
+
 export type SampleTenant = TestTenant & {
   organizationName: string
   edgeId: string
@@ -49,6 +57,7 @@ export type SampleTenant = TestTenant & {
   spareMenuIds: string[]
   spares: SpareObjects
   versionSpares: VersionSpares
+  keySpares: KeySpares
   /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
   spareUserIds: string[]
   spareInvitationIds: string[]

@@ -11,6 +11,7 @@ import {
   sealPacket,
   welcomeKnownSize,
 } from '@bootfarm/proto/testing/stream-seal'
+import type { TpmKey } from './tpm-key.ts'
 
 type StreamPacket = ReturnType<typeof parseStreamPacket>
 type StreamHello = Extract<StreamPacket, { type: 'hello' }>
@@ -21,6 +22,7 @@ type Session = { welcome: StreamWelcome; keys: StreamKeys; counter: bigint }
 const repeatMs = 200
 const busyRetryMs = 1000
 const noId = '00'.repeat(8)
+const noCookie = '00'.repeat(32)
 /** Stands in for the session id in sealed packets. */
 const ownId = '00'.repeat(7).concat('01')
 const [cookieType, refuseType, noSessionType] = [2, 4, 8]
@@ -32,23 +34,30 @@ export class StreamDevice {
   readonly #words: { ip: string; port: number; boot: string; token: string }
   #session: Session | undefined
   #request = 100
+  /** It speaks version 3 then, and proves who it is. */
+  readonly #key: TpmKey | undefined
 
   /** The boot script's target. */
   readonly script: string
 
-  private constructor(script: string, words: { ip: string; port: number; boot: string; token: string }) {
+  private constructor(
+    script: string,
+    words: { ip: string; port: number; boot: string; token: string },
+    key: TpmKey | undefined,
+  ) {
     this.script = script
     this.#words = words
+    this.#key = key
   }
 
   /** Starts a boot of this device: requests its script, and takes the address of its stream from it. */
-  static async boot(httpUrl: string, mac: string): Promise<StreamDevice> {
+  static async boot(httpUrl: string, mac: string, key?: TpmKey): Promise<StreamDevice> {
     const script = await (await fetch(`${httpUrl}/m/${mac}/boot.ipxe`)).text()
     const value = (name: string) => script.match(new RegExp(`^set ${name} (\\S+)$`, 'm'))?.[1] ?? ''
     const [ip = '', port = ''] = value('bootfarm_edge').split(':')
     const boot = value('bootfarm_boot').replaceAll('-', '')
     if (!port) throw new Error(`${mac} has been told to start nothing that streams:\n${script}`)
-    return new StreamDevice(script, { ip, port: Number(port), boot, token: value('bootfarm_token') })
+    return new StreamDevice(script, { ip, port: Number(port), boot, token: value('bootfarm_token') }, key)
   }
 
   /** Fails over to another edge (`IP:PORT`) with the ticket of its newest WELCOME; resolves as `hello` does. */
@@ -78,7 +87,8 @@ export class StreamDevice {
     const hello: StreamHello = {
       type: 'hello',
       client_nonce: randomBytes(16).toString('hex'),
-      cookie: '00'.repeat(32),
+      cookie: noCookie,
+      ...(this.#key ? { version: 3, codecs: 0 } : {}),
       ...(shown ? { shown } : {}),
       kind: shown ? 'ticket' : before ? 'resumption' : 'token',
       ciphers: ['chacha20_poly1305'],
@@ -87,12 +97,18 @@ export class StreamDevice {
       client_public: publicOf(ownSecret).toString('hex'),
       proof: '',
     }
-    hello.proof = helloProof(secret, hello).toString('hex')
+    // Version 3 proves and signs each cookie.
+    if (this.#key && hello.kind === 'token') hello.device_key = this.#key.publicKey
+    const prove = (cookie: string) => {
+      const withCookie = { ...hello, cookie }
+      const isSigned = this.#key && hello.kind === 'token' && cookie !== noCookie
+      const signed = isSigned && this.#key ? this.#key.signed(withCookie) : withCookie
+      return emitStreamPacket({ ...signed, proof: helloProof(secret, signed).toString('hex') })
+    }
     const isOurs = (bytes: Buffer) => bytes.toString('hex', 16, 32) === hello.client_nonce
-    const cookie = parseStreamPacket(await this.#ask(emitStreamPacket(hello), isOurs))
+    const cookie = parseStreamPacket(await this.#ask(prove(noCookie), isOurs))
     if (cookie.type !== 'cookie') throw new Error(`${cookie.type} in place of a cookie`)
-    const withCookie = emitStreamPacket({ ...hello, cookie: cookie.cookie })
-    const answer = await this.#ask(withCookie, (bytes) => isOurs(bytes) && bytes.readUInt8(1) !== cookieType)
+    const answer = await this.#ask(prove(cookie.cookie), (bytes) => isOurs(bytes) && bytes.readUInt8(1) !== cookieType)
     if (answer.readUInt8(1) === refuseType) {
       const refusal = parseStreamPacket(answer)
       return refusal.type === 'refuse' ? refusal.code : refusal.type
@@ -207,7 +223,7 @@ export class StreamDevice {
 
   async #inSession(packet: StreamPacket, first: 'now' | 'later' = 'now'): Promise<StreamPacket> {
     const session = this.#open
-    const bytes = emitStreamPacket(packet)
+    const bytes = emitStreamPacket(this.#key ? { ...packet, version: 3 } : packet)
     const seal = () => {
       session.counter += 1n
       return sealPacket(session.keys.fromDevice, session.counter, bytes)

@@ -160,7 +160,7 @@ const stateFields = z.object({
       /** Set where it differs from the site's. */
       bootProgramSet: bootProgramSetName.optional(),
       menuId: uuid.optional(),
-      /** Index into `keyPolicies`; absent: a MAC address suffices for everything. */
+      /** Index into `keyPolicies`; absent: `accept_first` and `everything`. */
       keyPolicy: count.optional(),
       /** SHA-256 of the public key of its TPM that is known; absent: none is. */
       key: base64(32).optional(),
@@ -189,7 +189,7 @@ const stateFields = z.object({
     .array(z.object({ id: uuid, name: z.string() }))
     .max(homeEdgesMax)
     .optional(),
-  /** The choices of the devices' collections. */
+  /** The choices of the devices' collections, where they differ from that. */
   keyPolicies: z
     .array(z.object({ learn: z.enum(keyLearnings), without: z.enum(keylessAccesses) }))
     .max(keyPoliciesMax)

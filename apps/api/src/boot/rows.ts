@@ -26,6 +26,7 @@ export interface BootFacts {
   ip?: string | undefined
   mtu?: number | undefined
   cipher?: BootReport['cipher']
+  deviceKey?: BootReport['deviceKey']
   reconnects: number
   resumedUs?: number | undefined
   /** Where it failed over last, and from where. */
@@ -124,6 +125,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
       ip: facts.ip ?? null,
       mtuBytes: facts.mtu ?? null,
       cipher: facts.cipher ?? null,
+      deviceKey: facts.deviceKey?.label ?? null,
       reconnects: facts.reconnects,
       program: facts.program ?? null,
     },

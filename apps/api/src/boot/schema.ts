@@ -1,6 +1,7 @@
 import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
 import { type GuestReport, guestStepGroups, powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { deviceKeyLabel } from '../rules/device-key.ts'
 import { deviceState } from '../rules/device-state.ts'
 import { deviceWait } from '../rules/device-wait.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
@@ -208,6 +209,8 @@ export const bootDetail = bootSummary.extend({
     mtuBytes: count.nullable(),
     /** The cipher of its stream; null before it was open, and from older edges. */
     cipher: z.enum(streamCiphers).nullable(),
+    /** How its edge judged the key of its TPM; null before the stream was open, and from older edges. */
+    deviceKey: deviceKeyLabel.nullable(),
     reconnects: count,
     /** The first boot program that the device was given. */
     program: z.object({ set: z.string(), file: z.string() }).nullable(),

@@ -11,7 +11,14 @@ import { deleteObject } from '../trash/public.ts'
 import type { createCollectionInput, removeCollectionInput, updateCollectionInput } from './schema.ts'
 
 const select = { id: true, name: true, revision: true } as const
-const fieldsSelect = { name: true, vdiskId: true, templateDeviceId: true, personality: true } as const
+const fieldsSelect = {
+  name: true,
+  vdiskId: true,
+  templateDeviceId: true,
+  personality: true,
+  keyLearn: true,
+  keyWithout: true,
+} as const
 
 /** Throws `not_found` for the site, `conflict` for a taken name, `invalid` for a vDisk that is not of its farm. */
 export async function createCollection(
@@ -53,6 +60,7 @@ export async function updateCollection(
   if (fields.templateDeviceId) await requireDeviceOf(context, siteId, fields.templateDeviceId)
   const collection = await db.collection.update({ where, data: definedOf(fields), select })
   const after = await db.collection.findUniqueOrThrow({ where, select: fieldsSelect })
+  if (before.keyLearn !== 'approve' && after.keyLearn === 'approve') await forgetAcceptedKeys(context, collectionId)
   await recordChange(context, {
     kind: 'collection',
     id: collectionId,
@@ -84,6 +92,14 @@ export async function removeCollection(
   })
   const deleted = await deleteObject(context, { kind: 'collection', id: collectionId, name, place })
   return deleted
+}
+
+/** Edges forget the keys that only they have accepted, and report them for approval. */
+async function forgetAcceptedKeys({ db, actor }: ServiceContext, collectionId: string): Promise<void> {
+  await db.device.updateMany({
+    where: { organizationId: actor.organizationId, collectionId, keySha256: null, keyless: false },
+    data: { keyRevision: { increment: 1 } },
+  })
 }
 
 async function requireVdiskOfFarm(

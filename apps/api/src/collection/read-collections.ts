@@ -4,11 +4,13 @@ import { visibleCollections } from '../access/visible.ts'
 import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { keyAlarms } from '../rules/device-key.ts'
 import { personalityOf } from '../rules/personality.ts'
 import type { CollectionDetail, CollectionSummary, collectionListInput, collectionPage } from './schema.ts'
 
 /** Throws `not_found`. */
-export async function getCollection({ db, actor }: ServiceContext, collectionId: string): Promise<CollectionDetail> {
+export async function getCollection(context: ServiceContext, collectionId: string): Promise<CollectionDetail> {
+  const { db, actor } = context
   const row = await db.collection.findUnique({
     where: ownRow(actor, collectionId),
     select: {
@@ -27,7 +29,22 @@ export async function getCollection({ db, actor }: ServiceContext, collectionId:
     templateDevice: row.templateDevice,
     personality: personalityOf(row.personality),
     sitePersonality: personalityOf(row.site.personality),
+    keys: await countKeys(context, collectionId),
   }
+}
+
+async function countKeys(
+  { db, actor: { organizationId } }: ServiceContext,
+  collectionId: string,
+): Promise<CollectionDetail['keys']> {
+  const ofCollection = { organizationId, collectionId }
+  const alarmCount = await db.device.count({ where: { ...ofCollection, keyLabel: { in: [...keyAlarms] } } })
+  const waiting = await db.device.aggregate({
+    where: { ...ofCollection, keyLabel: 'key_waits' },
+    _count: true,
+    _max: { keyClaimedAt: true },
+  })
+  return { alarmCount, waitingCount: waiting._count, waitingUntil: waiting._max.keyClaimedAt?.toISOString() ?? null }
 }
 
 export const collectionSummarySelect = {
@@ -36,6 +53,8 @@ export const collectionSummarySelect = {
   siteId: true,
   vdiskId: true,
   bootProgramSet: true,
+  keyLearn: true,
+  keyWithout: true,
   revision: true,
   bootMenu: { select: { id: true, name: true } },
   site: { select: { name: true } },
@@ -74,5 +93,7 @@ export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummar
     revision: row.revision,
     bootMenu: row.bootMenu,
     deviceCount: row._count.devices,
+    keyLearn: row.keyLearn,
+    keyWithout: row.keyWithout,
   }
 }

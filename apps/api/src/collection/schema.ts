@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { menuReference } from '../boot-menu/schema.ts'
+import { keyLearning, keylessAccess, keyPolicyDefault } from '../rules/device-key.ts'
 import { objectName, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { personality } from '../rules/personality.ts'
 import { count, uuid } from '../rules/scalars.ts'
@@ -18,12 +19,23 @@ export const collectionSummary = z.object({
   /** Shown by its devices unless they have their own choice. */
   bootMenu: menuReference.nullable(),
   deviceCount: count,
+  /** How the key in a device's TPM becomes known. */
+  keyLearn: keyLearning,
+  /** What devices get that have proved no known key. */
+  keyWithout: keylessAccess,
   revision: seenRevision,
 })
 export type CollectionSummary = z.infer<typeof collectionSummary>
 export const collectionListInput = z.object({ ...pageInput, siteId: uuid.optional(), search })
 export const collectionPage = pageOf(collectionSummary)
 export const collectionGetInput = z.object({ collectionId: uuid })
+/** Of its devices' keys, those on which a person has to decide. */
+const collectionKeys = z.object({
+  alarmCount: count,
+  waitingCount: count,
+  /** When the newest of the waiting keys was first reported: `device.approveKeys` approves those until then. */
+  waitingUntil: z.iso.datetime().nullable(),
+})
 export const collectionDetail = collectionSummary.extend({
   farmId: uuid,
   createdAt: z.iso.datetime(),
@@ -31,6 +43,7 @@ export const collectionDetail = collectionSummary.extend({
   templateDevice: z.object({ id: uuid, name: z.string() }).nullable(),
   personality,
   sitePersonality: personality,
+  keys: collectionKeys,
 })
 export type CollectionDetail = z.infer<typeof collectionDetail>
 
@@ -39,11 +52,15 @@ const collectionFields = {
   vdiskId: uuid.nullable(),
   templateDeviceId: uuid.nullable(),
   personality,
+  keyLearn: keyLearning,
+  keyWithout: keylessAccess,
 }
 export const createCollectionInput = z.object({
   siteId: uuid,
   name: collectionFields.name,
   vdiskId: collectionFields.vdiskId.default(null),
+  keyLearn: keyLearning.default(keyPolicyDefault.learn),
+  keyWithout: keylessAccess.default(keyPolicyDefault.without),
 })
 export const updateCollectionInput = z
   .object(collectionFields)

@@ -2,6 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/public.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { fingerprintOf } from '../rules/device-key.ts'
 import { inheritPersonality, personalityOf } from '../rules/personality.ts'
 import { deviceHomeSelect, readDeviceHome, readSiteEdges } from './read-home.ts'
 import { deviceLayerSelect, readDeviceLayer } from './read-layer.ts'
@@ -25,6 +26,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
       site: row.site.bootProgramSet,
     },
     bootMenu: deviceMenuOf(row),
+    key: keyViewOf(row),
     layer: await readDeviceLayer(context, row),
     home: await readDeviceHome(context, row),
     siteEdges: await readSiteEdges(context, row.siteId),
@@ -48,12 +50,38 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
   }
 }
 
+type DetailRow = Prisma.DeviceGetPayload<{ select: ReturnType<typeof detailSelect> }>
+
+function keyViewOf(row: DetailRow): DeviceDetail['key'] {
+  const { keyLearn: learn, keyWithout: without } = row.collection
+  return {
+    known: fingerprintOf(row.keySha256),
+    keyless: row.keyless,
+    revision: row.keyRevision,
+    decidedBy: row.keyDecidedByName,
+    decidedAt: row.keyDecidedAt?.toISOString() ?? null,
+    claim: row.keyClaimedAt && {
+      key: fingerprintOf(row.keyClaimed),
+      bootId: row.keyClaimBootId,
+      since: row.keyClaimedAt.toISOString(),
+    },
+    policy: { learn, without },
+  }
+}
+
 function detailSelect(now: Date) {
   return {
     ...deviceSummarySelect,
     ...deviceLayerSelect,
     ...deviceHomeSelect,
     createdAt: true,
+    keySha256: true,
+    keyless: true,
+    keyRevision: true,
+    keyDecidedByName: true,
+    keyDecidedAt: true,
+    keyClaimBootId: true,
+    keyClaimedAt: true,
     bootMenuChoice: true,
     bootMenu: deviceMenuSelect.bootMenu,
     bootProgramSet: true,
@@ -63,6 +91,8 @@ function detailSelect(now: Date) {
         bootProgramSet: true,
         personality: true,
         templateDeviceId: true,
+        keyLearn: true,
+        keyWithout: true,
       },
     },
     personality: true,

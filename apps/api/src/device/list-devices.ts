@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { visibleDevices } from '../access/visible.ts'
 import { afterName, byName, cutNamedPage, escapeLike } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
+import { keyAlarms } from '../rules/device-key.ts'
 import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../rules/write-cache.ts'
 import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './rows.ts'
 import type { deviceListInput, devicePage } from './schema.ts'
@@ -40,6 +41,7 @@ export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {
     ...(input.deviceType ? { deviceType: input.deviceType } : {}),
     ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
     ...lastOutcomeFilter(input.lastOutcome),
+    ...keyFilter(input.key),
     ...(input.writeCache ? { lastBootWriteCachePercent: { gte: writeCachePercentMin[input.writeCache] } } : {}),
     ...(input.search ? searchFilter(input.search) : {}),
   }
@@ -50,6 +52,12 @@ function lastOutcomeFilter(lastOutcome: DeviceFilter['lastOutcome']): Prisma.Dev
   if (lastOutcome === 'never') return { lastBootId: null }
   if (lastOutcome === 'booting') return { lastBootId: { not: null }, lastBootOutcome: null }
   return { lastBootOutcome: lastOutcome }
+}
+
+function keyFilter(key: DeviceFilter['key']): Prisma.DeviceWhereInput {
+  if (!key) return {}
+  if (key === 'alarm') return { keyLabel: { in: [...keyAlarms] } }
+  return { keyLabel: key === 'unjudged' ? null : key }
 }
 
 function searchFilter(search: string): Prisma.DeviceWhereInput {

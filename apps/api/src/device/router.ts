@@ -7,6 +7,7 @@ import { chooseForDevice } from '../site/public.ts'
 import { restoring } from '../trash/restore-router.ts'
 import { createDevice, removeDevice, updateDevice } from './change-device.ts'
 import { exportDevices, importDevices } from './csv-devices.ts'
+import { approveWaitingKeys, decideDeviceKey } from './decide-key.ts'
 import { dropWrites } from './drop-writes.ts'
 import { getDevice } from './get-device.ts'
 import { listDevices } from './list-devices.ts'
@@ -14,11 +15,14 @@ import { changeManyDevices, listDeviceIds, powerManyDevices, removeManyDevices }
 import { moveHome } from './move-home.ts'
 import { bootAgain, orderPower } from './order-power.ts'
 import {
+  approveKeysInput,
   bootAgainInput,
   bootAgainResult,
   changeManyInput,
   createDeviceInput,
   csvResult,
+  decideKeyInput,
+  decideKeyResult,
   deviceDetail,
   deviceFilterInput,
   deviceGetInput,
@@ -114,6 +118,33 @@ export const deviceRouter = router({
     .input(moveHomeInput)
     .output(moveHomeResult)
     .mutation(({ ctx, input }) => moveHome(ctx, input)),
+  decideKey: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/key-decisions',
+        summary: 'Approve, keep or forget the TPM key of a device, or record that it has none',
+        creates: null,
+      },
+    })
+    .input(decideKeyInput)
+    .output(decideKeyResult)
+    .mutation(({ ctx, input }) => decideDeviceKey(ctx, input)),
+  approveKeys: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: {
+        method: 'POST',
+        path: '/collections/{collectionId}/key-approvals',
+        summary: 'Approve the waiting TPM keys of all devices of a collection, all or none',
+      },
+    })
+    .input(approveKeysInput)
+    .output(manyDone)
+    .mutation(({ ctx, input }) => approveWaitingKeys(ctx, input)),
   setBootProgramSet: procedure
     .meta({
       permission: 'device.change',

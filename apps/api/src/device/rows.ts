@@ -9,6 +9,7 @@ import {
   waitsJson,
 } from '../boot/public.ts'
 import type { ServiceContext } from '../context/service-context.ts'
+import { fingerprintOf } from '../rules/device-key.ts'
 import { type DeviceState, deviceStateOf } from '../rules/device-state.ts'
 import { type DeviceWait, deviceWaitOf } from '../rules/device-wait.ts'
 import { versionFor } from '../rules/version-access.ts'
@@ -31,6 +32,8 @@ export const deviceSummarySelect = {
   collectionId: true,
   vdiskId: true,
   homeEdgeId: true,
+  keyLabel: true,
+  keyClaimed: true,
   lastBootId: true,
   lastBootStartedAt: true,
   lastBootOutcome: true,
@@ -175,6 +178,8 @@ export function deviceSummaryOf(
         : null,
     now: boot ? stateOf(boot, { taken: names.get('taken', row.lastBootId), now }) : { state: 'unknown', since: null },
     waitsFor: waitOf(row, { names, now }),
+    keyLabel: row.keyLabel,
+    claimedKey: fingerprintOf(row.keyClaimed),
     powerOrder: order ? powerOrderViewOf(order, now) : null,
   }
 }

@@ -3,10 +3,12 @@ import { layerClasses, powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceMenuView, setMenuOfDeviceInput } from '../boot-menu/schema.ts'
 import { setOfDeviceInput } from '../rules/boot-programs.ts'
+import { deviceKeyLabel, fingerprint, keyDecisions, keyLearning, keylessAccess } from '../rules/device-key.ts'
 import { deviceState } from '../rules/device-state.ts'
 import { deviceWait } from '../rules/device-wait.ts'
 import {
   deviceName,
+  devicesPerSiteMax,
   deviceType,
   pageInput,
   pageOf,
@@ -33,6 +35,8 @@ export const deviceListInput = z.object({
   lastOutcome: z.enum([...bootOutcomes, 'booting', 'never']).optional(),
   /** `warning`: 80 % or more of it is used; `critical`: 95 % or more; `full`. */
   writeCache: z.enum(['warning', 'critical', 'full']).optional(),
+  /** The label of its key; `alarm`: a person has to decide; `unjudged`: no edge has reported on its key yet. */
+  key: z.enum([...deviceKeyLabel.options, 'alarm', 'unjudged']).optional(),
 })
 
 /** An order for a running device, shown for some minutes. */
@@ -78,6 +82,10 @@ const deviceSummary = z.object({
   now: deviceState,
   /** Why it stands still, or may, or does not start: the edge that has its writes is away. */
   waitsFor: deviceWait.nullable(),
+  /** How it is known by the key in its TPM; null: no edge has judged it. An alarm stays until a person decides. */
+  keyLabel: deviceKeyLabel.nullable(),
+  /** The fingerprint that waits for a decision, or that it proved instead of the known one. */
+  claimedKey: fingerprint.nullable(),
   /** The newest one. */
   powerOrder: powerOrderView.nullable(),
 })
@@ -130,7 +138,24 @@ const deviceHome = z.object({
 })
 export type DeviceHome = z.infer<typeof deviceHome>
 
+const deviceKeyView = z.object({
+  /** The fingerprint that is known, 64 hexadecimal digits. */
+  known: fingerprint.nullable(),
+  /** A person has decided that it has no key. */
+  keyless: z.boolean(),
+  /** Counts decisions: `device.decideKey` names the one that the caller has seen. */
+  revision: count,
+  /** Null: an edge accepted the key at the first boot. */
+  decidedBy: z.string().nullable(),
+  decidedAt: instant.nullable(),
+  /** What waits, or what an alarm is about: the boot that proved it, and when it was first reported. */
+  claim: z.object({ key: fingerprint.nullable(), bootId: uuid.nullable(), since: instant }).nullable(),
+  /** Its collection's. */
+  policy: z.object({ learn: keyLearning, without: keylessAccess }),
+})
+
 export const deviceDetail = deviceSummary.extend({
+  key: deviceKeyView,
   /** Null: none was chosen, since nothing that it writes outlives its boots. */
   home: deviceHome.nullable(),
   /** The edges of its site that were not removed, by name, at most 100: one of them can keep its writes. */
@@ -173,6 +198,32 @@ export const moveHomeInput = z.object({
 })
 /** The work that lets go of it; null: it is so already. */
 export const moveHomeResult = z.object({ jobId: uuid.nullable() })
+
+export const decideKeyInput = z.object({
+  deviceId: uuid,
+  /**
+   * `approve`: `claimedKey` is the device's key; `keep`: it is not, what is known stays; `forget`: nothing is known any
+   * more; `keyless`: the device has no key.
+   */
+  decision: z.enum(keyDecisions),
+  /** `key.revision` of the device that the caller has seen. */
+  keyRevision: z
+    .number()
+    .int()
+    .nonnegative()
+    .max(2 ** 31 - 1),
+  /** To approve: the fingerprint that the caller has compared. */
+  claimedKey: fingerprint.nullable().default(null),
+})
+export const decideKeyResult = z.object({ keyLabel: deviceKeyLabel.nullable(), keyRevision: count })
+export type ChangedKey = z.infer<typeof decideKeyResult>
+
+export const approveKeysInput = z.object({
+  collectionId: uuid,
+  /** `keys.waitingUntil` and `keys.waitingCount` of the collection that the caller has seen. */
+  claimedUntil: instant,
+  waitingCount: count.min(1).max(devicesPerSiteMax),
+})
 
 export const bootAgainInput = z.object({ deviceId: uuid })
 export const bootAgainResult = z.object({ powerOnId: uuid, expiresAt: instant })

@@ -34,7 +34,10 @@ export async function writeDevices(context: ServiceContext, planned: PlannedDevi
     await db.$executeRaw`update device set site_id = row.site_id, collection_id = row.collection_id, name = row.name,
         mac = row.mac, enabled = row.enabled, vdisk_id = row.vdisk_id, boot_program_set = row.boot_program_set,
         boot_menu_choice = row.boot_menu_choice, boot_menu_id = row.boot_menu_id, personality = row.personality,
-        tags = array(select jsonb_array_elements_text(row.tags)), device_type = row.device_type
+        tags = array(select jsonb_array_elements_text(row.tags)), device_type = row.device_type,
+        -- Its edges forget a key that only they have accepted: the new collection may require an approval.
+        key_revision = device.key_revision + case when device.collection_id <> row.collection_id
+          and device.key_sha256 is null and not device.keyless then 1 else 0 end
       from jsonb_to_recordset(${JSON.stringify(changed.map(rowOf))}::jsonb) as row (${recordColumns})
       where device.organization_id = ${organizationId}::uuid and device.id = row.id`
   const written = [...created, ...changed]

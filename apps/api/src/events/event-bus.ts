@@ -2,6 +2,7 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, DbOrTransaction, PlatformContext, ServiceContext } from '../context/service-context.ts'
 import type { Fields } from '../rules/audit-change.ts'
 import type { Clock } from '../rules/clock.ts'
+import type { DeviceKeyLabel } from '../rules/device-key.ts'
 import type { Place } from '../rules/place.ts'
 
 /**
@@ -15,6 +16,7 @@ export interface Events {
   platformEventRecorded: { db: DbOrTransaction; clock: Clock; event: PlatformEvent }
   versionPromoted: PromotedVersion
   bootsReported: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; boots: BootReport[] }
+  keyAlarmsRaised: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; alarms: KeyAlarm[] }
   runsEnded: { db: DbOrTransaction; now: Date; organizationId: string; runs: EndedRun[] }
   edgesFellSilent: { db: DbOrTransaction; now: Date; organizationId: string; edges: SilentEdge[] }
 }
@@ -107,6 +109,19 @@ export interface PromotedVersion {
   version: { id: string; number: number }
   /** The version that the vDisk's devices booted before; null if they booted none. */
   previous: { id: string; number: number } | null
+}
+
+/** A device has not proved the key that is known of it. */
+export interface KeyAlarm {
+  deviceId: string
+  deviceName: string
+  mac: string
+  label: DeviceKeyLabel | null
+  /** Fingerprints: of the key that is known, and of the one that it proved instead. */
+  key: string | null
+  claimed: string | null
+  claimBootId: string | null
+  revision: number
 }
 
 export interface EndedRun {

@@ -4,6 +4,7 @@ import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RollupGrain } from '../rules/boot-rollup.ts'
+import { keyAlarms } from '../rules/device-key.ts'
 import { quantileOf, type TimeSketch } from '../rules/time-sketch.ts'
 import type { FarmOverview } from './schema.ts'
 
@@ -60,15 +61,18 @@ async function countRows(
   const ofSites = { organizationId, site: { farmId } }
   const ofDevices = { ...ofSites, AND: [visibleDevices(actor)] }
   // Asked at once: the connection answers one after the other, without a wait between.
-  const [edges, edgesOnline, collections, devices, devicesBooting, vdisks] = await Promise.all([
-    db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
-    db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] } }),
-    db.collection.count({ where: { ...ofSites, AND: [visibleCollections(actor)] } }),
-    db.device.count({ where: ofDevices }),
-    db.device.count({ where: { ...ofDevices, lastBootId: { not: null }, lastBootOutcome: null } }),
-    db.vdisk.count({ where: { organizationId, farmId } }),
-  ])
-  return { edges, edgesOnline, collections, devices, devicesBooting, vdisks }
+  const [edges, edgesOnline, collections, devices, devicesBooting, vdisks, keyAlarmCount, keysWaiting] =
+    await Promise.all([
+      db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
+      db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] } }),
+      db.collection.count({ where: { ...ofSites, AND: [visibleCollections(actor)] } }),
+      db.device.count({ where: ofDevices }),
+      db.device.count({ where: { ...ofDevices, lastBootId: { not: null }, lastBootOutcome: null } }),
+      db.vdisk.count({ where: { organizationId, farmId } }),
+      db.device.count({ where: { ...ofDevices, keyLabel: { in: [...keyAlarms] } } }),
+      db.device.count({ where: { ...ofDevices, keyLabel: 'key_waits' } }),
+    ])
+  return { edges, edgesOnline, collections, devices, devicesBooting, vdisks, keyAlarms: keyAlarmCount, keysWaiting }
 }
 
 /** From the rollups: the number of boots does not matter. */

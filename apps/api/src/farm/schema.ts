@@ -36,6 +36,10 @@ export const farmOverview = z.object({
     devices: count,
     devicesBooting: count,
     vdisks: count,
+    /** Devices that have not proved their known key: a person has to decide. */
+    keyAlarms: count,
+    /** Devices whose key waits for approval. */
+    keysWaiting: count,
   }),
   recentBoots: z.array(bootSummary),
   last24Hours: z.object(bootTimes),

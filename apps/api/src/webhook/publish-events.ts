@@ -227,6 +227,34 @@ export async function publishFillingCaches({ db, now, edge, boots }: Events['boo
   )
 }
 
+/** device.key_alarm, once for each kind of alarm until a person decides: a device in a loop floods nobody. */
+export async function publishKeyAlarms({ db, now, edge, alarms }: Events['keyAlarmsRaised']): Promise<void> {
+  const { organizationId, siteId, edgeId } = edge
+  const names = await eventNamesOf(db, edge, [])
+  await publishEvents(
+    db,
+    now,
+    alarms.map(({ deviceId, deviceName, mac, label, key, claimed, claimBootId, revision }) => ({
+      organizationId,
+      type: 'device.key_alarm',
+      subject: `${deviceId} ${revision} ${label}`,
+      data: {
+        deviceId,
+        deviceName,
+        mac,
+        siteId,
+        siteName: names.site,
+        edgeId,
+        edgeName: names.edge,
+        bootId: claimBootId,
+        label,
+        knownKey: key,
+        claimedKey: claimed,
+      },
+    })),
+  )
+}
+
 /** The names of site, edge and devices in an event of an edge's boots. */
 async function eventNamesOf(
   db: DbOrTransaction,

@@ -9,6 +9,7 @@ const webhookEventTypes = [
   'wave.done',
   'version.promoted',
   'write_cache.filling',
+  'device.key_alarm',
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 /** Sent on demand, to every endpoint. */

@@ -6,6 +6,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { emit } from '../../events/event-bus.ts'
 import type { AppliedReports, EndedBoot } from '../../rules/telemetry.ts'
 import { adoptDevices } from './adopt-devices.ts'
+import { applyDeviceKeys } from './apply-device-keys.ts'
 import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
 import { applyWaiting, endWaits } from './apply-waiting.ts'
@@ -73,6 +74,7 @@ async function applyFresh(
   if (boots.length > 0) {
     await adoptDevices(transaction, edge, { boots, now })
     endedBoots = await writeBoots(transaction, edge, { boots, now })
+    await applyDeviceKeys(transaction, edge, { boots, now })
     await endWaits(transaction, edge, boots)
     await takePowerOrders(transaction, edge, { boots, now })
     await emit('bootsReported', { db: transaction, now, edge, boots })

@@ -104,6 +104,7 @@ function factsOf(boot: BootReport, edgeId: string): BootFacts {
     ip: boot.ip,
     mtu: boot.mtu,
     cipher: boot.cipher,
+    deviceKey: boot.deviceKey,
     reconnects: boot.reconnects,
     resumedUs: boot.resumedUs,
     program: boot.program,

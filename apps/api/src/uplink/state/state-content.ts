@@ -9,6 +9,7 @@ import {
 } from '@bootfarm/proto/uplink'
 import { byName } from '../../context/keyset.ts'
 import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
+import { type KeyPolicy, keyPolicyDefault } from '../../rules/device-key.ts'
 import { versionFor, writes } from '../../rules/version-access.ts'
 import { madeVersionId } from '../../store-job/change-jobs.ts'
 import { readDeviceHomes, type WritingDevice } from './device-homes.ts'
@@ -48,7 +49,7 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
   )
   const ignoredMacs = site.hasIgnored ? await readIgnoredMacs(db, edge) : []
   const siteEdges = site.hasOtherEdges ? await readSiteEdges(db, { organizationId, siteId }, now) : undefined
-  const { listed, homeEdges } = await listDevices(db, edge, { now, site, menus, vdisks })
+  const { listed, homeEdges, keyPolicies } = await listDevices(db, edge, { now, site, menus, vdisks })
   const storeJobs = site.hasStoreJobs ? await readStoreJobs(db, edge) : []
   const schedules = !site.hasSchedules
     ? []
@@ -74,6 +75,7 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     ...(site.rotateKey ? { rotateKey: site.rotateKey } : {}),
     ...(siteEdges ? { siteEdges } : {}),
     ...(homeEdges.length > 0 ? { homeEdges } : {}),
+    ...(keyPolicies.length > 0 ? { keyPolicies } : {}),
     powerOns: site.hasPowerOns ? await readPowerOns(db, edge, now) : [],
     powerOrders: site.hasPowerOrders ? await readPowerOrders(db, edge, now) : [],
     ...(storeJobs.length > 0 ? { storeJobs } : {}),
@@ -162,6 +164,7 @@ async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, 
   )
   const devices = await readDevices(db, edge)
   const writing: WritingDevice[] = []
+  const keyPolicies: KeyPolicy[] = []
   // A device without a version to boot does not concern the edge yet.
   const booting = devices.flatMap((device) => {
     const { id, name, mac, enabled, collection } = device
@@ -180,6 +183,7 @@ async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, 
       ...(device.deviceType === 'production' ? {} : { deviceType: device.deviceType }),
       ...(differs ? { bootProgramSet: ownSet } : {}),
       ...(menu ? { menuId: menu.id } : {}),
+      ...keyFieldsOf(device, keyPolicies),
     }
     const isWriter = resolved !== undefined && writes(resolved, device)
     const bootable = [versionId, ...versionsOfMenu(menu)]
@@ -196,7 +200,28 @@ async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, 
     const isHome = homes.edges[home]?.id === edge.edgeId
     return [{ device, carried: { ...carried, ...(isWriter && isHome ? { writes: true } : {}), home } }]
   })
-  return { listed, homeEdges: homes.edges }
+  return { listed, homeEdges: homes.edges, keyPolicies }
+}
+
+interface KeyColumns {
+  keySha256: Uint8Array | null
+  keyless: boolean
+  keyRevision: number
+  collection: { keyLearn: KeyPolicy['learn']; keyWithout: KeyPolicy['without'] }
+}
+
+/** @param policies those of the devices before; the device's is added if it is new */
+function keyFieldsOf({ keySha256, keyless, keyRevision, collection }: KeyColumns, policies: KeyPolicy[]) {
+  const { keyLearn: learn, keyWithout: without } = collection
+  const isDefault = learn === keyPolicyDefault.learn && without === keyPolicyDefault.without
+  const known = policies.findIndex((policy) => policy.learn === learn && policy.without === without)
+  if (!isDefault && known < 0) policies.push({ learn, without })
+  return {
+    ...(isDefault ? {} : { keyPolicy: known < 0 ? policies.length - 1 : known }),
+    ...(keySha256 ? { key: Buffer.from(keySha256).toString('base64') } : {}),
+    ...(keyless ? { keyless: true as const } : {}),
+    ...(keyRevision > 0 ? { keyRevision } : {}),
+  }
 }
 
 type Site = Pick<AuthenticatedEdge, 'organizationId' | 'siteId'>
@@ -220,7 +245,12 @@ function readDevices(db: DbOrTransaction, { organizationId, siteId }: Site) {
       homeEdgeId: true,
       nextHomeEdgeId: true,
       layerEdgeId: true,
-      collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
+      keySha256: true,
+      keyless: true,
+      keyRevision: true,
+      collection: {
+        select: { vdiskId: true, bootProgramSet: true, bootMenuId: true, keyLearn: true, keyWithout: true },
+      },
     },
   })
 }

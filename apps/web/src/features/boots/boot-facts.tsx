@@ -2,6 +2,7 @@ import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
 import { type Fact, Facts } from '../../components/page'
+import { keyLabels } from '../devices/key-text'
 import type { BootDetail } from './boot-types'
 import { readAheadText } from './read-ahead-text'
 
@@ -49,6 +50,7 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'Machine ID', value: facts.machineId && <Mono>{facts.machineId}</Mono> },
     { label: 'MTU', value: facts.mtuBytes === null ? null : `${facts.mtuBytes} B` },
     { label: 'Stream', value: facts.cipher && streamProtection[facts.cipher] },
+    { label: 'Device key', value: facts.deviceKey && keyLabels[facts.deviceKey] },
     ...(boot.readAhead ? [{ label: 'Read ahead', value: readAheadText(boot.readAhead) }] : []),
     { label: 'Reconnects', value: facts.reconnects },
     ...(takenPowerOrder ? [{ label: 'Power order', value: <TakenOrder taken={takenPowerOrder} /> }] : []),

@@ -3,12 +3,13 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { Notice, TextField } from '../../components/field'
+import { Notice, SelectField, TextField } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
 import { countOf } from '../../lib/format-quantity'
 import { linesOfPairs, pairsOfLines } from '../../lib/pair-lines'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
+import { learnCost, learnOptions, withoutCost, withoutOptions } from '../devices/key-text'
 import { DeleteButton, ObjectDialog, PersonalityField, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 
@@ -88,6 +89,7 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
   const [vdiskId, setVdiskId] = useState(seen.vdiskId ?? '')
   const [templateId, setTemplateId] = useState(seen.templateDevice?.id ?? '')
   const [pairs, setPairs] = useState(linesOfPairs(seen.personality))
+  const [policy, setPolicy] = useState<KeyPolicy>({ keyLearn: seen.keyLearn, keyWithout: seen.keyWithout })
   const personality = pairsOfLines(pairs)
   const devices = usePicker('device', { collectionId: seen.id })
   const update = useMutation(trpc.collection.update.mutationOptions({ onSuccess: useSaved(onClose) }))
@@ -99,7 +101,7 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
       saving={update}
       disabled={name.trim() === '' || personality === null}
       onSave={(revision = seen.revision) =>
-        personality && update.mutate({ collectionId: seen.id, revision, name, personality, ...chosen })
+        personality && update.mutate({ collectionId: seen.id, revision, name, personality, ...policy, ...chosen })
       }
       onClose={onClose}
     >
@@ -125,8 +127,40 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
         onChange={setTemplateId}
         hint="New devices in this collection get the tags, attributes, vDisk, boot programs and menu of this device."
       />
+      <KeyPolicyFields policy={policy} onChange={setPolicy} />
       <PersonalityField value={pairs} onChange={setPairs} />
     </ObjectDialog>
+  )
+}
+
+type KeyPolicy = Pick<CollectionDetail, 'keyLearn' | 'keyWithout'>
+
+interface KeyPolicyFieldsProps {
+  policy: KeyPolicy
+  onChange: (policy: KeyPolicy) => void
+}
+
+/** How the devices' TPM keys become known, and what devices without one get, with what each choice costs. */
+function KeyPolicyFields({ policy, onChange }: KeyPolicyFieldsProps) {
+  const { keyLearn, keyWithout } = policy
+  const chosen = <T,>(options: { value: T }[], value: string) => options.find((option) => option.value === value)?.value
+  return (
+    <>
+      <SelectField
+        label="Keys of devices"
+        value={keyLearn}
+        options={learnOptions}
+        hint={learnCost[keyLearn]}
+        onChange={(value) => onChange({ ...policy, keyLearn: chosen(learnOptions, value) ?? keyLearn })}
+      />
+      <SelectField
+        label="Devices without a known key get"
+        value={keyWithout}
+        options={withoutOptions}
+        hint={withoutCost[keyWithout]}
+        onChange={(value) => onChange({ ...policy, keyWithout: chosen(withoutOptions, value) ?? keyWithout })}
+      />
+    </>
   )
 }
 

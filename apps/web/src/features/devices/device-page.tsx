@@ -17,6 +17,7 @@ import { PageName, QueryError } from '../shell/object-page'
 import { BootAgain } from './boot-again'
 import { DeviceActions, DevicePersonality } from './device-actions'
 import { DeviceHomePanel, isHomeMoving } from './device-home'
+import { DeviceKeyPanel, KeyNotice, KeyTag } from './device-key'
 import { DeviceLayerPanel } from './device-layer'
 import { DeviceStateFact, DeviceStateTag } from './device-state'
 import { DeviceTypeTag, deviceTypeText } from './device-type'
@@ -62,6 +63,7 @@ function Device({ device }: { device: DeviceDetail }) {
             <DeviceStateTag device={device} />
             {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
             <DeviceTypeTag type={device.deviceType} />
+            <KeyTag label={device.keyLabel} />
             {!device.enabled && <Tag>disabled</Tag>}
           </>
         }
@@ -75,6 +77,7 @@ function Device({ device }: { device: DeviceDetail }) {
         }
       />
       {device.powerOrder && <PowerOrderNote order={device.powerOrder} />}
+      <KeyNotice device={device} />
       {device.waitsFor && <WaitNotice wait={device.waitsFor} />}
       {cache && <WriteCacheNotice cache={cache} at={null} />}
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_300px]">
@@ -91,6 +94,7 @@ function Device({ device }: { device: DeviceDetail }) {
         </Panel>
         <div className="grid gap-5 sm:max-xl:grid-cols-2">
           {cache && device.lastBoot && <LastWriteCache cache={cache} reportedAt={device.lastBoot.reportedAt} />}
+          <DeviceKeyPanel device={device} />
           <DeviceLayerPanel device={device} />
           <DeviceHomePanel device={device} />
           <Panel title="Details">

@@ -17,11 +17,14 @@ import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
 import { useMay } from '../session/use-may'
+import { ApproveKeys } from './approve-keys'
 import { CsvButtons } from './csv-buttons'
 import { NewDevice } from './device-actions'
+import { KeyTag } from './device-key'
 import { DeviceSelection, selectable } from './device-selection'
 import { DeviceStateCell } from './device-state'
 import { DeviceTypeTag, deviceTypeOptions, deviceTypes } from './device-type'
+import { keyFilterOptions, keyFilters } from './key-text'
 import { PowerMenu } from './power-buttons'
 import { PowerOrderTag } from './power-order-note'
 import { WaitTag } from './wait-notice'
@@ -39,6 +42,7 @@ const deviceColumns: Column<DeviceSummary>[] = [
         <DeviceTypeTag type={device.deviceType} />
         <WriteCacheTag cache={device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)} />
         <WaitTag wait={device.waitsFor} />
+        <KeyTag label={device.keyLabel} quiet />
         <PowerOrderTag order={device.powerOrder} />
         {!device.enabled && <Tag title="Edges do not serve this device.">disabled</Tag>}
       </span>
@@ -108,6 +112,7 @@ const filterShape = {
   collection: z.uuid().optional(),
   type: z.enum(deviceTypes).optional(),
   cache: z.enum(['warning', 'critical', 'full']).optional(),
+  key: z.enum(keyFilters).optional(),
   last: z.enum(['booting', 'ready', 'failed', 'silent', 'superseded', 'local_disk', 'never']).optional(),
 }
 
@@ -163,7 +168,9 @@ export function DevicesPage() {
         <SelectFilter label="Type" options={deviceTypeOptions} {...bind('type')} />
         <SelectFilter label="Last boot" options={lastOutcomeOptions} {...bind('last')} />
         <SelectFilter label="Write cache" options={writeCacheOptions} {...bind('cache')} />
+        <SelectFilter label="Key" options={keyFilterOptions} {...bind('key')} />
       </FilterBar>
+      {filters.collection && <ApproveKeys collectionId={filters.collection} />}
       <div className="rounded-lg border border-line bg-surface">
         {mayChange && shown.length > 0 && (
           <DeviceSelection
@@ -195,13 +202,14 @@ function NoDevices({ filtered }: { filtered: boolean }) {
 
 type Filters = ReturnType<typeof useUrlFilters<typeof filterShape>>['filters']
 
-function filterOf({ search, collection, type, last, cache }: Filters) {
+function filterOf({ search, collection, type, last, cache, key }: Filters) {
   return {
     ...(search && { search }),
     ...(collection && { collectionId: collection }),
     ...(type && { deviceType: type }),
     ...(last && { lastOutcome: last }),
     ...(cache && { writeCache: cache }),
+    ...(key && { key }),
   }
 }
 

@@ -1,27 +1,20 @@
-import { Icon } from '../../components/icon'
+import { Banner } from '../../components/banner'
 import { Instant } from '../../components/instant'
 import { Tag } from '../../components/tag'
-import { classNames } from '../../lib/class-names'
 import type { RouterOutputs } from '../../lib/trpc'
 
 type DeviceWait = NonNullable<RouterOutputs['device']['get']['waitsFor']>
 
 /** Why a device stands still, or may, and what to do about it. */
 export function WaitNotice({ wait }: { wait: DeviceWait }) {
-  const look = isCertain(wait) ? 'bg-failed-soft text-failed' : 'bg-silent-soft text-silent'
   return (
-    <section aria-label="What the device waits for" className={classNames('flex gap-3 rounded-lg px-4 py-3', look)}>
-      <span className="pt-0.5">
-        <Icon name="alert" />
-      </span>
-      <div className="min-w-0 break-words text-sm">
-        <p className="font-medium">{wait.sentence}</p>
-        <p className="mt-0.5 text-ink-soft">{wait.remedy}</p>
-        <p className="mt-1.5 text-ink-soft text-xs">
-          <Since wait={wait} />
-        </p>
-      </div>
-    </section>
+    <Banner label="What the device waits for" tone={isCertain(wait) ? 'failed' : 'silent'}>
+      <p className="font-medium">{wait.sentence}</p>
+      <p className="mt-0.5 text-ink-soft">{wait.remedy}</p>
+      <p className="mt-1.5 text-ink-soft text-xs">
+        <Since wait={wait} />
+      </p>
+    </Banner>
   )
 }
 

@@ -2,6 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
+import { Banner } from '../../components/banner'
 import { EmptyState, ErrorState, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
 import { Table } from '../../components/table'
 import { Dot, Tag, type Tone } from '../../components/tag'
@@ -57,6 +58,7 @@ function Overview({ overview }: { overview: FarmOverview }) {
         summary={`${countOf(counts.sites, 'site')}, ${countOf(counts.collections, 'collection')}, ${countOf(counts.devices, 'device')}, ${countOf(counts.vdisks, 'vDisk')}`}
       />
       <FirstRunGuide />
+      <KeyAlarms counts={counts} />
       <Figures counts={counts} last24Hours={last24Hours} />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_360px]">
         <BootingNow />
@@ -67,6 +69,33 @@ function Overview({ overview }: { overview: FarmOverview }) {
       </Panel>
       <LatestBoots boots={overview.recentBoots} />
     </Page>
+  )
+}
+
+/** Leads to the devices whose key a person has to decide on. */
+function KeyAlarms({ counts: { keyAlarms, keysWaiting } }: Pick<FarmOverview, 'counts'>) {
+  if (keyAlarms + keysWaiting === 0) return null
+  const link = 'rounded underline underline-offset-4'
+  return (
+    <Banner label="Keys of devices" tone={keyAlarms > 0 ? 'failed' : 'silent'}>
+      {keyAlarms > 0 && (
+        <p>
+          <Link href="/devices?key=alarm" className={link}>
+            {countOf(keyAlarms, 'device')}
+          </Link>{' '}
+          did not prove the known key of {keyAlarms === 1 ? 'its' : 'their'} TPM. What is private stays closed until you
+          decide.
+        </p>
+      )}
+      {keysWaiting > 0 && (
+        <p>
+          <Link href="/devices?key=key_waits" className={link}>
+            {countOf(keysWaiting, 'device')}
+          </Link>{' '}
+          {keysWaiting === 1 ? 'waits' : 'wait'} for approval of {keysWaiting === 1 ? 'its' : 'their'} key.
+        </p>
+      )}
+    </Banner>
   )
 }
 

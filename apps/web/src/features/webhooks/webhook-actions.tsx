@@ -196,6 +196,7 @@ export const eventText: Record<WebhookEvent, string> = {
   'wave.done': 'Boot wave finished',
   'version.promoted': 'Version promoted',
   'write_cache.filling': 'Write cache nearly full',
+  'device.key_alarm': 'Device did not prove its key',
 }
 
 const events = Object.keys(eventText) as WebhookEvent[]

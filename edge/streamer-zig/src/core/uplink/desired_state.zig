@@ -140,7 +140,8 @@ pub const Device = struct {
     /// Overrides the site's.
     bootProgramSet: ?[]const u8 = null,
     menuId: ?base.Uuid = null,
-    /// Index into the state's `keyPolicies`. Null: from a control plane that knows no keys.
+    /// Index into the state's `keyPolicies`. Null: the first key is accepted, and nothing refused
+    /// to a device without one.
     keyPolicy: ?u32 = null,
     /// SHA-256 of the device's key in base64, as `accept` has verified; null: none is known.
     key: ?[]const u8 = null,
@@ -271,7 +272,8 @@ pub const DesiredState = struct {
     /// `Sealed` as JSON, in a box for this edge alone and in base64 (sealed_box.zig).
     sealed: ?[]const u8 = null,
 
-    /// Without a policy, a control plane of before is obeyed: a MAC address suffices.
+    /// Without a policy, the first key is accepted, and nothing refused to a device without one: as
+    /// before there was a choice.
     pub fn keyPolicyOf(state: *const DesiredState, device: *const Device) DeviceIdentity.Policy {
         const index = device.keyPolicy orelse return .{ .without_key = .everything };
         return state.keyPolicies[index].read();
