@@ -47,6 +47,13 @@ import type { TargetPolicy } from './webhook/target-guard.ts'
 
 /** Long poll of an edge (25 s) and a subscription's silence between pings both fit. */
 const keepAliveTimeoutMs = 65_000
+/** From a request's first byte to its last; a table of devices comes over a slow line, too. */
+const requestTimeoutMs = 60_000
+const headersTimeoutMs = 10_000
+/** How often sockets are looked at for that. */
+const timeoutCheckMs = 5_000
+/** Procedures of one request. The dashboard sends no more. */
+const batchSizeMax = 20
 /** tRPC puts the names of batched procedures into the path. */
 const pathParameterLengthMax = 5_000
 
@@ -61,6 +68,8 @@ export interface ServerOptions {
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
   bootRetention: BootRetention
+  /** How long a request may take to arrive; 60 s except in tests. */
+  requestTimeoutMs?: number
   /** Accepted versions of the uplink; those of UPLINK.md except in tests. */
   acceptedVersions?: AcceptedVersions
   /** The settings that "Add edge" uses. */
@@ -201,6 +210,9 @@ async function findKey(
   { telemetry, ...context }: PlatformContext & { telemetry: Telemetry },
   secret: string,
 ): Promise<Actor> {
+  // Each request counts as one.
+  if (isBatch(request))
+    throw new AppError('invalid', { public: 'With an API key, send each procedure in a request of its own.' })
   const found = await findApiKeyActor(context, secret)
   if (!found)
     throw new AppError('unauthenticated', {
@@ -212,6 +224,10 @@ async function findKey(
     throw new AppError('rate_limited')
   }
   return found.actor
+}
+
+function isBatch(request: FastifyRequest): boolean {
+  return request.url.startsWith('/api/trpc/') && (request.url.split('?', 1)[0] ?? '').includes(',')
 }
 
 const signInRoute = '/api/auth/*'
@@ -240,6 +256,15 @@ function setFallbacks(app: FastifyInstance): void {
   app.setErrorHandler(sendProblem)
 }
 
+/** Node takes the lesser of the two limits for headers, so both are set. */
+function arrivalLimits(requestTimeout: number) {
+  const headersTimeout = Math.min(headersTimeoutMs, requestTimeout)
+  return {
+    requestTimeout,
+    http: { headersTimeout, connectionsCheckingInterval: Math.min(timeoutCheckMs, requestTimeout) },
+  }
+}
+
 function newApp(options: ServerOptions): FastifyInstance {
   return Fastify({
     logger: {
@@ -254,6 +279,7 @@ function newApp(options: ServerOptions): FastifyInstance {
     // Requests that arrive while it drains are served.
     return503OnClosing: false,
     keepAliveTimeout: keepAliveTimeoutMs,
+    ...arrivalLimits(options.requestTimeoutMs ?? requestTimeoutMs),
     bodyLimit: bodySizeMax,
     frameworkErrors: sendProblem,
     clientErrorHandler: refuseBytes,
@@ -264,6 +290,7 @@ function newApp(options: ServerOptions): FastifyInstance {
 function trpcOptions(contextOf: (request: FastifyRequest) => TrpcContext) {
   return {
     router: appRouter,
+    maxBatchSize: batchSizeMax,
     createContext: ({ req }) => contextOf(req),
     onError({ error, path, req }) {
       const { code, message } = toAppError(error.cause ?? error)

@@ -42,6 +42,12 @@ export const samples: Record<string, Sample> = {
     input: ({ joinTokenId }) => ({ joinTokenId }),
     ownId: (tenant) => tenant.siteId,
   },
+  'edge.joinTokens': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'edge.revokeJoinToken': {
+    idName: 'siteId',
+    input: ({ joinTokenId }) => ({ joinTokenId }),
+    ownId: (tenant) => tenant.siteId,
+  },
   'edge.setShare': {
     idName: 'edgeId',
     input: { revision: 1, weight: 10, subnets: [] },

@@ -45,6 +45,11 @@ async function createKey(key: object = {}): Promise<Created> {
 const call = (secret: string, path: string, more: object = {}) =>
   callRest(api, path, { ...more, headers: { authorization: `Bearer ${secret}` } })
 
+async function memberOf(role: Role): Promise<{ userId: string }> {
+  const { email } = await createPerson(api, tenant.organizationId, role)
+  return { userId: (await api.db.user.findUniqueOrThrow({ where: { email }, select: { id: true } })).id }
+}
+
 const setRole = (role: Role) =>
   api.db.roleGrant.updateMany({ where: { organizationId: tenant.organizationId, userId }, data: { role } })
 
@@ -165,4 +170,32 @@ test('what two roles have in common is a role', () => {
       const both = permissionsOf(one).filter((permission) => permissionsOf(other).includes(permission))
       expect(permissionsOf(meetOf(one, other))).toEqual(both)
     }
+})
+
+test('a request of many procedures is refused beyond twenty, and to a key altogether: each request counts as one', async () => {
+  const { secret } = await createKey()
+  const batch = (count: number, headers: Record<string, string>) => {
+    const calls = Array.from({ length: count }, () => ({}))
+    const paths = calls.map(() => 'farm.list').join(',')
+    const input = encodeURIComponent(JSON.stringify({ ...calls }))
+    return fetch(`${api.url}/api/trpc/${paths}?batch=1&input=${input}`, { headers })
+  }
+  expect((await batch(20, { cookie })).status).toBe(200)
+  expect((await batch(21, { cookie })).status).toBe(400)
+  const byKey = await batch(2, { authorization: `Bearer ${secret}` })
+  expect([byKey.status, await byKey.text()]).toEqual([400, expect.stringContaining('in a request of its own')])
+  expect((await batch(1, { authorization: `Bearer ${secret}` })).status).toBe(200)
+})
+
+test('a key neither makes an owner or an admin, nor removes one', async () => {
+  const { secret } = await createKey({ role: 'owner' })
+  const invite = (role: string) =>
+    call(secret, '/invitations', { method: 'POST', body: { email: `${randomUUID()}@example.test`, role, scope: {} } })
+  for (const role of ['owner', 'admin']) expect((await invite(role)).body).toMatchObject({ code: 'forbidden' })
+  expect((await invite('operator')).status).toBe(201)
+  const { userId: adminId } = await memberOf('admin')
+  const removed = await call(secret, `/members/${adminId}`, { method: 'DELETE' })
+  expect([removed.status, removed.text]).toEqual([403, expect.stringContaining('Sign in as a person')])
+  const { userId: viewerId } = await memberOf('viewer')
+  expect((await call(secret, `/members/${viewerId}`, { method: 'DELETE' })).status).toBe(204)
 })

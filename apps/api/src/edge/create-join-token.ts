@@ -3,8 +3,9 @@ import type { z } from 'zod'
 import { ownRow, type ServiceContext, type SystemContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
+import { done, type doneView } from '../rules/changed-object.ts'
 import { edgeSummaryOf, edgeSummarySelect } from './rows.ts'
-import type { createdJoinToken, joinTokenInput, joinTokenView } from './schema.ts'
+import type { createdJoinToken, joinTokenInput, joinTokenList, joinTokenListInput, joinTokenView } from './schema.ts'
 
 const joinTokenSizeBytes = 24
 const joinTokenValidMs = 3_600_000
@@ -62,6 +63,58 @@ export async function createJoinToken(
     select: { id: true, expiresAt: true },
   })
   return { id: row.id, token, expiresAt: row.expiresAt.toISOString() }
+}
+
+const listedMax = 100
+
+/** Returns the tokens of this site that can still be used. */
+export async function listJoinTokens(
+  { db, clock, actor: { organizationId } }: ServiceContext,
+  { siteId }: z.output<typeof joinTokenListInput>,
+): Promise<z.infer<typeof joinTokenList>> {
+  const rows = await db.joinToken.findMany({
+    where: { organizationId, siteId, usedAt: null, expiresAt: { gt: clock() } },
+    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+    take: listedMax,
+    select: { id: true, createdAt: true, expiresAt: true, createdByUserId: true },
+  })
+  const ids = rows.flatMap(({ createdByUserId }) => createdByUserId ?? [])
+  const people = await db.user.findMany({ where: { id: { in: ids } }, select: { id: true, name: true } })
+  const names = new Map(people.map(({ id, name }) => [id, name]))
+  return {
+    items: rows.map(({ id, createdAt, expiresAt, createdByUserId }) => ({
+      id,
+      createdAt: createdAt.toISOString(),
+      expiresAt: expiresAt.toISOString(),
+      createdByName: names.get(createdByUserId ?? '') ?? null,
+    })),
+  }
+}
+
+/** The token ends at once. Throws `not_found`, and `conflict` for one that an edge has used. */
+export async function revokeJoinToken(
+  context: ServiceContext,
+  { siteId, joinTokenId }: z.output<typeof joinTokenInput>,
+): Promise<z.infer<typeof doneView>> {
+  const { db, clock, actor } = context
+  const now = clock()
+  const own = { organizationId: actor.organizationId, siteId, id: joinTokenId }
+  const known = await db.joinToken.findFirst({
+    where: own,
+    select: { expiresAt: true, site: { select: { name: true } } },
+  })
+  if (!known) throw new AppError('not_found')
+  const { count } = await db.joinToken.updateMany({ where: { ...own, usedAt: null }, data: { expiresAt: now } })
+  if (count === 0)
+    throw new AppError('conflict', { public: 'An edge has already used this token. Revoke the edge instead.' })
+  await recordChange(context, {
+    kind: 'join_token',
+    id: joinTokenId,
+    name: `for ${known.site.name}`,
+    before: { expiresAt: known.expiresAt },
+    after: { expiresAt: now },
+  })
+  return done
 }
 
 /** Returns the state of a join token of this site; never the token itself. Throws `not_found`. */

@@ -1,10 +1,11 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { edgeInstallation } from '../installation/public.ts'
 import { rotateSigningKey } from '../organization/public.ts'
+import { doneView } from '../rules/changed-object.ts'
 import { listEdgeImages } from '../store/public.ts'
 import { edgeImagePage, edgeImagesInput } from '../store/schema.ts'
 import { drainEdge, orderNewKey, revokeEdge, setShare } from './change-edge.ts'
-import { getJoinToken, offerJoinToken } from './create-join-token.ts'
+import { getJoinToken, listJoinTokens, offerJoinToken, revokeJoinToken } from './create-join-token.ts'
 import { getEdge } from './get-edge.ts'
 import { listEdges } from './list-edges.ts'
 import {
@@ -17,6 +18,8 @@ import {
   edgePage,
   edgeShareView,
   joinTokenInput,
+  joinTokenList,
+  joinTokenListInput,
   joinTokenView,
   revokeEdgeInput,
   revokeEdgeResult,
@@ -95,6 +98,28 @@ export const edgeRouter = router({
     .input(joinTokenInput)
     .output(joinTokenView)
     .query(({ ctx, input }) => getJoinToken(ctx, input)),
+  joinTokens: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: { method: 'GET', path: '/sites/{siteId}/join-tokens', summary: 'Unused join tokens of a site' },
+    })
+    .input(joinTokenListInput)
+    .output(joinTokenList)
+    .query(({ ctx, input }) => listJoinTokens(ctx, input)),
+  revokeJoinToken: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'DELETE',
+        path: '/sites/{siteId}/join-tokens/{joinTokenId}',
+        summary: 'Revoke a join token',
+      },
+    })
+    .input(joinTokenInput)
+    .output(doneView)
+    .mutation(({ ctx, input }) => revokeJoinToken(ctx, input)),
   setShare: procedure
     .meta({
       permission: 'edge.change',

@@ -132,6 +132,20 @@ export const joinTokenView = z.object({
   edge: edgeSummary.nullable(),
 })
 
+/** Those that can still be used, newest first: at most 100. */
+export const joinTokenListInput = z.object({ siteId: uuid })
+export const joinTokenList = z.object({
+  items: z.array(
+    z.object({
+      id: uuid,
+      createdAt: instant,
+      expiresAt: instant,
+      /** Null if the set-up of the demo created it, or the account is gone. */
+      createdByName: z.string().nullable(),
+    }),
+  ),
+})
+
 export const setShareInput = z.object({
   edgeId: uuid,
   revision: seenRevision,

@@ -5,11 +5,11 @@ import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { requireNotSuspended } from '../organization/public.ts'
 import type { acceptedView } from '../organization/schema.ts'
-import { newMemberActor } from '../rules/actor.ts'
+import { mayGrant, newMemberActor } from '../rules/actor.ts'
 import { hashToken } from '../rules/one-time-token.ts'
 import { type Person, passwordProblem } from '../rules/person.ts'
 import { scopePlaceOf } from '../rules/place.ts'
-import { createAccount } from '../session/public.ts'
+import { createAccount, readGrants } from '../session/public.ts'
 import type { tokenInput } from '../session/schema.ts'
 import { type InvitationRow, invitationSelect, stateOf } from './invitation-rows.ts'
 import type { acceptInput, offerView } from './schema.ts'
@@ -18,9 +18,10 @@ import { roleWords, scopeViewOf } from './scope-rows.ts'
 /** The data of the link's holder; `person` is null if nobody is signed in. */
 interface HolderContext extends OutsideContext {
   person: Person | null
-  /** Hashes the password of a new account. It takes a tenth of a second, so it runs outside of the transaction. */
-  hashPassword: (password: string) => Promise<string>
 }
+
+/** It takes a tenth of a second to hash the password of a new account, so that happens outside of the transaction. */
+type AcceptContext = HolderContext & { hashPassword: (password: string) => Promise<string> }
 
 /** Returns the offer of the link. Throws `not_found` for an unknown token, and `conflict` for an expired one. */
 export async function getOffer(
@@ -41,17 +42,21 @@ export async function getOffer(
 
 /**
  * Makes the person who holds the link a member with the role: the person signed in with the invited address, or a new
- * account for it. Throws `not_found`, `conflict` for an expired link, `unauthenticated` if the address has an account,
- * `forbidden` for another person, `quota_exceeded`, `organization_suspended`.
+ * account for it. Throws `not_found`, `conflict` for a link that has expired, or whose inviter may no longer grant the
+ * role, `unauthenticated` if the address has an account, `forbidden` for another person, `quota_exceeded`,
+ * `organization_suspended`.
  */
 export async function acceptInvitation(
-  context: HolderContext,
+  context: AcceptContext,
   { token, account }: z.output<typeof acceptInput>,
 ): Promise<z.infer<typeof acceptedView>> {
   const { person, clock } = context
+  // Nobody has a password hashed for a made-up token.
+  await organizationOf(context, hashToken(token))
   const passwordHash = !person && account ? await context.hashPassword(account.password) : null
   return withInvitation(context, token, async (db, row, organizationId) => {
     await requireNotSuspended(db, organizationId)
+    await requireInviterMayGrant(db, row, organizationId)
     const member =
       person ??
       (await newAccount({ db, clock }, row.email, account && { ...account, passwordHash: passwordHash ?? '' }))
@@ -84,6 +89,15 @@ export async function acceptInvitation(
 
 type OpenInvitation = InvitationRow & { invitedByUserId: string | null; organization: { name: string } }
 
+const unknownInvitation = 'This invitation is unknown. If it was sent again, use the newest e-mail.'
+
+/** Throws `not_found`. */
+async function organizationOf({ db }: Pick<HolderContext, 'db'>, tokenHash: string): Promise<string> {
+  const [found] = await db.$queryRaw<{ id: string | null }[]>`select invitation_organization(${tokenHash})::text as id`
+  if (!found?.id) throw new AppError('not_found', { public: unknownInvitation })
+  return found.id
+}
+
 /** Runs `work` with the invitation locked. */
 async function withInvitation<T>(
   { db, clock }: HolderContext,
@@ -91,23 +105,27 @@ async function withInvitation<T>(
   work: (db: TenantDb, row: OpenInvitation, organizationId: string) => Promise<T>,
 ): Promise<T> {
   const tokenHash = hashToken(token)
-  const unknown = () =>
-    new AppError('not_found', {
-      public: 'This invitation is unknown. If it was sent again, use the newest e-mail.',
-    })
-  const [found] = await db.$queryRaw<{ id: string | null }[]>`select invitation_organization(${tokenHash})::text as id`
-  const organizationId = found?.id
-  if (!organizationId) throw unknown()
+  const organizationId = await organizationOf({ db }, tokenHash)
   return inOrganization(db, organizationId, async (transaction) => {
     await transaction.$queryRaw`select id from invitation where token_hash = ${tokenHash} for update`
     const row = await transaction.invitation.findUnique({
       where: { tokenHash },
       select: { ...invitationSelect, invitedByUserId: true, organization: { select: { name: true } } },
     })
-    if (!row) throw unknown()
+    if (!row) throw new AppError('not_found', { public: unknownInvitation })
     const state = stateOf(row, clock())
     if (state !== 'open') throw new AppError('conflict', { public: overTexts[state] })
     return work(transaction, row, organizationId)
+  })
+}
+
+/** What was offered ends with the right of the person who offered it. Sent again by somebody else, it is theirs. */
+async function requireInviterMayGrant(db: TenantDb, row: OpenInvitation, organizationId: string): Promise<void> {
+  const userId = row.invitedByUserId
+  const grants = userId ? await readGrants(db, { organizationId, userId }) : []
+  if (mayGrant({ grants, onlyPermissions: null }, row.role, scopePlaceOf(row))) return
+  throw new AppError('conflict', {
+    public: `${row.invitedByName} can no longer grant this role. Ask somebody else there to send the invitation again.`,
   })
 }
 
@@ -145,6 +163,7 @@ async function becomeMember(
     data: { acceptedAt: now, acceptedByUserId: userId },
     select: { id: true },
   })
+  await db.formerMember.deleteMany({ where: { organizationId, userId } })
   await db.membership.upsert({
     where: { organizationId_userId: { organizationId, userId } },
     create: { organizationId, userId, createdAt: now },

@@ -11,13 +11,24 @@ import { findMember, type MemberRow, mayTakeAll, memberViewOf } from './rows.ts'
 import type { grantInput, memberInput, memberView, takeInput } from './schema.ts'
 import { placeOfScope, roleWords, scopeSelect, scopeViewOf } from './scope-rows.ts'
 
+/** Roles that only a person gives: whoever finds a key does not become a person who may do everything. */
+const givenByPeople: readonly Role[] = ['owner', 'admin']
+
 /** Throws `forbidden` for a role, or a place, that is not the actor's own to give. */
 export function requireMayGrant(context: Pick<ServiceContext, 'actor'>, role: Role, place: Place): void {
+  requirePersonFor(context, role)
   if (role === 'owner' && place.farmId)
     throw new AppError('invalid', { public: 'Owners must have the whole organization as scope.' })
   if (mayGrant(context.actor, role, place)) return
   throw new AppError('forbidden', {
     public: `You can only grant and remove roles whose permissions you have in that scope. You do not have all permissions of ${role.replace('_', ' ')}.`,
+  })
+}
+
+function requirePersonFor({ actor }: Pick<ServiceContext, 'actor'>, role: Role): void {
+  if (actor.kind !== 'api_key' || !givenByPeople.includes(role)) return
+  throw new AppError('forbidden', {
+    public: `An API key can neither grant nor remove the role ${role}. Sign in as a person.`,
   })
 }
 
@@ -127,6 +138,7 @@ export async function removeMember(
     throw new AppError('forbidden', {
       public: `${member.user.name} has a role that you cannot remove. To remove a member, you must be able to remove all of the member’s roles.`,
     })
+  for (const { role } of member.grants) requirePersonFor(context, role)
   return endMembership(context, member)
 }
 
@@ -147,6 +159,7 @@ async function endMembership(
   const { organizationId } = actor
   // Its grants go with it.
   await db.membership.delete({ where: { organizationId_userId: { organizationId, userId } } })
+  await endOffers(context, userId)
   if (grants.some(({ role }) => role === 'owner')) await requireOwner(db, organizationId)
   await recordChange(context, {
     kind: 'member',
@@ -156,6 +169,21 @@ async function endMembership(
     after: null,
   })
   return done
+}
+
+/** What the former member had offered to others, and a rule for the domain of the address, open no way back. */
+async function endOffers({ db, actor, clock }: ServiceContext, userId: string): Promise<void> {
+  const { organizationId } = actor
+  const now = clock()
+  await db.formerMember.create({ data: { organizationId, userId, endedAt: now }, select: { userId: true } })
+  await db.invitation.updateMany({
+    where: { organizationId, invitedByUserId: userId, acceptedAt: null, revokedAt: null },
+    data: { revokedAt: now },
+  })
+  await db.joinToken.updateMany({
+    where: { organizationId, createdByUserId: userId, usedAt: null, expiresAt: { gt: now } },
+    data: { expiresAt: now },
+  })
 }
 
 /** Concurrent changes of owners wait here for each other, so that two cannot each leave the other as the last. */

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
 import { createTenant, signIn, signInAs, type TestTenant } from '../../test/test-tenant.ts'
+import { organizationPlace } from '../rules/place.ts'
+import { acceptInvitation } from './accept-invitation.ts'
 
 let api: TestApi
 let tenant: TestTenant
@@ -162,4 +164,38 @@ test('inviting and accepting are in the audit log', async () => {
     ['invitation.accept', 'member'],
   ])
   expect(JSON.stringify(entries)).not.toContain(token)
+})
+
+test('an invitation ends with its inviter: removed, or without the right, until somebody sends it again', async () => {
+  const admin = await signInAs(api, tenant.organizationId, 'admin')
+  const { user } = await query<{ user: { id: string } }>(api, admin, 'session.me')
+  const offered = async (role: string) => {
+    const email = `${randomUUID()}@example.test`
+    const { id } = await mutate<Invitation>(api, admin, 'invitation.create', { email, role, scope: {} })
+    return { id, email, token: tokenTo(email) }
+  }
+  const [demoted, removed] = [await offered('admin'), await offered('viewer')]
+  const { grants } = await query<{ grants: { id: string }[] }>(api, owner, 'member.get', { userId: user.id })
+  await mutate(api, owner, 'member.grant', { userId: user.id, role: 'viewer', scope: {} })
+  await mutate(api, owner, 'member.take', { userId: user.id, grantId: grants[0]?.id })
+  const refused = await accept(demoted.token)
+  expect([refused.status, refused.text]).toEqual([409, expect.stringContaining('can no longer grant this role')])
+  expect(await api.db.user.count({ where: { email: demoted.email } })).toBe(0)
+  await mutate(api, owner, 'invitation.resend', { invitationId: demoted.id })
+  await mutate(api, owner, 'member.remove', { userId: user.id })
+  expect((await accept(tokenTo(demoted.email))).status).toBe(200)
+  expect((await accept(removed.token)).text).toContain('was revoked')
+})
+
+test('nobody has a password hashed for a token that is made up', async () => {
+  const hashed: string[] = []
+  const request = { action: 'invitation.accept', address: null, id: null, place: organizationPlace, recordedCount: 0 }
+  const context = { db: api.db, clock: api.clock.read, person: null, request }
+  const hashPassword = async (given: string) => {
+    hashed.push(given)
+    return 'a hash'
+  }
+  const accepting = acceptInvitation({ ...context, hashPassword }, { token: randomUUID(), account })
+  await expect(accepting).rejects.toMatchObject({ code: 'not_found' })
+  expect(hashed).toEqual([])
 })

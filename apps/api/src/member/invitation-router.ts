@@ -1,6 +1,6 @@
-import { hashPassword } from 'better-auth/crypto'
 import { openProcedure, procedure, router } from '../http/trpc/trpc.ts'
 import { acceptedView } from '../organization/schema.ts'
+import { hashPassword } from '../session/public.ts'
 import { tokenInput } from '../session/schema.ts'
 import { acceptInvitation, getOffer } from './accept-invitation.ts'
 import { type Invited, invite, listInvitations, markSent, resendInvitation, revokeInvitation } from './invite.ts'
@@ -77,7 +77,7 @@ export const invitationRouter = router({
     .meta({ who: 'anyone', rest: ofLinks })
     .input(tokenInput)
     .output(offerView)
-    .query(async ({ ctx, input }) => getOffer({ ...ctx, hashPassword, person: await ctx.findPerson() }, input)),
+    .query(async ({ ctx, input }) => getOffer({ ...ctx, person: await ctx.findPerson() }, input)),
   accept: openProcedure
     .meta({ who: 'anyone', rest: ofLinks })
     .input(acceptInput)

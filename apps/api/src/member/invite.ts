@@ -71,7 +71,7 @@ export async function invite(
 }
 
 /**
- * A new link by a new mail; the old link ends. Throws `not_found`, `forbidden`, and `conflict` for one that is over.
+ * A new link by a new mail, from the actor; the old link ends. Throws `not_found`, `forbidden`, and `conflict` for one that is over.
  */
 export async function resendInvitation(
   context: InviteContext,
@@ -85,7 +85,13 @@ export async function resendInvitation(
   const now = clock()
   const row = await db.invitation.update({
     where: ownRow(actor, invitationId),
-    data: { tokenHash, expiresAt: new Date(now.getTime() + validMs), sentAt: null },
+    data: {
+      tokenHash,
+      expiresAt: new Date(now.getTime() + validMs),
+      sentAt: null,
+      invitedByUserId: actor.userId,
+      invitedByName: actor.userName,
+    },
     select: invitationSelect,
   })
   await recordChange(context, {
@@ -93,8 +99,8 @@ export async function resendInvitation(
     id: row.id,
     name: row.email,
     place,
-    before: { expiresAt: known.expiresAt },
-    after: { expiresAt: row.expiresAt },
+    before: { expiresAt: known.expiresAt, invitedBy: known.invitedByName },
+    after: { expiresAt: row.expiresAt, invitedBy: row.invitedByName },
   })
   return { view: invitationViewOf(actor, row, now), mail: mailOf(context, row, token) }
 }

@@ -120,6 +120,7 @@ export async function ensureMember(db: DbOrTransaction, { organizationId, userId
     select: { userId: true },
   })
   if (member) return
+  await db.formerMember.deleteMany({ where: { organizationId, userId } })
   await db.membership.create({ data: { organizationId, userId } })
   await db.roleGrant.create({ data: { organizationId, userId, role }, select: { id: true } })
 }

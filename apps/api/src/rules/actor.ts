@@ -23,6 +23,9 @@ export interface Actor {
   onlyPermissions: ReadonlySet<Permission> | null
 }
 
+/** What decides whether something is permitted. */
+type Rights = Pick<Actor, 'grants' | 'onlyPermissions'>
+
 /** For actions before the first role exists: set up, accept, create an organization. */
 export function newMemberActor(
   person: { userId: string; name: string; email: string },
@@ -41,16 +44,16 @@ export function newMemberActor(
   }
 }
 
-export function scopesOf(actor: Actor, permission: Permission): Place[] {
+export function scopesOf(actor: Rights, permission: Permission): Place[] {
   if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
   return actor.grants.filter(({ role }) => roleHas(role, permission)).map(({ scope }) => scope)
 }
 
-export function may(actor: Actor, permission: Permission, place: Place): boolean {
+export function may(actor: Rights, permission: Permission, place: Place): boolean {
   return grantsFor(actor, permission, place).length > 0
 }
 
-export function grantsFor(actor: Actor, permission: Permission, place: Place): Grant[] {
+export function grantsFor(actor: Rights, permission: Permission, place: Place): Grant[] {
   if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
   const upwards = holdsUpwards(permission)
   return actor.grants.filter(
@@ -70,7 +73,7 @@ export function withinGrants(grant: Grant, own: Grant[]): Grant[] {
  * Returns whether the actor may grant this role there, or remove it: only permissions that they have themselves, and
  * owners have the whole organization.
  */
-export function mayGrant(actor: Actor, role: Role, scope: Place): boolean {
+export function mayGrant(actor: Rights, role: Role, scope: Place): boolean {
   if (role === 'owner' && !isWhole(scope)) return false
   return may(actor, 'member.change', scope) && permissionsOf(role).every((permission) => may(actor, permission, scope))
 }

@@ -1,7 +1,7 @@
-import { hashPassword } from 'better-auth/crypto'
 import { openProcedure, router } from '../http/trpc/trpc.ts'
 import { acceptedView } from '../organization/schema.ts'
 import { doneView } from '../rules/changed-object.ts'
+import { hashPassword } from './password-hash.ts'
 import {
   completeSignUpInput,
   setupInput,

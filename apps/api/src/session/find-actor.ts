@@ -66,7 +66,7 @@ function actorOf(row: SignedInRow): Actor | null {
   }
 }
 
-/** The member's roles, each with where it holds. */
+/** The person's roles, each with where it holds; none for somebody who is not a member. */
 export async function readGrants(
   db: DbOrTransaction,
   { organizationId, userId }: { organizationId: string; userId: string },

@@ -9,7 +9,7 @@ import type { DomainRule } from './oidc.ts'
 interface Joining {
   userId: string
   name: string
-  /** Verified by the provider. */
+  /** Verified: by the provider, or by a mailed link. */
   email: string
   address: string | null
 }
@@ -26,8 +26,8 @@ export async function mayComeByOidc(
 }
 
 /**
- * Makes the person a member if a rule for the e-mail's domain matches; a member keeps the existing roles. An
- * organization without capacity, or suspended, accepts nobody.
+ * Makes the person a member if a rule for the e-mail's domain matches; a member keeps the existing roles, and a person
+ * who was removed, or left, stays away. An organization without capacity, or suspended, accepts nobody.
  */
 export async function joinByDomain(
   { db, clock }: PlatformContext,
@@ -41,11 +41,14 @@ export async function joinByDomain(
   const organizationId = found?.id
   if (!organizationId) return
   const joined = inOrganization(db, organizationId, async (transaction) => {
+    const person = { organizationId, userId }
     const known = await transaction.membership.findUnique({
-      where: { organizationId_userId: { organizationId, userId } },
+      where: { organizationId_userId: person },
       select: { organization: { select: { name: true } } },
     })
     if (known) return
+    const former = await transaction.formerMember.findUnique({ where: { organizationId_userId: person } })
+    if (former) return
     await requireNotSuspended(transaction, organizationId)
     await ensureMember(transaction, { organizationId, userId, role: rule.role })
     const actor = newMemberActor({ userId, name, email }, { id: organizationId, name: rule.organizationSlug })

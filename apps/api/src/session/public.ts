@@ -1,2 +1,3 @@
 export { createAccount } from './create-account.ts'
 export { readGrants } from './find-actor.ts'
+export { hashPassword } from './password-hash.ts'

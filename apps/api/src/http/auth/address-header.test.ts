@@ -82,3 +82,23 @@ test.each([
   // Behind the same proxy somebody else is somebody else.
   expect(await ask({ from: proxy, headers: forwarded('203.0.113.10') })).toBe(200)
 })
+
+test('whoever guesses from elsewhere keeps nobody out who has signed in from where they are', async () => {
+  const attempt = async (from: string, password: string) =>
+    (await post('/sign-in/email', { email: sign.email, password }, { from })).statusCode
+  const forgetRates = () => api.db.rateLimit.deleteMany({ where: { key: { not: { startsWith: 'account:' } } } })
+  const home = '203.0.113.77'
+  expect(await attempt(home, sign.password)).toBe(200)
+  const refusedAt = async (from: string) => {
+    for (let count = 1; ; count++) if ((await attempt(from, 'guess number n')) === 429) return count
+  }
+  const refusals: number[] = []
+  for (let last = 100; last < 107; last++) {
+    refusals.push(await refusedAt(`203.0.113.${last}`))
+    await forgetRates()
+  }
+  // Ten of each address, and sixty of all of them.
+  expect(refusals).toEqual([11, 11, 11, 11, 11, 10, 1])
+  expect(await attempt('203.0.113.200', sign.password)).toBe(429)
+  expect(await attempt(home, sign.password)).toBe(200)
+}, 60_000)

@@ -10,8 +10,11 @@ import type { DomainRule } from '../../session/oidc.ts'
 import { takeAttempt } from '../../session/take-attempt.ts'
 import { addressHeader } from './address-header.ts'
 
-/** Attempts to sign in to one account, from wherever they come, whether it exists or not. */
-const attemptsPerMinuteMax = 10
+/**
+ * Attempts to sign in to one account from one address, and from all addresses from which nobody has signed in to it:
+ * whoever guesses from elsewhere keeps nobody out of the account. Accounts that do not exist are counted the same.
+ */
+const attemptsPerMinuteMax = { address: 10, elsewhere: 60 }
 const minuteMs = 60_000
 
 type Middleware = Parameters<Parameters<typeof createAuthMiddleware>[0]>[0]
@@ -24,7 +27,7 @@ export interface EventOptions {
 /** Before better-auth acts: limits that hold for an account, and the rule for passwords. */
 export function beforeAuth({ context }: EventOptions) {
   return createAuthMiddleware(async (ctx) => {
-    if (ctx.path === '/sign-in/email') await limitAccount(context, String(ctx.body?.email ?? ''))
+    if (ctx.path === '/sign-in/email') await limitAccount(context, String(ctx.body?.email ?? ''), addressOf(ctx))
     if (ctx.path === '/update-user') requireGoodName(ctx.body?.name)
     if (ctx.path === '/change-password') {
       const session = await getSessionFromCtx(ctx)
@@ -37,10 +40,25 @@ export function beforeAuth({ context }: EventOptions) {
   })
 }
 
-async function limitAccount(context: PlatformContext, email: string): Promise<void> {
-  const key = `account:${createHash('sha256').update(email.trim().toLowerCase()).digest('hex')}`
-  if (await takeAttempt(context, { key, countMax: attemptsPerMinuteMax, windowMs: minuteMs })) return
+async function limitAccount(context: PlatformContext, given: string, address: string | null): Promise<void> {
+  const email = given.trim().toLowerCase()
+  const key = `account:${createHash('sha256').update(email).digest('hex')}`
+  const take = (name: string, countMax: number) => takeAttempt(context, { key: name, countMax, windowMs: minuteMs })
+  const isWithin =
+    (await take(`${key} ${address}`, attemptsPerMinuteMax.address)) &&
+    ((await isKnownAddress(context, email, address)) || (await take(key, attemptsPerMinuteMax.elsewhere)))
+  if (isWithin) return
   throw new APIError('TOO_MANY_REQUESTS', { message: 'Too many attempts. Wait a minute and try again.' })
+}
+
+/** Returns whether a session that was begun there is still open. */
+async function isKnownAddress({ db }: PlatformContext, email: string, address: string | null): Promise<boolean> {
+  if (address === null) return false
+  const session = await db.session.findFirst({
+    where: { ipAddress: address, user: { email } },
+    select: { id: true },
+  })
+  return session !== null
 }
 
 /** Absent in a change of something else. */
@@ -74,8 +92,11 @@ export function afterAuth({ context, rules }: EventOptions) {
     const userId = newSession?.user.id ?? session?.user.id
     if (!userId) return
     if (ctx.path.startsWith('/callback/')) {
-      const { name, email } = newSession?.user ?? { name: '', email: '' }
-      await joinByDomain(context, { userId, name, email, address: addressOf(ctx) }, rules)
+      const user = newSession?.user
+      if (user?.emailVerified) {
+        const { name, email } = user
+        await joinByDomain(context, { userId, name, email, address: addressOf(ctx) }, rules)
+      }
       await recordSignIn(context, ctx, { userId, by: 'provider' })
     }
     const by = session === null ? secondFactors[ctx.path] : undefined

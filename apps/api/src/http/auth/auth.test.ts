@@ -44,7 +44,7 @@ test('an address without an account is refused like a wrong password, in the sam
   await expect.poll(() => api.mails.length).toBe(mails + 1)
 })
 
-test('one account takes ten attempts a minute, wherever they come from, and an unknown one no more', async () => {
+test('one account takes ten attempts a minute from an address, and an unknown one no more', async () => {
   for (const email of [(await createPerson(api, tenant.organizationId, 'viewer')).email, 'no@example.test']) {
     const client = new AuthClient(api)
     const statuses: number[] = []

@@ -3,12 +3,14 @@ import { APIError, type BetterAuthOptions, betterAuth } from 'better-auth'
 import { prismaAdapter } from 'better-auth/adapters/prisma'
 import { isAPIError } from 'better-auth/api'
 import { genericOAuth, twoFactor } from 'better-auth/plugins'
+import { AppError } from '../../errors/app-error.ts'
 import { recordAccountEvent } from '../../events/record-event.ts'
 import { type Clock, systemClock } from '../../rules/clock.ts'
 import { changeOfEmailMail, resetMail, type SendMail, verificationMail } from '../../rules/mail.ts'
 import { passwordLengthMax, passwordLengthMin } from '../../rules/person.ts'
 import { mayComeByOidc } from '../../session/join-by-domain.ts'
 import type { OidcSettings } from '../../session/oidc.ts'
+import { hashPassword, verifyPassword } from '../../session/password-hash.ts'
 import { addressHeader } from './address-header.ts'
 import { afterAuth, beforeAuth, type EventOptions } from './auth-events.ts'
 
@@ -91,7 +93,7 @@ export function createAuth(options: AuthOptions) {
     emailAndPassword: passwordOptions(context, sendMail, webUrl),
     // A link's token opens an account: its hash is kept.
     verification: { storeIdentifier: 'hashed' },
-    ...mailedChanges(sendMail),
+    ...mailedChanges(context, sendMail),
     account: { accountLinking: { enabled: true, trustedProviders: [] }, encryptOAuthTokens: true },
     databaseHooks: { user: { create: { before: refuseUninvited(events, isSelfService) } } },
     hooks: { before: beforeAuth(events), after: afterAuth(events) },
@@ -168,22 +170,47 @@ function passwordOptions(context: EventOptions['context'], sendMail: SendMail, w
     maxPasswordLength: passwordLengthMax,
     resetPasswordTokenExpiresIn: linkValidSeconds,
     revokeSessionsOnPasswordReset: true,
+    password: {
+      hash: (password) => answerable(hashPassword(password)),
+      verify: (given) => answerable(verifyPassword(given)),
+    },
     // Not awaited: an address with an account must not take longer to answer.
     async sendResetPassword({ user, token }) {
       void sendMail(resetMail({ email: user.email, url: pageUrl(webUrl, `/reset-password/${token}`) }))
     },
     async onPasswordReset({ user }) {
+      if (!user.emailVerified) await dropProviderLinks(context, user.id)
       const event = { userId: user.id, action: 'account.resetPassword', isByPerson: true, address: null }
       await recordAccountEvent(context, event)
     },
   } satisfies BetterAuthOptions['emailAndPassword']
 }
 
-function mailedChanges(sendMail: SendMail) {
+/**
+ * Whoever holds the mailbox takes an account over that was made for an address that nobody had verified; the sign-in by
+ * which it was made ends.
+ */
+async function dropProviderLinks({ db }: EventOptions['context'], userId: string): Promise<void> {
+  await db.account.deleteMany({ where: { userId, providerId: { not: 'credential' } } })
+  await db.session.deleteMany({ where: { userId } })
+}
+
+/** Says to the person at sign-in what the API says elsewhere. */
+async function answerable<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    if (!(error instanceof AppError)) throw error
+    throw new APIError('SERVICE_UNAVAILABLE', { code: error.code, message: error.publicText })
+  })
+}
+
+function mailedChanges(context: EventOptions['context'], sendMail: SendMail) {
   return {
     emailVerification: {
       expiresIn: linkValidSeconds,
       autoSignInAfterVerification: false,
+      async beforeEmailVerification({ id }) {
+        await dropProviderLinks(context, id)
+      },
       async sendVerificationEmail({ user, url }) {
         void sendMail(verificationMail({ email: user.email, url }))
       },
@@ -204,13 +231,14 @@ interface NewUser {
   emailVerified: boolean
 }
 
-/** Refuses the account of somebody whom the provider sends and nobody has invited. */
+/** Refuses the account of somebody whose address the provider has not verified, or whom nobody has invited. */
 function refuseUninvited({ context, rules }: EventOptions, isSelfService: boolean) {
   return async (user: NewUser, ctx: { path?: string } | null) => {
-    if (!ctx?.path?.startsWith('/callback/') || isSelfService) return
-    const mayCome = user.emailVerified && (await mayComeByOidc(context, { email: user.email, rules }))
-    if (!mayCome)
-      throw new APIError('FORBIDDEN', { code: 'not_invited', message: 'This address has not been invited.' })
+    if (!ctx?.path?.startsWith('/callback/')) return
+    if (!user.emailVerified)
+      throw new APIError('FORBIDDEN', { code: 'not_verified', message: 'The provider has not verified this address.' })
+    if (isSelfService || (await mayComeByOidc(context, { email: user.email, rules }))) return
+    throw new APIError('FORBIDDEN', { code: 'not_invited', message: 'This address has not been invited.' })
   }
 }
 

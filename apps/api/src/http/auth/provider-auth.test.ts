@@ -4,9 +4,10 @@ import { freePorts } from '../../../../../scripts/lib/free-ports.mjs'
 import { AuthClient } from '../../../test/auth-client.ts'
 import { type OidcClaims, type OidcProvider, startOidcProvider } from '../../../test/oidc-provider.ts'
 import { startTestApi, type TestApi } from '../../../test/test-api.ts'
-import { callProcedure, query } from '../../../test/test-client.ts'
+import { callProcedure, mutate, query } from '../../../test/test-client.ts'
 import { testOrigin } from '../../../test/test-constants.ts'
-import { createPerson, createTenant } from '../../../test/test-tenant.ts'
+import { createPerson, createTenant, signInAs } from '../../../test/test-tenant.ts'
+import { defaultTenancy } from '../../rules/tenancy.ts'
 
 const clientId = 'bootfarm'
 const clientSecret = 'a secret between the two'
@@ -29,9 +30,9 @@ afterAll(async () => {
 })
 
 /** Acts like a browser: to the provider, through it, and back. Returns where it ends. */
-async function signInByProvider(as: OidcClaims, { change = (url: URL) => url } = {}) {
+async function signInByProvider(as: OidcClaims, { change = (url: URL) => url, at = api } = {}) {
   provider.setClaims(as)
-  const client = new AuthClient(api)
+  const client = new AuthClient(at)
   const begun = await client.post('/sign-in/social', {
     provider: 'oidc',
     callbackURL: '/devices',
@@ -78,10 +79,26 @@ test('whom nobody invited, and for whom no rule speaks, gets no account', async 
   const { end } = await signInByProvider(verified('stranger@elsewhere.test'))
   expect([end.pathname, end.searchParams.get('error')]).toEqual(['/sign-in', 'not_invited'])
   const unverified = { ...verified('second@members.test'), email_verified: false }
-  expect((await signInByProvider(unverified)).end.searchParams.get('error')).toBe('not_invited')
+  expect((await signInByProvider(unverified)).end.searchParams.get('error')).toBe('not_verified')
   expect(
     await api.db.user.count({ where: { email: { in: ['stranger@elsewhere.test', 'second@members.test'] } } }),
   ).toBe(0)
+})
+
+test('a removed member stays removed, also at the next sign-in by the provider, until somebody invites', async () => {
+  const owner = await signInAs(api, organizationId, 'owner')
+  const as = verified('removed@members.test')
+  const { client } = await signInByProvider(as)
+  const { user } = await query<{ user: { id: string } }>(api, client.cookie, 'session.me')
+  await mutate(api, owner, 'member.remove', { userId: user.id })
+  const { client: again } = await signInByProvider(as)
+  const asked = { path: 'device.list', type: 'query' as const, input: {}, cookie: again.cookie }
+  expect((await callProcedure(api, asked)).status).toBe(401)
+  await mutate(api, owner, 'invitation.create', { email: as.email, role: 'viewer', scope: {} })
+  const token = api.mails.findLast(({ to }) => to === as.email)?.text.match(/\/invitation\/(\S+)/)?.[1]
+  await mutate(api, again.cookie, 'invitation.accept', { token })
+  expect((await callProcedure(api, asked)).status).toBe(200)
+  expect(await me((await signInByProvider(as)).client)).toMatchObject({ grants: [{ role: 'viewer' }] })
 })
 
 test('an account of the same address is linked where the provider has verified it, and only then', async () => {
@@ -143,5 +160,35 @@ test('a provider that was away when the API started is found once it is back, an
     expect([begun.status, String(begun.body.url)]).toEqual([200, expect.stringContaining(`${there.issuer}/auth`)])
   } finally {
     await late.close()
+  }
+})
+
+test('where people come by themselves, an address that the provider has not verified opens and joins nothing', async () => {
+  const { issuer } = provider
+  const rules = [{ domain: 'members.test', organizationSlug: 'open', role: 'operator' as const }]
+  const oidc = { issuer, clientId, clientSecret, name: 'Test provider', rules }
+  const open = await startTestApi({ people: { oidc, tenancy: { ...defaultTenancy, isSelfService: true } } })
+  try {
+    const { organizationId: openId } = await createTenant(open, 'open')
+    const intruder = { ...verified('intruder@members.test'), email_verified: false }
+    expect((await signInByProvider(intruder, { at: open })).end.searchParams.get('error')).toBe('not_verified')
+    expect(await open.db.user.count({ where: { email: intruder.email } })).toBe(0)
+
+    // An account that an earlier release made for an address that nobody had verified, and its link to the provider.
+    const boss = 'boss@partner.test'
+    await signInByProvider(verified(boss), { at: open })
+    const { id: userId } = await open.db.user.update({ where: { email: boss }, data: { emailVerified: false } })
+    const link = { where: { userId, providerId: 'oidc' } }
+    expect(await open.db.account.count(link)).toBe(1)
+    const client = new AuthClient(open)
+    await client.post('/request-password-reset', { email: boss })
+    await expect.poll(() => open.mails.some(({ to }) => to === boss)).toBe(true)
+    const token = open.mails.findLast(({ to }) => to === boss)?.text.match(/\/reset-password\/(\S+)/)?.[1]
+    await client.post('/reset-password', { token, newPassword: 'correct horse battery' })
+    expect(await open.db.account.count(link)).toBe(0)
+    expect(await open.db.session.count({ where: { userId } })).toBe(0)
+    expect(await open.db.membership.count({ where: { organizationId: openId } })).toBe(0)
+  } finally {
+    await open.close()
   }
 })

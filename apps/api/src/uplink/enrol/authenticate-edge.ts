@@ -17,7 +17,8 @@ export interface SignedRequest {
   body: Uint8Array
 }
 
-interface IdentityRow {
+/** Whom an edge id names. Nothing is proved yet. */
+export interface EdgeIdentity {
   organization_id: string
   site_id: string
   public_key: string
@@ -25,20 +26,26 @@ interface IdentityRow {
   boot_epoch: bigint
 }
 
+/** Throws `edge_unknown`. */
+export async function findEdgeIdentity({ db }: PlatformContext, edgeId: string): Promise<EdgeIdentity> {
+  const [edge] = await db.$queryRaw<EdgeIdentity[]>`
+    select organization_id::text, site_id::text, public_key, revoked_at, boot_epoch
+    from edge_identity(${edgeId}::uuid)`
+  if (!edge) throw new AppError('edge_unknown')
+  return edge
+}
+
 /**
- * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `edge_too_old`, `edge_too_new`, and `stale_epoch` unless
+ * Throws `signature_invalid`, `edge_revoked`, `edge_too_old`, `edge_too_new`, and `stale_epoch` unless
  * `anyEpoch`.
  * @param anyEpoch the epoch of reports is in their body
  */
 export async function authenticateEdge(
   { db, clock }: PlatformContext,
+  edge: EdgeIdentity,
   request: SignedRequest,
   { anyEpoch, accepted }: { anyEpoch: boolean; accepted: AcceptedVersions },
 ): Promise<AuthenticatedEdge> {
-  const [edge] = await db.$queryRaw<IdentityRow[]>`
-    select organization_id::text, site_id::text, public_key, revoked_at, boot_epoch
-    from edge_identity(${request.edgeId}::uuid)`
-  if (!edge) throw new AppError('edge_unknown')
   if (!verifyText(uplinkSignedText(request), request.signature, edge.public_key))
     throw new AppError('signature_invalid')
   if (edge.revoked_at) throw new AppError('edge_revoked')

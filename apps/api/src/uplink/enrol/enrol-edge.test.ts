@@ -3,7 +3,7 @@ import { publicKeyOf } from '@bootfarm/proto/uplink-signature'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { EdgeClient, heartbeatWith } from '../../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../../test/test-api.ts'
-import { query } from '../../../test/test-client.ts'
+import { callProcedure, mutate, query } from '../../../test/test-client.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../../test/test-tenant.ts'
 import type { EdgeDetail } from '../../edge/schema.ts'
 
@@ -54,6 +54,49 @@ describe('enrolment', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409])
     const refused = answers.filter(({ status }) => status === 409)
     for (const { body } of refused) expect(body).toEqual(refusal(409, 'join_token_used'))
+  })
+
+  test('a token ends with the right of the person who created it', async () => {
+    const { organizationId, siteId } = tenant
+    const owner = await signInAs(api, organizationId, 'owner')
+    const made = async () => {
+      const admin = await signInAs(api, organizationId, 'admin')
+      const { user } = await query<{ user: { id: string } }>(api, admin, 'session.me')
+      const { token } = await mutate<{ token: string }>(api, admin, 'edge.createJoinToken', { siteId })
+      return { token, userId: user.id }
+    }
+    const [demoted, removed] = [await made(), await made()]
+    await api.db.roleGrant.updateMany({ where: { userId: demoted.userId }, data: { role: 'operator' } })
+    await mutate(api, owner, 'member.remove', { userId: removed.userId })
+    for (const { token } of [demoted, removed]) {
+      const { status, body } = await new EdgeClient(api.url).enrol(token)
+      expect([status, body]).toEqual([403, refusal(403, 'join_token_expired')])
+    }
+    expect(await api.db.edge.count({ where: { organizationId } })).toBe(0)
+  })
+
+  test('an unused token is listed without its secret, and revoked', async () => {
+    const { organizationId, siteId } = tenant
+    const admin = await signInAs(api, organizationId, 'admin')
+    const { id, token } = await mutate<{ id: string; token: string }>(api, admin, 'edge.createJoinToken', { siteId })
+    const list = () => query<{ items: { id: string }[] }>(api, admin, 'edge.joinTokens', { siteId })
+    const { items } = await list()
+    expect(items[0]).toEqual({
+      id,
+      createdAt: expect.any(String),
+      expiresAt: expect.any(String),
+      createdByName: 'A admin',
+    })
+    await mutate(api, admin, 'edge.revokeJoinToken', { siteId, joinTokenId: id })
+    expect((await list()).items.some((one) => one.id === id)).toBe(false)
+    const { body } = await new EdgeClient(api.url).enrol(token)
+    expect(body).toEqual(refusal(403, 'join_token_expired'))
+
+    const used = await mutate<{ id: string; token: string }>(api, admin, 'edge.createJoinToken', { siteId })
+    await EdgeClient.enrolled(api.url, used.token)
+    const input = { siteId, joinTokenId: used.id }
+    const late = await callProcedure(api, { path: 'edge.revokeJoinToken', type: 'mutation', input, cookie: admin })
+    expect(late.code).toBe('conflict')
   })
 
   test('an unknown token is refused', async () => {

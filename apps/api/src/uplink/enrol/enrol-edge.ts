@@ -5,12 +5,15 @@ import { hashJoinToken } from '../../edge/create-join-token.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { requireNotSuspended } from '../../organization/require-not-suspended.ts'
 import { readSigningKeys } from '../../organization/signing-keys.ts'
+import { may } from '../../rules/actor.ts'
+import { readGrants } from '../../session/public.ts'
 import { recordOfEdge } from './record-of-edge.ts'
 
 interface LockedToken {
   organization_id: string
   id: string
   site_id: string
+  created_by_user_id: string | null
   expires_at: Date
   used_at: Date | null
   edge_id: string | null
@@ -32,7 +35,8 @@ export async function enrolEdge(
   if (!known?.id) throw new AppError('join_token_unknown')
   return inOrganization(db, known.id, async (transaction) => {
     const [token] = await transaction.$queryRaw<LockedToken[]>`
-      select organization_id::text, id::text, site_id::text, expires_at, used_at, edge_id::text from join_token
+      select organization_id::text, id::text, site_id::text, created_by_user_id::text, expires_at, used_at, edge_id::text
+      from join_token
       where token_hash = ${tokenHash} for update`
     if (!token) throw new AppError('join_token_unknown')
     const edgeId = token.used_at
@@ -59,6 +63,7 @@ async function useToken(
 ): Promise<string> {
   if (token.expires_at <= now) throw new AppError('join_token_expired')
   const { organization_id: organizationId, site_id: siteId } = token
+  await requireMakerMayAdd(transaction, token)
   const knownEdgeId = await edgeOfKnownKey(transaction, token, request.publicKey)
   if (!knownEdgeId) {
     await requireNotSuspended(transaction, organizationId)
@@ -86,6 +91,21 @@ async function useToken(
     },
   ])
   return edgeId
+}
+
+/** A token ends with the right of the person who made it; one of the set-up has no such person. */
+async function requireMakerMayAdd(transaction: DbTransaction, token: LockedToken): Promise<void> {
+  const { organization_id: organizationId, site_id: siteId, created_by_user_id: userId } = token
+  if (userId === null) return
+  const { farmId } = await transaction.site.findUniqueOrThrow({
+    where: ownRow({ organizationId }, siteId),
+    select: { farmId: true },
+  })
+  const grants = await readGrants(transaction, { organizationId, userId })
+  if (may({ grants, onlyPermissions: null }, 'edge.change', { farmId, siteId, collectionId: null })) return
+  throw new AppError('join_token_expired', {
+    public: 'The person who created this join token can no longer add edges to its site. Create a new token.',
+  })
 }
 
 async function createEdge(

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { brotliCompressSync, gunzip, gzipSync } from 'node:zlib'
 import { reportBatchRatioMax, reportBatchSizeMax, uplinkVersionsAccepted } from '@bootfarm/proto/uplink'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { createTenant, makeJoinToken } from '../../../test/test-tenant.ts'
@@ -123,5 +125,55 @@ describe('what is no batch in gzip', () => {
     const unsigned = { 'content-encoding': 'gzip', ...edge.signatureOf('POST', '/another/path') }
     const answer = await fetch(`${api.url}${path}`, { method: 'POST', body: bomb, headers: unsigned })
     expect(answer.status).toBe(401)
+  })
+})
+
+describe('batches whose bodies do not come', () => {
+  const sockets: Socket[] = []
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy()
+  })
+
+  /** Sends the head of a batch and one byte of its body; resolves when the API has taken the connection. */
+  async function begin(url: string, headers: Record<string, string>): Promise<Socket> {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    sockets.push(socket)
+    const lines = Object.entries({ ...headers, 'content-length': '400000' }).map(([name, value]) => `${name}: ${value}`)
+    await once(socket, 'connect')
+    socket.write(`POST ${path} HTTP/1.1\r\nhost: ${hostname}\r\n${lines.join('\r\n')}\r\n\r\n{`)
+    return socket
+  }
+  const answered = async (socket: Socket) => String((await once(socket, 'data'))[0]).split('\r\n')[0]
+
+  test('take no place from edges, whoever sends them', async () => {
+    const strangers = await Promise.all(
+      Array.from({ length: 150 }, (_, index) =>
+        begin(api.url, index % 2 ? {} : { ...edge.signatureOf('POST', path), 'bootfarm-edge': randomUUID() }),
+      ),
+    )
+    const lines = await Promise.all(strangers.map(answered))
+    expect(new Set(lines)).toEqual(new Set(['HTTP/1.1 401 Unauthorized']))
+    // Places of this edge alone.
+    const inItsName = await Promise.all([1, 2, 3].map(() => begin(api.url, edge.signatureOf('POST', path))))
+    expect(await Promise.any(inItsName.map(answered))).toBe('HTTP/1.1 503 Service Unavailable')
+    const other = await EdgeClient.enrolled(api.url, await makeJoinToken(api, await createTenant(api, randomUUID())))
+    expect(await other.send({ method: 'POST', path, body: batchOf(1) })).toMatchObject({ status: 200 })
+  })
+
+  test('end after the limit', async () => {
+    const hasty = await startTestApi({ change: (options) => ({ ...options, requestTimeoutMs: 50 }) })
+    try {
+      const own = await EdgeClient.enrolled(
+        hasty.url,
+        await makeJoinToken(hasty, await createTenant(hasty, randomUUID())),
+      )
+      const socket = await begin(hasty.url, own.signatureOf('POST', path))
+      expect(await answered(socket)).toMatch(/^HTTP\/1\.1 4\d\d/)
+      await once(socket, 'close')
+      expect(await own.send({ method: 'POST', path, body: batchOf(1) })).toMatchObject({ status: 200 })
+    } finally {
+      await hasty.close()
+    }
   })
 })

@@ -23,7 +23,7 @@ import { AppError, errorTable } from '../../errors/app-error.ts'
 import { toAppError } from '../../errors/to-app-error.ts'
 import type { UpdateRepository } from '../../installation/update-repository.ts'
 import type { Telemetry } from '../../rules/telemetry.ts'
-import { authenticateEdge } from '../enrol/authenticate-edge.ts'
+import { authenticateEdge, type EdgeIdentity, findEdgeIdentity } from '../enrol/authenticate-edge.ts'
 import { enrolEdge } from '../enrol/enrol-edge.ts'
 import { type AcceptedVersions, versionRefusal } from '../enrol/require-version.ts'
 import { rotateEdgeKey } from '../enrol/rotate-edge-key.ts'
@@ -33,17 +33,27 @@ import { GivenStates } from '../state/given-states.ts'
 import { parseStatePair } from '../state/site-facts.ts'
 import { waitForState } from '../state/wait-for-state.ts'
 import { takeStoreMessage } from '../store/take-store-message.ts'
-import { inFlightLimit } from './in-flight-limit.ts'
+import { Places } from './places.ts'
 import { bytesOf, parseBody, parseBytes, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 import { updateRoutes } from './update-routes.ts'
 
-/** At most 512 KiB each; the database has fewer connections than this. */
-const reportBatchesAtOnceMax = 32
+/**
+ * Batches in progress, at most 512 KiB each; the database has fewer connections than an organization has places. An
+ * edge sends one at a time. The places are those of edges that exist: whoever knows the id of none takes none.
+ */
+const reportBatchesMax = { edge: 2, organization: 8, all: 128 }
 const smallBodySizeMax = 16 * 1024
 /** A heartbeat names up to 32 boot programs, each with its kind and signer. */
 const heartbeatSizeMax = 64 * 1024
 
 const captureParameters = z.object({ bootId: z.uuid() })
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The edge that the request names, if that was looked up before its body; nothing is proved by it. */
+    edgeIdentity: EdgeIdentity | null
+  }
+}
 
 interface EdgeRoutesOptions {
   context: PlatformContext
@@ -64,7 +74,7 @@ export async function edgeRoutes(
   const given = new GivenStates(notifications)
   takeBytes(app)
 
-  const { authenticate, within } = edgeAccess(context, accepted)
+  const { authenticate, identify, within } = edgeAccess(context, accepted)
 
   app.post('/enrol', { bodyLimit: smallBodySizeMax }, async (request, reply) => {
     const body = parseBody(enrolRequest, request)
@@ -95,7 +105,7 @@ export async function edgeRoutes(
   })
 
   await app.register(updateRoutes, { authenticate, within, clock: context.clock, repository })
-  reportRoute(app, { authenticate, within, telemetry })
+  reportRoute(app, { authenticate, identify, within, telemetry })
 
   app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
     const edge = await authenticate(request)
@@ -196,6 +206,7 @@ function fromFastify(thrown: unknown): AppError | null {
 }
 
 function takeBytes(app: FastifyInstance): void {
+  app.decorateRequest('edgeIdentity', null)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.setErrorHandler(problemHandler)
@@ -205,22 +216,38 @@ type EdgeAccess = ReturnType<typeof edgeAccess>
 
 function edgeAccess(context: PlatformContext, accepted: AcceptedVersions) {
   const authenticate = async (request: FastifyRequest, anyEpoch = false) => {
-    const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch, accepted })
+    const signed = signedRequestOf(request)
+    const identity = request.edgeIdentity ?? (await findEdgeIdentity(context, signed.edgeId))
+    const edge = await authenticateEdge(context, identity, signed, { anyEpoch, accepted })
     request.caller = { kind: 'edge', id: edge.edgeId, organizationId: edge.organizationId }
     return edge
   }
   /** One transaction in the edge's organization. */
   const within = <T>({ organizationId }: AuthenticatedEdge, work: (tenant: SystemContext) => Promise<T>) =>
     inOrganization(context.db, organizationId, (db) => work({ db, clock: context.clock }))
-  return { authenticate, within }
+  /** Before the body: an id that no edge has ends here. */
+  const identify = async (request: FastifyRequest) => {
+    request.edgeIdentity = await findEdgeIdentity(context, signedRequestOf(request).edgeId)
+    return request.edgeIdentity
+  }
+  return { authenticate, identify, within }
 }
 
 type ReportRouteOptions = EdgeAccess & Pick<EdgeRoutesOptions, 'telemetry'>
 
-function reportRoute(app: FastifyInstance, { authenticate, within, telemetry }: ReportRouteOptions): void {
+function reportRoute(app: FastifyInstance, { authenticate, identify, within, telemetry }: ReportRouteOptions): void {
+  const places = new Places()
+  const holdPlace = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { public_key: edge, organization_id: organization } = await identify(request)
+    places.hold(reply, [
+      { key: `edge ${edge}`, max: reportBatchesMax.edge },
+      { key: `organization ${organization}`, max: reportBatchesMax.organization },
+      { key: 'all', max: reportBatchesMax.all },
+    ])
+  }
   const reportsLimit = {
     bodyLimit: reportBatchSizeMax,
-    onRequest: [offerGzip, inFlightLimit(reportBatchesAtOnceMax)],
+    onRequest: [offerGzip, holdPlace],
     onError: async () => telemetry.reportsRefused(),
   }
   app.post('/reports', reportsLimit, async (request) => {

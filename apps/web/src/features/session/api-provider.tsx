@@ -9,6 +9,8 @@ import { signInPath } from './sign-in-path'
 
 const url = '/api/trpc'
 const retriesMax = 2
+/** The API takes no more procedures in one request. */
+const batchSizeMax = 20
 /** Live updates report changes, so shown data stays fresh without polling. */
 const staleTimeMs = 30_000
 
@@ -31,7 +33,7 @@ function createClient() {
       splitLink({
         condition: (operation) => operation.type === 'subscription',
         true: httpSubscriptionLink({ url }),
-        false: httpBatchLink({ url }),
+        false: httpBatchLink({ url, maxItems: batchSizeMax }),
       }),
     ],
   })

@@ -2,6 +2,8 @@
 const sentences = new Map(
   Object.entries({
     not_invited: 'Your address has not been invited. Ask your organization for an invitation, then sign in again.',
+    not_verified:
+      'The provider has not verified your e-mail address. Ask its administrator to verify it, then sign in again.',
     account_not_linked:
       'An account with your address exists, but the provider has not verified the address. Sign in with your password.',
     email_not_found: 'The provider did not share your e-mail address. Ask its administrator to share it with Bootfarm.',
