@@ -71,7 +71,8 @@ export async function invite(
 }
 
 /**
- * A new link by a new mail, from the actor; the old link ends. Throws `not_found`, `forbidden`, and `conflict` for one that is over.
+ * A new link by a new mail, from the actor; the old link ends. Throws `not_found`, `forbidden`, and `conflict` for one
+ * that is over.
  */
 export async function resendInvitation(
   context: InviteContext,

@@ -6,11 +6,11 @@ import type { AuthenticatedEdge, SystemContext } from '../../context/service-con
 import type { UpdateRepository } from '../../installation/update-repository.ts'
 import type { Clock } from '../../rules/clock.ts'
 import { signTime } from '../update/sign-time.ts'
-import { inFlightLimit } from './in-flight-limit.ts'
+import { Places } from './places.ts'
 import { parseBody, parsed } from './signed-request.ts'
 
-/** A program has some 15 MB; the next edge is asked to wait. */
-const downloadsAtOnceMax = 16
+/** A program has some 15 MB; the next edge is asked to wait. No organization takes the places of the others. */
+const downloadsMax = { organization: 4, all: 16 }
 
 const metadataParameters = z.object({ name: z.string() })
 const targetParameters = z.object({ '*': z.string() })
@@ -42,8 +42,13 @@ export async function updateRoutes(
     return reply.type('application/json').send(await repository.metadata(name, clock()))
   })
 
-  app.get('/update/targets/*', { onRequest: [inFlightLimit(downloadsAtOnceMax)] }, async (request, reply) => {
-    await authenticate(request)
+  const places = new Places()
+  app.get('/update/targets/*', async (request, reply) => {
+    const { organizationId } = await authenticate(request)
+    places.hold(reply, [
+      { key: organizationId, max: downloadsMax.organization },
+      { key: 'all', max: downloadsMax.all },
+    ])
     const { root, file } = repository.target(parsed(targetParameters, request.params)['*'])
     return reply.type('application/octet-stream').sendFile(file, root, { cacheControl: false, acceptRanges: false })
   })
