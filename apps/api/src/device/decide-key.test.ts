@@ -229,4 +229,8 @@ test('a new collection accepts first keys and refuses nothing, and its log shows
   expect(await policy()).toEqual({ keyLearn: 'accept_first', keyWithout: 'nothing' })
   const { items } = await site().query<{ items: object[] }>('audit.list', { action: 'collection.update' })
   expect(items).toMatchObject([{ before: { keyWithout: 'everything' }, after: { keyWithout: 'nothing' } }])
+  // Somebody else has the page of before, and does not overwrite it unseen.
+  const stale = await site().tryMutation('collection.update', { collectionId: id, revision, keyWithout: 'shared' })
+  expect(stale).toMatchObject({ status: 409, text: expect.stringContaining('changed key without') })
+  expect((await policy()).keyWithout).toBe('nothing')
 })
