@@ -36,7 +36,7 @@ fn isHelp(argument: []const u8) bool {
 }
 
 /// Returns the number of words of `command` if `arguments` begin with all of them, otherwise 0.
-fn wordsMatched(command: []const u8, arguments: []const [:0]const u8) usize {
+pub fn wordsMatched(command: []const u8, arguments: []const [:0]const u8) usize {
     var words = std.mem.splitScalar(u8, command, ' ');
     var count: usize = 0;
     while (words.next()) |word| : (count += 1) {
@@ -315,7 +315,7 @@ pub const texts = [_]Help{
     \\  gc           Free the space that no version needs
     \\  delete       Delete a version
     \\  profile      Show or clear the boot profile of a version
-    \\  caches       List the write caches in the store
+    \\  caches       List, export and import the write caches in the store
     \\  drop-cache   Drop a persistent write cache
     \\
     \\Example:
@@ -460,10 +460,36 @@ pub const texts = [_]Help{
         ,
     ) },
     .{ .command = "vdisk caches", .text = ofVdisk(
-        "List what devices have written and the store keeps.",
+        \\List what devices have written and the store keeps. See also caches export and
+        \\caches import.
+    ,
         "",
         "caches --store /srv/store",
         "",
+    ) },
+    .{ .command = "vdisk caches export", .text = ofVdisk(
+        \\Write what one device has written to a file, with checksums. The device must not
+        \\run. The file gets its name when it is complete.
+    ,
+        "--device ID [OPTIONS] FILE",
+        "caches export --store /srv/store --device ID desk-7.cache",
+        \\  --device ID  the device
+        \\  --private    export its private image instead of its persistent write cache
+        \\  --vdisk ID   with --private: the image of this vDisk
+        \\  --force      overwrite the file if it exists
+        \\
+        ,
+    ) },
+    .{ .command = "vdisk caches import", .text = ofVdisk(
+        \\Bring back what caches export wrote. The device must not run, and the version
+        \\below must be in the store. Nothing changes unless all of the file is right.
+    ,
+        "[OPTIONS] FILE",
+        "caches import --store /srv/store desk-7.cache",
+        \\  --force     replace the writes that the device has here
+        \\  --vdisk ID  the vDisk of a private image above a plain file
+        \\
+        ,
     ) },
     .{ .command = "vdisk drop-cache", .text = ofVdisk(
         \\Drop the persistent write cache of a device. What it has written is lost.
@@ -486,7 +512,9 @@ fn ofVdisk(
     comptime example: []const u8,
     comptime own: []const u8,
 ) []const u8 {
-    const name = comptime std.mem.sliceTo(example, ' ');
+    const is_long = comptime std.mem.startsWith(u8, example, "caches ") and example[7] != '-';
+    const start = if (is_long) "caches ".len else 0;
+    const name = comptime example[0..std.mem.findScalarPos(u8, example, start, ' ').?];
     const options = if (own.len == 0) "" else "\n\nOptions:\n" ++ own;
     return purpose ++ "\n\nUsage: bootfarm-edge vdisk " ++ name ++ " --store DIR " ++ usage ++
         "\n\nExample:\n  bootfarm-edge vdisk " ++ example ++ options ++

@@ -20,6 +20,7 @@ pub const image_source = @import("import/image_source.zig");
 pub const import = @import("import/import.zig");
 pub const import_checkpoint = @import("import/checkpoint.zig");
 pub const layer_fill = @import("layers/fill.zig");
+pub const layer_file = @import("layers/layer_file.zig");
 pub const LayerFill = layer_fill.LayerFill;
 pub const layer_head = @import("layers/head.zig");
 pub const LinuxFiles = @import("files/linux_files.zig");
@@ -56,6 +57,7 @@ test {
     _ = @import("store_test.zig");
     _ = LinuxFiles;
     _ = LayerSums;
+    _ = layer_file;
     _ = WriteLayer;
     _ = @import("layers/write_layer_test.zig");
     _ = @"export";

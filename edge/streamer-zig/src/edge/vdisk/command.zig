@@ -6,6 +6,7 @@
 const std = @import("std");
 const arguments_module = @import("arguments.zig");
 const options_module = @import("../options.zig");
+const help = @import("../help.zig");
 const open_store = @import("open_store.zig");
 const output = @import("output.zig");
 const Call = @import("subcommand.zig");
@@ -30,6 +31,8 @@ pub const subcommands = [_]Subcommand{
     of("profile", @import("profile.zig")),
     of("delete", @import("delete.zig")),
     of("caches", @import("caches.zig")),
+    of("caches export", @import("caches_export.zig")),
+    of("caches import", @import("caches_import.zig")),
     of("drop-cache", @import("drop_cache.zig")),
 };
 
@@ -89,9 +92,15 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
             "Name a vdisk command: {s}; see bootfarm-edge vdisk --help.",
             .{names},
         );
-    for (subcommands) |subcommand|
-        if (std.mem.eql(u8, subcommand.name, arguments[0]))
-            return subcommand.run(init, arguments[1..], terminal);
+    var found: ?*const Subcommand = null;
+    var found_words: usize = 0;
+    for (&subcommands) |*subcommand| {
+        const words = help.wordsMatched(subcommand.name, arguments);
+        if (words <= found_words) continue;
+        found = subcommand;
+        found_words = words;
+    }
+    if (found) |subcommand| return subcommand.run(init, arguments[found_words..], terminal);
     return terminal.fail(
         "There is no command 'vdisk {s}', only {s}; see bootfarm-edge vdisk --help.",
         .{ arguments[0], names },

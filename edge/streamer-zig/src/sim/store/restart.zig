@@ -67,8 +67,8 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
     return store_checks.checkAnyVersion(model);
 }
 
-/// What an edge does with layers of silent devices, and when it ends in order. It may be interrupted,
-/// too.
+/// Does what an edge does with layers of silent devices, and when it ends in order; it may be
+/// interrupted, too.
 fn closeInOrder(model: *StoreModel) void {
     // An operation was interrupted, and this is the first call after it.
     if (model.isStopped()) return;

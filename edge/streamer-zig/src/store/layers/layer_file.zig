@@ -1,0 +1,294 @@
+//! A write layer as one file, to keep it elsewhere and to bring it back (docs/guides/
+//! write-caches.md): two sectors, then pieces of the disk in the order of their places, then an
+//! end. Each piece has a checksum over everything before it, so that nothing can be changed, left
+//! out, moved or cut off unnoticed. The layer is whole and nobody writes it meanwhile.
+//!
+//!     offset  size  field
+//!          0     8  "BFCACHE\0"
+//!          8     4  format, 1
+//!         12   468  zeros
+//!        480    32  SHA-256 of this sector before, and of the next one
+//!        512   512  the head of the layer (head.zig): class, device, version, its root, size
+//!
+//!     piece         8  first block of 4 KiB
+//!                   4  number of blocks, at most 256; 0: the end
+//!                   4  1: the bytes follow; 0: they are zeros
+//!                  32  SHA-256 of the checksum before, these 16 bytes, and the bytes
+//!                      the bytes: whole blocks, zeros behind the end of the disk
+//!
+//! Numbers are little-endian. `first block` of the end is the number of all blocks.
+
+const std = @import("std");
+const base = @import("base");
+const BlockSource = @import("../block_source.zig");
+const Files = @import("../files/files.zig");
+const layer_head = @import("head.zig");
+const LayerMap = @import("map.zig");
+const LayerSums = @import("sums.zig");
+const WriteLayer = @import("write_layer.zig");
+const assert = std.debug.assert;
+
+const block_size = LayerMap.block_size;
+const piece_blocks = 256;
+const piece_size = piece_blocks * block_size;
+const magic = "BFCACHE\x00".*;
+const format = 1;
+
+const Digest = [32]u8;
+
+const Piece = extern struct {
+    block: [8]u8,
+    count: [4]u8,
+    has_bytes: [4]u8,
+
+    fn of(block: u64, count: u32, has_bytes: bool) Piece {
+        var piece: Piece = undefined;
+        std.mem.writeInt(u64, &piece.block, block, .little);
+        std.mem.writeInt(u32, &piece.count, count, .little);
+        std.mem.writeInt(u32, &piece.has_bytes, @intFromBool(has_bytes), .little);
+        return piece;
+    }
+
+    fn digest(piece: *const Piece, before: *const Digest, bytes: []const u8) Digest {
+        var hash: base.Sha256 = .init(.{});
+        hash.update(before);
+        hash.update(std.mem.asBytes(piece));
+        hash.update(bytes);
+        return hash.finalResult();
+    }
+};
+
+pub const Progress = struct {
+    context: *anyopaque,
+    /// `done` of `size` bytes of the disk; returns false to stop.
+    call: *const fn (context: *anyopaque, done: u64, size: u64) bool,
+};
+
+/// What went through.
+pub const Contents = struct { head: layer_head.Head, blocks: u64 };
+
+/// `InUse`: its device runs. `Rotten`: a block has changed on the disk, at `rotten_at`.
+pub const ExportError = Files.Error || layer_head.Problem ||
+    error{ InUse, Lost, Rotten, OutOfMemory, Canceled, WriteFailed };
+
+/// Writes the layer in `dir`; nobody opens it meanwhile. `rotten_at` is set with `Rotten`.
+pub fn exportLayer(
+    gpa: std.mem.Allocator,
+    files: Files,
+    dir: []const u8,
+    into: *std.Io.Writer,
+    progress: Progress,
+    rotten_at: *u64,
+) ExportError!Contents {
+    var name: Files.Name = undefined;
+    const data = files.open(join(&name, dir, "data"), .write) catch |err| return lostIfMissing(err);
+    defer files.close(data);
+    if (!try files.tryLock(data, true)) return error.InUse;
+    const head = try WriteLayer.readHead(files, dir);
+    const map_file = files.open(join(&name, dir, "map"), .read) catch |err|
+        return lostIfMissing(err);
+    defer files.close(map_file);
+    var map: LayerMap = try .init(gpa, head.binding.disk_size, head.layer_id);
+    defer map.deinit(gpa);
+    try map.load(files, map_file);
+    const sums: ?LayerSums = if (head.has_sums) blk: {
+        const handle = files.open(join(&name, dir, "sums"), .read) catch |err|
+            return lostIfMissing(err);
+        errdefer files.close(handle);
+        break :blk try .load(files, handle, head.layer_id, head.binding.disk_size);
+    } else null;
+    defer if (sums) |known| files.close(known.handle);
+
+    const buffer = try gpa.alloc(u8, piece_size);
+    defer gpa.free(buffer);
+    var before = try writeHead(into, &head);
+    const count = LayerMap.blockCount(head.binding.disk_size);
+    var done: u64 = 0;
+    var at: u64 = 0;
+    while (map.nextOwned(at)) |block| {
+        const blocks = map.runLength(block, @min(piece_blocks, count - block));
+        const bytes = buffer[0..@intCast(blocks * block_size)];
+        if (!try files.readWhole(data, bytes, block * block_size)) return error.Lost;
+        if (sums) |*known| switch (try known.judge(files, block, bytes, .waiting)) {
+            .ok => {},
+            .rotten => |rotten| {
+                rotten_at.* = rotten * block_size;
+                return error.Rotten;
+            },
+            .unknown => unreachable, // Only without waiting.
+        };
+        try writePiece(into, &before, block, @intCast(blocks), bytes);
+        done += blocks;
+        at = block + blocks;
+        if (at == count) break;
+        if (!progress.call(progress.context, at * block_size, head.binding.disk_size))
+            return error.Canceled;
+    }
+    try writePiece(into, &before, done, 0, "");
+    return .{ .head = head, .blocks = done };
+}
+
+fn writeHead(into: *std.Io.Writer, head: *const layer_head.Head) error{WriteFailed}!Digest {
+    var first: [layer_head.size]u8 = @splat(0);
+    first[0..8].* = magic;
+    std.mem.writeInt(u32, first[8..12], format, .little);
+    const second = layer_head.emit(head);
+    const digest = headDigest(&first, &second);
+    first[layer_head.size - 32 ..].* = digest;
+    try into.writeAll(&first);
+    try into.writeAll(&second);
+    return digest;
+}
+
+fn headDigest(first: *const [layer_head.size]u8, second: *const [layer_head.size]u8) Digest {
+    var hash: base.Sha256 = .init(.{});
+    hash.update(first[0 .. layer_head.size - 32]);
+    hash.update(second);
+    return hash.finalResult();
+}
+
+fn writePiece(
+    into: *std.Io.Writer,
+    before: *Digest,
+    block: u64,
+    count: u32,
+    bytes: []const u8,
+) error{WriteFailed}!void {
+    const written = if (std.mem.allEqual(u8, bytes, 0)) "" else bytes;
+    const piece: Piece = .of(block, count, written.len > 0);
+    before.* = piece.digest(before, written);
+    try into.writeAll(std.mem.asBytes(&piece));
+    try into.writeAll(before);
+    try into.writeAll(written);
+}
+
+/// `NotACache`: the file is none. `NewerFile`: a later release has made it. `DamagedFile`: it was
+/// changed, or cut off.
+pub const ImportError = WriteLayer.OpenError || WriteLayer.WriteError ||
+    error{ NotACache, NewerFile, DamagedFile, Canceled, ReadFileFailed };
+
+/// Reads the head of a file.
+pub const FileHead = struct {
+    head: layer_head.Head,
+    digest: Digest,
+
+    pub fn take(from: *std.Io.Reader) ImportError!FileHead {
+        var first: [layer_head.size]u8 = undefined;
+        var second: [layer_head.size]u8 = undefined;
+        fill(from, &first) catch |err|
+            return if (err == error.DamagedFile) error.NotACache else err;
+        if (!std.mem.eql(u8, first[0..8], &magic)) return error.NotACache;
+        if (std.mem.readInt(u32, first[8..12], .little) != format) return error.NewerFile;
+        try fill(from, &second);
+        const digest = headDigest(&first, &second);
+        if (!std.mem.eql(u8, first[layer_head.size - 32 ..], &digest)) return error.DamagedFile;
+        const head = layer_head.parse(&second) catch |err| return switch (err) {
+            error.NewerFormat => error.NewerFile,
+            error.Damaged => error.DamagedFile,
+        };
+        return .{ .head = head, .digest = digest };
+    }
+};
+
+/// Makes a layer of the rest of a file, in `dir`, which holds none. It is complete on the disk when
+/// this returns.
+pub fn importLayer(
+    gpa: std.mem.Allocator,
+    files: Files,
+    dir: []const u8,
+    from: *std.Io.Reader,
+    found: *const FileHead,
+    layer_id: base.Uuid,
+    progress: Progress,
+) ImportError!Contents {
+    const disk_size = found.head.binding.disk_size;
+    const batch = try gpa.create(WriteLayer.Batch);
+    defer gpa.destroy(batch);
+    const buffer = try gpa.alloc(u8, piece_size);
+    defer gpa.free(buffer);
+    var head = found.head;
+    head.layer_id = layer_id;
+    head.sequence = 0;
+    var nothing: u8 = 0;
+    var layer: WriteLayer = try .create(gpa, files, dir, head, .{
+        .context = &nothing,
+        .vtable = &.{ .read = readNothing },
+        .size = disk_size,
+    });
+    defer layer.close(gpa);
+    // The device's limit counts once it writes.
+    layer.head.limit_bytes = std.math.maxInt(u64);
+    const count = LayerMap.blockCount(disk_size);
+    var before = found.digest;
+    var done: u64 = 0;
+    var at: u64 = 0;
+    while (true) {
+        var piece: Piece = undefined;
+        try fill(from, std.mem.asBytes(&piece));
+        var digest: Digest = undefined;
+        try fill(from, &digest);
+        const block = std.mem.readInt(u64, &piece.block, .little);
+        const blocks = std.mem.readInt(u32, &piece.count, .little);
+        const has_bytes = std.mem.readInt(u32, &piece.has_bytes, .little);
+        if (blocks > piece_blocks or has_bytes > 1) return error.DamagedFile;
+        const is_end = blocks == 0;
+        const bytes = buffer[0 .. blocks * block_size];
+        if (has_bytes == 1) try fill(from, bytes);
+        const hashed = if (has_bytes == 1) bytes else "";
+        before = piece.digest(&before, hashed);
+        if (!std.mem.eql(u8, &before, &digest)) return error.DamagedFile;
+        if (is_end) {
+            if (block != done or has_bytes == 1) return error.DamagedFile;
+            break;
+        }
+        if (block < at or block >= count or blocks > count - block) return error.DamagedFile;
+        if (has_bytes == 0) @memset(bytes, 0);
+        const offset = block * block_size;
+        try put(&layer, batch, bytes[0..@intCast(@min(bytes.len, disk_size - offset))], offset);
+        done += blocks;
+        at = block + blocks;
+        if (!progress.call(progress.context, @min(at * block_size, disk_size), disk_size))
+            return error.Canceled;
+    }
+    try layer.flush(batch);
+    layer.settle(batch);
+    return .{ .head = head, .blocks = done };
+}
+
+fn put(
+    layer: *WriteLayer,
+    batch: *WriteLayer.Batch,
+    bytes: []const u8,
+    offset: u64,
+) ImportError!void {
+    layer.write(bytes, offset) catch |err| {
+        if (err != error.Busy) return err;
+        try layer.flush(batch);
+        try layer.write(bytes, offset);
+    };
+}
+
+fn fill(from: *std.Io.Reader, buffer: []u8) error{ DamagedFile, ReadFileFailed }!void {
+    from.readSliceAll(buffer) catch |err| return switch (err) {
+        error.EndOfStream => error.DamagedFile,
+        error.ReadFailed => error.ReadFileFailed,
+    };
+}
+
+/// Only whole blocks are written: what lies below is not needed.
+fn readNothing(_: *anyopaque, _: []u8, _: u64) BlockSource.ReadError!void {
+    return error.ReadFailed;
+}
+
+fn lostIfMissing(err: Files.Error) ExportError {
+    return if (err == error.NotFound) error.Lost else err;
+}
+
+fn join(into: *Files.Name, dir: []const u8, name: []const u8) []const u8 {
+    // Layers have short names.
+    return std.mem.print(into, "{s}/{s}", .{ dir, name }) catch unreachable;
+}
+
+test {
+    _ = @import("layer_file_test.zig");
+}
