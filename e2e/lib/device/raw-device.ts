@@ -12,6 +12,7 @@ export class RawDevice {
   /** The address of the last offer (yiaddr). */
   offeredAddress = ''
   #xid: number
+  #dhcpPort = 0
 
   constructor(server: string, mac: string) {
     this.#server = server
@@ -25,6 +26,7 @@ export class RawDevice {
    */
   async discover(port: number, arch = 0): Promise<string> {
     this.#xid += 1
+    this.#dhcpPort = port
     const ask = () => this.#send(port, this.#discoverPacket(arch))
     const asking = setInterval(ask, discoverIntervalMs)
     ask()
@@ -53,7 +55,7 @@ export class RawDevice {
   /** Sends a TFTP packet and resolves with the answer's opcode and number. */
   async tftp(port: number, packet: Buffer): Promise<{ opcode: number; number: number }> {
     this.#send(port, packet)
-    const [bytes] = (await once(this.#socket, 'message')) as [Buffer]
+    const bytes = await this.#tftpAnswer()
     return { opcode: bytes.readUInt16BE(0), number: bytes.readUInt16BE(2) }
   }
 
@@ -66,7 +68,7 @@ export class RawDevice {
   async download(port: number, file: string): Promise<void> {
     this.#send(port, readRequest(file))
     for (let expected = 1; ; expected += 1) {
-      const [bytes] = (await once(this.#socket, 'message')) as [Buffer]
+      const bytes = await this.#tftpAnswer()
       this.#send(port, packetOf(4, expected & 0xffff))
       if (bytes.length < 516) return
     }
@@ -74,6 +76,14 @@ export class RawDevice {
 
   close(): void {
     this.#socket.close()
+  }
+
+  /** A slow server answers each DISCOVER that was repeated, and the later offers come now. */
+  async #tftpAnswer(): Promise<Buffer> {
+    for (;;) {
+      const [bytes, sender] = (await once(this.#socket, 'message')) as [Buffer, dgram.RemoteInfo]
+      if (sender.port !== this.#dhcpPort) return bytes
+    }
   }
 
   #send(port: number, packet: Buffer): void {
