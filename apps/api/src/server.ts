@@ -145,6 +145,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       consolesDirectory: options.consolesDirectory,
       bootRetention: options.bootRetention,
       releases,
+      repository,
       auth,
       sendMail,
       webUrl,

@@ -58,6 +58,12 @@ export const samples: Record<string, Sample> = {
     input: { revision: 1, draining: false },
     ownId: (tenant) => tenant.spareEdgeId,
   },
+  'edge.releases': {},
+  'edge.orderRelease': {
+    idName: 'edgeId',
+    ownId: (tenant) => tenant.edgeId,
+    input: { version: null },
+  },
   'edge.revoke': { idName: 'edgeId', ownId: (tenant) => tenant.spareEdgeId },
   'site.bootProgramSets': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'site.setBootProgramSet': {

@@ -95,6 +95,12 @@ export const keylessAccesses = ['everything', 'shared', 'nothing'] as const
 export const sealedStateKeys = z.object({ siteKey: base64(32), ticketKeys: z.array(base64(32)).min(1).max(2) })
 export type SealedStateKeys = z.infer<typeof sealedStateKeys>
 
+/** A version of the edge's program, as its release metadata name it. */
+export const releaseVersion = z
+  .string()
+  .max(64)
+  .regex(/^\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]*)?$/)
+
 const stateFields = z.object({
   schema: z.literal(1),
   edgeId: uuid,
@@ -180,6 +186,8 @@ const stateFields = z.object({
    * (`rotate-key`).
    */
   rotateKey: base64(32).optional(),
+  /** The release that the edge is to run; absent: the one that it has. `attempt` counts the orders. */
+  release: z.object({ version: releaseVersion, attempt: count }).optional(),
   /** Absent: `failed`. */
   capture: z.enum(captureChoices).optional(),
   /** Absent where the site has one edge. */

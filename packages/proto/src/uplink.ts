@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { bootReport } from './uplink-boot.ts'
 import { signingKeyStatement, signingKeyStatementsMax } from './uplink-keys.ts'
 import { scheduleRunReport } from './uplink-schedule.ts'
-import { bootProgramSetName, siteEdgesMax } from './uplink-state.ts'
+import { bootProgramSetName, releaseVersion, siteEdgesMax } from './uplink-state.ts'
 import { saidJobKindsMax } from './uplink-store.ts'
 import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
@@ -222,6 +222,24 @@ export const edgeProblems = [
   'disk_stalled',
 ] as const
 
+/** The known values of `update.state` in a heartbeat, and of `update.cause`. */
+export const updateStates = ['fetching', 'waiting', 'probation', 'healthy', 'failed'] as const
+export const updateCauses = [
+  'no_root',
+  'no_time',
+  'no_answer',
+  'metadata_refused',
+  'metadata_expired',
+  'not_listed',
+  'target_refused',
+  'too_slow',
+  'no_space',
+  'unfit',
+  'ended',
+  'cannot_start',
+  'no_control_plane',
+] as const
+
 export const heartbeat = z.object({
   agentVersion: untrustedText,
   arch: z.enum(['x86_64', 'aarch64']),
@@ -258,6 +276,18 @@ export const heartbeat = z.object({
   problems: z
     .array(z.string().regex(/^[a-z][a-z_]{0,31}$/))
     .max(32)
+    .optional(),
+  /** What became of `release` of its state; absent: none is ordered. A newer edge may have further words. */
+  update: z
+    .object({
+      version: releaseVersion,
+      attempt: count,
+      state: z.string().regex(/^[a-z_]{1,32}$/),
+      cause: z
+        .string()
+        .regex(/^[a-z_]{1,32}$/)
+        .optional(),
+    })
     .optional(),
   /** Other edges of the site that it hears directly. */
   peers: z

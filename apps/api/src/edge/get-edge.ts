@@ -7,23 +7,27 @@ import type { EdgeDetail } from './schema.ts'
 
 const gapsShown = 20
 
+const detailSelect = {
+  ...edgeSummarySelect,
+  bootEpoch: true,
+  publicKey: true,
+  rotateKeyFrom: true,
+  keyRotatedAt: true,
+  wantedRelease: true,
+  releaseAttempt: true,
+  refusedCode: true,
+  refusedVersion: true,
+  refusedAt: true,
+  clockOffsetMs: true,
+  desiredState: { select: { incarnation: true, counter: true } },
+} as const
+
 /** Throws `not_found`. */
 export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: string): Promise<EdgeDetail> {
   const { organizationId } = actor
   const row = await db.edge.findUnique({
     where: ownRow(actor, edgeId),
-    select: {
-      ...edgeSummarySelect,
-      bootEpoch: true,
-      publicKey: true,
-      rotateKeyFrom: true,
-      keyRotatedAt: true,
-      refusedCode: true,
-      refusedVersion: true,
-      refusedAt: true,
-      clockOffsetMs: true,
-      desiredState: { select: { incarnation: true, counter: true } },
-    },
+    select: detailSelect,
   })
   if (!row) throw new AppError('not_found')
   const lost = await db.reportCursor.aggregate({
@@ -62,11 +66,24 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
     keyOrdered: row.rotateKeyFrom === row.publicKey,
     refused: refusalOf(row),
     stateRefused: heartbeat?.stateRefused ?? null,
+    release: releaseOf(row, heartbeat),
     bootPrograms: heartbeat?.bootPrograms ?? [],
     storeErrors: await storeErrorsOf(db, organizationId, heartbeat?.storeErrors ?? []),
     peers: (heartbeat?.peers ?? []).map((peer) => ({ ...peer, edgeName: nameOf.get(peer.edgeId) ?? null })),
     siteEdgeCount: siteEdges.filter(({ revokedAt }) => revokedAt === null).length,
   }
+}
+
+/** What the edge has said about an earlier order is not said about this one. */
+function releaseOf(
+  { wantedRelease: version, releaseAttempt: attempt }: { wantedRelease: string | null; releaseAttempt: number },
+  heartbeat: Heartbeat | null,
+): EdgeDetail['release'] {
+  if (version === null) return null
+  const update = heartbeat?.update
+  if (update?.version !== version || update.attempt !== attempt)
+    return { version, attempt, state: 'ordered', cause: null }
+  return { version, attempt, state: update.state, cause: update.cause ?? null }
 }
 
 async function storeErrorsOf(

@@ -8,6 +8,7 @@ import { drainEdge, orderNewKey, revokeEdge, setShare } from './change-edge.ts'
 import { getJoinToken, listJoinTokens, offerJoinToken, revokeJoinToken } from './create-join-token.ts'
 import { getEdge } from './get-edge.ts'
 import { listEdges } from './list-edges.ts'
+import { listReleases, orderRelease } from './order-release.ts'
 import {
   createdJoinToken,
   createJoinTokenInput,
@@ -16,11 +17,14 @@ import {
   edgeGetInput,
   edgeListInput,
   edgePage,
+  edgeReleases,
   edgeShareView,
   joinTokenInput,
   joinTokenList,
   joinTokenListInput,
   joinTokenView,
+  orderedRelease,
+  orderReleaseInput,
   revokeEdgeInput,
   revokeEdgeResult,
   rotateKeyInput,
@@ -163,6 +167,24 @@ export const edgeRouter = router({
     })
     .output(signingKeyView)
     .mutation(({ ctx }) => rotateSigningKey(ctx)),
+  /** The releases in this control plane's repository. */
+  releases: procedure
+    .meta({
+      permission: 'edge.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/edge-releases', summary: 'Releases that edges can be updated to' },
+    })
+    .output(edgeReleases)
+    .query(({ ctx }) => listReleases(ctx.repository)),
+  orderRelease: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'PUT', path: '/edges/{edgeId}/release', summary: 'Order the release that an edge runs' },
+    })
+    .input(orderReleaseInput)
+    .output(orderedRelease)
+    .mutation(({ ctx, input }) => orderRelease(ctx, ctx.repository, input)),
   revoke: procedure
     .meta({
       permission: 'edge.change',

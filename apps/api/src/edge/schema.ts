@@ -1,4 +1,4 @@
-import { bootProgram, edgeInterface, edgeMachine, siteEdgesMax } from '@bootfarm/proto/uplink'
+import { bootProgram, edgeInterface, edgeMachine, releaseVersion, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { ipv4Network } from '../rules/ipv4-network.ts'
 import { pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
@@ -83,6 +83,17 @@ export const edgeDetail = edgeSummary.extend({
   refused: z.object({ code: z.enum(['edge_too_old', 'edge_too_new']), version: count, at: instant }).nullable(),
   /** Why it has not applied its desired state, a word such as `too_large`; null if it has. */
   stateRefused: z.string().nullable(),
+  /** The release that it is to run, and what became of that; null if none is ordered. */
+  release: z
+    .object({
+      version: z.string(),
+      attempt: count,
+      /** `ordered` until the edge has reported; then a word such as `fetching`, `probation`, `healthy`, `failed`. */
+      state: z.string(),
+      /** Why it was not fetched or does not run, a word such as `target_refused`. */
+      cause: z.string().nullable(),
+    })
+    .nullable(),
   bootPrograms: z.array(bootProgram),
   /** Ranges of versions that it could not read for devices in the last half hour. */
   storeErrors: z.array(
@@ -114,6 +125,17 @@ export const edgeDetail = edgeSummary.extend({
   siteEdgeCount: count,
 })
 export type EdgeDetail = z.infer<typeof edgeDetail>
+
+export const orderReleaseInput = z.object({
+  edgeId: uuid,
+  /** Null: the edge keeps the release that it has. */
+  version: releaseVersion.nullable(),
+})
+export const orderedRelease = z.object({ version: z.string().nullable(), attempt: count })
+/** The releases that edges can be updated to, newest first. */
+export const edgeReleases = z.object({
+  releases: z.array(z.object({ version: z.string(), archs: z.array(z.string()) })),
+})
 
 export const rotateKeyInput = z.object({ edgeId: uuid })
 export const rotateKeyResult = z.object({ ordered: z.literal(true) })

@@ -1,1 +1,2 @@
 export { edgeInstallation } from './edge-releases.ts'
+export type { UpdateRepository } from './update-repository.ts'

@@ -25,6 +25,7 @@ pub const PowerResult = io.PowerResult;
 pub const ProfileWorker = profile_worker.ProfileWorker;
 pub const StoreErrors = @import("store_errors.zig");
 pub const Report = io.Report;
+pub const Updates = @import("updates.zig");
 
 /// The parts of an edge over one `Io`, which `io.zig` describes.
 pub fn Agent(comptime Io: type) type {
@@ -60,6 +61,7 @@ test {
     _ = StoreErrors;
     _ = @import("stream_test.zig");
     _ = @import("tftp_test.zig");
+    _ = Updates;
     _ = @import("write_caches_test.zig");
     std.testing.refAllDecls(@This());
 }

@@ -116,6 +116,7 @@ pub const update = struct {
     pub const Exchange = @import("update/exchange.zig");
     pub const canonical_json = @import("update/canonical_json.zig");
     pub const Probation = @import("update/probation.zig");
+    pub const Record = @import("update/record.zig");
     pub const signed_time = @import("update/signed_time.zig");
 };
 /// The uplink (packages/proto/UPLINK.md): messages, desired state, report log, jobs of the store.
@@ -261,6 +262,7 @@ test {
     _ = @import("update/exchange.zig");
     _ = @import("update/metadata.zig");
     _ = @import("update/probation.zig");
+    _ = @import("update/record.zig");
     _ = @import("update/signed_time.zig");
     _ = @import("uplink/batch_gzip.zig");
     _ = @import("uplink/control_url.zig");

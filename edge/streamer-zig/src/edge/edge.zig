@@ -67,6 +67,8 @@ exchange: core.update.Exchange = .{},
 exchange_awaits: core.update.Exchange.Decision = .none,
 /// Found out by a thread: it starts the program, and copies this one.
 successor: std.atomic.Value(core.update.Exchange.Successor) = .init(.unknown),
+/// The thread that finds it out runs.
+is_finding: std.atomic.Value(bool) = .init(false),
 program: host.exchange.Program = .none,
 /// Null without a data directory.
 former: ?host.FormerProgram = null,
@@ -74,6 +76,14 @@ former: ?host.FormerProgram = null,
 probation: ?core.update.Probation = null,
 /// The end of the loop is an exchange for the former program.
 is_left: bool = false,
+/// Why, if this program is a release.
+left_cause: core.update.Record.Cause = .no_control_plane,
+/// The exchange that is wanted is for the release that was fetched.
+exchange_order: ?host.UpdateWorker.Order = null,
+/// What the data directory says of the last release.
+record: ?core.update.Record = null,
+/// Null without a control plane.
+updates: ?*host.UpdateWorker = null,
 /// Null without `--metrics`.
 metrics: ?*host.MetricsServer = null,
 
@@ -88,6 +98,8 @@ pub fn run(edge: *Edge) u8 {
             "The threads that read disks cannot be started on this system.",
             .{},
         );
+    if (edge.updates) |worker| worker.start() catch
+        return edge.terminal.fail("The thread of updates cannot be started on this system.", .{});
     if (edge.store_worker) |worker| worker.start() catch
         return edge.terminal.fail(
             "The thread for store jobs cannot be started on this system.",
@@ -127,6 +139,7 @@ pub fn applyState(edge: *Edge, box: *host.StateBox) void {
     if (edge.captures) |*captures| captures.wanted = box.state.capture;
     edge.schedules.setState(host.sys.monotonicUs(), &box.state);
     if (edge.store_worker) |worker| worker.setOrders(box.state.storeJobs);
+    edge.orderRelease(&box.state);
     if (edge.state) |earlier| earlier.destroy(edge.gpa);
     edge.state = box;
     edge.io.versions.closeUnused(&edge.boots.table, &box.state);
@@ -196,6 +209,7 @@ pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     edge.saveLeases(now_us);
     edge.lookAhead(now_us);
     edge.turnProbation(loop, now_us);
+    edge.turnUpdate(loop, now_us);
     edge.turnExchange(loop, now_us);
     // Sent only from here: a loop that hangs falls silent, and the manager restarts the edge.
     edge.notifyManager("WATCHDOG=1");
@@ -271,15 +285,49 @@ fn askedToExchange(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void 
         "Without --data this edge forgets its boots with its process: USR2 is ignored.",
         .{},
     );
-    if (edge.exchange.asked_us != null) return;
+    edge.exchangeFor(null, loop, now_us);
+}
+
+/// `order`: the release that was fetched; null: the program that lies at the installed one's path.
+fn exchangeFor(
+    edge: *Edge,
+    order: ?host.UpdateWorker.Order,
+    loop: *host.EdgeLoop,
+    now_us: u64,
+) void {
+    if (edge.exchange.asked_us != null or edge.is_finding.load(.acquire)) return;
     edge.exchange.ask(now_us);
+    edge.exchange_order = order;
     loop.next_tick_us = now_us;
     edge.successor.store(.unknown, .release);
-    const thread = std.Thread.spawn(.{}, findSuccessor, .{ edge, edge.probation == null }) catch {
-        edge.successor.store(.former_not_kept, .release);
-        return;
-    };
+    edge.is_finding.store(true, .release);
+    const find: std.Thread.SpawnError!std.Thread = if (order) |release|
+        std.Thread.spawn(.{}, findRelease, .{ edge, release })
+    else
+        std.Thread.spawn(.{}, findSuccessor, .{ edge, edge.probation == null });
+    const thread = find catch return edge.onSuccessor(.former_not_kept);
     thread.detach();
+}
+
+fn findRelease(edge: *Edge, order: host.UpdateWorker.Order) void {
+    const former = edge.former.?;
+    var buffer: [std.fs.max_path_bytes]u8 = undefined;
+    const size = former.dir.realPathFile(former.io, host.ReleaseSlots.next_name, &buffer) catch
+        return edge.onSuccessor(.former_not_kept);
+    const version = order.version.constSlice();
+    const found: core.update.Exchange.Successor =
+        if (!host.FormerProgram.starts(edge.gpa, edge.init.io, buffer[0..size], version))
+            .unfit
+        else if (!former.keep(host.exchange.running_program))
+            .former_not_kept
+        else
+            .ready;
+    edge.onSuccessor(found);
+}
+
+fn onSuccessor(edge: *Edge, found: core.update.Exchange.Successor) void {
+    edge.successor.store(found, .release);
+    edge.is_finding.store(false, .release);
 }
 
 /// Waits for a process and for the disk, so it has its own thread. A program on probation is not
@@ -288,13 +336,99 @@ fn findSuccessor(edge: *Edge, is_kept: bool) void {
     const path = edge.program.installed;
     const found: core.update.Exchange.Successor = if (edge.former.?.isRejected(path))
         .rejected
-    else if (!host.FormerProgram.starts(edge.gpa, edge.init.io, path))
+    else if (!host.FormerProgram.starts(edge.gpa, edge.init.io, path, null))
         .unfit
+    else if (edge.isReplaced(path))
+        .replaced
     else if (is_kept and !edge.former.?.keep(host.exchange.running_program))
         .former_not_kept
     else
         .ready;
-    edge.successor.store(found, .release);
+    edge.onSuccessor(found);
+}
+
+/// The installed program is still the one that a release replaces.
+fn isReplaced(edge: *const Edge, path: []const u8) bool {
+    if (edge.program.kind != .updated) return false;
+    const last = if (edge.record) |*last| last else return false;
+    return host.FormerProgram.starts(edge.gpa, edge.init.io, path, last.installed);
+}
+
+fn orderRelease(edge: *Edge, state: *const core.uplink.desired_state.DesiredState) void {
+    const worker = edge.updates orelse return;
+    const order = if (state.release) |release|
+        host.UpdateWorker.Order.init(release.version, release.attempt)
+    else
+        null;
+    if (!worker.setOrder(order)) return;
+    // What was fetched for another order does not take over.
+    if (edge.exchange_order != null) edge.exchange.asked_us = null;
+}
+
+/// A release that was fetched takes over, once this program has passed.
+fn turnUpdate(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
+    const worker = edge.updates orelse return;
+    if (edge.probation != null or edge.exchange.asked_us != null) return;
+    const order = worker.fetched() orelse return;
+    edge.exchangeFor(order, loop, now_us);
+}
+
+/// The release cannot take over.
+fn refuseRelease(edge: *Edge, order: host.UpdateWorker.Order) void {
+    const worker = edge.updates.?;
+    if (edge.successor.load(.acquire) != .unfit) return worker.onFailed(.no_space);
+    const failed = edge.recordOf(&order, .failed, .unfit);
+    edge.slots().keep(&failed);
+    worker.onTried(.{ .order = order, .outcome = .failed, .cause = .unfit });
+}
+
+/// `order` outlives the record.
+pub fn recordOf(
+    edge: *const Edge,
+    order: *const host.UpdateWorker.Order,
+    outcome: core.update.Record.Outcome,
+    cause: ?core.update.Record.Cause,
+) core.update.Record {
+    const is_updated = edge.program.kind == .updated;
+    return .{
+        .version = order.version.constSlice(),
+        .attempt = order.attempt,
+        .installed = if (is_updated and edge.record != null)
+            edge.record.?.installed
+        else
+            base.version,
+        .outcome = outcome,
+        .cause = cause,
+    };
+}
+
+pub fn slots(edge: *const Edge) host.ReleaseSlots {
+    return .{ .io = edge.init.io, .dir = edge.former.?.dir };
+}
+
+fn passRelease(edge: *Edge) void {
+    if (edge.program.kind != .updated) return;
+    const last = if (edge.record) |*last| last else return;
+    if (std.mem.eql(u8, last.version, base.version)) {
+        last.outcome = .healthy;
+    } else {
+        // The system did not start it, and this program continued in its place.
+        last.outcome = .failed;
+        last.cause = .cannot_start;
+    }
+    edge.slots().keep(last);
+    edge.tellTried();
+}
+
+/// What the data directory says of the last release, for the policy.
+pub fn tellTried(edge: *Edge) void {
+    const worker = edge.updates orelse return;
+    const last = if (edge.record) |*last| last else return;
+    worker.onTried(.{
+        .order = host.UpdateWorker.Order.init(last.version, last.attempt) orelse return,
+        .outcome = last.outcome,
+        .cause = last.cause,
+    });
 }
 
 fn turnProbation(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
@@ -304,6 +438,7 @@ fn turnProbation(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
         .passed => {
             // The former program is still needed: the next one may fail.
             if (edge.exchange.asked_us != null) return;
+            edge.passRelease();
             edge.former.?.pass();
             host.log.info("bootfarm-edge {s} is healthy and has taken over.", .{base.version});
         },
@@ -313,7 +448,8 @@ fn turnProbation(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
                     "did: the edge returns to that.",
                 .{base.version},
             );
-            edge.former.?.reject(host.exchange.running_program);
+            if (edge.program.kind != .updated)
+                edge.former.?.reject(host.exchange.running_program);
             edge.is_left = true;
             loop.is_exchanged = true;
         },
@@ -338,7 +474,10 @@ fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
     edge.exchange_awaits = decision;
     switch (decision) {
         .none, .awaits_program => {},
-        .refused => edge.explainRefusal(),
+        .refused => {
+            edge.explainRefusal();
+            if (edge.exchange_order) |order| edge.refuseRelease(order);
+        },
         .due => host.log.info("The program is exchanged; devices resume their streams.", .{}),
         .awaits_downloads => host.log.info(
             "The program is exchanged when no download is in progress, in five minutes at most.",
@@ -353,11 +492,15 @@ fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
 }
 
 fn explainRefusal(edge: *const Edge) void {
-    const path = edge.program.installed;
+    const path = if (edge.exchange_order != null) "The fetched release" else edge.program.installed;
     switch (edge.successor.load(.acquire)) {
         .unknown, .ready => unreachable,
         .rejected => host.log.info(
             "{s} has failed here before, and does not take over; install another release.",
+            .{path},
+        ),
+        .replaced => host.log.info(
+            "{s} is the program that this release replaces; install another one first.",
             .{path},
         ),
         .unfit => host.log.info(

@@ -22,8 +22,8 @@ const token_size_max = uplink_message.join_token_size_max;
 /// What a revoked edge leaves behind. The store, boot programs and leases belong to the site and
 /// stay.
 const of_an_identity = [_][]const u8{
-    "identity.json", "edge.key",      "seal.key",  "state.json",   "epoch", "reports",
-    "captures",      "boots.journal", "power-ons", "power-orders",
+    "identity.json", "edge.key",      "seal.key",  "state.json",   "epoch",               "reports",
+    "captures",      "boots.journal", "power-ons", "power-orders", host.update_root_name, "update-metadata",
 };
 
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
@@ -185,6 +185,7 @@ fn enrol(
         .signingKey = answer.signingKey.publicKey,
     };
     try keep(&data, &options, identity, complaint);
+    try pinRoot(init, &options, &data, identity, complaint);
     return .{ .identity = identity };
 }
 
@@ -261,7 +262,44 @@ fn rejoin(
     var identity = existing;
     identity.url = options.url;
     if (!std.mem.eql(u8, existing.url, options.url)) try keep(data, options, identity, complaint);
+    try pinRoot(init, options, data, identity, complaint);
     return .{ .identity = identity, .is_known = true };
+}
+
+/// Pins the root of the releases that this edge will take, as it pins the organization's key: what
+/// it trusts from now on is what the control plane says once, while a person looks. A root that is
+/// there stays.
+fn pinRoot(
+    init: std.process.Init,
+    options: *const Enrol,
+    data: *const host.DataDir,
+    identity: Identity,
+    complaint: *Complaint,
+) Error!void {
+    const arena = init.arena.allocator();
+    if (data.read(arena, host.update_root_name)) |_| return else |_| {}
+    const epoch_text = data.read(arena, "epoch") catch "0";
+    var counter: std.atomic.Value(u64) = .init(0);
+    var client: host.UplinkClient = .init(std.heap.smp_allocator, init.io, .{
+        .transport = try options.uplink.settings(init, options.url, complaint),
+        .key = (try ownKeys(data, options, complaint)).signing,
+        .edge_id = identity.edgeId,
+        .epoch = std.fmt.parseInt(u53, std.mem.trim(u8, epoch_text, " \n"), 10) catch 0,
+        .counter = &counter,
+    });
+    defer client.deinit();
+    const buffer = try arena.alloc(u8, core.update.Client.root_size_max);
+    const path = "/edge/v1/update/metadata/1.root.json";
+    const timeout_ms = host.UplinkWorker.request_timeout_ms;
+    const answer = client.request(.GET, path, "", timeout_ms, buffer) catch return;
+    // A control plane without releases: an edge of it is updated by hand.
+    if (answer.status != 200) return;
+    // Nor does one without a valid root keep an edge from serving.
+    _ = core.update.Client.begin(arena, .{ .root = answer.body }, 0) catch return;
+    data.write(host.update_root_name, answer.body) catch return complaint.set(
+        "{s}/{s} cannot be written.",
+        .{ options.data, host.update_root_name },
+    );
 }
 
 /// Removes the identity first: what follows is useless without it.

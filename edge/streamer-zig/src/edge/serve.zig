@@ -44,12 +44,16 @@ fn serve(
         .manager = .open(init.environ_map.get("NOTIFY_SOCKET")),
         .program = program.*,
     };
-    if (!beginProgram(&edge)) return exchange(&edge, true, null);
+    switch (beginProgram(&edge)) {
+        .itself => {},
+        .updated => return continueAs(&edge, .updated, null),
+        .left => return leave(&edge, .ended, null),
+    }
     start.prepare(&edge, complaint) catch |err| {
         if (edge.probation == null) return err;
         host.log.info("The new program cannot start: {s}", .{complaint.text()});
-        edge.former.?.reject(host.exchange.running_program);
-        return exchange(&edge, true, null);
+        if (edge.program.kind != .updated) edge.former.?.reject(host.exchange.running_program);
+        return leave(&edge, .cannot_start, null);
     };
     // The first start has made the directory.
     if (edge.former == null) if (edge.data) |*data| {
@@ -60,43 +64,80 @@ fn serve(
     if (!edge.loop.is_exchanged) return code;
     const was_answered = edge.isAnswered() or
         if (edge.probation) |*probation| probation.was_answered else false;
-    if (!edge.is_left) edge.former.?.put(&.{ .was_answered = was_answered }) catch
+    const sockets = &edge.loop.sockets;
+    if (edge.is_left) return leave(&edge, edge.left_cause, sockets);
+    takeOver(&edge, was_answered) catch {
         // Without its record the next program would have no probation: this one starts again.
-        return exchange(&edge, true, &edge.loop.sockets);
-    return exchange(&edge, edge.is_left, &edge.loop.sockets);
+        edge.former.?.endProbation();
+        return continueAs(&edge, if (edge.program.kind == .updated) .updated else .former, sockets);
+    };
+    return continueAs(&edge, if (edge.exchange_order == null) .installed else .updated, sockets);
 }
 
-/// Returns false if the former program is to run.
-fn beginProgram(edge: *Edge) bool {
+/// Puts the next program on probation.
+fn takeOver(edge: *Edge, was_answered: bool) !void {
+    try edge.former.?.put(&.{ .was_answered = was_answered });
+    const order = if (edge.exchange_order) |*order| order else return;
+    try edge.slots().install(&edge.recordOf(order, .probation, null));
+}
+
+/// Which program is to run: this one, the release in its place, or the one before it.
+fn beginProgram(edge: *Edge) enum { itself, updated, left } {
     const io = edge.init.io;
-    const dir = std.Io.Dir.cwd().openDir(io, edge.options.data orelse return true, .{}) catch
-        return true;
+    const arena = edge.init.arena.allocator();
+    const dir = std.Io.Dir.cwd().openDir(io, edge.options.data orelse return .itself, .{}) catch
+        return .itself;
     edge.former = .{ .io = io, .dir = dir };
-    if (edge.program.is_former) return true;
+    if (edge.program.kind == .installed and edge.slots().choose(arena, base.version) == .updated)
+        return .updated;
+    edge.record = edge.slots().record(arena);
+    if (edge.program.kind == .former) return .itself;
     switch (edge.former.?.begin(host.exchange.running_program)) {
         .plain => {},
         .probation => |record| edge.probation =
             .{ .was_answered = record.was_answered, .began_us = 0 },
-        .failed => return false,
+        .failed => return .left,
     }
-    return true;
+    return .itself;
+}
+
+/// Gives this program up for the one before it.
+fn leave(
+    edge: *Edge,
+    cause: core.update.Record.Cause,
+    sockets: ?*const host.EdgeSockets,
+) start.Error!u8 {
+    if (edge.program.kind == .updated) if (edge.record) |*record| {
+        edge.slots().leave(record, cause);
+        return continueAs(edge, .updated, sockets);
+    };
+    return continueAs(edge, .former, sockets);
 }
 
 /// Continues as another program.
-fn exchange(
+fn continueAs(
     edge: *Edge,
-    is_left: bool,
+    kind: host.exchange.Program.Kind,
     sockets: ?*const host.EdgeSockets,
 ) start.Error!u8 {
     host.log.finish();
     const terminal = edge.terminal;
     var buffer: [std.fs.max_path_bytes:0]u8 = undefined;
-    const successor: host.exchange.Successor = if (!is_left) .installed else former: {
-        const name = host.FormerProgram.program_name;
+    const name = switch (kind) {
+        .installed => "",
+        .former => host.FormerProgram.program_name,
+        .updated => host.ReleaseSlots.program_name,
+    };
+    const path = if (kind == .installed) edge.program.installed else path: {
         const size = edge.former.?.dir.realPathFile(edge.init.io, name, &buffer) catch
-            return terminal.fail("The former program is gone from the data directory.", .{});
+            return terminal.fail("{s} is gone from the data directory.", .{name});
         buffer[size] = 0;
-        break :former .{ .former = buffer[0..size :0] };
+        break :path buffer[0..size :0];
+    };
+    const successor: host.exchange.Successor = switch (kind) {
+        .installed => .installed,
+        .former => .{ .former = path },
+        .updated => .{ .updated = path },
     };
     return switch (host.exchange.run(edge.init, &edge.program, successor, sockets)) {
         error.OutOfMemory => error.OutOfMemory,

@@ -561,6 +561,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
     edge.link = link;
     const rotation = try edge.gpa.create(host.KeyRotation);
     rotation.* = .init(edge.init.io, data, own.identity.edgeId, own.key);
+    const updates = try edge.gpa.create(host.UpdateWorker);
     const worker = try edge.gpa.create(host.UplinkWorker);
     worker.* = .{
         .gpa = edge.gpa,
@@ -584,10 +585,21 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         .signing_key = own.signing_key,
         .rotation = rotation,
         .store_fd = edge.io.store_fd.?,
+        .updates = updates,
         .boot_programs = try edge.files.told(edge.init.arena.allocator()),
     };
     edge.worker = worker;
     worker.client_options.counter = &worker.counter;
+    updates.* = .{
+        .gpa = edge.gpa,
+        .io = edge.init.io,
+        .data = data,
+        .slots = .{ .io = edge.init.io, .dir = data.dir },
+        .client_options = worker.client_options,
+        .rotation = rotation,
+    };
+    edge.updates = updates;
+    edge.tellTried();
     edge.store_worker = host.StoreWorker.create(edge.gpa, .{
         .io = edge.init.io,
         .data = data,

@@ -14,27 +14,34 @@ pub const running_program = "/proc/self/exe";
 const deleted_mark = " (deleted)";
 /// In the environment of a former program that was kept: the path of the installed one.
 const installed_variable = "BOOTFARM_EDGE_PROGRAM";
+/// The same, in the environment of a release that runs in place of the installed program.
+const updated_variable = "BOOTFARM_EDGE_UPDATED";
 
 pub const Program = struct {
     /// Where a newer program is put.
     installed: [:0]const u8,
-    /// The installed program was left for this one.
-    is_former: bool,
+    kind: Kind,
+
+    /// `former`: the installed program was left for this one. `updated`: this is a release of the
+    /// control plane.
+    pub const Kind = enum { installed, former, updated };
 
     /// Before `find`.
-    pub const none: Program = .{ .installed = "", .is_former = false };
+    pub const none: Program = .{ .installed = "", .kind = .installed };
 
     pub fn find(
         environment: *const std.process.Environ.Map,
         buffer: *[std.fs.max_path_bytes:0]u8,
     ) error{SystemCallFailed}!Program {
         if (environment.get(installed_variable)) |path|
-            return .{ .installed = try within(buffer, path), .is_former = true };
+            return .{ .installed = try within(buffer, path), .kind = .former };
+        if (environment.get(updated_variable)) |path|
+            return .{ .installed = try within(buffer, path), .kind = .updated };
         const rc = linux.readlink(running_program, buffer, buffer.len);
         const size = sys.check(rc) catch return error.SystemCallFailed;
         const path = std.mem.cutSuffix(u8, buffer[0..size], deleted_mark) orelse buffer[0..size];
         buffer[path.len] = 0;
-        return .{ .installed = buffer[0..path.len :0], .is_former = false };
+        return .{ .installed = buffer[0..path.len :0], .kind = .installed };
     }
 
     fn within(
@@ -53,6 +60,8 @@ pub const Successor = union(enum) {
     installed,
     /// Path of the program that was kept.
     former: [:0]const u8,
+    /// Path of a release.
+    updated: [:0]const u8,
 };
 
 /// Starts another program in this process. If that cannot be started, the one that runs now starts
@@ -74,11 +83,14 @@ pub fn run(
     }
     const path = switch (successor) {
         .installed => program.installed,
-        .former => |path| path,
+        .former, .updated => |path| path,
     };
+    for ([_][]const u8{ installed_variable, updated_variable }) |name|
+        _ = environment.swapRemove(name);
     switch (successor) {
-        .installed => _ = environment.swapRemove(installed_variable),
+        .installed => {},
         .former => try environment.put(installed_variable, program.installed),
+        .updated => try environment.put(updated_variable, program.installed),
     }
     const all = init.minimal.args.toSlice(arena) catch return error.OutOfMemory;
     const words = try arena.allocSentinel(?[*:0]const u8, all.len, null);

@@ -4,6 +4,7 @@ import type { Notifications } from '../../context/notifications.ts'
 import type { PlatformContext } from '../../context/service-context.ts'
 import type { SealingKey } from '../../idempotency/do-once.ts'
 import type { EdgeReleases } from '../../installation/edge-releases.ts'
+import type { UpdateRepository } from '../../installation/update-repository.ts'
 import type { Actor } from '../../rules/actor.ts'
 import type { SendMail } from '../../rules/mail.ts'
 import type { Person } from '../../rules/person.ts'
@@ -31,6 +32,7 @@ export interface TrpcContext extends PlatformContext {
   requestId: string | null
   /** Programs for site servers. */
   releases: EdgeReleases
+  repository: UpdateRepository
   /**
    * Reads the session cookie; null if nobody is signed in. One look-up per request, however many procedures it calls.
    */

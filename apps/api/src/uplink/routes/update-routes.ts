@@ -50,6 +50,6 @@ export async function updateRoutes(
       { key: 'all', max: downloadsMax.all },
     ])
     const { root, file } = repository.target(parsed(targetParameters, request.params)['*'])
-    return reply.type('application/octet-stream').sendFile(file, root, { cacheControl: false, acceptRanges: false })
+    return reply.type('application/octet-stream').sendFile(file, root, { cacheControl: false })
   })
 }

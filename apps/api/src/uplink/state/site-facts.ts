@@ -11,6 +11,9 @@ interface SiteFacts {
   capture: NonNullable<DesiredState['capture']>
   /** The edge's current key, if its replacement was ordered and the edge has not reported a new one. */
   rotateKey: string | null
+  /** The release that this edge is to run; null: the one that it has. */
+  release: string | null
+  releaseAttempt: number
   /** Null: the edge knows no sealed state. */
   sealKey: string | null
   hasMenus: boolean
@@ -39,7 +42,7 @@ export async function readSiteFacts(
     select organization.state_incarnation as "incarnation", site.farm_id::text as "farmId", site.name as "siteName",
       site.unknown_devices::text as "unknownDevices", site.boot_program_set as "bootProgramSet", site.capture::text as "capture",
       case when edge.rotate_key_from = edge.public_key then edge.public_key end as "rotateKey",
-      edge.seal_key as "sealKey",
+      edge.seal_key as "sealKey", edge.wanted_release as "release", edge.release_attempt as "releaseAttempt",
       exists (select from collection as c where c.organization_id = site.organization_id and c.site_id = site.id
           and c.boot_menu_id is not null)
         or exists (select from device as d where d.organization_id = site.organization_id and d.site_id = site.id

@@ -73,6 +73,7 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     ...(menus.size > 0 ? { menus: [...menus.values()] } : {}),
     capture: site.capture,
     ...(site.rotateKey ? { rotateKey: site.rotateKey } : {}),
+    ...(site.release ? { release: { version: site.release, attempt: site.releaseAttempt } } : {}),
     ...(siteEdges ? { siteEdges } : {}),
     ...(homeEdges.length > 0 ? { homeEdges } : {}),
     ...(keyPolicies.length > 0 ? { keyPolicies } : {}),

@@ -18,6 +18,7 @@ import { EdgeState } from './edge-columns'
 import { EdgeImages } from './edge-images'
 import { DiskProblems, EdgeMachine, StateRefused, StoreErrors, VersionRefused } from './edge-machine'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
+import { releaseText } from './release-text'
 import { SharePanel } from './share-panel'
 
 type EdgeDetail = RouterOutputs['edge']['get']
@@ -102,6 +103,7 @@ function EdgeFacts({ edge }: { edge: EdgeDetail }) {
           label: 'Version',
           value: <Mono>{`${edge.agentVersion} ${edge.arch}`}</Mono>,
         },
+        { label: 'Release', value: edge.release && releaseText(edge.release) },
         { label: 'Uptime', value: edge.uptimeMs === null ? null : formatDuration(edge.uptimeMs * 1000) },
         {
           label: 'Clock',

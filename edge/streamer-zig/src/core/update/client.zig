@@ -46,6 +46,7 @@ pub const Stored = struct {
 };
 
 pub const request_path_size_max = metadata.request_path_size_max;
+pub const root_size_max = metadata.sizeMax(.root);
 pub const name_size_max = "9007199254740991.timestamp.json".len;
 
 pub const Request = struct {

@@ -19,6 +19,8 @@ pub const Successor = enum(u8) {
     rejected,
     /// It does not start.
     unfit,
+    /// It is the program that this release has replaced.
+    replaced,
     /// There is no space to keep this program.
     former_not_kept,
 };
@@ -52,7 +54,7 @@ pub fn decide(exchange: *Exchange, now_us: u64, load: Load) Decision {
     switch (load.successor) {
         .ready => {},
         .unknown => return .awaits_program,
-        .rejected, .unfit, .former_not_kept => {
+        .rejected, .unfit, .replaced, .former_not_kept => {
             exchange.asked_us = null;
             return .refused;
         },
@@ -94,7 +96,7 @@ test "a write cache in memory is never given up" {
 }
 
 test "a program that is not fit to take over ends the request" {
-    for ([_]Successor{ .rejected, .unfit, .former_not_kept }) |successor| {
+    for ([_]Successor{ .rejected, .unfit, .replaced, .former_not_kept }) |successor| {
         var exchange: Exchange = .{};
         exchange.ask(1);
         var load = quiet;

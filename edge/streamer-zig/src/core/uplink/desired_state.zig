@@ -242,6 +242,9 @@ pub const StoreJob = struct {
     pub const BootFiles = enum { parent, none };
 };
 
+/// `attempt` counts how often the release was ordered here.
+pub const Release = struct { version: []const u8, attempt: u64 };
+
 pub const DesiredState = struct {
     edgeId: base.Uuid,
     organizationId: base.Uuid,
@@ -268,6 +271,9 @@ pub const DesiredState = struct {
 
     /// The edge's key that another is to replace.
     rotateKey: ?[]const u8 = null,
+
+    /// The release that this edge is to run; null: the one that it has.
+    release: ?Release = null,
 
     /// `Sealed` as JSON, in a box for this edge alone and in base64 (sealed_box.zig).
     sealed: ?[]const u8 = null,

@@ -140,6 +140,14 @@ pub const StoreError = struct {
 
 pub const store_errors_max = 16;
 
+/// What became of the release that the desired state names.
+pub const UpdateStatus = struct {
+    version: []const u8,
+    attempt: u64,
+    state: []const u8,
+    cause: ?[]const u8,
+};
+
 pub const Heartbeat = struct {
     agentVersion: []const u8,
     arch: []const u8,
@@ -164,6 +172,8 @@ pub const Heartbeat = struct {
     storeErrors: []const StoreError = &.{},
     /// Names of what is wrong with the edge's disks.
     problems: []const []const u8 = &.{},
+    /// Null: no release is ordered.
+    update: ?UpdateStatus = null,
     storeJobKinds: []const []const u8 = @typeInfo(store_job.Kind).@"enum".field_names,
 };
 

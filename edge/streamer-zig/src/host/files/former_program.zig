@@ -78,6 +78,11 @@ pub fn put(former: FormerProgram, record: *const Record) !void {
     try former.write(record_name, record.write(&buffer));
 }
 
+/// Its program was left, and the former one takes its place.
+pub fn endProbation(former: FormerProgram) void {
+    former.dir.deleteFile(former.io, record_name) catch {};
+}
+
 pub fn pass(former: FormerProgram) void {
     for ([_][]const u8{ record_name, program_name, rejected_name }) |name|
         former.dir.deleteFile(former.io, name) catch {};
@@ -98,8 +103,9 @@ pub fn isRejected(former: FormerProgram, path: []const u8) bool {
     return std.mem.eql(u8, text, &std.fmt.bytesToHex(&digest, .lower));
 }
 
-/// Returns whether the program at this path starts on this machine and names its version.
-pub fn starts(gpa: std.mem.Allocator, io: Io, path: []const u8) bool {
+/// Returns whether the program at this path starts on this machine and names its version; that
+/// must be `version`, unless it is null.
+pub fn starts(gpa: std.mem.Allocator, io: Io, path: []const u8, version: ?[]const u8) bool {
     const result = std.process.run(gpa, io, .{
         .argv = &.{ path, "version" },
         .stdout_limit = .limited(256),
@@ -108,8 +114,9 @@ pub fn starts(gpa: std.mem.Allocator, io: Io, path: []const u8) bool {
     }) catch return false;
     defer gpa.free(result.stdout);
     defer gpa.free(result.stderr);
-    const version = std.mem.trim(u8, result.stdout, "\n");
-    _ = std.SemanticVersion.parse(version) catch return false;
+    const named = std.mem.trim(u8, result.stdout, "\n");
+    _ = std.SemanticVersion.parse(named) catch return false;
+    if (version) |expected| if (!std.mem.eql(u8, named, expected)) return false;
     return result.term == .exited and result.term.exited == 0;
 }
 
@@ -201,7 +208,7 @@ test "the kept program is the one that ran, and can be executed" {
     try fixture.install("another");
     var buffer: [4096]u8 = undefined;
     const size = try fixture.tmp.dir.realPathFile(testing.io, program_name, &buffer);
-    try testing.expect(starts(testing.allocator, testing.io, buffer[0..size]));
+    try testing.expect(starts(testing.allocator, testing.io, buffer[0..size], null));
     try testing.expect(!fixture.former.keep("/nonexistent"));
 }
 
@@ -209,13 +216,15 @@ test "only a program that names its version may take over" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    try testing.expect(starts(testing.allocator, testing.io, fixture.path));
+    for ([_]?[]const u8{ null, "1.2.3" }) |version|
+        try testing.expect(starts(testing.allocator, testing.io, fixture.path, version));
+    try testing.expect(!starts(testing.allocator, testing.io, fixture.path, "1.2.4"));
     const unfit = [_][]const u8{
         "#!/bin/sh\necho 1.2.3\nexit 1\n", "#!/bin/sh\necho no version\n",
         "no program",                      "#!/bin/sh\nkill -9 $$\n",
     };
     for (unfit) |text| {
         try fixture.install(text);
-        try testing.expect(!starts(testing.allocator, testing.io, fixture.path));
+        try testing.expect(!starts(testing.allocator, testing.io, fixture.path, null));
     }
 }

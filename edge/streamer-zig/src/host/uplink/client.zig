@@ -78,7 +78,14 @@ pub fn request(
 }
 
 /// A body as sent: the signature covers these bytes.
-pub const Body = struct { bytes: []const u8, encoding: Encoding = .identity };
+pub const Body = struct {
+    bytes: []const u8,
+    encoding: Encoding = .identity,
+    /// Only these bytes of the answer (RFC 9110, 14.2). No signature covers it.
+    range: ?Range = null,
+};
+
+pub const Range = struct { first: u64, last: u64 };
 
 /// `body` is empty for GET. The answer's body is in `buffer`. `timeout_ms` covers everything:
 /// resolving the name, connecting, sending, waiting and receiving.
@@ -151,14 +158,26 @@ fn exchange(
     if (client.edge_id) |id| edge_text = id.toText();
     var epoch_text: [20]u8 = undefined;
     var counter_text: [20]u8 = undefined;
-    const headers = [_]std.http.Header{
+    var range_text: [64]u8 = undefined;
+    var headers: base.BoundedArray(std.http.Header, 7) = .empty;
+    for ([_]std.http.Header{
         .{ .name = "bootfarm-edge", .value = if (client.edge_id == null) "-" else &edge_text },
         .{ .name = "bootfarm-epoch", .value = decimal(&epoch_text, client.epoch) },
         .{ .name = "bootfarm-counter", .value = decimal(&counter_text, counter) },
         .{ .name = "bootfarm-signature", .value = &signature },
         .{ .name = "bootfarm-uplink", .value = core.uplink.message.uplink_version },
+    }) |header| headers.appendAssumeCapacity(header);
+    if (body.encoding != .identity) headers.appendAssumeCapacity(
         .{ .name = "content-encoding", .value = @tagName(body.encoding) },
-    };
+    );
+    if (body.range) |range| headers.appendAssumeCapacity(.{
+        .name = "range",
+        .value = std.mem.print(
+            &range_text,
+            "bytes={d}-{d}",
+            .{ range.first, range.last },
+        ) catch unreachable,
+    });
     return client.transport.exchange(&.{
         .method = @tagName(method),
         .target = target,
@@ -167,7 +186,7 @@ fn exchange(
             .GET, .POST => "application/json",
             .PUT => "application/vnd.tcpdump.pcap",
         },
-        .headers = headers[0 .. headers.len - @intFromBool(body.encoding == .identity)],
+        .headers = headers.constSlice(),
     }, buffer);
 }
 

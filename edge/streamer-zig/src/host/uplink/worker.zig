@@ -16,9 +16,11 @@ const Identity = @import("../files/data_dir.zig").Identity;
 const KeyRotation = @import("key_rotation.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
 const ReportLog = @import("../files/report_log.zig").ReportLog;
+const UpdateWorker = @import("../update/worker.zig");
 const UplinkClient = @import("client.zig");
 const interface_list = @import("../net/interface_list.zig");
 const UplinkLink = @import("link.zig");
+const Updates = @import("agent").Updates;
 const assert = std.debug.assert;
 
 const BatchGzip = core.uplink.batch_gzip.BatchGzip;
@@ -57,6 +59,8 @@ signing_key: [32]u8,
 rotation: *KeyRotation,
 /// The directory where vDisks are.
 store_fd: i32,
+/// Fetches releases.
+updates: *UpdateWorker,
 /// For the heartbeat; read once.
 boot_programs: []const core.uplink.message.BootProgram = &.{},
 counter: std.atomic.Value(u64) = .init(0),
@@ -133,6 +137,7 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
         .booting = heard.booting,
     };
     const problems = health.list();
+    const update = worker.updates.status();
     var store_errors: [core.uplink.message.store_errors_max]core.uplink.message.StoreError =
         undefined;
     const places = numbers.store_errors.places.constSlice();
@@ -166,6 +171,7 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
         .interfaces = interfaces.constSlice(),
         .peers = peers[0..numbers.peers.count],
         .problems = problems.slice(),
+        .update = if (update) |*told| updateStatus(told) else null,
         .storeErrors = store_errors[0..numbers.store_errors.places.count],
     }, &body);
     var buffer: [core.uplink.message.body_size_max]u8 = undefined;
@@ -173,6 +179,15 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
     const answer = UplinkClient.meaning(arena.allocator(), result);
     worker.logAnswer(client, "heartbeat", answer, result);
     _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
+}
+
+fn updateStatus(update: *const Updates.Status) core.uplink.message.UpdateStatus {
+    return .{
+        .version = update.order.version.constSlice(),
+        .attempt = update.order.attempt,
+        .state = @tagName(update.state),
+        .cause = if (update.cause) |cause| @tagName(cause) else null,
+    };
 }
 
 fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8, gzip: *BatchGzip) void {
