@@ -18,7 +18,7 @@ export default defineConfig({
     // Each file drives real processes on a machine with two cores; running them one after the other keeps their time
     // limits honest.
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
   },
 })

@@ -170,6 +170,7 @@ test "the end of an earlier boot at another edge ends no boot that the device be
             .mac = macOf(1),
             .stage = .taken,
             .begun_by_loader = false,
+            .is_proved = true,
             .age_ms = 1,
         };
         receive(

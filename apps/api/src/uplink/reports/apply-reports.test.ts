@@ -70,10 +70,10 @@ describe('reports', () => {
     expect(await changeCount()).toBe(changes)
   })
 
-  test('are applied once when the same batch comes eight times at once', async () => {
+  test('are applied once when the same batch comes twice at once', async () => {
     const reports = bootReports(1, [bootWith({ id: randomUUID(), mac }), bootWith({ id: randomUUID(), mac })])
     const changes = await changeCount()
-    const answers = await Promise.all(Array.from({ length: 8 }, () => edge.reports(1, reports)))
+    const answers = await Promise.all([1, 2].map(() => edge.reports(1, reports)))
     for (const answer of answers) expect(answer).toEqual(acked(2))
     expect(await changeCount()).toBe(changes + 2n)
   })

@@ -76,7 +76,7 @@ fn seedOf(layer_id: base.Uuid) u64 {
     return std.mem.readInt(u64, layer_id.bytes[0..8], .little);
 }
 
-/// Makes the file of a layer that has none, and syncs it.
+/// Makes the file of a layer that has none. The caller syncs it if the layer outlives its machine.
 pub fn create(
     files: Files,
     handle: Handle,
@@ -87,7 +87,6 @@ pub fn create(
         .{ .handle = handle, .seed = seedOf(layer_id), .generation = 1, .uncertain = 0 };
     try files.setSize(handle, fileSize(disk_size));
     try sums.writeHead(files, false);
-    try files.sync(handle);
     return sums;
 }
 

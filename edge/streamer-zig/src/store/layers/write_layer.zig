@@ -133,6 +133,7 @@ pub fn create(
     const sums_file = try files.create(sums_name);
     errdefer files.close(sums_file);
     const sums: LayerSums = try .create(files, sums_file, head.layer_id, below.size);
+    try files.sync(sums_file);
     // The head is written last: it promises that the other parts exist.
     try files.syncDir(dir);
     var layer: WriteLayer = .{
@@ -230,6 +231,7 @@ fn openSums(files: Files, dir: []const u8, head: *const layer_head.Head) OpenErr
     const handle = try files.create(name);
     errdefer files.close(handle);
     const sums: LayerSums = try .create(files, handle, head.layer_id, disk_size);
+    try files.sync(handle);
     try files.syncDir(dir);
     return sums;
 }
