@@ -76,7 +76,7 @@ fn seedOf(layer_id: base.Uuid) u64 {
     return std.mem.readInt(u64, layer_id.bytes[0..8], .little);
 }
 
-/// Makes the file of a layer that has none. The caller syncs it if the layer outlives its machine.
+/// Makes the file of a layer that has none and does not outlive its process: it is not synced.
 pub fn create(
     files: Files,
     handle: Handle,
@@ -87,6 +87,18 @@ pub fn create(
         .{ .handle = handle, .seed = seedOf(layer_id), .generation = 1, .uncertain = 0 };
     try files.setSize(handle, fileSize(disk_size));
     try sums.writeHead(files, false);
+    return sums;
+}
+
+/// Makes the file of a layer that has none, and syncs it.
+pub fn createSynced(
+    files: Files,
+    handle: Handle,
+    layer_id: base.Uuid,
+    disk_size: u64,
+) Files.Error!LayerSums {
+    const sums = try create(files, handle, layer_id, disk_size);
+    try files.sync(handle);
     return sums;
 }
 

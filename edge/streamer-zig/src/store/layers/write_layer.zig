@@ -132,8 +132,7 @@ pub fn create(
     try files.sync(map_file);
     const sums_file = try files.create(sums_name);
     errdefer files.close(sums_file);
-    const sums: LayerSums = try .create(files, sums_file, head.layer_id, below.size);
-    try files.sync(sums_file);
+    const sums: LayerSums = try .createSynced(files, sums_file, head.layer_id, below.size);
     // The head is written last: it promises that the other parts exist.
     try files.syncDir(dir);
     var layer: WriteLayer = .{
@@ -230,8 +229,7 @@ fn openSums(files: Files, dir: []const u8, head: *const layer_head.Head) OpenErr
     try removeIfThere(files, name);
     const handle = try files.create(name);
     errdefer files.close(handle);
-    const sums: LayerSums = try .create(files, handle, head.layer_id, disk_size);
-    try files.sync(handle);
+    const sums: LayerSums = try .createSynced(files, handle, head.layer_id, disk_size);
     try files.syncDir(dir);
     return sums;
 }
