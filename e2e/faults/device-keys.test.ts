@@ -69,7 +69,7 @@ async function aMoment(): Promise<void> {
 
 /** A machine with this MAC address starts; resolves with its stream, and with what its HELLO is answered. */
 async function boot(index: number, key?: TpmKey) {
-  const device = await StreamDevice.boot(edge.httpUrl, edge.tenant.macs[index] ?? '', key)
+  const device = await StreamDevice.boot(edge.httpUrl, edge.tenant.macs[index] ?? '', { key })
   devices.push(device)
   const answer = await device.hello()
   return { device, answer: typeof answer === 'string' ? answer : answer.type }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import dgram from 'node:dgram'
+import http from 'node:http'
 import { emitStreamPacket } from '@bootfarm/proto/testing/stream-emit'
 import { parseStreamPacket } from '@bootfarm/proto/testing/stream-parse'
 import {
@@ -31,6 +32,8 @@ const long = (value: number) => value.toString(16).padStart(16, '0')
 /** The stream of one boot, as raw packets over a real socket (packages/proto/STREAM.md): one request at a time. */
 export class StreamDevice {
   #socket = dgram.createSocket('udp4')
+  /** The HELLO that opened its session, as hexadecimal digits; empty before. */
+  sentHello = ''
   readonly #words: { ip: string; port: number; boot: string; token: string }
   #session: Session | undefined
   #request = 100
@@ -50,14 +53,24 @@ export class StreamDevice {
     this.#key = key
   }
 
-  /** Starts a boot of this device: requests its script, and takes the address of its stream from it. */
-  static async boot(httpUrl: string, mac: string, key?: TpmKey): Promise<StreamDevice> {
-    const script = await (await fetch(`${httpUrl}/m/${mac}/boot.ipxe`)).text()
+  /**
+   * Starts a boot of this device: requests its script, and takes the address of its stream from it. `from`: its own
+   * address, where the machine has several.
+   */
+  static async boot(
+    httpUrl: string,
+    mac: string,
+    { key, from }: { key?: TpmKey | undefined; from?: string } = {},
+  ): Promise<StreamDevice> {
+    const script = await textAt(`${httpUrl}/m/${mac}/boot.ipxe`, from)
     const value = (name: string) => script.match(new RegExp(`^set ${name} (\\S+)$`, 'm'))?.[1] ?? ''
     const [ip = '', port = ''] = value('bootfarm_edge').split(':')
     const boot = value('bootfarm_boot').replaceAll('-', '')
     if (!port) throw new Error(`${mac} has been told to start nothing that streams:\n${script}`)
-    return new StreamDevice(script, { ip, port: Number(port), boot, token: value('bootfarm_token') }, key)
+    const words = { ip, port: Number(port), boot, token: value('bootfarm_token') }
+    const device = new StreamDevice(script, words, key)
+    if (from) await new Promise<void>((resolve) => device.#socket.bind({ address: from }, resolve))
+    return device
   }
 
   /** Fails over to another edge (`IP:PORT`) with the ticket of its newest WELCOME; resolves as `hello` does. */
@@ -108,7 +121,9 @@ export class StreamDevice {
     const isOurs = (bytes: Buffer) => bytes.toString('hex', 16, 32) === hello.client_nonce
     const cookie = parseStreamPacket(await this.#ask(prove(noCookie), isOurs))
     if (cookie.type !== 'cookie') throw new Error(`${cookie.type} in place of a cookie`)
-    const answer = await this.#ask(prove(cookie.cookie), (bytes) => isOurs(bytes) && bytes.readUInt8(1) !== cookieType)
+    const withCookie = prove(cookie.cookie)
+    this.sentHello = withCookie.toString('hex')
+    const answer = await this.#ask(withCookie, (bytes) => isOurs(bytes) && bytes.readUInt8(1) !== cookieType)
     if (answer.readUInt8(1) === refuseType) {
       const refusal = parseStreamPacket(answer)
       return refusal.type === 'refuse' ? refusal.code : refusal.type
@@ -253,4 +268,16 @@ export class StreamDevice {
       if (first === 'now') send()
     })
   }
+}
+
+/** Reads a text from this address of the machine. */
+function textAt(url: string, localAddress?: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = http.get(url, { localAddress }, async (answer) => {
+      let text = ''
+      for await (const part of answer.setEncoding('utf8')) text += part
+      resolve(text)
+    })
+    request.on('error', reject)
+  })
 }

@@ -17,6 +17,11 @@ export class Segment extends SharedSegment {
     return started(this.onSwitch(program, args))
   }
 
+  /** Starts a program at another machine of the segment. */
+  startElsewhere(program: string, args: string[]): RunningProcess {
+    return started(this.onDhcp(program, args))
+  }
+
   /** Starts a machine, whose serial console can be written to. */
   startMachine(program: string, args: string[]): RunningProcess {
     const { command, args: all } = this.onSwitch(program, args)

@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs'
+import { StreamDevice } from './stream-device.ts'
+
+/**
+ * A program: devices that boot from an edge, each from its own address, and then read and write their disks until their
+ * standard input ends. The first line names the boots, as somebody on their path learns them; the last one is the
+ * account of what they read.
+ */
+
+export interface RunningBoot {
+  mac: string
+  /** `/b/HANDLE`. */
+  path: string
+  /** The HELLO that opened its session. */
+  hello: string
+}
+
+export interface WorkAccount {
+  reads: number
+  writes: number
+  /** Whatever was answered other than it should have been. */
+  wrong: string[]
+}
+
+const [, , url = '', network = '', count = '0', diskFile = ''] = process.argv
+const disk = readFileSync(diskFile)
+/** They are written over and over, one after the other. */
+const writtenCount = 64
+const account: WorkAccount = { reads: 0, writes: 0, wrong: [] }
+let isOver = false
+
+async function work(device: StreamDevice, mac: string, number: number): Promise<void> {
+  const written = new Map<number, number>()
+  const fails = (what: string) => account.wrong.push(`${mac}: ${what}`)
+  const readsBack = async (sector: number) => {
+    const byte = written.get(sector)
+    const expected = byte === undefined ? disk.subarray(sector * 512, sector * 512 + 512) : Buffer.alloc(512, byte)
+    const answer = await device.read(sector)
+    account.reads += 1
+    if (typeof answer === 'string') fails(`read ${sector}: ${answer}`)
+    else if (!answer.equals(expected)) fails(`sector ${sector} has other bytes`)
+  }
+  for (let round = 0; !isOver && account.wrong.length === 0; round += 1) {
+    const sector = (round % writtenCount) * 8
+    const byte = 1 + ((round * 7 + number) % 255)
+    const code = await device.write(sector, byte)
+    account.writes += 1
+    if (code === 'done') written.set(sector, byte)
+    else fails(`write ${sector}: ${code}`)
+    await readsBack(sector)
+    await readsBack((round * 13) % (disk.length / 512))
+    if (round % 50 === 0 && (await device.report()) !== 'report_ack') fails('its report is not acknowledged')
+  }
+  for (const sector of written.keys()) await readsBack(sector)
+}
+
+const devices = await Promise.all(
+  Array.from({ length: Number(count) }, async (_, index) => {
+    const mac = `02:bf:00:00:02:${(index + 1).toString(16).padStart(2, '0')}`
+    const device = await StreamDevice.boot(url, mac, { from: `${network}.${10 + index}` })
+    const welcome = await device.hello()
+    if (typeof welcome === 'string') throw new Error(`${mac}: ${welcome}`)
+    const [address = ''] = device.script.match(/(?<=bootfarm\.report=)\S+/) ?? []
+    return { mac, device, path: new URL(address).pathname }
+  }),
+)
+const boots: RunningBoot[] = devices.map(({ mac, device, path }) => ({ mac, path, hello: device.sentHello }))
+process.stdout.write(`boots ${JSON.stringify(boots)}\n`)
+process.stdin.on('end', () => {
+  isOver = true
+})
+process.stdin.resume()
+await Promise.all(devices.map(({ device, mac }, index) => work(device, mac, index)))
+process.stdout.write(`account ${JSON.stringify(account)}\n`)
+for (const { device } of devices) device.close()
+process.exit(0)
