@@ -129,7 +129,8 @@ test('a release that ends at once is left at the next start, reported, and tried
   for (let attempts = 0; attempts < 2; attempts++) {
     await order('0.3.0')
     await edge.process.ended
-    expect(edge.process.output).toMatch(/There is no command 'serve'/)
+    // Whether it misses the command or the value of --dhcp depends on how it was built.
+    expect(edge.process.output).toMatch(/The program is exchanged.*'serve/s)
     // As a service manager does.
     await edge.restart()
     await readUntil(untilReported({ version: '0.3.0', state: 'failed', cause: 'ended' }, '0.2.0'))
