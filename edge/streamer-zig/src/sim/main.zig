@@ -13,7 +13,7 @@ const usage =
     \\  --seeds N     how many seeds, one after the other (1)
     \\  --devices N   1 to 60; the seed decides otherwise
     \\  --mutant NAME plant this mutant: ends with exit code 1 when a check finds it
-    \\  --attack NAME attackers do only this, also where the agent does not withstand it yet
+    \\  --attack NAME attackers do only this
     \\  --self-test   plants every mutant in turn; each must be found
     \\  --canary      a check that must fail: ends with exit code 1
     \\  --trace       prints everything that happens

@@ -1,7 +1,8 @@
 //! Limits how often devices that nobody has registered begin boots: by a rate for each address and
 //! one for all of them. Anybody can invent MAC addresses, and each would have a boot, its reports
-//! and its journal. While half of the common allowance is used up, a MAC address has to be seen
-//! twice: firmware repeats its requests, and inventions do not. Fixed size, pure.
+//! and its journal. Once half of the common allowance is used up, and until no new ones have come
+//! for a while, a MAC address has to be seen twice: firmware repeats its requests, and inventions
+//! do not. Fixed size, pure.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,10 +20,15 @@ addresses: []Allowance,
 address_rate: Rate,
 /// By the hash of a MAC address, the latest one.
 sightings: []Sighting,
+/// Until then a MAC address has to be seen twice.
+wary_until_us: u64 = 0,
 
 const address_slots = 1024;
 /// A sighting outlives so many others, on average, for each boot of the table's part.
 const sightings_per_boot = 32;
+
+/// A flood that goes on gets nothing of what the common rate gives back.
+const wary_us = 10 * std.time.us_per_s;
 
 const Sighting = struct {
     tag: u32 = 0,
@@ -96,7 +102,7 @@ pub fn deinit(limit: *UnregisteredLimit, gpa: std.mem.Allocator) void {
 pub fn admits(limit: *UnregisteredLimit, now_us: u64, mac: base.Mac, from: ?base.Ip4) bool {
     assert(mac.isDevice());
     const is_short = 2 * limit.common.left(now_us, limit.common_rate) <= limit.common_rate.burst;
-    if (is_short and !limit.isRepeated(now_us, mac)) return false;
+    if ((is_short or now_us < limit.wary_until_us) and !limit.isRepeated(now_us, mac)) return false;
     const address = if (from) |ip| &limit.addresses[limit.slotOf(ip)] else null;
     if (address) |allowance| if (allowance.left(now_us, limit.address_rate) == 0) return false;
     if (limit.common.left(now_us, limit.common_rate) == 0) return false;
@@ -114,6 +120,7 @@ fn isRepeated(limit: *UnregisteredLimit, now_us: u64, mac: base.Mac) bool {
     const is_known = sighting.tag == tag and age_s <= Sighting.age_s_max;
     if (is_known) return age_s >= Sighting.age_s_min;
     sighting.* = .{ .tag = tag, .at_s = now_s };
+    limit.wary_until_us = now_us + wary_us;
     return false;
 }
 
@@ -162,8 +169,13 @@ test "a device that repeats its request begins its boot while others invent MAC 
         if (index == 34_000) try testing.expect(limit.admits(now_us, device, null));
     }
     try testing.expect(is_first_refused);
-    // Half the burst, then what the rate gives back.
-    try testing.expect(invented <= 128 + flood_s * 8);
+    // Half the burst, and one that the rate has given back until then.
+    try testing.expectEqual(129, invented);
+    const other: base.Mac = .fromInt(0x02bf_0000_0002);
+    try testing.expect(!limit.admits(now_us, other, null));
+    // Calm has returned.
+    now_us += wary_us;
+    try testing.expect(limit.admits(now_us, .fromInt(0x02bf_0000_0003), null));
 }
 
 test "the same MAC address a thousand times is one that was not repeated after a second" {

@@ -1,8 +1,7 @@
 //! An attacker on the site's network, who acts until the end of a run: replays what it saw, damaged
 //! or whole, from its own address; puts packets out at the wrong port; sends noise; shows a token
 //! that it overheard; requests files and reports failures by HTTP and TFTP. Invariant: none of it
-//! ends a boot, opens a session or keeps a device from its disk. `Attack.isWithstood` lists what
-//! the agent does not withstand yet.
+//! ends a boot, opens a session or keeps a device from its disk.
 
 const std = @import("std");
 const base = @import("base");
@@ -44,7 +43,7 @@ victim: ?*DeviceNode = null,
 replayed: ?stream.Hello = null,
 replayed_to: Endpoint = .{ .ip = .zero, .port = 0 },
 period_us: u64,
-/// Null: chance picks among the attacks that the agent withstands.
+/// Null: chance picks among all attacks.
 only: ?Attack = null,
 response: [agent.response.text_size_max]u8 = undefined,
 
@@ -88,29 +87,6 @@ pub const Attack = enum {
     /// POST of /failed below a handle that was overheard.
     report_outcome_of_boot,
 
-    /// Returns whether a check would fail if the agent did not withstand it. The others need a rule
-    /// that the agent does not have; `--attack NAME` shows what each one does.
-    fn isWithstood(attack: Attack) bool {
-        return switch (attack) {
-            .replay, .replay_damaged, .replay_peer, .misdeliver, .noise => true,
-            .forge_source, .steal_token, .steal_candidate => true,
-            .replay_hello, .fetch_files, .request_tftp, .report_outcome => true,
-            .fetch_disk, .fetch_script, .discover_as_device => true,
-            .report_outcome_of_boot, .report_outcome_as_peer => true,
-            // Registered devices withstand it, and boots that run keep their slots. Where nobody is
-            // registered, a device competes for the common rate, and may give up its DHCP before it
-            // is admitted.
-            .invent_devices => false,
-        };
-    }
-
-    const withstood = list: {
-        var list: base.BoundedArray(Attack, std.enums.values(Attack).len) = .empty;
-        for (std.enums.values(Attack)) |attack|
-            if (attack.isWithstood()) list.appendAssumeCapacity(attack);
-        break :list list;
-    };
-
     /// As in `--attack`: dashes for underscores.
     pub fn parse(text: []const u8) ?Attack {
         for (std.enums.values(Attack)) |attack| {
@@ -126,8 +102,8 @@ pub const Attack = enum {
 
 /// Runs one attack.
 pub fn act(attacker: *Attacker) void {
-    const withstood = Attack.withstood.constSlice();
-    const attack = attacker.only orelse withstood[@intCast(attacker.prng.below(withstood.len))];
+    const attacks = std.enums.values(Attack);
+    const attack = attacker.only orelse attacks[@intCast(attacker.prng.below(attacks.len))];
     switch (attack) {
         .replay => attacker.replay(),
         .replay_damaged => attacker.replayDamaged(),

@@ -63,7 +63,7 @@ pub const Options = struct {
     /// Null: the seed decides.
     devices: ?u8 = null,
     mutant: Mutant = .none,
-    /// Null: the attacks that the agent withstands.
+    /// Null: all attacks.
     attack: ?Attacker.Attack = null,
     is_traced: bool = false,
     is_canary: bool = false,
