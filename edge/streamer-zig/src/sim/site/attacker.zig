@@ -253,6 +253,9 @@ fn misdeliver(attacker: *Attacker) void {
     const address = attacker.fabric.links[node.link].ip() orelse return;
     const port = node.stream_socket orelse return;
     if (packet.from.port != addresses.stream_port or packet.link == node.link) return;
+    // A REFUSE that answers a recorded HELLO has the device's nonce: who hears that HELLO can forge
+    // one (STREAM.md, "Security considerations"), and no switch brings it to the device by mistake.
+    if (packet.link == attacker.link) return;
     var copy: [payload_size_max]u8 = undefined;
     @memcpy(copy[0..sniffed.size], sniffed.slice());
     attacker.fabric.deliver(.{
@@ -325,6 +328,9 @@ fn stealCandidate(attacker: *Attacker) void {
 fn replayHello(attacker: *Attacker) void {
     const sniffed = attacker.fabric.sniffed[0].pick(&attacker.prng) orelse return;
     if (sniffed.packet.to.port != addresses.stream_port) return;
+    // Not the thief's: he has a token that nobody but the device is given, and he stops when his
+    // victim is off (`transmit`).
+    if (sniffed.packet.from.eql(own)) return;
     const parsed = stream.parse(sniffed.slice()) catch return;
     if (parsed.body != .hello) return;
     attacker.replayed = parsed.body.hello;
