@@ -164,6 +164,7 @@ pub fn HttpPaths(comptime Io: type) type {
             boots.apply(ref, paths.boots.io.now(), if (is_hint) .{ .suspected = .{
                 .cause = event.failed.cause,
                 .text = event.failed.text,
+                .is_hearsay = true,
             } } else event);
             return no_content;
         }
@@ -304,8 +305,7 @@ pub fn HttpPaths(comptime Io: type) type {
             );
             // A system without a driver of its own reads by its firmware as long as it runs:
             // silence or a report does not end that, the next boot does.
-            const outcome = boot.outcome orelse return null;
-            return if (outcome == .superseded) answerOver(outcome, .failed, text) else null;
+            return if (boot.hasSuccessor()) answerOver(.superseded, .failed, text) else null;
         }
 
         /// Returns null for a name that is none of the boot's own files.

@@ -420,7 +420,7 @@ pub fn Stream(comptime Io: type) type {
             why: *Why,
         ) GrantAnswer {
             const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
-            if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
+            if (boot.hasSuccessor()) return .unknown;
             if (failover_module.isUnconfirmed(boot)) return .unknown;
             const owner_blocker = port.boots.writeOwnerBlocker(boot);
             if (owner_blocker) |blocker| why.* = .{ .cause = blocker.cause, .text = blocker.text };

@@ -531,8 +531,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 assert(layer.syncing_count <= layer.waiting_count);
                 assert(layer.is_syncing or layer.syncing_count == 0);
                 const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
-                const is_over =
-                    boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
+                const is_over = boot == null or boot.?.hasSuccessor();
                 // A persistent layer waits for the device's next boot, which takes it over.
                 if (is_over and (boot == null or !layer.binding.class.isDurable()))
                     layers.end(layer);

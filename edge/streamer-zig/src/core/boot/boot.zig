@@ -93,6 +93,10 @@ touched: bool = true,
 phases: [Phase.count]?PhaseRecord = @splat(null),
 outcome: ?boot_phase.Outcome = null,
 suspicion: ?boot_phase.Failure = null,
+/// The suspicion came from an address that is not known as the device's.
+suspicion_is_hearsay: bool = false,
+/// The device has proved itself in a later boot: nothing opens in this one, whatever its outcome is.
+is_superseded: bool = false,
 store_errors: u32 = 0,
 /// Consecutive READs, since the last new one, of which every fragment was missing.
 whole_retransmits_in_row: u32 = 0,
@@ -112,6 +116,8 @@ last_dhcp_answer_us: ?u64 = null,
 last_us: u64 = 0,
 /// The last packet of a session that only this boot's device can have sent.
 heard_us: u64 = 0,
+/// This edge was away until then: its device may have been there, and nobody heard it.
+away_until_us: u64 = 0,
 /// It was journaled and not reported: anybody could have begun it (agent/boots.zig).
 is_unreported: bool = false,
 /// A request said that the device has started again. Anybody can send one: it only says what a
@@ -173,8 +179,14 @@ pub fn isOver(boot: *const Boot) bool {
 /// Its device had a session, and may read as long as no later boot has taken its place, whatever
 /// its outcome is.
 pub fn isRunning(boot: *const Boot) bool {
-    const outcome = boot.outcome orelse return boot.stream_was_open;
-    return boot.stream_was_open and outcome != .superseded;
+    return boot.stream_was_open and !boot.hasSuccessor();
+}
+
+/// The device has proved itself in a later boot.
+pub fn hasSuccessor(boot: *const Boot) bool {
+    if (boot.is_superseded) return true;
+    // Journals of earlier releases say it only so.
+    return if (boot.outcome) |outcome| outcome == .superseded else false;
 }
 
 /// Its device has proved that this is its boot: by the token, or in a fail-over by a packet of its
@@ -188,8 +200,14 @@ pub fn isCandidate(boot: *const Boot) bool {
     return !boot.isOver() and !boot.stream_was_open;
 }
 
-/// When the boot's device was heard last, on the edge's clock.
+/// When the boot's device was last heard or may have been, on the edge's clock.
 pub fn heardAt(boot: *const Boot) u64 {
+    return boot.started_us + @max(boot.heard_us, boot.away_until_us);
+}
+
+/// When the boot's device last proved that it is there, as other edges are told.
+pub fn provedAt(boot: *const Boot) u64 {
+    assert(boot.isProved());
     return boot.started_us + boot.heard_us;
 }
 
@@ -310,11 +328,7 @@ pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
             .text = failed.text,
         } }),
         .store_error => boot.storeError(now_us),
-        .suspected => |suspected| boot.suspicion = .{
-            .phase = boot.current() orelse .dhcp,
-            .cause = suspected.cause,
-            .text = suspected.text,
-        },
+        .suspected => |suspected| boot.suspect(&suspected),
         .menu_shown => |shown| if (boot.mayChoose()) {
             boot.menu_wait_us = @as(u64, shown.timeout_ms) * std.time.us_per_ms;
         },
@@ -342,7 +356,7 @@ fn choose(boot: *Boot, title: base.UntrustedText, assignment: ?Assignment) void 
 
 /// After a device has started again, its reports no longer concern an earlier boot.
 fn onGuestReport(boot: *Boot, at_us: u64, report: stream.Report) void {
-    if (boot.outcome) |outcome| if (outcome == .superseded) return;
+    if (boot.hasSuccessor()) return;
     const trigger = Guest.onReport(&boot.guest, at_us -| boot.started_us, report);
     assert(boot.guest != null);
     // The final read times come with the first report after the boot: report them once.
@@ -381,15 +395,35 @@ fn storeError(boot: *Boot, now_us: u64) void {
     boot.store_errors += 1;
     const failure: boot_phase.Failure =
         .{ .phase = boot.current() orelse .dhcp, .cause = .store_read_error };
-    boot.suspicion = failure;
+    boot.suspicion, boot.suspicion_is_hearsay = .{ failure, false };
     if (boot.store_errors >= store_errors_max) boot.finish(now_us, .{ .failed = failure });
 }
 
-/// The device has proved itself in a later boot. A suspected failure says more than that it did.
+fn suspect(boot: *Boot, suspected: *const boot_event.Suspected) void {
+    assert(!boot.isOver());
+    if (suspected.is_hearsay and boot.hasOwnSuspicion()) return;
+    boot.suspicion = .{
+        .phase = boot.current() orelse .dhcp,
+        .cause = suspected.cause,
+        .text = suspected.text,
+    };
+    boot.suspicion_is_hearsay = suspected.is_hearsay;
+}
+
+/// What the edge has seen itself says more than what others tell of a device.
+fn hasOwnSuspicion(boot: *const Boot) bool {
+    return boot.suspicion != null and !boot.suspicion_is_hearsay;
+}
+
+/// The device has proved itself in a later boot. A suspected failure says more than that it did,
+/// unless somebody else has told of it.
 pub fn supersede(boot: *Boot, at_us: u64) void {
+    boot.is_superseded = true;
+    boot.touched = true;
     if (boot.isOver()) return;
     const now_us = @max(at_us -| boot.started_us, boot.last_us);
-    if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
+    if (boot.hasOwnSuspicion())
+        return boot.finish(now_us, .{ .failed = boot.suspicion.? });
     if (boot.programsLoadedOnly())
         return boot.finish(now_us, .{ .failed = boot.notStartedFailure() });
     boot.finish(now_us, .superseded);
@@ -465,7 +499,7 @@ pub fn onRestart(boot: *Boot, now_us: u64) void {
     boot.touched = false;
     boot.live_changes = .{};
     const age_us = now_us - boot.started_us;
-    if (boot.stream_was_open) boot.heard_us = @max(boot.heard_us, age_us);
+    if (boot.stream_was_open) boot.away_until_us = age_us;
     if (boot.guest) |*guest| if (!guest.is_silent) {
         guest.heard_us = age_us;
     };
@@ -703,10 +737,11 @@ fn onRetransmit(boot: *Boot, size: u64, missing_fragments: u32) void {
     const mtu = boot.facts.mtu orelse return;
     const is_whole = @as(u64, missing_fragments) * mtu >= size;
     boot.whole_retransmits_in_row = if (is_whole) boot.whole_retransmits_in_row +| 1 else 0;
-    if (boot.whole_retransmits_in_row < whole_retransmits_max or boot.suspicion != null) return;
+    if (boot.whole_retransmits_in_row < whole_retransmits_max or boot.hasOwnSuspicion()) return;
     var buffer: [base.UntrustedText.size_max]u8 = undefined;
     const text = std.mem.print(&buffer, "stream packets of {d} bytes do not arrive", .{mtu}) catch
         unreachable;
+    boot.suspicion_is_hearsay = false;
     boot.suspicion = .{ .phase = .stage2, .cause = .path_mtu_black_hole, .text = .init(text) };
 }
 

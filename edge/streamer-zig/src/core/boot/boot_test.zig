@@ -407,6 +407,51 @@ test "suspected trouble is the cause when the boot stalls, and is forgotten when
     try testing.expectEqual(.superseded, std.meta.activeTag(recovered.outcome.?));
 }
 
+test "an edge that was away tells others only when it heard a device, not when it may have" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    streamSystem(&boot);
+    const heard_us = boot.heardAt();
+    try testing.expectEqual(heard_us, boot.provedAt());
+    boot.onRestart(heard_us + 60_000 * ms);
+    try testing.expectEqual(heard_us + 60_000 * ms, boot.heardAt());
+    try testing.expectEqual(heard_us, boot.provedAt());
+}
+
+test "a boot that its device has left does not run, whatever its outcome is" {
+    const failed: Boot.Event = .{ .suspected = .{ .cause = .root_not_found } };
+    const told: Boot.Event = .{ .suspected = .{ .cause = .write_cache_lost, .is_hearsay = true } };
+    const cases = [_]struct { events: []const Boot.Event, outcome: boot_phase.OutcomeKind }{
+        .{ .events = &.{}, .outcome = .superseded },
+        .{ .events = &.{failed}, .outcome = .failed },
+        // Anybody can tell of a failure: it explains a silence, and decides nothing else.
+        .{ .events = &.{told}, .outcome = .superseded },
+        .{ .events = &.{ failed, told }, .outcome = .failed },
+        .{ .events = &.{.{ .ready = .stream }}, .outcome = .ready },
+    };
+    for (cases) |case| {
+        var boot = start();
+        dhcpRom(&boot);
+        downloadNbp(&boot);
+        loadSystem(&boot);
+        streamSystem(&boot);
+        for (case.events) |event| at(&boot, 1600, event);
+        try testing.expect(boot.isRunning());
+        boot.supersede(boot.started_us + 2000 * ms);
+        try testing.expectEqual(case.outcome, std.meta.activeTag(boot.outcome.?));
+        try testing.expect(!boot.isRunning());
+        if (case.outcome == .failed)
+            try testing.expectEqual(.root_not_found, boot.outcome.?.failed.cause);
+    }
+    var silent = start();
+    dhcpRom(&silent);
+    at(&silent, 10, told);
+    silent.tick(silent.started_us + 700_000 * ms, null);
+    try testing.expectEqual(.write_cache_lost, silent.outcome.?.failed.cause);
+}
+
 test "a program that loads another prolongs the phase until the loader is seen" {
     var boot = start();
     dhcpRom(&boot);

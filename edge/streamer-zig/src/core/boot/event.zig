@@ -27,6 +27,13 @@ pub const DhcpRequest = struct {
     size: u32,
 };
 
+pub const Suspected = struct {
+    cause: boot_phase.Cause,
+    text: base.UntrustedText = .empty,
+    /// An address that is not known as the device's has told it.
+    is_hearsay: bool = false,
+};
+
 /// One event of a boot.
 pub const Event = union(enum) {
     power_command,
@@ -56,7 +63,7 @@ pub const Event = union(enum) {
     store_error,
     /// Trouble that the device may overcome by itself; it becomes the cause if the boot makes no
     /// further progress.
-    suspected: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
+    suspected: Suspected,
     /// The device shows its boot menu and waits this long for a choice.
     menu_shown: struct { timeout_ms: u32 },
     /// Precedes every load. Null: nothing of this edge was chosen; `left_to_local_disk` follows.

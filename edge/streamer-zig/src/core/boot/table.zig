@@ -172,6 +172,7 @@ pub fn prefetch(table: *const BootTable, index: u32) void {
         &boot.whole_retransmits_in_row,
         &boot.stream_was_open,
         &boot.suspicion,
+        &boot.is_superseded,
         &boot.outcome,
         &boot.changed,
     }) |field| base.prefetch(field);
@@ -261,7 +262,7 @@ fn forgetEnded(table: *BootTable, mac: base.Mac) void {
 /// The device may still read in this boot: it has had a session, or its firmware reads the disk.
 fn mayRun(boot: *const Boot, now_us: u64) bool {
     if (boot.isRunning()) return now_us -| boot.heardAt() < runs_us_max;
-    if (boot.record(.stage1) == null or boot.outcome.? == .superseded) return false;
+    if (boot.record(.stage1) == null or boot.hasSuccessor()) return false;
     return now_us -| boot.downloadedAt() < runs_us_max;
 }
 

@@ -332,7 +332,7 @@ pub fn onBoot(table: *PeerTable, boot: *const Boot) void {
     const stage: ?peer.Stage = if (boot.isOver()) null else if (isTaken(boot)) .taken else .offered;
     table.own_claims.onBoot(boot.identity.mac, boot.identity.id, .{
         .stage = stage,
-        .at_us = if (boot.isProved()) boot.heardAt() else boot.started_us + boot.last_us,
+        .at_us = if (boot.isProved()) boot.provedAt() else boot.started_us + boot.last_us,
         .begun_by_loader = boot.rom_xid == null and boot.ipxe_xid != null,
         .is_proved = boot.isProved(),
     });
