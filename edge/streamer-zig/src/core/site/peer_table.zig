@@ -394,28 +394,24 @@ pub fn decide(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) 
 
 fn judge(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) Verdict {
     if (!table.hasOthers()) return .answer;
-    // Here its boot would fail, since another edge keeps its writes.
-    if (own != .taken and table.hasOtherWriteOwner(now_us, request)) return .leave;
+    // Here its boot would fail, since another edge keeps its writes: what anybody can have begun
+    // and loaded here in the device's name changes nothing.
+    if ((own != .taken or !request.is_addressed) and table.hasOtherWriteOwner(now_us, request))
+        return .leave;
     if (request.is_addressed) return .answer;
-    const claim = table.claimOf(now_us, request.mac);
-    switch (own) {
-        .taken => return .answer,
-        .offered => {
-            const other = claim orelse return .answer;
-            if (other.stage == .taken) return .leave;
-            if (table.isWriteOwner(request)) return .answer;
-            return if (table.yieldsTo(other.edge)) .leave else .answer;
-        },
-        .none => {},
-    }
-    if (claim) |other| {
-        // It offered while the write owner was away: neither edge would answer before that boot
+    if (own == .taken) return .answer;
+    if (table.claimOf(now_us, request.mac)) |other| {
+        // It answered while the write owner was away: neither edge would answer before that boot
         // falls silent.
-        const leads_nowhere = other.stage == .offered and table.isWriteOwner(request);
+        const leads_nowhere = table.isWriteOwner(request) and !other.is_proved;
+        if (own == .offered) {
+            if (leads_nowhere) return .answer;
+            return if (other.stage == .taken or table.yieldsTo(other.edge)) .leave else .answer;
+        }
         // Firmware that sends a request although the device had advanced further has started again:
         // a new boot.
         if (!leads_nowhere and (other.stage == .offered or request.is_loader)) return .leave;
-    }
+    } else if (own == .offered) return .answer;
     assert(own == .none);
     const rank = table.rankOf(now_us, request);
     if (rank == 0) return .answer;

@@ -657,13 +657,20 @@ test "a device is answered by the edge that keeps its writes, while that one is 
             pair.a.decide(now_us + repeat * 300 * ms, asked, .none),
         );
         try testing.expectEqual(.leave, pair.a.decide(now_us, addressed, .offered));
+        // Anybody can have loaded something from it in the device's name.
+        try testing.expectEqual(.leave, pair.a.decide(now_us, asked, .taken));
         try testing.expectEqual(.answer, pair.a.decide(now_us, addressed, .taken));
         // It is not heard any more: its device learns why it cannot start.
         try testing.expectEqual(.answer, pair.a.decide(now_us + 5000 * ms, addressed, .none));
     }
 }
 
-test "the edge that keeps a device's writes answers although another one has offered" {
+test "the edge that keeps a device's writes answers although another one has begun its boot" {
+    for ([_]bool{ false, true }) |is_taken| for ([_]bool{ false, true }) |is_proved|
+        if (is_taken or !is_proved) try expectWriteOwnerAnswers(is_taken, is_proved);
+}
+
+fn expectWriteOwnerAnswers(is_taken: bool, is_proved: bool) !void {
     var pair: Pair = try .init(0);
     defer pair.deinit();
     var boot: Boot = .init(.{
@@ -675,15 +682,20 @@ test "the edge that keeps a device's writes answers although another one has off
     boot.apply(0, .{
         .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 },
     });
+    boot.is_taken = is_taken;
+    boot.stream_was_open = is_proved;
     pair.a.onBoot(&boot);
     for (0..13) |step| pair.exchange(step * 100 * ms);
     const now_us = 1200 * ms;
-    var asked: PeerTable.DeviceRequest = .{ .mac = deviceMac(1), .network = network };
+    var asked: PeerTable.DeviceRequest =
+        .{ .mac = deviceMac(1), .network = network, .is_loader = true };
     try testing.expectEqual(.leave, pair.b.decide(now_us, asked, .none));
     asked.home = edgeId(1);
     try testing.expectEqual(.leave, pair.a.decide(now_us, asked, .offered));
-    try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .none));
-    try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .offered));
+    // A loader of a machine that runs elsewhere is none of its own.
+    const expected: PeerTable.Verdict = if (is_proved) .leave else .answer;
+    try testing.expectEqual(expected, pair.b.decide(now_us, asked, .none));
+    try testing.expectEqual(expected, pair.b.decide(now_us, asked, .offered));
 }
 
 test "a schedule's device is started by the edge that keeps its writes, else alike at every load" {
