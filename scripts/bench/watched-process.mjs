@@ -9,9 +9,9 @@ export class WatchedProcess {
   #ended
   #onOutput = () => {}
 
-  /** @param {{ command: string, args: string[], env?: NodeJS.ProcessEnv }} what */
-  constructor({ command, args, env = process.env }) {
-    this.#child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+  /** @param {{ command: string, args: string[], env?: NodeJS.ProcessEnv, endsWithInput?: boolean }} what */
+  constructor({ command, args, env = process.env, endsWithInput = false }) {
+    this.#child = spawn(command, args, { stdio: [endsWithInput ? 'pipe' : 'ignore', 'pipe', 'pipe'], env })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream.setEncoding('utf8')
       stream.on('data', (text) => {
@@ -58,6 +58,11 @@ export class WatchedProcess {
       })
       this.#onOutput()
     })
+  }
+
+  /** @param {NodeJS.Signals} name */
+  signal(name) {
+    this.#child.kill(name)
   }
 
   /** Kills it at once: nothing of a benchmark is worth keeping. */

@@ -4,7 +4,7 @@ import { StreamDevice } from './stream-device.ts'
 /**
  * A program: devices that boot from an edge, each from its own address, and then read and write their disks until their
  * standard input ends. The first line names the boots, as somebody on their path learns them; the last one is the
- * account of what they read.
+ * account of what they read. SIGUSR2 makes it print what it has measured since the last one.
  */
 
 export interface RunningBoot {
@@ -22,12 +22,47 @@ export interface WorkAccount {
   wrong: string[]
 }
 
+export interface Waits {
+  /** Since the last signal, or the start. */
+  seconds: number
+  /** Requests that were answered. */
+  answers: number
+  /** The longest time that one device waited for an answer. */
+  longestMs: number
+  p99Ms: number
+  wrong: number
+}
+
 const [, , url = '', network = '', count = '0', diskFile = ''] = process.argv
 const disk = readFileSync(diskFile)
 /** They are written over and over, one after the other. */
 const writtenCount = 64
 const account: WorkAccount = { reads: 0, writes: 0, wrong: [] }
 let isOver = false
+let waitsMs: number[] = []
+let measuredFrom = performance.now()
+
+async function timed<T>(answer: Promise<T>): Promise<T> {
+  const askedAt = performance.now()
+  const answered = await answer
+  waitsMs.push(performance.now() - askedAt)
+  return answered
+}
+
+function takeWaits(): Waits {
+  const now = performance.now()
+  const sorted = waitsMs.toSorted((a, b) => a - b)
+  const waits = {
+    seconds: (now - measuredFrom) / 1000,
+    answers: sorted.length,
+    longestMs: sorted.at(-1) ?? 0,
+    p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
+    wrong: account.wrong.length,
+  }
+  waitsMs = []
+  measuredFrom = now
+  return waits
+}
 
 async function work(device: StreamDevice, mac: string, number: number): Promise<void> {
   const written = new Map<number, number>()
@@ -35,7 +70,7 @@ async function work(device: StreamDevice, mac: string, number: number): Promise<
   const readsBack = async (sector: number) => {
     const byte = written.get(sector)
     const expected = byte === undefined ? disk.subarray(sector * 512, sector * 512 + 512) : Buffer.alloc(512, byte)
-    const answer = await device.read(sector)
+    const answer = await timed(device.read(sector))
     account.reads += 1
     if (typeof answer === 'string') fails(`read ${sector}: ${answer}`)
     else if (!answer.equals(expected)) fails(`sector ${sector} has other bytes`)
@@ -43,7 +78,7 @@ async function work(device: StreamDevice, mac: string, number: number): Promise<
   for (let round = 0; !isOver && account.wrong.length === 0; round += 1) {
     const sector = (round % writtenCount) * 8
     const byte = 1 + ((round * 7 + number) % 255)
-    const code = await device.write(sector, byte)
+    const code = await timed(device.write(sector, byte))
     account.writes += 1
     if (code === 'done') written.set(sector, byte)
     else fails(`write ${sector}: ${code}`)
@@ -66,6 +101,7 @@ const devices = await Promise.all(
 )
 const boots: RunningBoot[] = devices.map(({ mac, device, path }) => ({ mac, path, hello: device.sentHello }))
 process.stdout.write(`boots ${JSON.stringify(boots)}\n`)
+process.on('SIGUSR2', () => process.stdout.write(`waits ${JSON.stringify(takeWaits())}\n`))
 process.stdin.on('end', () => {
   isOver = true
 })
