@@ -369,11 +369,12 @@ pub fn wake(edge: *EdgeNode) void {
 pub fn second(edge: *EdgeNode) void {
     const process = edge.process orelse return;
     process.boots.tick(edge.fabric.now_us);
+    // What ends from here on, as by another edge's claim, gives up its recording a second later.
+    edge.checkRecordings(process);
     process.peer_port.tick(edge.fabric.now_us);
     process.stream.tick(edge.fabric.now_us);
     edge.flushPeers(process);
     edge.checkTables(process);
-    edge.checkRecordings(process);
 }
 
 /// What a boot reads is recorded only while the boot is under way.
