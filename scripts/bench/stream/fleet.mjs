@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { UserError } from '../../lib/fail.mjs'
-import { edgeProgram, inRoot, simProgram } from '../../lib/paths.mjs'
+import { inRoot, simProgram } from '../../lib/paths.mjs'
 import { secondsOfProcess } from '../../lib/processor-time.mjs'
 import { say } from '../../lib/progress.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
@@ -32,18 +32,18 @@ export async function measureFleet(site, { rounds }) {
   site.cable.set('S', 1500)
   const measured = []
   for (let round = 0; round < rounds; round++) {
-    for (const { by, args } of site.peers.filter(({ way }) => way === 'stream'))
-      measured.push({ by, ...(await bootAll(site, args, files)) })
+    for (const peer of site.peers.filter(({ way }) => way === 'stream'))
+      measured.push({ by: peer.by, ...(await bootAll(site, peer, files)) })
     say(`${devices} devices boot, round ${round + 1} of ${rounds}`)
   }
   return measured
 }
 
-function bootAll(site, edgeArgs, files) {
+function bootAll(site, { program, args }, files) {
   const start = async (cable, image, data) => {
     const serve = ['serve', '--json', '--listen', cable.serverIp, '--dhcp', 'server', '--dhcp-pool', pool]
     const disk = ['--vdisk', image, '--boot-files', files, '--data', data]
-    const edge = new WatchedProcess(cable.onServer('taskset', ['-c', '0', edgeProgram, ...serve, ...disk, ...edgeArgs]))
+    const edge = new WatchedProcess(cable.onServer('taskset', ['-c', '0', program, ...serve, ...disk, ...args]))
     await edge.waitFor(/serving on/, startLimitMs)
     return edge
   }

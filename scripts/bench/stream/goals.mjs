@@ -26,7 +26,7 @@ const ofReplays = { how: 'learned profile', timesBytes: 1.3 }
 const ofFleet = { times: 1.7 }
 
 /** Beside another build of the edge. */
-const ofBuilds = { least: 0.9, processorMost: 1.03 }
+const ofBuilds = { least: 0.9, processorMost: 1.03, bootMost: 1.1 }
 
 /** @returns {Judgement[]} */
 export function judge({ throughput = [], losses = [], replays = [], fleet = [] }) {
@@ -80,7 +80,13 @@ function judgeFleet(fleet) {
     if (ones.length === 0) return []
     const found = median(ones.map(({ lastSeconds, firstSeconds }) => lastSeconds / firstSeconds))
     const goal = `${ones[0].devices} devices boot, ${by}: every byte right, the last ten take at most ${ofFleet.times} times as long as the first ten`
-    return [{ goal, found: found.toFixed(2), reached: found <= ofFleet.times }]
+    const own = { goal, found: found.toFixed(2), reached: found <= ofFleet.times }
+    const before = fleet.filter((one) => one.by === `${by} before`)
+    if (before.length === 0) return [own]
+    const lastOf = (boots) => median(boots.map(({ lastSeconds }) => lastSeconds))
+    const times = lastOf(ones) / lastOf(before)
+    const asBefore = `${ones[0].devices} devices boot, ${by}: the last ten take at most ${ofBuilds.bootMost} times as long as before`
+    return [own, { goal: asBefore, found: times.toFixed(2), reached: times <= ofBuilds.bootMost }]
   })
 }
 

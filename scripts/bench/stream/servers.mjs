@@ -14,6 +14,7 @@ const nbdPort = 10_809
  * @property {'stream' | 'nbd'} way
  * @property {(cable: import('./cable.mjs').Cable, image: string, data: string) => Promise<WatchedProcess>} start
  * @property {number} port where devices connect
+ * @property {string} [program] our edge
  * @property {string[]} [args] of our edge, for its cipher
  * @property {'encrypted' | 'clear'} [cipher] that our edge is to use
  */
@@ -43,7 +44,7 @@ function edgePeers(program, suffix) {
     const args = cipher === 'clear' && canEncrypt ? ['--clear'] : []
     const trust = /--trust-mac-from\b/.test(help)
     const start = startEdge(program, args, trust)
-    return { by: `${cipher}${suffix}`, cipher, way: 'stream', port: bootScriptPort, args, start }
+    return { by: `${cipher}${suffix}`, cipher, way: 'stream', port: bootScriptPort, program, args, start }
   })
 }
 
