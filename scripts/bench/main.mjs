@@ -5,7 +5,7 @@ import { UserError } from '../lib/fail.mjs'
 /** Each one compares with another implementation in the same run, and may write its table into docs/results. */
 const benches = {
   attack: {
-    what: 'the pauses of 64 running devices while somebody sends 10,000 hostile requests, and without; about a minute a round',
+    what: 'how long 64 running devices wait while somebody sends 10,000 hostile requests, and without; about a minute a round',
     load: async () => (await import('./attack.mjs')).benchAttack,
   },
   boot: {

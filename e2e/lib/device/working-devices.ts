@@ -27,7 +27,7 @@ export interface Waits {
   seconds: number
   /** Requests that were answered. */
   answers: number
-  /** The longest time that one device waited for an answer. */
+  /** The longest time that one device waited for an answer, or waits still. */
   longestMs: number
   p99Ms: number
   wrong: number
@@ -40,12 +40,16 @@ const writtenCount = 64
 const account: WorkAccount = { reads: 0, writes: 0, wrong: [] }
 let isOver = false
 let waitsMs: number[] = []
+/** When the requests were sent that nothing has answered yet. */
+const open = new Set<{ askedAt: number }>()
 let measuredFrom = performance.now()
 
 async function timed<T>(answer: Promise<T>): Promise<T> {
-  const askedAt = performance.now()
+  const request = { askedAt: performance.now() }
+  open.add(request)
   const answered = await answer
-  waitsMs.push(performance.now() - askedAt)
+  open.delete(request)
+  waitsMs.push(performance.now() - request.askedAt)
   return answered
 }
 
@@ -55,7 +59,7 @@ function takeWaits(): Waits {
   const waits = {
     seconds: (now - measuredFrom) / 1000,
     answers: sorted.length,
-    longestMs: sorted.at(-1) ?? 0,
+    longestMs: Math.max(sorted.at(-1) ?? 0, ...[...open].map(({ askedAt }) => now - askedAt)),
     p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
     wrong: account.wrong.length,
   }

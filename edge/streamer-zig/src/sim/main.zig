@@ -25,7 +25,7 @@ const usage =
 /// Up to so many seeds each one is run twice to compare the hashes; of more, every tenth.
 const compared_all_max = 20;
 /// Seeds that a mutant may need to show.
-const self_test_seeds = 300;
+const self_test_seeds = 100;
 
 const Options = struct {
     seed: u64 = 1,

@@ -111,6 +111,7 @@ pub const Mutant = enum {
             .keep_writes_of_others => 37,
             .failover_to_another_version => 49,
             .deaf_to_reads => 76,
+            .first_version_stays => 240,
             else => 0,
         };
     }
