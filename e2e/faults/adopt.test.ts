@@ -106,7 +106,7 @@ test('an image that was imported by hand is adopted without a write, and a devic
   expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
   expect(extentFiles()).toEqual(before)
   expect((await images()).map(({ versionId }) => versionId)).not.toContain(id)
-  while (site.versionFor(0) !== made.number) await pause()
+  while ((await site.versionFor(0)) !== made.number) await pause()
   const device = site.bootWhole(0)
   expect(await device.ended, device.output).toBe(0)
   const [booted] = device.jsonLines<SimulatedBoot>().filter(({ mac }) => mac !== undefined)

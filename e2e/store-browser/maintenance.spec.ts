@@ -91,7 +91,7 @@ test('an image is imported, changed by a device, sealed, tested, promoted, rever
   // While its device is there it is not sealed; other devices boot what they booted before.
   const writing = await boots(page, writer, 3)
   expect(site.layers()).toHaveLength(1)
-  expect([site.versionFor(tester), site.versionFor(production)]).toEqual([2, 2])
+  expect([await site.versionFor(tester), await site.versionFor(production)]).toEqual([2, 2])
   await button(page, 'Seal: version 3').click()
   await expect(page.getByRole('dialog')).toContainText('pc-01 is still running this version. Shut it down first')
   await confirm(page, 'Seal version 3')
@@ -106,7 +106,7 @@ test('an image is imported, changed by a device, sealed, tested, promoted, rever
   expect(site.layers()).toEqual([])
 
   await (await boots(page, tester, 3)).stop()
-  expect(site.versionFor(production)).toBe(2)
+  expect(await site.versionFor(production)).toBe(2)
   await button(page, 'Promote: version 3').click()
   await expect(page.getByRole('dialog').getByRole('region', { name: 'Preview' })).toContainText(
     'Production devices boot version 3 instead of version 2.',

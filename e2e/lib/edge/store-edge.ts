@@ -6,7 +6,6 @@ import { x86Kernel } from '../images/loader-files.ts'
 import { edgeProgram } from '../lab/programs.ts'
 import { RunningProcess } from '../lab/running-process.ts'
 import { ControlledEdge, type ControlPlane } from './controlled-edge.ts'
-import { readDesiredState } from './edge-data.ts'
 import { patterned } from './loopback-edge.ts'
 
 /** The size of one read. */
@@ -51,16 +50,19 @@ export class StoreEdge {
     return this.edge.tenant.macs[device] ?? ''
   }
 
-  /** The desired state that the edge received last. */
-  state(): DesiredState {
-    return readDesiredState(this.edge.data)
-  }
-
-  /** The number of the version that the edge lets a device boot. */
-  versionFor(device: number): number | undefined {
-    const { devices, vdisks } = this.state()
+  /** The number of the version that the edge lets a device boot: by the state that it acts on, once it has one. */
+  async versionFor(device: number): Promise<number | undefined> {
+    const { devices, vdisks } = await this.#state()
     const versionId = devices.find(({ mac }) => mac === this.macOf(device))?.versionId
     return vdisks.flatMap(({ versions }) => versions).find(({ id }) => id === versionId)?.number
+  }
+
+  async #state(): Promise<DesiredState> {
+    for (;;) {
+      const state = await this.edge.stateInForce()
+      if (state) return state
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
   }
 
   /** Boots a device that stays on until the process ends. Each byte that it reads must be the image's. */
