@@ -5,6 +5,8 @@ import type { DesiredState } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type PrintedFailure, printedFailure } from '../lib/assert/printed-failure.ts'
 import { packetOf, RawDevice, readRequest } from '../lib/device/raw-device.ts'
+import { StreamDevice } from '../lib/device/stream-device.ts'
+import { TpmKey } from '../lib/device/tpm-key.ts'
 import { type TestVersion, testUuid, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import {
   type EdgePorts,
@@ -60,6 +62,14 @@ async function startEnrolled(
   }
   writeEnrolledEdge(data, [macOf(cause)], [absent], [], undefined, more)
   return startSite(['--data', data, '--boot-files', path.join(scratch.path, 'boot-files')])
+}
+
+/** Signs with another key than it shows. */
+class WrongKey extends TpmKey {
+  override signed(hello: Parameters<TpmKey['signed']>[0]) {
+    const { signature = '' } = new TpmKey().signed(hello)
+    return { ...super.signed(hello), signature }
+  }
 }
 
 /** Every cause has its own device. */
@@ -202,6 +212,15 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
     await second.stop()
     expect(first.isRunning, first.output).toBe(true)
     return printedFailure(own.edge, macOf(cause))
+  },
+  identity_refused: async (cause) => {
+    const mac = macOf(cause)
+    const machine = await StreamDevice.boot(`http://${edgeAddress}:${site.ports.http}`, mac, { key: new WrongKey() })
+    expect(await machine.hello()).toBe('identity_refused')
+    machine.close()
+    const failure = await failureOf(cause)
+    expect(failure.text).toBe('the signature of its key is wrong, and its boot is refused')
+    return failure
   },
   kernel_mismatch: says('wrong_kernel'),
   kernel_without_nbd: says('no_nbd'),

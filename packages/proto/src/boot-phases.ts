@@ -38,6 +38,7 @@ export const bootCauses = [
   'path_mtu_black_hole',
   'guest_stopped_reading',
   'mac_in_use',
+  'identity_refused',
 ] as const
 export type BootCause = (typeof bootCauses)[number]
 

@@ -205,6 +205,35 @@ export const deviceKeyReport = z.object({
 })
 export type DeviceKeyReport = z.infer<typeof deviceKeyReport>
 
+/** STREAM.md, LOST. */
+export const lostReasons = ['refused', 'version_changed', 'cache_lost'] as const
+/** Codes of REFUSE. */
+export const refusals = [
+  'token_refused',
+  'version_missing',
+  'busy',
+  'no_cipher',
+  'cache_lost',
+  'cache_version',
+  'cache_failed',
+  'cache_elsewhere',
+  'identity_refused',
+] as const
+
+/** The device reports that its session is lost for good: its system stands still, and an order still reaches it. */
+export const lostReport = z.object({
+  reason: z.enum(lostReasons),
+  /** With reason `refused` only. */
+  refusal: z.enum(refusals).optional(),
+  /** When the edge first heard of it, in µs since the start of the boot. */
+  atUs: count,
+  /** When the device restarts by itself, in µs since the start of the boot; absent: it waits for an order. */
+  restartAtUs: count.optional(),
+  /** The last power order that it took since then. */
+  powerOrderId: uuid.optional(),
+})
+export type LostReport = z.infer<typeof lostReport>
+
 /** A packet in words, e.g. `TFTP ACK of block 145`. */
 const namedPacket = z.object({ atUs: count, what: untrustedText.min(1) })
 
@@ -258,9 +287,11 @@ export const bootReport = z.object({
   phases: z.array(bootPhaseReport).max(bootPhases.length),
   /** Absent until the device has reported; it may change after the boot is over. */
   guest: guestReport.optional(),
+  /** Absent while the device has a session, and from older edges; it may come after the boot is over. */
+  lost: lostReport.optional(),
   /**
-   * Set for a device that became ready and reported: it has been silent since then, in µs since the start of the boot.
-   * Absent while it is heard.
+   * Set for a device that became ready and reported, or whose session is lost for good: it has been silent since then,
+   * in µs since the start of the boot. Absent while it is heard.
    */
   silentSinceUs: count.optional(),
   /** Absent while the boot runs. */

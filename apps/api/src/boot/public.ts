@@ -1,5 +1,5 @@
 export { type BootTimes, daysBefore, fillDays } from './boot-times.ts'
 export { readBootDays, readNewestBoots } from './newest-boots.ts'
 export { findBoot, readPlainBoots } from './read-boots.ts'
-export { bootSummaryOf } from './rows.ts'
+export { bootSummaryOf, waitOfRow } from './rows.ts'
 export { reportedWaitOf, type WaitEdgeJson, type WaitJson, waitEdgeJson, waitEdgeOf, waitsJson } from './waits.ts'

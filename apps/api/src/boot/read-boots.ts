@@ -40,6 +40,7 @@ const bootSelect = {
   writeCacheSizeBytes: true,
   writeCacheHeld: true,
   silentSince: true,
+  lost: true,
 } satisfies Prisma.BootSelect
 type PlainBoot = Prisma.BootGetPayload<{ select: typeof bootSelect }>
 

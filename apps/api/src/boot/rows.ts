@@ -79,7 +79,7 @@ function isLastBoot(row: BootRow): boolean {
   return row.device === null || row.device.lastBootId === row.id
 }
 
-function waitOfRow(row: BootRow, now: Date): BootSummary['waitsFor'] {
+export function waitOfRow(row: BootRow, now: Date): BootSummary['waitsFor'] {
   const boot = { ...row, held: row.writeCacheHeld, hasTakenOrder: row.takenPowerOrders.length > 0 }
   return deviceWaitOf({ reported: row.wait, boot: { ...boot, edge: { id: row.edgeId, ...row.edge } }, home: null }, now)
 }

@@ -42,6 +42,7 @@ export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {
     ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
     ...lastOutcomeFilter(input.lastOutcome),
     ...keyFilter(input.key),
+    ...(input.waitsFor ? { lastBootLost: true } : {}),
     ...(input.writeCache ? { lastBootWriteCachePercent: { gte: writeCachePercentMin[input.writeCache] } } : {}),
     ...(input.search ? searchFilter(input.search) : {}),
   }

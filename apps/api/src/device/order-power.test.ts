@@ -33,6 +33,15 @@ const tryOrder = (deviceId: string) => site().tryMutation('device.orderPower', {
 const getDevice = (deviceId = ofTenant()) => site().query<DeviceDetail>('device.get', { deviceId })
 const snapshot = () => site().state()
 
+/** The devices of the list's filter, and their number in the overview. */
+async function lostDevices(): Promise<[string[], number]> {
+  const { items } = await site().query<{ items: { id: string }[] }>('device.list', { waitsFor: 'lost_disk' })
+  const overview = await site().query<{ counts: { devicesLost: number } }>('farm.overview', {
+    farmId: site().tenant.farmId,
+  })
+  return [items.map(({ id }) => id), overview.counts.devicesLost]
+}
+
 describe('a power order', () => {
   test('is in the desired state of the device’s site for a minute, and wakes the edge that waits', async () => {
     await report({})
@@ -131,6 +140,55 @@ describe('a power order', () => {
     expect(await tryOrder(ofTenant(2))).toMatchObject({ status: 409, code: 'conflict' })
     await report({ mac: site().tenant.macs[2] ?? '', outcome: { kind: 'silent', phase: 'loader' } })
     expect(await tryOrder(ofTenant(2))).toMatchObject({ status: 409, code: 'conflict' })
+  })
+
+  test.each([
+    ['refused', 'token_refused', /does not know its boot any more\. It waits to be restarted\.$/],
+    ['refused', 'cache_lost', /has lost its writes\./],
+    ['refused', undefined, /refused to continue its boot\./],
+    ['version_changed', undefined, /has another version than the one that it booted\./],
+    ['cache_lost', undefined, /has lost its writes\./],
+  ] as const)(
+    'reaches a device that has lost its disk for good (%s, %s), and waits',
+    async (reason, refusal, sentence) => {
+      const failed = { kind: 'failed', phase: 'stage2', cause: 'write_cache_lost' } as const
+      const lost = { reason, refusal, atUs: 20_000_000 }
+      const id = await report({ outcome: failed, lost })
+      const since = new Date(clock().now.getTime() - 40_000).toISOString()
+      const waits = { reason: 'lost_disk', edge: { id: site().edge.edgeId }, asked: null, since, restartsAt: null }
+      expect((await getDevice()).waitsFor).toMatchObject(waits)
+      expect((await getDevice()).waitsFor?.sentence).toMatch(sentence)
+      expect(await site().query<BootDetail>('boot.get', { bootId: id })).toMatchObject({ waitsFor: waits })
+      expect(await lostDevices()).toEqual([[ofTenant()], 1])
+      const { powerOrderId } = await order('restart')
+      expect((await snapshot()).powerOrders).toMatchObject([{ id: powerOrderId, mac, order: 'restart' }])
+      await report({ id, revision: 2, outcome: failed, lost: { ...lost, powerOrderId } })
+      expect(await getDevice()).toMatchObject({ powerOrder: { state: 'taken' }, waitsFor: null })
+      expect(await lostDevices()).toEqual([[], 0])
+      expect(await tryOrder(ofTenant())).toMatchObject({ status: 409, code: 'conflict' })
+      await report({ guest: guestWith() })
+      expect(await getDevice()).toMatchObject({ now: { state: 'running' }, waitsFor: null })
+    },
+  )
+
+  test('does not reach a device that has lost its disk and is not heard any more', async () => {
+    const outcome = { kind: 'failed', phase: 'stage2', cause: 'write_cache_lost' } as const
+    const lost = { reason: 'cache_lost', atUs: 20_000_000, restartAtUs: 80_000_000 } as const
+    const id = await report({ outcome, lost })
+    const restartsAt = new Date(clock().now.getTime() + 20_000).toISOString()
+    expect((await getDevice()).waitsFor).toMatchObject({ reason: 'lost_disk', restartsAt })
+    expect((await getDevice()).waitsFor?.sentence).toMatch(/It restarts by itself\.$/)
+    await report({ id, revision: 2, outcome, lost, silentSinceUs: 30_000_000 })
+    expect((await getDevice()).waitsFor).toBeNull()
+    expect(await lostDevices()).toEqual([[], 0])
+    expect(await tryOrder(ofTenant())).toMatchObject({ status: 409, code: 'conflict' })
+    await report({ id, revision: 3, outcome, lost })
+    expect(await lostDevices()).toEqual([[ofTenant()], 1])
+    // A later boot of the device, and no earlier one, ends it.
+    await report({ startedUnixMs: clock().now.getTime() - 600_000 })
+    expect(await lostDevices()).toEqual([[ofTenant()], 1])
+    await report({ startedUnixMs: clock().now.getTime() - 1000, outcome: { kind: 'silent', phase: 'loader' } })
+    expect(await lostDevices()).toEqual([[], 0])
   })
 
   test('is refused where no edge is left to hand it over', async () => {

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { findBoot } from '../boot/public.ts'
+import { findBoot, waitOfRow } from '../boot/public.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -55,8 +55,9 @@ const powerOrderValidMs = 60_000
 const powerOrdersPendingMax = 10
 
 /**
- * Orders a running device to switch off or restart, which it takes with its next report. Throws `not_found`; `conflict`
- * for a device that does not run according to its reports, a site without an edge, or too many orders at once.
+ * Orders a device to switch off or restart, which it takes with its next report. Throws `not_found`; `conflict` for a
+ * device that neither runs nor waits without its disk, according to its reports, for a site without an edge, or for too
+ * many orders at once.
  */
 export async function orderPower(
   context: ServiceContext,
@@ -78,8 +79,12 @@ export async function orderPower(
     })
     if (!device) throw new AppError('not_found')
     const lastBoot = device.lastBootId ? await findBoot({ db: transaction, actor }, device.lastBootId) : null
-    if (!lastBoot || deviceStateOf(lastBoot, requestedAt).state !== 'running')
-      throw new AppError('conflict', { public: 'According to its reports, this device is not running.' })
+    // A device that has lost its disk still takes orders.
+    const isReached =
+      lastBoot &&
+      (deviceStateOf(lastBoot, requestedAt).state === 'running' ||
+        waitOfRow(lastBoot, requestedAt)?.reason === 'lost_disk')
+    if (!isReached) throw new AppError('conflict', { public: 'According to its reports, this device is not running.' })
     if (device.site._count.edges === 0)
       throw new AppError('conflict', { public: 'This site has no edge that could deliver the order.' })
     if (device._count.powerOrders >= powerOrdersPendingMax)

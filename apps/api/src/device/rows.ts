@@ -80,6 +80,7 @@ interface NamedBoot {
   cacheSizeBytes: number | null
   cacheHeld: unknown
   silentSince: string | null
+  lost: unknown
   failedCause: string | null
   edge: WaitEdgeJson
 }
@@ -115,7 +116,7 @@ export async function nameDevices(
       union all select 'boot', boot.id, jsonb_build_object('startedAt', boot.started_at, 'updatedAt', boot.updated_at,
           'outcome', boot.outcome, 'totalUs', boot.total_us, 'simulated', boot.simulated, 'generated', boot.generated,
           'cacheUsedBytes', boot.write_cache_used_bytes, 'cacheSizeBytes', boot.write_cache_size_bytes,
-          'cacheHeld', boot.write_cache_held, 'silentSince', boot.silent_since,
+          'cacheHeld', boot.write_cache_held, 'silentSince', boot.silent_since, 'lost', boot.lost,
           'failedCause', boot.failed_cause, 'edge', jsonb_build_object('id', boot.edge_id, 'name', coalesce(edge.name, '(removed)'),
             'heartbeatAt', edge.heartbeat_at, 'revokedAt', edge.revoked_at))
         from boot_key as key join boot on boot.organization_id = key.organization_id and boot.id = key.boot_id
@@ -204,6 +205,9 @@ function waitOf(row: DeviceSummaryRow, { names, now }: { names: DeviceNames; now
             generated: boot.generated,
             held: boot.cacheHeld,
             silentSince: dateOf(boot.silentSince),
+            lost: boot.lost,
+            startedAt: new Date(boot.startedAt),
+            updatedAt: new Date(boot.updatedAt),
             hasTakenOrder: names.get('taken', row.lastBootId) !== undefined,
             edge: waitEdgeOf(boot.edge),
           }

@@ -37,6 +37,8 @@ export const deviceListInput = z.object({
   writeCache: z.enum(['warning', 'critical', 'full']).optional(),
   /** The label of its key; `alarm`: a person has to decide; `unjudged`: no edge has reported on its key yet. */
   key: z.enum([...deviceKeyLabel.options, 'alarm', 'unjudged']).optional(),
+  /** `lost_disk`: it has lost its disk for good, and waits for a restart. */
+  waitsFor: z.enum(['lost_disk']).optional(),
 })
 
 /** An order for a running device, shown for some minutes. */
@@ -80,7 +82,7 @@ const deviceSummary = z.object({
     })
     .nullable(),
   now: deviceState,
-  /** Why it stands still, or may, or does not start: the edge that has its writes is away. */
+  /** Why it stands still, or may, or does not start: the edge with its writes is away, or its disk is lost for good. */
   waitsFor: deviceWait.nullable(),
   /** How it is known by the key in its TPM; null: no edge has judged it. An alarm stays until a person decides. */
   keyLabel: deviceKeyLabel.nullable(),

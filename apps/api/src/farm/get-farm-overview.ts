@@ -61,7 +61,7 @@ async function countRows(
   const ofSites = { organizationId, site: { farmId } }
   const ofDevices = { ...ofSites, AND: [visibleDevices(actor)] }
   // Asked at once: the connection answers one after the other, without a wait between.
-  const [edges, edgesOnline, collections, devices, devicesBooting, vdisks, keyAlarmCount, keysWaiting] =
+  const [edges, edgesOnline, collections, devices, devicesBooting, vdisks, keyAlarmCount, keysWaiting, devicesLost] =
     await Promise.all([
       db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
       db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] } }),
@@ -71,8 +71,19 @@ async function countRows(
       db.vdisk.count({ where: { organizationId, farmId } }),
       db.device.count({ where: { ...ofDevices, keyLabel: { in: [...keyAlarms] } } }),
       db.device.count({ where: { ...ofDevices, keyLabel: 'key_waits' } }),
+      db.device.count({ where: { ...ofDevices, lastBootLost: true } }),
     ])
-  return { edges, edgesOnline, collections, devices, devicesBooting, vdisks, keyAlarms: keyAlarmCount, keysWaiting }
+  return {
+    edges,
+    edgesOnline,
+    collections,
+    devices,
+    devicesBooting,
+    devicesLost,
+    vdisks,
+    keyAlarms: keyAlarmCount,
+    keysWaiting,
+  }
 }
 
 /** From the rollups: the number of boots does not matter. */

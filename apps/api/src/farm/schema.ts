@@ -40,6 +40,8 @@ export const farmOverview = z.object({
     keyAlarms: count,
     /** Devices whose key waits for approval. */
     keysWaiting: count,
+    /** Devices that have lost their disk for good and wait for a restart. */
+    devicesLost: count,
   }),
   recentBoots: z.array(bootSummary),
   last24Hours: z.object(bootTimes),

@@ -1,24 +1,27 @@
 import type { BootCause, BootOutcome } from '@bootfarm/proto/boot-phases'
-import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
+import { edgeOnlineWithinMs, type LostReport, lostReport } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 
-const waitReasons = ['asked_another_edge', 'edge_not_heard'] as const
+const waitReasons = ['asked_another_edge', 'edge_not_heard', 'lost_disk'] as const
 
 const namedEdge = z.object({ id: z.uuid(), name: z.string() })
 
-/** Why a device waits, or may wait: its writes are at one edge only, and that one is away. */
+/** Why a device waits, or may wait: its writes are at one edge that is away, or it has lost its disk for good. */
 export const deviceWait = z.object({
   /**
    * `asked_another_edge`: the device did not reach its edge, and asked another one in vain. `edge_not_heard`: nobody
-   * heard the device, but the edge that has its writes is away.
+   * heard the device, but the edge that has its writes is away. `lost_disk`: its session is lost for good, and it waits
+   * to be restarted, or restarts by itself.
    */
   reason: z.enum(waitReasons),
-  /** Has what the device wrote. */
+  /** Has what the device wrote; with `lost_disk` the edge that it reports to. */
   edge: namedEdge,
   /** The edge that it asked; null if it asked none. */
   asked: namedEdge.nullable(),
-  /** When it asked, or when that edge was last heard or removed; null: never heard. */
+  /** When it asked or lost its disk, or when that edge was last heard or removed; null: never heard. */
   since: z.iso.datetime().nullable(),
+  /** When a device that has lost its disk restarts by itself; null: it does not. */
+  restartsAt: z.iso.datetime().nullable(),
   sentence: z.string(),
   /** The remedy, and which of its writes it loses. */
   remedy: z.string(),
@@ -50,6 +53,11 @@ interface WaitFacts {
     /** `write_cache_held` of the boot. */
     held: unknown
     silentSince: Date | null
+    /** `lost` of the boot. */
+    lost: unknown
+    startedAt: Date
+    /** When its newest report arrived. */
+    updatedAt: Date
     /** It took an order to switch off or to restart. */
     hasTakenOrder: boolean
     edge: WaitEdge
@@ -61,6 +69,8 @@ interface WaitFacts {
 /** Null: nothing is known to be in its way. */
 export function deviceWaitOf({ reported, boot, home }: WaitFacts, now: Date): DeviceWait | null {
   const isThere = boot !== null && !boot.generated && !boot.hasTakenOrder
+  const lost = isThere && !boot.silentSince ? lostReport.safeParse(boot.lost).data : undefined
+  if (isThere && lost) return lostDisk(boot, lost)
   if (reported && isThere && isStillThere(outcomeOf(boot)))
     return askedInVain(reported, { outlivesBoots: home?.id === reported.edge.id || outlives(boot.held), now })
   const writesAtEdge = isThere && (boot.outcome === null || boot.outcome === 'ready') && !boot.silentSince
@@ -118,6 +128,7 @@ function askedInVain(
     edge: { id: edge.id, name: edge.name },
     asked,
     since: since.toISOString(),
+    restartsAt: null,
     sentence: `The device is waiting for ${edge.name}, the only edge with its writes. That edge did not answer the device, and ${asked.name} cannot serve the disk without the writes.${heard}`,
     remedy: `${bring}${ifGone(edge, outlivesBoots)}`,
   }
@@ -131,10 +142,58 @@ function notHeard(edge: WaitEdge, outlivesBoots: boolean): DeviceWait {
     edge: { id: edge.id, name },
     asked: null,
     since: (revokedAt ?? heartbeatAt)?.toISOString() ?? null,
+    restartsAt: null,
     sentence: revokedAt
       ? `The writes of this device are stored on ${name}, which was removed. Without it, ${stands}.`
       : `Blocked: this device’s writes are stored only on ${name}, which is offline. If ${name} is down, ${stands}.`,
     remedy: `${bringBack(edge, `If only its connection to the control plane is down, its devices keep running.`)}${ifGone(edge, outlivesBoots)}`,
+  }
+}
+
+/** How a device without its disk continues: nothing brings the disk back. */
+function lostDisk({ edge, startedAt, updatedAt }: NonNullable<WaitFacts['boot']>, lost: LostReport): DeviceWait {
+  const { atUs, restartAtUs } = lost
+  // The edge's clock may be wrong: nothing that was reported happened after its report.
+  const lostAt = Math.min(startedAt.getTime() + atUs / 1000, updatedAt.getTime())
+  const restarts = restartAtUs !== undefined
+  return {
+    reason: 'lost_disk',
+    edge: { id: edge.id, name: edge.name },
+    asked: null,
+    since: new Date(lostAt).toISOString(),
+    restartsAt: restarts ? new Date(lostAt + (restartAtUs - atUs) / 1000).toISOString() : null,
+    sentence: `The device has lost its disk for good: ${lossOf(lost, edge.name)}. ${
+      restarts ? 'It restarts by itself.' : 'It waits to be restarted.'
+    }`,
+    remedy: `${
+      restarts ? 'To restart it earlier, order a restart.' : 'Order a restart.'
+    } The device takes the order within 20 seconds. What it has in memory is lost.`,
+  }
+}
+
+function lossOf({ reason, refusal }: LostReport, edge: string): string {
+  switch (refusal ?? reason) {
+    case 'token_refused':
+      return `${edge} does not know its boot any more`
+    case 'version_missing':
+      return `${edge} does not have its version any more`
+    case 'version_changed':
+      return `${edge} has another version than the one that it booted`
+    case 'no_cipher':
+      return `it has no cipher in common with ${edge}`
+    case 'cache_lost':
+      return `${edge} has lost its writes`
+    case 'cache_version':
+      return 'its writes belong to another version'
+    case 'cache_failed':
+      return `${edge} cannot open its write cache`
+    case 'cache_elsewhere':
+      return `${edge} does not have its writes`
+    case 'identity_refused':
+      return `${edge} did not accept its key`
+    case 'busy':
+    case 'refused':
+      return `${edge} refused to continue its boot`
   }
 }
 

@@ -378,6 +378,29 @@ pub fn Boots(comptime Io: type) type {
             return boots.orders.waitingFor(said.boot_id);
         }
 
+        /// Applies the report of a device whose session is lost for good; returns the order that
+        /// waits for it, also when the table has forgotten its boot.
+        pub fn takeLost(
+            boots: *Self,
+            now_us: u64,
+            said: *const core.stream.Server.LostReport,
+        ) stream.ReportAck {
+            assert((said.reason == .refused) == (said.refusal != null));
+            const order_id: base.Uuid = .fromBytes(said.order_id);
+            const is_taken = boots.orders.take(said.boot_id, order_id);
+            if (boots.table.findById(said.boot_id)) |ref| {
+                const boot = boots.table.get(ref).?;
+                const is_news = boot.onLost(now_us, &.{
+                    .reason = said.reason,
+                    .refusal = said.refusal,
+                    .restart_in_s = said.restart_in_s,
+                    .order_id = if (is_taken) order_id else null,
+                });
+                if (is_news) boots.settle(boot);
+            }
+            return boots.orders.waitingFor(said.boot_id);
+        }
+
         /// Mutant: returns an order for another boot of the same device, which the table may have
         /// forgotten.
         fn orderOfDevice(boots: *Self, ref: Ref) ?stream.ReportAck {
@@ -639,7 +662,7 @@ pub fn Boots(comptime Io: type) type {
             if (!boots.peers.isStarting(now_us)) boots.table.tick(now_us);
             var iterator = boots.table.iterate();
             while (iterator.next()) |boot| {
-                checkSilence(boot, now_us);
+                boot.checkSilence(now_us);
                 boots.settle(boot);
                 if (!candidates.judgeHinted(boots, boot, now_us)) continue;
                 boots.settle(boot);
@@ -650,15 +673,6 @@ pub fn Boots(comptime Io: type) type {
             boots.profiles.tick(&boots.table);
             boots.io.compactJournal(&boots.table);
             boots.discovery.report(boots.io, now_us, &boots.policy);
-        }
-
-        /// A machine that is switched off by hand falls silent.
-        fn checkSilence(boot: *Boot, now_us: u64) void {
-            const outcome = boot.outcome orelse return;
-            const guest = if (boot.guest) |*known| known else return;
-            if (outcome != .ready or !guest.checkSilence(now_us -| boot.started_us)) return;
-            assert(guest.is_silent);
-            boot.changed = true;
         }
 
         /// A hint begins a boot beside the device's others; null: ignore the device. They go on:

@@ -59,6 +59,18 @@ pub fn admits(boots: anytype, boot: *Boot, claim: *Claim, opens_private: bool) b
     };
 }
 
+/// Returns why the session of a boot that `admits` has refused does not open, for its report.
+pub fn refusalOf(boot: *const Boot) []const u8 {
+    // Without a control plane only a wrong signature is refused.
+    const judged = boot.device_key orelse return sentenceOf(.signature_invalid);
+    return switch (judged.label) {
+        .key_waits => "its key waits for approval",
+        .no_key => "it has proved no key",
+        .key_known => unreachable, // It opens everything.
+        .key_changed, .key_missing, .signature_invalid => sentenceOf(judged.label),
+    };
+}
+
 fn isAlarm(label: DeviceIdentity.Label) bool {
     return switch (label) {
         .key_changed, .key_missing, .signature_invalid => true,

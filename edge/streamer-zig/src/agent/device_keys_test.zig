@@ -116,12 +116,20 @@ test "the first key is the device's, in all its later boots, and no other opens 
     turnOff(&link, first);
     const second = site.boot(try site.begin(1));
     try testing.expectEqual(fingerprintOf(1), second.device_identity.state.known);
+    // A HELLO from elsewhere explains nothing of the device's boot.
+    const elsewhere: Greeting = .{ .from = attacker, .claim = .{ .signed = 2 } };
+    try expectRefused(try greet(&link, second, elsewhere, null));
+    try testing.expectEqual(null, second.suspicion);
+    second.facts.ip = fixture.device.ip;
+    second.facts.is_ip_confirmed = true;
     for ([_]Claim{ .none, .{ .signed = 2 }, .{ .signed_by = .{ .named = 1, .signer = 2 } } }, [_]core
         .site.DeviceIdentity.Label{ .key_missing, .key_changed, .signature_invalid }, 6..) |claim, label, nonce|
     {
         try expectRefused(try greet(&link, second, .{ .nonce = @intCast(nonce), .claim = claim }, null));
         try testing.expectEqual(label, second.device_key.?.label);
         try testing.expectEqual(null, site.boots.caches.find(second.identity.id));
+        try testing.expectEqual(.identity_refused, second.suspicion.?.cause);
+        try testing.expect(second.suspicion.?.text.size > 0);
     }
     const own = try greet(&link, second, .{ .nonce = 9, .claim = .{ .signed = 1 } }, null);
     try testing.expect(own.body == .welcome);

@@ -193,7 +193,7 @@ pub fn Stream(comptime Io: type) type {
             if (sender) |ref| failover.confirm(port.boots, &port.server, ref, at_us);
             switch (step.*) {
                 .ignored, .taken, .present => {},
-                .lost => |*lost| port.takeLost(lost, from),
+                .lost => |*lost| port.takeLost(lost, from, at_us),
                 .reply => |packet| io.send(.stream, from, packet),
                 .admit => |*claim| port.admit(claim, datagram, now_us),
                 .read => |*read| port.takeRead(
@@ -260,13 +260,11 @@ pub fn Stream(comptime Io: type) type {
             port: *Self,
             lost: *const StreamServer.LostReport,
             from: base.Endpoint,
+            at_us: u64,
         ) void {
             assert(from.port != 0);
-            const boots = port.boots;
-            assert((lost.reason == .refused) == (lost.refusal != null));
-            _ = boots.orders.take(lost.boot_id, .fromBytes(lost.order_id));
-            const order = boots.orders.waitingFor(lost.boot_id);
-            boots.io.send(.stream, from, port.server.answerLost(lost, order, &port.reply));
+            const order = port.boots.takeLost(at_us, lost);
+            port.boots.io.send(.stream, from, port.server.answerLost(lost, order, &port.reply));
         }
 
         /// The device retransmits its report after HELLO: neither the report nor a waiting order is
@@ -581,8 +579,8 @@ pub fn Stream(comptime Io: type) type {
                     if (mutants.has(.boot_on_resumption) and admission.outcome == .resumed)
                         _ = boots.begin(at_us, boot.identity.mac) catch null;
                 },
-                .token_refused, .identity_refused => if (boots.isAt(boot, claim.from.ip))
-                    suspectToken(boots, ref, at_us),
+                .token_refused => suspect(boots, ref, arrival, claim, .token_refused),
+                .identity_refused => suspect(boots, ref, arrival, claim, .identity_refused),
                 .version_missing => boots.apply(
                     ref,
                     at_us,
@@ -617,11 +615,21 @@ pub fn Stream(comptime Io: type) type {
             return is_kept;
         }
 
-        fn suspectToken(boots: *Boots, ref: Boots.Ref, at_us: u64) void {
+        /// Other machines may have sent the HELLO as well: only the device's own explains its boot.
+        fn suspect(
+            boots: *Boots,
+            ref: Boots.Ref,
+            arrival: Arrival,
+            claim: *const StreamServer.Claim,
+            cause: core.boot.phase.Cause,
+        ) void {
             const boot = boots.get(ref).?;
             assert(boot.identity.mac.isDevice());
-            if (boot.stream_was_open) return;
-            boots.apply(ref, at_us, .{ .suspected = .{ .cause = .token_refused } });
+            assert(cause == .token_refused or cause == .identity_refused);
+            if (boot.stream_was_open or !boots.isAt(boot, claim.from.ip)) return;
+            const text: base.UntrustedText =
+                if (cause == .identity_refused) .init(device_keys.refusalOf(boot)) else .empty;
+            boots.apply(ref, arrival.at_us, .{ .suspected = .{ .cause = cause, .text = text } });
         }
 
         /// Returns null if the device retries, here or at its own edge.

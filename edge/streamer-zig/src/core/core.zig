@@ -147,6 +147,7 @@ test {
     _ = @import("boot/event.zig");
     _ = @import("boot/failover.zig");
     _ = @import("boot/guest.zig");
+    _ = @import("boot/lost.zig");
     _ = @import("boot/handle.zig");
     _ = @import("boot/packets.zig");
     _ = @import("boot/phase.zig");

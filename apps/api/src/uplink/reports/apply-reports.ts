@@ -129,8 +129,8 @@ async function takePowerOrders(
   { organizationId, edgeId }: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
 ): Promise<void> {
-  const said = boots.flatMap(({ id, guest }) =>
-    guest?.powerOrderId ? [{ boot_id: id, order_id: guest.powerOrderId }] : [],
+  const said = boots.flatMap(({ id, guest, lost }) =>
+    [guest?.powerOrderId, lost?.powerOrderId].flatMap((order) => (order ? [{ boot_id: id, order_id: order }] : [])),
   )
   if (said.length === 0) return
   await transaction.$executeRaw`

@@ -51,6 +51,8 @@ export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
       boot.silentSinceUs === undefined
         ? null
         : new Date(columns.startedAt.getTime() + boot.silentSinceUs / 1000).toISOString(),
+    lost: boot.lost ?? null,
+    is_lost: boot.lost !== undefined && boot.silentSinceUs === undefined && boot.lost.powerOrderId === undefined,
     has_detail: detailDays.has(day),
     detail_phases: boot.phases,
     facts: factsOf(boot, edgeId),

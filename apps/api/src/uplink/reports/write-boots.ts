@@ -143,11 +143,11 @@ async function writeRows(
       insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id,
         id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
         total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
-        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since)
+        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost)
       select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id,
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
         last_phase, total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
-        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since
+        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
       from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
         and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
       on conflict (organization_id, id, received_on) do update set
@@ -159,6 +159,7 @@ async function writeRows(
       order by device_id, started_at desc, id desc
     )
     update device set last_boot_id = newest.id, last_boot_started_at = newest.started_at,
+      last_boot_lost = coalesce((select is_lost from reported where reported.id = newest.id), false),
       last_boot_outcome = newest.outcome, last_boot_total_us = newest.total_us,
       last_boot_write_cache_percent = floor(
         least(newest.write_cache_used_bytes, newest.write_cache_size_bytes) * 100.0 / newest.write_cache_size_bytes
@@ -180,12 +181,13 @@ const newerBoot = Prisma.sql`
   version_id = excluded.version_id, menu_entry = excluded.menu_entry, phases = excluded.phases,
   simulated = excluded.simulated, generated = excluded.generated,
   write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes,
-  write_cache_held = excluded.write_cache_held, silent_since = excluded.silent_since`
+  write_cache_held = excluded.write_cache_held, silent_since = excluded.silent_since,
+  lost = excluded.lost`
 
 const reportedColumns = Prisma.sql`
   id uuid, received_on date, mac text, revision bigint, change bigint, started_at timestamptz,
   outcome "BootOutcome", failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint,
   bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid,
   menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,
-  write_cache_held jsonb, silent_since timestamptz, has_detail boolean, detail_phases jsonb, facts jsonb,
+  write_cache_held jsonb, silent_since timestamptz, lost jsonb, is_lost boolean, has_detail boolean, detail_phases jsonb, facts jsonb,
   guest jsonb`

@@ -23,6 +23,7 @@ import { DeviceStateFact, DeviceStateTag } from './device-state'
 import { DeviceTypeTag, deviceTypeText } from './device-type'
 import { PowerButtons } from './power-buttons'
 import { PowerOrderNote } from './power-order-note'
+import { takesOrders } from './power-text'
 import { WaitNotice } from './wait-notice'
 import { WriteCacheMeter, WriteCacheNotice } from './write-cache'
 import { writeCachePlace } from './write-cache-meaning'
@@ -70,7 +71,7 @@ function Device({ device }: { device: DeviceDetail }) {
         summary={<Mono>{device.mac}</Mono>}
         actions={
           <>
-            {device.now.state === 'running' && <PowerButtons device={device} />}
+            {takesOrders(device) && <PowerButtons device={device} />}
             <BootAgain deviceId={device.id} />
             <DeviceActions device={device} />
           </>

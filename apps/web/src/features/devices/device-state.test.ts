@@ -62,11 +62,12 @@ const wait = {
   edge: { id: '1', name: 'edge-a' },
   asked: { id: '2', name: 'edge-b' },
   since: '2026-11-18T13:00:00.000Z',
+  restartsAt: null,
   sentence: 'The device waits for edge-a.',
   remedy: 'Bring it back.',
 }
 
-test('a device that waits for its edge does neither run nor boot; one whose edge is away may', () => {
+test('a device that waits does neither run nor boot; one whose edge is away may', () => {
   for (const state of ['running', 'booting', 'unknown'] as const) {
     const now = { state, since: null }
     const waiting = cellOf({ now, lastBoot, waitsFor: { ...wait, reason: 'asked_another_edge' } })
@@ -74,6 +75,8 @@ test('a device that waits for its edge does neither run nor boot; one whose edge
     expect(waiting).toContain('Waiting</span>')
     expect(waiting).toContain('since <time dateTime="2026-11-18T13:00:00.000Z"')
     expect(waiting).not.toContain('animate')
+    const lost = cellOf({ now, lastBoot, waitsFor: { ...wait, asked: null, reason: 'lost_disk' } })
+    expect(lost).toBe(waiting)
     const away = cellOf({ now, lastBoot, waitsFor: { ...wait, asked: null, reason: 'edge_not_heard' } })
     expect(away).toBe(cellOf({ now, lastBoot, waitsFor: null }))
   }

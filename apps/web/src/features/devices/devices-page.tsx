@@ -27,6 +27,7 @@ import { DeviceTypeTag, deviceTypeOptions, deviceTypes } from './device-type'
 import { keyFilterOptions, keyFilters } from './key-text'
 import { PowerMenu } from './power-buttons'
 import { PowerOrderTag } from './power-order-note'
+import { takesOrders } from './power-text'
 import { WaitTag } from './wait-notice'
 import { WriteCacheTag } from './write-cache'
 
@@ -97,7 +98,7 @@ const deviceColumns: Column<DeviceSummary>[] = [
     title: 'Power',
     align: 'right',
     cell: (device) =>
-      device.now.state === 'running' ? (
+      takesOrders(device) ? (
         <span className="inline-flex">
           <PowerMenu device={device} />
         </span>
@@ -113,6 +114,7 @@ const filterShape = {
   type: z.enum(deviceTypes).optional(),
   cache: z.enum(['warning', 'critical', 'full']).optional(),
   key: z.enum(keyFilters).optional(),
+  waits: z.enum(['lost_disk']).optional(),
   last: z.enum(['booting', 'ready', 'failed', 'silent', 'superseded', 'local_disk', 'never']).optional(),
 }
 
@@ -130,6 +132,7 @@ const writeCacheOptions = [
   { value: 'critical', label: '95 % or more' },
   { value: 'full', label: 'Full' },
 ]
+const waitOptions = [{ value: 'lost_disk', label: 'Restart (lost its disk)' }]
 /** How soon the list learns that an order was taken or has expired. */
 const orderRefreshMs = 3000
 
@@ -169,6 +172,7 @@ export function DevicesPage() {
         <SelectFilter label="Last boot" options={lastOutcomeOptions} {...bind('last')} />
         <SelectFilter label="Write cache" options={writeCacheOptions} {...bind('cache')} />
         <SelectFilter label="Key" options={keyFilterOptions} {...bind('key')} />
+        <SelectFilter label="Waits for" options={waitOptions} {...bind('waits')} />
       </FilterBar>
       {filters.collection && <ApproveKeys collectionId={filters.collection} />}
       <div className="rounded-lg border border-line bg-surface">
@@ -202,7 +206,7 @@ function NoDevices({ filtered }: { filtered: boolean }) {
 
 type Filters = ReturnType<typeof useUrlFilters<typeof filterShape>>['filters']
 
-function filterOf({ search, collection, type, last, cache, key }: Filters) {
+function filterOf({ search, collection, type, last, cache, key, waits }: Filters) {
   return {
     ...(search && { search }),
     ...(collection && { collectionId: collection }),
@@ -210,6 +214,7 @@ function filterOf({ search, collection, type, last, cache, key }: Filters) {
     ...(last && { lastOutcome: last }),
     ...(cache && { writeCache: cache }),
     ...(key && { key }),
+    ...(waits && { waitsFor: waits }),
   }
 }
 

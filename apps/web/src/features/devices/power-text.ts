@@ -1,4 +1,4 @@
-import type { RouterInputs } from '../../lib/trpc'
+import type { Listed, RouterInputs } from '../../lib/trpc'
 
 export type PowerOrder = RouterInputs['device']['orderPower']['order']
 
@@ -7,6 +7,11 @@ export interface OrderedDevice {
   id: string
   name: string
   mac: string
+}
+
+/** Also without its disk: an order still reaches it then. */
+export function takesOrders({ now, waitsFor }: Pick<Listed<'device'>, 'now' | 'waitsFor'>): boolean {
+  return now.state === 'running' || waitsFor?.reason === 'lost_disk'
 }
 
 export const powerText = {

@@ -18,12 +18,25 @@ export function WaitNotice({ wait }: { wait: DeviceWait }) {
   )
 }
 
-function Since({ wait: { reason, since, edge, asked } }: { wait: DeviceWait }) {
+function Since({ wait: { reason, since, restartsAt, edge, asked } }: { wait: DeviceWait }) {
   if (since === null) return `${edge.name} has never reported.`
   if (reason === 'asked_another_edge')
     return (
       <>
         It contacted {asked?.name}, <Instant at={since} />.
+      </>
+    )
+  if (reason === 'lost_disk')
+    return (
+      <>
+        It told {edge.name} <Instant at={since} />
+        {restartsAt && (
+          <>
+            {', and restarts '}
+            <Instant at={restartsAt} />
+          </>
+        )}
+        .
       </>
     )
   return (
@@ -38,12 +51,23 @@ export function WaitTag({ wait }: { wait: DeviceWait | null }) {
   if (wait === null) return null
   return (
     <Tag tone={isCertain(wait) ? 'failed' : 'silent'} title={wait.sentence}>
-      {isCertain(wait) ? 'blocked by' : 'persistent writes on'} {wait.edge.name}
+      {tagText(wait)}
     </Tag>
   )
 }
 
+function tagText({ reason, edge }: DeviceWait): string {
+  switch (reason) {
+    case 'asked_another_edge':
+      return `blocked by ${edge.name}`
+    case 'edge_not_heard':
+      return `persistent writes on ${edge.name}`
+    case 'lost_disk':
+      return 'lost its disk'
+  }
+}
+
 /** The device itself was heard. */
 export function isCertain({ reason }: DeviceWait): boolean {
-  return reason === 'asked_another_edge'
+  return reason !== 'edge_not_heard'
 }

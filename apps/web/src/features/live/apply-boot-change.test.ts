@@ -81,6 +81,7 @@ test('what a device waits for is what its newest boot says; the home of its writ
     edge: { id: 'home', name: 'edge-a' },
     asked: null,
     since: null,
+    restartsAt: null,
     sentence: 'It waits.',
     remedy: '',
     reason: 'edge_not_heard' as const,

@@ -59,6 +59,7 @@ function Overview({ overview }: { overview: FarmOverview }) {
       />
       <FirstRunGuide />
       <KeyAlarms counts={counts} />
+      <LostDevices counts={counts} />
       <Figures counts={counts} last24Hours={last24Hours} />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_360px]">
         <BootingNow />
@@ -95,6 +96,22 @@ function KeyAlarms({ counts: { keyAlarms, keysWaiting } }: Pick<FarmOverview, 'c
           {keysWaiting === 1 ? 'waits' : 'wait'} for approval of {keysWaiting === 1 ? 'its' : 'their'} key.
         </p>
       )}
+    </Banner>
+  )
+}
+
+/** Leads to the devices that stand still until somebody restarts them. */
+function LostDevices({ counts: { devicesLost } }: Pick<FarmOverview, 'counts'>) {
+  if (devicesLost === 0) return null
+  return (
+    <Banner label="Devices without their disk" tone="failed">
+      <p>
+        <Link href="/devices?waits=lost_disk" className="rounded underline underline-offset-4">
+          {countOf(devicesLost, 'device')}
+        </Link>{' '}
+        {devicesLost === 1 ? 'has lost its disk for good and waits' : 'have lost their disks for good and wait'} for a
+        restart.
+      </p>
     </Banner>
   )
 }

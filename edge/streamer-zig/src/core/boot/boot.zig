@@ -16,6 +16,7 @@ const boot_packets = @import("packets.zig");
 const BootReadAhead = @import("read_ahead_tally.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
+const LostDevice = @import("lost.zig");
 const BootFailover = @import("failover.zig").BootFailover;
 const assert = std.debug.assert;
 
@@ -130,6 +131,8 @@ is_taken: bool = false,
 /// Nobody had registered the device when the boot began.
 is_unregistered: bool = false,
 guest: ?Guest = null,
+/// The device reports that its session is lost for good; null: it does not.
+lost: ?LostDevice = null,
 read_ahead: BootReadAhead = .{},
 read_times: BootReadTimes = .{},
 /// DHCP offers observed for the device up to its first download.
@@ -368,6 +371,40 @@ fn onGuestReport(boot: *Boot, at_us: u64, report: stream.Report) void {
     boot.touched = true;
 }
 
+/// The device of this boot reports that its session is lost for good, whatever the outcome is;
+/// returns whether that is news. A copy of such a report must not look like a device that is there:
+/// it counts for nothing else.
+pub fn onLost(boot: *Boot, at_us: u64, report: *const LostDevice.Report) bool {
+    if (!boot.isProved() or boot.hasSuccessor()) return false;
+    if (!LostDevice.onReport(&boot.lost, at_us -| boot.started_us, report)) return false;
+    assert(boot.lost != null);
+    boot.changed = true;
+    boot.touched = true;
+    return true;
+}
+
+/// The device was heard, and is not any more: it is switched off, or disconnected.
+pub fn checkSilence(boot: *Boot, at_us: u64) void {
+    const age_us = at_us -| boot.started_us;
+    if (boot.lost) |*lost| {
+        if (!lost.checkSilence(age_us)) return;
+        assert(lost.is_silent);
+    } else {
+        const outcome = boot.outcome orelse return;
+        const guest = if (boot.guest) |*known| known else return;
+        if (outcome != .ready or !guest.checkSilence(age_us)) return;
+        assert(guest.is_silent);
+    }
+    boot.changed = true;
+}
+
+/// Since when the device is silent, µs since the boot's start; null while it is heard.
+pub fn silentSince(boot: *const Boot) ?u64 {
+    if (boot.lost) |*lost| return if (lost.is_silent) lost.heard_us else null;
+    const guest = if (boot.guest) |*known| known else return null;
+    return if (guest.is_silent) guest.heard_us else null;
+}
+
 /// Records a packet of this boot. It is no event: it only changes what the report says.
 pub fn onPacket(
     boot: *Boot,
@@ -502,6 +539,9 @@ pub fn onRestart(boot: *Boot, now_us: u64) void {
     if (boot.stream_was_open) boot.away_until_us = age_us;
     if (boot.guest) |*guest| if (!guest.is_silent) {
         guest.heard_us = age_us;
+    };
+    if (boot.lost) |*lost| if (!lost.is_silent) {
+        lost.heard_us = age_us;
     };
 }
 

@@ -18,6 +18,7 @@ const device_codes = [_]DeviceCode{
     .{ .code = "no_nbd", .cause = .kernel_without_nbd },
     .{ .code = "no_stream", .cause = .stream_unreachable },
     .{ .code = "no_token", .cause = .token_refused },
+    .{ .code = "no_identity", .cause = .identity_refused },
     .{ .code = "no_version", .cause = .version_missing },
     .{ .code = "disk_short", .cause = .disk_truncated },
     .{ .code = "no_root", .cause = .root_not_found },

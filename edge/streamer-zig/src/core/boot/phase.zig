@@ -68,6 +68,7 @@ pub const Cause = enum {
     path_mtu_black_hole,
     guest_stopped_reading,
     mac_in_use,
+    identity_refused,
 };
 
 /// The texts of a cause for people; slices live as long as `arena`.

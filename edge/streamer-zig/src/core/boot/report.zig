@@ -11,6 +11,7 @@ const Boot = @import("boot.zig");
 const boot_packets = @import("packets.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
+const LostDevice = @import("lost.zig");
 const key_text = @import("../uplink/key_text.zig");
 const stream = @import("wire").stream;
 const assert = std.debug.assert;
@@ -145,8 +146,8 @@ fn write(
     }
     try json.endArray();
     if (boot.guest) |*guest| try writeGuest(&json, guest, cut.steps_kept);
-    if (boot.guest) |*guest|
-        if (guest.is_silent) try number(&json, "silentSinceUs", guest.heard_us);
+    if (boot.lost) |*lost| try writeLost(&json, lost);
+    if (boot.silentSince()) |since_us| try number(&json, "silentSinceUs", since_us);
     if (boot.outcome) |*outcome| try writeOutcome(&json, outcome, cut);
     try json.endObject();
 }
@@ -184,6 +185,17 @@ fn writeDeviceKey(json: *Stringify, device_key: *const Boot.DeviceKey) Stringify
     try field(json, "label", @tagName(device_key.label));
     if (device_key.key) |key| try field(json, "key", &key_text.write(key));
     if (device_key.revision > 0) try number(json, "revision", device_key.revision);
+    try json.endObject();
+}
+
+fn writeLost(json: *Stringify, lost: *const LostDevice) Stringify.Error!void {
+    try json.objectField("lost");
+    try json.beginObject();
+    try field(json, "reason", @tagName(lost.reason));
+    if (lost.refusal) |refusal| try field(json, "refusal", @tagName(refusal));
+    try number(json, "atUs", lost.at_us);
+    if (lost.restart_at_us) |at_us| try number(json, "restartAtUs", at_us);
+    if (lost.order_id) |id| try field(json, "powerOrderId", &id.toText());
     try json.endObject();
 }
 

@@ -218,6 +218,30 @@ test "a device's steps are in the report, in order of start" {
         "\"writeCache\":{\"usedBytes\":1048576,\"sizeBytes\":1073741824,\"atUs\":5000000}}}"));
 }
 
+test "a lost session is in the report, with its silence instead of the device's own" {
+    var boot = testBoot();
+    boot.apply(0, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
+    boot.apply(1, .{ .guest = .{ .uptime_us = 1 } });
+    boot.guest.?.is_silent = true;
+    _ = boot.onLost(5_000_000, &.{ .reason = .version_changed });
+    var buffer: [size_max]u8 = undefined;
+    var text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.endsWith(u8, text, "\"steps\":[]}," ++
+        "\"lost\":{\"reason\":\"version_changed\",\"atUs\":5000000}}"));
+    boot.lost = null;
+    _ = boot.onLost(6_000_000, &.{
+        .reason = .refused,
+        .refusal = .cache_lost,
+        .restart_in_s = 60,
+        .order_id = .fromRandom(@splat(7)),
+    });
+    boot.checkSilence(66_000_000);
+    text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.endsWith(u8, text, "\"lost\":{\"reason\":\"refused\"," ++
+        "\"refusal\":\"cache_lost\",\"atUs\":6000000,\"restartAtUs\":66000000," ++
+        "\"powerOrderId\":\"07070707-0707-4707-8707-070707070707\"},\"silentSinceUs\":6000000}"));
+}
+
 test "read times are written from their first bucket to their last, and only those measured" {
     var boot = testBoot();
     boot.read_times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });

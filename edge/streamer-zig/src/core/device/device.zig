@@ -615,8 +615,11 @@ fn takeStreamEvent(
 }
 
 fn endStream(device: *Device, now_us: u64, buffer: *Buffer, text: []const u8) ?Action {
-    // A running device keeps running: it has no reads left to lose.
-    if (device.phase == .ready) return null;
+    // A running device keeps running: it has no reads left to lose. It waits for an order.
+    if (device.phase == .ready) {
+        if (device.client.state == .ended) device.client.reportLost(now_us, null);
+        return null;
+    }
     device.fail(now_us, text);
     return device.takePending(buffer);
 }
