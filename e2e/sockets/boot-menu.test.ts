@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
@@ -13,6 +15,7 @@ import {
   patterned,
   startLoopbackEdge,
 } from '../lib/edge/loopback-edge.ts'
+import { SlowFiles, slowFilesMissing } from '../lib/edge/slow-files.ts'
 import { markedInitramfs, x86Kernel } from '../lib/images/loader-files.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
@@ -37,9 +40,9 @@ const menu = {
     { kind: 'local_disk' as const, title: 'Its own disk' },
   ],
 }
-const macs = Array.from({ length: 5 }, (_, index) => `02:bf:00:00:00:0${index + 1}`)
+const macs = Array.from({ length: 6 }, (_, index) => `02:bf:00:00:00:0${index + 1}`)
 /** The first two have their own versions, which the menu overrules. */
-const [ofDefault = '', ofChoice = '', ofMissing = '', ofOwnDisk = '', ofOldMenu = ''] = macs
+const [ofDefault = '', ofChoice = '', ofMissing = '', ofOwnDisk = '', ofOldMenu = '', byTftp = ''] = macs
 
 const scratch = scratchDirectory()
 const data = path.join(scratch.path, 'edge')
@@ -144,6 +147,32 @@ test('the chosen entry is loaded, even when the edge is killed as soon as it has
     outcome: { kind: 'ready' },
   })
 })
+
+const slowMissing = slowFilesMissing()
+test.skipIf(slowMissing)(
+  `an entry chosen by TFTP is kept before its answer leaves, however slow the disk is${slowMissing ? ` (${slowMissing})` : ''}`,
+  async () => {
+    const { answerAt } = await scriptAt(entranceOf(byTftp))
+    const asked = new URL(answerAt(entries.first))
+    const handle = asked.pathname.split('/')[2]
+    const config = `menu-${asked.searchParams.get('menu')}-${entries.first}.cfg`
+    const timesKept = () => readFileSync(path.join(data, 'boots.journal'), 'latin1').split('"The first"').length
+    const before = timesKept()
+    const disk = await SlowFiles.of(edge, 200, path.join(scratch.path, 'choice.calls'))
+    const { stdout } = await promisify(execFile)('curl', [
+      '-sS',
+      `tftp://${edgeAddress}:${ports.tftp}/b/${handle}/${config}`,
+    ])
+    edge.kill('SIGKILL')
+    expect(timesKept()).toBeGreaterThan(before)
+    await edge.ended
+    await disk.end()
+    expect(stdout).toMatch(/\bkernel\b/)
+    edge = await start()
+    const again = await (await fetch(answerAt(entries.second))).text()
+    expect(again).toMatch(/^kernel /m)
+  },
+)
 
 test('an entry whose version this edge lacks ends in a sentence and its cause', async () => {
   const { answerAt } = await scriptAt(entranceOf(ofMissing))

@@ -18,6 +18,7 @@ pub const response = @import("response.zig");
 pub const stream = @import("stream.zig");
 pub const write_caches = @import("write_caches.zig");
 pub const Kept = io.Kept;
+pub const PromisePort = io.PromisePort;
 pub const Port = io.Port;
 pub const PowerHook = io.PowerHook;
 pub const PowerJob = io.PowerJob;

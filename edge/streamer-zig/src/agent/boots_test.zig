@@ -365,6 +365,64 @@ fn reportOf(boot: *const core.boot.Boot) core.stream.Server.DeviceReport {
     };
 }
 
+test "a device that has lost its session is reported, takes an order, and is missed" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    var said: core.stream.Server.LostReport = .{
+        .boot_id = boot.identity.id,
+        .nonce = @splat(1),
+        .reason = .cache_lost,
+        .refusal = null,
+        .restart_in_s = 0,
+        .order_id = @splat(0),
+    };
+    // A boot without a session has nothing to lose.
+    const candidate_revision = boot.revision;
+    try testing.expectEqual(.none, site.boots.takeLost(site.io.now_us, &said).order);
+    try testing.expectEqual(null, boot.lost);
+    try testing.expectEqual(candidate_revision, boot.revision);
+    site.boots.apply(ref, site.io.now_us, opened);
+    site.boots.apply(ref, site.io.now_us, .{ .ready = .stream });
+    const revision = boot.revision;
+    const heard_us = boot.heard_us;
+    site.io.now_us += second;
+    _ = site.boots.takeLost(site.io.now_us, &said);
+    try testing.expectEqual(revision + 1, boot.revision);
+    // Whoever sends it may have copied it: the device is not heard by it.
+    try testing.expectEqual(heard_us, boot.heard_us);
+    const order_id = uuid(77);
+    site.boots.orders.bindings[0] = .{
+        .bound = .{ .id = order_id, .boot_id = boot.identity.id },
+        .order = .restart,
+        .state = .waiting,
+    };
+    try testing.expectEqual(.restart, site.boots.takeLost(site.io.now_us, &said).order);
+    try testing.expectEqual(revision + 1, boot.revision);
+    // An order that it was never given is none.
+    said.order_id = uuid(78).bytes;
+    try testing.expectEqual(.restart, site.boots.takeLost(site.io.now_us, &said).order);
+    try testing.expectEqual(null, boot.lost.?.order_id);
+    said.order_id = order_id.bytes;
+    try testing.expectEqual(.none, site.boots.takeLost(site.io.now_us, &said).order);
+    try testing.expect(boot.lost.?.order_id.?.eql(order_id));
+    try testing.expectEqual(revision + 2, boot.revision);
+    site.io.now_us += 60 * second;
+    site.boots.tick(site.io.now_us);
+    try testing.expect(boot.lost.?.is_silent);
+    try testing.expectEqual(revision + 3, boot.revision);
+    // Nothing of it counts once the device has started again.
+    site.boots.supersede(site.io.now_us, ref);
+    _ = site.boots.takeLost(site.io.now_us, &said);
+    try testing.expect(boot.lost.?.is_silent);
+    said.boot_id = uuid(99);
+    try testing.expectEqual(.none, site.boots.takeLost(site.io.now_us, &said).order);
+}
+
+const opened: core.boot.Event =
+    .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } };
+
 test "the device's own disk is full when it says so, and stays lost" {
     const site: *Site = try .withVersion();
     defer site.destroy();
@@ -732,4 +790,43 @@ test "made-up MAC addresses use up their own part, and registered devices boot" 
     try testing.expect(!site.boots.mayBegin(site.io.now_us, macOf(20), null));
     site.io.now_us += 2 * std.time.us_per_s;
     try testing.expect(site.boots.mayBegin(site.io.now_us, macOf(20), null));
+}
+
+test "an order leaves when it is kept for which boot it is, also to a device without a session" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: fixture.Link = try .init(site);
+    defer link.deinit();
+    const boot = site.boot(try site.begin(1));
+    const welcome = try link.open(boot);
+    link.ask(&welcome, 1, .{ .report = .{ .uptime_us = 1 } });
+    try testing.expectEqual(.none, (try link.answer()).body.report_ack.order);
+    try testing.expectEqual(0, site.io.orders_sent);
+    site.boots.orders.bindings[0] = .{
+        .bound = .{ .id = uuid(80), .boot_id = boot.identity.id },
+        .order = .restart,
+        .state = .waiting,
+    };
+    link.ask(&welcome, 2, .{ .report = .{ .uptime_us = 2 } });
+    try testing.expectEqual(.restart, (try link.answer()).body.report_ack.order);
+    try testing.expectEqual(1, site.io.orders_sent);
+    link.port.server.forget(boot.identity.id);
+    var lost: stream.Lost = .{
+        .boot_id = boot.identity.id.bytes,
+        .nonce = @splat(7),
+        .reason = .cache_lost,
+        .proof = @splat(0),
+    };
+    // Whoever does not know the secret learns nothing, and says nothing.
+    const forged: stream.Packet = .{ .version = .v3, .body = .{ .lost = lost } };
+    site.io.sent.count = 0;
+    link.send(fixture.device, forged);
+    try testing.expectEqual(0, site.io.sent.count);
+    try testing.expectEqual(null, boot.lost);
+    const secret = welcome.body.welcome.resume_secret;
+    lost.proof = core.stream.seal.lostProof(&secret, &lost);
+    link.send(fixture.device, .{ .version = .v3, .body = .{ .lost = lost } });
+    try testing.expectEqual(.restart, (try link.answer()).body.lost_ack.order);
+    try testing.expectEqual(2, site.io.orders_sent);
+    try testing.expectEqual(.cache_lost, boot.lost.?.reason);
 }

@@ -37,7 +37,7 @@ pub fn Catalogue(comptime Io: type) type {
             memory: []const u8,
             /// Owned by the transfer.
             file: Io.File,
-            text: struct { buffer: u32, size: u32 },
+            text: struct { buffer: u32, size: u32, is_promise: bool },
         };
 
         const TextBuffer = struct { is_taken: bool = false, bytes: [text_size_max]u8 = undefined };
@@ -87,6 +87,15 @@ pub fn Catalogue(comptime Io: type) type {
                 .memory => |bytes| bytes,
                 .file => null,
                 .text => |text| catalogue.text_buffers[text.buffer].bytes[0..text.size],
+            };
+        }
+
+        /// The bytes promise what the journal was given: they are sent after that.
+        pub fn isPromise(catalogue: *const Self, source: u32) bool {
+            return switch (catalogue.slots[source].content) {
+                .free => unreachable,
+                .memory, .file => false,
+                .text => |text| text.is_promise,
             };
         }
 
@@ -175,8 +184,11 @@ pub fn Catalogue(comptime Io: type) type {
                 if (buffer.is_taken) continue;
                 const text = catalogue.texts.write(question, &buffer.bytes) orelse return null;
                 assert(text.ptr == &buffer.bytes and text.len <= text_size_max);
-                const content: Content =
-                    .{ .text = .{ .buffer = @intCast(index), .size = @intCast(text.len) } };
+                const content: Content = .{ .text = .{
+                    .buffer = @intCast(index),
+                    .size = @intCast(text.len),
+                    .is_promise = catalogue.texts.is_promise,
+                } };
                 const file = try catalogue.take(content, .configuration, text.len);
                 assert(!buffer.is_taken);
                 buffer.is_taken = true;

@@ -20,7 +20,10 @@
 //! - `journal`, `journalFailover`, `compactJournal`: keep a boot, or that it went on at another
 //!   edge, soon and in this order (`journal` is false, and the boot is kept later, if too much
 //!   waits); once a second the table
-//! - `sendAfterJournal`: sends a datagram of the stream once all records given before it are kept
+//! - `sendAfterJournal`: sends a datagram of the stream or of TFTP once all records given before
+//!   it are kept
+//! - `sendAfterOrders`: sends a datagram of the stream once it is kept for which boots the orders
+//!   are
 //! - `keepLease`: keeps a lease; what `send` sends by DHCP after it waits for it
 //! - `keepsReports`, `report`, `isReportLogBehind`, `reportBacklog`: the report log
 //! - `onBegin`, `onReport`, `onVersionProblem`: tell the edge's owner that a boot begins, that
@@ -66,6 +69,9 @@ pub const Report = union(enum) {
 /// which survives a power failure.
 pub const Kept = enum { written, synced };
 
+/// A port whose packets may promise what is kept.
+pub const PromisePort = enum { tftp, stream };
+
 /// Whether a device can be switched on by the power command.
 pub const PowerHook = enum { none, busy, ready };
 
@@ -90,8 +96,8 @@ const functions = [_][]const u8{
     "isReading",        "read",             "sendProfile",     "startProfileJob",   "takeProfileEvent",
     "onUsed",           "startWork",        "endWorkSoon",     "heldSubject",       "answerHold",
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
-    "compactSchedules", "sendAfterJournal", "neighbourOf",     "isStoreShort",      "writeProblems",
-    "setUnreadable",
+    "compactSchedules", "sendAfterJournal", "sendAfterOrders", "neighbourOf",       "isStoreShort",
+    "writeProblems",    "setUnreadable",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

@@ -38,6 +38,8 @@ journaled: u32 = 0,
 is_journal_full: bool = false,
 /// What the last packet waited for.
 sent_after: ?agent_io.Kept = null,
+/// Packets that waited for the file of power orders.
+orders_sent: u32 = 0,
 journaled_failovers: u32 = 0,
 compacted: u32 = 0,
 begun: u32 = 0,
@@ -261,10 +263,19 @@ pub fn journal(io: *TestIo, _: *const Boot) bool {
 pub fn sendAfterJournal(
     io: *TestIo,
     after: agent_io.Kept,
+    port: agent_io.PromisePort,
     to: base.Endpoint,
     bytes: []const u8,
 ) void {
     io.sent_after = after;
+    switch (port) {
+        .tftp => io.send(.tftp, to, bytes),
+        .stream => io.send(.stream, to, bytes),
+    }
+}
+
+pub fn sendAfterOrders(io: *TestIo, to: base.Endpoint, bytes: []const u8) void {
+    io.orders_sent += 1;
     io.send(.stream, to, bytes);
 }
 

@@ -22,6 +22,8 @@ pub fn LoaderTexts(comptime Io: type) type {
         /// The peer has answered from its address. Before, anybody may have forged the request, and
         /// it changes nothing.
         is_confirmed: bool = true,
+        /// The text that was written last answers a menu's choice: nobody is shown the menu again.
+        is_promise: bool = false,
 
         pub const size_max = text_size_max;
         const Buffer = [size_max]u8;
@@ -43,6 +45,7 @@ pub fn LoaderTexts(comptime Io: type) type {
         ) ?[]const u8 {
             assert(texts.is_confirmed);
             texts.is_confirmed = question.is_confirmed;
+            texts.is_promise = false;
             defer texts.is_confirmed = true;
             // Most names are no configuration, and finding the boot is the expensive part.
             if (std.mem.find(u8, question.name, ".cfg") == null) return null;
@@ -57,6 +60,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             // A choice has effects, so only a peer that knows the boot's handle may make it.
             if (question.handle == null) return null;
             const answer = core.loader.config_menu.parseName(question.name) orelse return null;
+            texts.is_promise = true;
             return texts.take(ref, answer, .tftp, buffer);
         }
 

@@ -252,7 +252,14 @@ pub fn Stream(comptime Io: type) type {
                 port.server.requestHello(report, datagram.bytes, &port.reply)
             else
                 port.server.acknowledgeReport(report, ack, &port.reply);
-            if (answer) |packet| port.boots.io.send(.stream, datagram.from, packet);
+            if (answer) |packet| port.sendOrder(ack.order, datagram.from, packet);
+        }
+
+        /// A restarted edge must not give an order to the boot that the order has caused.
+        fn sendOrder(port: *Self, order: wire.Order, to: base.Endpoint, packet: []const u8) void {
+            assert(packet.len > 0);
+            const io = port.boots.io;
+            if (order == .none) io.send(.stream, to, packet) else io.sendAfterOrders(to, packet);
         }
 
         /// A device whose session is lost for good can still be told to restart.
@@ -264,7 +271,8 @@ pub fn Stream(comptime Io: type) type {
         ) void {
             assert(from.port != 0);
             const order = port.boots.takeLost(at_us, lost);
-            port.boots.io.send(.stream, from, port.server.answerLost(lost, order, &port.reply));
+            const packet = port.server.answerLost(lost, order, &port.reply);
+            port.sendOrder(order.order, from, packet);
         }
 
         /// The device retransmits its report after HELLO: neither the report nor a waiting order is
@@ -382,7 +390,7 @@ pub fn Stream(comptime Io: type) type {
                 false;
             const after: io_module.Kept =
                 if (is_durable and !mutants.has(.welcome_before_sync)) .synced else .written;
-            io.sendAfterJournal(after, claim.from, packet);
+            io.sendAfterJournal(after, .stream, claim.from, packet);
         }
 
         pub fn layerOf(port: *Self, boot_id: base.Uuid) ?*write_caches.Layer {

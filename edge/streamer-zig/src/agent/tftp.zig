@@ -16,6 +16,8 @@ const Traffic = core.boot.phase.Traffic;
 /// Limits how often requests without a boot's handle are looked up by address, because that scans
 /// every boot; a peer that answers is always looked up.
 const lookups_per_s = 1000;
+/// An Ethernet packet has no more bytes of a file.
+const blksize_max = 1468;
 
 pub fn Tftp(comptime Io: type) type {
     return struct {
@@ -55,7 +57,7 @@ pub fn Tftp(comptime Io: type) type {
             boots: *Boots,
             catalogue: *Catalogue,
         ) error{OutOfMemory}!Self {
-            assert(server.options.blksize_max <= 1468);
+            assert(server.options.blksize_max <= blksize_max);
             const owners = try gpa.alloc(?Owner, server.sessions.len);
             @memset(owners, null);
             return .{ .server = server, .boots = boots, .catalogue = catalogue, .owners = owners };
@@ -115,12 +117,32 @@ pub fn Tftp(comptime Io: type) type {
                     assert(blocks.count > 0);
                     const is_transfer = blocks.slot != TftpServer.Transfer.no_slot;
                     if (is_transfer and datagram.len > 0) port.boots.io.onTftpAck(times.at_us);
-                    port.boots.io.sendBlocks(blocks, now_us);
+                    if (port.catalogue.isPromise(blocks.source))
+                        port.sendPromise(blocks)
+                    else
+                        port.boots.io.sendBlocks(blocks, now_us);
                     // Counters change no phase: the waiting peer gets its blocks first.
                     port.countBlocks(step, blocks, datagram, now_us);
                 },
             }
             for (step.released.constSlice()) |source| port.catalogue.close(source);
+        }
+
+        /// Sends blocks of a text that is made of what the journal was given last.
+        fn sendPromise(port: *Self, blocks: *const TftpServer.Blocks) void {
+            const text = port.catalogue.memory(blocks.source).?;
+            var packet: [wire.data_header_size + blksize_max]u8 = undefined;
+            var iterator = blocks.iterate();
+            while (iterator.next()) |block| {
+                const size = wire.data_header_size + @as(usize, block.size);
+                assert(size <= packet.len);
+                @memcpy(packet[0..wire.data_header_size], &block.header);
+                @memcpy(
+                    packet[wire.data_header_size..size],
+                    text[@intCast(block.offset)..][0..block.size],
+                );
+                port.boots.io.sendAfterJournal(.written, .tftp, blocks.to, packet[0..size]);
+            }
         }
 
         fn tell(

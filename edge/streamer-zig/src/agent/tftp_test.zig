@@ -470,3 +470,29 @@ test "a catalogue that cannot have all of its memory takes none" {
     defer site.destroy();
     try testing.checkAllAllocationFailures(gpa, Make.make, .{site});
 }
+
+test "the answer to a menu's choice waits until the choice is kept, and a menu for nothing" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.open(2);
+    try site.addMenu();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const menu = site.boots.policy.menuOf(fixture.macOf(1), site.io.unix_ms).?;
+    var name: [64]u8 = undefined;
+    const chosen = try std.mem.print(&name, "menu-{x:0>8}-{d}.cfg", .{ menu.mark(), 1 });
+    for ([_][]const u8{ "grub.cfg", chosen }, [_]bool{ false, true }) |asked, is_promise| {
+        site.io.sent_after = null;
+        site.io.blocks = null;
+        try link.request(asked);
+        _ = try link.answer();
+        try link.send(.{ .ack = 0 });
+        try testing.expectEqual(is_promise, site.io.blocks == null);
+        if (!is_promise) continue;
+        try testing.expectEqual(.written, site.io.sent_after.?);
+        const data = (try link.answer()).data;
+        try testing.expectEqual(1, data.block);
+        try testing.expect(std.mem.find(u8, data.bytes, "quiet") != null);
+        try testing.expectEqualStrings("two", link.boot().menu_entry.slice());
+    }
+}

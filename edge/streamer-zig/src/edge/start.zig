@@ -534,7 +534,13 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     try openLog(edge, log_files, complaint);
     try edge_store.open(edge, complaint);
     edge.power_on_file = .open(data.dir.handle, &edge.power_ons);
-    edge.power_order_file = .open(data.dir.handle, &edge.boots.orders);
+    edge.power_order_file = try .open(
+        edge.gpa,
+        edge.file_worker.?,
+        data.dir.handle,
+        &edge.boots.orders,
+    );
+    edge.io.power_order_file = &edge.power_order_file.?;
     try prepareSchedules(edge, complaint);
     edge.peers.epoch = edge.epoch;
     edge.loop.peers = .{ .policy = .{ .table = &edge.peers, .boots = &edge.boots } };

@@ -21,6 +21,7 @@ const LeaseFile = @import("files/lease_file.zig");
 const neighbours = @import("net/neighbours.zig");
 const sockets = @import("net/sockets.zig");
 const PowerHook = @import("power_hook.zig").PowerHook;
+const PowerOrderFile = @import("files/power_order_file.zig");
 const ScheduleFile = @import("files/schedule_file.zig");
 const StreamReads = @import("stream/reads.zig");
 const ReportWriter = @import("files/report_writer.zig");
@@ -54,6 +55,8 @@ layer_workers: ?*LayerWorkers = null,
 disk_watch: ?*const DiskWatch = null,
 /// Null without schedules.
 schedule_file: ?*ScheduleFile = null,
+/// Null without a control plane.
+power_order_file: ?*PowerOrderFile = null,
 /// Null without `--power-hook`.
 power_hook: ?*PowerHook = null,
 /// Null where nobody works for the store.
@@ -205,11 +208,21 @@ pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) bool {
 pub fn sendAfterJournal(
     io: *EdgeIo,
     after: agent.Kept,
+    port: agent.PromisePort,
     to: base.Endpoint,
     bytes: []const u8,
 ) void {
-    const file = io.boot_journal orelse return io.stream_socket.send(to, bytes);
-    file.writer.send(after, io.stream_socket, to, bytes);
+    const socket = switch (port) {
+        .tftp => io.tftp_socket,
+        .stream => io.stream_socket,
+    };
+    const file = io.boot_journal orelse return socket.send(to, bytes);
+    file.writer.send(after, socket, to, bytes);
+}
+
+pub fn sendAfterOrders(io: *EdgeIo, to: base.Endpoint, bytes: []const u8) void {
+    const file = io.power_order_file orelse return io.stream_socket.send(to, bytes);
+    file.writer.send(.written, io.stream_socket, to, bytes);
 }
 
 /// Returns the number up to which records are not written yet; `records_fd` is written to when they

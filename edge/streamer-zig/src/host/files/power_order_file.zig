@@ -1,11 +1,13 @@
 //! The boot that each power order was bound to, on disk: a restarted edge does not give an order to
-//! the boot that the order caused. The edge appends an order when it binds it.
+//! the boot that the order caused. A worker appends an order when the edge binds it, and then sends
+//! the packet that gives it to its device. The latest record of an order counts.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const journal_file = @import("journal.zig");
-const sys = @import("../sys.zig");
+const journal_writer = @import("journal_writer.zig");
+const Worker = @import("../threads/worker.zig");
 
 const PowerOrders = core.site.PowerOrders;
 
@@ -13,25 +15,38 @@ const PowerOrders = core.site.PowerOrders;
 const record_size = 32;
 const records_max = 4 * PowerOrders.capacity;
 const Format = journal_file.Fixed("power-orders", record_size, records_max);
-const Journal = journal_file.Journal(Format);
+const Writer = journal_writer.JournalWriter(Format);
 
 pub const PowerOrderFile = @This();
 
-file: Journal,
+writer: Writer,
+/// The known orders, for a compaction.
+live: [PowerOrders.capacity]Writer.Key = undefined,
 
-pub fn open(dir_fd: i32, orders: *PowerOrders) PowerOrderFile {
-    var file: Journal = .open(dir_fd);
-    var reader = file.reader();
-    while (reader.nextReadable()) |record| orders.restore(.{
-        .id = .fromBytes(record[0..16].*),
-        .boot_id = .fromBytes(record[16..32].*),
-    });
-    file.endReading(&reader);
-    return .{ .file = file };
+/// Restores the orders of earlier processes. `worker` stays the caller's and outlives the file.
+pub fn open(
+    gpa: std.mem.Allocator,
+    worker: *Worker,
+    dir_fd: i32,
+    orders: *PowerOrders,
+) error{OutOfMemory}!PowerOrderFile {
+    var writer: Writer = try .init(gpa, worker, .open(dir_fd));
+    var reader = writer.file.reader();
+    while (reader.nextReadable()) |record| {
+        const bound: PowerOrders.BoundOrder = .{
+            .id = .fromBytes(record[0..16].*),
+            .boot_id = .fromBytes(record[16..32].*),
+        };
+        orders.restore(bound);
+        writer.noteRead(keyOf(bound), record.len, reader.end);
+    }
+    writer.begin(&reader);
+    return .{ .writer = writer };
 }
 
+/// Waits until what was appended is in the file.
 pub fn close(file: *PowerOrderFile) void {
-    file.file.close();
+    file.writer.deinit();
     file.* = undefined;
 }
 
@@ -42,13 +57,19 @@ pub fn append(
     orders: *const PowerOrders,
     bound: PowerOrders.BoundOrder,
 ) void {
-    if (file.file.needsCompaction()) _ = file.file.compact(orders, writeOrders);
-    _ = file.file.append(&encode(bound));
+    if (file.writer.needsCompaction()) file.compact(orders);
+    _ = file.writer.append(keyOf(bound), &encode(bound));
 }
 
-fn writeOrders(orders: *const PowerOrders, fresh: *Journal.Compaction) sys.Error!void {
+fn compact(file: *PowerOrderFile, orders: *const PowerOrders) void {
+    var count: usize = 0;
     var known = orders.iterate();
-    while (known.next()) |bound| try fresh.append(&encode(bound));
+    while (known.next()) |bound| : (count += 1) file.live[count] = keyOf(bound);
+    file.writer.compact(file.live[0..count]);
+}
+
+fn keyOf(bound: PowerOrders.BoundOrder) Writer.Key {
+    return @bitCast(bound.id.bytes);
 }
 
 fn encode(bound: PowerOrders.BoundOrder) [record_size]u8 {
@@ -68,6 +89,12 @@ fn testOrder(number: u64) core.uplink.desired_state.PowerOrder {
 const Book = struct {
     orders: PowerOrders = .{},
     file: PowerOrderFile = undefined,
+    worker: Worker,
+
+    fn open(book: *Book, dir_fd: i32) !void {
+        book.orders = .{};
+        book.file = try .open(testing.allocator, &book.worker, dir_fd, &book.orders);
+    }
 
     fn keep(book: *Book, bound: PowerOrders.BoundOrder) void {
         book.file.append(&book.orders, bound);
@@ -89,14 +116,20 @@ test "orders keep their boots over a restart, also after a compaction" {
     _ = try table.insert(boot, 0);
     const book = try testing.allocator.create(Book);
     defer testing.allocator.destroy(book);
-    book.* = .{};
-    book.file = .open(tmp.dir.handle, &book.orders);
-    for (0..records_max + 3) |number|
+    book.worker = try .init(testing.io, 1 << 20);
+    defer book.worker.deinit();
+    try book.open(tmp.dir.handle);
+    // A power order waits for its record: the worker has not turned yet.
+    for (0..records_max + 3) |number| {
         book.orders.update(&.{testOrder(number)}, &table, book, Book.keep);
-    try testing.expectEqual((PowerOrders.capacity + 3) * record_size, book.file.file.end);
+        if (number == 0) try testing.expect(!book.file.writer.isWritten());
+        if (number % 512 == 0) book.worker.finish();
+    }
+    book.worker.finish();
+    try testing.expect(book.file.writer.isWritten());
+    try testing.expect(book.file.writer.file.end < records_max * record_size);
     book.file.close();
-    book.* = .{};
-    book.file = .open(tmp.dir.handle, &book.orders);
+    try book.open(tmp.dir.handle);
     defer book.file.close();
     _ = try table.insert(blk: {
         var later = boot;

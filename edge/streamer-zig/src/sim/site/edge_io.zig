@@ -308,9 +308,17 @@ pub fn journalFailover(io: *EdgeIo, boot: *const core.boot.Boot) void {
 pub fn sendAfterJournal(
     io: *EdgeIo,
     _: agent.Kept,
+    port: agent.PromisePort,
     to: base.Endpoint,
     bytes: []const u8,
 ) void {
+    switch (port) {
+        .tftp => io.send(.tftp, to, bytes),
+        .stream => io.send(.stream, to, bytes),
+    }
+}
+
+pub fn sendAfterOrders(io: *EdgeIo, to: base.Endpoint, bytes: []const u8) void {
     io.send(.stream, to, bytes);
 }
 

@@ -139,13 +139,19 @@ pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
 pub fn sendAfterJournal(
     io: *EdgeIo,
     after: agent.Kept,
+    port: agent.PromisePort,
     to: base.Endpoint,
     bytes: []const u8,
 ) void {
+    assert(port == .stream);
     switch (after) {
         .written => io.edge.sendPromise(to, bytes),
         .synced => io.edge.sendAfterSync(to, bytes),
     }
+}
+
+pub fn sendAfterOrders(io: *EdgeIo, to: base.Endpoint, bytes: []const u8) void {
+    io.send(.stream, to, bytes);
 }
 
 pub fn compactJournal(_: *EdgeIo, _: *core.boot.Table) void {}
