@@ -113,6 +113,13 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
       )
   })
 
+  test('the number of devices is invalid', async () => {
+    for (const number of ['0', '63', '16385', 'many'])
+      expect(await serveWith(fileOf('good.raw', 512), ['--devices-max', number])).toMatch(
+        /--devices-max is a number from 64 to 16384/,
+      )
+  })
+
   test('another edge uses the data directory', async () => {
     const data = path.join(scratch.path, 'data')
     const files = makeBootFiles(scratch.path, 64)

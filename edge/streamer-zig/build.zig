@@ -380,6 +380,7 @@ pub fn build(b: *std.Build) void {
     addAllTests(plan);
     addSimulations(plan);
     addStoreBench(plan);
+    addTableBench(plan);
     addStreamBench(plan);
     addMutation(plan);
 }
@@ -457,6 +458,18 @@ fn addStoreBench(plan: Plan) void {
     const install = b.step("install-store-bench", "write the program that measures the store");
     install.dependOn(&b.addInstallArtifact(exe, .{}).step);
     plan.addRun(exe, "measure the vDisk store in a directory beside plain files");
+}
+
+fn addTableBench(plan: Plan) void {
+    const m = plan.modules;
+    const exe = plan.b.addExecutable(.{
+        .name = "table-bench",
+        .root_module = module(plan.b, "src/bench/tables/main.zig", plan.native, .safe, &.{
+            .{ .name = "base", .module = m.base },
+            .{ .name = "core", .module = m.core },
+        }),
+    });
+    plan.addRun(exe, "measure look-ups in full tables");
 }
 
 fn addStreamBench(plan: Plan) void {

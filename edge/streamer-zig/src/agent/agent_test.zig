@@ -108,7 +108,7 @@ pub const Site = struct {
         };
         site.boots = .{
             .io = &site.io,
-            .table = try .init(gpa, 4),
+            .table = try .init(gpa, .{ .capacity = 4 }),
             .peers = &site.peers,
             .discovery = .{ .devices = try .init(gpa) },
             .caches = .none(gpa, &site.io),

@@ -62,6 +62,8 @@ pub const LayerWork = struct {
 pub const WaitingHello = struct { claim: StreamServer.Claim, size: usize };
 
 pub const Layer = struct {
+    /// In the table of layers.
+    slot: u32,
     boot_id: Uuid,
     device_id: Uuid,
     binding: WriteLayer.Binding,

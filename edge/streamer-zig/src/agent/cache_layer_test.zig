@@ -95,7 +95,7 @@ test "the layer of a boot that ended while a thread opened it is closed again" {
     }) |wanted| {
         var site: CachesSite = try .init(wanted);
         defer site.deinit();
-        var table: core.boot.Table = try .init(testing.allocator, 4);
+        var table: core.boot.Table = try .init(testing.allocator, .{ .capacity = 4 });
         defer table.deinit(testing.allocator);
         const boot = bootOf(1, 1);
         const below: write_caches.Below = .{ .source = site.source() };
@@ -153,7 +153,7 @@ test "the end of the process frees a layer in every phase" {
 test "the layer of a boot that is gone is closed at once where nothing uses it" {
     var site: CachesSite = try .init(.{ .class = .edge });
     defer site.deinit();
-    var table: core.boot.Table = try .init(testing.allocator, 4);
+    var table: core.boot.Table = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     const boot = bootOf(1, 1);
     _ = site.grant(&boot, .token).cache;

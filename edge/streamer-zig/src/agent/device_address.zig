@@ -61,9 +61,7 @@ pub fn learnByDhcp(boots: anytype, boot: *core.boot.Boot, ip: base.Ip4) void {
         .unknown, .another => false,
     };
     if (boot.facts.is_ip_confirmed and !is_confirmed) return;
-    boot.facts.ip = ip;
-    boot.facts.is_ip_confirmed = is_confirmed;
-    assert(boot.isAt(ip) == is_confirmed);
+    boots.table.setAddress(boot, ip, is_confirmed);
 }
 
 /// Returns whether a boot's device has this address, and keeps it if so.
@@ -74,9 +72,7 @@ pub fn isDevice(boots: anytype, boot: *core.boot.Boot, peer: base.Ip4) bool {
         .trusted => if (!peer.eql(boot.facts.ip orelse return false)) return false,
         .unknown, .another => return false,
     }
-    boot.facts.ip = peer;
-    boot.facts.is_ip_confirmed = true;
-    assert(boot.isAt(peer));
+    boots.table.setAddress(boot, peer, true);
     return true;
 }
 
@@ -85,7 +81,8 @@ pub fn isDevice(boots: anytype, boot: *core.boot.Boot, peer: base.Ip4) bool {
 pub fn learnByScript(boots: anytype, boot: *core.boot.Boot, peer: base.Ip4) void {
     const mac = boot.identity.mac;
     const is_proven = if (boot.facts.ip) |ip| judge(boots, ip, mac) == .proven else false;
-    if (!is_proven and judge(boots, peer, mac) == .trusted) boot.facts.ip = peer;
+    if (!is_proven and judge(boots, peer, mac) == .trusted)
+        boots.table.setAddress(boot, peer, boot.facts.is_ip_confirmed);
     learnByRequest(boots, boot, peer);
     assert(is_proven or boot.facts.ip != null or !boot.facts.is_ip_confirmed);
 }
@@ -94,7 +91,7 @@ pub fn learnByScript(boots: anytype, boot: *core.boot.Boot, peer: base.Ip4) void
 /// asks has it.
 pub fn learnByRequest(boots: anytype, boot: *core.boot.Boot, peer: base.Ip4) void {
     if (boot.facts.ip == null and judge(boots, peer, boot.identity.mac) == .trusted)
-        boot.facts.ip = peer;
+        boots.table.setAddress(boot, peer, boot.facts.is_ip_confirmed);
     _ = isDevice(boots, boot, peer);
     assert(boot.facts.ip != null or !boot.facts.is_ip_confirmed);
 }

@@ -150,7 +150,7 @@ test "a disk is served by HTTP to its own boot alone, and only if it has no kern
     var door: Door = .init(site);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
-    boot.facts.ip = peer;
+    site.boots.table.setAddress(boot, peer, false);
     try testing.expectEqual(404, (try door.ofBoot(boot, "disk")).status);
     try testing.expect(!boot.isOver());
     version.kernel = null;
@@ -159,7 +159,7 @@ test "a disk is served by HTTP to its own boot alone, and only if it has no kern
     try testing.expect(disk.body.disk.version_id.eql(uuid(1)));
     version.disk.plain = .{ .fd = 5 };
     try testing.expectEqual(5, (try door.ofBoot(boot, "disk")).body.file.fd);
-    boot.facts.ip = .init(10, 77, 0, 11);
+    site.boots.table.setAddress(boot, .init(10, 77, 0, 11), false);
     const refusal = try door.ofBoot(boot, "disk");
     try testing.expectEqual(403, refusal.status);
     try door.expectText(refusal, "the device that boots it");
@@ -167,13 +167,13 @@ test "a disk is served by HTTP to its own boot alone, and only if it has no kern
     boot.facts.ip = null;
     try testing.expectEqual(403, (try door.ofBoot(boot, "disk")).status);
     try testing.expectEqual(null, boot.facts.ip);
-    boot.facts.ip = peer;
+    site.boots.table.setAddress(boot, peer, false);
     site.boots.apply(ref, site.io.now_us, .{ .ready = .http });
     try testing.expectEqual(200, (try door.ofBoot(boot, "disk")).status);
     const later = try site.begin(1);
     const running = site.boots.get(ref) orelse return;
     running.outcome = .superseded;
-    running.facts.ip = peer;
+    site.boots.table.setAddress(running, peer, false);
     try testing.expectEqual(409, (try door.ofBoot(running, "disk")).status);
     try testing.expect(!site.boot(later).isOver());
 }
@@ -188,14 +188,14 @@ test "a failure or a missing file that another address reports does not end a bo
     var buffer: [64]u8 = undefined;
     const handle = boot.identity.handle;
     const failed = try std.mem.print(&buffer, "/b/{x:0>16}/failed", .{handle});
-    boot.facts.ip = .init(10, 77, 0, 11);
+    site.boots.table.setAddress(boot, .init(10, 77, 0, 11), false);
     try testing.expectEqual(204, door.ask(.post, failed, "x it broke").status);
     try testing.expect(!boot.isOver());
     try testing.expectEqualStrings("x: it broke", boot.suspicion.?.text.slice());
     version.initrd = null;
     try testing.expectEqual(404, (try door.ofBoot(boot, "initrd")).status);
     try testing.expect(!boot.isOver());
-    boot.facts.ip = peer;
+    site.boots.table.setAddress(boot, peer, false);
     try testing.expectEqual(204, door.ask(.post, failed, "x it broke").status);
     try testing.expectEqual(.failed, std.meta.activeTag(boot.outcome.?));
 }
@@ -230,7 +230,7 @@ test "a device's word ends its boot once, by handle or by its only boot's addres
     try testing.expectEqual(404, door.ask(.post, "/b/00000000000000aa/ready", "").status);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
-    boot.facts.ip = peer;
+    site.boots.table.setAddress(boot, peer, false);
     try testing.expectEqual(400, door.ask(.post, "/failed", "").status);
     try testing.expect(!boot.isOver());
     try testing.expectEqual(204, door.ask(.post, "/ready", "").status);
@@ -255,9 +255,9 @@ test "a device's failure is believed, and one of two at an address has to name i
     var door: Door = .init(site);
     const ref = try site.begin(1);
     const boot = site.boot(ref);
-    boot.facts.ip = peer;
+    site.boots.table.setAddress(boot, peer, false);
     const neighbour = try site.begin(11);
-    site.boot(neighbour).facts.ip = peer;
+    site.boots.table.setAddress(site.boot(neighbour), peer, false);
     const ambiguous = door.ask(.post, "/failed", "x it broke");
     try testing.expectEqual(409, ambiguous.status);
     try door.expectText(ambiguous, "Several boots");
@@ -412,7 +412,7 @@ test "a device's word is its last packet, and is answered by how the boot ended"
     const Case = struct { []const u8, []const u8, u16 };
     const ref = try site.begin(1);
     const boot = site.boot(ref);
-    boot.facts.ip = peer;
+    site.boots.table.setAddress(boot, peer, false);
     var buffer: [64]u8 = undefined;
     const handle = boot.identity.handle;
     const failed = try std.mem.print(&buffer, "/b/{x:0>16}/failed", .{handle});
@@ -452,7 +452,7 @@ test "a running device that lost its own disk is believed, with any other failur
         .report = .{ .uptime_us = 1 },
     });
     site.boots.apply(ref, site.io.now_us, .{ .ready = .http });
-    boot.facts.ip = peer;
+    site.boots.table.setAddress(boot, peer, false);
     var buffer: [64]u8 = undefined;
     const failed = try std.mem.print(&buffer, "/b/{x:0>16}/failed", .{boot.identity.handle});
     _ = door.ask(.post, failed, "no_root x");

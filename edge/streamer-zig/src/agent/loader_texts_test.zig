@@ -26,7 +26,7 @@ const Loader = struct {
 
     fn init(site: *Site) !Loader {
         const ref = try site.begin(1);
-        site.boot(ref).facts.ip = peer.ip;
+        site.boots.table.setAddress(site.boot(ref), peer.ip, false);
         return .{ .site = site, .texts = .{ .boots = &site.boots, .own = own }, .ref = ref };
     }
 
@@ -76,7 +76,7 @@ test "GRUB and PXELINUX get the configuration of the address's boot, and other n
     try testing.expectEqual(null, loader.ask("grub.cfg-01-02-bf-00-00-00-02"));
     try testing.expectEqual(null, loader.ask("splash.png"));
     try testing.expectEqual(null, loader.ask("other.cfg"));
-    loader.boot().facts.ip = .init(10, 77, 0, 11);
+    loader.site.boots.table.setAddress(loader.boot(), .init(10, 77, 0, 11), false);
     try testing.expectEqual(null, loader.askAs("grub/grub.cfg", false, true));
     // Who has the device's MAC address has its boot, at whatever address.
     site.io.neighbour_mac = macOf(1);

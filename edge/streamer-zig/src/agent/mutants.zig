@@ -81,6 +81,10 @@ pub const Mutant = enum {
     report_hints,
     /// Another edge's claim ends a running boot, proved or not.
     believe_claims,
+    /// A device that nobody has registered takes a slot of those that are.
+    strangers_unbounded,
+    /// The address of a session does not get into the index of addresses.
+    address_unindexed,
 };
 
 /// Per thread.

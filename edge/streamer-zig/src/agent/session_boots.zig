@@ -55,7 +55,7 @@ pub const SessionBoots = struct {
 
 test "a session's boot is found in its slot, and after its slot has changed" {
     const testing = std.testing;
-    var table: BootTable = try .init(testing.allocator, 4);
+    var table: BootTable = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     var known: SessionBoots = try .init(testing.allocator, 2);
     defer known.deinit(testing.allocator);

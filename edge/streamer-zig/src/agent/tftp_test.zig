@@ -155,7 +155,7 @@ test "a missing program of the boot's own is suspected, a loader's probe shows t
     try testing.expectEqual(null, boot.record(.loader));
     for ([_][]const u8{ "grub/x86_64-efi/command.lst", "pxelinux.cfg/0A4D000A" }) |name| {
         boot.phases[@backingInt(core.boot.phase.Phase.loader)] = null;
-        boot.facts.ip = device.ip;
+        site.boots.table.setAddress(boot, device.ip, false);
         try link.send(.{ .rrq = .{ .file_name = name, .options = .{} } });
         try testing.expectEqual(.loader, boot.current().?);
     }
@@ -200,7 +200,7 @@ test "requests without a handle are looked up by address a limited number of tim
     defer site.destroy();
     var link: Link = try .init(site);
     defer link.deinit();
-    link.boot().facts.ip = device.ip;
+    site.boots.table.setAddress(link.boot(), device.ip, false);
     const name = "grub/x86_64-efi/command.lst";
     const packet: wire.Packet = .{ .rrq = .{ .file_name = name, .options = .{} } };
     const loader = &link.boot().phases[@backingInt(core.boot.phase.Phase.loader)];
@@ -397,7 +397,7 @@ test "a device with a set of programs gets them by its handle, and by its addres
     try site.decide();
     var link: Link = try .init(site);
     defer link.deinit();
-    link.boot().facts.ip = device.ip;
+    site.boots.table.setAddress(link.boot(), device.ip, false);
     const catalogue = link.catalogue.tftpCatalogue();
     const Case = struct { sets: u8, by_handle: bool, has_own: bool };
     for ([_]Case{

@@ -103,11 +103,16 @@ pub fn WriteCaches(comptime Io: type) type {
         layers: []?*Layer,
         /// Index behind the last open layer.
         top: usize = 0,
+        /// Undefined where this edge can keep no device's writes.
+        free_slots: base.SlotSet = undefined,
+        by_boot: base.SlotIndex(u128) = undefined,
+        by_device: base.SlotIndex(u128) = undefined,
         /// A maintenance version whose layer a store job holds for now.
         held_version: ?Uuid = null,
         /// Null where no device's writes can be kept.
         pool: ?*OrderPool = null,
-        /// A layer may have something to do for a thread.
+        /// Layers that may have something to do for a thread, by slot.
+        busy_slots: base.SlotSet = undefined,
         has_work: bool = false,
         /// Why the layer of a boot could not be opened, while its HELLO is answered.
         failure: ?struct { boot_id: Uuid, err: OpenError } = null,
@@ -129,10 +134,23 @@ pub fn WriteCaches(comptime Io: type) type {
             const layers = try gpa.alloc(?*Layer, capacity);
             errdefer gpa.free(layers);
             @memset(layers, null);
+            var free_slots: base.SlotSet = try .initFull(gpa, capacity);
+            errdefer free_slots.deinit(gpa);
+            var busy_slots: base.SlotSet = try .initEmpty(gpa, capacity);
+            errdefer busy_slots.deinit(gpa);
+            // Both keys are random, or a digest.
+            var by_boot: base.SlotIndex(u128) = try .init(gpa, capacity, 0);
+            errdefer by_boot.deinit(gpa);
+            var by_device: base.SlotIndex(u128) = try .init(gpa, capacity, 0);
+            errdefer by_device.deinit(gpa);
             const pool = try gpa.create(OrderPool);
             errdefer gpa.destroy(pool);
             pool.* = try .init(gpa);
             return .{
+                .free_slots = free_slots,
+                .busy_slots = busy_slots,
+                .by_boot = by_boot,
+                .by_device = by_device,
                 .gpa = gpa,
                 .io = io,
                 .files = files,
@@ -148,6 +166,10 @@ pub fn WriteCaches(comptime Io: type) type {
             if (layers.pool) |pool| {
                 pool.deinit(gpa);
                 gpa.destroy(pool);
+                layers.free_slots.deinit(gpa);
+                layers.busy_slots.deinit(gpa);
+                layers.by_boot.deinit(gpa);
+                layers.by_device.deinit(gpa);
             }
             layers.* = undefined;
         }
@@ -162,8 +184,8 @@ pub fn WriteCaches(comptime Io: type) type {
                 };
                 if (has_files) layer.inner.close(layers.gpa);
                 layer.pool.drop(&layer.orders);
+                layers.leave(layer);
                 layers.gpa.destroy(layer);
-                slot.* = null;
             };
             layers.top = 0;
         }
@@ -197,11 +219,25 @@ pub fn WriteCaches(comptime Io: type) type {
         }
 
         pub fn find(layers: *const Self, boot_id: Uuid) ?*Layer {
-            for (layers.layers[0..layers.top]) |place| {
-                const layer = place orelse continue;
-                if (layer.isOpen() and !layer.is_over and layer.boot_id.eql(boot_id)) return layer;
+            if (layers.top == 0) return null;
+            var at = layers.by_boot.first(keyOf(boot_id));
+            while (at) |slot| : (at = layers.by_boot.next(slot)) {
+                const layer = layers.layers[slot].?;
+                assert(layer.boot_id.eql(boot_id));
+                if (layer.isOpen() and !layer.is_over) return layer;
             }
             return null;
+        }
+
+        fn keyOf(id: Uuid) u128 {
+            return std.mem.readInt(u128, &id.bytes, .big);
+        }
+
+        /// A layer may have something to do for a thread.
+        pub fn noteWork(layers: *Self, layer: *const Layer) void {
+            assert(layers.layers[layer.slot] == layer);
+            layers.busy_slots.set(layer.slot);
+            layers.has_work = true;
         }
 
         /// Grants the write cache of a boot that opens or resumes its session; `below` stays valid
@@ -343,7 +379,7 @@ pub fn WriteCaches(comptime Io: type) type {
                     .result = if (layer.isLost()) error.Lost else {},
                 });
             if (!layer.pool.give(&layer.orders, ref, order)) return .later;
-            layers.has_work = true;
+            layers.noteWork(layer);
             return if (mutants.has(.done_before_carried_out)) .{ .ended = .done } else .waits;
         }
 
@@ -354,7 +390,7 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn endOrders(layers: *Self, layer: *Layer) ?EndedOrder {
             assert(layer.work.is_run);
             if (layer.writing_count == 0) {
-                layers.has_work = true;
+                layers.noteWork(layer);
                 if (layer.is_over) layers.end(layer);
                 return null;
             }
@@ -399,7 +435,7 @@ pub fn WriteCaches(comptime Io: type) type {
             if (layer.waiting_count == layer.waiting.len) return .later;
             layer.waiting[layer.waiting_count] = pending.ref;
             layer.waiting_count += 1;
-            layers.has_work = true;
+            layers.noteWork(layer);
             return .waits;
         }
 
@@ -408,8 +444,11 @@ pub fn WriteCaches(comptime Io: type) type {
             if (!layers.has_work) return;
             layers.has_work = false;
             layers.beginSyncs();
-            for (layers.layers[0..layers.top]) |place| {
-                const layer = place orelse continue;
+            var slots = layers.busy_slots.iterate();
+            while (slots.next()) |slot| {
+                // What it cannot do now it may do at the end of what hinders it.
+                layers.busy_slots.unset(slot);
+                const layer = layers.layers[slot].?;
                 if (layer.orders.count == 0 or !layer.isOpen() or layer.isWriting()) continue;
                 layer.writing_count = layer.pool.batchOf(&layer.orders);
                 assert(layer.writing_count > 0);
@@ -422,8 +461,9 @@ pub fn WriteCaches(comptime Io: type) type {
         /// Begins the syncs that writes wait for: one for everything that came to a layer since its
         /// last one.
         fn beginSyncs(layers: *Self) void {
-            for (layers.layers[0..layers.top]) |place| {
-                const layer = place orelse continue;
+            var slots = layers.busy_slots.iterate();
+            while (slots.next()) |slot| {
+                const layer = layers.layers[slot].?;
                 if (!layer.isOpen() or layer.is_syncing or layer.waiting_count == 0) continue;
                 // It changes the map of blocks.
                 if (layer.isWriting()) continue;
@@ -506,7 +546,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layer.waiting_count = left;
             layer.syncing_count = 0;
             layer.is_syncing = false;
-            layers.has_work = true;
+            layers.noteWork(layer);
             if (layer.is_over) layers.end(layer);
         }
 
@@ -558,35 +598,33 @@ pub fn WriteCaches(comptime Io: type) type {
             boot_id: Uuid,
             wanted: CacheSettings,
         ) TakeOver {
-            for (layers.layers[0..layers.top]) |place| {
-                const layer = place orelse continue;
-                if (!layer.device_id.eql(binding.device_id)) continue;
-                if (!layer.isOpen()) {
-                    // What is opened for an earlier boot, or as it was to be then, is closed again.
-                    const is_same = layer.boot_id.eql(boot_id) and
-                        std.meta.eql(layer.binding, binding.*);
-                    if (!is_same) layers.end(layer);
-                    return .{ .waits = layer };
-                }
-                if (layer.isInUse()) return .busy;
-                assert(!layer.is_over);
-                const continues = binding.class.isDurable() and
-                    std.meta.eql(layer.binding, binding.*) and !layer.isLost();
-                if (!continues) {
-                    layers.end(layer);
-                    return .{ .waits = layer };
-                }
-                assert(layer.syncing_count == 0);
-                assert(layer.reads == 0);
-                layer.boot_id = boot_id;
-                layer.is_closed = false;
-                layer.full = wanted.full;
-                layer.inner.head.limit_bytes = limitOf(wanted, binding);
-                layer.pool.drop(&layer.orders);
-                layer.waiting_count = 0;
-                return .{ .layer = layer };
+            const slot = layers.by_device.first(keyOf(binding.device_id)) orelse return .none;
+            const layer = layers.layers[slot].?;
+            if (!layer.isOpen()) {
+                // What is opened for an earlier boot, or as it was to be then, is closed again.
+                const is_same = layer.boot_id.eql(boot_id) and
+                    std.meta.eql(layer.binding, binding.*);
+                if (!is_same) layers.end(layer);
+                return .{ .waits = layer };
             }
-            return .none;
+            if (layer.isInUse()) return .busy;
+            assert(!layer.is_over);
+            const continues = binding.class.isDurable() and
+                std.meta.eql(layer.binding, binding.*) and !layer.isLost();
+            if (!continues) {
+                layers.end(layer);
+                return .{ .waits = layer };
+            }
+            assert(layer.syncing_count == 0);
+            assert(layer.reads == 0);
+            layer.boot_id = boot_id;
+            layers.by_boot.set(layer.slot, keyOf(boot_id));
+            layer.is_closed = false;
+            layer.full = wanted.full;
+            layer.inner.head.limit_bytes = limitOf(wanted, binding);
+            layer.pool.drop(&layer.orders);
+            layer.waiting_count = 0;
+            return .{ .layer = layer };
         }
 
         fn open(
@@ -597,16 +635,15 @@ pub fn WriteCaches(comptime Io: type) type {
             wanted: CacheSettings,
             kind: wire.HelloKind,
         ) error{ OutOfMemory, TooMany }!*Layer {
-            const place: *?*Layer = for (layers.layers) |*place| {
-                if (place.* == null) break place;
-            } else return error.TooMany;
-            assert(place.* == null);
+            const slot = layers.free_slots.first() orelse return error.TooMany;
+            assert(layers.layers[slot] == null);
             const layer = try layers.gpa.create(Layer);
             var random: [16]u8 = undefined;
             layers.io.random(&random);
             // The device must not see that it is another layer.
             if (mutants.has(.lost_cache_replaced)) random = boot.identity.id.bytes;
             layer.* = .{
+                .slot = slot,
                 .boot_id = boot.identity.id,
                 .device_id = binding.device_id,
                 .binding = binding.*,
@@ -630,8 +667,11 @@ pub fn WriteCaches(comptime Io: type) type {
                 .sync = .{ .layer = layer, .kind = .sync },
             };
             layer.opening.setDir(boot.identity.id, boot.assignment.vdisk_id);
-            place.* = layer;
-            layers.top = @max(layers.top, place - layers.layers.ptr + 1);
+            layers.layers[slot] = layer;
+            layers.free_slots.unset(slot);
+            layers.by_boot.put(slot, keyOf(layer.boot_id));
+            layers.by_device.put(slot, keyOf(layer.device_id));
+            layers.top = @max(layers.top, slot + 1);
             assert(layers.top <= layers.layers.len);
             layers.start(&layer.work);
             return layer;
@@ -639,13 +679,22 @@ pub fn WriteCaches(comptime Io: type) type {
 
         fn free(layers: *Self, layer: *Layer) void {
             assert(!layer.isOpen());
-            for (layers.layers) |*place| if (place.* == layer) {
-                place.* = null;
-            };
+            layers.leave(layer);
             while (layers.top > 0 and layers.layers[layers.top - 1] == null) layers.top -= 1;
             assert(layers.top == 0 or layers.layers[layers.top - 1] != layer);
             layer.pool.drop(&layer.orders);
             layers.gpa.destroy(layer);
+        }
+
+        /// Nothing finds the layer any more.
+        fn leave(layers: *Self, layer: *const Layer) void {
+            const slot = layer.slot;
+            assert(layers.layers[slot] == layer);
+            layers.layers[slot] = null;
+            layers.free_slots.set(slot);
+            layers.busy_slots.unset(slot);
+            layers.by_boot.remove(slot);
+            layers.by_device.remove(slot);
         }
 
         /// `Held`: a store job seals or removes it.

@@ -149,7 +149,7 @@ pub const Site = struct {
             .later => return error.Later,
             .waits => {},
         }
-        site.layers.has_work = true;
+        site.layers.noteWork(layer);
         site.layers.beginWorks();
         const ended = site.io.takeSync() orelse return error.NoEnd;
         const code = site.layers.endSync(ended);
@@ -346,8 +346,7 @@ fn putSession(server: *core.stream.Server, boot_id: base.Uuid, last_packet_at_us
     const from: base.Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 9 };
     server.sessions[0] =
         .{ .id = 1, .boot_id = boot_id, .from = from, .last_packet_at_us = last_packet_at_us };
-    server.session_count = 1;
-    server.index.put(from, 0);
+    server.enter(&server.sessions[0]);
 }
 
 test "what stays on the disk is closed while its device is not heard, and only then somebody else may remove it" {
@@ -521,14 +520,14 @@ test "a write that came during a sync is acknowledged by the next one" {
     _ = site.grant(&boot, .token).cache;
     const layer = site.layers.find(boot.identity.id).?;
     try testing.expectEqual(.waits, carry(&site, layer, 1, writeAt(0, &sector)));
-    site.layers.has_work = true;
+    site.layers.noteWork(layer);
     site.layers.beginWorks();
     try testing.expectEqual(1, layer.syncing_count);
     // Two more arrive, and begin no sync of their own.
     for ([_]u32{ 2, 3 }) |id|
         try testing.expectEqual(.waits, carry(&site, layer, id, writeAt(4096, &sector)));
     try testing.expectEqual(layer, site.io.takeSync().?);
-    site.layers.has_work = true;
+    site.layers.noteWork(layer);
     site.layers.beginWorks();
     try testing.expectEqual(null, site.io.takeSync());
     try testing.expectEqual(1, layer.syncing_count);
@@ -538,7 +537,7 @@ test "a write that came during a sync is acknowledged by the next one" {
     try testing.expectEqual(0, layer.syncing_count);
     try testing.expectEqual(2, layer.waiting[0].request_id);
     try testing.expectEqual(3, layer.waiting[1].request_id);
-    site.layers.has_work = true;
+    site.layers.noteWork(layer);
     site.layers.beginWorks();
     try testing.expectEqual(2, layer.syncing_count);
     try testing.expectEqual(.done, site.layers.endSync(layer));
@@ -547,7 +546,7 @@ test "a write that came during a sync is acknowledged by the next one" {
     // A flush with nothing to sync waits as well, and is ended at once.
     try testing.expectEqual(.waits, carry(&site, layer, 4, .flush));
     site.io.ended.clear();
-    site.layers.has_work = true;
+    site.layers.noteWork(layer);
     site.layers.beginWorks();
     try testing.expectEqual(layer, site.io.takeSync().?);
     try testing.expectEqual(.done, site.layers.endSync(layer));
@@ -573,7 +572,7 @@ test "a failed sync acknowledges nothing, and its layer serves nothing from then
     _ = site.grant(&boot, .token).cache;
     const layer = site.layers.find(boot.identity.id).?;
     try testing.expectEqual(.waits, carry(&site, layer, 1, writeAt(0, &sector)));
-    site.layers.has_work = true;
+    site.layers.noteWork(layer);
     site.layers.beginWorks();
     _ = site.io.takeSync();
     layer.result = error.DiskFailed;
@@ -606,7 +605,7 @@ test "a layer that ends with its boot acknowledges at once, and a write beyond t
     );
     try testing.expectEqual(0, layer.waiting_count);
     try testing.expectEqual(.ok, layer.held().state);
-    site.layers.has_work = true;
+    site.layers.noteWork(layer);
     site.layers.beginWorks();
     try testing.expectEqual(null, site.io.takeSync());
 }
@@ -618,7 +617,7 @@ test "a layer is closed when its boot is gone or superseded, but not while a thr
     }) |wanted| {
         var site: Site = try .init(wanted);
         defer site.deinit();
-        var table: core.boot.Table = try .init(testing.allocator, 4);
+        var table: core.boot.Table = try .init(testing.allocator, .{ .capacity = 4 });
         defer table.deinit(testing.allocator);
         const boot = bootOf(1, 1);
         _ = site.grant(&boot, .token).cache;
@@ -652,7 +651,7 @@ test "a layer in a sync is closed when the sync has ended" {
     _ = site.grant(&boot, .token).cache;
     const layer = site.layers.find(boot.identity.id).?;
     _ = carry(&site, layer, 1, writeAt(0, &sector));
-    site.layers.has_work = true;
+    site.layers.noteWork(layer);
     site.layers.beginWorks();
     layer.is_over = true;
     // Meanwhile the device's next boot has to wait.
@@ -669,7 +668,7 @@ test "a layer in a sync is closed when the sync has ended" {
 test "the fill level of a layer follows its use, and a closed one is full" {
     var site: Site = try .init(.{ .class = .edge, .limit_bytes = 20 * 4096 });
     defer site.deinit();
-    var table: core.boot.Table = try .init(testing.allocator, 4);
+    var table: core.boot.Table = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     const boot = bootOf(1, 1);
     _ = site.grant(&boot, .token).cache;

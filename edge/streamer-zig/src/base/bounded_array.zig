@@ -50,6 +50,13 @@ pub fn BoundedArray(comptime T: type, comptime capacity: u32) type {
             return removed;
         }
 
+        /// Removes the last item; null: there is none.
+        pub fn pop(list: *Self) ?T {
+            if (list.count == 0) return null;
+            list.count -= 1;
+            return list.buffer[list.count];
+        }
+
         pub fn clear(list: *Self) void {
             list.count = 0;
         }

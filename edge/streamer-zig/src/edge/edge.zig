@@ -8,6 +8,7 @@ const host = @import("host");
 const store_module = @import("store");
 const options_module = @import("options.zig");
 const boot_printer = @import("boot_printer.zig");
+const TableSizes = @import("table_sizes.zig");
 const Terminal = @import("terminal.zig").Terminal;
 const assert = std.debug.assert;
 const linux = std.os.linux;
@@ -20,6 +21,7 @@ pub const Edge = @This();
 init: std.process.Init,
 terminal: *Terminal,
 options: options_module.Serve,
+sizes: TableSizes = undefined,
 /// Fast and thread-safe; the packet loop allocates nothing after the start.
 gpa: std.mem.Allocator = std.heap.smp_allocator,
 started_us: u64 = 0,
@@ -136,6 +138,11 @@ pub fn listener(edge: *Edge) host.EdgeIo.Listener {
 /// Applies a verified state. Boots in progress keep what they have.
 pub fn applyState(edge: *Edge, box: *host.StateBox) void {
     edge.boots.policy = box.policy;
+    if (box.state.devices.len > edge.sizes.devices_max) host.log.info(
+        "{d} devices are registered, and the tables of this edge have slots for {d}: the others " ++
+            "boot while slots are free. --devices-max sets the number.",
+        .{ box.state.devices.len, edge.sizes.devices_max },
+    );
     if (edge.captures) |*captures| captures.wanted = box.state.capture;
     edge.schedules.setState(host.sys.monotonicUs(), &box.state);
     if (edge.store_worker) |worker| worker.setOrders(box.state.storeJobs);

@@ -589,7 +589,7 @@ const serve =
     \\                   server: lease addresses, from --dhcp-pool or from --subnet
     \\                   off: the network's server names next-server and boot file, or
     \\                   the URL http://IP:PORT/boot.ipxe
-    \\  --dhcp-pool A-B  first and last address to lease, at most 4096 addresses
+    \\  --dhcp-pool A-B  first and last address to lease, at most 16384 addresses
     \\  --subnet NET[,KEY=VALUE]...
     \\                   settings of one network; may be repeated, for example
     \\                   10.1.0.0/16,dhcp=server,pool=10.1.2.10-10.1.2.250
@@ -613,6 +613,8 @@ const serve =
     \\                   Ports below 1024 need root or CAP_NET_BIND_SERVICE
     \\  --stream-shards N        threads that serve the stream, 1 to 16; default: one
     \\                           fewer than the processor has cores
+    \\  --devices-max N          devices that the tables have slots for, 64 to 16384;
+    \\                           default: as many as fit into an eighth of the memory
     \\  --wol-target IP:PORT     where wake-on-LAN packets go; 255.255.255.255:9
     \\  --metrics [IP:]PORT      serve Prometheus metrics at /metrics; a port alone
     \\                           listens on the loopback address

@@ -9,7 +9,7 @@ const serve = @import("serve.zig");
 const enrol = @import("enrol.zig");
 const doctor_command = @import("doctor/command.zig");
 const image_command = @import("image_command.zig");
-const initramfs_command = @import("initramfs_command.zig");
+const initramfs_command = @import("initramfs/command.zig");
 const boot_files_command = @import("boot_files_command.zig");
 const boot_media_command = @import("boot_media_command.zig");
 const leases_command = @import("leases_command.zig");
@@ -103,6 +103,7 @@ test {
     _ = @import("edge_test.zig");
     _ = @import("doctor/control_plane.zig");
     _ = @import("subnet_settings.zig");
+    _ = @import("table_sizes.zig");
     _ = @import("trusted_networks.zig");
     _ = @import("dhcp_config_file.zig");
     _ = help;

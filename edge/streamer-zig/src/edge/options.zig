@@ -8,6 +8,7 @@ const agent = @import("agent");
 const host = @import("host");
 pub const Complaint = @import("complaint.zig");
 const UplinkOptions = @import("uplink_options.zig");
+const TableSizes = @import("table_sizes.zig");
 const subnet_settings = @import("subnet_settings.zig");
 const trusted_networks = @import("trusted_networks.zig");
 
@@ -31,6 +32,8 @@ pub const Serve = struct {
     /// Threads that serve the stream, each with its own socket; null: derived from the number of
     /// cores.
     stream_shards: ?u16 = null,
+    /// Devices that the tables have slots for; null: derived from the memory.
+    devices_max: ?u32 = null,
     boot_files: ?[]const u8 = null,
     data: ?[]const u8 = null,
     store: ?[]const u8 = null,
@@ -126,6 +129,7 @@ const ServeOption = enum {
     @"--http-port",
     @"--stream-port",
     @"--stream-shards",
+    @"--devices-max",
     @"--peer-port",
     @"--boot-files",
     @"--data",
@@ -237,6 +241,7 @@ fn setServe(
         .@"--tftp-port" => serve.ports.tftp = try parsePort(name, text, complaint),
         .@"--http-port" => serve.ports.http = try parsePort(name, text, complaint),
         .@"--stream-port" => serve.ports.stream = try parsePort(name, text, complaint),
+        .@"--devices-max" => serve.devices_max = try parseDevices(text, complaint),
         .@"--stream-shards" => serve.stream_shards = try parseShards(text, complaint),
         .@"--peer-port" => serve.ports.peer = try parsePort(name, text, complaint),
         .@"--boot-files" => serve.boot_files = text,
@@ -428,6 +433,15 @@ fn parseShards(text: []const u8, complaint: *Complaint) Error!u16 {
         .{ most, text },
     );
     return shards;
+}
+
+fn parseDevices(text: []const u8, complaint: *Complaint) Error!u32 {
+    const devices = std.fmt.parseInt(u32, text, 10) catch 0;
+    if (devices < TableSizes.devices_least or devices > TableSizes.devices_most)
+        return complaint.set("--devices-max is a number from {d} to {d}, not '{s}'.", .{
+            TableSizes.devices_least, TableSizes.devices_most, text,
+        });
+    return devices;
 }
 
 fn parsePort(name: []const u8, text: []const u8, complaint: *Complaint) Error!u16 {

@@ -8,6 +8,7 @@ const host = @import("host");
 const options_module = @import("options.zig");
 const networks = @import("networks.zig");
 const edge_store = @import("edge_store.zig");
+const TableSizes = @import("table_sizes.zig");
 const standalone = @import("standalone.zig");
 const trusted_networks = @import("trusted_networks.zig");
 const Edge = @import("edge.zig");
@@ -23,16 +24,27 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     const found =
         try networks.find(edge.init.arena.allocator(), edge.init.io, &edge.options, complaint);
     try trusted_networks.check(edge.options.trusted.items, complaint);
-    const boots_max = core.boot.Table.capacity_default;
+    const memory_bytes = host.machine_facts.memoryTotal();
+    const sizes: TableSizes = try .choose(edge.options.devices_max, memory_bytes, .{
+        .is_alone = edge.options.isAlone(),
+        .shards = shardCount(&edge.options),
+    }, complaint);
+    edge.sizes = sizes;
+    const seed = randomSeed();
     edge.io = .{
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
         .files = &edge.files,
         .listener = edge.listener(),
     };
-    edge.peers = try .init(edge.gpa, .{ .epoch = 1, .boots_max = boots_max });
+    edge.peers = try .init(edge.gpa, .{
+        .epoch = 1,
+        .boots_max = sizes.boots(),
+        .others_max = sizes.boots(),
+        .seed = seed,
+    });
     edge.boots = .{
         .io = &edge.io,
-        .table = try .init(edge.gpa, boots_max),
+        .table = try .init(edge.gpa, .{ .capacity = sizes.boots(), .seed = seed }),
         .peers = &edge.peers,
         .discovery = .{ .devices = try .init(edge.gpa) },
         .caches = .none(edge.gpa, &edge.io),
@@ -60,19 +72,24 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     try prepareMetrics(edge, complaint);
 }
 
-/// Without a control plane nobody is registered; with one, half the table is for registered devices
-/// alone.
+/// The other slots are for registered devices alone.
 fn limitUnregistered(edge: *Edge) error{OutOfMemory}!void {
     const boots = &edge.boots;
-    const capacity: u32 = @intCast(boots.table.slots.len);
-    boots.table.unregistered_max = if (edge.options.isAlone()) capacity else capacity / 2;
+    const boots_max = edge.sizes.unregistered_max;
+    boots.table.unregistered_max = boots_max;
+    // However large the table is, nobody needs to begin more than these in one go.
+    boots.unregistered = try .init(edge.gpa, @min(boots_max, 2048), randomSeed());
+}
+
+fn randomSeed() u64 {
     var seed: [8]u8 = undefined;
     host.sys.random(&seed);
-    boots.unregistered = try .init(
-        edge.gpa,
-        boots.table.unregistered_max,
-        std.mem.readInt(u64, &seed, .little),
-    );
+    return std.mem.readInt(u64, &seed, .little);
+}
+
+fn shardCount(options: *const options_module.Serve) u16 {
+    return options.stream_shards orelse
+        host.stream_shards.shardCount(std.Thread.getCpuCount() catch 1);
 }
 
 fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
@@ -243,8 +260,7 @@ fn openSockets(
         .{
             .ports = edge.options.ports,
             .peers = !edge.options.isAlone(),
-            .shards = edge.options.stream_shards orelse
-                host.stream_shards.shardCount(std.Thread.getCpuCount() catch 1),
+            .shards = shardCount(&edge.options),
             .inherited = &inherited,
         },
         &problem,
@@ -305,6 +321,7 @@ fn prepareLoop(
             .http_port = options.ports.http,
         },
         .stream_keys = keys,
+        .sessions_max = edge.sizes.sessions(),
         .stream_ciphers = if (edge.options.clear) core.stream.seal.withClear() else null,
         .wol_target = options.wol_target,
         .schedules = &edge.schedules,
@@ -730,7 +747,7 @@ fn prepareWriteCaches(
     const files = try edge.gpa.create(store.LinuxFiles);
     files.* = .fromFd(dir_fd);
     const workers = try edge.gpa.create(host.LayerWorkers);
-    const capacity = core.boot.Table.capacity_default;
+    const capacity = edge.sizes.sessions();
     workers.* = host.LayerWorkers.init(edge.gpa, capacity) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.SystemCallFailed => complaint.set(

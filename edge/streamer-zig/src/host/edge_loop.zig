@@ -60,6 +60,7 @@ pub const Options = struct {
     /// Also decides which of the edge's addresses a device uses.
     dhcp: core.dhcp.Service.Options,
     stream_keys: core.stream.Server.Keys,
+    sessions_max: u16,
     /// Null: the ciphers that this program supports.
     stream_ciphers: ?wire.stream.Ciphers = null,
     wol_target: base.Endpoint,
@@ -143,6 +144,7 @@ pub fn init(
     const tftp_policy: Agent.Tftp = try .init(gpa, tftp, boots, catalogue);
     const stream_options: core.stream.Server.Options = .{
         .keys = options.stream_keys,
+        .sessions_max = options.sessions_max,
         .ciphers = options.stream_ciphers,
         .packet_size_max = wire.stream.packet_size_max,
     };

@@ -232,7 +232,7 @@ test "only what the system used counts, and only of boots that became ready" {
     try testing.expectEqual(32768, figures.ahead_bytes);
     try testing.expectEqual(8192, figures.used_bytes);
 
-    var table: core.boot.Table = try .init(testing.allocator, 4);
+    var table: core.boot.Table = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     const failing = site.boot(birch);
     site.profiles.begin(&failing, .device_ram);
@@ -314,7 +314,7 @@ test "a profile that was cleared beside a running edge leaves its memory and inv
     defer testing.allocator.destroy(profile);
     const buffer = try testing.allocator.create([core.profile.BootProfile.file_size_max]u8);
     defer testing.allocator.destroy(buffer);
-    var table: core.boot.Table = try .init(testing.allocator, 4);
+    var table: core.boot.Table = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
 
     site.bootReading(amber, &.{3});

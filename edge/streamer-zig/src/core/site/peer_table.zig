@@ -27,7 +27,7 @@ site: ?SiteEdges = null,
 peers: [SiteEdges.edges_max + 1]Peer = @splat(.{}),
 own_claims: peer_claims.OwnClaims,
 other_claims: peer_claims.OtherClaims,
-deferred: peer_claims.DeferredDevices = .{},
+deferred: peer_claims.DeferredDevices,
 /// Until then the others may be there without having been heard.
 warm_until_us: u64 = 0,
 /// Until then the others are asked for all their boots.
@@ -56,6 +56,9 @@ pub const messages_per_s_max = 2000;
 pub const heard_us = 12 * std.time.us_per_s;
 /// Ages are sent in whole ms.
 const simultaneous_us = 2 * std.time.us_per_ms;
+
+pub const OwnClaim = peer_claims.OwnClaims.Own;
+pub const OtherClaim = peer_claims.OtherClaims.Other;
 
 pub const Peer = struct {
     epoch: u64 = 0,
@@ -97,22 +100,28 @@ pub const Options = struct {
     boots_max: u32,
     /// Boots of the others; if there are more, the latest.
     others_max: u32 = 4096,
+    /// Random where strangers choose MAC addresses.
+    seed: u64 = 0,
 };
 
 pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!PeerTable {
     assert(options.epoch > 0);
-    var own: peer_claims.OwnClaims = try .init(gpa, options.boots_max);
+    var own: peer_claims.OwnClaims = try .init(gpa, options.boots_max, options.seed);
     errdefer own.deinit(gpa);
+    var others: peer_claims.OtherClaims = try .init(gpa, options.others_max, options.seed);
+    errdefer others.deinit(gpa);
     return .{
         .epoch = options.epoch,
         .own_claims = own,
-        .other_claims = try .init(gpa, options.others_max),
+        .other_claims = others,
+        .deferred = try .init(gpa, options.boots_max),
     };
 }
 
 pub fn deinit(table: *PeerTable, gpa: std.mem.Allocator) void {
     table.own_claims.deinit(gpa);
     table.other_claims.deinit(gpa);
+    table.deferred.deinit(gpa);
     table.* = undefined;
 }
 
@@ -284,7 +293,7 @@ pub fn next(table: *PeerTable, now_us: u64, buffer: *[peer.packet_size_max]u8) ?
 /// Returns when `next` has a message again; null: never, as things are.
 pub fn nextDeadline(table: *const PeerTable) ?u64 {
     if (!table.hasOthers()) return null;
-    return @min(table.aliveDue(), table.own_claims.next_due_us);
+    return @min(table.aliveDue(), table.own_claims.dueAt());
 }
 
 fn aliveDue(table: *const PeerTable) u64 {
@@ -585,7 +594,7 @@ pub fn consequence(table: *PeerTable, now_us: u64, boot: *const Boot, claim: Cla
     if (!isTaken(boot)) {
         if (claim.stage == .taken)
             return if (claim.since_us > boot.started_us) .withdraw else .keep;
-        if (!claim.is_over) table.own_claims.onRival(now_us, boot.identity.id);
+        if (!claim.is_over) table.own_claims.onRival(now_us, boot.identity.mac, boot.identity.id);
         return .keep;
     }
     // Anybody can make an edge begin a boot and load something from it: only a device that has
@@ -624,11 +633,13 @@ pub const WithdrawnOffer = struct { boot: Uuid, to: Uuid };
 /// Returns an offer that two edges made and no device took: one of them withdraws its own.
 pub fn nextWithdrawnOffer(table: *const PeerTable, now_us: u64) ?WithdrawnOffer {
     if (!table.hasOthers()) return null;
-    for (table.own_claims.macs, table.own_claims.claims) |mac, *claim| {
-        if (mac == 0 or claim.is_over or claim.stage != .offered) continue;
-        const since_us = claim.rival_us orelse continue;
-        if (now_us -| since_us < rival_limit_us) continue;
-        const other = table.claimOf(now_us, .fromInt(mac)) orelse continue;
+    const own = &table.own_claims;
+    var slots = own.rival_slots.iterate();
+    while (slots.next()) |slot| {
+        const claim = &own.claims[slot];
+        if (claim.is_over or claim.stage != .offered) continue;
+        if (now_us -| claim.rival_us.? < rival_limit_us) continue;
+        const other = table.claimOf(now_us, .fromInt(own.by_mac.keys[slot])) orelse continue;
         if (!table.yieldsTo(other.edge)) continue;
         return .{ .boot = claim.boot, .to = table.site.?.edges.buffer[other.edge].id };
     }

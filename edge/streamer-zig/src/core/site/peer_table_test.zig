@@ -63,7 +63,7 @@ const Edge = struct {
         var edge: Edge = .{
             .number = number,
             .peers = try .init(gpa, .{ .epoch = 1, .boots_max = 256, .others_max = 128 }),
-            .boots = try .init(gpa, 256),
+            .boots = try .init(gpa, .{ .capacity = 256 }),
         };
         edge.peers.setSite(0, siteOf(count, number, said));
         return edge;

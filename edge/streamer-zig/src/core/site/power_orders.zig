@@ -161,7 +161,7 @@ fn countBound(count: *u32, _: BoundOrder) void {
 }
 
 test "an order waits for its device's boot until it is confirmed, and for no later boot" {
-    var table: BootTable = try .init(testing.allocator, 4);
+    var table: BootTable = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     const first = testBoot(1, 0).identity;
     _ = try table.insert(testBoot(1, 0), 0);
@@ -193,7 +193,7 @@ test "an order waits for its device's boot until it is confirmed, and for no lat
 
 test "an order is for the boot in which its device has a session, never for a candidate" {
     var orders: PowerOrders = .{};
-    var table: BootTable = try .init(testing.allocator, 4);
+    var table: BootTable = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     var bound: u32 = 0;
     const runs = testBoot(1, 0).identity;
@@ -210,7 +210,7 @@ test "an order is for the boot in which its device has a session, never for a ca
 }
 
 test "an order keeps its boot across a restart of the edge" {
-    var table: BootTable = try .init(testing.allocator, 4);
+    var table: BootTable = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     const first = testBoot(1, 0).identity;
     _ = try table.insert(testBoot(1, 0), 0);
@@ -229,7 +229,7 @@ test "an order keeps its boot across a restart of the edge" {
 }
 
 test "the oldest orders are evicted first, never those of the current state" {
-    var table: BootTable = try .init(testing.allocator, 4);
+    var table: BootTable = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     const first = testBoot(1, 0).identity;
     _ = try table.insert(testBoot(1, 0), 0);

@@ -250,7 +250,7 @@ const Site = struct {
 
     fn start(site: *Site) !void {
         site.worker = try .init(testing.io, 1 << 20);
-        site.table = try .init(testing.allocator, 8);
+        site.table = try .init(testing.allocator, .{ .capacity = 8 });
         site.journal = try .open(testing.allocator, &site.worker, site.tmp.dir.handle);
         try site.journal.load(&site.table, 1_000_000, 1_795_000_001_000);
     }

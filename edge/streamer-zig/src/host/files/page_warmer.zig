@@ -35,9 +35,13 @@ ended: PointerChannel,
 threads: [threads_count]std.Thread = undefined,
 
 pub fn init(options: Options) error{SystemCallFailed}!PageWarmer {
-    var given: PointerChannel = try .init(.thread);
+    var given: PointerChannel = try .init(.thread, PointerChannel.count_usual);
     errdefer given.deinit();
-    return .{ .options = options, .given = given, .ended = try .init(.loop) };
+    return .{
+        .options = options,
+        .given = given,
+        .ended = try .init(.loop, PointerChannel.count_usual),
+    };
 }
 
 /// Threads run until `deinit`, or until the process ends.

@@ -104,7 +104,7 @@ const Book = struct {
 test "orders keep their boots over a restart, also after a compaction" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
-    var table: core.boot.Table = try .init(testing.allocator, 4);
+    var table: core.boot.Table = try .init(testing.allocator, .{ .capacity = 4 });
     defer table.deinit(testing.allocator);
     var boot: core.boot.Boot = .init(.{
         .id = .fromRandom(@splat(5)),

@@ -393,7 +393,7 @@ test "a version in maintenance is opened as the version below it, and again once
     try testing.expect(written.disk.version.manifest.version.eql(parent_id));
     try testing.expectEqualStrings("new", written.commandLine());
     // A boot uses it; once sealed, it is a different disk all the same.
-    var boots: core.boot.Table = try .init(testing.allocator, 1);
+    var boots: core.boot.Table = try .init(testing.allocator, .{ .capacity = 1 });
     defer boots.deinit(testing.allocator);
     const identity: core.boot.Identity = .{ .id = .fromRandom(@splat(6)), .mac = .{
         .bytes = .{ 2, 0, 0, 0, 0, 1 },

@@ -31,6 +31,28 @@ pub fn memoryAvailable() ?u64 {
     return memoryBytes(readFile("/proc/meminfo", &buffer) orelse return null, "MemAvailable:");
 }
 
+/// Returns the memory that this process may use: that of the machine, or of its container or unit
+/// where that is less.
+pub fn memoryTotal() ?u64 {
+    var buffer: [8192]u8 = undefined;
+    const text = readFile("/proc/meminfo", &buffer) orelse return null;
+    const total = memoryBytes(text, "MemTotal:") orelse return null;
+    return @min(total, memoryOfGroup() orelse total);
+}
+
+/// Returns the limit of the control group (cgroups(7), version 2); null: there is none.
+fn memoryOfGroup() ?u64 {
+    var buffer: [4096]u8 = undefined;
+    const group = readFile("/proc/self/cgroup", &buffer) orelse return null;
+    const path = std.mem.cutPrefix(u8, std.mem.trimEnd(u8, group, "\n"), "0::") orelse return null;
+    var name: [4200]u8 = undefined;
+    const file = std.mem.printSentinel(&name, "/sys/fs/cgroup{s}/memory.max", .{path}, 0) catch
+        return null;
+    var limit: [64]u8 = undefined;
+    const text = readFile(file, &limit) orelse return null;
+    return std.fmt.parseInt(u64, std.mem.trimEnd(u8, text, "\n"), 10) catch null;
+}
+
 fn parseLoad(text: []const u8) ?f64 {
     var fields = std.mem.tokenizeScalar(u8, text, ' ');
     const load = std.fmt.parseFloat(f64, fields.next() orelse return null) catch return null;

@@ -43,13 +43,12 @@ pub fn init(
     gpa: std.mem.Allocator,
     layers_max: u32,
 ) error{ OutOfMemory, SystemCallFailed }!LayerWorkers {
-    assert(2 * @as(usize, layers_max) * @sizeOf(usize) <= 64 << 10);
     const jobs = try gpa.alloc(Job, 2 * layers_max);
     errdefer gpa.free(jobs);
     var workers: LayerWorkers = .{
-        .syncs = try .init(.thread),
-        .writes = try .init(.thread),
-        .ended = try .init(.loop),
+        .syncs = try .init(.thread, jobs.len),
+        .writes = try .init(.thread, jobs.len),
+        .ended = try .init(.loop, jobs.len),
         .jobs = jobs,
         .readers = undefined,
     };

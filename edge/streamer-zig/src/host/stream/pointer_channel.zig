@@ -11,11 +11,25 @@ pub const PointerChannel = @This();
 /// One to read, one to write.
 fds: [2]i32,
 
+/// What a pipe holds that nobody has made larger (pipe(7)).
+pub const count_usual = (64 << 10) / @sizeOf(usize);
+
 /// `loop`: the packet loop receives and never waits. `thread`: a thread receives and waits.
-pub fn init(receiver: enum { loop, thread }) error{SystemCallFailed}!PointerChannel {
+/// `count_max`: pointers that may be sent before any is received; a writer never waits.
+pub fn init(
+    receiver: enum { loop, thread },
+    count_max: usize,
+) error{SystemCallFailed}!PointerChannel {
     var fds: [2]i32 = undefined;
     _ = sys.check(linux.pipe2(&fds, .{ .CLOEXEC = true })) catch return error.SystemCallFailed;
     const pipe: PointerChannel = .{ .fds = fds };
+    if (count_max > count_usual) {
+        const size = std.math.ceilPowerOfTwoAssert(usize, count_max * @sizeOf(usize));
+        _ = sys.check(linux.fcntl(fds[0], linux.F.SETPIPE_SZ, size)) catch {
+            for (fds) |fd| sys.close(fd);
+            return error.SystemCallFailed;
+        };
+    }
     if (receiver == .thread) return pipe;
     const flags: linux.O = .{ .NONBLOCK = true };
     const number: u32 = @bitCast(flags);

@@ -133,8 +133,8 @@ pub fn init(gpa: std.mem.Allocator, options: Options) InitError!ReadWorkers {
         .buffers = buffers,
         .readers = readers,
         .threads = try gpa.alloc(std.Thread, options.threads),
-        .orders = try .init(.thread),
-        .ended = try .init(.loop),
+        .orders = try .init(.thread, tasks.len),
+        .ended = try .init(.loop, tasks.len),
     };
     for (tasks, 0..) |*task, index| {
         task.* = .{ .buffer = buffers[index * wire.read_size_max ..][0..wire.read_size_max] };

@@ -93,7 +93,7 @@ const StreamFixture = struct {
         site.peers = try .init(gpa, .{ .epoch = 1, .boots_max = 8 });
         site.boots = .{
             .io = &site.io,
-            .table = try .init(gpa, 8),
+            .table = try .init(gpa, .{ .capacity = 8 }),
             .peers = &site.peers,
             .discovery = .{ .devices = try .init(gpa) },
             .caches = .none(gpa, &site.io),

@@ -90,21 +90,30 @@ pub fn clearWake(shards: *const StreamShards) void {
 pub fn sync(shards: *StreamShards, server: *StreamServer, boots: *Boots) void {
     if (server.changes == shards.known_changes) return;
     var is_all = true;
-    for (server.sessions, shards.known) |*session, *known| {
-        const is_same = session.id == known.id;
-        if (is_same and (session.id == 0 or (session.from.eql(known.from) and
-            session.packet_size_max == known.packet_size_max))) continue;
-        if (!is_same and known.id != 0 and known.shard != 0) {
-            if (!shards.post(known.shard, .{ .drop = known.id })) {
-                is_all = false;
-                continue;
-            }
-        }
-        if (!is_same) known.* = .{};
-        if (session.id == 0) continue;
-        if (!shards.assign(session, known, boots)) is_all = false;
+    var slots = server.changed_slots.iterate();
+    while (slots.next()) |slot| {
+        if (shards.tell(&server.sessions[slot], &shards.known[slot], boots))
+            server.changed_slots.unset(slot)
+        else
+            is_all = false;
     }
     if (is_all) shards.known_changes = server.changes;
+}
+
+/// Returns false if a shard's ring is full.
+fn tell(
+    shards: *StreamShards,
+    session: *const Session,
+    known: *KnownSession,
+    boots: *Boots,
+) bool {
+    const is_same = session.id == known.id;
+    if (is_same and (session.id == 0 or (session.from.eql(known.from) and
+        session.packet_size_max == known.packet_size_max))) return true;
+    if (!is_same and known.id != 0 and known.shard != 0)
+        if (!shards.post(known.shard, .{ .drop = known.id })) return false;
+    if (!is_same) known.* = .{};
+    return session.id == 0 or shards.assign(session, known, boots);
 }
 
 fn assign(

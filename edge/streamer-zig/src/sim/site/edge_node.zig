@@ -95,7 +95,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     errdefer gpa.destroy(process);
     try edge.startIo(process);
     errdefer gpa.destroy(process.io.profile_world.worker);
-    var table: core.boot.Table = try .init(gpa, boots_kept_max);
+    var table: core.boot.Table = try .init(gpa, .{ .capacity = boots_kept_max });
     errdefer table.deinit(gpa);
     edge.journal.load(&table, now_us, edge.mutant);
     process.peers = try .init(gpa, .{
@@ -523,7 +523,14 @@ fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
 
 fn checkTables(edge: *EdgeNode, process: *Process) void {
     const invariants = edge.fabric.invariants;
-    invariants.checkTable(&process.boots.table);
+    const table = &process.boots.table;
+    invariants.checkTable(table);
+    // In standalone use nobody is registered.
+    if (edge.box == null and table.unregistered_count != table.count) invariants.violate(
+        .tables_bounded,
+        "{d} of {d} boots count as those of strangers",
+        .{ table.unregistered_count, table.count },
+    );
     edge.checkWriteOwners(process);
     const server = &process.stream.server;
     if (server.session_count > server.sessions.len)

@@ -469,6 +469,8 @@ pub fn checkTable(invariants: *Invariants, table: *core.boot.Table) void {
             .{ device, count, has_session },
         );
     }
+    if (!table.isSound())
+        invariants.violate(.tables_bounded, "an index of the boots is wrong", .{});
     if (open_count != table.active_count)
         invariants.violate(
             .tables_bounded,

@@ -171,7 +171,7 @@ pub fn start(edge: *StreamEdge) error{OutOfMemory}!void {
     edge.site.introduce(edge.index, &process.peers);
     process.boots = .{
         .io = &process.io,
-        .table = try .init(gpa, boots_kept_max),
+        .table = try .init(gpa, .{ .capacity = boots_kept_max }),
         .policy = try edge.site.policyOf(gpa, edge.index),
         .peers = &process.peers,
         // Every device is registered.

@@ -73,10 +73,10 @@ pub fn admit(
     renewSerial(server);
     var opened = agree(server, &claim, &boot) orelse
         return refuse(server, &claim, .no_cipher, reply);
-    const session = existing orelse allocateSession(server, now_us, claim.from) orelse
+    const session = existing orelse allocateSession(server, now_us, &claim) orelse
         return refuse(server, &claim, .busy, reply);
     server.collector.drop(session.id);
-    server.changes += 1;
+    server.noteChange(session);
     opened.id = makeSessionId(server, session, &claim);
     if (opened.cipher() == .clear) opened.mark = @intCast(opened.id >> 48);
     opened.counter = session.counter;
@@ -118,7 +118,7 @@ fn repeat(
     if (std.mem.eql(u8, &session.client_nonce, &hello.client_nonce)) {
         if (isOutrun(session, claim)) return null;
         moveTo(server, session, claim.from);
-        server.changes += 1;
+        server.noteChange(session);
         session.packet_size_max = @min(session.packet_size_max, hello.packet_size_max);
         session.last_packet_at_us = now_us;
         session.welcomed_at_us = now_us;
@@ -264,26 +264,36 @@ fn makeSessionId(server: *const StreamServer, session: *const Session, claim: *c
 /// Allocates a free slot, or that of the session that has been idle longest: a waiting device
 /// retransmits every second, so a session idle for `session_spare_us` belongs to a boot that is
 /// over or to a device that needs nothing now.
-fn allocateSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Session {
+fn allocateSession(server: *StreamServer, now_us: u64, claim: *const Claim) ?*Session {
     // Another boot of the same machine: the address belongs to nobody else.
-    dropAt(server, from);
-    if (server.session_count == server.sessions.len) {
-        var oldest = &server.sessions[0];
-        for (server.sessions) |*session| {
-            if (session.last_request_at_us < oldest.last_request_at_us) oldest = session;
-        }
-        if (now_us -| oldest.last_request_at_us < StreamServer.session_spare_us) return null;
-        server.drop(oldest);
+    dropAt(server, claim.from);
+    if (server.session_count == server.sessions.len)
+        server.drop(findSpare(server, now_us) orelse return null);
+    const slot = server.free_slots.first().?;
+    const session = &server.sessions[slot];
+    assert(session.id == 0);
+    session.* = .{
+        .boot_id = claim.boot_id,
+        .from = claim.from,
+        .counter = &server.counters[slot].next,
+    };
+    server.enter(session);
+    return session;
+}
+
+/// The search reads every session: one that found none is not repeated before.
+const search_interval_us = 100 * std.time.us_per_ms;
+
+fn findSpare(server: *StreamServer, now_us: u64) ?*Session {
+    assert(server.session_count == server.sessions.len);
+    if (server.searched_us) |at_us| if (now_us -| at_us < search_interval_us) return null;
+    var oldest = &server.sessions[0];
+    for (server.sessions) |*session| {
+        if (session.last_request_at_us < oldest.last_request_at_us) oldest = session;
     }
-    for (server.sessions, 0..) |*session, slot| {
-        if (session.id != 0) continue;
-        assert(server.session_count < server.sessions.len);
-        server.session_count += 1;
-        session.* = .{ .from = from, .counter = &server.counters[slot].next };
-        server.index.put(from, @intCast(slot));
-        return session;
-    }
-    unreachable;
+    const is_spare = now_us -| oldest.last_request_at_us >= StreamServer.session_spare_us;
+    server.searched_us = if (is_spare) null else now_us;
+    return if (is_spare) oldest else null;
 }
 
 pub fn moveTo(server: *StreamServer, session: *Session, from: base.Endpoint) void {

@@ -84,8 +84,14 @@ session_count: u16 = 0,
 counters: []Counter,
 /// Incremented whenever a session begins, ends or moves.
 changes: u64 = 0,
+/// The slots whose sessions have changed since the reader of `changes` cleared them.
+changed_slots: base.SlotSet,
 /// Maps an address to its session.
 index: base.EndpointIndex,
+by_boot: base.SlotIndex(u128),
+free_slots: base.SlotSet,
+/// When the last search for a session to give up found none.
+searched_us: ?u64 = null,
 collector: server_writes.Collector,
 hello_memory: HelloMemory,
 lost_budget: lost_steps.Budget = .{},
@@ -342,12 +348,15 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
     const sessions = try gpa.alloc(Session, options.sessions_max);
     errdefer gpa.free(sessions);
     @memset(sessions, .{});
-    var index: base.EndpointIndex = try .init(
-        gpa,
-        options.sessions_max,
-        std.mem.readInt(u64, options.keys.session[0..8], .big),
-    );
+    const seed = std.mem.readInt(u64, options.keys.session[0..8], .big);
+    var index: base.EndpointIndex = try .init(gpa, options.sessions_max, seed);
     errdefer index.deinit(gpa);
+    var by_boot: base.SlotIndex(u128) = try .init(gpa, options.sessions_max, seed);
+    errdefer by_boot.deinit(gpa);
+    var free_slots: base.SlotSet = try .initFull(gpa, options.sessions_max);
+    errdefer free_slots.deinit(gpa);
+    var changed_slots: base.SlotSet = try .initEmpty(gpa, options.sessions_max);
+    errdefer changed_slots.deinit(gpa);
     const counters = try gpa.alloc(Counter, options.sessions_max);
     errdefer gpa.free(counters);
     @memset(counters, .{});
@@ -359,6 +368,9 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
         .options = options,
         .counters = counters,
         .index = index,
+        .by_boot = by_boot,
+        .free_slots = free_slots,
+        .changed_slots = changed_slots,
         .hello_memory = hello_memory,
         .collector = try .init(gpa, options.write_slots),
     };
@@ -367,6 +379,9 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
 pub fn deinit(server: *StreamServer, gpa: std.mem.Allocator) void {
     gpa.free(server.sessions);
     server.index.deinit(gpa);
+    server.by_boot.deinit(gpa);
+    server.free_slots.deinit(gpa);
+    server.changed_slots.deinit(gpa);
     gpa.free(server.counters);
     server.collector.deinit(gpa);
     server.hello_memory.deinit(gpa);
@@ -591,10 +606,32 @@ pub fn forget(server: *StreamServer, boot_id: Uuid) void {
 
 /// Returns the boot's session, for its statistics; the pointer is valid until the next call.
 pub fn sessionOf(server: *const StreamServer, boot_id: Uuid) ?*Session {
-    for (server.sessions) |*session| {
-        if (session.id != 0 and session.boot_id.eql(boot_id)) return session;
-    }
-    return null;
+    const slot = server.by_boot.first(bootKey(boot_id)) orelse return null;
+    const session = &server.sessions[slot];
+    assert(session.id != 0);
+    assert(session.boot_id.eql(boot_id));
+    return session;
+}
+
+pub fn noteChange(server: *StreamServer, session: *const Session) void {
+    assert(session - server.sessions.ptr < server.sessions.len);
+    server.changes += 1;
+    server.changed_slots.set(@intCast(session - server.sessions.ptr));
+}
+
+fn bootKey(boot_id: Uuid) u128 {
+    return std.mem.readInt(u128, &boot_id.bytes, .big);
+}
+
+/// A session is in a free slot, and is found by its boot and its address from now on.
+pub fn enter(server: *StreamServer, session: *const Session) void {
+    assert(server.session_count < server.sessions.len);
+    const slot: u16 = @intCast(session - server.sessions.ptr);
+    assert(server.free_slots.isSet(slot));
+    server.free_slots.unset(slot);
+    server.index.put(session.from, slot);
+    server.by_boot.put(slot, bootKey(session.boot_id));
+    server.session_count += 1;
 }
 
 /// Returns the size class of a read of `length` bytes: index i counts sizes in (2^(i+8), 2^(i+9)],
@@ -756,9 +793,12 @@ pub fn drop(server: *StreamServer, session: *Session) void {
     assert(session.id != 0);
     assert(server.session_count > 0);
     server.session_count -= 1;
-    server.changes += 1;
+    server.noteChange(session);
     server.collector.drop(session.id);
     server.index.remove(session.from);
+    const slot: u16 = @intCast(session - server.sessions.ptr);
+    server.by_boot.remove(slot);
+    server.free_slots.set(slot);
     session.* = .{};
 }
 

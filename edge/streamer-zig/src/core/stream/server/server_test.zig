@@ -537,11 +537,16 @@ test "a full table refuses as busy while all sessions are active, then evicts th
         other,
         .{ .boot = boot },
     )).outcome);
-    fixture.now_us += StreamServer.session_spare_us - 1;
-    try testing.expectEqual(
-        .busy,
-        (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome,
-    );
+    // The search for a session that is spare is not repeated for every HELLO.
+    const search_interval_us = 100 * std.time.us_per_ms;
+    fixture.now_us += StreamServer.session_spare_us - search_interval_us;
+    for (0..2) |_| {
+        try testing.expectEqual(
+            .busy,
+            (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome,
+        );
+        fixture.now_us += search_interval_us - 1;
+    }
     fixture.now_us += 1;
     try testing.expectEqual(
         .opened,

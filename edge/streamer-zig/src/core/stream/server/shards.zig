@@ -25,9 +25,8 @@ pub fn copySession(server: *StreamServer, session: *const Session) void {
     if (own.id != 0) server.drop(own);
     hello_steps.dropAt(server, session.from);
     own.* = session.*;
-    server.index.put(session.from, slot);
-    server.session_count += 1;
-    server.changes += 1;
+    server.enter(own);
+    server.noteChange(own);
     assert(server.session_count <= server.sessions.len);
 }
 

@@ -5,8 +5,8 @@
 const std = @import("std");
 const Io = std.Io;
 const Allocator = std.mem.Allocator;
-const initramfs_build = @import("initramfs_build.zig");
-const Terminal = @import("terminal.zig").Terminal;
+const initramfs_build = @import("build.zig");
+const Terminal = @import("../terminal.zig").Terminal;
 const Build = initramfs_build.Build;
 const Failure = initramfs_build.Failure;
 
