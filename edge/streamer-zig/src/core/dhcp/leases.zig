@@ -21,7 +21,22 @@ network: *const Network,
 change_count: u64 = 0,
 /// Rows changed since the last `takeChange`.
 changed_count: u32 = 0,
+changed_rows: base.SlotSet,
+/// Rows that `Row.isUnused`.
+unused_rows: base.SlotSet,
+/// Rows whose client is known, by what identifies it.
+by_client: base.SlotIndex(u64),
+/// Reserved rows, by the MAC address and by the client identifier that they are for.
+by_reserved_mac: base.SlotIndex(u64),
+by_reserved_id: base.SlotIndex(u64),
+/// By row: until when its client has it; `never` where it is nobody's, reserved or not to give.
+untils_us: []u64,
+/// The same of rows that are only offered.
+offers_us: []u64,
+/// No declined row is free before.
+declined_until_us: u64 = never,
 
+const never = std.math.maxInt(u64);
 pub const pool_size_max = dhcp_network.pool_size_max;
 /// How long an offered address waits for its REQUEST: OVMF takes 4 s.
 const offer_hold_us = 30 * std.time.us_per_s;
@@ -79,7 +94,8 @@ const Row = struct {
     client: Client = .nobody,
     state: State = .free,
     until_us: u64 = 0,
-    changed: bool = false,
+    /// Until then the record on disk keeps it for its client.
+    recorded_until_us: u64 = 0,
 
     fn isUnused(row: *const Row) bool {
         return row.state == .free and row.client.isUnknown() and row.reservation == null;
@@ -123,27 +139,141 @@ pub fn init(
     for (rows.items) |*row| for (links) |link| {
         if (row.ip.eql(link.ip)) row.state = .own;
     };
-    return .{ .rows = try rows.toOwnedSlice(gpa), .network = network };
+    var leases = try allocate(gpa, rows.items, network);
+    for (leases.rows, 0..) |*row, index| {
+        leases.put(row, .nobody, row.state, 0);
+        leases.indexReservation(row, @intCast(index));
+    }
+    return leases;
 }
+
+fn allocate(
+    gpa: std.mem.Allocator,
+    rows: []const Row,
+    network: *const Network,
+) error{OutOfMemory}!DhcpLeases {
+    const count: u32 = @intCast(rows.len);
+    const own = try gpa.dupe(Row, rows);
+    errdefer gpa.free(own);
+    var changed_rows: base.SlotSet = try .initEmpty(gpa, count);
+    errdefer changed_rows.deinit(gpa);
+    var unused_rows: base.SlotSet = try .initEmpty(gpa, count);
+    errdefer unused_rows.deinit(gpa);
+    const slots = @max(1, count);
+    // Whoever fills a chain has leased as many addresses.
+    var by_client: base.SlotIndex(u64) = try .init(gpa, slots, 0);
+    errdefer by_client.deinit(gpa);
+    var by_reserved_mac: base.SlotIndex(u64) = try .init(gpa, slots, 0);
+    errdefer by_reserved_mac.deinit(gpa);
+    var by_reserved_id: base.SlotIndex(u64) = try .init(gpa, slots, 0);
+    errdefer by_reserved_id.deinit(gpa);
+    const untils_us = try gpa.alloc(u64, count);
+    errdefer gpa.free(untils_us);
+    return .{
+        .rows = own,
+        .network = network,
+        .changed_rows = changed_rows,
+        .unused_rows = unused_rows,
+        .by_client = by_client,
+        .by_reserved_mac = by_reserved_mac,
+        .by_reserved_id = by_reserved_id,
+        .untils_us = untils_us,
+        .offers_us = try gpa.alloc(u64, count),
+    };
+}
+
+fn indexReservation(leases: *DhcpLeases, row: *const Row, index: u32) void {
+    const reservation = &leases.network.reservations[row.reservation orelse return];
+    if (reservation.mac) |mac| leases.by_reserved_mac.put(index, mac.toInt());
+    const client: Client = .of(.zero, reservation.client_id orelse return, .client_id);
+    if (client.id.count > 0) leases.by_reserved_id.put(index, idKey(client.id.constSlice()));
+}
+
+fn idKey(id: []const u8) u64 {
+    return std.hash.Wyhash.hash(0, id) | 1 << 63;
+}
+
+/// Clients that are the same have the same key.
+fn keyOf(client: *const Client) u64 {
+    if (client.by == .mac or client.id.count == 0) return client.mac.toInt();
+    return idKey(client.id.constSlice());
+}
+
+/// The only function that changes a row, so that the indices stay right.
+fn put(leases: *DhcpLeases, row: *Row, client: Client, state: State, until_us: u64) void {
+    const index: u32 = @intCast(row - leases.rows.ptr);
+    assert(row.state != .own or state == .own);
+    // The record on disk is another client's.
+    if (!row.client.eql(&client)) row.recorded_until_us = 0;
+    row.client = client;
+    row.state = state;
+    row.until_us = until_us;
+    leases.by_client.set(index, if (client.isUnknown()) 0 else keyOf(&client));
+    leases.unused_rows.setValue(index, row.isUnused());
+    const is_open = row.reservation == null and state != .own and state != .declined;
+    leases.untils_us[index] = if (is_open and !client.isUnknown()) until_us else never;
+    leases.offers_us[index] = if (is_open and state == .offered) until_us else never;
+    if (state == .declined) leases.declined_until_us = @min(leases.declined_until_us, until_us);
+}
+
+/// Iterates over the rows that are reserved for a client.
+const ReservedRows = struct {
+    leases: *const DhcpLeases,
+    client: *const Client,
+    by_mac: ?u32,
+    by_id: ?u32,
+
+    fn of(leases: *const DhcpLeases, client: *const Client) ReservedRows {
+        // Who sends no identifier is known by its MAC address in the form of one.
+        const own_id = [_]u8{1} ++ client.mac.bytes;
+        const id = if (client.id.count > 0) client.id.constSlice() else &own_id;
+        return .{
+            .leases = leases,
+            .client = client,
+            .by_mac = leases.by_reserved_mac.first(client.mac.toInt()),
+            .by_id = leases.by_reserved_id.first(idKey(id)),
+        };
+    }
+
+    fn next(rows: *ReservedRows) ?u32 {
+        while (rows.by_mac) |index| {
+            rows.by_mac = rows.leases.by_reserved_mac.next(index);
+            if (rows.isTheirs(index)) return index;
+        }
+        while (rows.by_id) |index| {
+            rows.by_id = rows.leases.by_reserved_id.next(index);
+            if (rows.isTheirs(index)) return index;
+        }
+        return null;
+    }
+
+    fn isTheirs(rows: *const ReservedRows, index: u32) bool {
+        return rows.leases.isFor(&rows.leases.rows[index], rows.client);
+    }
+};
 
 pub fn deinit(leases: *DhcpLeases, gpa: std.mem.Allocator) void {
     gpa.free(leases.rows);
+    leases.changed_rows.deinit(gpa);
+    leases.unused_rows.deinit(gpa);
+    leases.by_client.deinit(gpa);
+    leases.by_reserved_mac.deinit(gpa);
+    leases.by_reserved_id.deinit(gpa);
+    gpa.free(leases.untils_us);
+    gpa.free(leases.offers_us);
     leases.* = undefined;
 }
 
 /// Picks and holds an address for a DISCOVER. Null: every address is taken.
 pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, requested: ?Ip4) ?Ip4 {
     assert(client.mac.isDevice());
-    leases.expire(now_us);
-    const row = leases.pick(client, requested) orelse
+    leases.expireDeclined(now_us);
+    const row = leases.pick(now_us, client, requested) orelse
         leases.oldestOffer(now_us) orelse return null;
     assert(row.state != .own);
     assert(row.state != .declined);
-    if (row.state != .bound) {
-        row.client = client.*;
-        row.state = .offered;
-        row.until_us = now_us + offer_hold_us;
-    }
+    if (leases.stateOf(now_us, row) != .bound)
+        leases.put(row, client.*, .offered, now_us + offer_hold_us);
     assert(leases.isFor(row, client));
     return row.ip;
 }
@@ -153,13 +283,12 @@ pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, requested:
 const offer_kept_us = 2 * std.time.us_per_s;
 
 fn oldestOffer(leases: *DhcpLeases, now_us: u64) ?*Row {
-    var oldest: ?*Row = null;
-    for (leases.rows) |*row| {
-        if (row.state != .offered or row.reservation != null) continue;
-        if (row.until_us > now_us + offer_hold_us - offer_kept_us) continue;
-        if (oldest == null or row.until_us < oldest.?.until_us) oldest = row;
-    }
-    return oldest;
+    assert(leases.offers_us.len == leases.rows.len);
+    if (leases.rows.len == 0) return null;
+    const index = minimumOf(leases.offers_us);
+    if (leases.offers_us[index] > now_us + offer_hold_us - offer_kept_us) return null;
+    assert(leases.rows[index].state == .offered);
+    return &leases.rows[index];
 }
 
 pub const BindResult = enum {
@@ -179,30 +308,42 @@ pub fn bind(
     lease_time_s: u32,
 ) BindResult {
     assert(client.mac.isDevice());
-    leases.expire(now_us);
+    leases.expireDeclined(now_us);
     const row = leases.rowOf(ip) orelse return .unknown;
     if (!leases.isFor(row, client)) return .taken;
-    switch (row.state) {
+    switch (leases.stateOf(now_us, row)) {
         .own, .declined => return .taken,
         .offered, .bound => if (!row.client.eql(client)) return .taken,
         .free => {},
     }
     // A client with a reservation returns to it as soon as it is free.
-    if (leases.reservedFor(client)) |reserved| if (reserved != row) return .taken;
-    for (leases.rows) |*other| {
-        if (other == row) continue;
-        if (!other.client.eql(client)) continue;
-        other.client = .nobody;
-        other.state = .free;
+    if (leases.reservedFor(now_us, client)) |reserved| if (reserved != row) return .taken;
+    leases.freeOthers(row, client);
+    assert(row.state != .own);
+    const is_renewal = row.state == .bound and row.client.eql(client);
+    const lease_us = @as(u64, lease_time_s) * std.time.us_per_s;
+    leases.put(row, client.*, .bound, now_us + lease_us);
+    if (row.until_us > row.recorded_until_us) {
+        row.recorded_until_us = row.until_us + if (is_renewal) renewals_ahead * lease_us else 0;
+        leases.change(row);
+    }
+    return .granted;
+}
+
+/// A client that renews its lease has it for longer on the disk, so that few renewals are written.
+/// After a restart it has the address for that long, as far as the longest lease allows.
+const renewals_ahead = 4;
+
+fn freeOthers(leases: *DhcpLeases, row: *const Row, client: *const Client) void {
+    assert(!client.isUnknown());
+    var at = leases.by_client.first(keyOf(client));
+    while (at) |index| {
+        at = leases.by_client.next(index);
+        const other = &leases.rows[index];
+        if (other == row or !other.client.eql(client)) continue;
+        leases.put(other, .nobody, .free, other.until_us);
         leases.change(other);
     }
-    assert(row.state != .own);
-    row.client = client.*;
-    row.state = .bound;
-    row.until_us = now_us + @as(u64, lease_time_s) * std.time.us_per_s;
-    leases.change(row);
-    assert(leases.changed_count > 0);
-    return .granted;
 }
 
 /// Tells whether this client has or had the address, or was offered it.
@@ -213,12 +354,11 @@ pub fn isOf(leases: *DhcpLeases, client: *const Client, ip: Ip4) bool {
 
 /// RELEASE: the lease ends, the address is remembered. Returns false if it was not this client's.
 pub fn release(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4) bool {
-    leases.expire(now_us);
     const row = leases.rowOf(ip) orelse return false;
-    if (row.state != .bound) return false;
+    if (leases.stateOf(now_us, row) != .bound) return false;
     if (!row.client.eql(client)) return false;
-    row.state = .free;
-    row.until_us = now_us;
+    leases.put(row, row.client, .free, now_us);
+    row.recorded_until_us = 0;
     leases.change(row);
     assert(leases.changed_count > 0);
     return true;
@@ -226,14 +366,12 @@ pub fn release(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
 
 /// DECLINE: the client found the address in use. Returns false if it was not this client's.
 pub fn decline(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4) bool {
-    leases.expire(now_us);
     const row = leases.rowOf(ip) orelse return false;
-    if (row.state != .bound and row.state != .offered) return false;
+    const state = leases.stateOf(now_us, row);
+    if (state != .bound and state != .offered) return false;
     if (!row.client.eql(client)) return false;
     assert(row.state != .own);
-    row.client = .nobody;
-    row.state = .declined;
-    row.until_us = now_us + decline_hold_us;
+    leases.put(row, .nobody, .declined, now_us + decline_hold_us);
     leases.change(row);
     assert(leases.changed_count > 0);
     return true;
@@ -241,11 +379,12 @@ pub fn decline(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
 
 /// The client took another server's offer: ours is released at once.
 pub fn dropOffer(leases: *DhcpLeases, now_us: u64, client: *const Client) void {
-    for (leases.rows) |*row| {
-        if (row.state != .offered) continue;
-        if (!row.client.eql(client)) continue;
-        row.state = .free;
-        row.until_us = now_us;
+    var at = leases.by_client.first(keyOf(client));
+    while (at) |index| {
+        at = leases.by_client.next(index);
+        const row = &leases.rows[index];
+        if (row.state != .offered or !row.client.eql(client)) continue;
+        leases.put(row, row.client, .free, now_us);
     }
 }
 
@@ -258,9 +397,13 @@ pub fn macOf(leases: *const DhcpLeases, now_us: u64, ip: Ip4) ?Mac {
 
 /// Returns the host name of a client's reservation.
 pub fn hostNameOf(leases: *const DhcpLeases, client: *const Client) ?[]const u8 {
-    for (leases.network.reservations) |*reservation|
-        if (client.has(reservation)) return reservation.host_name;
-    return null;
+    var first: ?u32 = null;
+    var rows: ReservedRows = .of(leases, client);
+    while (rows.next()) |index| {
+        const number = leases.rows[index].reservation.?;
+        if (first == null or number < first.?) first = number;
+    }
+    return leases.network.reservations[first orelse return null].host_name;
 }
 
 /// Returns the new state of an address whose record on disk is outdated; null when there is none
@@ -268,10 +411,7 @@ pub fn hostNameOf(leases: *const DhcpLeases, client: *const Client) ?[]const u8 
 pub fn takeChange(leases: *DhcpLeases, now_us: u64) ?Record {
     if (leases.changed_count == 0) return null;
     assert(leases.changed_count <= leases.rows.len);
-    const row = for (leases.rows) |*row| {
-        if (row.changed) break row;
-    } else unreachable;
-    row.changed = false;
+    const row = &leases.rows[leases.changed_rows.takeFirst().?];
     leases.changed_count -= 1;
     return recordOf(row, now_us);
 }
@@ -305,20 +445,22 @@ pub fn restore(leases: *DhcpLeases, now_us: u64, record: *const Record) bool {
     if (row.state != .free) return false;
     if (!row.client.isUnknown()) return false;
     if (record.state == .declined) {
-        row.state = .declined;
-        row.until_us = now_us + @min(record.remaining_us, decline_hold_us);
+        const left_us = @min(record.remaining_us, decline_hold_us);
+        leases.put(row, .nobody, .declined, now_us + left_us);
         return true;
     }
     if (!record.client.mac.isDevice()) return false;
-    for (leases.rows) |*other|
-        if (!other.client.isUnknown() and other.client.eql(&record.client)) return false;
+    var client = record.client;
+    client.by = leases.network.identify_by;
+    var at = leases.by_client.first(keyOf(&client));
+    while (at) |index| : (at = leases.by_client.next(index))
+        if (leases.rows[index].client.eql(&client)) return false;
     const longest_s = @max(leases.network.lease_time_max_s, leases.network.lease_time_s);
     const remaining_us = @min(record.remaining_us, @as(u64, longest_s) * std.time.us_per_s);
     assert(row.state == .free);
-    row.client = record.client;
-    row.client.by = leases.network.identify_by;
-    row.state = if (record.state == .bound and remaining_us > 0) .bound else .free;
-    row.until_us = now_us + remaining_us;
+    const is_bound = record.state == .bound and remaining_us > 0;
+    leases.put(row, client, if (is_bound) .bound else .free, now_us + remaining_us);
+    row.recorded_until_us = if (is_bound) row.until_us else 0;
     return true;
 }
 
@@ -328,7 +470,7 @@ fn recordOf(row: *const Row, now_us: u64) Record {
             .ip = row.ip,
             .client = row.client,
             .state = .bound,
-            .remaining_us = row.until_us -| now_us,
+            .remaining_us = @max(row.until_us, row.recorded_until_us) -| now_us,
         },
         .declined => .{
             .ip = row.ip,
@@ -348,8 +490,9 @@ fn recordOf(row: *const Row, now_us: u64) Record {
 
 fn change(leases: *DhcpLeases, row: *Row) void {
     leases.change_count += 1;
-    if (row.changed) return;
-    row.changed = true;
+    const index: u32 = @intCast(row - leases.rows.ptr);
+    if (leases.changed_rows.isSet(index)) return;
+    leases.changed_rows.set(index);
     leases.changed_count += 1;
     assert(leases.changed_count <= leases.rows.len);
 }
@@ -378,49 +521,69 @@ fn isFor(leases: *const DhcpLeases, row: *const Row, client: *const Client) bool
 
 /// Returns the address reserved for this client, unless another client still has it or it was found
 /// in use.
-fn reservedFor(leases: *DhcpLeases, client: *const Client) ?*Row {
-    for (leases.rows) |*row| {
-        if (row.reservation == null) continue;
-        if (!leases.isFor(row, client)) continue;
-        return switch (row.state) {
-            .own, .declined => null,
-            .free => row,
-            .offered, .bound => if (row.client.eql(client)) row else null,
-        };
-    }
-    return null;
+fn reservedFor(leases: *DhcpLeases, now_us: u64, client: *const Client) ?*Row {
+    var first: ?u32 = null;
+    var rows: ReservedRows = .of(leases, client);
+    while (rows.next()) |index| first = @min(first orelse index, index);
+    const row = &leases.rows[first orelse return null];
+    return switch (leases.stateOf(now_us, row)) {
+        .own, .declined => null,
+        .free => row,
+        .offered, .bound => if (row.client.eql(client)) row else null,
+    };
 }
 
-fn expire(leases: *DhcpLeases, now_us: u64) void {
-    for (leases.rows) |*row| switch (row.state) {
+/// Returns the state of a row, after what has expired by now.
+fn stateOf(leases: *DhcpLeases, now_us: u64, row: *Row) State {
+    switch (row.state) {
         .free, .own => {},
-        .offered, .bound, .declined => if (row.until_us <= now_us) {
-            row.state = .free;
-        },
-    };
+        .offered, .bound, .declined => if (row.until_us <= now_us)
+            leases.put(row, row.client, .free, row.until_us),
+    }
+    return row.state;
+}
+
+fn expireDeclined(leases: *DhcpLeases, now_us: u64) void {
+    if (now_us < leases.declined_until_us) return;
+    leases.declined_until_us = never;
+    assert(leases.rows.len > 0);
+    for (leases.rows) |*row| {
+        if (row.state != .declined or leases.stateOf(now_us, row) != .declined) continue;
+        leases.declined_until_us = @min(leases.declined_until_us, row.until_us);
+    }
 }
 
 /// In order of preference: the client's reserved address, the one that it has or had, the one that
 /// it requests, the next one never used, the one that expired first.
-fn pick(leases: *DhcpLeases, client: *const Client, requested: ?Ip4) ?*Row {
-    if (leases.reservedFor(client)) |row| return row;
-    for (leases.rows) |*row| {
-        if (row.state == .own or row.state == .declined) continue;
-        if (row.client.eql(client) and leases.isFor(row, client)) return row;
-    }
+fn pick(leases: *DhcpLeases, now_us: u64, client: *const Client, requested: ?Ip4) ?*Row {
+    if (leases.reservedFor(now_us, client)) |row| return row;
+    if (leases.formerOf(client)) |row| return row;
     if (requested) |ip| if (leases.rowOf(ip)) |row| if (row.isUnused()) return row;
-    const size: u64 = leases.rows.len;
-    const start = if (size > 0) client.mac.toInt() % size else 0;
-    for (0..size) |step| {
-        const row = &leases.rows[(start + step) % size];
-        if (row.isUnused()) return row;
+    if (leases.rows.len == 0) return null;
+    const start: u32 = @intCast(client.mac.toInt() % leases.rows.len);
+    if (leases.unused_rows.firstFrom(start) orelse leases.unused_rows.first()) |index|
+        return &leases.rows[index];
+    const index = minimumOf(leases.untils_us);
+    return if (leases.untils_us[index] <= now_us) &leases.rows[index] else null;
+}
+
+/// Returns the first address that this client has or had.
+fn formerOf(leases: *DhcpLeases, client: *const Client) ?*Row {
+    var first: ?u32 = null;
+    var at = leases.by_client.first(keyOf(client));
+    while (at) |index| : (at = leases.by_client.next(index)) {
+        const row = &leases.rows[index];
+        if (row.client.eql(client) and leases.isFor(row, client))
+            first = @min(first orelse index, index);
     }
-    var found: ?*Row = null;
-    for (leases.rows) |*row| {
-        if (row.state != .free or row.reservation != null) continue;
-        if (found == null or row.until_us < found.?.until_us) found = row;
-    }
-    return found;
+    return &leases.rows[first orelse return null];
+}
+
+/// Returns the index of the least value, of several the first. A column of 16,384 takes some µs.
+fn minimumOf(values: []const u64) usize {
+    var least: u64 = never;
+    for (values) |value| least = @min(least, value);
+    return std.mem.findScalar(u64, values, least).?;
 }
 
 test {

@@ -22,8 +22,8 @@ pub const reservations_max = 4096;
 pub const addresses_max = 8;
 pub const domain_name_size_max = 128;
 pub const host_name_size_max = 63;
-/// Addresses of one network's pools and reservations; each packet may scan all of them.
-pub const pool_size_max = 4096;
+/// Addresses of one network's pools and reservations.
+pub const pool_size_max = 16_384;
 /// RFC 1542 section 4.1.1: relay agents drop packets that crossed more of them.
 const hops_max = 16;
 
@@ -437,7 +437,7 @@ test "an invalid configuration is refused with what is wrong" {
     }
     var large = good;
     large.subnet = try .parse("10.0.0.0/8");
-    large.pools = &.{.{ .first = .init(10, 0, 0, 1), .last = .init(10, 0, 16, 0) }};
+    large.pools = &.{.{ .first = .init(10, 0, 0, 1), .last = .init(10, 0, 64, 1) }};
     try testing.expectEqual(.pool_too_large, problemOf(&.{large}, 1).?.what);
     try testing.expectEqual(.link_without_network, problemOf(&.{good}, 2).?.what);
     var remote = good;
