@@ -1,6 +1,6 @@
 //! The simulator: runs seeds and tells what it found; a failing seed is run again alone by its number.
 //!
-//!     zig build sim -- --seed N [--seeds N] [--devices N] [--mutant NAME] [--self-test] [--canary] [--trace] [--reports]
+//!     zig build sim -- --seed N [--seeds N] [--devices N] [--hostile-packets N] [--mutant NAME] [--self-test] [--canary] [--trace] [--reports]
 
 const std = @import("std");
 const sim = @import("sim");
@@ -8,12 +8,14 @@ const World = sim.World;
 const Mutant = sim.Mutant;
 
 const usage =
-    \\usage: sim [--seed N] [--seeds N] [--devices N] [--mutant NAME] [--attack NAME] [--self-test] [--canary] [--trace] [--reports]
+    \\usage: sim [--seed N] [--seeds N] [--devices N] [--hostile-packets N] [--mutant NAME] [--attack NAME] [--self-test] [--canary] [--trace] [--reports]
     \\  --seed N      the first seed (1); the same seed gives the same run
     \\  --seeds N     how many seeds, one after the other (1)
     \\  --devices N   1 to 60; the seed decides otherwise
     \\  --mutant NAME plant this mutant: ends with exit code 1 when a check finds it
     \\  --attack NAME attackers do only this
+    \\  --hostile-packets N
+    \\                every seed has an attacker, who sends at least so many packets and HTTP requests
     \\  --self-test   plants every mutant in turn; each must be found
     \\  --canary      a check that must fail: ends with exit code 1
     \\  --trace       prints everything that happens
@@ -33,6 +35,7 @@ const Options = struct {
     devices: ?u8 = null,
     mutant: Mutant = .none,
     attack: ?sim.Attack = null,
+    hostile_packets: u32 = 0,
     is_self_test: bool = false,
     is_canary: bool = false,
     is_traced: bool = false,
@@ -44,6 +47,7 @@ const Options = struct {
             .devices = options.devices,
             .mutant = options.mutant,
             .attack = options.attack,
+            .hostile_packets = options.hostile_packets,
             .is_traced = options.is_traced,
             .is_canary = options.is_canary,
         };
@@ -102,6 +106,8 @@ fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
         } else if (std.mem.eql(u8, name, "--devices")) {
             options.devices = std.fmt.parseInt(u8, value, 10) catch return error.Usage;
             if (options.devices.? == 0 or options.devices.? > World.devices_max) return error.Usage;
+        } else if (std.mem.eql(u8, name, "--hostile-packets")) {
+            options.hostile_packets = std.fmt.parseInt(u32, value, 10) catch return error.Usage;
         } else if (std.mem.eql(u8, name, "--seed")) {
             options.seed = std.fmt.parseInt(u64, value, 10) catch return error.Usage;
         } else if (std.mem.eql(u8, name, "--seeds")) {
@@ -151,17 +157,23 @@ fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
             if (is_sum) @field(total, name) += @field(result, name);
         }
     }
+    if (total.hostile < options.seeds * options.hostile_packets) {
+        std.debug.print("sim FAILED: {d} hostile packets of {d}\n", .{
+            total.hostile, options.seeds * options.hostile_packets,
+        });
+        return 1;
+    }
     std.debug.print("sim: {d} seeds from {d}, {d} compared with a second run; {d} events, " ++
-        "{d} packets, {d} lost, {d} boots ready, {d} failed under faults, {d} resumptions, " ++
+        "{d} packets, {d} lost, {d} hostile, {d} boots ready, {d} failed under faults, {d} resumptions, " ++
         "{d} fail-overs, {d} writes, {d} boot profiles handed out, {d} crashes of edges, " ++
         "{d} virtual seconds; " ++
         "{d} devices started by schedules; {d} boots reported once: ok\n", .{
-        options.seeds,     options.seed,                         compared,
-        total.events,      total.packets,                        total.lost,
-        total.boots_ready, total.boots_failed,                   total.resumptions,
-        total.failovers,   total.writes,                         total.profiles_handed,
-        total.crashes,     total.virtual_us / std.time.us_per_s, scheduled_count,
-        reported_count,
+        options.seeds,         options.seed,      compared,
+        total.events,          total.packets,     total.lost,
+        total.hostile,         total.boots_ready, total.boots_failed,
+        total.resumptions,     total.failovers,   total.writes,
+        total.profiles_handed, total.crashes,     total.virtual_us / std.time.us_per_s,
+        scheduled_count,       reported_count,
     });
     return 0;
 }
@@ -212,6 +224,8 @@ fn printReplay(options: *const Options) void {
     if (options.devices) |devices| std.debug.print(" --devices {d}", .{devices});
     if (options.mutant != .none) std.debug.print(" --mutant {f}", .{options.mutant});
     if (options.attack) |attack| std.debug.print(" --attack {t}", .{attack});
+    if (options.hostile_packets > 0)
+        std.debug.print(" --hostile-packets {d}", .{options.hostile_packets});
     if (options.is_canary) std.debug.print(" --canary", .{});
     if (options.is_reports) std.debug.print(" --reports", .{});
     std.debug.print(" --trace\n", .{});

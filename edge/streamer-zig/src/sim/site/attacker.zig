@@ -17,6 +17,7 @@ const EventQueue = @import("event_queue.zig");
 const Fabric = @import("network.zig").Network;
 const payload_size_max = @import("network.zig").payload_size_max;
 const Direction = @import("../kit/network.zig").Direction;
+const Packet = @import("../kit/network.zig").Packet;
 const Invariants = @import("invariants.zig");
 const Endpoint = base.Endpoint;
 const StreamClient = core.stream.Client;
@@ -45,6 +46,8 @@ replayed_to: Endpoint = .{ .ip = .zero, .port = 0 },
 period_us: u64,
 /// Null: chance picks among all attacks.
 only: ?Attack = null,
+/// Packets and HTTP requests so far.
+sent: u64 = 0,
 response: [agent.response.text_size_max]u8 = undefined,
 
 pub const Attack = enum {
@@ -173,12 +176,22 @@ fn transmit(attacker: *Attacker) void {
     if (attacker.victim) |victim| if (!isRunning(victim)) return;
     var out: [stream.sealed_request_size_max]u8 = undefined;
     while (attacker.thief.transmit(attacker.fabric.now_us, &out)) |packet|
-        attacker.fabric.sendToEdge(attacker.link, own, attacker.thief_to, packet);
+        attacker.sendTo(own, attacker.thief_to, packet);
 }
 
 fn send(attacker: *Attacker, from: Endpoint, port: u16, bytes: []const u8) void {
-    const to = addresses.endpoint(attacker.anyEdge().index, port);
+    attacker.sendTo(from, addresses.endpoint(attacker.anyEdge().index, port), bytes);
+}
+
+fn sendTo(attacker: *Attacker, from: Endpoint, to: Endpoint, bytes: []const u8) void {
+    attacker.sent += 1;
     attacker.fabric.sendToEdge(attacker.link, from, to, bytes);
+}
+
+/// Puts a packet out that comes from another machine, or at another one's port.
+fn deliver(attacker: *Attacker, packet: Packet, bytes: []const u8, at_us: u64) void {
+    attacker.sent += 1;
+    attacker.fabric.deliver(packet, bytes, at_us);
 }
 
 fn anyEdge(attacker: *Attacker) *EdgeNode {
@@ -237,7 +250,7 @@ fn forgeSource(attacker: *Attacker) void {
     // What has no session has a nonce, which an attacker off the path cannot know.
     if (std.mem.allEqual(u8, copy[8..16], 0)) return;
     prng.fill(copy[8..16]);
-    attacker.fabric.deliver(.{
+    attacker.deliver(.{
         .link = packet.link,
         .edge = packet.edge,
         .direction = direction,
@@ -258,7 +271,7 @@ fn misdeliver(attacker: *Attacker) void {
     if (packet.link == attacker.link) return;
     var copy: [payload_size_max]u8 = undefined;
     @memcpy(copy[0..sniffed.size], sniffed.slice());
-    attacker.fabric.deliver(.{
+    attacker.deliver(.{
         .link = node.link,
         .edge = packet.edge,
         .direction = .to_device,
@@ -353,7 +366,7 @@ fn sendHello(attacker: *Attacker) void {
     var buffer: [stream.request_size_max]u8 = undefined;
     const hello = attacker.replayed.?;
     const packet = stream.emit(.{ .version = hello.version, .body = .{ .hello = hello } }, &buffer);
-    attacker.fabric.sendToEdge(attacker.link, own, attacker.replayed_to, packet);
+    attacker.sendTo(own, attacker.replayed_to, packet);
 }
 
 fn fetchFiles(attacker: *Attacker) void {
@@ -428,6 +441,7 @@ fn request(
     var buffer: [256]u8 = undefined;
     const text = std.mem.print(&buffer, format, arguments) catch unreachable;
     const edge = attacker.anyEdge();
+    attacker.sent += 1;
     const response = edge.respond(text, from, &attacker.response) orelse return;
     attacker.fabric.trace.note(response.status);
     if (response.body_size == 0) return;

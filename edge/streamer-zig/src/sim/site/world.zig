@@ -65,6 +65,8 @@ pub const Options = struct {
     mutant: Mutant = .none,
     /// Null: all attacks.
     attack: ?Attacker.Attack = null,
+    /// There is an attacker, and he sends at least so many packets; 0: the seed decides.
+    hostile_packets: u32 = 0,
     is_traced: bool = false,
     is_canary: bool = false,
 };
@@ -73,6 +75,8 @@ pub const Result = struct {
     events: u64,
     packets: u64,
     lost: u64,
+    /// Packets and HTTP requests of the attacker.
+    hostile: u64,
     boots_ready: u32,
     boots_failed: u32,
     resumptions: u64,
@@ -98,6 +102,7 @@ pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
         .events = world.events,
         .packets = world.fabric.statistics.packets,
         .lost = world.fabric.statistics.lost,
+        .hostile = world.attacker.sent,
         .boots_ready = world.invariants.devices_ready,
         .boots_failed = world.invariants.devices_failed,
         .resumptions = world.invariants.resumptions,
@@ -119,7 +124,8 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     world.options = options;
     world.plan = plan;
     world.invariants = .{
-        .is_attacked = options.attack != null or plan.attack_period_us > 0,
+        .is_attacked = options.attack != null or options.hostile_packets > 0 or
+            plan.attack_period_us > 0,
     };
     world.events = 0;
     world.done_at_us = null;
@@ -163,9 +169,18 @@ fn initAttacker(world: *World, seed: u64) error{OutOfMemory}!void {
         .prng = .init(seed),
         .devices = &.{},
         .thief = try .init(world.gpa, .{ .reads_max = 1 }),
-        .period_us = if (attack == null) world.plan.attack_period_us else 10_000,
+        .period_us = world.attackPeriod(),
         .only = attack,
     };
+}
+
+/// Most of the packets come while there are faults.
+fn attackPeriod(world: *const World) u64 {
+    const drawn_us = if (world.options.attack == null) world.plan.attack_period_us else 10_000;
+    const wanted = world.options.hostile_packets;
+    if (wanted == 0) return drawn_us;
+    const needed_us = @max(1, world.plan.heal_at_us / wanted);
+    return if (drawn_us == 0) needed_us else @min(drawn_us, needed_us);
 }
 
 fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
@@ -387,6 +402,7 @@ fn sendLastReports(world: *World) error{OutOfMemory}!void {
 
 fn isDone(world: *const World) bool {
     for (world.devices) |*node| if (!node.isDone()) return false;
+    if (world.attacker.sent < world.options.hostile_packets) return false;
     return world.orders_left == 0 and !world.invariants.hasOrderFor(world.devices);
 }
 
@@ -402,6 +418,11 @@ fn tellUnfinished(world: *World) void {
             },
         );
     };
+    if (world.attacker.sent < world.options.hostile_packets) world.invariants.violate(
+        .every_boot_finishes,
+        "the attacker has sent {d} packets after {d} events",
+        .{ world.attacker.sent, world.events },
+    );
 }
 
 fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
