@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { installedVersion, ReleaseRepository } from '../lib/control-plane/releases.ts'
 import { StreamDevice } from '../lib/device/stream-device.ts'
 import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { patterned } from '../lib/edge/loopback-edge.ts'
@@ -15,44 +15,28 @@ interface EdgeDetail {
 
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)
-const repository = inScratch('repository')
 const disk = patterned(64 * 512)
-const installedVersion = '0.1.0'
+let repository: ReleaseRepository
 let plane: ControlPlane | undefined
 let edge: ControlledEdge
 let device: StreamDevice
 
-/** Runs the release script, whose keys lie beside the repository. */
-function release(command: 'root' | 'add', ...words: string[]): void {
-  const script = path.join(import.meta.dirname, '../../scripts/release/repository.mjs')
-  const keys = ['targets', 'snapshot', 'timestamp'].flatMap((role) => [`--${role}`, inScratch(`${role}.pem`)])
-  execFileSync(process.execPath, [script, command, '--repository', repository, ...keys, ...words])
-}
-
-/** Makes a program that differs from the built one in these texts, each replaced by one of the same length. */
-function programWith(texts: Record<string, string>): string {
-  let bytes = readFileSync(edgeProgram).toString('latin1')
-  for (const [from, to] of Object.entries(texts)) {
-    expect(to.length).toBe(from.length)
-    expect(bytes).toContain(from)
-    bytes = bytes.replaceAll(from, to)
-  }
-  const file = inScratch(`program-${Object.values(texts).join('-')}`)
-  writeFileSync(file, Buffer.from(bytes, 'latin1'))
-  return file
-}
-
 beforeAll(async () => {
-  release('root', '--root', inScratch('root-1.pem'), '--root', inScratch('root-2.pem'), '--threshold', '2')
+  repository = new ReleaseRepository(scratch.path)
+  const programWith = (texts: Record<string, string>) => repository.programWith(texts)
   const endsAtOnce = programWith({ [installedVersion]: '0.3.0', serve: 'sErVe' })
+  // It serves, and nobody at the control plane answers what it asks for.
+  const neverHealthy = programWith({ [installedVersion]: '0.5.0', '/edge/v1/': '/edge/v0/' })
   const others = ['0.2.0', '0.4.0'].map((version) => programWith({ [installedVersion]: version }))
-  release('add', edgeProgram, endsAtOnce, ...others)
-  plane = await ControlPlane.start(inScratch('plane'), undefined, {
-    BOOTFARM_EDGE_UPDATES: repository,
-    BOOTFARM_TIMESTAMP_KEY: inScratch('timestamp.pem'),
-  })
+  repository.add(edgeProgram, endsAtOnce, neverHealthy, ...others)
+  plane = await ControlPlane.start(inScratch('plane'), undefined, repository.settings)
   edge = await ControlledEdge.start(plane, inScratch('site'))
-  await until(async () => (await edge.stateInForce()) !== undefined)
+  const { vdiskId } = edge.tenant
+  const { revision } = await edge.api.query<{ revision: number }>('vdisk.get', { vdiskId })
+  const writeCache = { class: 'private', limitBytes: null, full: 'stop' }
+  await edge.api.mutate('vdisk.updateWriteCache', { vdiskId, revision, ...writeCache })
+  // Its writes are kept by this edge, which its state says.
+  await until(async () => (await edge.stateInForce())?.devices.some(({ home }) => home !== undefined) === true)
   device = await StreamDevice.boot(edge.httpUrl, edge.tenant.macs[0] ?? '')
   expect(await device.hello()).toMatchObject({ type: 'welcome' })
 }, 180_000)
@@ -81,19 +65,38 @@ const untilReported = (release: Partial<EdgeDetail['release']>, agentVersion: st
     )
   })
 
-let sector = 0
-/** Reads the next sector, by resuming where the program was exchanged since the last time; fails where it is wrong. */
-async function readOn(): Promise<void> {
-  sector = (sector + 1) % 64
-  let found = await device.read(sector)
-  if (found === 'no_session') {
+let step = 0
+let resumedCount = 0
+/** The byte that fills each sector whose write the edge has acknowledged. */
+const written = new Map<number, number>()
+
+/** Resumes the session where the program was exchanged meanwhile. */
+async function resumed<T extends Buffer | string>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    const answer = await ask()
+    if (answer !== 'no_session') return answer
+    resumedCount += 1
     expect(await device.hello()).toMatchObject({ type: 'welcome' })
-    found = await device.read(sector)
   }
-  expect(found).toEqual(disk.subarray(sector * 512, (sector + 1) * 512))
 }
 
-/** Reads on until this has happened. */
+async function expectSector(sector: number): Promise<void> {
+  const byte = written.get(sector)
+  const expected = byte === undefined ? disk.subarray(sector * 512, (sector + 1) * 512) : Buffer.alloc(512, byte)
+  expect(await resumed(() => device.read(sector))).toEqual(expected)
+}
+
+/** Writes one sector and reads another one; fails where a write is refused or an acknowledged one is not found. */
+async function readOn(): Promise<void> {
+  step += 1
+  // Half of the disk is never written.
+  const [sector, byte] = [8 * (step % 4), 1 + (step % 255)]
+  expect(await resumed(() => device.write(sector, byte))).toBe('done')
+  written.set(sector, byte)
+  await expectSector(step % 64)
+}
+
+/** Reads and writes on until this has happened. */
 async function readUntil(done: Promise<void>): Promise<void> {
   let isDone = false
   const ended = done.finally(() => {
@@ -101,9 +104,10 @@ async function readUntil(done: Promise<void>): Promise<void> {
   })
   while (!isDone) await readOn()
   await ended
+  for (const sector of written.keys()) await expectSector(sector)
 }
 
-test('a release reaches a running edge, which continues as it, while a device reads on', async () => {
+test('a release reaches a running edge, which continues as it, while a device reads and writes', async () => {
   const { pid } = edge.process
   await order('0.2.0')
   await readUntil(untilReported({ version: '0.2.0', state: 'healthy', cause: null }, '0.2.0'))
@@ -115,7 +119,7 @@ test('a release reaches a running edge, which continues as it, while a device re
 })
 
 test('a program that is not what was released is refused, and the edge serves as before', async () => {
-  const folder = path.join(repository, 'targets/bootfarm-edge/0.4.0/x86_64')
+  const folder = path.join(repository.directory, 'targets/bootfarm-edge/0.4.0/x86_64')
   const [file = ''] = readdirSync(folder)
   const bytes = readFileSync(path.join(folder, file))
   bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
@@ -138,6 +142,20 @@ test('a release that ends at once is left at the next start, reported, and tried
     await readUntil(untilReported({ version: '0.3.0', state: 'failed', cause: 'ended' }, '0.2.0'))
     expect(edge.process.output).not.toMatch(/is fetched/)
   }
+})
+
+test('a release that serves and never reaches the control plane is left by itself, and a device that writes loses nothing', async () => {
+  const { pid } = edge.process
+  resumedCount = 0
+  await order('0.5.0')
+  await readUntil(untilReported({ version: '0.5.0', state: 'failed', cause: 'no_control_plane' }, '0.2.0'))
+  expect(edge.process.pid).toBe(pid)
+  expect(edge.process.output).toMatch(/bootfarm-edge 0\.5\.0 does not reach the control plane/)
+  // It served until it was left: the device has resumed there, and once more afterwards.
+  expect(resumedCount).toBeGreaterThanOrEqual(2)
+  await edge.restart()
+  await readUntil(untilReported({ version: '0.5.0', state: 'failed', cause: 'no_control_plane' }, '0.2.0'))
+  expect(edge.process.output).not.toMatch(/is fetched/)
 })
 
 test('an edge returns to an older release when that is ordered', async () => {

@@ -63,6 +63,7 @@ test {
     _ = @import("stream_test.zig");
     _ = @import("tftp_test.zig");
     _ = Updates;
+    _ = @import("updates_test.zig");
     _ = @import("write_caches_test.zig");
     std.testing.refAllDecls(@This());
 }

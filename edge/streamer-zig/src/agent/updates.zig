@@ -97,6 +97,13 @@ pub fn onFetched(updates: *Updates, order: Order) bool {
     return true;
 }
 
+/// Returns the release that is to take over now. On probation it has to be accepted by the control
+/// plane, so it waits for a moment in which this program is: one that passed during an outage could
+/// turn out to be refused ever after, and would never hear of another release.
+pub fn due(updates: *const Updates, is_accepted: bool) ?Order {
+    return if (is_accepted) updates.fetched else null;
+}
+
 /// Fetching failed, or the fetched program cannot take over for a reason that may pass.
 pub fn onFailed(updates: *Updates, cause: Cause, now_ms: u64, random: u64) void {
     updates.fetched = null;
@@ -155,6 +162,8 @@ test "an order is fetched once, and then waits for its exchange" {
     try testing.expect(updates.onFetched(orderOf("0.2.0", 1)));
     try testing.expectEqual(.idle, updates.next(0));
     try testing.expectEqual(.waiting, updates.status().?.state);
+    try testing.expectEqual(null, updates.due(false));
+    try testing.expect(updates.due(true).?.eql(&orderOf("0.2.0", 1)));
 }
 
 test "the running version is not fetched" {

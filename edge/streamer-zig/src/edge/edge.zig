@@ -376,7 +376,7 @@ fn orderRelease(edge: *Edge, state: *const core.uplink.desired_state.DesiredStat
 fn turnUpdate(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
     const worker = edge.updates orelse return;
     if (edge.probation != null or edge.exchange.asked_us != null) return;
-    const order = worker.fetched() orelse return;
+    const order = worker.due(edge.isAccepted()) orelse return;
     edge.exchangeFor(order, loop, now_us);
 }
 
@@ -416,13 +416,7 @@ pub fn slots(edge: *const Edge) host.ReleaseSlots {
 fn passRelease(edge: *Edge) void {
     if (edge.program.kind != .updated) return;
     const last = if (edge.record) |*last| last else return;
-    if (std.mem.eql(u8, last.version, base.version)) {
-        last.outcome = .healthy;
-    } else {
-        // The system did not start it, and this program continued in its place.
-        last.outcome = .failed;
-        last.cause = .cannot_start;
-    }
+    last.pass(base.version);
     edge.slots().keep(last);
     edge.tellTried();
 }
@@ -440,7 +434,7 @@ pub fn tellTried(edge: *Edge) void {
 
 fn turnProbation(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
     const probation = if (edge.probation) |*probation| probation else return;
-    switch (probation.judge(now_us, edge.isAnswered())) {
+    switch (probation.judge(now_us, edge.isAccepted())) {
         .open => return,
         .passed => {
             // The former program is still needed: the next one may fail.
@@ -464,9 +458,9 @@ fn turnProbation(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
     edge.probation = null;
 }
 
-/// Returns whether the control plane has answered last time.
-pub fn isAnswered(edge: *const Edge) bool {
-    return if (edge.link) |link| link.is_answered.load(.acquire) else false;
+/// Returns whether the control plane takes this edge's requests.
+pub fn isAccepted(edge: *const Edge) bool {
+    return if (edge.link) |link| link.is_accepted.load(.acquire) else false;
 }
 
 fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {

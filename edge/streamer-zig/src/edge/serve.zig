@@ -62,11 +62,11 @@ fn serve(
     if (edge.probation) |*probation| probation.began_us = host.sys.monotonicUs();
     const code = edge.run();
     if (!edge.loop.is_exchanged) return code;
-    const was_answered = edge.isAnswered() or
-        if (edge.probation) |*probation| probation.was_answered else false;
+    const was_accepted = edge.exchange_order != null or edge.isAccepted() or
+        if (edge.probation) |*probation| probation.was_accepted else false;
     const sockets = &edge.loop.sockets;
     if (edge.is_left) return leave(&edge, edge.left_cause, sockets);
-    takeOver(&edge, was_answered) catch {
+    takeOver(&edge, was_accepted) catch {
         // Without its record the next program would have no probation: this one starts again.
         edge.former.?.endProbation();
         return continueAs(&edge, if (edge.program.kind == .updated) .updated else .former, sockets);
@@ -75,8 +75,8 @@ fn serve(
 }
 
 /// Puts the next program on probation.
-fn takeOver(edge: *Edge, was_answered: bool) !void {
-    try edge.former.?.put(&.{ .was_answered = was_answered });
+fn takeOver(edge: *Edge, was_accepted: bool) !void {
+    try edge.former.?.put(&.{ .was_accepted = was_accepted });
     const order = if (edge.exchange_order) |*order| order else return;
     try edge.slots().install(&edge.recordOf(order, .probation, null));
 }
@@ -95,7 +95,7 @@ fn beginProgram(edge: *Edge) enum { itself, updated, left } {
     switch (edge.former.?.begin(host.exchange.running_program)) {
         .plain => {},
         .probation => |record| edge.probation =
-            .{ .was_answered = record.was_answered, .began_us = 0 },
+            .{ .was_accepted = record.was_accepted, .began_us = 0 },
         .failed => return .left,
     }
     return .itself;

@@ -14,14 +14,14 @@ const starts_max = 1;
 
 /// Kept in the data directory for as long as the probation lasts.
 pub const Record = struct {
-    /// The former program had an answer of the control plane.
-    was_answered: bool,
+    /// The control plane took what the former program sent.
+    was_accepted: bool,
     starts: u8 = 0,
 
     pub const size_max = "answered 255\n".len;
 
     pub fn write(record: *const Record, buffer: *[size_max]u8) []const u8 {
-        const word = if (record.was_answered) "answered" else "alone";
+        const word = if (record.was_accepted) "answered" else "alone";
         return std.mem.print(buffer, "{s} {d}\n", .{ word, record.starts }) catch unreachable;
     }
 
@@ -30,10 +30,10 @@ pub const Record = struct {
         var words = std.mem.splitScalar(u8, std.mem.cutSuffix(u8, text, "\n") orelse
             return null, ' ');
         const word = words.first();
-        const was_answered = std.mem.eql(u8, word, "answered");
-        if (!was_answered and !std.mem.eql(u8, word, "alone")) return null;
+        const was_accepted = std.mem.eql(u8, word, "answered");
+        if (!was_accepted and !std.mem.eql(u8, word, "alone")) return null;
         const starts = std.fmt.parseInt(u8, words.rest(), 10) catch return null;
-        return .{ .was_answered = was_answered, .starts = starts };
+        return .{ .was_accepted = was_accepted, .starts = starts };
     }
 
     /// Counts a start of the program; returns false if it had its chance.
@@ -48,14 +48,15 @@ pub const Verdict = enum { open, passed, failed };
 
 pub const Probation = @This();
 
-was_answered: bool,
+was_accepted: bool,
 began_us: u64,
 
-/// Called once a second while the edge serves; `is_answered`: the control plane answers now.
-pub fn judge(probation: *const Probation, now_us: u64, is_answered: bool) Verdict {
+/// Called once a second while the edge serves; `is_accepted`: the control plane takes what
+/// the edge sends. One that refuses everything would never be asked for another release.
+pub fn judge(probation: *const Probation, now_us: u64, is_accepted: bool) Verdict {
     assert(now_us >= probation.began_us);
     const served_us = now_us - probation.began_us;
-    const is_healthy = is_answered or !probation.was_answered;
+    const is_healthy = is_accepted or !probation.was_accepted;
     if (is_healthy and served_us >= serving_us_min) return .passed;
     return if (served_us < limit_us) .open else .failed;
 }
@@ -63,11 +64,11 @@ pub fn judge(probation: *const Probation, now_us: u64, is_answered: bool) Verdic
 const testing = std.testing;
 
 test "a program that serves passes, and needs the control plane only if the former one had it" {
-    const alone: Probation = .{ .was_answered = false, .began_us = 5 };
+    const alone: Probation = .{ .was_accepted = false, .began_us = 5 };
     try testing.expectEqual(.open, alone.judge(5, false));
     try testing.expectEqual(.open, alone.judge(4 + serving_us_min, false));
     try testing.expectEqual(.passed, alone.judge(5 + serving_us_min, false));
-    const answered: Probation = .{ .was_answered = true, .began_us = 5 };
+    const answered: Probation = .{ .was_accepted = true, .began_us = 5 };
     try testing.expectEqual(.open, answered.judge(4 + serving_us_min, true));
     try testing.expectEqual(.open, answered.judge(4 + limit_us, false));
     try testing.expectEqual(.passed, answered.judge(4 + limit_us, true));
@@ -76,8 +77,8 @@ test "a program that serves passes, and needs the control plane only if the form
 
 test "a program is started once on probation, and its record survives being written" {
     var buffer: [Record.size_max]u8 = undefined;
-    for ([_]bool{ true, false }) |was_answered| {
-        var record: Record = .{ .was_answered = was_answered };
+    for ([_]bool{ true, false }) |was_accepted| {
+        var record: Record = .{ .was_accepted = was_accepted };
         try testing.expect(record.start());
         var again = Record.parse(record.write(&buffer)).?;
         try testing.expectEqualDeep(record, again);

@@ -55,6 +55,36 @@ pub const Cause = enum {
     }
 };
 
+/// What a service manager's start of the installed program continues as.
+pub const Choice = enum {
+    /// A person has installed another program, which counts: the release is forgotten.
+    forget,
+    release,
+    /// The program before the release: a program on probation does not end, but this one did, or
+    /// its machine.
+    leave,
+};
+
+/// `installed`: the version of the program that was started.
+pub fn choose(record: *const Record, installed: []const u8) Choice {
+    if (!std.mem.eql(u8, record.installed, installed)) return .forget;
+    return if (record.outcome == .probation) .leave else .release;
+}
+
+/// The release does not run here.
+pub fn fail(record: *Record, cause: Cause) void {
+    record.outcome = .failed;
+    record.cause = cause;
+}
+
+/// The running program has passed its probation. That is not the release where the system did not
+/// start it, and the program before it continued.
+pub fn pass(record: *Record, running: []const u8) void {
+    if (!std.mem.eql(u8, record.version, running)) return record.fail(.cannot_start);
+    record.outcome = .healthy;
+    record.cause = null;
+}
+
 pub const size_max = 1024;
 
 pub fn write(record: *const Record, buffer: *[size_max]u8) []const u8 {
@@ -116,6 +146,22 @@ test "a record survives being written, and what is none is refused" {
         \\{"version":"1.0.0","attempt":1,"installed":"0.1.0","outcome":"failed"}
         ,
     }) |text| try testing.expectEqual(null, parse(arena, text));
+}
+
+test "a release runs at each start until a person installs another program, or it has ended" {
+    var record: Record =
+        .{ .version = "0.2.0", .attempt = 1, .installed = "0.1.0", .outcome = .probation };
+    try testing.expectEqual(.leave, record.choose("0.1.0"));
+    try testing.expectEqual(.forget, record.choose("0.1.1"));
+    record.pass("0.2.0");
+    try testing.expectEqual(Outcome.healthy, record.outcome);
+    try testing.expectEqual(.release, record.choose("0.1.0"));
+    try testing.expectEqual(.forget, record.choose("0.2.0"));
+    record.fail(.ended);
+    try testing.expectEqual(.release, record.choose("0.1.0"));
+    record.outcome = .probation;
+    record.pass("0.1.0");
+    try testing.expectEqual(Cause.cannot_start, record.cause.?);
 }
 
 test "a version that could lead elsewhere is none" {

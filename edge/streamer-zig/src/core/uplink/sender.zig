@@ -24,6 +24,18 @@ pub const Answer = union(enum) {
     later: u32,
     ok,
     refused: struct { status: u16, code: Code, expected_seq: ?u64 = null },
+
+    /// Returns whether the control plane takes what this edge sends, now that it has answered this:
+    /// an edge whose requests are all refused reaches it as little as one without an answer. A
+    /// control plane that is busy, or misses a report, says nothing about that.
+    pub fn accepts(answer: Answer, before: bool) bool {
+        return switch (answer) {
+            .ok => true,
+            .nothing => false,
+            .later => before,
+            .refused => |refused| before and refused.code == .report_gap,
+        };
+    }
 };
 
 pub const Code = enum {
@@ -351,4 +363,17 @@ test "a power-on is executed once" {
         try testing.expect(log.add(.fromBytes(bytes)));
     }
     try testing.expect(!log.add(id));
+}
+
+test "an edge that is refused is not accepted, and a busy control plane changes nothing" {
+    const refused: Answer = .{ .refused = .{ .status = 401, .code = .signature_invalid } };
+    const gap: Answer = .{ .refused = .{ .status = 409, .code = .report_gap } };
+    const busy: Answer = .{ .later = 1000 };
+    for ([_]bool{ false, true }) |before| {
+        try testing.expect(@as(Answer, .ok).accepts(before));
+        try testing.expect(!@as(Answer, .nothing).accepts(before));
+        try testing.expect(!refused.accepts(before));
+        try testing.expectEqual(before, gap.accepts(before));
+        try testing.expectEqual(before, busy.accepts(before));
+    }
 }

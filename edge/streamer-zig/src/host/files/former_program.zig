@@ -175,11 +175,11 @@ test "a program that starts a second time on probation is refused from then on, 
     defer fixture.deinit();
     const former = fixture.former;
     try testing.expectEqual(.plain, former.begin(fixture.path));
-    try former.put(&.{ .was_answered = true });
+    try former.put(&.{ .was_accepted = true });
     try testing.expectEqual(.plain, former.begin(fixture.path));
     try testing.expect(former.keep(fixture.path));
     try testing.expectEqualDeep(
-        Start{ .probation = .{ .was_answered = true, .starts = 1 } },
+        Start{ .probation = .{ .was_accepted = true, .starts = 1 } },
         former.begin(fixture.path),
     );
     try testing.expectEqual(.failed, former.begin(fixture.path));
@@ -194,7 +194,7 @@ test "a program that passed leaves nothing behind" {
     defer fixture.deinit();
     const former = fixture.former;
     try testing.expect(former.keep(fixture.path));
-    try former.put(&.{ .was_answered = false });
+    try former.put(&.{ .was_accepted = false });
     former.pass();
     try testing.expectEqual(.plain, former.begin(fixture.path));
     try testing.expectError(error.FileNotFound, former.dir.access(testing.io, program_name, .{}));

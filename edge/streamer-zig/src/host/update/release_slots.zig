@@ -35,13 +35,14 @@ pub fn record(slots: ReleaseSlots, arena: std.mem.Allocator) ?Record {
 pub fn choose(slots: ReleaseSlots, arena: std.mem.Allocator, version: []const u8) Choice {
     const last = slots.record(arena) orelse return .installed;
     slots.dir.access(slots.io, program_name, .{}) catch return .installed;
-    if (!std.mem.eql(u8, last.installed, version)) {
-        // A person has installed another program, which counts.
-        slots.forget();
-        return .installed;
+    switch (last.choose(version)) {
+        .forget => {
+            slots.forget();
+            return .installed;
+        },
+        .leave => slots.leave(&last, .ended),
+        .release => {},
     }
-    // A program on probation does not end: this one did, or the machine.
-    if (last.outcome == .probation) slots.leave(&last, .ended);
     return .updated;
 }
 
@@ -54,8 +55,7 @@ pub fn install(slots: ReleaseSlots, new: *const Record) !void {
 /// Gives the place of the release back to the program before it, where that was kept.
 pub fn leave(slots: ReleaseSlots, last: *const Record, cause: Record.Cause) void {
     var failed = last.*;
-    failed.outcome = .failed;
-    failed.cause = cause;
+    failed.fail(cause);
     slots.keep(&failed);
     const former = FormerProgram.program_name;
     slots.dir.rename(former, slots.dir, program_name, slots.io) catch {};

@@ -45,11 +45,11 @@ pub fn setOrder(worker: *UpdateWorker, order: ?Updates.Order) bool {
     return true;
 }
 
-/// The release that lies in the data directory and is to take over.
-pub fn fetched(worker: *UpdateWorker) ?Updates.Order {
+/// The release that lies in the data directory and is to take over now.
+pub fn due(worker: *UpdateWorker, is_accepted: bool) ?Updates.Order {
     worker.mutex.lockUncancelable(worker.io);
     defer worker.mutex.unlock(worker.io);
-    return worker.updates.fetched;
+    return worker.updates.due(is_accepted);
 }
 
 pub fn status(worker: *UpdateWorker) ?Updates.Status {

@@ -63,6 +63,8 @@ refusal: ?core.uplink.desired_state.Refusal = null,
 next_state: ?*StateBox = null,
 /// The control plane answered last time.
 is_answered: std.atomic.Value(bool) = .init(false),
+/// The same, and it took what the edge sent.
+is_accepted: std.atomic.Value(bool) = .init(false),
 /// Grows with each report; the sender waits for it.
 reports_written: std.atomic.Value(u32) = .init(0),
 

@@ -386,6 +386,8 @@ fn logAnswer(
 ) void {
     const url = worker.url;
     worker.link.is_answered.store(answer != .nothing, .monotonic);
+    const accepted = &worker.link.is_accepted;
+    accepted.store(answer.accepts(accepted.load(.monotonic)), .monotonic);
     switch (answer) {
         .ok => {
             if (!worker.is_answered) log.info("The control plane at {s} answers again.", .{url});
