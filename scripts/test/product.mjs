@@ -34,7 +34,8 @@ export async function withProduct(scratch, work, options = []) {
   const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...testSettings },
+    // Empty until a test puts releases there.
+    env: { ...process.env, ...testSettings, BOOTFARM_EDGE_UPDATES: path.join(data, 'updates') },
   })
   countProcessorTime(product)
   let output = ''

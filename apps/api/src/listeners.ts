@@ -6,6 +6,7 @@ import {
   publishFailedBoots,
   publishFillingCaches,
   publishKeyAlarms,
+  publishPausedRollout,
   publishPromotion,
   publishSilentEdges,
 } from './webhook/publish-events.ts'
@@ -19,5 +20,6 @@ export const listeners: Listeners = {
   bootsReported: [publishFailedBoots, publishFillingCaches],
   keyAlarmsRaised: [publishKeyAlarms],
   runsEnded: [publishEndedRuns],
+  rolloutPaused: [publishPausedRollout],
   edgesFellSilent: [publishSilentEdges],
 }

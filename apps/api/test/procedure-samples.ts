@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { apiSamples } from './api-samples.ts'
 import { keySamples } from './matrix/key-samples.ts'
+import { rolloutSamples } from './matrix/rollout-samples.ts'
 import { objectSamples } from './object-samples.ts'
 import { peopleSamples } from './people-samples.ts'
 import type { Sample, SampleTenant } from './sample.ts'
@@ -148,6 +149,7 @@ export const samples: Record<string, Sample> = {
   'boot.onChange': {},
   ...keySamples,
   ...scheduleSamples,
+  ...rolloutSamples,
   'vdisk.list': {},
   ...objectSamples,
   ...versionSamples,

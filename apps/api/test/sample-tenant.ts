@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { bootReports, bootWith, EdgeClient } from './edge-client.ts'
 import { createKeySpares } from './matrix/key-samples.ts'
+import { createRolloutSpares } from './matrix/rollout-samples.ts'
 import { menusMadeAt } from './procedure-samples.ts'
 import type { SampleTenant } from './sample.ts'
 import { createSpareObjects } from './spare-objects.ts'
@@ -25,7 +26,9 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const spares = await createSpareObjects(api, rows)
   const versionSpares = await createVersionSpares(api, { ...rows, ...edges })
   const keySpares = await createKeySpares(api, rows)
+  const rolloutSpares = await createRolloutSpares(api, rows)
   const others = {
+    rolloutSpares,
     spares,
     keySpares,
     versionSpares,

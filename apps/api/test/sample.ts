@@ -41,6 +41,15 @@ export interface KeySpares {
   collectionIds: string[]
 }
 
+/** For what starts or changes a rollout: each call another one. */
+export interface RolloutSpares {
+  /** Sites with one edge each. */
+  siteIds: string[]
+  /** Rollouts of two waves without edges, the first of which has started. */
+  runningIds: string[]
+  pausedIds: string[]
+}
+
 export type SampleTenant = TestTenant & {
   organizationName: string
   edgeId: string
@@ -58,6 +67,7 @@ export type SampleTenant = TestTenant & {
   spares: SpareObjects
   versionSpares: VersionSpares
   keySpares: KeySpares
+  rolloutSpares: RolloutSpares
   /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
   spareUserIds: string[]
   spareInvitationIds: string[]

@@ -12,6 +12,7 @@ import type { InstallationSettings } from '../src/installation/edge-releases.ts'
 import type { Mail } from '../src/rules/mail.ts'
 import { createServer, type ServerOptions } from '../src/server.ts'
 import type { AcceptedVersions } from '../src/uplink/enrol/require-version.ts'
+import { makeTestReleases } from './matrix/test-releases.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
 
 /** Receivers of tests listen on this machine. */
@@ -77,6 +78,7 @@ export async function startTestApi({
   const notifications = await openNotifications(serverUrl)
   const { observed, nextListener } = observe(notifications)
   const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))
+  const updates = { directory: makeTestReleases(), timestampKey: null }
   const mails: Mail[] = []
   const app = await createServer(
     change({
@@ -90,13 +92,13 @@ export async function startTestApi({
       consolesDirectory,
       webhookTargets: testWebhookTargets,
       bootRetention: defaultBootRetention,
+      updates,
       installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
       ...(acceptedVersions ? { acceptedVersions } : {}),
       ...(log ? { log, logLevel: 'trace' } : { logLevel: 'silent' }),
     }),
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
-  const { port } = app.server.address() as AddressInfo
   return {
     app,
     db,
@@ -105,18 +107,21 @@ export async function startTestApi({
     serverDatabaseUrl: serverUrl,
     consolesDirectory,
     mails,
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
     clock,
     nextListener,
     async close() {
       await app.close()
       await notifications.close()
-      await serverDb.$disconnect()
-      await db.$disconnect()
+      for (const one of [serverDb, db]) await one.$disconnect()
       if (!given) await database.drop()
-      rmSync(consolesDirectory, { recursive: true })
+      removeAll(consolesDirectory, updates.directory)
     },
   }
+}
+
+function removeAll(...directories: string[]): void {
+  for (const directory of directories) rmSync(directory, { recursive: true })
 }
 
 /** It is dropped by the first one. */

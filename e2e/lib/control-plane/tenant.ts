@@ -107,6 +107,17 @@ export class Tenant {
     return edge
   }
 
+  /** Adds a site of this name with an edge. */
+  async secondSite(name: string): Promise<{ siteId: string; edge: EdgeClient }> {
+    const { organizationId, farmId } = this.rows
+    return this.#inDatabase(async (db) => {
+      const site = await db.site.create({ data: { organizationId, farmId, name, timeZone: 'UTC' } })
+      const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
+      const joinToken = await makeJoinToken({ db, clock }, { ...this.rows, siteId: site.id })
+      return { siteId: site.id, edge: await EdgeClient.enrolled(required('BOOTFARM_API_URL'), joinToken) }
+    })
+  }
+
   /** Makes a join token that another edge has used. */
   async usedToken(): Promise<string> {
     const token = await this.#joinToken(new Date())

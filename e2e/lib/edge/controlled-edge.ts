@@ -22,6 +22,8 @@ import {
 import { UplinkRelay } from './uplink-relay.ts'
 
 const sectors = 64
+/** The disk that its devices boot. */
+export const siteDisk = patterned(sectors * 512)
 
 export interface ControlPlane {
   /** For the database's owner. */
@@ -86,13 +88,13 @@ export class ControlledEdge {
 
   /**
    * @param options further options of `serve`
-   * @param beside an edge whose site this one joins
+   * @param beside an edge whose site this one joins, or its tenant with another site of the organization
    */
   static async start(
     plane: ControlPlane,
     folder: string,
     options: string[] = [],
-    beside?: ControlledEdge,
+    beside?: Pick<ControlledEdge, 'tenant' | 'person'>,
   ): Promise<ControlledEdge> {
     const db = createDb(plane.databaseUrl)
     const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
@@ -259,7 +261,7 @@ async function makeSite(db: ReturnType<typeof createDb>, clock: Parameters<typeo
 function writeSiteFiles(folder: string): void {
   const [store, bootFiles] = [path.join(folder, 'edge/store'), path.join(folder, 'boot-files')]
   for (const made of [store, bootFiles]) mkdirSync(made, { recursive: true })
-  writeFileSync(path.join(store, 'disk'), patterned(sectors * 512))
+  writeFileSync(path.join(store, 'disk'), siteDisk)
   writeFileSync(path.join(store, 'kernel'), x86Kernel('6.1.0-1-simulated', patterned(30_001)))
   writeFileSync(path.join(bootFiles, 'undionly.kpxe'), patterned(5000))
   writeFileSync(path.join(folder, 'trace.csv'), 'time_ms,offset,length\n0,0,4096\n')

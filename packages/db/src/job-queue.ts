@@ -144,6 +144,7 @@ export const jobNames = [
   'make boot partitions',
   'drop old boots',
   'keep schedules',
+  'advance rollouts',
   'drop old answers',
   'empty the trash',
   'tell silent edges',

@@ -21,6 +21,7 @@ const readPermissions: Record<PlaceKind, Permission> = {
   boot_menu: 'boot_menu.read',
   schedule: 'schedule.read',
   schedule_run: 'schedule.read',
+  rollout: 'rollout.read',
   store: 'store.read',
   store_job: 'vdisk.read',
   deletion: 'trash.read',

@@ -1,7 +1,7 @@
 import { Prisma } from '@bootfarm/db'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import type { Place, PlaceKind } from '../rules/place.ts'
-import { liveSchedule, ofLiveSite } from './visible.ts'
+import { liveRollout, liveSchedule, ofLiveSite } from './visible.ts'
 
 interface Asked {
   organizationId: string
@@ -82,6 +82,11 @@ const finders: Record<PlaceKind, Find> = {
       select,
     })
     return byId(rows, ({ schedule }) => ({ ...schedule, collectionId: null }))
+  },
+  async rollout(db, asked) {
+    const select = { id: true, farmId: true } as const
+    const rows = await db.rollout.findMany({ where: { ...whereOf(asked), ...liveRollout }, select })
+    return byId(rows, placeInFarm)
   },
   async store(db, asked) {
     const rows = await db.store.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })

@@ -131,6 +131,15 @@ export function visibleSchedules(actor: Actor): Prisma.ScheduleWhereInput {
   return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { siteId: { in: bounds.siteIds } }] } : {}
 }
 
+/** Rows in the trash are hidden: a rollout whose farm is there does not exist. */
+export const liveRollout = { farm: { deletionId: null } } satisfies Prisma.RolloutWhereInput
+
+/** A rollout is its farm's: it names sites, and is seen by who may see all of them. */
+export function visibleRollouts(actor: Actor): Prisma.RolloutWhereInput {
+  const bounds = boundsOf(actor, 'rollout.read')
+  return bounds ? { ...liveRollout, farmId: { in: bounds.farmIds } } : liveRollout
+}
+
 /**
  * An entry is at the place of its object; entries of the whole organization are visible to roles of the whole
  * organization.

@@ -80,6 +80,7 @@ const tables = {
   edge: Prisma.sql`edge`,
   farm: Prisma.sql`farm`,
   invitation: Prisma.sql`invitation`,
+  rollout: Prisma.sql`rollout`,
   schedule: Prisma.sql`schedule`,
   site: Prisma.sql`site`,
   store_job: Prisma.sql`store_job`,

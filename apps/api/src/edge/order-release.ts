@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { UpdateRepository } from '../installation/public.ts'
@@ -23,21 +23,36 @@ export async function orderRelease(
   })
   if (!edge) throw new AppError('not_found')
   if (edge.revokedAt) throw new AppError('conflict', { public: 'This edge was revoked.' })
-  if (version !== null && !(await repository.releases()).get(version)?.includes(edge.arch))
+  if (version !== null) await requireRelease(repository, version, [edge.arch])
+  const change = await setWantedRelease(db, { organizationId: actor.organizationId, ...edge, id: edgeId }, version)
+  await recordChange(context, change)
+  return { version, attempt: change.after.releaseAttempt }
+}
+
+/** Throws `conflict` where the release does not exist for one of these processors. */
+export async function requireRelease(repository: UpdateRepository, version: string, archs: string[]): Promise<void> {
+  const has = (await repository.releases()).get(version) ?? []
+  const missing = archs.find((arch) => !has.includes(arch))
+  if (missing)
     throw new AppError('conflict', {
-      public: `This control plane has no release ${version} for ${edge.arch}. Add it with scripts/release/repository.mjs.`,
+      public: `This control plane has no release ${version} for ${missing}. Add it with scripts/release/repository.mjs.`,
     })
-  const attempt = edge.releaseAttempt + 1
-  const after = { wantedRelease: version, releaseAttempt: attempt }
-  await db.edge.update({ where, data: after, select: { id: true } })
-  await recordChange(context, {
-    kind: 'edge',
-    id: edgeId,
-    name: edge.name,
-    before: { wantedRelease: edge.wantedRelease, releaseAttempt: edge.releaseAttempt },
-    after,
-  })
-  return { version, attempt }
+}
+
+interface OrderedEdge {
+  organizationId: string
+  id: string
+  name: string
+  wantedRelease: string | null
+  releaseAttempt: number
+}
+
+/** Each order has a higher number than the one before it. @returns the change for the audit log */
+export async function setWantedRelease(db: DbOrTransaction, edge: OrderedEdge, version: string | null) {
+  const { organizationId, id, name, wantedRelease, releaseAttempt } = edge
+  const after = { wantedRelease: version, releaseAttempt: releaseAttempt + 1 }
+  await db.edge.update({ where: ownRow({ organizationId }, id), data: after, select: { id: true } })
+  return { kind: 'edge', id, name, before: { wantedRelease, releaseAttempt }, after }
 }
 
 export async function listReleases(repository: UpdateRepository): Promise<z.infer<typeof edgeReleases>> {

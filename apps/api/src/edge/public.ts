@@ -1,1 +1,2 @@
+export { requireRelease, setWantedRelease } from './order-release.ts'
 export { edgeSummaryOf, edgeSummarySelect, heartbeatOf, onlineEdgeFilter } from './rows.ts'

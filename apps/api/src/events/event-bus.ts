@@ -18,6 +18,7 @@ export interface Events {
   bootsReported: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; boots: BootReport[] }
   keyAlarmsRaised: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; alarms: KeyAlarm[] }
   runsEnded: { db: DbOrTransaction; now: Date; organizationId: string; runs: EndedRun[] }
+  rolloutPaused: { db: DbOrTransaction; now: Date; organizationId: string; rollout: PausedRollout }
   edgesFellSilent: { db: DbOrTransaction; now: Date; organizationId: string; edges: SilentEdge[] }
 }
 
@@ -142,6 +143,21 @@ export interface EndedRun {
   failed_count: number
   not_seen_count: number
   skipped_count: number
+}
+
+/** A rollout that paused by itself because of an edge. */
+export interface PausedRollout {
+  id: string
+  farmId: string
+  version: string
+  /** 1 for the canary. */
+  wave: number
+  reason: string
+  cause: string | null
+  edgeId: string
+  edgeName: string | null
+  /** Another one each time. */
+  revision: number
 }
 
 export interface SilentEdge {

@@ -8,6 +8,7 @@ import { findSilentEdges } from '../edge/list-edges.ts'
 import { dropOldAnswers } from '../idempotency/do-once.ts'
 import { deleteDueOrganizations } from '../organization/delete-due-organizations.ts'
 import { recordJob } from '../platform/record-job.ts'
+import { advanceAllRollouts } from '../rollout/advance-rollouts.ts'
 import type { SendMail } from '../rules/mail.ts'
 import type { Telemetry } from '../rules/telemetry.ts'
 import { type Tracer, traced } from '../rules/tracer.ts'
@@ -62,6 +63,7 @@ const jobs: Job[] = [
     run: (context) => dropOldBoots(context, context.bootRetention),
   },
   { name: 'keep schedules', everySeconds: 20, run: keepAllSchedules },
+  { name: 'advance rollouts', everySeconds: 5, run: advanceAllRollouts },
   { name: 'empty the trash', everySeconds: hourSeconds, run: purgeOldDeletions },
   { name: 'remove old audit entries', everySeconds: hourSeconds, run: removeOldAuditEntries },
   { name: 'delete organizations', everySeconds: minuteSeconds, run: deleteDueOrganizations },

@@ -42,6 +42,8 @@ export const permissions = {
   'edge.read': row(everybody, 'see edges and their state', { upwards: true }),
   'edge.drain': row(operators, 'drain edges and resume new boots'),
   'edge.change': row(admins, 'add, change and revoke edges, and rotate their keys'),
+  'rollout.read': row(everybody, 'see how releases reach the edges of a farm'),
+  'rollout.change': row(admins, 'start, pause, resume and cancel rollouts of releases'),
   'store.read': row(everybody, 'see stores'),
   'store.change': row(imageManagers, 'create, change and delete stores'),
   'collection.read': row(everybody, 'see collections'),

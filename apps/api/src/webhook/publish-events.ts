@@ -227,6 +227,19 @@ export async function publishFillingCaches({ db, now, edge, boots }: Events['boo
   )
 }
 
+/** rollout.paused, for one that paused by itself. */
+export async function publishPausedRollout({
+  db,
+  now,
+  organizationId,
+  rollout,
+}: Events['rolloutPaused']): Promise<void> {
+  const { id: rolloutId, revision, ...data } = rollout
+  await publishEvents(db, now, [
+    { organizationId, type: 'rollout.paused', subject: `${rolloutId} ${revision}`, data: { rolloutId, ...data } },
+  ])
+}
+
 /** device.key_alarm, once for each kind of alarm until a person decides: a device in a loop floods nobody. */
 export async function publishKeyAlarms({ db, now, edge, alarms }: Events['keyAlarmsRaised']): Promise<void> {
   const { organizationId, siteId, edgeId } = edge

@@ -10,6 +10,7 @@ const webhookEventTypes = [
   'version.promoted',
   'write_cache.filling',
   'device.key_alarm',
+  'rollout.paused',
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 /** Sent on demand, to every endpoint. */

@@ -12,6 +12,7 @@ import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
 import { organizationRouter } from '../../organization/router.ts'
 import { platformRouter } from '../../platform/router.ts'
+import { rolloutRouter } from '../../rollout/router.ts'
 import { scheduleRouter } from '../../schedule/router.ts'
 import { setupRouter, signUpRouter } from '../../session/entrance-router.ts'
 import { sessionRouter } from '../../session/router.ts'
@@ -44,6 +45,7 @@ export const appRouter = router({
   boot: bootRouter,
   bootMenu: bootMenuRouter,
   schedule: scheduleRouter,
+  rollout: rolloutRouter,
   vdisk: vdiskRouter,
   version: versionRouter,
   store: storeRouter,

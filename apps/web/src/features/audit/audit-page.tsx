@@ -27,6 +27,7 @@ const nounOptions = [
   { value: 'vdisk.', label: 'vDisks' },
   { value: 'bootMenu.', label: 'Boot menus' },
   { value: 'schedule.', label: 'Schedules' },
+  { value: 'rollout.', label: 'Rollouts' },
   { value: 'apiKey.', label: 'API keys' },
   { value: 'webhook.', label: 'Webhooks' },
 ]

@@ -46,6 +46,7 @@ const pages = new Map(
     boot: '/boots',
     boot_menu: '/boot-menus',
     schedule: '/schedules',
+    rollout: '/edges/rollouts',
     member: '/members',
   }),
 )

@@ -27,8 +27,17 @@ const causes: Record<string, string> = {
   no_control_plane: 'the program did not reach the control plane',
 }
 
-/** Describes the release that an edge is to run. A newer edge may have further words, which are shown as they are. */
+/** Describes the release that an edge is to run. */
 export function releaseText({ version, state, cause }: Release): string {
-  const reason = cause === null ? '' : `: ${causes[cause] ?? cause.replaceAll('_', ' ')}`
-  return `${version}, ${states[state] ?? state.replaceAll('_', ' ')}${reason}`
+  const reason = cause === null ? '' : `: ${causeText(cause)}`
+  return `${version}, ${progressText(state)}${reason}`
+}
+
+/** A newer edge may have further words, which are shown as they are. */
+export function progressText(state: string): string {
+  return states[state] ?? state.replaceAll('_', ' ')
+}
+
+export function causeText(cause: string): string {
+  return causes[cause] ?? cause.replaceAll('_', ' ')
 }

@@ -25,6 +25,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   // An open boot page is pushed whole with the live updates.
   boot: ['list'],
   bootMenu: false,
+  rollout: false,
   schedule: true,
   vdisk: true,
   version: false,

@@ -197,6 +197,7 @@ export const eventText: Record<WebhookEvent, string> = {
   'version.promoted': 'Version promoted',
   'write_cache.filling': 'Write cache nearly full',
   'device.key_alarm': 'Device did not prove its key',
+  'rollout.paused': 'Rollout paused by itself',
 }
 
 const events = Object.keys(eventText) as WebhookEvent[]

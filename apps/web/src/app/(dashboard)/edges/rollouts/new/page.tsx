@@ -1,0 +1,5 @@
+import { NewRolloutPage } from '../../../../../features/rollouts/new-rollout-page'
+
+export default function Page() {
+  return <NewRolloutPage />
+}
