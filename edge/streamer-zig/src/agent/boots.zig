@@ -262,10 +262,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn learnSession(boots: *Self, ref: Ref, ip: base.Ip4) void {
             const boot = boots.table.get(ref) orelse return;
             if (boot.facts.is_ip_confirmed) return;
-            if (mutants.has(.address_unindexed)) {
-                boot.facts.ip = ip;
-                boot.facts.is_ip_confirmed = true;
-            } else boots.table.setAddress(boot, ip, true);
+            boots.table.setAddress(boot, ip, true);
         }
 
         /// Returns whether the device of this boot has this address.

@@ -85,7 +85,7 @@ pub const Mutant = enum {
     believe_claims,
     /// A device that nobody has registered takes a slot of those that are.
     strangers_unbounded,
-    /// The address of a session does not get into the index of addresses.
+    /// An address that is proven to be a device's does not get into the index of addresses.
     address_unindexed,
     /// A restarted edge has forgotten which runs of schedules it has begun.
     forget_schedules,
