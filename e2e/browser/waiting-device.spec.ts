@@ -65,6 +65,45 @@ test('a device that another edge sent back is shown as waiting, with the edge it
   await expect(state('Running')).toBeVisible()
 })
 
+test('a device that has lost its disk is listed until it takes an order to restart, which its page and its row give', async ({
+  page,
+}) => {
+  const outcome = { kind: 'failed', phase: 'stage2', cause: 'write_cache_lost' } as const
+  const boot = { id: randomUUID(), startedUnixMs: Date.now() - 75_000, outcome }
+  const lost = { reason: 'cache_lost', atUs: 30_000_000 } as const
+  await tenant.beats()
+  await tenant.report({ ...boot, lost })
+  await page.goto('/')
+  const banner = page.getByRole('region', { name: 'Devices without their disk' })
+  await expect(banner).toContainText('1 device has lost its disk for good and waits for a restart')
+  expect(await seriousProblems(page)).toEqual([])
+  await banner.getByRole('link', { name: '1 device' }).click()
+
+  await expect(page.getByLabel('Waits for')).toHaveValue('lost_disk')
+  const rows = page
+    .getByRole('table', { name: 'Devices' })
+    .getByRole('row')
+    .filter({ has: page.getByRole('cell') })
+  await expect(rows).toHaveCount(1)
+  await expect(rows.getByText('Waiting', { exact: true })).toBeVisible()
+  await expect(rows.getByText('lost its disk')).toBeVisible()
+  await expect(rows.getByRole('button', { name: /^Power of / })).toBeVisible()
+  expect(await seriousProblems(page)).toEqual([])
+  await rows.getByRole('link').first().click()
+
+  await expect(notice(page)).toContainText('has lost its writes. It waits to be restarted.')
+  expect(await seriousProblems(page)).toEqual([])
+  await page.getByRole('button', { name: 'Restart', exact: true }).click()
+  await page.getByRole('button', { name: 'Restart pc-01' }).click()
+  await expect(page.getByText(/^Sent a restart order to /)).toBeVisible()
+  const [order] = (await tenant.state()).powerOrders ?? []
+  expect(order).toMatchObject({ order: 'restart', mac: tenant.rows.macs[0] })
+  await tenant.report({ ...boot, revision: 9, lost: { ...lost, powerOrderId: order?.id } })
+  await expect(notice(page)).toHaveCount(0)
+  await page.goto('/devices?waits=lost_disk')
+  await expect(page.getByText('No devices match these filters.')).toBeVisible()
+})
+
 test('if only its write owner is unreachable, its pages show that', async ({ page }) => {
   const boot = running()
   await tenant.report(boot)

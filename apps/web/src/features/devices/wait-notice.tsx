@@ -29,10 +29,10 @@ function Since({ wait: { reason, since, restartsAt, edge, asked } }: { wait: Dev
   if (reason === 'lost_disk')
     return (
       <>
-        It told {edge.name} <Instant at={since} />
+        Reported by {edge.name} since <Instant at={since} />
         {restartsAt && (
           <>
-            {', and restarts '}
+            {'; it restarts '}
             <Instant at={restartsAt} />
           </>
         )}
