@@ -1,6 +1,6 @@
 // `npm run soak`: kills programs and cuts uplinks for 20 minutes; nothing acknowledged may be lost. `npm run soak --
 // store`: a billion operations on a simulated vDisk store; `npm run soak -- stream`: as many packets of simulated
-// streams.
+// streams. `npm run soak -- update`: updates and roll-backs of an edge under load.
 import { fileURLToPath } from 'node:url'
 import { runMain, UserError } from './lib/fail.mjs'
 import { helps } from './lib/help.mjs'
@@ -12,9 +12,12 @@ import { simulationNames, soakSimulation } from './soak/simulations.mjs'
 
 const usage = `Usage: npm run soak -- [options]
        npm run soak -- store|stream [options]
+       npm run soak -- update [--updates N] [--devices N] [--write]
 
 Kills programs and cuts uplinks for 20 minutes; nothing acknowledged may be lost. With store or stream it runs a
 simulation of the vDisk store or of the stream for longer; each line of progress names the options that continue it.
+With update an edge is updated and rolled back 200 times while 500 devices boot, read and write: no error, no lost
+report, and no stall that is 200 ms longer than without updates.
 
   --minutes N   how long (20)          --kills N   how many programs are killed (100)
   --seed N      which ones, and when   --write     keeps the table in docs/results
@@ -34,14 +37,24 @@ await runMain(async () => {
   }
   await ensurePackages()
   await must('Making the database client', process.execPath, [inRoot('scripts/prisma.mjs'), 'generate'])
-  const { parseSoakOptions, runSoak } = await import('../e2e/soak/main.ts')
+  const { parse, run } = first === 'update' ? await updateSoak() : await killSoak()
   let options
   try {
-    options = parseSoakOptions(process.argv.slice(2))
+    options = parse(first === 'update' ? rest : process.argv.slice(2))
   } catch (error) {
     throw new UserError(error.message)
   }
   await buildEdge(await ensureZig())
-  const isGood = await runSoak(options, say, inRoot('docs/results'))
+  const isGood = await run(options, say, inRoot('docs/results'))
   if (!isGood) process.exitCode = 1
 })
+
+async function killSoak() {
+  const { parseSoakOptions, runSoak } = await import('../e2e/soak/main.ts')
+  return { parse: parseSoakOptions, run: runSoak }
+}
+
+async function updateSoak() {
+  const { parseUpdateSoakOptions, runUpdateSoak } = await import('../e2e/soak/updates/main.ts')
+  return { parse: parseUpdateSoakOptions, run: runUpdateSoak }
+}
