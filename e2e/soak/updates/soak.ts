@@ -14,7 +14,7 @@ const unhealthyVersion = '0.5.0'
 const unhealthyEvery = 10
 /** So many updates, then the same load for the same time without any. */
 const updatesPerPart = 5
-const pool = ['--dhcp-pool', '127.77.32.1-127.77.63.254']
+const pool = ['--dhcp-pool', '127.77.32.1-127.77.39.254']
 
 export interface UpdateSoakResult {
   minutes: number
