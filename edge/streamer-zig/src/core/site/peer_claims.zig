@@ -333,6 +333,22 @@ pub const OtherClaims = struct {
         heard_us: u64 = 0,
         /// Counter of the message with this claim: an earlier message may arrive later.
         counter: u64 = 0,
+        /// The boot in which the device last proved itself there, and when. A later claim may be of
+        /// one that anybody has begun.
+        proved_boot: Uuid = .zero,
+        proved_us: u64 = 0,
+
+        /// Returns the claim with what an earlier one of its edge and device has told.
+        fn after(claim: Other, earlier: *const Other) Other {
+            var known = claim;
+            const was_proved = earlier.is_proved and earlier.boot.eql(claim.boot);
+            known.is_proved = claim.is_proved or was_proved;
+            known.proved_boot, known.proved_us = if (known.is_proved)
+                .{ claim.boot, claim.since_us }
+            else
+                .{ earlier.proved_boot, earlier.proved_us };
+            return known;
+        }
     };
 
     /// Three times the interval at which its edge announces it again.
@@ -370,16 +386,14 @@ pub const OtherClaims = struct {
             if (claim.counter < earlier.counter) return false;
             const is_new = !earlier.boot.eql(claim.boot) or earlier.stage != claim.stage;
             assert(claim.counter >= earlier.counter);
-            const was_proved = earlier.is_proved and earlier.boot.eql(claim.boot);
-            earlier.* = claim;
-            earlier.is_proved = claim.is_proved or was_proved;
+            earlier.* = claim.after(earlier);
             return is_new;
         }
         if (others.free_slots.first() == null) others.free(others.oldest());
         const slot = others.free_slots.takeFirst().?;
         assert(others.by_mac.keys[slot] == free_mac);
         others.by_mac.put(slot, mac.toInt());
-        others.claims[slot] = claim;
+        others.claims[slot] = claim.after(&.{});
         return true;
     }
 
@@ -419,8 +433,7 @@ pub const OtherClaims = struct {
         var at = others.by_mac.first(mac.toInt());
         while (at) |slot| : (at = others.by_mac.next(slot)) {
             const claim = &others.claims[slot];
-            if (!claim.is_proved or claim.boot.eql(boot)) continue;
-            if (claim.since_us > since_us) return true;
+            if (claim.proved_us > since_us and !claim.proved_boot.eql(boot)) return true;
         }
         return false;
     }
@@ -576,6 +589,23 @@ test "a claim counts until it is withdrawn, its edge is gone, or it expires" {
         !others.put(testMac(2), .{ .boot = testBoot(2), .edge = 3, .heard_us = 8, .counter = 8 }),
     );
     try testing.expectEqual(null, others.find(6, testMac(2), @as(u8, 9), always.isAlive));
+}
+
+test "a claim that anybody can cause hides no proof" {
+    var others: OtherClaims = try .init(testing.allocator, 4, 0);
+    defer others.deinit(testing.allocator);
+    const mac = testMac(1);
+    var claim: OtherClaims.Other =
+        .{ .boot = testBoot(1), .edge = 3, .stage = .taken, .is_proved = true, .since_us = 50 };
+    try testing.expect(others.put(mac, claim));
+    // Every second message leaves the proof out.
+    claim.is_proved = false;
+    claim.since_us = 60;
+    try testing.expect(!others.put(mac, claim));
+    try testing.expect(others.put(mac, .{ .boot = testBoot(2), .edge = 3, .since_us = 90 }));
+    try testing.expect(others.isProvedSince(mac, testBoot(9), 59));
+    try testing.expect(!others.isProvedSince(mac, testBoot(9), 60));
+    try testing.expect(!others.isProvedSince(mac, testBoot(1), 0));
 }
 
 test "copies of one packet are no retry" {
