@@ -1,4 +1,4 @@
-import type { Prisma } from '@bootfarm/db'
+import { Prisma } from '@bootfarm/db'
 import { type DbOrTransaction, withTrash } from '../context/service-context.ts'
 import { type Actor, scopesOf } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
@@ -59,6 +59,22 @@ export function visibleDevices(actor: Actor): Prisma.DeviceWhereInput {
   return bounds ? { OR: [...ofSites(bounds), { collectionId: { in: bounds.collectionIds } }] } : {}
 }
 
+/** The same as a condition on `device` in a statement. */
+export function visibleDevicesSql(actor: Actor): Prisma.Sql {
+  const bounds = boundsOf(actor, 'device.read')
+  if (!bounds) return Prisma.sql`true`
+  return Prisma.sql`(device.site_id = any(${bounds.siteIds}::uuid[])
+    or device.collection_id = any(${bounds.collectionIds}::uuid[])
+    or exists (select from site where site.organization_id = device.organization_id and site.id = device.site_id
+      and site.farm_id = any(${bounds.farmIds}::uuid[])))`
+}
+
+/** The sites of which the actor may see every boot: figures of a whole site are for them alone. */
+export function sitesOfVisibleBoots(actor: Actor): Prisma.SiteWhereInput {
+  const bounds = boundsOf(actor, 'boot.read')
+  return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { id: { in: bounds.siteIds } }] } : {}
+}
+
 /** A boot's row names site and device without a relation to them, because it is in a day's partition. */
 export async function visibleBoots({ db, actor }: ScopedContext): Promise<Prisma.BootWhereInput> {
   const { organizationId } = actor
@@ -66,7 +82,7 @@ export async function visibleBoots({ db, actor }: ScopedContext): Promise<Prisma
   const hidden = await bootsOfTrash(db, organizationId)
   if (!bounds) return hidden
   const sites = await db.site.findMany({
-    where: { organizationId, OR: [{ farmId: { in: bounds.farmIds } }, { id: { in: bounds.siteIds } }] },
+    where: { organizationId, AND: [sitesOfVisibleBoots(actor)] },
     select: { id: true },
   })
   const devices = await db.device.findMany({

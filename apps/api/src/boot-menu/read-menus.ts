@@ -11,7 +11,7 @@ const versionsMax = 50
 
 /** Throws `not_found`. */
 export async function getMenu({ db, clock, actor }: ServiceContext, menuId: string): Promise<MenuDetail> {
-  const row = await db.bootMenu.findUnique({ where: ownRow(actor, menuId), select: menuDetailSelect })
+  const row = await db.bootMenu.findUnique({ where: ownRow(actor, menuId), select: menuDetailSelect(actor) })
   if (!row) throw new AppError('not_found')
   return menuDetailOf(row, clock())
 }
@@ -59,7 +59,7 @@ export async function listMenus(
     },
     orderBy: byName,
     take: input.limit + 1,
-    select: menuSummarySelect,
+    select: menuSummarySelect(actor),
   })
   return cutNamedPage(rows, input.limit, menuSummaryOf)
 }

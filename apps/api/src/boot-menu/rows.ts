@@ -1,5 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
+import { visibleCollections, visibleDevices } from '../access/visible.ts'
 import { byName } from '../context/keyset.ts'
+import type { Actor } from '../rules/actor.ts'
 import type { Fields } from '../rules/audit-change.ts'
 import { resolveVersions } from '../rules/version-access.ts'
 import { versionChoicesSelect, versionFactsSelect } from '../vdisk/public.ts'
@@ -7,50 +9,61 @@ import type { DeviceMenuView, MenuDetail, MenuSummary } from './schema.ts'
 
 const usersShownMax = 100
 
-export const menuSummarySelect = {
-  id: true,
-  farmId: true,
-  name: true,
-  timeoutMs: true,
-  defaultPosition: true,
-  updatedAt: true,
-  revision: true,
-  farm: { select: { name: true } },
-  entries: { orderBy: { position: 'asc' }, select: { title: true } },
-  _count: { select: { collections: true, devices: true } },
-} satisfies Prisma.BootMenuSelect
+/** Of the collections and devices that show a menu, the actor sees those of his places. */
+export function menuSummarySelect(actor: Actor) {
+  const users = {
+    collections: { where: visibleCollections(actor) },
+    devices: { where: visibleDevices(actor) },
+  }
+  return {
+    id: true,
+    farmId: true,
+    name: true,
+    timeoutMs: true,
+    defaultPosition: true,
+    updatedAt: true,
+    revision: true,
+    farm: { select: { name: true } },
+    entries: { orderBy: { position: 'asc' }, select: { title: true } },
+    _count: { select: users },
+  } satisfies Prisma.BootMenuSelect
+}
 
-export const menuDetailSelect = {
-  ...menuSummarySelect,
-  entries: {
-    orderBy: { position: 'asc' },
-    select: {
-      title: true,
-      vdiskId: true,
-      versionId: true,
-      vdisk: { select: { name: true, ...versionChoicesSelect, versions: { select: versionFactsSelect } } },
-      version: { select: { number: true } },
+export function menuDetailSelect(actor: Actor) {
+  return {
+    ...menuSummarySelect(actor),
+    entries: {
+      orderBy: { position: 'asc' },
+      select: {
+        title: true,
+        vdiskId: true,
+        versionId: true,
+        vdisk: { select: { name: true, ...versionChoicesSelect, versions: { select: versionFactsSelect } } },
+        version: { select: { number: true } },
+      },
     },
-  },
-  collections: {
-    orderBy: byName,
-    take: usersShownMax,
-    select: {
-      id: true,
-      name: true,
-      site: { select: { name: true } },
-      _count: { select: { devices: { where: { bootMenuChoice: 'collection' } } } },
+    collections: {
+      where: visibleCollections(actor),
+      orderBy: byName,
+      take: usersShownMax,
+      select: {
+        id: true,
+        name: true,
+        site: { select: { name: true } },
+        _count: { select: { devices: { where: { bootMenuChoice: 'collection', AND: [visibleDevices(actor)] } } } },
+      },
     },
-  },
-  devices: {
-    orderBy: byName,
-    take: usersShownMax,
-    select: { id: true, name: true, site: { select: { name: true } } },
-  },
-} satisfies Prisma.BootMenuSelect
+    devices: {
+      where: visibleDevices(actor),
+      orderBy: byName,
+      take: usersShownMax,
+      select: { id: true, name: true, site: { select: { name: true } } },
+    },
+  } satisfies Prisma.BootMenuSelect
+}
 
-type SummaryRow = Prisma.BootMenuGetPayload<{ select: typeof menuSummarySelect }>
-type DetailRow = Prisma.BootMenuGetPayload<{ select: typeof menuDetailSelect }>
+type SummaryRow = Prisma.BootMenuGetPayload<{ select: ReturnType<typeof menuSummarySelect> }>
+type DetailRow = Prisma.BootMenuGetPayload<{ select: ReturnType<typeof menuDetailSelect> }>
 
 export function menuSummaryOf(row: SummaryRow): MenuSummary {
   return {

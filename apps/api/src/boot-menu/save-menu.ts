@@ -38,7 +38,7 @@ export async function createMenu(
     const entries = await entryRows(transaction, place, menu)
     const row = await transaction.bootMenu.create({
       data: { ...place, ...columnsOf(menu), createdAt: now, updatedAt: now, entries: { create: entries } },
-      select: menuDetailSelect,
+      select: menuDetailSelect(context.actor),
     })
     const made = menuDetailOf(row, clock())
     const object = { kind: 'boot_menu', id: made.id, name: made.name }
@@ -73,7 +73,7 @@ export async function updateMenu(
         updatedAt: new Date(Math.max(clock().getTime(), Date.parse(before.updatedAt) + 1)),
         entries: { create: entries },
       },
-      select: menuDetailSelect,
+      select: menuDetailSelect(context.actor),
     })
     const after = menuDetailOf(row, clock())
     const object = { kind: 'boot_menu', id: menuId, name: after.name }

@@ -1,9 +1,10 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { visibleCollections } from '../access/visible.ts'
+import { visibleCollections, visibleDevices } from '../access/visible.ts'
 import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import type { Actor } from '../rules/actor.ts'
 import { keyAlarms } from '../rules/device-key.ts'
 import { personalityOf } from '../rules/personality.ts'
 import type { CollectionDetail, CollectionSummary, collectionListInput, collectionPage } from './schema.ts'
@@ -14,7 +15,7 @@ export async function getCollection(context: ServiceContext, collectionId: strin
   const row = await db.collection.findUnique({
     where: ownRow(actor, collectionId),
     select: {
-      ...collectionSummarySelect,
+      ...collectionSummarySelect(actor),
       createdAt: true,
       personality: true,
       templateDevice: { select: { id: true, name: true } },
@@ -47,21 +48,23 @@ async function countKeys(
   return { alarmCount, waitingCount: waiting._count, waitingUntil: waiting._max.keyClaimedAt?.toISOString() ?? null }
 }
 
-export const collectionSummarySelect = {
-  id: true,
-  name: true,
-  siteId: true,
-  vdiskId: true,
-  bootProgramSet: true,
-  keyLearn: true,
-  keyWithout: true,
-  revision: true,
-  bootMenu: { select: { id: true, name: true } },
-  site: { select: { name: true } },
-  vdisk: { select: { name: true } },
-  _count: { select: { devices: true } },
-} satisfies Prisma.CollectionSelect
-type CollectionSummaryRow = Prisma.CollectionGetPayload<{ select: typeof collectionSummarySelect }>
+export function collectionSummarySelect(actor: Actor) {
+  return {
+    id: true,
+    name: true,
+    siteId: true,
+    vdiskId: true,
+    bootProgramSet: true,
+    keyLearn: true,
+    keyWithout: true,
+    revision: true,
+    bootMenu: { select: { id: true, name: true } },
+    site: { select: { name: true } },
+    vdisk: { select: { name: true } },
+    _count: { select: { devices: { where: visibleDevices(actor) } } },
+  } satisfies Prisma.CollectionSelect
+}
+type CollectionSummaryRow = Prisma.CollectionGetPayload<{ select: ReturnType<typeof collectionSummarySelect> }>
 
 export async function listCollections(
   { db, actor }: ServiceContext,
@@ -76,7 +79,7 @@ export async function listCollections(
     },
     orderBy: byName,
     take: input.limit + 1,
-    select: collectionSummarySelect,
+    select: collectionSummarySelect(actor),
   })
   return cutNamedPage(rows, input.limit, collectionSummaryOf)
 }

@@ -1,4 +1,11 @@
-import { visibleBoots, visibleCollections, visibleDevices, visibleEdges, visibleSites } from '../access/visible.ts'
+import {
+  sitesOfVisibleBoots,
+  visibleBoots,
+  visibleCollections,
+  visibleDevices,
+  visibleEdges,
+  visibleSites,
+} from '../access/visible.ts'
 import { type BootTimes, bootSummaryOf, daysBefore, fillDays, readBootDays, readNewestBoots } from '../boot/public.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
@@ -18,39 +25,45 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
     select: { id: true, name: true, createdAt: true, revision: true },
   })
   if (!farm) throw new AppError('not_found')
-  const [siteIds, counts, visible, days] = await Promise.all([
-    readSiteIds(context, farmId),
+  const [sites, counts, visible, days] = await Promise.all([
+    readSites(context, farmId),
     countRows(context, farmId),
     visibleBoots(context),
     readBootDays(context),
   ])
   const recentBoots = await readNewestBoots(context, {
     days,
-    where: { AND: [{ siteId: { in: siteIds } }, visible] },
+    where: { AND: [{ siteId: { in: sites.ids } }, visible] },
     before: null,
     limit: recentBootsMax,
   })
   const [last24Hours, byDay] = await Promise.all([
-    bootTimesOfLastDay(context, siteIds),
-    bootTimesByDay(context, siteIds),
+    bootTimesOfLastDay(context, sites.idsOfFigures),
+    bootTimesByDay(context, sites.idsOfFigures),
   ])
   const now = clock()
   return {
     farm: { ...farm, createdAt: farm.createdAt.toISOString() },
-    counts: { sites: siteIds.length, ...counts },
+    counts: { sites: sites.ids.length, ...counts },
     recentBoots: recentBoots.map((row) => bootSummaryOf(row, now)),
     last24Hours,
     byDay,
   }
 }
 
-/** The farm's sites that the actor may see. */
-async function readSiteIds({ db, actor }: ServiceContext, farmId: string): Promise<string[]> {
-  const sites = await db.site.findMany({
-    where: { organizationId: actor.organizationId, farmId, AND: [visibleSites(actor)] },
-    select: { id: true },
-  })
-  return sites.map(({ id }) => id)
+/** The farm's sites that the actor may see, and those whose figures he may see: they are kept by site. */
+async function readSites(
+  { db, actor }: ServiceContext,
+  farmId: string,
+): Promise<{ ids: string[]; idsOfFigures: string[] }> {
+  const { organizationId } = actor
+  const [seen, seenWhole] = await Promise.all(
+    [visibleSites(actor), sitesOfVisibleBoots(actor)].map((visible) =>
+      db.site.findMany({ where: { organizationId, farmId, AND: [visible] }, select: { id: true } }),
+    ),
+  )
+  const idsOf = (sites: { id: string }[] = []) => sites.map(({ id }) => id)
+  return { ids: idsOf(seen), idsOfFigures: idsOf(seenWhole) }
 }
 
 async function countRows(

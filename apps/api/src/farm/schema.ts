@@ -44,6 +44,7 @@ export const farmOverview = z.object({
     devicesLost: count,
   }),
   recentBoots: z.array(bootSummary),
+  /** Figures of boots are kept by site, and cover the sites whose boots the caller may all see. */
   last24Hours: z.object(bootTimes),
   /** The last 30 UTC days, oldest first, days without boots included. */
   byDay: z.array(z.object({ day: z.iso.date(), ...bootTimes })),

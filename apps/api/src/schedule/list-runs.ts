@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { visibleBoots, visibleDevices } from '../access/visible.ts'
 import { readPlainBoots } from '../boot/public.ts'
 import { cutPage, decodeCursor, decodeInstantCursor } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
@@ -48,9 +49,10 @@ export async function getRun({ db, actor: { organizationId } }: ServiceContext, 
 
 /** In the order in which they are started. Throws `not_found` for the run. */
 export async function listRunDevices(
-  { db, actor: { organizationId } }: ServiceContext,
+  { db, actor }: ServiceContext,
   { runId, state, cursor, limit }: z.output<typeof runDevicesInput>,
 ): Promise<z.infer<typeof runDevicePage>> {
+  const { organizationId } = actor
   const after = decodeCursor(cursor)
   const run = await db.scheduleRun.findUnique({
     where: ownRow({ organizationId }, runId),
@@ -76,15 +78,7 @@ export async function listRunDevices(
       bootId: true,
     },
   })
-  // A device in the trash is invisible here, but was in the run all the same.
-  const devices = await db.device.findMany({
-    where: { organizationId, id: { in: rows.map(({ deviceId }) => deviceId) } },
-    select: { id: true, name: true, site: { select: { name: true } } },
-  })
-  const deviceOf = new Map(devices.map((device) => [device.id, device]))
-  const bootIds = rows.flatMap(({ bootId }) => (bootId ? [bootId] : []))
-  const boots = await readPlainBoots({ db, actor: { organizationId } }, bootIds)
-  const bootOf = new Map(boots.map((boot) => [boot.id, boot]))
+  const { deviceOf, bootOf } = await readNamed({ db, actor }, rows)
   return cutPage(rows, limit, {
     item: ({ sentAt, bootId, ...row }) => {
       const device = deviceOf.get(row.deviceId)
@@ -106,6 +100,24 @@ export async function listRunDevices(
     },
     key: (row) => [String(row.position), row.deviceId],
   })
+}
+
+/** A device in the trash, or now at another place, is invisible here, but was in the run all the same. */
+async function readNamed(
+  { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
+  rows: { deviceId: string; bootId: string | null }[],
+) {
+  const ids = rows.map(({ deviceId }) => deviceId)
+  const devices = await db.device.findMany({
+    where: { organizationId: actor.organizationId, id: { in: ids }, AND: [visibleDevices(actor)] },
+    select: { id: true, name: true, site: { select: { name: true } } },
+  })
+  const bootIds = rows.flatMap(({ bootId }) => bootId ?? [])
+  const boots = await readPlainBoots({ db, actor }, bootIds, await visibleBoots({ db, actor }))
+  return {
+    deviceOf: new Map(devices.map((device) => [device.id, device])),
+    bootOf: new Map(boots.map((boot) => [boot.id, boot])),
+  }
 }
 
 function positionOf(text: string): number {

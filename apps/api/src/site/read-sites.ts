@@ -1,12 +1,13 @@
 import type { Prisma } from '@bootfarm/db'
 import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
-import { visibleSites } from '../access/visible.ts'
+import { visibleCollections, visibleDevices, visibleSites } from '../access/visible.ts'
 import { collectionSummaryOf, collectionSummarySelect } from '../collection/public.ts'
 import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect, heartbeatOf, onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
+import type { Actor } from '../rules/actor.ts'
 import { personalityOf } from '../rules/personality.ts'
 import { sharesOf } from './edge-share.ts'
 import type { SiteDetail, SiteSummary, siteListInput, sitePage } from './schema.ts'
@@ -19,7 +20,7 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
   const row = await db.site.findUnique({
     where: ownRow(actor, siteId),
     select: {
-      ...siteSummarySelect,
+      ...siteSummarySelect(actor),
       unknownDevices: true,
       bootProgramSet: true,
       capture: true,
@@ -27,7 +28,12 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
       personality: true,
       farm: { select: { name: true } },
       edges: { orderBy: byName, take: rowsShownMax, select: edgeSummarySelect },
-      collections: { orderBy: byName, take: rowsShownMax, select: collectionSummarySelect },
+      collections: {
+        where: visibleCollections(actor),
+        orderBy: byName,
+        take: rowsShownMax,
+        select: collectionSummarySelect(actor),
+      },
     },
   })
   if (!row) throw new AppError('not_found')
@@ -57,15 +63,17 @@ function peersHeard(edge: { heartbeat: unknown } | undefined): number {
   return peers.filter(({ heardMsAgo }) => heardMsAgo < edgeOnlineWithinMs).length
 }
 
-const siteSummarySelect = {
-  id: true,
-  farmId: true,
-  name: true,
-  timeZone: true,
-  revision: true,
-  _count: { select: { edges: { where: { revokedAt: null } }, devices: true } },
-} satisfies Prisma.SiteSelect
-type SiteSummaryRow = Prisma.SiteGetPayload<{ select: typeof siteSummarySelect }>
+function siteSummarySelect(actor: Actor) {
+  return {
+    id: true,
+    farmId: true,
+    name: true,
+    timeZone: true,
+    revision: true,
+    _count: { select: { edges: { where: { revokedAt: null } }, devices: { where: visibleDevices(actor) } } },
+  } satisfies Prisma.SiteSelect
+}
+type SiteSummaryRow = Prisma.SiteGetPayload<{ select: ReturnType<typeof siteSummarySelect> }>
 
 export async function listSites(
   context: ServiceContext,
@@ -80,7 +88,7 @@ export async function listSites(
     },
     orderBy: byName,
     take: input.limit + 1,
-    select: siteSummarySelect,
+    select: siteSummarySelect(context.actor),
   })
   const online = await countOnlineEdges(
     context,

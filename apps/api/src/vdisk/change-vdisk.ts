@@ -84,10 +84,12 @@ export async function removeVdisk(
 /**
  * Devices whose last boot, as far as known, still reads it. A device that writes a version no longer runs once its edge
  * hears nothing of it.
+ * @param seen a condition on `device`
  */
 export async function runningDevices(
   { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
   booted: { vdiskId: string } | { versionId: string },
+  seen = Prisma.sql`true`,
 ): Promise<{ count: number; names: string[] }> {
   const isOf =
     'vdiskId' in booted
@@ -97,7 +99,7 @@ export async function runningDevices(
     join boot_key on boot_key.organization_id = device.organization_id and boot_key.boot_id = device.last_boot_id
     join boot on boot.organization_id = boot_key.organization_id and boot.id = boot_key.boot_id
       and boot.received_on = boot_key.received_on
-    where device.organization_id = ${actor.organizationId}::uuid and ${isOf}
+    where device.organization_id = ${actor.organizationId}::uuid and ${isOf} and ${seen}
       and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
         select from power_order where power_order.organization_id = device.organization_id
           and power_order.taken_boot_id = device.last_boot_id)

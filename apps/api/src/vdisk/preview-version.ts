@@ -4,7 +4,7 @@ import { usersText } from '../context/in-use.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
-import { versionHolders } from './remove-version.ts'
+import { onlyVisible, versionHolders } from './remove-version.ts'
 import { seesEdgesOf, sumOf, type Tally, tallyDevices, versionOfGroup } from './tally-devices.ts'
 import { versionDetailSelect } from './version-detail.ts'
 import { versionChoicesSelect } from './version-facts.ts'
@@ -42,9 +42,11 @@ export async function previewVersion(
   const { next = vdisk, refusal } = apply(vdisk, { kind: action, versionId }, now)
   const after = resolveVersions(next, next.versions, now)
   const rowOf = (one: { id: string } | null) => vdisk.versions.find(({ id }) => id === one?.id) ?? null
-  const tallies = await tallyDevices(db, { vdiskId, farmId, actor }, before)
+  const tallies = await tallyDevices(db, { vdiskId, actor }, before)
   const numberOf = new Map(vdisk.versions.map(({ id, number }) => [id, number]))
-  const holders = (await versionHolders(context, versionId)).map(usersText).filter((text) => text !== null)
+  const holders = (await versionHolders(context, versionId, onlyVisible(actor)))
+    .map(usersText)
+    .filter((text) => text !== null)
   return {
     action,
     refusals: action === 'delete' && holders.length > 0 ? holders : refusal ? [refusal.text] : [],

@@ -1,9 +1,10 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { visibleVdisks } from '../access/visible.ts'
+import { visibleCollections, visibleDevices, visibleVdisks } from '../access/visible.ts'
 import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import type { Actor } from '../rules/actor.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
 import type { VdiskDetail, vdiskListInput, vdiskPage } from './schema.ts'
 import { seesEdgesOf, tallyDevices } from './tally-devices.ts'
@@ -11,40 +12,48 @@ import { versionDetailOf, versionDetailSelect } from './version-detail.ts'
 import { readResolved, versionChoicesSelect } from './version-facts.ts'
 import { allowedSteps } from './version-steps.ts'
 
-const detailSelect = {
-  id: true,
-  farmId: true,
-  name: true,
-  createdAt: true,
-  note: true,
-  revision: true,
-  ...versionChoicesSelect,
-  writeCache: true,
-  writeCacheLimitBytes: true,
-  writeCacheFull: true,
-  store: { select: { id: true, name: true } },
-  _count: { select: { devices: true } },
-  farm: { select: { name: true } },
-  versions: { orderBy: { number: 'desc' }, select: versionDetailSelect },
-  menuEntries: {
-    orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
-    select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
-  },
-  collections: {
-    orderBy: byName,
-    select: { id: true, name: true, site: { select: { name: true } }, _count: { select: { devices: true } } },
-  },
-} satisfies Prisma.VdiskSelect
+function detailSelect(actor: Actor) {
+  return {
+    id: true,
+    farmId: true,
+    name: true,
+    createdAt: true,
+    note: true,
+    revision: true,
+    ...versionChoicesSelect,
+    writeCache: true,
+    writeCacheLimitBytes: true,
+    writeCacheFull: true,
+    store: { select: { id: true, name: true } },
+    _count: { select: { devices: { where: visibleDevices(actor) } } },
+    farm: { select: { name: true } },
+    versions: { orderBy: { number: 'desc' }, select: versionDetailSelect },
+    menuEntries: {
+      orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
+      select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
+    },
+    collections: {
+      where: visibleCollections(actor),
+      orderBy: byName,
+      select: {
+        id: true,
+        name: true,
+        site: { select: { name: true } },
+        _count: { select: { devices: { where: visibleDevices(actor) } } },
+      },
+    },
+  } satisfies Prisma.VdiskSelect
+}
 
 /** Throws `not_found`. */
 export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
-  const row = await db.vdisk.findUnique({ where: ownRow(actor, vdiskId), select: detailSelect })
+  const row = await db.vdisk.findUnique({ where: ownRow(actor, vdiskId), select: detailSelect(actor) })
   if (!row) throw new AppError('not_found')
   const now = clock()
   const resolved = resolveVersions(row, row.versions, now)
   const allowed = allowedSteps(row, now)
-  const tallies = await tallyDevices(db, { vdiskId, farmId: row.farmId, actor }, resolved)
-  const writer = await readWriter(db, actor.organizationId, row.maintenanceDeviceId)
+  const tallies = await tallyDevices(db, { vdiskId, actor }, resolved)
+  const writer = await readWriter(db, actor, row.maintenanceDeviceId)
   return {
     id: row.id,
     farmId: row.farmId,
@@ -80,13 +89,15 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
   }
 }
 
-function readWriter(
+/** Null also where the actor does not see the device that writes. */
+async function readWriter(
   db: DbOrTransaction,
-  organizationId: string,
+  actor: Actor,
   id: string | null,
 ): Promise<{ id: string; name: string } | null> {
+  if (id === null) return null
   return db.device.findFirst({
-    where: { organizationId, id: id ?? organizationId },
+    where: { organizationId: actor.organizationId, id, AND: [visibleDevices(actor)] },
     select: { id: true, name: true },
   })
 }

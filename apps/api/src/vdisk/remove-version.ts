@@ -1,8 +1,11 @@
+import { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
+import { visibleCollections, visibleDevices, visibleDevicesSql } from '../access/visible.ts'
 import { requireUnused, type Users } from '../context/in-use.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import type { Actor } from '../rules/actor.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
 import { deleteObject } from '../trash/public.ts'
 import { runningDevices } from './change-vdisk.ts'
@@ -49,6 +52,25 @@ async function remove(
   return deleteObject(context, { kind: 'version', id: versionId, name, place })
 }
 
+/** The part of the organization in which holders of a version are looked for. */
+interface HoldersSeen {
+  devices: Prisma.DeviceWhereInput
+  devicesSql: Prisma.Sql
+  collections: Prisma.CollectionWhereInput
+}
+
+/** For a deletion: a key that may delete, and sees no devices, must not delete what they run. */
+const everything: HoldersSeen = { devices: {}, devicesSql: Prisma.sql`true`, collections: {} }
+
+/** For a preview, which names the holders. */
+export function onlyVisible(actor: Actor): HoldersSeen {
+  return {
+    devices: visibleDevices(actor),
+    devicesSql: visibleDevicesSql(actor),
+    collections: visibleCollections(actor),
+  }
+}
+
 /**
  * Returns everything that needs the version, so that it cannot be deleted: each with a count and the first names.
  * Throws `not_found`.
@@ -56,6 +78,7 @@ async function remove(
 export async function versionHolders(
   context: Pick<ServiceContext, 'db' | 'clock' | 'actor'>,
   versionId: string,
+  seen = everything,
 ): Promise<Users[]> {
   const { db, clock, actor } = context
   const { organizationId } = actor
@@ -78,11 +101,16 @@ export async function versionHolders(
     orderBy: [{ askedAt: 'asc' }, { id: 'asc' }],
     select: { kind: true },
   })
-  const withImages = { organizationId, layerClass: 'private' as const, layerVersionId: versionId }
+  const withImages = {
+    organizationId,
+    layerClass: 'private' as const,
+    layerVersionId: versionId,
+    AND: [seen.devices],
+  }
   const images = await db.device.findMany({ where: withImages, ...firstNames })
   const isBooted = resolved?.production?.id === versionId
   return [
-    { noun: 'running device', ...(await runningDevices(context, { versionId })) },
+    { noun: 'running device', ...(await runningDevices(context, { versionId }, seen.devicesSql)) },
     {
       noun: 'boot menu',
       count: await db.bootMenu.count({ where: ofVersion }),
@@ -94,24 +122,30 @@ export async function versionHolders(
       names: images.map(({ name }) => `of ${name}`),
     },
     ...(holder === null ? [] : [{ noun: holder, count: 1, names: [`of ${row.vdisk.name}`] }]),
-    ...(isBooted ? await bootersOf(db, { organizationId, vdiskId }) : []),
+    ...(isBooted ? await bootersOf(db, { organizationId, vdiskId }, seen) : []),
     { noun: 'unfinished store job', count: jobs.length, names: jobs.map(({ kind }) => kind) },
   ]
 }
 
 /** The devices that boot the vDisk's production version. */
-async function bootersOf(db: DbOrTransaction, ofVdisk: { organizationId: string; vdiskId: string }): Promise<Users[]> {
-  const collections = await db.collection.findMany({ where: ofVdisk, ...firstNames })
-  const devices = await db.device.findMany({ where: ofVdisk, ...firstNames })
+async function bootersOf(
+  db: DbOrTransaction,
+  ofVdisk: { organizationId: string; vdiskId: string },
+  seen: HoldersSeen,
+): Promise<Users[]> {
+  const ofCollections = { ...ofVdisk, AND: [seen.collections] }
+  const ofDevices = { ...ofVdisk, AND: [seen.devices] }
+  const collections = await db.collection.findMany({ where: ofCollections, ...firstNames })
+  const devices = await db.device.findMany({ where: ofDevices, ...firstNames })
   return [
     {
       noun: 'collection',
-      count: await db.collection.count({ where: ofVdisk }),
+      count: await db.collection.count({ where: ofCollections }),
       names: collections.map(({ name }) => name),
     },
     {
       noun: 'device',
-      count: await db.device.count({ where: ofVdisk }),
+      count: await db.device.count({ where: ofDevices }),
       names: devices.map(({ name }) => name),
     },
   ]

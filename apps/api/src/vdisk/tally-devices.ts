@@ -1,4 +1,5 @@
 import { Prisma } from '@bootfarm/db'
+import { visibleDevicesSql } from '../access/visible.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { type Actor, may } from '../rules/actor.ts'
 import type { DeviceType } from '../rules/object-fields.ts'
@@ -66,29 +67,29 @@ export function seesEdgesOf(actor: Actor, farmId: string): (siteId: string) => b
   return (siteId) => may(actor, 'edge.read', { farmId, siteId, collectionId: null })
 }
 
-/** In two statements, however many devices there are. */
+/** Counts the devices that the actor may see, in two statements, however many there are. */
 export async function tallyDevices(
   db: DbOrTransaction,
-  { vdiskId, farmId, actor }: { vdiskId: string; farmId: string; actor: Actor },
+  { vdiskId, actor }: { vdiskId: string; actor: Actor },
   resolved: ResolvedVersions,
 ): Promise<DeviceTallies> {
   const { organizationId } = actor
-  // Names of devices are for those who may see all of the farm's.
-  const seen = may(actor, 'device.read', { farmId, siteId: null, collectionId: null }) ? namesMax : 0
   const booting = await db.$queryRaw<Row[]>`
     select '' as key, device.device_type::text as device_type, coalesce(device.id = vdisk.maintenance_device_id, false) as is_writer,
-      count(*)::integer as count, (array_agg(device.name order by device.name))[1:${seen}::integer] as names
+      count(*)::integer as count, (array_agg(device.name order by device.name))[1:${namesMax}::integer] as names
     from device join collection on collection.organization_id = device.organization_id and collection.id = device.collection_id
       join vdisk on vdisk.organization_id = device.organization_id and vdisk.id = coalesce(device.vdisk_id, collection.vdisk_id)
     where device.organization_id = ${organizationId}::uuid and vdisk.id = ${vdiskId}::uuid
+      and ${visibleDevicesSql(actor)}
     group by 1, 2, 3 order by 2, 3`
   const running = await db.$queryRaw<Row[]>`
     select boot.version_id::text as key, null as device_type, false as is_writer, count(*)::integer as count,
-      (array_agg(device.name order by device.name))[1:${seen}::integer] as names
+      (array_agg(device.name order by device.name))[1:${namesMax}::integer] as names
     from device join boot_key on boot_key.organization_id = device.organization_id and boot_key.boot_id = device.last_boot_id
       join boot on boot.organization_id = boot_key.organization_id and boot.id = boot_key.boot_id
         and boot.received_on = boot_key.received_on
     where device.organization_id = ${organizationId}::uuid and boot.vdisk_id = ${vdiskId}::uuid and boot.version_id is not null
+      and ${visibleDevicesSql(actor)}
       and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
         select from power_order where power_order.organization_id = device.organization_id
           and power_order.taken_boot_id = device.last_boot_id)
