@@ -167,3 +167,65 @@ describe('migrations', () => {
     await expect(migrate(url, { folder })).rejects.toThrow(/1_first was edited/)
   })
 })
+
+describe('a migration outside of a transaction', () => {
+  const url = emptyDatabaseUrl(`outside_${process.pid}`)
+  const outside = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-outside-'))
+  const write = (name: string, sql: string) => {
+    mkdirSync(path.join(outside, name), { recursive: true })
+    writeFileSync(path.join(outside, name, 'migration.sql'), sql)
+  }
+  const mark = '-- outside of a transaction'
+  const validity = () =>
+    query(url, `select indisvalid as is_valid from pg_index where indexrelid = to_regclass('part_name')`)
+  const recorded = () => query(url, `select migration_name from _prisma_migrations where migration_name = '2_index'`)
+
+  beforeAll(async () => {
+    write('1_part', `CREATE TABLE part (name text); INSERT INTO part VALUES ('a'), ('a');`)
+    await migrate(url, { folder: outside })
+  })
+  afterAll(async () => {
+    const client = new pg.Client({ connectionString: emptyDatabaseUrl('postgres') })
+    await client.connect()
+    await client.query(`drop database ${new URL(url).pathname.slice(1)} with (force)`)
+    await client.end()
+    rmSync(outside, { recursive: true })
+  })
+
+  test('leaves no trace but an invalid index when it fails, and builds that again at the next start', async () => {
+    write('2_index', `${mark}\nCREATE UNIQUE INDEX CONCURRENTLY part_name ON part (name);\n`)
+    await expect(migrate(url, { folder: outside })).rejects.toThrow(/2_index failed, and is tried again/)
+    expect([await validity(), await recorded()]).toEqual([[{ is_valid: false }], []])
+    await query(url, `delete from part where ctid = (select min(ctid) from part)`)
+    expect(await migrate(url, { folder: outside })).toEqual(['2_index'])
+    expect([await validity(), (await recorded()).length]).toEqual([[{ is_valid: true }], 1])
+    expect(await migrate(url, { folder: outside })).toEqual([])
+  })
+
+  test('waits for a writer whose transaction is open, and blocks no other meanwhile', async () => {
+    write('3_more', `${mark}\nCREATE INDEX CONCURRENTLY part_more ON part (name);\n`)
+    const [open, other] = await connections(url)
+    await open.query(`begin; insert into part values ('open')`)
+    const migrating = migrate(url, { folder: outside })
+    await expect
+      .poll(
+        async () =>
+          (
+            await other.query(
+              `select from pg_stat_activity where query ilike '%concurrently part_more%' and wait_event_type = 'Lock'`,
+            )
+          ).rowCount,
+      )
+      .toBe(1)
+    await other.query(`insert into part values ('other')`)
+    await open.query('commit')
+    expect(await migrating).toEqual(['3_more'])
+    for (const client of [open, other]) await client.end()
+  })
+
+  test('holds nothing but statements about indexes', async () => {
+    write('4_wrong', `${mark}\nDELETE FROM part;\n`)
+    await expect(migrate(url, { folder: outside })).rejects.toThrow(/there is only CREATE INDEX CONCURRENTLY/)
+    rmSync(path.join(outside, '4_wrong'), { recursive: true })
+  })
+})

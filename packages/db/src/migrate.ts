@@ -72,18 +72,32 @@ export async function migrate(ownerUrl: string, options: MigrateOptions = {}): P
   const client = await connect(ownerUrl)
   try {
     // Two programs starting at once: the second waits here and then finds nothing to do.
-    await client.query('select pg_advisory_lock($1)', [advisoryLock])
+    await lockMigrations(client)
     await ensureApiGroup(client)
     await client.query(createTable)
     const migrations = readMigrations(folder)
     const applied = await carryOver(client, migrations, await readApplied(client))
     const pending = migrations.filter((migration) => isPending(migration, applied))
-    for (const migration of pending) await applyWhenFree(client, migration, options)
+    for (const migration of pending)
+      if (isOutside(migration)) await buildIndexes(client, migration)
+      else await applyWhenFree(client, migration, options)
     await installJobQueues(client)
     if (apiUrl) await ensureApiRole(client, ownerUrl, apiUrl)
     return pending.map(({ name }) => name)
   } finally {
     await client.end()
+  }
+}
+
+/**
+ * Asks again and again: a statement that waits is a transaction with a snapshot, and an index that is built beside
+ * writers waits for all of those.
+ */
+async function lockMigrations(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [advisoryLock])
+    if (rows[0]?.taken) return
+    await delay(lockRetryMs)
   }
 }
 
@@ -200,6 +214,60 @@ async function applyWhenFree(
     onBlocked?.(`${what} It is tried again until they are free.`)
     await delay(lockRetryMs)
   }
+}
+
+/** The first line of a migration that builds or drops indexes without blocking writers. */
+const outsideMark = '-- outside of a transaction'
+const isOutside = ({ sql }: Migration) => sql.startsWith(`${outsideMark}\n`)
+const indexStatement =
+  /^(?:create\s+(?:unique\s+)?index\s+concurrently|drop\s+index\s+concurrently\s+if\s+exists)\s+(\w+)\b/i
+
+/**
+ * Runs the statements of a migration one by one, each outside of a transaction, as CONCURRENTLY demands. A kill between
+ * them leaves a part: the next start builds what is missing, and again what was left invalid. Throws if an index is not
+ * valid afterwards.
+ */
+async function buildIndexes(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
+  const statements = sql
+    .replaceAll(/--.*$/gm, '')
+    .split(';')
+    .map((statement) => statement.trim())
+    .filter(Boolean)
+  try {
+    for (const statement of statements) await buildIndex(client, statement)
+  } catch (error) {
+    throw new Error(`Migration ${name} failed, and is tried again at the next start: ${String(error)}`, {
+      cause: error,
+    })
+  }
+  await client.query(
+    `insert into _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+     values ($1, $2, $3, now(), 1)`,
+    [randomUUID(), checksum, name],
+  )
+}
+
+async function buildIndex(client: pg.Client, statement: string): Promise<void> {
+  const [, index] = indexStatement.exec(statement) ?? []
+  if (!index)
+    throw new Error(
+      `outside of a transaction there is only CREATE INDEX CONCURRENTLY and DROP INDEX CONCURRENTLY IF EXISTS, each with a name: ${statement}`,
+    )
+  const isCreated = /^create/i.test(statement)
+  const before = isCreated ? await isValidIndex(client, index) : null
+  if (before === true) return
+  if (before === false) await client.query(`drop index concurrently ${index}`)
+  await client.query(statement)
+  if (isCreated && (await isValidIndex(client, index)) !== true) throw new Error(`the index ${index} is not valid`)
+}
+
+/** Null where there is no such index. */
+async function isValidIndex(client: pg.Client, index: string): Promise<boolean | null> {
+  const { rows } = await client.query<{ is_valid: boolean }>(
+    'select indisvalid as is_valid from pg_index where indexrelid = to_regclass($1)',
+    [index.toLowerCase()],
+  )
+  return rows[0]?.is_valid ?? null
 }
 
 const lockTimeoutOf = (attempt: number) => (attempt > politeAttempts ? insistingLockTimeoutMs : lockTimeoutMs)
