@@ -248,7 +248,7 @@ export class StreamDevice {
     return parseStreamPacket(openPacket(session.keys.fromEdge, answer, ownId))
   }
 
-  /** Retransmits a packet, sealed afresh each time, until an answer `is` the wanted one; the `first` time now or later. */
+  /** Retransmits a packet, sealed afresh each time, until an answer `is` the wanted one; `first` now or later. */
   #ask(
     packet: Buffer | (() => Buffer),
     is: (answer: Buffer) => boolean,

@@ -10,7 +10,7 @@ interface Site {
   edgeCount: number
 }
 
-/** A site is the canary, in a later wave, or not included; the first one with edges is the canary until one is chosen. */
+/** A site is canary, in a later wave, or not included. The first one with edges is the canary until one is chosen. */
 export function waveOf(sites: Site[], chosen: Record<string, number>, siteId: string): number {
   const known = chosen[siteId]
   if (known !== undefined) return known
