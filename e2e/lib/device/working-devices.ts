@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { StreamDevice } from './stream-device.ts'
 
 /**
- * A program: devices that boot from an edge, each from its own address, and then read and write their disks until their
- * standard input ends. The first line names the boots, as somebody on their path learns them; the last one is the
+ * A program: devices that boot from an edge, each from its own address, and then read and write their disks, or only
+ * read them, until their standard input ends. The first line names the boots, as somebody on their path learns them; the last one is the
  * account of what they read. SIGUSR2 makes it print what it has measured since the last one.
  */
 
@@ -33,7 +33,11 @@ export interface Waits {
   wrong: number
 }
 
-const [, , url = '', network = '', count = '0', diskFile = ''] = process.argv
+/** @param number from 1 */
+const workingMac = (number: number) => `02:bf:00:00:02:${number.toString(16).padStart(2, '0')}`
+
+const [, , url = '', network = '', count = '0', diskFile = '', first = '1', kind = 'write'] = process.argv
+const reads = kind === 'read'
 const disk = readFileSync(diskFile)
 /** They are written over and over, one after the other. */
 const writtenCount = 64
@@ -80,13 +84,15 @@ async function work(device: StreamDevice, mac: string, number: number): Promise<
     else if (!answer.equals(expected)) fails(`sector ${sector} has other bytes`)
   }
   for (let round = 0; !isOver && account.wrong.length === 0; round += 1) {
-    const sector = (round % writtenCount) * 8
-    const byte = 1 + ((round * 7 + number) % 255)
-    const code = await timed(device.write(sector, byte))
-    account.writes += 1
-    if (code === 'done') written.set(sector, byte)
-    else fails(`write ${sector}: ${code}`)
-    await readsBack(sector)
+    if (!reads) {
+      const sector = (round % writtenCount) * 8
+      const byte = 1 + ((round * 7 + number) % 255)
+      const code = await timed(device.write(sector, byte))
+      account.writes += 1
+      if (code === 'done') written.set(sector, byte)
+      else fails(`write ${sector}: ${code}`)
+      await readsBack(sector)
+    }
     await readsBack((round * 13) % (disk.length / 512))
     if (round % 50 === 0 && (await device.report()) !== 'report_ack') fails('its report is not acknowledged')
   }
@@ -95,21 +101,23 @@ async function work(device: StreamDevice, mac: string, number: number): Promise<
 
 const devices = await Promise.all(
   Array.from({ length: Number(count) }, async (_, index) => {
-    const mac = `02:bf:00:00:02:${(index + 1).toString(16).padStart(2, '0')}`
-    const device = await StreamDevice.boot(url, mac, { from: `${network}.${10 + index}` })
+    const number = Number(first) + index
+    const mac = workingMac(number)
+    const device = await StreamDevice.boot(url, mac, { from: `${network}.${9 + number}` })
     const welcome = await device.hello()
     if (typeof welcome === 'string') throw new Error(`${mac}: ${welcome}`)
-    const [address = ''] = device.script.match(/(?<=bootfarm\.report=)\S+/) ?? []
-    return { mac, device, path: new URL(address).pathname }
+    const [handlePath = ''] = device.script.match(/\/b\/[0-9a-f]{16}/) ?? []
+    return { mac, device, path: handlePath }
   }),
 )
 const boots: RunningBoot[] = devices.map(({ mac, device, path }) => ({ mac, path, hello: device.sentHello }))
-process.stdout.write(`boots ${JSON.stringify(boots)}\n`)
 process.on('SIGUSR2', () => process.stdout.write(`waits ${JSON.stringify(takeWaits())}\n`))
 process.stdin.on('end', () => {
   isOver = true
 })
 process.stdin.resume()
+// Last: whoever reads it may send a signal at once.
+process.stdout.write(`boots ${JSON.stringify(boots)}\n`)
 await Promise.all(devices.map(({ device, mac }, index) => work(device, mac, index)))
 process.stdout.write(`account ${JSON.stringify(account)}\n`)
 for (const { device } of devices) device.close()
