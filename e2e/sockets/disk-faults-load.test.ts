@@ -79,7 +79,13 @@ test.skipIf(missing)(
     const data = path.join(own.path, 'data')
     mkdirSync(path.join(data, 'store'), { recursive: true })
     writeFileSync(path.join(data, 'store/disk.raw'), patterned(sectors * 512))
-    const version = { sizeBytes: sectors * 512, diskPath: 'disk.raw', kernelPath: null, initrdPath: null, commandLine: '' }
+    const version = {
+      sizeBytes: sectors * 512,
+      diskPath: 'disk.raw',
+      kernelPath: null,
+      initrdPath: null,
+      commandLine: '',
+    }
     const writeCache = { class: 'edge', full: 'read_only' } as const
     const numbers = Array.from({ length: 2 * deviceCount }, (_, index) => index + 1)
     const versions = numbers.map((number) => (number > deviceCount ? version : { ...version, writeCache }))
