@@ -1,5 +1,5 @@
 import type { AppRouter } from '@bootfarm/api/router'
-import { QueryClient } from '@tanstack/react-query'
+import { InfiniteQueryObserver, QueryClient } from '@tanstack/react-query'
 import { createTRPCClient, TRPCClientError } from '@trpc/client'
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query'
 import { expect, test, vi } from 'vitest'
@@ -87,4 +87,35 @@ test('lists are read again when a boot starts, ends or takes a power order, not 
   expect(refreshLists).toHaveBeenCalledTimes(2)
   write({ kind: 'discovered' })
   expect(refreshLists).toHaveBeenCalledTimes(3)
+})
+
+test('a further page of a list arrives although updates come meanwhile, and then the list is read again', async () => {
+  const { queryClient, trpc } = openPage()
+  const waiting: PromiseWithResolvers<number>[] = []
+  const list = new InfiniteQueryObserver(queryClient, {
+    queryKey: ['list'],
+    queryFn: () => {
+      const answer = Promise.withResolvers<number>()
+      waiting.push(answer)
+      return answer.promise
+    },
+    initialPageParam: 0,
+    getNextPageParam: (_last, pages) => pages.length,
+  })
+  const end = list.subscribe(() => {})
+  const pages = () => list.getCurrentResult().data?.pages
+  const answer = async (index: number) => {
+    await vi.waitFor(() => expect(waiting.length).toBeGreaterThan(index))
+    waiting[index]?.resolve(index)
+  }
+  await answer(0)
+  await vi.waitFor(() => expect(pages()).toEqual([0]))
+  void list.fetchNextPage()
+  refreshAll({ queryClient, trpc }, null)
+  await answer(1)
+  await vi.waitFor(() => expect(pages()).toEqual([0, 1]))
+  await answer(2)
+  await answer(3)
+  await vi.waitFor(() => expect(pages()).toEqual([2, 3]))
+  end()
 })

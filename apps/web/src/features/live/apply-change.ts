@@ -1,4 +1,4 @@
-import { hashKey, type QueryClient } from '@tanstack/react-query'
+import { hashKey, type Query, type QueryClient } from '@tanstack/react-query'
 import type { BootChange, useTRPC } from '../../lib/trpc'
 import { applyBootChange } from './apply-boot-change.ts'
 
@@ -53,5 +53,22 @@ async function setBoot({ queryClient, trpc }: Cache, boot: Extract<Change, { kin
 /** Reads everything again, without the boot of the open page: the live updates send it next. */
 export function refreshAll({ queryClient, trpc }: Cache, openBootId: string | null): void {
   const pushed = openBootId && hashKey(trpc.boot.get.queryKey({ bootId: openBootId }))
-  void queryClient.invalidateQueries({ predicate: ({ queryHash }) => queryHash !== pushed })
+  readAgain(queryClient, ({ queryHash }) => queryHash !== pushed)
 }
+
+/**
+ * Reads the matching queries again. To read a list again cancels a further page that is on its way, so that "Load more"
+ * would do nothing: such a list is read again as soon as it has that page.
+ */
+export function readAgain(queryClient: QueryClient, matches: (query: Query) => boolean): void {
+  for (const query of queryClient.getQueryCache().findAll({ predicate: matches })) {
+    const filter = { queryKey: query.queryKey, exact: true }
+    if (!isLoadingMore(query)) void queryClient.invalidateQueries(filter)
+    else
+      void Promise.resolve(query.promise)
+        .catch(() => undefined)
+        .then(() => queryClient.invalidateQueries(filter))
+  }
+}
+
+const isLoadingMore = ({ state }: Query) => state.fetchStatus !== 'idle' && state.fetchMeta?.fetchMore !== undefined

@@ -7,7 +7,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 import { Dot } from '../../components/tag'
 import { errorCode, useTRPC } from '../../lib/trpc'
 import { signInPath } from '../session/sign-in-path'
-import { changeWriter, refreshAll } from './apply-change'
+import { changeWriter, readAgain, refreshAll } from './apply-change'
 import { changesWithBoots } from './changes-with-boots'
 import { openBootId } from './open-boot'
 
@@ -78,7 +78,7 @@ function useListRefresh(): () => void {
   return useCallback(() => {
     timer.current ??= setTimeout(() => {
       timer.current = null
-      void queryClient.invalidateQueries({ predicate: ({ queryKey }) => changesWithBoots(queryKey) })
+      readAgain(queryClient, ({ queryKey }) => changesWithBoots(queryKey))
     }, refreshIntervalMs)
   }, [queryClient])
 }
