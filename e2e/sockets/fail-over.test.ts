@@ -12,8 +12,8 @@ import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 /**
- * The goal is 3 s, which `core/stream/client/failover_test.zig` holds in simulated time (2.3 s for six dead edges); here
- * other programs take the processor from devices and edges.
+ * The goal is 3 s, which `core/stream/client/failover_test.zig` holds in simulated time (2.3 s for six dead edges);
+ * here other programs take the processor from devices and edges.
  */
 const busyMachineUs = 5_000_000
 const missing = namespacesMissing()

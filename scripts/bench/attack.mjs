@@ -148,9 +148,9 @@ function asMarkdown({ date, command, machine, measured }) {
   return `# Running boots under attack
 
 ${deviceCount} devices read and write, each one request after the other, while somebody at another machine of the network sends
-${requestCount} requests of 13 kinds as fast as he gets answers: scripts, disks, forged \`failed\` and \`ready\`, DISCOVER and REQUEST in
-the devices' names, made-up MAC addresses, forged claims of another edge, replayed HELLOs. The same load for as long
-without him. Medians of ${measured.length} rounds; no device ended, and none lost a write.
+${requestCount} requests of 13 kinds as fast as he gets answers: scripts, disks, forged \`failed\` and \`ready\`, DISCOVER and
+REQUEST in the devices' names, made-up MAC addresses, forged claims of another edge, replayed HELLOs. The same load for
+as long without him. Medians of ${measured.length} rounds; no device ended, and none lost a write.
 
 - ${date}, \`${command}\`
 - ${machine.processors} processors (${machine.model}), load ${machine.loadBefore.toFixed(2)} before; devices, attacker and edge share them.

@@ -1,2 +1,3 @@
 export function checkMigrations(): string[]
 export function problemsOf(sql: string): string[]
+export function stampProblemsOf(migrations: string[]): string[]

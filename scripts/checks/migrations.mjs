@@ -64,10 +64,33 @@ const rules = [
 /** On a separate line above the statement: the reason why it does no harm. */
 const waiver = /--\s*not expand-only:\s*\S.{9,}/i
 
+/** Two migrations each, which a renaming would apply once more. */
+const sharedStamps = ['20261127000000', '20261127020000']
+
 export function checkMigrations() {
-  return trackedFiles(/^packages\/db\/prisma\/migrations\/\d+_\w+\/migration\.sql$/)
-    .filter((file) => file.split('/').at(-2) > checkedAfter)
-    .flatMap((file) => problemsOf(readFileSync(file, 'utf8')).map((problem) => `${file}: ${problem}`))
+  const files = trackedFiles(/^packages\/db\/prisma\/migrations\/\d+_\w+\/migration\.sql$/)
+  const named = files.map((file) => ({ file, migration: file.split('/').at(-2) }))
+  return [
+    ...stampProblemsOf(named.map(({ migration }) => migration)),
+    ...named
+      .filter(({ migration }) => migration > checkedAfter)
+      .flatMap(({ file }) => problemsOf(readFileSync(file, 'utf8')).map((problem) => `${file}: ${problem}`)),
+  ]
+}
+
+/**
+ * @param {string[]} migrations their names, sorted
+ * @returns {string[]}
+ */
+export function stampProblemsOf(migrations) {
+  const stampOf = (name) => name.split('_')[0]
+  return migrations
+    .filter((name, index) => index > 0 && stampOf(name) === stampOf(migrations[index - 1]))
+    .filter((name) => !sharedStamps.includes(stampOf(name)))
+    .map(
+      (name) =>
+        `${name} has the time stamp of another migration, so their order hangs on their names: choose a later one`,
+    )
 }
 
 /**

@@ -3,8 +3,8 @@ import { StreamDevice } from './stream-device.ts'
 
 /**
  * A program: devices that boot from an edge, each from its own address, and then read and write their disks, or only
- * read them, until their standard input ends. The first line names the boots, as somebody on their path learns them; the last one is the
- * account of what they read. SIGUSR2 makes it print what it has measured since the last one.
+ * read them, until their standard input ends. The first line names the boots, as somebody on their path learns them;
+ * the last one is the account of what they read. SIGUSR2 makes it print what it has measured since the last one.
  */
 
 export interface RunningBoot {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { problemsOf } from '../../../scripts/checks/migrations.mjs'
+import { problemsOf, stampProblemsOf } from '../../../scripts/checks/migrations.mjs'
 
 test.each([
   'DROP TABLE boot',
@@ -33,4 +33,10 @@ test.each([
   '-- not expand-only: the API of the release before never reads this table\nDROP TABLE rack',
 ])('a migration that adds, or says why it does no harm, is taken: %s', (sql) => {
   expect(problemsOf(sql)).toEqual([])
+})
+
+test('a migration with the time stamp of another one is found', () => {
+  expect(stampProblemsOf(['20261201000000_rack', '20261201000000_shelf', '20261202000000_row'])).toEqual([
+    expect.stringContaining('20261201000000_shelf has the time stamp of another migration'),
+  ])
 })
