@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { type Planted, plantHostileTexts } from '@bootfarm/api/testing/hostile-texts'
+import { hostileTexts } from '@bootfarm/api/testing/hostile-strings'
+import { hostileCause, type Planted, plantHostileTexts } from '@bootfarm/api/testing/hostile-texts'
+import { hostileRelease, listTestReleases } from '@bootfarm/api/testing/releases'
 import { createDb } from '@bootfarm/db'
 import { expect, type Page, test } from '@playwright/test'
 import { ApiClient, required } from '../lib/control-plane/api-client.ts'
@@ -60,6 +62,18 @@ const isOfPerson = (route: string) => route.startsWith('/(') || route === '/welc
 const showsTexts = (route: string) => route.startsWith('/(') || route === '/invitation/[token]'
 const withoutGroup = (route: string) => route.replace(/\/\([^)]*\)/g, '') || '/'
 
+/** Pages that show some hostile text before they have loaded what they are about. */
+const textsOf: Record<string, string[]> = {
+  '/edges/rollouts': [hostileRelease, hostileTexts['an element that fails']],
+  '/edges/rollouts/new': [hostileRelease, hostileTexts['an element']],
+  '/edges/rollouts/[rolloutId]': [
+    hostileRelease,
+    hostileTexts['an element'],
+    hostileCause.replaceAll('_', ' ').slice(1),
+    'Paused',
+  ],
+}
+
 type Names = Record<string, string>
 
 /** Fills in a route's bracketed names with the planted objects. */
@@ -95,12 +109,12 @@ class Watched {
     })
   }
 
-  async look(address: string, showsTexts: boolean): Promise<void> {
+  async look(address: string, texts: string[]): Promise<void> {
     const { page, problems } = this
     const answer = await page.goto(address, { waitUntil: 'commit' })
     await expect(page.getByRole('heading', { level: 1 }).first()).toBeVisible({ timeout: pageMsMax })
     await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0, { timeout: pageMsMax })
-    if (showsTexts) await expect(page.getByRole('main').first()).toContainText('hacked', { timeout: pageMsMax })
+    for (const text of texts) await expect(page.getByRole('main').first()).toContainText(text, { timeout: pageMsMax })
     const { pathname } = new URL(page.url())
     if (pathname !== address) problems.push(`${address} shows ${pathname}`)
     const policy = answer?.headers()['content-security-policy'] ?? ''
@@ -124,17 +138,6 @@ async function plant(page: Page): Promise<Names> {
   const db = createDb(readFileSync(path.join(data, 'postgres.url'), 'utf8').trim())
   const { id: userId } = await db.user.update({ where: { email }, data: { isPlatformOperator: true } })
   await db.$disconnect()
-  const client = await ApiClient.signIn(webUrl, email, password)
-  const planted: Planted = await plantHostileTexts({
-    url: required('BOOTFARM_API_URL'),
-    rows: tenant.rows,
-    joinTokens: [await tenant.joinToken(), await tenant.joinToken()],
-    now: Date.now(),
-    mutate: (procedure, input) => client.mutate(procedure, input),
-  })
-  const invited = `${randomUUID()}@example.test`
-  await client.mutate('invitation.create', { email: invited, role: 'viewer', scope: {} })
-  const invitation = path.basename(await mailedLink(invited, 'invitation'))
   const headers = {
     origin: webUrl,
     'user-agent': '<img src=x onerror=window.hacked=1> Firefox/1',
@@ -145,6 +148,19 @@ async function plant(page: Page): Promise<Names> {
     const answer = await page.request.post(`/api/auth/${what}`, { headers, data: body })
     expect(answer.status(), await answer.text()).toBe(200)
   }
+  listTestReleases(path.join(data, 'updates'), [hostileRelease])
+  const client = await ApiClient.signIn(webUrl, email, password)
+  const planted: Planted = await plantHostileTexts({
+    url: required('BOOTFARM_API_URL'),
+    rows: tenant.rows,
+    joinTokens: [await tenant.joinToken(), await tenant.joinToken()],
+    now: Date.now(),
+    release: hostileRelease,
+    mutate: (procedure, input) => client.mutate(procedure, input),
+  })
+  const invited = `${randomUUID()}@example.test`
+  await client.mutate('invitation.create', { email: invited, role: 'viewer', scope: {} })
+  const invitation = path.basename(await mailedLink(invited, 'invitation'))
   const token = randomUUID()
   return { ...planted, userId, token, invitation }
 }
@@ -155,7 +171,8 @@ test('hostile text is shown as text on every page, never runs, and never breaks 
   const names = await plant(page)
   await page.addInitScript(watchPage)
   const watched = new Watched(page)
-  const look = (route: string) => watched.look(addressOf(route, names), showsTexts(route))
+  const look = (route: string) =>
+    watched.look(addressOf(route, names), textsOf[withoutGroup(route)] ?? (showsTexts(route) ? ['hacked'] : []))
   for (const route of routes.filter(isOfPerson)) await look(route)
   await leaveSession(page)
   for (const route of routes.filter((one) => !isOfPerson(one))) await look(route)

@@ -1,6 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { EdgeClient } from '@bootfarm/api/testing/edge-client'
+import { listTestReleases } from '@bootfarm/api/testing/releases'
 import { expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 import { Tenant } from '../lib/control-plane/tenant.ts'
@@ -17,11 +17,7 @@ let canary: EdgeClient
 let second: EdgeClient
 
 test.beforeEach(async ({ page }) => {
-  // What the API reads of a repository by itself: its list of targets.
-  const metadata = path.join(required('BOOTFARM_DATA'), 'updates/metadata')
-  mkdirSync(metadata, { recursive: true })
-  const targets = { [`bootfarm-edge/${version}/x86_64/bootfarm-edge`]: {} }
-  writeFileSync(path.join(metadata, '1.targets.json'), JSON.stringify({ signed: { targets } }))
+  listTestReleases(path.join(required('BOOTFARM_DATA'), 'updates'), [version])
   tenant = await Tenant.create('admin')
   canary = (await tenant.secondSite('Aachen')).edge
   second = (await tenant.secondSite('Bonn')).edge
@@ -75,7 +71,7 @@ test('a rollout starts with the canary, pauses when it fails, and reaches the ne
   await says(canary, 'fetching', {
     shown: () => expect(status(page, 'Aachen')).toContainText('Being fetched', visible),
   })
-  await expect(status(page, 'Bonn')).toContainText('Waits')
+  await expect(status(page, 'Bonn')).toContainText('Waiting')
 
   await says(canary, 'failed', {
     cause: 'ended',
@@ -92,7 +88,7 @@ test('a rollout starts with the canary, pauses when it fails, and reaches the ne
   await says(canary, 'healthy', {
     shown: () => expect(page.getByRole('button', { name: 'Start next wave' })).toBeVisible(visible),
   })
-  await expect(status(page, 'Aachen')).toContainText('Runs the release')
+  await expect(status(page, 'Aachen')).toContainText('Updated')
   await page.getByRole('button', { name: 'Start next wave' }).click()
   await page.getByRole('alertdialog').getByRole('button', { name: 'Start next wave' }).click()
   await says(second, 'healthy', {
@@ -104,7 +100,7 @@ test('a rollout starts with the canary, pauses when it fails, and reaches the ne
   })
   await expect(page.getByRole('button', { name: 'Cancel rollout' })).toHaveCount(0)
   await page.goto('/edges/rollouts')
-  await expect(page.getByRole('table', { name: 'Rollouts' })).toContainText('2 edges: 2 run it')
+  await expect(page.getByRole('table', { name: 'Rollouts' })).toContainText('2 edges: 2 updated')
 })
 
 test('cancelling says which edges keep the release', async ({ page }) => {
@@ -113,7 +109,7 @@ test('cancelling says which edges keep the release', async ({ page }) => {
   await page.getByRole('button', { name: 'Start rollout' }).click()
   const visible = { timeout: 500 }
   await says(canary, 'healthy', {
-    shown: () => expect(status(page, 'Aachen')).toContainText('Runs the release', visible),
+    shown: () => expect(status(page, 'Aachen')).toContainText('Updated', visible),
   })
   await page.getByRole('button', { name: 'Cancel rollout' }).click()
   const dialog = page.getByRole('alertdialog')

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { desiredState, type Report } from '@bootfarm/proto/uplink'
+import {
+  type DesiredState,
+  desiredState,
+  type Heartbeat,
+  type Report,
+  type StateEnvelope,
+} from '@bootfarm/proto/uplink'
 import { bootWith, discoveredWith, EdgeClient, guestWith } from './edge-client.ts'
 import { bendingTexts, hostileTexts, printableTexts } from './hostile-texts.ts'
 import type { TestTenant } from './test-tenant.ts'
@@ -10,6 +16,7 @@ export interface Planted {
   menuId: string
   scheduleId: string
   runId: string
+  rolloutId: string
   vdiskId: string
   webhookId: string
   siteId: string
@@ -22,8 +29,15 @@ interface Ground {
   /** For two edges. */
   joinTokens: [string, string]
   now: number
+  /** One that the control plane has. */
+  release: string
   mutate<T>(path: string, input: object): Promise<T>
+  /** Does a step of the job that advances rollouts; absent where the job runs. */
+  advanceRollouts?(): Promise<void>
 }
+
+/** What the edge says of the release that it was ordered: any word of its choice. */
+export const hostileCause = `was_hacked_${'w'.repeat(21)}`
 
 const [first = ''] = printableTexts
 /** Another one each time, in turns. */
@@ -49,8 +63,10 @@ export async function plantHostileTexts(ground: Ground): Promise<Planted> {
   const made = await plantByPeople(ground)
   await plantStoreJob(ground, edge, made.vdiskId)
   await plantHome(ground, edge)
-  await plantBending(ground)
-  return { ...made, edgeId: edge.edgeId, bootId, siteId: rows.siteId, deviceId: rows.deviceIds[0] ?? '' }
+  const bentSiteIds = await plantBending(ground)
+  const { siteIds, ...ids } = made
+  const rolloutId = await plantRollout(ground, edge, [...siteIds, ...bentSiteIds])
+  return { ...ids, rolloutId, edgeId: edge.edgeId, bootId, siteId: rows.siteId, deviceId: rows.deviceIds[0] ?? '' }
 }
 
 async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<string> {
@@ -86,26 +102,29 @@ async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<
   ]
   const reports: Report[] = unnumbered.map((report, index) => ({ ...report, seq: index + 1 }))
   must(await edge.reports(1, reports))
-  must(
-    await edge.heartbeat({
-      agentVersion: first,
-      clockUnixMs: now,
-      storeJobKinds: ['import', 'adopt', 'release_home'],
-      ignored: Object.fromEntries(printableTexts.map((text) => [text, 3])),
-      interfaces: [{ name: first.slice(0, 16), ip: '10.0.0.1', prefixLength: 24, mtu: 1500 }],
-      bootPrograms: printableTexts.map((text) => ({
-        set: 'ipxe',
-        file: text,
-        arch: 'any' as const,
-        kind: next(),
-        version: next(),
-        sizeBytes: 1,
-        sha256: '0'.repeat(64),
-        signedBy: [next()],
-      })),
-    }),
-  )
+  must(await edge.heartbeat(hostileHeartbeat(now)))
   return boots[0]?.id ?? ''
+}
+
+function hostileHeartbeat(now: number): Partial<Heartbeat> {
+  const next = texts()
+  return {
+    agentVersion: first,
+    clockUnixMs: now,
+    storeJobKinds: ['import', 'adopt', 'release_home'],
+    ignored: Object.fromEntries(printableTexts.map((text) => [text, 3])),
+    interfaces: [{ name: first.slice(0, 16), ip: '10.0.0.1', prefixLength: 24, mtu: 1500 }],
+    bootPrograms: printableTexts.map((text) => ({
+      set: 'ipxe',
+      file: text,
+      arch: 'any' as const,
+      kind: next(),
+      version: next(),
+      sizeBytes: 1,
+      sha256: '0'.repeat(64),
+      signedBy: [next()],
+    })),
+  }
 }
 
 function must({ status, body }: { status: number; body: unknown }): void {
@@ -159,7 +178,7 @@ async function plantHome({ url, rows, mutate, joinTokens }: Ground, one: EdgeCli
   const kept = { class: 'private', limitBytes: null, full: 'stop' }
   await mutate('vdisk.updateWriteCache', { vdiskId: rows.vdiskId, revision: 1, ...kept })
   const [deviceId = ''] = rows.deviceIds
-  const { payload } = (await two.state('0.0', 0)).body as unknown as { payload: string }
+  const { payload } = (await two.state('0.0', 0)).body as unknown as StateEnvelope
   const { devices, homeEdges = [] } = desiredState.parse(JSON.parse(payload))
   const index = devices.find(({ id }) => id === deviceId)?.home ?? -1
   const [home, other] = homeEdges[index]?.id === two.edgeId ? [two, one] : [one, two]
@@ -178,14 +197,15 @@ async function plantByPeople({ rows, mutate }: Ground) {
   const next = texts()
   await mutate('organization.rename', { name: first, revision: 1 })
   const create = async (path: string, input: object) => (await mutate<{ id: string }>(path, input)).id
+  const siteIds: string[] = []
   for (const text of printableTexts) {
+    siteIds.push(await create('site.create', { farmId, name: text, timeZone: 'UTC' }))
     await create('collection.create', { siteId, name: text })
     await create('vdisk.create', { farmId, name: text, note: next() })
     const removedId = await create('store.create', { farmId, name: text })
     await mutate('store.remove', { storeId: removedId })
   }
   await create('farm.create', { name: next() })
-  await create('site.create', { farmId, name: next(), timeZone: 'UTC', personality: { NAME: next() } })
   await create('store.create', { farmId, name: next(), note: next() })
   const vdiskId = await create('vdisk.create', { farmId, name: 'Of versions', note: next() })
   await create('vdisk.registerVersion', {
@@ -222,15 +242,17 @@ async function plantByPeople({ rows, mutate }: Ground) {
   await create('apiKey.create', { name: first, role: 'viewer' })
   const { runId } = await mutate<{ runId: string }>('schedule.runNow', { scheduleId })
   await mutate('device.remove', { deviceId: otherId })
-  return { menuId, scheduleId, runId, vdiskId, webhookId }
+  return { menuId, scheduleId, runId, vdiskId, webhookId, siteIds }
 }
 
-/** Wherever it is taken. Throws at a refusal that is none of the text. */
-async function plantBending({ rows, mutate }: Ground): Promise<void> {
+/** Wherever it is taken. Throws at a refusal that is none of the text. @returns the sites with such names */
+async function plantBending({ rows, mutate }: Ground): Promise<string[]> {
   const { farmId, siteId, collectionId } = rows
+  const siteIds: string[] = []
   const attempt = (path: string, input: object) =>
-    mutate(path, input).catch((error: unknown) => {
+    mutate<{ id: string }>(path, input).catch((error: unknown) => {
       if (!(error instanceof Error && /answered 400:/.test(error.message))) throw error
+      return null
     })
   const menu = { farmId, timeoutMs: 10_000, defaultEntry: 0 }
   const localDisk = { kind: 'local_disk' }
@@ -241,7 +263,8 @@ async function plantBending({ rows, mutate }: Ground): Promise<void> {
     await attempt('vdisk.create', { farmId, name: text, note: text })
     await attempt('vdisk.create', { farmId, name: `Bent ${index}`, note: text })
     await attempt('farm.create', { name: text })
-    await attempt('site.create', { farmId, name: text, timeZone: 'UTC', personality: { BENT: text } })
+    const site = await attempt('site.create', { farmId, name: text, timeZone: 'UTC' })
+    if (site) siteIds.push(site.id)
     await attempt('store.create', { farmId, name: text, note: text })
     await attempt('collection.create', { siteId, name: text })
     await attempt('bootMenu.create', {
@@ -279,4 +302,43 @@ async function plantBending({ rows, mutate }: Ground): Promise<void> {
     })
     await attempt('device.changeMany', { deviceIds: [thirdId], addTags: [text] })
   }
+  return siteIds
+}
+
+const sitesPerWave = 5
+
+/** Plants a rollout that pauses since an edge gives up the release, for a cause that no page knows. */
+async function plantRollout(ground: Ground, edge: EdgeClient, siteIds: string[]): Promise<string> {
+  const { rows, now, release, mutate, advanceRollouts } = ground
+  const { farmId, siteId } = rows
+  // The first by name, with which pages open that offer the farms.
+  await mutate('farm.update', { farmId, revision: 1, name: `!0${hostileTexts['an element that fails']}` })
+  await mutate('site.update', { siteId, revision: 1, name: `!0${hostileTexts['an element']}` })
+  const waves = [[siteId]]
+  for (let index = 0; index < siteIds.length; index += sitesPerWave)
+    waves.push(siteIds.slice(index, index + sitesPerWave))
+  const rollout = { farmId, version: release, waves, byHand: true, healthyMinutes: 60 }
+  const { id } = await mutate<{ id: string }>('rollout.create', rollout)
+  await advanceRollouts?.()
+  const order = await orderFor(edge)
+  must(await edge.heartbeat({ ...hostileHeartbeat(now), update: { ...order, state: 'failed', cause: hostileCause } }))
+  await advanceRollouts?.()
+  return id
+}
+
+/** An edge asks again after this long, as it does in service. */
+const stateWaitMs = 20_000
+const stateAnswersMax = 10
+
+/** Asks for the edge's state until a release is ordered for it. */
+async function orderFor(edge: EdgeClient): Promise<NonNullable<DesiredState['release']>> {
+  let after = '0.0'
+  for (let answers = 0; answers < stateAnswersMax; answers += 1) {
+    const { body } = await edge.state(after, stateWaitMs)
+    if (!body) continue
+    const { release, incarnation, counter } = desiredState.parse(JSON.parse((body as unknown as StateEnvelope).payload))
+    if (release) return release
+    after = `${incarnation}.${counter}`
+  }
+  throw new Error('no release was ordered for the edge')
 }

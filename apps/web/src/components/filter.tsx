@@ -4,7 +4,8 @@ import { type ReactNode, useEffect, useState } from 'react'
 import { Button } from './button'
 import { Icon } from './icon'
 
-const field = 'h-8 rounded-md border border-line-strong bg-surface text-ink text-sm hover:bg-hover max-sm:w-full'
+const field =
+  'h-8 rounded-md border border-line-strong bg-surface text-ink text-sm hover:bg-hover max-w-full max-sm:w-full'
 const searchDelayMs = 250
 
 /** One row above a list; `onClear` is shown when a filter is set. */

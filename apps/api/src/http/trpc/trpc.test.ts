@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { authRoutes } from '../../../test/auth-routes.ts'
 import { EdgeClient } from '../../../test/edge-client.ts'
 import { hostileTexts, printableTexts } from '../../../test/hostile-texts.ts'
+import { hostileRelease } from '../../../test/matrix/test-releases.ts'
 import { plantHostileTexts } from '../../../test/plant-hostile-texts.ts'
 import { inputOfSample, samples } from '../../../test/procedure-samples.ts'
 import { callRest, requestOf } from '../../../test/rest-client.ts'
@@ -13,6 +14,7 @@ import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../../test/test-client.ts'
 import { testOrigin } from '../../../test/test-constants.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../../test/test-tenant.ts'
+import { advanceAllRollouts } from '../../rollout/advance-rollouts.ts'
 import { readOperations } from '../rest/operations.ts'
 import { procedurePolicies } from './policies.ts'
 
@@ -42,7 +44,9 @@ beforeAll(async () => {
     rows: planted,
     joinTokens: [await makeJoinToken(api, planted), await makeJoinToken(api, planted)],
     now: api.clock.now.getTime(),
+    release: hostileRelease,
     mutate: (path, input) => mutate(api, plantedCookie, path, input),
+    advanceRollouts: () => advanceAllRollouts({ db: api.serverDb, clock: api.clock.read }),
   })
 }, plantingMsMax)
 afterAll(() => api.close())

@@ -8,7 +8,7 @@ const states: Record<string, string> = {
   waiting: 'fetched; takes over when no download is in progress',
   probation: 'on probation',
   healthy: 'healthy',
-  failed: 'failed; the edge runs the release before it',
+  failed: 'failed; the edge runs its former release',
 }
 
 const causes: Record<string, string> = {
@@ -29,8 +29,9 @@ const causes: Record<string, string> = {
 
 /** Describes the release that an edge is to run. */
 export function releaseText({ version, state, cause }: Release): string {
-  const reason = cause === null ? '' : `: ${causeText(cause)}`
-  return `${version}, ${progressText(state)}${reason}`
+  if (cause === null) return `${version}, ${progressText(state)}`
+  if (state === 'failed') return `${version}, failed: ${causeText(cause)}; the edge runs its former release`
+  return `${version}, ${progressText(state)}: ${causeText(cause)}`
 }
 
 /** A newer edge may have further words, which are shown as they are. */

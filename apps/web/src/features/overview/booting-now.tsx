@@ -136,10 +136,13 @@ function SiteList({ sites, edges }: { sites: SiteSummary[]; edges: EdgeSummary[]
       {sites.map((site) => (
         <li key={site.id} className="border-line border-t px-4 py-3 first:border-t-0">
           <div className="flex items-baseline justify-between gap-3">
-            <Link href={`/sites/${site.id}`} className="rounded font-medium underline-offset-4 hover:underline">
+            <Link
+              href={`/sites/${site.id}`}
+              className="wrap-anywhere min-w-0 rounded font-medium underline-offset-4 hover:underline"
+            >
               {site.name}
             </Link>
-            <span className="text-ink-faint text-xs">{countOf(site.deviceCount, 'device')}</span>
+            <span className="shrink-0 text-ink-faint text-xs">{countOf(site.deviceCount, 'device')}</span>
           </div>
           <ul className="mt-2 flex flex-col gap-2">
             {edges
@@ -158,7 +161,7 @@ function EdgeLine({ edge }: { edge: EdgeSummary }) {
   return (
     <li className="flex items-center gap-3 rounded-md bg-sunken px-3 py-2">
       <div className="min-w-0 flex-1">
-        <Link href={`/edges/${edge.id}`} className="rounded underline-offset-4 hover:underline">
+        <Link href={`/edges/${edge.id}`} className="wrap-anywhere rounded underline-offset-4 hover:underline">
           {edge.name}
         </Link>
         <p className="truncate text-ink-faint text-xs">

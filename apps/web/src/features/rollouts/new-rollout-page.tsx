@@ -155,7 +155,11 @@ function columnsFor(
   onChange: (siteId: string, wave: number) => void,
 ): Column<Site>[] {
   return [
-    { title: 'Site', wide: true, cell: ({ name }) => <span className="font-medium text-ink">{name}</span> },
+    {
+      title: 'Site',
+      wide: true,
+      cell: ({ name }) => <span className="wrap-anywhere whitespace-normal font-medium text-ink">{name}</span>,
+    },
     { title: 'Edges', align: 'right', cell: ({ edgeCount }) => formatCount(edgeCount) },
     {
       title: 'Wave',

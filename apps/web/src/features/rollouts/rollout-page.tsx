@@ -3,11 +3,11 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
+import { Banner } from '../../components/banner'
 import { ObjectLink } from '../../components/button'
-import { Notice } from '../../components/field'
 import { SelectFilter } from '../../components/filter'
 import { Instant } from '../../components/instant'
-import { EmptyState, Facts, Page, PageHeader, Panel, Unknown } from '../../components/page'
+import { EmptyState, type Fact, Facts, Page, PageHeader, Panel, Unknown } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import { type Column, Table } from '../../components/table'
 import { Mono } from '../../components/tag'
@@ -22,7 +22,7 @@ import {
   countsText,
   edgeStateText,
   edgeWhyText,
-  pauseText,
+  pauseTexts,
   type RolloutDetail,
   type RolloutEdge,
   waveName,
@@ -51,20 +51,16 @@ function Rollout({ rollout }: { rollout: RolloutDetail }) {
         summary={`Farm ${rollout.farmName}; ${countsText(rollout.counts)}`}
         actions={mayChange && <RolloutActions rollout={rollout} />}
       />
-      {rollout.pause && (
-        <Notice tone="silent">
-          {pauseText(rollout.pause)} No further edge gets the release until someone resumes it.
-        </Notice>
-      )}
+      {rollout.pause && <PauseNotice pause={rollout.pause} />}
       <div className="grid items-start gap-5 lg:grid-cols-[1fr_360px]">
         <Waves rollout={rollout} />
         <Panel title="Details">
           <Facts
             facts={[
-              { label: 'Next wave', value: nextWaveText(rollout) },
+              ...nextStep(rollout),
               {
                 label: 'Healthy for',
-                value: rollout.healthyMinutes === 0 ? 'no waiting time' : countOf(rollout.healthyMinutes, 'minute'),
+                value: rollout.healthyMinutes === 0 ? 'no minimum time' : countOf(rollout.healthyMinutes, 'minute'),
               },
               { label: 'Started', value: <Instant at={rollout.createdAt} full /> },
               { label: 'Started by', value: rollout.createdByName },
@@ -79,18 +75,44 @@ function Rollout({ rollout }: { rollout: RolloutDetail }) {
   )
 }
 
-function nextWaveText({ state, byHand, wave, waveCount, mayStartNext, healthyAt }: RolloutDetail) {
-  if (state === 'done' || state === 'cancelled') return 'none: the rollout is over'
-  const isLast = wave + 1 === waveCount
-  const end = isLast ? 'ends' : 'starts'
-  if (state === 'paused') return `${end} after the rollout is resumed`
-  if (healthyAt === null) return `${end} when every edge of this wave runs the release`
-  if (byHand && mayStartNext) return 'starts when someone clicks “Start next wave”'
+/** Why it stands still, and what to do. */
+function PauseNotice({ pause: { reason, at, edge } }: { pause: NonNullable<RolloutDetail['pause']> }) {
   return (
-    <>
-      {end} <Instant at={healthyAt} />
-    </>
+    <Banner label="Paused rollout" tone={reason === 'by_hand' ? 'silent' : 'failed'}>
+      {reason === 'by_hand' ? (
+        <p className="font-medium">Someone paused this rollout.</p>
+      ) : (
+        <>
+          <p className="font-medium">
+            This rollout paused by itself:{' '}
+            {edge ? (
+              <Link href={`/edges/${edge.id}`} className="rounded underline underline-offset-4">
+                {edge.name}
+              </Link>
+            ) : (
+              'an edge that no longer exists'
+            )}{' '}
+            {pauseTexts[reason].what}.
+          </p>
+          <p className="mt-0.5 text-ink-soft">{pauseTexts[reason].remedy}</p>
+        </>
+      )}
+      <p className="mt-1.5 text-ink-soft text-xs">
+        Paused since <Instant at={at} full />. Edges that already have an order continue; no other edge gets one until
+        someone resumes the rollout.
+      </p>
+    </Banner>
   )
+}
+
+/** When the next wave starts, or the rollout ends; nothing once it is over. */
+function nextStep({ state, byHand, wave, waveCount, mayStartNext, healthyAt }: RolloutDetail): Fact[] {
+  if (state === 'done' || state === 'cancelled') return []
+  const label = wave + 1 === waveCount ? 'Rollout ends' : 'Next wave starts'
+  if (state === 'paused') return [{ label, value: 'after the rollout is resumed' }]
+  if (healthyAt === null) return [{ label, value: 'when every edge of this wave runs the release' }]
+  if (byHand && mayStartNext) return [{ label, value: 'when someone clicks “Start next wave”' }]
+  return [{ label, value: <Instant at={healthyAt} full /> }]
 }
 
 type Wave = RolloutDetail['waves'][number] & { wave: number; word: string }
@@ -112,7 +134,7 @@ const waveColumns: Column<Wave>[] = [
       sites.length === 0 ? (
         <Unknown label="none left" />
       ) : (
-        <span className="whitespace-normal">{sitesText(sites)}</span>
+        <span className="wrap-anywhere whitespace-normal">{sitesText(sites)}</span>
       ),
   },
   {
@@ -147,7 +169,7 @@ function Waves({ rollout }: { rollout: RolloutDetail }) {
 function waveWord({ state, wave: current }: RolloutDetail, wave: number): string {
   if (wave < current || state === 'done') return 'done'
   if (state === 'cancelled') return 'cancelled'
-  if (wave > current) return 'waits'
+  if (wave > current) return 'waiting'
   return state === 'paused' ? 'paused' : 'in progress'
 }
 
@@ -161,7 +183,9 @@ const edgeColumns: Column<RolloutEdge>[] = [
     cell: (edge) => (
       <>
         <RolloutEdgeTag state={edge.state} />
-        <span className="block whitespace-normal text-ink-soft text-xs md:hidden">{edgeWhyText(edge)}</span>
+        <span className="wrap-anywhere block whitespace-normal text-ink-soft text-xs md:hidden">
+          {edgeWhyText(edge)}
+        </span>
       </>
     ),
   },
@@ -169,7 +193,7 @@ const edgeColumns: Column<RolloutEdge>[] = [
     title: 'Reason',
     wide: true,
     from: 'md',
-    cell: (edge) => <span className="whitespace-normal text-ink-soft text-xs">{edgeWhyText(edge)}</span>,
+    cell: (edge) => <span className="wrap-anywhere whitespace-normal text-ink-soft text-xs">{edgeWhyText(edge)}</span>,
   },
   { title: 'Wave', from: 'lg', cell: ({ wave }) => waveName(wave) },
   {

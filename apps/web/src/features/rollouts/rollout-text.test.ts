@@ -1,6 +1,6 @@
 import { updateCauses, updateStates } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
-import { countsText, edgeWhyText, pauseText, type RolloutEdge, waveName } from './rollout-text'
+import { countsText, edgeWhyText, type RolloutEdge, waveName } from './rollout-text'
 
 const edge = (changes: Partial<RolloutEdge>): RolloutEdge => ({
   edgeId: '1',
@@ -31,17 +31,9 @@ test('an edge that was left out has its reason', () => {
     expect(edgeWhyText(edge({ state: 'left', cause }))).toMatch(/^[A-Z].*\.$/)
 })
 
-test('a pause names its edge and reason', () => {
-  const at = '2026-11-27T03:00:00.000Z'
-  expect(pauseText({ reason: 'failed', at, edge: { id: '1', name: 'edge-7' } })).toBe(
-    'This rollout paused by itself: edge-7 returned to the release before.',
-  )
-  expect(pauseText({ reason: 'by_hand', at, edge: null })).toBe('Someone paused this rollout.')
-})
-
 test('counts leave out what is zero', () => {
   const counts = { waiting: 2, ordered: 0, running: 1, failed: 1, silent: 0, late: 0, left: 0 }
-  expect(countsText(counts)).toBe('4 edges: 1 run it, 1 returned, 2 wait')
+  expect(countsText(counts)).toBe('4 edges: 1 updated, 1 rolled back, 2 waiting')
   expect(countsText({ ...counts, waiting: 0, running: 0, failed: 0 })).toBe('no edges')
   expect([waveName(0), waveName(1)]).toEqual(['Canary', 'Wave 2'])
 })

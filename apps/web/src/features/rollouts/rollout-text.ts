@@ -12,10 +12,10 @@ export function waveName(wave: number): string {
 }
 
 export const edgeStateText: Record<EdgeState, string> = {
-  waiting: 'Waits',
+  waiting: 'Waiting',
   ordered: 'Updating',
-  running: 'Runs the release',
-  failed: 'Returned',
+  running: 'Updated',
+  failed: 'Rolled back',
   silent: 'Silent',
   late: 'Late',
   left: 'Left out',
@@ -26,7 +26,7 @@ const leftCauses: Record<string, string> = {
   deleted: 'Its site was deleted or moved to another farm.',
   other_order: 'Someone ordered another release for it.',
   cancelled: 'The rollout was cancelled before it ran the release.',
-  failed: 'It returned to the release before, and the rollout was resumed without it.',
+  failed: 'It returned to its former release, and the rollout was resumed without it.',
   silent: 'It was silent, and the rollout was resumed without it. It updates when it comes back.',
   late: 'It was late, and the rollout was resumed without it. It may still update.',
 }
@@ -41,8 +41,8 @@ export function edgeWhyText({ state, cause, progress }: RolloutEdge): string | n
     case 'ordered':
       return sentence(cause === null ? progressText(progress ?? 'ordered') : causeText(cause))
     case 'failed':
-      if (cause === 'returned') return 'It ran the release, and runs another program now.'
-      return cause === null ? 'It runs the release before.' : sentence(causeText(cause))
+      if (cause === 'returned') return 'It ran the release, and now runs another program.'
+      return cause === null ? 'It runs its former release.' : sentence(causeText(cause))
     case 'silent':
       return 'No heartbeat for more than 3 minutes.'
     case 'late':
@@ -58,30 +58,34 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 }
 
-const pauseReasons = {
-  failed: 'returned to the release before',
-  silent: 'has not sent a heartbeat for more than 3 minutes',
-  late: 'has not started to run the release within 30 minutes',
+/** What an edge did for which a rollout pauses by itself, and what to do about it. */
+export const pauseTexts = {
+  failed: {
+    what: 'returned to its former release',
+    remedy: 'Its row below gives the reason. Resume to order the release again, or to continue without the edge.',
+  },
+  silent: {
+    what: 'has not sent a heartbeat for more than 3 minutes',
+    remedy: 'Check the server and its network. Resume once the edge is online, or continue without it.',
+  },
+  late: {
+    what: 'has not started to run the release within 30 minutes',
+    remedy: 'Its row below says how far it is. Resume to order the release again, or to continue without the edge.',
+  },
 } as const
-
-/** Why a rollout is paused. */
-export function pauseText({ reason, edge }: NonNullable<RolloutSummary['pause']>): string {
-  if (reason === 'by_hand') return 'Someone paused this rollout.'
-  return `This rollout paused by itself: ${edge?.name ?? 'an edge that no longer exists'} ${pauseReasons[reason]}.`
-}
 
 const shown = ['running', 'ordered', 'failed', 'silent', 'late', 'waiting', 'left'] as const
 const countWords: Record<EdgeState, string> = {
-  running: 'run it',
+  running: 'updated',
   ordered: 'updating',
-  failed: 'returned',
+  failed: 'rolled back',
   silent: 'silent',
   late: 'late',
-  waiting: 'wait',
+  waiting: 'waiting',
   left: 'left out',
 }
 
-/** `2 edges: 1 run it, 1 updating`. */
+/** `2 edges: 1 updated, 1 updating`. */
 export function countsText(counts: RolloutSummary['counts']): string {
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
   if (total === 0) return 'no edges'

@@ -70,7 +70,7 @@ export function RolloutsPage() {
           empty={
             <EmptyState
               title="No rollouts yet."
-              text="A rollout updates the edges of one site after the other, and pauses by itself when an edge returns to its former release."
+              text="A rollout updates the canary site first, and then the other sites in waves. It pauses by itself when an edge fails."
             />
           }
         />
