@@ -159,7 +159,20 @@ test.describe('the serial console', () => {
   const file = (mac: string) => path.join(consoles(), `${mac.replaceAll(':', '-')}.log`)
   // MAC addresses that no other machine of the product under test has.
   const macOf = (number: number) => `02:bf:c0:00:00:0${number}`
-  test.beforeAll(() => mkdirSync(consoles(), { recursive: true }))
+  // The one whose consoles these are.
+  let owner: Tenant
+  let ownersCookies: Cookie[]
+  test.beforeAll(async ({ browser }) => {
+    mkdirSync(consoles(), { recursive: true })
+    owner = await Tenant.create('operator', required('BOOTFARM_CONSOLES_ORGANIZATION'))
+    const context = await browser.newContext()
+    ownersCookies = await signedIn(await context.newPage(), owner)
+    await context.close()
+  })
+  test.beforeEach(async ({ page }) => {
+    await page.context().clearCookies()
+    await page.context().addCookies(ownersCookies)
+  })
   test.afterEach(() => {
     for (const number of [1, 2]) rmSync(file(macOf(number)), { force: true })
   })
@@ -183,7 +196,7 @@ test.describe('the serial console', () => {
         phase({ name: 'nbp', startUs: 1_000_000, durationUs: 2_000_000 }),
       ],
     }
-    await tenant.reportGoingOn(going)
+    await owner.reportGoingOn(going)
     await page.goto(`/boots/${going.id}`)
     const lines = page.getByRole('region', { name: 'Serial console output' })
     await expect(lines.getByRole('listitem')).toHaveText([
@@ -198,14 +211,25 @@ test.describe('the serial console', () => {
 
     appendFileSync(file(mac), line(3_500, 'Linux version 6.1'))
     await expect(lines.getByRole('listitem').last()).toHaveText('3.50Linux version 6.1')
-    await tenant.report({ id: going.id, mac, startedUnixMs, revision: 2 })
+    await owner.report({ id: going.id, mac, startedUnixMs, revision: 2 })
     appendFileSync(file(mac), line(15_000, 'login:'))
     await expect(lines.getByRole('listitem').last()).toHaveText('15.00login:')
   })
 
   test('is absent without a recording', async ({ page }) => {
     const id = randomUUID()
+    await owner.report({ id, mac: macOf(2) })
+    await page.goto(`/boots/${id}`)
+    await expect(page.getByRole('img', { name: /^Waterfall of/ })).toBeVisible()
+    await expect(page.getByRole('heading', { name: 'Serial console' })).toHaveCount(0)
+  })
+
+  test('is absent for another organization, whose edge reports the same address', async ({ page }) => {
+    writeFileSync(file(macOf(2)), `${Date.now()} login: root password\n`)
+    const id = randomUUID()
     await tenant.report({ id, mac: macOf(2) })
+    await page.context().clearCookies()
+    await page.context().addCookies(cookies)
     await page.goto(`/boots/${id}`)
     await expect(page.getByRole('img', { name: /^Waterfall of/ })).toBeVisible()
     await expect(page.getByRole('heading', { name: 'Serial console' })).toHaveCount(0)

@@ -92,6 +92,9 @@ function wantedPorts({ webPort, apiPort, pgPort, edgePorts, database }) {
   ]
 }
 
+/** The slug that apps/api/src/demo gives its organization: the emulated machine is the demo's. */
+const demoOrganization = 'demo'
+
 /** Starts each part as soon as its requirements are built and running. */
 async function startEverything(options, processes, sites, builds) {
   const { data, apiPort, webPort } = options
@@ -105,6 +108,7 @@ async function startEverything(options, processes, sites, builds) {
     WEB_URL: webUrl,
     BETTER_AUTH_SECRET: secretIn(data),
     BOOTFARM_CONSOLES: consolesIn(data),
+    BOOTFARM_CONSOLES_ORGANIZATION: process.env.BOOTFARM_CONSOLES_ORGANIZATION || demoOrganization,
     ...releaseSettings(data),
   }
   await step('Migrating the database', () =>

@@ -7,6 +7,8 @@ import { inRoot, root } from '../lib/paths.mjs'
 import { countProcessorTime } from '../lib/processor-time.mjs'
 
 const portsNeeded = 10
+/** Tests write consoles of an organization that they make; with `--machine` they are those of the demo's machine. */
+const consolesOrganization = 'consoles'
 const testSettings = {
   DATABASE_URL: '',
   DATABASE_OWNER_URL: '',
@@ -35,7 +37,12 @@ export async function withProduct(scratch, work, options = []) {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
     // Empty until a test puts releases there.
-    env: { ...process.env, ...testSettings, BOOTFARM_EDGE_UPDATES: path.join(data, 'updates') },
+    env: {
+      ...process.env,
+      ...testSettings,
+      BOOTFARM_EDGE_UPDATES: path.join(data, 'updates'),
+      BOOTFARM_CONSOLES_ORGANIZATION: options.includes('--machine') ? '' : consolesOrganization,
+    },
   })
   countProcessorTime(product)
   let output = ''
@@ -57,6 +64,7 @@ export async function withProduct(scratch, work, options = []) {
       BOOTFARM_API_URL: `http://127.0.0.1:${api}`,
       BOOTFARM_EDGE_HTTP_PORT: String(edge[3]),
       BOOTFARM_DATA: data,
+      BOOTFARM_CONSOLES_ORGANIZATION: consolesOrganization,
       BOOTFARM_START_ARGS: JSON.stringify(args.map(String)),
       BOOTFARM_DEMO_EMAIL: signIn.email,
       BOOTFARM_DEMO_PASSWORD: signIn.password,

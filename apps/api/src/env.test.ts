@@ -16,6 +16,14 @@ test('what may be left out has a default', () => {
   })
 })
 
+test('consoles belong to one organization, which has to be named', () => {
+  const consoles = { ...complete, BOOTFARM_CONSOLES: '/var/consoles' }
+  expect(() => readEnvironment(consoles)).toThrow(/BOOTFARM_CONSOLES needs BOOTFARM_CONSOLES_ORGANIZATION/)
+  expect(readEnvironment({ ...consoles, BOOTFARM_CONSOLES_ORGANIZATION: 'acme' })).toMatchObject({
+    BOOTFARM_CONSOLES_ORGANIZATION: 'acme',
+  })
+})
+
 test('one sentence names everything that is missing or wrong', () => {
   expect(() => readEnvironment({ API_PORT: 'http', BETTER_AUTH_SECRET: 'short' })).toThrow(
     /^The environment is incomplete: DATABASE_URL is not set; API_PORT .*; BETTER_AUTH_SECRET must have at least 32 characters\.$/,

@@ -4,7 +4,7 @@ import { parseQuotas, type QuotaDefaults, selfServiceQuotas } from './rules/quot
 
 const secretLengthMin = 32
 
-const environment = z.object({
+const variables = z.object({
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://'),
   API_HOST: z.string().min(1).default('127.0.0.1'),
   /** Proxies whose report of the caller's address is trusted, besides this machine: docs/guides/operations.md. */
@@ -36,6 +36,8 @@ const environment = z.object({
   BETTER_AUTH_SECRET: z.string().min(secretLengthMin, `must have at least ${secretLengthMin} characters`),
   /** Directory with devices' serial consoles: docs/guides/operations.md. Empty counts as not set. */
   BOOTFARM_CONSOLES: z.string().default(''),
+  /** The organization (its slug) whose machines those are: nobody else sees a console. */
+  BOOTFARM_CONSOLES_ORGANIZATION: z.string().default(''),
   /**
    * How long boots are kept, in days since their first report: docs/guides/operations.md. A summary is kept at least as
    * long as its detail.
@@ -81,6 +83,11 @@ const environment = z.object({
   OTEL_SERVICE_NAME: z.string().min(1).default('bootfarm-api'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
+/** Consoles are found by MAC address, which anybody can register in an organization of his own. */
+const environment = variables.refine((one) => !one.BOOTFARM_CONSOLES || one.BOOTFARM_CONSOLES_ORGANIZATION, {
+  path: ['BOOTFARM_CONSOLES'],
+  message: 'needs BOOTFARM_CONSOLES_ORGANIZATION: set it to the slug of the organization whose machines these are',
+})
 export type Environment = z.infer<typeof environment>
 
 function quotasOf(text: string, ctx: z.RefinementCtx): QuotaDefaults {
@@ -93,12 +100,12 @@ function quotasOf(text: string, ctx: z.RefinementCtx): QuotaDefaults {
 }
 
 /** Throws one sentence that names each variable that is missing or wrong. */
-export function readEnvironment(variables: Record<string, string | undefined> = process.env): Environment {
-  const parsed = environment.safeParse(variables)
+export function readEnvironment(given: Record<string, string | undefined> = process.env): Environment {
+  const parsed = environment.safeParse(given)
   if (parsed.success) return parsed.data
   const problems = parsed.error.issues.map((issue) => {
     const name = issue.path.join('.')
-    return variables[name] === undefined ? `${name} is not set` : `${name} ${issue.message}`
+    return given[name] === undefined ? `${name} is not set` : `${name} ${issue.message}`
   })
   throw new Error(`The environment is incomplete: ${problems.join('; ')}.`)
 }

@@ -55,7 +55,7 @@ async function main(): Promise<void> {
     webUrl: environment.WEB_URL,
     trustedProxies: environment.TRUSTED_PROXIES,
     secret: environment.BETTER_AUTH_SECRET,
-    consolesDirectory: environment.BOOTFARM_CONSOLES || null,
+    ...consoleOptions(environment),
     bootRetention,
     webhookTargets,
     ...releaseOptions(environment),
@@ -93,6 +93,13 @@ function closeAtSignals(app: FastifyInstance): void {
         () => process.exit(1),
       )
     })
+}
+
+function consoleOptions(environment: Environment) {
+  return {
+    consolesDirectory: environment.BOOTFARM_CONSOLES || null,
+    consolesOrganization: environment.BOOTFARM_CONSOLES_ORGANIZATION,
+  }
 }
 
 function releaseOptions(environment: Environment): { installation: InstallationSettings; updates: UpdateSettings } {

@@ -67,6 +67,8 @@ export interface ServerOptions {
   secret: string
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
+  /** The slug of the organization whose consoles those are; all organizations' where a test leaves it out. */
+  consolesOrganization?: string
   bootRetention: BootRetention
   /** How long a request may take to arrive; 60 s except in tests. */
   requestTimeoutMs?: number
@@ -143,6 +145,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       checks,
       notifications,
       consolesDirectory: options.consolesDirectory,
+      consolesOrganization: options.consolesOrganization ?? null,
       bootRetention: options.bootRetention,
       releases,
       repository,

@@ -51,8 +51,7 @@ export class Tenant {
   }
 
   /** @param role of the person who may sign in */
-  static async create(role: Role = 'operator'): Promise<Tenant> {
-    const slug = randomBytes(4).toString('hex')
+  static async create(role: Role = 'operator', slug = randomBytes(4).toString('hex')): Promise<Tenant> {
     const db = createDb(databaseUrl())
     try {
       const clock = { now: new Date(), advance: () => {}, read: () => new Date() }

@@ -5,6 +5,8 @@ import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterEach, describe, expect, test } from 'vitest'
 import { bootWith, guestWith } from '../../test/edge-client.ts'
+import { startTestApi } from '../../test/test-api.ts'
+import { query } from '../../test/test-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import { openConsole } from './get-boot-console.ts'
 import type { BootConsole } from './schema.ts'
@@ -151,4 +153,37 @@ test('a name is made of an address alone', async () => {
   for (const name of [`../${outside}`, '..', '', '/etc/passwd', '02:bf:00:00:00:0x', '02:BF:00:00:00:01'])
     expect(await openConsole(api.consolesDirectory, name)).toBeNull()
   rmSync(file)
+})
+
+test('the console of a machine is its organization’s alone, whoever else registers its address', async () => {
+  const owner = site()
+  const { slug } = await owner.api.db.organization.findUniqueOrThrow({
+    where: { id: owner.tenant.organizationId },
+    select: { slug: true },
+  })
+  const other = await owner.other('operator')
+  const beside = await startTestApi({
+    beside: owner.api,
+    change: (options) => ({
+      ...options,
+      consolesDirectory: owner.api.consolesDirectory,
+      consolesOrganization: slug,
+    }),
+  })
+  writeFileSync(path.join(owner.api.consolesDirectory, `${mac.replaceAll(':', '-')}.log`), `${startedUnixMs} secret\n`)
+  try {
+    for (const [who, sees] of [
+      [owner, true],
+      [other, false],
+    ] as const) {
+      const boot = bootWith({ id: randomUUID(), mac, startedUnixMs })
+      await who.report(boot)
+      const input = { bootId: boot.id }
+      const shown = await query<BootConsole>(beside, who.cookie, 'boot.console', input)
+      expect(shown?.lines.length ?? 0).toBe(sees ? 1 : 0)
+    }
+  } finally {
+    await beside.close()
+    rmSync(path.join(owner.api.consolesDirectory, `${mac.replaceAll(':', '-')}.log`))
+  }
 })

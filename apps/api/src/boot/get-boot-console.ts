@@ -19,16 +19,20 @@ interface Options {
   after: number | undefined
   /** Null if no consoles are kept. */
   directory: string | null
+  /** The slug of the organization whose machines write them; null: any. */
+  organization: string | null
 }
 
 /** Returns the device's serial output from the start of the boot to its next boot. Throws `not_found`. */
 export async function getBootConsole(
   context: ServiceContext,
-  { bootId, after, directory }: Options,
+  { bootId, after, directory, organization }: Options,
 ): Promise<BootConsole> {
   const boot = await findBoot(context, bootId)
   if (!boot) throw new AppError('not_found')
   if (directory === null || boot.generated) return null
+  // Consoles are found by MAC address, and anybody can register one: they are this organization's alone.
+  if (organization !== null && (await slugOf(context)) !== organization) return null
   const file = await openConsole(directory, boot.mac)
   if (!file) return null
   try {
@@ -45,6 +49,11 @@ export async function getBootConsole(
   } finally {
     await file.close()
   }
+}
+
+async function slugOf({ db, actor }: ServiceContext): Promise<string | undefined> {
+  const where = { id: actor.organizationId }
+  return (await db.organization.findUnique({ where, select: { slug: true } }))?.slug
 }
 
 /** How long before the boot the firmware started, if the device reported it; otherwise some seconds. */

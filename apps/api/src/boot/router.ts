@@ -46,7 +46,12 @@ export const bootRouter = router({
     .input(bootConsoleInput)
     .output(bootConsole)
     .query(({ ctx, input }) =>
-      getBootConsole(ctx, { bootId: input.bootId, after: input.after, directory: ctx.consolesDirectory }),
+      getBootConsole(ctx, {
+        bootId: input.bootId,
+        after: input.after,
+        directory: ctx.consolesDirectory,
+        organization: ctx.consolesOrganization,
+      }),
     ),
   capture: procedure
     // Like the console; a script for a loader contains the boot's token.

@@ -20,6 +20,8 @@ export interface TrpcContext extends PlatformContext {
   checks: Checks
   /** The directory of devices' serial consoles; null if none are kept. */
   consolesDirectory: string | null
+  /** The slug of the organization whose machines those are; null in tests: any. */
+  consolesOrganization: string | null
   bootRetention: BootRetention
   sendMail: SendMail
   /** The URL at which people open the dashboard; links in mails start with it. */
