@@ -25,5 +25,6 @@ export const apiSamples: Record<string, Sample> = {
   'apiKey.roles': {},
   'apiKey.list': {},
   'apiKey.create': { input: () => ({ name: randomUUID(), role: 'viewer' }) },
+  'apiKey.takeOver': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
   'apiKey.revoke': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
 }

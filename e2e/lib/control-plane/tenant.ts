@@ -84,6 +84,12 @@ export class Tenant {
     })
   }
 
+  /** The person signed in so long ago. */
+  async signedInBefore({ email }: Tenant['person'], minutes: number): Promise<void> {
+    const createdAt = new Date(Date.now() - minutes * 60_000)
+    await this.#inDatabase((db) => db.session.updateMany({ where: { user: { email } }, data: { createdAt } }))
+  }
+
   async #inDatabase<T>(work: (db: ReturnType<typeof createDb>) => Promise<T>): Promise<T> {
     const db = createDb(databaseUrl())
     try {

@@ -9,7 +9,14 @@ import { organizationPlace, type Place } from '../rules/place.ts'
 import { newApiKeySecret } from './api-key-secret.ts'
 import { creatorNames } from './list-api-keys.ts'
 import { apiKeySelect, apiKeyViewOf } from './rows.ts'
-import { type ApiKeyView, type apiKeyInput, apiKeysMax, type createApiKeyInput, type createdApiKey } from './schema.ts'
+import {
+  type ApiKeyView,
+  type apiKeyInput,
+  apiKeysMax,
+  apiKeyValidMs,
+  type createApiKeyInput,
+  type createdApiKey,
+} from './schema.ts'
 
 type Input = z.output<typeof createApiKeyInput>
 
@@ -46,13 +53,51 @@ export async function createApiKey(context: ServiceContext, input: Input): Promi
       permissions: [...new Set(input.permissions ?? [])],
       createdAt: now,
       createdByUserId: actor.userId,
-      expiresAt: input.expiresAt ? new Date(input.expiresAt) : null,
+      expiresAt: expiryOf(input, now),
     },
     select: apiKeySelect,
   })
   const view = apiKeyViewOf(row, actor.userName, now)
   await recordChange(context, { kind: 'api_key', id: view.id, name, before: null, after: auditOf(view) })
   return { ...view, secret }
+}
+
+function expiryOf({ expiresAt }: Input, now: Date): Date | null {
+  if (expiresAt === undefined) return new Date(now.getTime() + apiKeyValidMs)
+  return expiresAt === null ? null : new Date(expiresAt)
+}
+
+/**
+ * Makes the actor the key's creator: it has his permissions from the next request on, and stays when the person who
+ * created it leaves. Throws `not_found`; `conflict` for a revoked or expired key; `forbidden` for a key that could do
+ * more than the actor, and for API keys.
+ */
+export async function takeOverApiKey(
+  context: ServiceContext,
+  { apiKeyId }: z.output<typeof apiKeyInput>,
+): Promise<ApiKeyView> {
+  const { db, clock, actor } = context
+  if (actor.kind === 'api_key')
+    throw new AppError('forbidden', { public: 'An API key cannot take over API keys. Sign in as a person.' })
+  const where = ownRow(actor, apiKeyId)
+  const row = await db.apiKey.findUnique({ where, select: apiKeySelect })
+  if (!row) throw new AppError('not_found')
+  const now = clock()
+  const names = await creatorNames(db, { organizationId: actor.organizationId, rows: [row] })
+  const before = apiKeyViewOf(row, names.get(row.createdByUserId ?? '') ?? null, now)
+  if (before.state === 'revoked' || before.state === 'expired')
+    throw new AppError('conflict', { public: `This API key is ${before.state}. Create another one instead.` })
+  await requireNoMoreThanOwn(context, before)
+  await db.apiKey.update({ where, data: { createdByUserId: actor.userId }, select: { id: true } })
+  const after = apiKeyViewOf({ ...row, createdByUserId: actor.userId }, actor.userName, now)
+  await recordChange(context, {
+    kind: 'api_key',
+    id: before.id,
+    name: before.name,
+    before: { createdBy: before.createdBy },
+    after: { createdBy: after.createdBy },
+  })
+  return after
 }
 
 /** Refuses the key from the next request on, permanently. Revoking again changes nothing. Throws `not_found`. */
@@ -82,7 +127,10 @@ export async function revokeApiKey(
   return view
 }
 
-async function requireNoMoreThanOwn({ db, actor }: ServiceContext, input: Input): Promise<void> {
+/** What a key may do, and where. */
+type KeyRights = Pick<ApiKeyView, 'role' | 'farmId' | 'siteId' | 'collectionId' | 'permissions'>
+
+async function requireNoMoreThanOwn({ db, actor }: ServiceContext, input: KeyRights): Promise<void> {
   const place = await placeOf(db, { organizationId: actor.organizationId, input })
   const wrong = input.permissions?.find((permission) => !roleHas(input.role, permission))
   if (wrong) throw new AppError('invalid', { public: `permissions: The role ${input.role} does not include ${wrong}.` })
@@ -95,7 +143,7 @@ async function requireNoMoreThanOwn({ db, actor }: ServiceContext, input: Input)
 
 async function placeOf(
   db: ServiceContext['db'],
-  { organizationId, input }: { organizationId: string; input: Input },
+  { organizationId, input }: { organizationId: string; input: KeyRights },
 ): Promise<Place> {
   for (const kind of ['farm', 'site', 'collection'] as const) {
     const id = input[`${kind}Id`]

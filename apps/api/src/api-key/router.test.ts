@@ -199,3 +199,63 @@ test('a key neither makes an owner or an admin, nor removes one', async () => {
   const { userId: viewerId } = await memberOf('viewer')
   expect((await call(secret, `/members/${viewerId}`, { method: 'DELETE' })).status).toBe(204)
 })
+
+test('a key ends after 90 days unless its creator says otherwise', async () => {
+  const expiryOf = async (key: object) => (await createKey(key)) as unknown as { expiresAt: string | null }
+  const dayMs = 86_400_000
+  const later = (days: number) => new Date(api.clock.now.getTime() + days * dayMs).toISOString()
+  expect((await expiryOf({})).expiresAt).toBe(later(90))
+  expect((await expiryOf({ expiresAt: null })).expiresAt).toBeNull()
+  expect((await expiryOf({ expiresAt: later(5) })).expiresAt).toBe(later(5))
+})
+
+test('who is signed in for long proves it again before making keys, signing keys and owners', async () => {
+  await api.db.session.updateMany({
+    where: { userId },
+    data: { createdAt: new Date(api.clock.now.getTime() - 11 * 60_000) },
+  })
+  const member = await memberOf('viewer')
+  const post = (path: string, body?: object) => callRest(api, path, { method: 'POST', body, headers: { cookie } })
+  const { organizationId } = tenant
+  const key = await api.db.apiKey.create({
+    data: {
+      organizationId,
+      name: 'A key',
+      prefix: 'bfk_',
+      secretHash: randomUUID(),
+      role: 'viewer',
+      createdAt: new Date(0),
+    },
+  })
+  const asked = [
+    await post('/api-keys', { name: 'A script', role: 'viewer' }),
+    await post(`/api-keys/${key.id}/take-over`),
+    await post('/signing-key/rotate'),
+    await post(`/members/${member.userId}/grants`, { role: 'owner', scope: {} }),
+    await post('/invitations', { email: 'new@example.test', role: 'owner', scope: {} }),
+  ]
+  expect(asked.map(({ body }) => (body as { code: string }).code)).toEqual(asked.map(() => 'confirmation_needed'))
+  expect((await post(`/members/${member.userId}/grants`, { role: 'auditor', scope: {} })).status).toBe(201)
+  await api.db.session.updateMany({ where: { userId }, data: { confirmedAt: api.clock.now } })
+  expect((await post(`/members/${member.userId}/grants`, { role: 'owner', scope: {} })).status).toBe(201)
+  expect((await post('/signing-key/rotate')).status).toBe(200)
+})
+
+test('a key that is taken over outlasts its creator, and does no more than its new owner may', async () => {
+  const { secret, id } = await createKey({ role: 'admin' })
+  const other = await createPerson(api, tenant.organizationId, 'admin')
+  const answer = await signIn(api, other)
+  const cookieOfOther = answer.headers
+    .getSetCookie()
+    .map((one) => one.split(';')[0])
+    .join('; ')
+  const takeOver = (headers: Record<string, string>, keyId = id) =>
+    callRest(api, `/api-keys/${keyId}/take-over`, { method: 'POST', headers })
+  const ofOwner = await createKey({ role: 'owner' })
+  expect((await takeOver({ cookie: cookieOfOther }, ofOwner.id)).status).toBe(403)
+  expect((await takeOver({ authorization: `Bearer ${secret}` })).status).toBe(403)
+  expect(await takeOver({ cookie: cookieOfOther })).toMatchObject({ status: 200, body: { state: 'active' } })
+  await api.db.membership.deleteMany({ where: { organizationId: tenant.organizationId, userId } })
+  expect((await call(secret, '/devices')).status).toBe(200)
+  expect((await call(ofOwner.secret, '/devices')).status).toBe(401)
+})

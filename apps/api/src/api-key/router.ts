@@ -1,5 +1,5 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
-import { createApiKey, revokeApiKey } from './change-api-keys.ts'
+import { createApiKey, revokeApiKey, takeOverApiKey } from './change-api-keys.ts'
 import { listApiKeys } from './list-api-keys.ts'
 import {
   apiKeyInput,
@@ -34,6 +34,7 @@ export const apiKeyRouter = router({
     .meta({
       permission: 'api_key.change',
       place: 'organization',
+      confirmed: true,
       rest: {
         method: 'POST',
         path: '/api-keys',
@@ -45,6 +46,20 @@ export const apiKeyRouter = router({
     .input(createApiKeyInput)
     .output(createdApiKey)
     .mutation(({ ctx, input }) => createApiKey(ctx, input)),
+  takeOver: procedure
+    .meta({
+      permission: 'api_key.change',
+      place: 'organization',
+      confirmed: true,
+      rest: {
+        method: 'POST',
+        path: '/api-keys/{apiKeyId}/take-over',
+        summary: 'Take an API key over, so that it has your permissions and lasts as long as your membership',
+      },
+    })
+    .input(apiKeyInput)
+    .output(apiKeyView)
+    .mutation(({ ctx, input }) => takeOverApiKey(ctx, input)),
   revoke: procedure
     .meta({
       permission: 'api_key.change',

@@ -47,6 +47,7 @@ export function apiKeyViewOf(row: ApiKeyRow, creatorName: string | null, now: Da
     permissions: row.permissions.length > 0 ? (row.permissions as Permission[]) : null,
     createdAt: row.createdAt.toISOString(),
     createdBy: creatorName,
+    createdByUserId: row.createdByUserId,
     expiresAt: row.expiresAt?.toISOString() ?? null,
     revokedAt: row.revokedAt?.toISOString() ?? null,
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,

@@ -6,6 +6,7 @@ import { instant, uuid } from '../rules/scalars.ts'
 export const apiKeyPrefix = 'bfk_'
 export const apiKeysMax = 200
 const requestsPerMinuteMax = 6_000
+export const apiKeyValidMs = 90 * 86_400_000
 
 const placeFields = {
   /** The scope of the role: at most one of the three; without them the whole organization. */
@@ -22,7 +23,8 @@ export const createApiKeyInput = z
     ...placeFields,
     /** A subset of the role's permissions; without it all of them. */
     permissions: z.array(permissionView).min(1).max(100).nullable().default(null),
-    expiresAt: instant.nullable().default(null),
+    /** 90 days from now without it; null: never. */
+    expiresAt: instant.nullable().optional(),
     requestsPerMinute: z.number().int().min(1).max(requestsPerMinuteMax).default(600),
   })
   .refine((key) => [key.farmId, key.siteId, key.collectionId].filter(Boolean).length <= 1, {
@@ -47,6 +49,7 @@ export const apiKeyView = z.object({
   createdAt: instant,
   /** Null where that account is gone, and the key with it. */
   createdBy: z.string().nullable(),
+  createdByUserId: uuid.nullable(),
   expiresAt: instant.nullable(),
   revokedAt: instant.nullable(),
   /** To the minute. */

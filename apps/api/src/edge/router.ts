@@ -159,6 +159,7 @@ export const edgeRouter = router({
     .meta({
       permission: 'organization.change',
       place: 'organization',
+      confirmed: true,
       rest: {
         method: 'POST',
         path: '/signing-key/rotate',

@@ -46,6 +46,7 @@ export const invitationRouter = router({
     .meta({
       permission: 'member.change',
       place: 'visible',
+      confirmed: { roles: ['owner'] },
       rest: { method: 'POST', path: '/invitations', summary: 'Invite an e-mail address', creates: null },
     })
     .input(inviteInput)

@@ -76,6 +76,7 @@ export const memberRouter = router({
     .meta({
       permission: 'member.change',
       place: 'visible',
+      confirmed: { roles: ['owner'] },
       rest: {
         method: 'POST',
         path: '/members/{userId}/grants',

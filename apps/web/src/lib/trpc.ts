@@ -33,6 +33,11 @@ export function errorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined
 }
 
+/** The change is for a person who has signed in, or entered the password, within the last minutes. */
+export function isConfirmationNeeded(error: unknown): boolean {
+  return fieldOf(fieldOf(error, 'data'), 'appCode') === 'confirmation_needed'
+}
+
 /** No tRPC answer at all: the network, or the dashboard's server could not reach the API. */
 function isUnreachable(error: unknown): boolean {
   return fieldOf(error, 'name') === 'TRPCClientError' && errorCode(error) === undefined

@@ -34,7 +34,13 @@ const inputWith = (path: string, id?: string) => inputOfSample(path, tenant, id)
 /** A page that holds all there is. */
 const inputOfList = (path: string) => inputWith(path) && { ...inputWith(path), limit: 100 }
 /** A key acts for itself: these are for people. */
-const peopleOnly = new Set(['apiKey.create', 'organization.askDeletion', 'organization.cancelDeletion'])
+const peopleOnly = new Set([
+  'apiKey.create',
+  'apiKey.takeOver',
+  'edge.rotateSigningKey',
+  'organization.askDeletion',
+  'organization.cancelDeletion',
+])
 
 /** A role of a place in which none of the samples is. */
 const isElsewhere = ({ grant: { scope } }: Caller) =>

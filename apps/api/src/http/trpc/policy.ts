@@ -3,7 +3,7 @@ import type { AskedPlaces } from '../../access/authorise.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { Change } from '../../events/event-bus.ts'
 import type { Fields } from '../../rules/audit-change.ts'
-import type { Permission } from '../../rules/permissions.ts'
+import type { Permission, Role } from '../../rules/permissions.ts'
 import type { PlaceKind } from '../../rules/place.ts'
 
 /** Policy as data: who may call a procedure. There is none without one. */
@@ -29,8 +29,11 @@ export interface MemberPolicy {
    * of them.
    */
   place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
-  /** Only for a person who signed in, or entered the password again, within the last minutes. */
-  confirmed?: true
+  /**
+   * Only for a person who signed in, or entered the password again, within the last minutes. `roles`: where the input
+   * grants one of these.
+   */
+  confirmed?: true | { roles: Role[] }
   /** The operation below /api/v1: docs/reference/api.md. */
   rest?: RestOperation | NoRestOperation
 }
@@ -48,6 +51,12 @@ interface PlaceOfInput {
 }
 
 const idsMax = 1_000
+
+export function needsConfirmation({ confirmed }: MemberPolicy, input: unknown): boolean {
+  if (confirmed === undefined || confirmed === true) return confirmed === true
+  const role = typeof input === 'object' && input !== null ? Reflect.get(input, 'role') : undefined
+  return confirmed.roles.some((one) => one === role)
+}
 
 /** The places that the policy and the input name, to be looked up. Throws `invalid` for an id that is none. */
 export function placesOf(policy: MemberPolicy, input: unknown): AskedPlaces {

@@ -12,7 +12,14 @@ import { organizationPlace } from '../../rules/place.ts'
 import { activeTrace, within } from '../../rules/tracer.ts'
 import { requireConfirmed } from '../../session/confirm-session.ts'
 import type { TrpcContext } from './context.ts'
-import { changeAsAsked, isMemberPolicy, type OutsidePolicy, type ProcedurePolicy, placesOf } from './policy.ts'
+import {
+  changeAsAsked,
+  isMemberPolicy,
+  needsConfirmation,
+  type OutsidePolicy,
+  type ProcedurePolicy,
+  placesOf,
+} from './policy.ts'
 
 const ssePingIntervalMs = 15_000
 const sseReconnectAfterInactivityMs = 40_000
@@ -84,7 +91,7 @@ const signedInProcedure = anyProcedure.use(async ({ ctx, meta, next, getRawInput
     throw new AppError('forbidden', { internal: 'a procedure without a policy for members' })
   const actor = await ctx.findActor()
   if (!actor) throw new AppError('unauthenticated')
-  if (meta.confirmed) await requireConfirmedPerson(ctx)
+  if (meta.confirmed && needsConfirmation(meta, await getRawInput())) await requireConfirmedPerson(ctx)
   const places = placesOf(meta, meta.place === 'visible' ? undefined : await getRawInput())
   return next({ ctx: { actor, policy: meta, places } })
 })

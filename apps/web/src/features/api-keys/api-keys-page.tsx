@@ -1,9 +1,9 @@
 'use client'
 
-import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/dialog'
+import { ConfirmButton, ConfirmDialog } from '../../components/dialog'
 import { Age, Instant } from '../../components/instant'
 import { EmptyState, Page, PageHeader, Panel, Unknown } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
@@ -147,11 +147,40 @@ function revokeColumn(onRevoke: (key: ApiKey) => void) {
     align: 'right' as const,
     cell: (key: ApiKey) =>
       key.revokedAt === null && (
-        <Button look="bare" onClick={() => onRevoke(key)} aria-label={`Revoke ${key.name}`}>
-          Revoke
-        </Button>
+        <span className="inline-flex flex-wrap justify-end gap-1">
+          {key.state !== 'expired' && <TakeOverButton apiKey={key} />}
+          <Button look="bare" onClick={() => onRevoke(key)} aria-label={`Revoke ${key.name}`}>
+            Revoke
+          </Button>
+        </span>
       ),
   }
+}
+
+/** Not for one's own keys. */
+function TakeOverButton({ apiKey }: { apiKey: ApiKey }) {
+  const trpc = useTRPC()
+  const { data: me } = useQuery(trpc.session.me.queryOptions())
+  const takeOver = useMutation(
+    trpc.apiKey.takeOver.mutationOptions({
+      onSuccess: useRefresh(trpc.apiKey.list.pathFilter()),
+      onError: useFailureToast('Could not take over the API key'),
+    }),
+  )
+  if (!me || me.user.id === apiKey.createdByUserId) return null
+  return (
+    <ConfirmButton
+      label="Take over"
+      look="bare"
+      busy={takeOver.isPending}
+      aria-label={`Take over ${apiKey.name}`}
+      title={`Take over ${apiKey.name}?`}
+      action="Take over"
+      onConfirm={() => takeOver.mutate({ apiKeyId: apiKey.id })}
+    >
+      <p>The key then has your permissions, up to its own, and works as long as you are a member.</p>
+    </ConfirmButton>
+  )
 }
 
 function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey | null; onClose: () => void }) {

@@ -5,6 +5,7 @@ import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-qu
 import { createTRPCClient, httpBatchLink, httpSubscriptionLink, splitLink } from '@trpc/client'
 import { type ReactNode, useState } from 'react'
 import { errorCode, TRPCProvider } from '../../lib/trpc'
+import { IdentityCheck, IdentityDialog, identityLink } from './identity-check'
 import { signInPath } from './sign-in-path'
 
 const url = '/api/trpc'
@@ -17,19 +18,22 @@ const staleTimeMs = 30_000
 /** Connects everything in the browser to the API; the browser adds the session cookie. */
 export function ApiProvider({ children }: { children: ReactNode }) {
   const [queryClient] = useState(createQueryClient)
-  const [trpcClient] = useState(createClient)
+  const [check] = useState(() => new IdentityCheck())
+  const [trpcClient] = useState(() => createClient(check))
   return (
     <QueryClientProvider client={queryClient}>
       <TRPCProvider trpcClient={trpcClient} queryClient={queryClient}>
         {children}
+        <IdentityDialog check={check} />
       </TRPCProvider>
     </QueryClientProvider>
   )
 }
 
-function createClient() {
+function createClient(check: IdentityCheck) {
   return createTRPCClient<AppRouter>({
     links: [
+      identityLink(check),
       splitLink({
         condition: (operation) => operation.type === 'subscription',
         true: httpSubscriptionLink({ url }),

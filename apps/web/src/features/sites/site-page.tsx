@@ -19,6 +19,7 @@ import { CollectionActions, NewCollection } from '../collections/collection-acti
 import { AddEdge } from '../edges/add-edge'
 import { edgeColumns } from '../edges/edge-columns'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { JoinTokens } from '../edges/join-tokens'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { CollectionBootPrograms } from './collection-boot-programs'
@@ -126,6 +127,7 @@ function Site({ site }: { site: SiteDetail }) {
               />
             )}
           </Panel>
+          <JoinTokens site={site} />
           <Panel title="Collections" flush aside={<NewCollection site={site} />}>
             {site.collections.length === 0 ? (
               <EmptyState title="No collections yet." text="A collection selects the vDisk its devices boot." />
