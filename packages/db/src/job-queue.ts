@@ -153,6 +153,7 @@ export const jobNames = [
   'remove old audit entries',
   'release versions',
   'drop old store jobs',
+  'drop old rate limits',
 ] as const
 
 export type JobName = (typeof jobNames)[number]

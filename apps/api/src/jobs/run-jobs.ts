@@ -13,6 +13,7 @@ import type { SendMail } from '../rules/mail.ts'
 import type { Telemetry } from '../rules/telemetry.ts'
 import { type Tracer, traced } from '../rules/tracer.ts'
 import { keepAllSchedules } from '../schedule/keep-schedules.ts'
+import { dropOldAttempts } from '../session/public.ts'
 import { dropOldStoreJobs } from '../store-job/change-jobs.ts'
 import { purgeOldDeletions } from '../trash/purge-deletion.ts'
 import { releaseDue } from '../vdisk/release-due.ts'
@@ -56,6 +57,7 @@ const jobs: Job[] = [
   { name: 'drop old deliveries', everySeconds: hourSeconds, run: dropOldDeliveries },
   { name: 'drop old captures', everySeconds: hourSeconds, run: dropOldCaptures },
   { name: 'drop old answers', everySeconds: hourSeconds, run: dropOldAnswers },
+  { name: 'drop old rate limits', everySeconds: hourSeconds, run: dropOldAttempts },
   { name: 'make boot partitions', everySeconds: hourSeconds, run: makeBootPartitions },
   {
     name: 'drop old boots',

@@ -20,3 +20,12 @@ export async function takeAttempt(
     returning count`
   return (row?.count ?? 0) <= countMax
 }
+
+/** Longer than every window, those of better-auth included. */
+const keptMs = 86_400_000
+
+/** Forgets counts whose window is over: an address that guessed once is not kept. */
+export async function dropOldAttempts({ db }: Pick<PlatformContext, 'db'>): Promise<void> {
+  await db.$executeRaw`
+    delete from rate_limit where last_request < floor(extract(epoch from now()) * 1000)::bigint - ${keptMs}::bigint`
+}
