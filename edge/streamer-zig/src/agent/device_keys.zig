@@ -10,6 +10,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
 
 const Boot = core.boot.Boot;
@@ -18,6 +19,7 @@ const DeviceIdentity = core.site.DeviceIdentity;
 
 /// Returns what is known of a device, for its next boot.
 pub fn identityOf(table: *core.boot.Table, mac: base.Mac) DeviceIdentity {
+    if (mutants.has(.key_forgotten)) return .{};
     const earlier = table.get(table.findByMac(mac) orelse return .{}) orelse return .{};
     assert(earlier.identity.mac.eql(mac));
     return earlier.device_identity;
@@ -28,11 +30,17 @@ pub fn identityOf(table: *core.boot.Table, mac: base.Mac) DeviceIdentity {
 pub fn admits(boots: anytype, boot: *Boot, claim: *Claim, opens_private: bool) bool {
     // The resume secret reached only the device that was judged.
     if (claim.hello.kind != .token) return true;
-    const proved = core.stream.Server.verifyDevice(claim);
+    if (mutants.has(.keys_unjudged)) return true;
+    var proved = core.stream.Server.verifyDevice(claim);
+    if (mutants.has(.signature_unverified) and proved == .forged) proved = .{
+        .signed = core.stream.device_signature.fingerprintOf(&claim.hello.device_key),
+    };
     const device = boots.policy.deviceOf(boot.identity.mac) orelse return proved != .forged;
     const identity = &boot.device_identity;
     _ = identity.follow(device.identity());
-    const decision = identity.judge(boots.policy.source.state.keyPolicyOf(device), proved);
+    var policy = boots.policy.source.state.keyPolicyOf(device);
+    if (mutants.has(.approval_left_out)) policy.enrolment = .first_boot;
+    const decision = identity.judge(policy, proved);
     const judged: Boot.DeviceKey = .{
         .label = decision.label,
         .key = if (proved == .signed) proved.signed else null,
@@ -54,7 +62,8 @@ pub fn admits(boots: anytype, boot: *Boot, claim: *Claim, opens_private: bool) b
     assert(decision.access != .private or decision.label != .signature_invalid);
     return switch (decision.access) {
         .refused => false,
-        .shared => !opens_private,
+        .shared => !opens_private or
+            (mutants.has(.missing_key_opens) and decision.label == .key_missing),
         .private => true,
     };
 }

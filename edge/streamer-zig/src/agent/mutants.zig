@@ -85,6 +85,16 @@ pub const Mutant = enum {
     strangers_unbounded,
     /// An address that is proven to be a device's does not get into the index of addresses.
     address_unindexed,
+    /// Whoever proves a boot's token opens what belongs to its device.
+    keys_unjudged,
+    /// A wrong signature counts as a right one.
+    signature_unverified,
+    /// A device's later boots know nothing of the key that was accepted.
+    key_forgotten,
+    /// The first key is accepted where a person has to approve it.
+    approval_left_out,
+    /// A device that leaves out the signature gets what belongs to the device whose key is known.
+    missing_key_opens,
 };
 
 /// Per thread.

@@ -11,6 +11,7 @@ pub const Mutant = @import("site/mutants.zig").Mutant;
 test {
     _ = @import("kit/cookie_account.zig");
     _ = @import("site/attacker.zig");
+    _ = @import("site/device_keys.zig");
     _ = @import("site/disk.zig");
     _ = @import("kit/faults.zig");
     _ = @import("kit/network.zig");

@@ -519,6 +519,7 @@ fn beginStream(device: *Device, now_us: u64) void {
         .token = token,
         .nonce_seed = device.random.nonce_seed,
         .edge = plan.stream,
+        .device_key = if (device.profile.key) |*key| key.public_key else null,
     });
 }
 
@@ -599,8 +600,7 @@ fn takeStreamEvent(
         .refused_elsewhere => {},
         .order => |order| device.guest.take(now_us, order),
         .report_acknowledged => device.guest.acknowledged(now_us),
-        // The client was given no key.
-        .sign => unreachable,
+        .sign => |digest| device.client.sign(now_us, device.profile.key.?.sign(&digest)),
         .refused => |code| return device.endStream(now_us, buffer, @tagName(code)),
         .version_changed => return device.endStream(
             now_us,

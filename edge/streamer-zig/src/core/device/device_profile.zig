@@ -17,6 +17,8 @@ pub const Profile = struct {
     breather_us: u64 = 800 * std.time.us_per_ms,
     guest: GuestWords.Profile = .{},
     misbehaviour: Misbehaviour = .none,
+    /// Stands in for the key in a TPM; null: it has none.
+    key: ?base.ecdsa_p256.KeyPair = null,
     /// Writes in progress that the caller may submit to the client.
     writes_max: u16 = 0,
     /// Bytes of memory for read-ahead; 0: none.

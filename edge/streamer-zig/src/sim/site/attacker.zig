@@ -19,6 +19,7 @@ const payload_size_max = @import("network.zig").payload_size_max;
 const Direction = @import("../kit/network.zig").Direction;
 const Packet = @import("../kit/network.zig").Packet;
 const Invariants = @import("invariants.zig");
+const device_keys = @import("device_keys.zig");
 const Endpoint = base.Endpoint;
 const StreamClient = core.stream.Client;
 
@@ -40,6 +41,13 @@ thief_to: Endpoint = .{ .ip = .zero, .port = 0 },
 /// The device that runs while the thief shows the token of a candidate; null: the token is one that
 /// was used.
 victim: ?*DeviceNode = null,
+/// The device whose place the thief takes; null: he has none.
+impersonated: ?*DeviceNode = null,
+/// What he claims of its key.
+claim: KeyClaim = .none,
+was_healed: bool = false,
+/// In a TPM of his own.
+pair: device_keys.KeyPair,
 /// A HELLO that waits for its cookie.
 replayed: ?stream.Hello = null,
 replayed_to: Endpoint = .{ .ip = .zero, .port = 0 },
@@ -49,6 +57,16 @@ only: ?Attack = null,
 /// Packets and HTTP requests so far.
 sent: u64 = 0,
 response: [agent.response.text_size_max]u8 = undefined,
+
+const KeyClaim = enum {
+    none,
+    /// The key of his own TPM.
+    own,
+    /// The device's key, signed by his own.
+    forged,
+    /// Key and signature of a HELLO of the device.
+    replayed,
+};
 
 pub const Attack = enum {
     /// Sends what a device sent, from the attacker's address.
@@ -71,6 +89,9 @@ pub const Attack = enum {
     /// DISCOVER with a device's MAC address, and HELLO with the token of the candidate that this
     /// begins, while the device runs.
     steal_candidate,
+    /// DISCOVER with the MAC address of a device that is not running, and HELLO with the token of
+    /// its boot and some claim of its key.
+    impersonate,
     /// GET of boot files by their names and below a guessed handle.
     fetch_files,
     /// RRQ from a new port, which is never acknowledged.
@@ -117,6 +138,7 @@ pub fn act(attacker: *Attacker) void {
         .replay_hello => attacker.replayHello(),
         .steal_token => attacker.stealToken(),
         .steal_candidate => attacker.stealCandidate(),
+        .impersonate => attacker.impersonate(),
         .fetch_files => attacker.fetchFiles(),
         .request_tftp => attacker.requestTftp(),
         .report_outcome => attacker.reportOutcome(other_ip),
@@ -145,9 +167,17 @@ pub fn act(attacker: *Attacker) void {
 pub fn receive(attacker: *Attacker, to: Endpoint, bytes: []const u8) void {
     if (to.port != own.port) return;
     attacker.finishReplay(bytes);
+    if (attacker.hasLeft()) return;
     attacker.thief.receive(attacker.fabric.now_us, bytes);
     while (attacker.thief.nextEvent()) |event| switch (event) {
         .established => attacker.checkEstablished(),
+        .sign => |digest| attacker.thief.sign(
+            attacker.fabric.now_us,
+            if (attacker.claim == .replayed)
+                attacker.impersonated.?.device.client.greeting.hello.signature
+            else
+                attacker.pair.sign(&digest),
+        ),
         else => {},
     };
     attacker.transmit();
@@ -155,6 +185,8 @@ pub fn receive(attacker: *Attacker, to: Endpoint, bytes: []const u8) void {
 
 fn checkEstablished(attacker: *Attacker) void {
     const invariants = attacker.fabric.invariants;
+    // What he may open is for the edges' own account (`private_for_its_key`).
+    if (attacker.impersonated != null) return;
     const victim = attacker.victim orelse
         return invariants.violate(.token_bought_once, "an overheard token opened a session", .{});
     if (!invariants.healed) return;
@@ -165,6 +197,12 @@ fn checkEstablished(attacker: *Attacker) void {
     );
 }
 
+/// On the healed network every device gets its own boot: who took its place before has left.
+fn hasLeft(attacker: *const Attacker) bool {
+    if (attacker.impersonated == null) return false;
+    return attacker.fabric.invariants.healed and !attacker.was_healed;
+}
+
 fn isRunning(node: *const DeviceNode) bool {
     if (node.device.phase != .stage2 and node.device.phase != .ready) return false;
     return node.device.client.state == .established;
@@ -173,10 +211,14 @@ fn isRunning(node: *const DeviceNode) bool {
 /// A thief who waits for his victim to be switched off gets the candidate's session: it is for the
 /// edge to tell nobody but the device its script.
 fn transmit(attacker: *Attacker) void {
+    if (attacker.hasLeft()) return;
     if (attacker.victim) |victim| if (!isRunning(victim)) return;
     var out: [stream.sealed_request_size_max]u8 = undefined;
-    while (attacker.thief.transmit(attacker.fabric.now_us, &out)) |packet|
+    while (attacker.thief.transmit(attacker.fabric.now_us, &out)) |packet| {
+        if (attacker.impersonated) |node|
+            attacker.fabric.invariants.noteImpersonated(node.link, attacker.fabric.now_us);
         attacker.sendTo(own, attacker.thief_to, packet);
+    }
 }
 
 fn send(attacker: *Attacker, from: Endpoint, port: u16, bytes: []const u8) void {
@@ -305,6 +347,7 @@ fn stealToken(attacker: *Attacker) void {
     attacker.prng.fill(&seed);
     attacker.thief_to = node.stream_to;
     attacker.victim = null;
+    attacker.impersonated = null;
     attacker.thief.start(
         attacker.fabric.now_us,
         .{ .boot_id = plan.boot_id, .token = plan.token, .nonce_seed = seed },
@@ -332,10 +375,59 @@ fn stealCandidate(attacker: *Attacker) void {
     attacker.prng.fill(&seed);
     attacker.thief_to = node.stream_to;
     attacker.victim = node;
+    attacker.impersonated = null;
     attacker.thief.start(
         attacker.fabric.now_us,
         .{ .boot_id = id, .token = token, .nonce_seed = seed },
     );
+}
+
+/// He has the device's MAC address and UUID, and so its script. On the healed network he acts only
+/// where the key decides: who has no key, or opens nothing private, is whoever has its address.
+fn impersonate(attacker: *Attacker) void {
+    const node = attacker.anyDevice();
+    const edge = attacker.anyEdge();
+    const invariants = attacker.fabric.invariants;
+    if (isRunning(node)) return;
+    if (invariants.healed and !isPrivate(edge, node)) return;
+    const mac = Invariants.macOf(node.link);
+    attacker.discover(mac);
+    const process = edge.process orelse return;
+    var boots = process.boots.table.iterateOf(mac);
+    const identity = while (boots.next()) |ref| {
+        const boot = process.boots.table.get(ref).?;
+        if (boot.isCandidate()) break boot.identity;
+    } else return;
+    const id, const token = .{ identity.id, identity.token };
+    if (invariants.find(id)) |account| account.was_impersonated = true;
+    var seed: [32]u8 = undefined;
+    attacker.prng.fill(&seed);
+    const claims = std.enums.values(KeyClaim);
+    const heard = node.device.client.greeting.hello.device_key;
+    attacker.claim = claims[@intCast(attacker.prng.below(claims.len))];
+    if (std.mem.allEqual(u8, &heard, 0)) attacker.claim = switch (attacker.claim) {
+        .none, .own => attacker.claim,
+        .forged, .replayed => .own,
+    };
+    attacker.thief_to = addresses.endpoint(edge.index, addresses.stream_port);
+    attacker.victim = null;
+    attacker.impersonated = node;
+    attacker.was_healed = invariants.healed;
+    attacker.thief.start(attacker.fabric.now_us, .{
+        .boot_id = id,
+        .token = token,
+        .nonce_seed = seed,
+        .device_key = switch (attacker.claim) {
+            .none => null,
+            .own => attacker.pair.public_key,
+            .forged, .replayed => heard,
+        },
+    });
+}
+
+fn isPrivate(edge: *const EdgeNode, node: *const DeviceNode) bool {
+    const box = edge.box orelse return false;
+    return box.plan.writeOwnerOf(node.link) != null and box.plan.devices[node.link].key == .known;
 }
 
 fn replayHello(attacker: *Attacker) void {

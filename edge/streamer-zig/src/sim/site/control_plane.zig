@@ -7,6 +7,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const addresses = @import("addresses.zig");
+const device_keys = @import("device_keys.zig");
 const Disk = @import("disk.zig");
 const Invariants = @import("invariants.zig");
 const assert = std.debug.assert;
@@ -31,6 +32,8 @@ versions: *const [versions_max]Disk.Version,
 /// The seed draws them, since they decide which edge answers which device.
 edge_ids: [addresses.edges_max]base.Uuid = undefined,
 plan: Plan,
+/// The keys in the devices' TPMs, which a person compares before he decides; null: it has none.
+keys: [devices_max]?device_keys.Fingerprint = @splat(null),
 /// Grows with each change.
 counter: u64 = 1,
 
@@ -80,6 +83,32 @@ pub const DevicePlan = struct {
     registration: enum { enabled, disabled, absent } = .enabled,
     version: u8 = 0,
     has_menu: bool = false,
+    key_policy: KeyPolicy = .lenient,
+    /// What is decided about its key.
+    key: core.site.DeviceIdentity.State = .unknown,
+    key_revision: u64 = 0,
+};
+
+pub const KeyPolicy = enum {
+    first,
+    approval,
+    lenient,
+
+    /// Devices of which no key is known get everything.
+    pub fn isLenient(policy: KeyPolicy) bool {
+        return policy == .lenient;
+    }
+
+    pub fn needsApproval(policy: KeyPolicy) bool {
+        return policy == .approval;
+    }
+};
+
+/// By their order in `KeyPolicy`.
+const key_policies = [_]desired_state.KeyPolicy{
+    .{ .learn = "accept_first", .without = "shared" },
+    .{ .learn = "approve", .without = "shared" },
+    .{ .learn = "accept_first", .without = "everything" },
 };
 
 /// A desired state as one edge keeps it on its disk, with the plan that it was made from.
@@ -147,7 +176,7 @@ pub fn change(plane: *ControlPlane) void {
     const device = &plan.devices[index];
     const is_writer = plan.isWriter(index);
     const version = plane.anyVersion();
-    switch (prng.below(7)) {
+    switch (prng.below(8)) {
         0, 1 => device.registration = switch (prng.below(3)) {
             0 => .disabled,
             1 => .absent,
@@ -161,6 +190,10 @@ pub fn change(plane: *ControlPlane) void {
         },
         4 => plan.menu_default = version,
         5 => plan.is_withdrawn[version] = !plan.is_withdrawn[version],
+        6 => if (prng.chance(2, 3)) plane.decideKey(index) else {
+            device.key = .unknown;
+            device.key_revision += 1;
+        },
         else => {
             const edge: usize = @intCast(prng.below(plane.edge_count));
             plan.is_draining[edge] = !plan.is_draining[edge];
@@ -168,12 +201,31 @@ pub fn change(plane: *ControlPlane) void {
     }
 }
 
+/// A person compares the key with that of the machine, and approves it.
+fn decideKey(plane: *ControlPlane, device: u8) void {
+    const planned = &plane.plan.devices[device];
+    planned.key = if (plane.keys[device]) |key| .{ .known = key } else .keyless;
+    planned.key_revision += 1;
+}
+
+/// Names the keys of the devices before the first state. Who has none needs a policy that allows
+/// it; chance decides for the others.
+pub fn setKeys(plane: *ControlPlane, prng: *base.Prng) void {
+    for (plane.plan.devices[0..plane.device_count], plane.keys[0..plane.device_count]) |*device, key|
+        device.key_policy = if (key == null) .lenient else @fromBackingInt(
+            @as(u2, @intCast(prng.below(key_policies.len))),
+        );
+}
+
 /// Lets every device boot from now on, except some that stay out.
 pub fn settle(plane: *ControlPlane) void {
     const plan = &plane.plan;
     plane.counter += 1;
     plan.is_withdrawn = @splat(false);
-    for (plan.devices[0..plane.device_count]) |*device| device.registration = .enabled;
+    for (plan.devices[0..plane.device_count], 0..) |*device, index| {
+        device.registration = .enabled;
+        plane.decideKey(@intCast(index));
+    }
     if (plane.device_count < 3) return;
     if (plane.prng.chance(1, 2)) plan.devices[0].registration = .disabled;
     if (plane.prng.chance(1, 2)) plan.devices[1].registration = .absent;
@@ -206,6 +258,7 @@ pub fn stateFor(plane: *const ControlPlane, edge: u8) error{OutOfMemory}!*StateB
         .menus = try plane.menus(arena),
         .powerOns = &.{},
         .homeEdges = try plane.writeOwners(arena),
+        .keyPolicies = &key_policies,
         .siteEdges = if (plane.edge_count > 1) .{
             .key = site_key,
             .ticketKeys = &.{ticket_key},
@@ -252,6 +305,13 @@ fn devices(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desire
             .enabled = device.registration == .enabled,
             .home = plane.plan.writeOwnerOf(@intCast(index)),
             .menuId = if (device.has_menu) idOf(0x50, 0) else null,
+            .keyPolicy = @backingInt(device.key_policy),
+            .key = if (device.key == .known)
+                try arena.dupe(u8, &core.uplink.key_text.write(device.key.known))
+            else
+                null,
+            .keyless = device.key == .keyless,
+            .keyRevision = device.key_revision,
         });
     }
     return list.items;

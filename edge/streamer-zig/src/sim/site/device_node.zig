@@ -48,6 +48,8 @@ xid_next: u32,
 prng: base.Prng,
 /// While faults last, the device is switched on again and again.
 boots_ready: u32 = 0,
+/// How often its TPM was cleared.
+key_number: u32 = 0,
 http: HttpLink = .{},
 tftp_socket: ?u16 = null,
 stream_socket: ?u16 = null,
@@ -342,7 +344,9 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
                 isOfWriteOwner(text) or
                 (isOfUnregistered(text) and fabric.invariants.was_absent[node.link]) or
                 (isOfLostWrites(text) and node.hasLostWrites()) or
-                (std.mem.eql(u8, text, "token_refused") and node.wasSilent());
+                (std.mem.eql(u8, text, "token_refused") and node.wasReplaced()) or
+                (isOfAnother(text) and node.wasImpersonated()) or
+                (isOfIdentity(text) and !node.powered_on_healed);
             if (!is_honest)
                 fabric.invariants.violate(
                     .no_honest_refusal,
@@ -388,11 +392,30 @@ fn isOfLostWrites(text: []const u8) bool {
     return false;
 }
 
-/// Another machine took its place while none of its packets arrived.
-fn wasSilent(node: *const DeviceNode) bool {
+/// Recognizes the refusal of a key: the device has none or another one, or somebody was first.
+fn isOfIdentity(text: []const u8) bool {
+    return std.mem.eql(u8, text, "identity_refused");
+}
+
+/// Recognizes the failures of a device whose candidate has ended, since another machine with its MAC
+/// address was the first to prove itself.
+fn isOfAnother(text: []const u8) bool {
+    const known = [_][]const u8{ "token_refused", "HTTP: status 404" };
+    for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
+    return false;
+}
+
+fn wasImpersonated(node: *const DeviceNode) bool {
+    if (node.powered_on_healed) return false;
+    const invariants = node.fabric.invariants;
+    return invariants.wasImpersonated(node.link, node.device.power_on_at_us);
+}
+
+/// Another machine took its place while none of its packets arrived, or before it had a session.
+fn wasReplaced(node: *const DeviceNode) bool {
     const plan = node.device.plan orelse return false;
     const account = node.fabric.invariants.find(plan.boot_id) orelse return false;
-    return account.was_silent;
+    return account.was_silent or account.was_impersonated;
 }
 
 fn hasLostWrites(node: *const DeviceNode) bool {

@@ -18,6 +18,7 @@ const ProfileWorld = @import("profile_world.zig");
 const ReportUplink = @import("report_uplink.zig");
 const Mutant = @import("mutants.zig").Mutant;
 const SimFiles = @import("../kit/sim_files.zig");
+const device_keys = @import("device_keys.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
 const Agent = EdgeIo.Agent;
@@ -57,6 +58,7 @@ version_index: u8 = 0,
 /// Grows with each start, which ends the connections of the earlier process.
 generation: u32 = 0,
 process: ?*Process = null,
+heard_keys: device_keys.Heard = .{},
 tftp_wake_at_us: ?u64 = null,
 peer_wake_at_us: ?u64 = null,
 /// Null where no schedule runs, and the edge keeps nothing for it.
@@ -450,6 +452,7 @@ fn receiveStream(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []co
     if (edge.takeMutatedHello(process, from, bytes)) return;
     const hello = helloOf(bytes);
     const earlier = if (hello) |*known| runningBeside(process, known) else null;
+    if (edge.box != null) if (hello) |*known| edge.heard_keys.note(from, known);
     process.stream.receive(
         &.{ .from = from, .bytes = bytes, .at_us = edge.fabric.now_us },
         edge.fabric.now_us,
@@ -501,6 +504,24 @@ fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: [
     return true;
 }
 
+/// Checks whose key opened the layers that outlive their boots.
+fn checkKeys(edge: *EdgeNode, process: *Process) void {
+    const box = edge.box orelse return;
+    const invariants = edge.fabric.invariants;
+    const caches = &process.boots.caches;
+    for (caches.layers[0..caches.top]) |slot| {
+        const layer = slot orelse continue;
+        if (!layer.binding.class.isDurable() or !layer.isOpen() or layer.is_over) continue;
+        const session = process.stream.server.sessionOf(layer.boot_id) orelse continue;
+        if (session.kind != .token) continue;
+        const boot = process.boots.table.get(process.boots.table.findById(layer.boot_id).?).?;
+        const account = invariants.find(layer.boot_id) orelse continue;
+        const nonce = boot.token_nonce orelse continue;
+        const claim = edge.heard_keys.find(layer.boot_id, nonce, session.from) orelse continue;
+        invariants.noteOpened(edge.index, account, &box.plan.devices[account.device], claim);
+    }
+}
+
 /// Checks that only the edge that the plan names keeps writes that outlive their boot.
 fn checkWriteOwners(edge: *EdgeNode, process: *Process) void {
     const box = edge.box orelse return;
@@ -532,6 +553,7 @@ fn checkTables(edge: *EdgeNode, process: *Process) void {
         .{ table.unregistered_count, table.count },
     );
     edge.checkWriteOwners(process);
+    edge.checkKeys(process);
     const server = &process.stream.server;
     if (server.session_count > server.sessions.len)
         invariants.violate(.tables_bounded, "{d} sessions at the edge", .{server.session_count});

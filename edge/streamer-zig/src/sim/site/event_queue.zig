@@ -32,6 +32,8 @@ pub const Event = union(enum) {
     switch_version,
     /// A user orders this device to restart, or to be switched off.
     order: Link,
+    /// Somebody clears the TPM of this device: it has another key from then on.
+    clear_tpm: Link,
     attack,
     heal,
     /// Time for schedules, and for what may go wrong with them.

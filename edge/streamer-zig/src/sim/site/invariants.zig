@@ -6,6 +6,8 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const stream = @import("wire").stream;
+const ControlPlane = @import("control_plane.zig");
+const device_keys = @import("device_keys.zig");
 const Version = @import("disk.zig").Version;
 const assert = std.debug.assert;
 
@@ -28,6 +30,8 @@ boots_begun: [edges_max][devices_max]u32 = @splat(@splat(0)),
 retried_at_us: [devices_max]?u64 = @splat(null),
 /// The edges that have offered a boot to each device since it was switched on; bit n: edge n.
 answered_by: [devices_max]u8 = @splat(0),
+/// When another machine last showed the token of a boot of each device, on a network with faults.
+impersonated_at_us: [devices_max]?u64 = @splat(null),
 /// Devices that the control plane has not listed for a while.
 was_absent: [devices_max]bool = @splat(false),
 /// Devices that the control plane keeps out.
@@ -47,6 +51,7 @@ is_attacked: bool = false,
 has_withdrawn: bool = false,
 /// Healed long enough that the edges have heard each other.
 is_settled: bool = false,
+accepted_keys: [edges_max][devices_max]device_keys.Accepted = @splat(@splat(.{})),
 orders: [orders_max]OrderAccount = undefined,
 order_count: u32 = 0,
 
@@ -81,6 +86,8 @@ pub const Check = enum {
     only_wanted_versions,
     /// On a healed network one edge of the site answers a device, and no edge that drains.
     one_edge_answers,
+    /// What belongs to one device opens only to the machine with its key, as far as one is known.
+    private_for_its_key,
     /// Writes that outlive their boot are kept by the edge that the plan names.
     one_write_owner,
     one_address_per_device,
@@ -141,6 +148,10 @@ pub const BootAccount = struct {
     write_cache_used: ?u64 = null,
     /// On a network with faults its session was silent, and another machine took its place.
     was_silent: bool = false,
+    /// Another machine with its MAC address has shown the boot's token.
+    was_impersonated: bool = false,
+    /// Whose key opened what belongs to the device was checked.
+    is_key_checked: bool = false,
 
     /// Returns the report that counts at the control plane.
     fn latest(account: *const BootAccount) *const EdgeReports {
@@ -351,6 +362,41 @@ pub fn noteWelcome(invariants: *Invariants, hello: *const stream.Hello) void {
     account.token_nonce = hello.client_nonce;
 }
 
+/// Notes that another machine sends a HELLO with the token of this device's boot.
+pub fn noteImpersonated(invariants: *Invariants, device: u8, now_us: u64) void {
+    if (!invariants.healed) invariants.impersonated_at_us[device] = now_us;
+}
+
+/// Returns whether another machine may have proved itself in the device's place since it was
+/// switched on, so that the device's own candidate has ended.
+pub fn wasImpersonated(invariants: *const Invariants, device: u8, power_on_at_us: u64) bool {
+    const at_us = invariants.impersonated_at_us[device] orelse return false;
+    return at_us + in_flight_us_max >= power_on_at_us;
+}
+
+/// A packet of the attacker arrives this late at most.
+const in_flight_us_max = 2 * std.time.us_per_s;
+
+/// Notes that a session with a boot token has opened what belongs to its device alone, by a HELLO
+/// that claims this.
+pub fn noteOpened(
+    invariants: *Invariants,
+    edge: u8,
+    account: *BootAccount,
+    plan: *const ControlPlane.DevicePlan,
+    claim: core.site.DeviceIdentity.Claim,
+) void {
+    if (account.is_key_checked) return;
+    account.is_key_checked = true;
+    const accepted = &invariants.accepted_keys[edge][account.device];
+    const reason = device_keys.objection(accepted, plan, claim) orelse return;
+    invariants.violate(
+        .private_for_its_key,
+        "edge {d} opens what belongs to device {d} to {s}",
+        .{ edge, account.device, reason },
+    );
+}
+
 /// Notes that the edge has ended this boot for the sake of another one of its device, which has
 /// proved itself. On a healed network a device that runs is never silent for so long.
 pub fn noteTakenOver(invariants: *Invariants, id: base.Uuid) void {
@@ -488,6 +534,8 @@ pub fn checkEnd(invariants: *Invariants) void {
         const is_own = account.token_nonce != null or account.has_moved;
         if (invariants.is_attacked and !is_own) continue;
         const outcome = latest.outcome orelse {
+            // That machine may have got its session, and has left.
+            if (account.was_impersonated and !account.device_ready) continue;
             invariants.violate(
                 .every_boot_finishes,
                 "a boot of device {d} has no outcome",

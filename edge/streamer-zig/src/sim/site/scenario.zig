@@ -97,6 +97,10 @@ pub const Scenario = struct {
             const at_us = prng.below(heal_at_us);
             scenario.add(at_us, .{ .order = @intCast(prng.below(scenario.device_count)) });
         }
+        for (0..@intCast(prng.below(3))) |_| {
+            const at_us = prng.below(heal_at_us);
+            scenario.add(at_us, .{ .clear_tpm = @intCast(prng.below(scenario.device_count)) });
+        }
         if (prng.chance(1, 2)) scenario.late_order = .{
             .at_us = heal_at_us + prng.between(1, 4 * second),
             .event = .{ .order = @intCast(prng.below(scenario.device_count)) },

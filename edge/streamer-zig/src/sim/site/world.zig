@@ -9,6 +9,7 @@ const core = @import("core");
 const Attacker = @import("attacker.zig");
 const ControlPlane = @import("control_plane.zig");
 const ProfileReads = @import("profile_reads.zig");
+const device_keys = @import("device_keys.zig");
 const DeviceNode = @import("device_node.zig");
 const DeviceWrites = @import("device_writes.zig");
 const Disk = @import("disk.zig");
@@ -151,6 +152,15 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
         .edge_count = plan.edge_count,
         .versions = &world.plan.versions,
     });
+    if (world.plane) |*plane| {
+        for (plane.keys[0..plan.device_count], 0..) |*key, device| {
+            const pair = device_keys.pairOf(options.seed, @intCast(device), 0);
+            key.* = if (pair) |*found| device_keys.fingerprintOf(found) else null;
+        }
+        // A generator of its own: the policies leave the faults of a seed unchanged.
+        var policies: base.Prng = .init(options.seed *% 0x9e37_79b9 +% 11);
+        plane.setKeys(&policies);
+    }
     try world.initEdges(&prng);
     errdefer world.deinitEdges();
     try world.initAttacker(prng.nextU64());
@@ -169,6 +179,7 @@ fn initAttacker(world: *World, seed: u64) error{OutOfMemory}!void {
         .prng = .init(seed),
         .devices = &.{},
         .thief = try .init(world.gpa, .{ .reads_max = 1 }),
+        .pair = device_keys.attackersPair(world.options.seed),
         .period_us = world.attackPeriod(),
         .only = attack,
     };
@@ -300,6 +311,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
             .xid_next = if (world.plan.is_xid_shared) shared_xid else prng.nextU32(),
             .prng = .init(prng.nextU64()),
         };
+        world.setKey(node);
         made += 1;
     }
     world.devices = devices;
@@ -475,6 +487,11 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         },
         .mend => |link| world.cutLink(link, false),
         .switch_version => world.edges[0].assign(1 - world.edges[0].version_index),
+        .clear_tpm => |link| {
+            const node = &world.devices[link];
+            node.key_number += 1;
+            world.setKey(node);
+        },
         .order => |link| {
             world.fabric.trace.print(fabric.now_us, "an order for device {d}", .{link});
             world.orders_left -= 1;
@@ -545,6 +562,14 @@ fn heal(world: *World) error{OutOfMemory}!void {
             world.invariants.is_kept_out[node.link] = !node.is_expected;
         }
     }
+}
+
+/// Puts a key into the device's TPM, if it has one.
+fn setKey(world: *World, node: *DeviceNode) void {
+    const pair = device_keys.pairOf(world.options.seed, node.link, node.key_number);
+    node.device.profile.key = pair;
+    const plane = if (world.plane) |*plane| plane else return;
+    plane.keys[node.link] = if (pair) |*key| device_keys.fingerprintOf(key) else null;
 }
 
 fn changeState(world: *World) error{OutOfMemory}!void {
