@@ -5,6 +5,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const fixture = @import("agent_test.zig");
+const device_keys = @import("device_keys.zig");
 const write_caches = @import("write_caches.zig");
 const testing = std.testing;
 const Site = fixture.Site;
@@ -151,6 +152,48 @@ test "a key that nobody has approved opens nothing private until a person approv
     try testing.expect(welcome.body == .welcome);
     try testing.expectEqual(.key_known, boot.device_key.?.label);
     try testing.expectEqual(1, boot.device_key.?.revision);
+}
+
+test "a key counts for nothing while another boot of its device may run" {
+    const site = try privateSite(&lenient);
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const running = site.boot(try site.begin(1));
+    try testing.expect((try greet(&link, running, .{ .claim = .none }, null)).body == .welcome);
+    const candidate = site.boot(try site.begin(1));
+    try testing.expect(candidate != running);
+    const stranger: Greeting = .{ .from = attacker, .nonce = 6, .claim = .{ .signed = 2 } };
+    // The edge asks the device whether it is there.
+    _ = try greet(&link, candidate, stranger, null);
+    try testing.expectEqual(null, link.port.server.sessionOf(candidate.identity.id));
+    try testing.expectEqual(.unknown, candidate.device_identity.state);
+    try testing.expectEqual(null, candidate.device_key);
+    turnOff(&link, running);
+    const own: Greeting = .{ .nonce = 7, .claim = .{ .signed = 1 } };
+    try testing.expect((try greet(&link, candidate, own, null)).body == .welcome);
+    try testing.expectEqual(fingerprintOf(1), candidate.device_identity.state.known);
+}
+
+test "a boot that began before the device's first key was accepted knows that key, too" {
+    const site = try privateSite(&accept_first);
+    defer site.destroy();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const first = site.boot(try site.begin(1));
+    const second = site.boot(try site.begin(1));
+    try testing.expect(first != second);
+    device_keys.record(&site.boots, first, &.{ .opens = true, .record = .{
+        .identity = .{ .state = .{ .known = fingerprintOf(1) } },
+        .judged = .{ .label = .key_known, .key = fingerprintOf(1), .revision = 0 },
+        .is_alarm = false,
+    } });
+    try testing.expectEqual(fingerprintOf(1), second.device_identity.state.known);
+    // The journal has it already.
+    try testing.expect(!second.touched);
+    try expectRefused(try greet(&link, second, .{ .claim = .{ .signed = 2 } }, null));
+    const own: Greeting = .{ .claim = .{ .signed = 1 } };
+    try testing.expect((try greet(&link, second, own, null)).body == .welcome);
 }
 
 test "a device without a key gets what the policy says, and shared versions need none" {

@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const candidates = @import("candidates.zig");
+const device_keys = @import("device_keys.zig");
 const wire = @import("wire").stream;
 const mutants = @import("mutants.zig");
 const boot_failover = core.boot.failover;
@@ -126,6 +127,8 @@ pub fn Failover(comptime Io: type) type {
                 if (earlier.number == boot.failover.?.number) {
                     boot = found.*;
                 };
+            // A ticket has no key: what is known here of the device's key stays.
+            boot.device_identity = device_keys.identityOf(&boots.table, ticket.mac);
             const version = boots.versionOf(&boot) orelse return .version_missing;
             if (boots.writeOwnerBlocker(&boot) != null) return sendBack(boots, &ticket, claim);
             const wanted = boots.writeCacheOf(&boot) orelse return .{ .no_cache = .cache_failed };

@@ -83,6 +83,21 @@ test "a good ticket continues the boot, which counts once the device has sent mo
     try testing.expect(site.boot(site.boots.table.findById(boot_id).?).failover.?.is_confirmed);
 }
 
+test "a boot that arrives by ticket keeps what is known here of its device's key" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    _ = site.addEdge();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    site.boot(try site.begin(1)).device_identity.state = .{ .known = @splat(7) };
+    const welcome = try link.sayHello(device, helloOf(&ticketOf(site), 5));
+    try testing.expect(welcome.body == .welcome);
+    const boot = site.boot(site.boots.table.findById(boot_id).?);
+    try testing.expectEqual(@as([32]u8, @splat(7)), boot.device_identity.state.known);
+    const later = site.boot(try site.begin(1));
+    try testing.expectEqual(@as([32]u8, @splat(7)), later.device_identity.state.known);
+}
+
 test "an unconfirmed boot is forgotten after its time, a confirmed one is not" {
     for ([_]bool{ false, true }) |is_confirmed| {
         const site: *Site = try .withVersion();

@@ -95,6 +95,8 @@ pub const Mutant = enum {
     approval_left_out,
     /// A device that leaves out the signature gets what belongs to the device whose key is known.
     missing_key_opens,
+    /// A key counts before the device's other boot was asked whether it still runs.
+    key_before_proof,
 };
 
 /// Per thread.

@@ -445,10 +445,15 @@ pub fn Stream(comptime Io: type) type {
             };
             // Without a valid proof no layer is created.
             if (!port.server.proofHolds(claim, &known)) return .{ .grant = .{ .boot = known } };
-            if (!device_keys.admits(port.boots, boot, claim, port.boots.opensPrivate(boot)))
-                return .{ .grant = .identity_refused };
+            const opens_private = port.boots.opensPrivate(boot);
+            const verdict = device_keys.judge(port.boots, boot, claim, opens_private);
+            if (!verdict.opens or mutants.has(.key_before_proof))
+                device_keys.record(port.boots, boot, &verdict);
+            if (!verdict.opens) return .{ .grant = .identity_refused };
             if (claim.hello.kind == .token and boot.token_nonce == null)
                 if (port.waitForOthers(ref.?)) |grant| return .{ .grant = grant };
+            // Not before: another machine of this MAC address has proved nothing while one runs.
+            device_keys.record(port.boots, boot, &verdict);
             // A layer that is open here began here: its device continues.
             if (owner_blocker != null and port.layerOf(boot.identity.id) == null)
                 return .refused(.cache_failed);

@@ -44,9 +44,9 @@ const Options = struct {
     fn world(options: *const Options, seed: u64) World.Options {
         return .{
             .seed = seed,
-            .devices = options.devices,
+            .devices = options.devices orelse options.mutant.devices(),
             .mutant = options.mutant,
-            .attack = options.attack,
+            .attack = options.attack orelse options.mutant.attack(),
             .hostile_packets = options.hostile_packets,
             .is_traced = options.is_traced,
             .is_canary = options.is_canary,

@@ -1,7 +1,7 @@
 //! The simulations: the product's agent, core and store over a simulated network, clock and disk. One
 //! thread, one seed; the same seed gives the same run. Must never import `host`.
 
-pub const Attack = @import("site/attacker.zig").Attack;
+pub const Attack = @import("site/attack.zig").Attack;
 pub const World = @import("site/world.zig");
 pub const Invariants = @import("site/invariants.zig");
 pub const Reports = @import("site/reports.zig");

@@ -49,3 +49,9 @@ pub fn endpoint(edge: u8, port: u16) base.Endpoint {
 pub fn poolFirst(edge: u8) base.Ip4 {
     return .init(10, 77, 0, 10 + edge * (pool_size_max + 1));
 }
+
+/// The last byte is the device's index; the others are spread, so that devices compete for slots in
+/// tables.
+pub fn macOf(device: u8) base.Mac {
+    return .{ .bytes = .{ 0x02, 0xbf, 0, device *% 59, device *% 101, device + 1 } };
+}

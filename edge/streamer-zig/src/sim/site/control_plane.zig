@@ -7,9 +7,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const addresses = @import("addresses.zig");
-const device_keys = @import("device_keys.zig");
 const Disk = @import("disk.zig");
-const Invariants = @import("invariants.zig");
 const assert = std.debug.assert;
 const desired_state = core.uplink.desired_state;
 
@@ -33,7 +31,7 @@ versions: *const [versions_max]Disk.Version,
 edge_ids: [addresses.edges_max]base.Uuid = undefined,
 plan: Plan,
 /// The keys in the devices' TPMs, which a person compares before he decides; null: it has none.
-keys: [devices_max]?device_keys.Fingerprint = @splat(null),
+keys: [devices_max]?core.site.DeviceIdentity.Fingerprint = @splat(null),
 /// Grows with each change.
 counter: u64 = 1,
 
@@ -211,7 +209,8 @@ fn decideKey(plane: *ControlPlane, device: u8) void {
 /// Names the keys of the devices before the first state. Who has none needs a policy that allows
 /// it; chance decides for the others.
 pub fn setKeys(plane: *ControlPlane, prng: *base.Prng) void {
-    for (plane.plan.devices[0..plane.device_count], plane.keys[0..plane.device_count]) |*device, key|
+    const planned = plane.plan.devices[0..plane.device_count];
+    for (planned, plane.keys[0..plane.device_count]) |*device, key|
         device.key_policy = if (key == null) .lenient else @fromBackingInt(
             @as(u2, @intCast(prng.below(key_policies.len))),
         );
@@ -225,6 +224,8 @@ pub fn settle(plane: *ControlPlane) void {
     for (plan.devices[0..plane.device_count], 0..) |*device, index| {
         device.registration = .enabled;
         plane.decideKey(@intCast(index));
+        // Some of those without a key stay undecided: whoever comes with one would be the first.
+        if (device.key == .keyless and index % 2 == 0) device.key = .unknown;
     }
     if (plane.device_count < 3) return;
     if (plane.prng.chance(1, 2)) plan.devices[0].registration = .disabled;
@@ -300,7 +301,7 @@ fn devices(plane: *const ControlPlane, arena: std.mem.Allocator) ![]const desire
         try list.append(arena, .{
             .id = idOf(0x40, index),
             .name = "device",
-            .mac = Invariants.macOf(@intCast(index)),
+            .mac = addresses.macOf(@intCast(index)),
             .versionId = plane.versions[device.version].id,
             .enabled = device.registration == .enabled,
             .home = plane.plan.writeOwnerOf(@intCast(index)),

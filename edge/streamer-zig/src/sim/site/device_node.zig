@@ -344,7 +344,7 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
                 isOfWriteOwner(text) or
                 (isOfUnregistered(text) and fabric.invariants.was_absent[node.link]) or
                 (isOfLostWrites(text) and node.hasLostWrites()) or
-                (std.mem.eql(u8, text, "token_refused") and node.wasReplaced()) or
+                (std.mem.eql(u8, text, "token_refused") and node.wasSilent()) or
                 (isOfAnother(text) and node.wasImpersonated()) or
                 (isOfIdentity(text) and !node.powered_on_healed);
             if (!is_honest)
@@ -397,8 +397,8 @@ fn isOfIdentity(text: []const u8) bool {
     return std.mem.eql(u8, text, "identity_refused");
 }
 
-/// Recognizes the failures of a device whose candidate has ended, since another machine with its MAC
-/// address was the first to prove itself.
+/// Recognizes the failures of a device whose candidate has ended, since another machine with its
+/// MAC address was the first to prove itself.
 fn isOfAnother(text: []const u8) bool {
     const known = [_][]const u8{ "token_refused", "HTTP: status 404" };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
@@ -411,11 +411,11 @@ fn wasImpersonated(node: *const DeviceNode) bool {
     return invariants.wasImpersonated(node.link, node.device.power_on_at_us);
 }
 
-/// Another machine took its place while none of its packets arrived, or before it had a session.
-fn wasReplaced(node: *const DeviceNode) bool {
+/// Another machine took its place while none of its packets arrived.
+fn wasSilent(node: *const DeviceNode) bool {
     const plan = node.device.plan orelse return false;
     const account = node.fabric.invariants.find(plan.boot_id) orelse return false;
-    return account.was_silent or account.was_impersonated;
+    return account.was_silent;
 }
 
 fn hasLostWrites(node: *const DeviceNode) bool {

@@ -504,10 +504,11 @@ fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: [
     return true;
 }
 
-/// Checks whose key opened the layers that outlive their boots.
+/// Checks whose key opened the layers that outlive their boots, and which keys the boots know.
 fn checkKeys(edge: *EdgeNode, process: *Process) void {
     const box = edge.box orelse return;
     const invariants = edge.fabric.invariants;
+    invariants.checkIdentities(edge.index, &process.boots.table, &box.plan);
     const caches = &process.boots.caches;
     for (caches.layers[0..caches.top]) |slot| {
         const layer = slot orelse continue;

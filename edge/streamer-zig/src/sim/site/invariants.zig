@@ -88,6 +88,8 @@ pub const Check = enum {
     one_edge_answers,
     /// What belongs to one device opens only to the machine with its key, as far as one is known.
     private_for_its_key,
+    /// A key counts only from a boot that has proved itself, and then in every boot of its device.
+    accepted_key_kept,
     /// Writes that outlive their boot are kept by the edge that the plan names.
     one_write_owner,
     one_address_per_device,
@@ -397,6 +399,53 @@ pub fn noteOpened(
     );
 }
 
+/// Checks which keys the edge's boots know of their devices where nobody has decided.
+pub fn checkIdentities(
+    invariants: *Invariants,
+    edge: u8,
+    table: *core.boot.Table,
+    plan: *const ControlPlane.Plan,
+) void {
+    var iterator = table.iterate();
+    while (iterator.next()) |boot| {
+        const device = deviceOf(boot.identity.mac) orelse continue;
+        const planned = &plan.devices[device];
+        const identity = &boot.device_identity;
+        if (planned.key != .unknown or identity.revision != planned.key_revision) continue;
+        const accepted = &invariants.accepted_keys[edge][device];
+        if (accepted.revision != planned.key_revision)
+            accepted.* = .{ .revision = planned.key_revision };
+        const fault: []const u8 = switch (identity.state) {
+            .keyless => "is without a key",
+            .unknown => if (accepted.key == null) continue else "has forgotten the key",
+            .known => |key| if (accepted.key) |own|
+                if (std.mem.eql(u8, &own, &key)) continue else "has another key"
+            else if (planned.key_policy.needsApproval())
+                "has a key that nobody has approved"
+            else if (runsBeside(table, boot))
+                "has a key, beside another boot that runs"
+            else {
+                accepted.key = key;
+                continue;
+            },
+        };
+        invariants.violate(
+            .accepted_key_kept,
+            "a boot of device {d} at edge {d} {s}",
+            .{ device, edge, fault },
+        );
+    }
+}
+
+fn runsBeside(table: *core.boot.Table, boot: *const core.boot.Boot) bool {
+    var others = table.iterateOf(boot.identity.mac);
+    while (others.next()) |ref| {
+        const other = table.get(ref).?;
+        if (other != boot and other.isRunning()) return true;
+    }
+    return false;
+}
+
 /// Notes that the edge has ended this boot for the sake of another one of its device, which has
 /// proved itself. On a healed network a device that runs is never silent for so long.
 pub fn noteTakenOver(invariants: *Invariants, id: base.Uuid) void {
@@ -550,11 +599,7 @@ pub fn checkEnd(invariants: *Invariants) void {
     }
 }
 
-/// The last byte is the device's index; the others are spread, so that devices compete for slots in
-/// tables.
-pub fn macOf(device: u8) base.Mac {
-    return .{ .bytes = .{ 0x02, 0xbf, 0, device *% 59, device *% 101, device + 1 } };
-}
+pub const macOf = addresses.macOf;
 
 /// Returns null if no device of the site has this address.
 pub fn deviceOf(mac: base.Mac) ?u8 {

@@ -2,6 +2,7 @@
 //! packets and answers of the product where a fault of the product would show.
 
 const std = @import("std");
+const Attack = @import("attack.zig").Attack;
 
 pub const Mutant = enum {
     none,
@@ -97,6 +98,8 @@ pub const Mutant = enum {
     approval_left_out,
     /// A device that leaves out the signature gets what belongs to the device whose key is known.
     missing_key_opens,
+    /// A key counts before the device's other boot was asked whether it still runs.
+    key_before_proof,
     /// A restarted edge has forgotten which runs of schedules it has begun.
     forget_schedules,
     /// A restarted edge has lost its report log.
@@ -119,6 +122,8 @@ pub const Mutant = enum {
     /// Counts the first seeds that do not show it, so that a self-test skips them.
     pub fn silentSeeds(mutant: Mutant) u64 {
         return switch (mutant) {
+            .keys_unjudged, .signature_unverified, .key_forgotten, .approval_left_out => 2,
+            .missing_key_opens, .key_before_proof => 2,
             .forget_leases => 10,
             .deaf_to_claims, .lost_cache_replaced => 20,
             .forget_orders => 22,
@@ -128,6 +133,20 @@ pub const Mutant = enum {
             .first_version_stays => 240,
             else => 0,
         };
+    }
+
+    /// Returns the one attack that shows it, where mixed ones seldom get there.
+    pub fn attack(mutant: Mutant) ?Attack {
+        return switch (mutant) {
+            .signature_unverified, .missing_key_opens => .impersonate,
+            .key_before_proof => .steal_candidate,
+            else => null,
+        };
+    }
+
+    /// Returns how many devices a site needs to show it: every third one has no key.
+    pub fn devices(mutant: Mutant) ?u8 {
+        return if (mutant == .key_before_proof) 9 else null;
     }
 
     /// Parses the name of `--mutant`, which has dashes for underscores.

@@ -6,6 +6,7 @@ const std = @import("std");
 const agent = @import("agent");
 const base = @import("base");
 const core = @import("core");
+const Attack = @import("attack.zig").Attack;
 const Attacker = @import("attacker.zig");
 const ControlPlane = @import("control_plane.zig");
 const ProfileReads = @import("profile_reads.zig");
@@ -65,7 +66,7 @@ pub const Options = struct {
     devices: ?u8 = null,
     mutant: Mutant = .none,
     /// Null: all attacks.
-    attack: ?Attacker.Attack = null,
+    attack: ?Attack = null,
     /// There is an attacker, and he sends at least so many packets; 0: the seed decides.
     hostile_packets: u32 = 0,
     is_traced: bool = false,
