@@ -42,7 +42,12 @@ const Greeting = struct {
 };
 
 /// Sends HELLO of version 3 with its cookie round trip; returns the answer, and keeps the HELLO.
-fn greet(link: *Link, boot: *const core.boot.Boot, said: Greeting, kept: ?*wire.Hello) !wire.Packet {
+fn greet(
+    link: *Link,
+    boot: *const core.boot.Boot,
+    said: Greeting,
+    kept: ?*wire.Hello,
+) !wire.Packet {
     var hello: wire.Hello = .{
         .version = .v3,
         .client_nonce = @splat(0),
@@ -123,10 +128,12 @@ test "the first key is the device's, in all its later boots, and no other opens 
     try testing.expectEqual(null, second.suspicion);
     second.facts.ip = fixture.device.ip;
     second.facts.is_ip_confirmed = true;
-    for ([_]Claim{ .none, .{ .signed = 2 }, .{ .signed_by = .{ .named = 1, .signer = 2 } } }, [_]core
-        .site.DeviceIdentity.Label{ .key_missing, .key_changed, .signature_invalid }, 6..) |claim, label, nonce|
-    {
-        try expectRefused(try greet(&link, second, .{ .nonce = @intCast(nonce), .claim = claim }, null));
+    const Label = core.site.DeviceIdentity.Label;
+    const labels = [_]Label{ .key_missing, .key_changed, .signature_invalid };
+    const forged: Claim = .{ .signed_by = .{ .named = 1, .signer = 2 } };
+    for ([_]Claim{ .none, .{ .signed = 2 }, forged }, labels, 6..) |claim, label, nonce| {
+        const said: Greeting = .{ .nonce = @intCast(nonce), .claim = claim };
+        try expectRefused(try greet(&link, second, said, null));
         try testing.expectEqual(label, second.device_key.?.label);
         try testing.expectEqual(null, site.boots.caches.find(second.identity.id));
         try testing.expectEqual(.identity_refused, second.suspicion.?.cause);
@@ -240,7 +247,8 @@ test "ten thousand forged claims of a key get no private byte, and the device st
         // From his own address, and from the device's.
         const from = if (number % 3 == 0) fixture.device else attacker;
         const nonce: u32 = @intCast(100 + number);
-        try expectRefused(try greet(&link, boot, .{ .from = from, .nonce = nonce, .claim = claim }, null));
+        const said: Greeting = .{ .from = from, .nonce = nonce, .claim = claim };
+        try expectRefused(try greet(&link, boot, said, null));
         try testing.expectEqual(null, site.boots.caches.find(boot.identity.id));
         try testing.expectEqual(null, link.port.server.sessionOf(boot.identity.id));
         try testing.expectEqual(fingerprintOf(1), boot.device_identity.state.known);

@@ -46,7 +46,10 @@ pub fn Schedules(comptime Io: type) type {
             assert(runner.jump_count >= schedules.jump_count);
             if (runner.jump_count != schedules.jump_count) {
                 schedules.jump_count = runner.jump_count;
-                io.log("This machine's clock was set: no schedule starts within the next minute.", .{});
+                io.log(
+                    "This machine's clock was set: no schedule starts within the next minute.",
+                    .{},
+                );
             }
             while (io.takePowerResult()) |result| schedules.endCommand(now_us, &result);
             while (runner.next(now_us, .{

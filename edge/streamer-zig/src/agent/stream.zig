@@ -312,8 +312,8 @@ pub fn Stream(comptime Io: type) type {
                 failover.grantOf(port.boots, &port.server, claim)
             else switch (port.grantOf(known, claim, &why)) {
                 .grant => |grant| grant,
-                // The device repeats its HELLO meanwhile: the latest is answered. A token stays with
-                // the nonce that showed it first.
+                // The device repeats its HELLO meanwhile: the latest is answered. A token stays
+                // with the nonce that showed it first.
                 .waits => |layer| {
                     if (layer.hello) |*first| if (isOfAnotherNonce(claim, &first.claim)) return;
                     layer.hello = .{ .claim = claim.*, .size = arrival.size };

@@ -155,7 +155,9 @@ pub fn clear(
     var iterator: Iterator = .init(files, version);
     while (iterator.next()) |found| {
         if (version) |id| if (!found.version.eql(id)) break;
-        if (read(files, found, profile, buffer)) |_| number += @intFromBool(profile.count > 0) else |_| {}
+        if (read(files, found, profile, buffer)) |_| {
+            number += @intFromBool(profile.count > 0);
+        } else |_| {}
         try forget(files, found, profile, buffer);
     }
     try changeGeneration(files, random);

@@ -116,7 +116,8 @@ pub fn Profiles(comptime Io: type) type {
 
         /// The worker has ended.
         pub fn deinit(profiles: *Self) void {
-            for (profiles.documents) |place| if (place) |document| profiles.gpa.free(document.bytes);
+            for (profiles.documents) |place|
+                if (place) |document| profiles.gpa.free(document.bytes);
             profiles.gpa.free(profiles.documents);
             profiles.gpa.free(profiles.loaded);
             profiles.gpa.free(profiles.recordings);

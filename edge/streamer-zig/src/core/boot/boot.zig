@@ -96,7 +96,8 @@ outcome: ?boot_phase.Outcome = null,
 suspicion: ?boot_phase.Failure = null,
 /// The suspicion came from an address that is not known as the device's.
 suspicion_is_hearsay: bool = false,
-/// The device has proved itself in a later boot: nothing opens in this one, whatever its outcome is.
+/// The device has proved itself in a later boot: nothing opens in this one, whatever its outcome
+/// is.
 is_superseded: bool = false,
 store_errors: u32 = 0,
 /// Consecutive READs, since the last new one, of which every fragment was missing.

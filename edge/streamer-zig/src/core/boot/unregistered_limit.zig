@@ -183,8 +183,10 @@ test "the same MAC address a thousand times is one that was not repeated after a
     defer limit.deinit(testing.allocator);
     const mac: base.Mac = .fromInt(0x02bf_0000_0001);
     const start_us = 100 * second;
-    for (0..2) |index|
-        try testing.expect(limit.admits(start_us, .fromInt(@intCast(0x02ca_0000_0000 + index)), null));
+    for (0..2) |index| {
+        const invented: base.Mac = .fromInt(@intCast(0x02ca_0000_0000 + index));
+        try testing.expect(limit.admits(start_us, invented, null));
+    }
     for (0..1000) |_| try testing.expect(!limit.admits(start_us, mac, null));
     try testing.expect(limit.admits(start_us + second, mac, null));
 }

@@ -166,7 +166,8 @@ fn isInMemory(fd: i32, offset: u64, size: usize) bool {
     const length = std.mem.alignForward(usize, @intCast(offset + size - first), page);
     var pages: [pages_max]u8 = undefined;
     if (length / page > pages.len) return false;
-    const mapped = std.posix.mmap(null, length, .{ .READ = true }, .{ .TYPE = .SHARED }, fd, first) catch
+    const shared: std.posix.MAP = .{ .TYPE = .SHARED };
+    const mapped = std.posix.mmap(null, length, .{ .READ = true }, shared, fd, first) catch
         return true;
     defer std.posix.munmap(mapped);
     const rc = linux.syscall3(.mincore, @intFromPtr(mapped.ptr), length, @intFromPtr(&pages));

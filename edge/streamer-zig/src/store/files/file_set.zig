@@ -187,7 +187,9 @@ test "numbers are taken in order, foreign names are skipped, and the last number
     var set: FileSet = .init(files, .nodes);
     defer set.deinit();
     try testing.expectEqual(0, try set.last());
-    const names = [_][]const u8{ "000000", "00001", "0000010", "000010", "00zz00", "0000ff", "note" };
+    const names = [_][]const u8{
+        "000000", "00001", "0000010", "000010", "00zz00", "0000ff", "note",
+    };
     for (names) |name| {
         var path: Files.Name = undefined;
         files.close(try files.create(try std.mem.print(&path, "nodes/{s}", .{name})));
