@@ -258,6 +258,7 @@ export const deviceRouter = router({
         method: 'POST',
         path: '/sites/{siteId}/device-imports',
         summary: 'Create and edit devices of a site by CSV, all rows or none',
+        isLarge: true,
       },
     })
     .input(importCsvInput)

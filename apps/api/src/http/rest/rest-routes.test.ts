@@ -146,6 +146,16 @@ test('a list is read page by page until there is no next cursor', async () => {
   expect(names).toEqual(['pc-01', 'pc-02', 'pc-03', 'pc-04', 'pc-05', 'pc-06'])
 })
 
+test('a table as large as the dashboard sends is taken, and a larger one is not', async () => {
+  const path = `/sites/${tenant.siteId}/device-imports`
+  const send = (size: number) => {
+    const csv = `name,mac\n${'x'.repeat(size)},02:bf:00:00:00:01\n`
+    return callRest(api, path, { method: 'POST', body: { csv }, headers: { cookie } })
+  }
+  expect((await send(1_300_000)).status).not.toBe(413)
+  expect(await send(7_000_000)).toMatchObject({ status: 413, body: { code: 'too_large' } })
+})
+
 describe('a refusal before an operation runs is a problem, too:', () => {
   const draining = () => `/edges/${tenant.spareEdgeId}/draining`
   const text = { 'content-type': 'text/plain' }

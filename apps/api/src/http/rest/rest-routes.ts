@@ -9,6 +9,7 @@ import { type Operation, readOperations } from './operations.ts'
 import { sendProblem } from './problem.ts'
 
 const bodySizeMax = 1024 * 1024
+const largeBodySizeMax = 6 * 1024 * 1024
 /** Methods that clients send by mistake; every other path refuses them, too. */
 const allMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
 
@@ -33,6 +34,7 @@ export async function restRoutes(app: FastifyInstance, options: RestRoutesOption
       app.route({
         method: operation.method,
         url,
+        bodyLimit: operation.isLarge ? largeBodySizeMax : bodySizeMax,
         handler: (request, reply) => answer(operation, { ...options, request, reply }),
       })
     refuseOtherMethods(app, url, operations)
@@ -45,14 +47,10 @@ const notFound = new AppError('not_found', { public: 'This address does not exis
 function takeJson(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<string>(
-    'application/json',
-    { parseAs: 'string', bodyLimit: bodySizeMax },
-    (request, body, done) => {
-      if (body === '') done(null, undefined)
-      else parseJson(request, body, done)
-    },
-  )
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined)
+    else parseJson(request, body, done)
+  })
 }
 
 function refuseOtherMethods(app: FastifyInstance, url: string, operations: Operation[]): void {

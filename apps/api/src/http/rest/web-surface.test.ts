@@ -150,6 +150,7 @@ test('answers may not be run, framed or taken for another type', async () => {
       'cross-origin-resource-policy': 'same-origin',
     })
     expect(headers.get('access-control-allow-origin')).toBeNull()
+    if (/trpc|v1/.test(path)) expect([path, headers.get('cache-control')]).toEqual([path, 'no-store'])
   }
 })
 

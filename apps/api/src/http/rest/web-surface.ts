@@ -12,6 +12,8 @@ declare module 'fastify' {
 
 /** Edges sign what they send, and have no cookies. */
 const edgePrefix = '/edge/'
+/** Answers to a person or a key; a document, such as that of the API, says otherwise itself. */
+const apiPrefix = '/api/trpc/'
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 const yearSeconds = 31_536_000
 
@@ -29,6 +31,8 @@ export function protectWebSurface(app: FastifyInstance, webUrl: string): void {
   app.addHook('onSend', async (request, reply) => {
     // Scripts read answers, nobody displays them: nothing in them may run, be framed, or be sniffed as another type.
     reply.header('x-content-type-options', 'nosniff')
+    const { url: route = '' } = request.routeOptions
+    if (route.startsWith(apiPrefix) && !reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
     reply.header('referrer-policy', 'no-referrer')
     reply.header('cross-origin-resource-policy', 'same-origin')
     reply.header('cross-origin-opener-policy', 'same-origin')

@@ -112,6 +112,8 @@ export interface RestOperation {
    * if nobody can read the object.
    */
   creates?: string | null
+  /** The body may be as large as one of the dashboard's: a table of 10,000 devices. Others may have 1 MB. */
+  isLarge?: true
   /** Answers 204: the output adds nothing to the status. */
   silent?: true
 }
