@@ -141,10 +141,36 @@ pub fn Dhcp(comptime Io: type) type {
                     port.setProgram(known, &client.?)
                 else if (reply.message_type != .nak) port.noProgram(known, client, now_us);
             }
+            port.probe(arrival, reply);
             port.boots.io.send(switch (arrival.port) {
                 .dhcp => .{ .dhcp = arrival.link },
                 .pxe => .{ .pxe = arrival.link },
             }, reply.destination, reply.payload);
+        }
+
+        /// Asks whether another machine has the address that is offered. Nobody waits for the
+        /// answer: a client takes longer to accept the offer, and gets NAK if the address is in
+        /// use. A relay agent's network is out of reach.
+        fn probe(
+            port: *Self,
+            arrival: *const DhcpService.Arrival,
+            reply: *const DhcpService.Reply,
+        ) void {
+            if (reply.message_type != .offer or arrival.port != .dhcp) return;
+            if (arrival.source.port == wire.dhcp.server_port) return;
+            const ip = reply.ip orelse return;
+            if (port.service.isOffered(port.boots.io.now(), ip))
+                port.boots.io.probeAddress(arrival.link, ip);
+        }
+
+        /// A machine of an attached network answered for an address.
+        pub fn heardHolder(port: *Self, ip: base.Ip4, holder: base.Mac, now_us: u64) void {
+            if (!port.service.findInUse(now_us, ip, holder)) return;
+            port.boots.io.log(
+                "{f} is in use by {f}: nobody gets it for ten minutes.",
+                .{ ip, holder },
+            );
+            port.keepLeases(now_us);
         }
 
         /// Records the first program that the device is told to load, not what iPXE is told later.

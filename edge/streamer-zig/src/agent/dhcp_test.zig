@@ -259,3 +259,44 @@ test "an address from another server's answer is the device's" {
     try testing.expect(boot.facts.ip.?.eql(.init(10, 77, 0, 50)));
     try testing.expect(!site.boots.isAt(boot, .init(10, 77, 0, 50)));
 }
+
+test "an offered address is asked for, and its client gets NAK if another machine answers" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site, .server);
+    defer link.deinit();
+    const probed = &site.io.probed;
+    try link.send(discover(1));
+    const offered = (try link.answer()).yiaddr;
+    try testing.expectEqual(1, probed.count);
+    try testing.expect(probed.constSlice()[0].eql(offered));
+    link.port.heardHolder(offered, macOf(9), site.io.now_us);
+    var request = discover(1);
+    request.options.message_type = .request;
+    request.options.requested_ip = offered;
+    request.options.server_identifier = edge_ip;
+    try link.send(request);
+    try testing.expectEqual(.nak, (try link.answer()).options.message_type.?);
+    try testing.expectEqual(1, probed.count);
+}
+
+test "a lease is not asked for again, and no answer ends it" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var link: Link = try .init(site, .server);
+    defer link.deinit();
+    try link.send(discover(1));
+    const offered = (try link.answer()).yiaddr;
+    var request = discover(1);
+    request.options.message_type = .request;
+    request.options.requested_ip = offered;
+    request.options.server_identifier = edge_ip;
+    try link.send(request);
+    try testing.expectEqual(.ack, (try link.answer()).options.message_type.?);
+    link.port.heardHolder(offered, macOf(9), site.io.now_us);
+    try link.send(discover(1));
+    try testing.expect((try link.answer()).yiaddr.eql(offered));
+    try testing.expectEqual(1, site.io.probed.count);
+    try link.send(request);
+    try testing.expectEqual(.ack, (try link.answer()).options.message_type.?);
+}

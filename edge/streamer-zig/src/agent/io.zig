@@ -47,6 +47,8 @@
 //!   that may run now, runs it for one device, what became of one
 //! - `compactSchedules`: keeps the journal of the runs small
 //! - `neighbourOf`: the MAC address that an address of an attached network has now, or null
+//! - `probeAddress`: asks the network of one of the edge's addresses who has an address; answers go
+//!   to `Dhcp.heardHolder`
 
 const base = @import("base");
 const core = @import("core");
@@ -97,7 +99,7 @@ const functions = [_][]const u8{
     "onUsed",           "startWork",        "endWorkSoon",     "heldSubject",       "answerHold",
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
     "compactSchedules", "sendAfterJournal", "sendAfterOrders", "neighbourOf",       "isStoreShort",
-    "writeProblems",    "setUnreadable",
+    "writeProblems",    "setUnreadable",    "probeAddress",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

@@ -75,6 +75,7 @@ tftp_acks: u32 = 0,
 sets_count: u8 = 1,
 open_files: i32 = 0,
 woken: base.BoundedArray(base.Mac, 16) = .empty,
+probed: base.BoundedArray(base.Ip4, 16) = .empty,
 power_hook: agent_io.PowerHook = .none,
 power_jobs: base.BoundedArray(agent_io.PowerJob, 16) = .empty,
 power_result: ?agent_io.PowerResult = null,
@@ -314,6 +315,11 @@ pub fn report(io: *TestIo, what: agent_io.Report) void {
 
 pub fn neighbourOf(io: *const TestIo, _: base.Ip4) ?base.Mac {
     return io.neighbour_mac;
+}
+
+pub fn probeAddress(io: *TestIo, link: u8, ip: base.Ip4) void {
+    std.debug.assert(link == 0);
+    io.probed.appendAssumeCapacity(ip);
 }
 
 pub fn reportBacklog(io: *const TestIo) u64 {

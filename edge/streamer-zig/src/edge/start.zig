@@ -327,6 +327,7 @@ fn prepareLoop(
         .schedules = &edge.schedules,
         .advertisers = try openAdvertisers(edge, found.listens, complaint),
         .listeners = try openListeners(edge, found.listens),
+        .probers = try openProbers(edge, found),
     }) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.SystemCallFailed => complaint.set(
@@ -398,6 +399,36 @@ fn openAdvertisers(
         );
     }
     return advertisers.items;
+}
+
+/// Opens one for each link whose network this edge leases addresses of.
+fn openProbers(
+    edge: *const Edge,
+    found: *const networks.Networks,
+) error{OutOfMemory}![]?host.AddressProber {
+    const probers = try edge.gpa.alloc(?host.AddressProber, found.listens.len);
+    @memset(probers, null);
+    for (probers, found.listens, 0..) |*prober, *listen, link| {
+        const interface = listen.interface orelse continue;
+        const leases = for (found.networks) |*network| {
+            if (network.link == @as(u8, @intCast(link)) and network.mode == .server) break true;
+        } else false;
+        if (!leases) continue;
+        prober.* = host.AddressProber.open(interface.index) catch |err| no: {
+            if (err != error.NotEthernet) host.log.info(
+                "Cannot ask on {s} whether an address is in use before it is leased ({s}).",
+                .{
+                    interface.name(),
+                    if (err == error.NotPermitted)
+                        "needs root or CAP_NET_RAW"
+                    else
+                        "the system refused",
+                },
+            );
+            break :no null;
+        };
+    }
+    return probers;
 }
 
 /// Opens one for each interface. Those are missing where the system does not let this process

@@ -18,6 +18,7 @@ const EdgeSockets = @import("net/edge_sockets.zig");
 const LayerHold = @import("stream/layer_hold.zig");
 const LayerWorkers = @import("stream/layer_workers.zig");
 const LeaseFile = @import("files/lease_file.zig");
+const AddressProber = @import("net/address_prober.zig");
 const neighbours = @import("net/neighbours.zig");
 const sockets = @import("net/sockets.zig");
 const PowerHook = @import("power_hook.zig").PowerHook;
@@ -72,6 +73,8 @@ stream_socket: *UdpSocket = undefined,
 peer_socket: ?*UdpSocket = null,
 /// An eventfd for `awaitRecords`.
 records_fd: i32 = -1,
+/// By link; null where the edge leases no addresses, or cannot ask.
+probers: []?AddressProber = &.{},
 /// Where magic packets go.
 wol_target: base.Endpoint = undefined,
 tftp: TftpCalls = undefined,
@@ -170,6 +173,11 @@ pub fn neighbourOf(io: *const EdgeIo, ip: base.Ip4) ?base.Mac {
     for (io.interfaces) |*interface|
         if (neighbours.macOf(io.stream_socket.fd, interface.name(), ip)) |mac| return mac;
     return null;
+}
+
+pub fn probeAddress(io: *EdgeIo, link: u8, ip: base.Ip4) void {
+    if (link >= io.probers.len) return;
+    if (io.probers[link]) |*prober| prober.ask(ip);
 }
 
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {

@@ -20,6 +20,7 @@ const StreamPort = @import("stream/port.zig");
 const PeerPort = @import("net/peer_port.zig");
 const HttpServer = @import("http/server.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
+const AddressProber = @import("net/address_prober.zig");
 const SegmentListener = @import("net/segment_listener.zig");
 const SegmentWatch = @import("net/segment_watch.zig");
 const assert = std.debug.assert;
@@ -42,6 +43,8 @@ peers: ?PeerPort = null,
 schedules: *Agent.Schedules,
 /// Empty without `--router-advertisement`.
 advertisers: []RouterAdvertiser,
+/// By link.
+probers: []?AddressProber,
 /// The destination of magic packets.
 wol_target: base.Endpoint,
 signal_fd: i32,
@@ -69,6 +72,7 @@ pub const Options = struct {
     /// Empty if the system does not let this process listen.
     listeners: []SegmentListener = &.{},
     advertisers: []RouterAdvertiser,
+    probers: []?AddressProber = &.{},
 };
 
 /// Callbacks of the loop's owner between turns.
@@ -85,6 +89,7 @@ pub const Owner = struct {
 const Token = struct {
     const signal = 0;
     const wake = 1;
+    const holders = 2;
     const tftp = 4;
     const stream = 5;
     const listener = 6;
@@ -168,6 +173,7 @@ pub fn init(
         .boots = boots,
         .watch = watch,
         .advertisers = options.advertisers,
+        .probers = options.probers,
         .wol_target = options.wol_target,
         .schedules = options.schedules,
         .signal_fd = openSignals() catch return error.SystemCallFailed,
@@ -209,6 +215,7 @@ pub fn attach(loop: *EdgeLoop) void {
     io.stream_socket = &loop.sockets.stream;
     io.peer_socket = if (loop.sockets.peer) |*socket| socket else null;
     io.wol_target = loop.wol_target;
+    io.probers = loop.probers;
     io.records_fd = loop.records_fd;
     io.tftp = loop.tftp.calls();
     io.stream = loop.stream.calls();
@@ -250,6 +257,7 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         loop.boots.tick(now_us);
         if (loop.peers) |*peers| peers.tick(now_us);
         for (loop.advertisers) |*advertiser| advertiser.tick();
+        for (loop.probers) |*known| if (known.*) |*prober| prober.tick();
         loop.http.tick(now_us);
         loop.stream.policy.tick(now_us);
         owner.tick(owner.context, loop, now_us);
@@ -298,6 +306,8 @@ fn addAll(loop: *EdgeLoop) sys.Error!void {
     try loop.epoll.add(loop.tftp.warmer.endedFd(), .read, Token.tftp_reads);
     for (loop.advertisers) |*advertiser|
         try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
+    for (loop.probers) |*known| if (known.*) |*prober|
+        try loop.epoll.add(prober.fd, .read, Token.holders);
     try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
     try loop.watch.addTo(loop.epoll, Token.segment);
 }
@@ -312,8 +322,11 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
             takeWake(loop.records_fd);
             loop.http.endRecords();
         },
+        Token.holders => loop.hearHolders(now_us),
         Token.solicitation => for (loop.advertisers) |*advertiser| advertiser.receive(),
         Token.dhcp...Token.pxe - 1 => {
+            // Whoever has an address that was offered has answered before its client accepts it.
+            loop.hearHolders(now_us);
             const link = &loop.sockets.links.slice()[@intCast(token - Token.dhcp)];
             const index: u8 = @intCast(token - Token.dhcp);
             loop.dhcp.?.receive(&link.dhcp.?, index, .dhcp, now_us);
@@ -334,6 +347,12 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
         Token.listener => loop.http.accept(now_us),
         else => loop.http.handle(token, now_us),
     }
+}
+
+fn hearHolders(loop: *EdgeLoop, now_us: u64) void {
+    for (loop.probers) |*known| if (known.*) |*prober|
+        for (prober.receive().constSlice()) |holder|
+            loop.dhcp.?.policy.heardHolder(holder.ip, holder.mac, now_us);
 }
 
 fn takeWake(fd: i32) void {

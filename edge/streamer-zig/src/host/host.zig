@@ -43,6 +43,7 @@ pub const PowerOnFile = @import("files/power_on_file.zig");
 pub const packet_filter = @import("net/packet_filter.zig");
 pub const packet_receiver = @import("net/packet_receiver.zig");
 pub const segment_listener = @import("net/segment_listener.zig");
+pub const AddressProber = @import("net/address_prober.zig");
 pub const SegmentListener = @import("net/segment_listener.zig");
 pub const BootCaptures = @import("boots/captures.zig");
 pub const CaptureFiles = @import("files/capture_files.zig");

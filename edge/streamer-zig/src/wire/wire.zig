@@ -7,6 +7,7 @@ pub const boot_program = @import("boot_program.zig");
 pub const der = @import("image/der.zig");
 pub const dhcp = @import("dhcp/dhcp.zig");
 pub const router_discovery = @import("net/router_discovery.zig");
+pub const arp = @import("net/arp.zig");
 pub const ethernet = @import("net/ethernet.zig");
 pub const file_system = @import("disk/file_system.zig");
 pub const http_request = @import("http/request.zig");
@@ -29,6 +30,7 @@ test {
     _ = boot_program;
     _ = der;
     _ = pe_image;
+    _ = arp;
     _ = ethernet;
     _ = file_system;
     _ = http_request;

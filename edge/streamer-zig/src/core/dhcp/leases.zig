@@ -377,6 +377,24 @@ pub fn decline(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
     return true;
 }
 
+pub fn isOffered(leases: *DhcpLeases, now_us: u64, ip: Ip4) bool {
+    const row = leases.rowOf(ip) orelse return false;
+    return leases.stateOf(now_us, row) == .offered;
+}
+
+/// Another machine has an address that a client was offered: it is avoided like one that its client
+/// declines. A lease stays: whoever forges the answer would end it. Returns false if it is no
+/// offered address, or the client's own.
+pub fn findInUse(leases: *DhcpLeases, now_us: u64, ip: Ip4, holder: Mac) bool {
+    const row = leases.rowOf(ip) orelse return false;
+    if (leases.stateOf(now_us, row) != .offered) return false;
+    if (row.client.mac.eql(holder)) return false;
+    leases.put(row, .nobody, .declined, now_us + decline_hold_us);
+    leases.change(row);
+    assert(leases.changed_count > 0);
+    return true;
+}
+
 /// The client took another server's offer: ours is released at once.
 pub fn dropOffer(leases: *DhcpLeases, now_us: u64, client: *const Client) void {
     var at = leases.by_client.first(keyOf(client));

@@ -112,6 +112,27 @@ test "a declined address is avoided, and a released one is free for its owner an
     try testing.expectEqual(ip, offer(&leases, 600 * second, device(3), null).?);
 }
 
+test "an address that another machine answers for while it is offered is avoided, a lease stays" {
+    const network = poolOf(2);
+    var leases = try leasesOf(&network);
+    defer leases.deinit(testing.allocator);
+    const ip = offer(&leases, 0, device(1), null).?;
+    try testing.expect(leases.isOffered(0, ip));
+    // The client itself may have it still, and who answers for others changes nothing.
+    try testing.expect(!leases.findInUse(0, ip, macOf(1)));
+    try testing.expect(!leases.findInUse(0, .init(10, 0, 0, 99), macOf(7)));
+    try testing.expect(leases.findInUse(0, ip, macOf(7)));
+    try testing.expectEqual(.taken, leases.bind(0, &device(1), ip, lease_s));
+    try testing.expectEqual(.declined, leases.takeChange(0).?.state);
+    const other = offer(&leases, 1, device(1), ip).?;
+    try testing.expect(!other.eql(ip));
+    try grant(&leases, 1, device(1), other);
+    try testing.expect(!leases.isOffered(1, other));
+    try testing.expect(!leases.findInUse(2, other, macOf(7)));
+    try testing.expectEqual(null, offer(&leases, 30 * second, device(2), null));
+    try testing.expectEqual(ip, offer(&leases, 600 * second, device(2), null).?);
+}
+
 test "the server's own address is never assigned" {
     var network = poolOf(1);
     network.pools = &.{.{ .first = server_ip, .last = server_ip }};

@@ -133,6 +133,20 @@ pub fn macOf(service: *const DhcpService, now_us: u64, ip: Ip4) ?Mac {
     return null;
 }
 
+/// Returns whether an address is offered to a client that has not accepted it yet.
+pub fn isOffered(service: *DhcpService, now_us: u64, ip: Ip4) bool {
+    for (service.leases) |*table| if (table.*) |*leases|
+        if (leases.isOffered(now_us, ip)) return true;
+    return false;
+}
+
+/// Another machine answers for this address; see `DhcpLeases.findInUse`.
+pub fn findInUse(service: *DhcpService, now_us: u64, ip: Ip4, holder: Mac) bool {
+    for (service.leases) |*table| if (table.*) |*leases|
+        if (leases.findInUse(now_us, ip, holder)) return true;
+    return false;
+}
+
 /// Returns an address whose record on disk is outdated, to be written before the answer is sent;
 /// null when there is none left.
 pub fn takeChange(service: *DhcpService, now_us: u64) ?DhcpLeases.Record {

@@ -239,6 +239,9 @@ pub fn neighbourOf(io: *const EdgeIo, ip: base.Ip4) ?base.Mac {
     return found;
 }
 
+/// No other machine has an address of a pool.
+pub fn probeAddress(_: *EdgeIo, _: u8, _: base.Ip4) void {}
+
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
     for (io.versions) |*version| if (version.is_open and version.id.eql(id)) return version;
     return null;

@@ -379,6 +379,7 @@ pub const bootFiles = notSimulated;
 pub const closeFile = notSimulated;
 pub const duplicateFile = notSimulated;
 pub const keepLease = notSimulated;
+pub const probeAddress = notSimulated;
 pub const onTftpAck = notSimulated;
 pub const readFile = notSimulated;
 pub const sendBlocks = notSimulated;
