@@ -194,6 +194,8 @@ fn replay(attacker: *Attacker) void {
     const packet = &sniffed.packet;
     // DHCP knows a device by what the packet says: this would be `discover_as_device`.
     if (packet.to.port == addresses.dhcp_port) return;
+    // No device sent it: it would be the thief's HELLO, who stops while his victim is off.
+    if (packet.from.eql(own)) return;
     var copy: [payload_size_max]u8 = undefined;
     @memcpy(copy[0..sniffed.size], sniffed.slice());
     attacker.send(own, packet.to.port, copy[0..sniffed.size]);
