@@ -515,6 +515,13 @@ pub const DeferredDevices = struct {
         };
     }
 
+    /// Another edge has served the device since it was deferred: what it asks for next is no retry.
+    pub fn forgetBefore(deferred: *DeferredDevices, mac: Mac, since_us: u64) void {
+        for (deferred.setOf(mac)) |*entry| if (entry.mac == mac.toInt()) {
+            if (entry.counted_us < since_us) entry.* = .{};
+        };
+    }
+
     fn setOf(deferred: *DeferredDevices, mac: Mac) *[set_size]Entry {
         const sets = deferred.entries.len / set_size;
         const number: usize = @intCast(base.mix(mac.toInt(), 0) & (sets - 1));
@@ -618,6 +625,10 @@ test "copies of one packet are no retry" {
     try testing.expectEqual(2, deferred.note(3_000_000, testMac(1)));
     deferred.forget(testMac(1));
     try testing.expectEqual(0, deferred.note(4_000_000, testMac(1)));
+    deferred.forgetBefore(testMac(1), 4_000_000);
+    try testing.expectEqual(1, deferred.note(5_000_000, testMac(1)));
+    deferred.forgetBefore(testMac(1), 5_000_001);
+    try testing.expectEqual(0, deferred.note(6_000_000, testMac(1)));
     try testing.expectEqual(0, deferred.note(90_000_000, testMac(1)));
 }
 

@@ -215,7 +215,11 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
                 .heard_us = now_us,
                 .counter = message.counter,
             });
-            if (is_news and !is_over) table.deferred.forget(claim.mac);
+            if (!is_over) {
+                // Anybody can go on in a boot in which the device has not proved itself.
+                if (is_news) table.deferred.forget(claim.mac) else if (claim.is_proved)
+                    table.deferred.forgetBefore(claim.mac, since_us);
+            }
             return .{ .claim = .{
                 .edge = message.edge,
                 .boot = claim.boot,

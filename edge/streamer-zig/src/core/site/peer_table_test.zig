@@ -698,6 +698,41 @@ fn expectWriteOwnerAnswers(is_taken: bool, is_proved: bool) !void {
     try testing.expectEqual(expected, pair.b.decide(now_us, asked, .offered));
 }
 
+test "a device that starts again later is no retry where it went on, proved, at another edge" {
+    for ([_]bool{ true, false }) |is_proved| {
+        var pair: Pair = try .init(0);
+        defer pair.deinit();
+        for (0..13) |step| pair.exchange(step * 100 * ms);
+        const number = for (0..edges_max * devices_max) |number| {
+            const asked: PeerTable.DeviceRequest =
+                .{ .mac = deviceMac(number), .network = network };
+            if (pair.a.ownerOf(1200 * ms, asked) == .own) break number;
+        } else unreachable;
+        const asked: PeerTable.DeviceRequest = .{ .mac = deviceMac(number), .network = network };
+        var boot: Boot = .init(.{
+            .id = .fromRandom(@splat(7)),
+            .mac = asked.mac,
+            .handle = 7,
+            .token = @splat(7),
+        }, .{ .version_id = .zero }, 1200 * ms, 1);
+        boot.apply(1200 * ms, .{
+            .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 },
+        });
+        boot.is_taken = true;
+        boot.stream_was_open = is_proved;
+        pair.a.onBoot(&boot);
+        for (13..16) |step| pair.exchange(step * 100 * ms);
+        // Its firmware starts again at once: the same boot goes on, and nothing of it is news.
+        try testing.expectEqual(.leave, pair.b.decide(1600 * ms, asked, .none));
+        boot.apply(9000 * ms, .{ .dhcp_answer = .{ .size = 300 } });
+        if (is_proved) boot.heard_us = 9000 * ms - boot.started_us;
+        pair.a.onBoot(&boot);
+        for (16..160) |step| pair.exchange(step * 100 * ms);
+        const expected: PeerTable.Verdict = if (is_proved) .leave else .answer;
+        try testing.expectEqual(expected, pair.b.decide(16_000 * ms, asked, .none));
+    }
+}
+
 test "a schedule's device is started by the edge that keeps its writes, else alike at every load" {
     var pair: Pair = try .init(0);
     defer pair.deinit();
