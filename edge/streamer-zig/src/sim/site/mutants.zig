@@ -130,7 +130,7 @@ pub const Mutant = enum {
             .keep_writes_of_others => 37,
             .failover_to_another_version => 49,
             .deaf_to_reads => 76,
-            .first_version_stays => 240,
+            .first_version_stays => 288,
             else => 0,
         };
     }
