@@ -1,3 +1,4 @@
+import { defaultConnectionsMax } from '@bootfarm/db'
 import { z } from 'zod'
 import { defaultBootRetention } from './boot/boot-retention.ts'
 import { parseQuotas, type QuotaDefaults, selfServiceQuotas } from './rules/quotas.ts'
@@ -6,6 +7,8 @@ const secretLengthMin = 32
 
 const variables = z.object({
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://'),
+  /** Connections of each API process, beside two for jobs and one for notifications. */
+  DATABASE_CONNECTIONS: z.coerce.number().int().min(3).max(200).default(defaultConnectionsMax),
   API_HOST: z.string().min(1).default('127.0.0.1'),
   /** Proxies whose report of the caller's address is trusted, besides this machine: docs/guides/operations.md. */
   TRUSTED_PROXIES: z

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type DoneJob, openDb, requireApiRole } from '@bootfarm/db'
+import { type DoneJob, type EndedQuery, openDb, requireApiRole } from '@bootfarm/db'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { openNotifications } from './context/notifications.ts'
 import type { PlatformContext } from './context/service-context.ts'
@@ -12,6 +12,7 @@ import type { InstallationSettings } from './installation/edge-releases.ts'
 import type { UpdateSettings } from './installation/update-repository.ts'
 import { startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
+import { deliverQueued, queueMails } from './mail/queued-mailer.ts'
 import { readFleetFigures } from './platform/read-fleet-figures.ts'
 import { systemClock } from './rules/clock.ts'
 import type { Mail } from './rules/mail.ts'
@@ -27,10 +28,11 @@ const { version: apiVersion } = createRequire(import.meta.url)('../package.json'
 async function main(): Promise<void> {
   const environment = readEnvironment()
   const tracing = await openTracing(environment)
-  const { db, pool } = openDb(environment.DATABASE_URL, (ended) => {
+  const onQuery = (ended: EndedQuery) => {
     metrics.queryEnded(ended.text, ended.durationMs, ended.isFailed)
     tracing?.queryEnded(ended)
-  })
+  }
+  const { db, pool } = openDb(environment.DATABASE_URL, onQuery, environment.DATABASE_CONNECTIONS)
   const metrics = new ApiMetrics({
     version: apiVersion,
     pool: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
@@ -44,7 +46,7 @@ async function main(): Promise<void> {
   const { BOOTFARM_BOOT_SUMMARY_DAYS: summaryDays, BOOTFARM_BOOT_DETAIL_DAYS: detailDays } = environment
   const bootRetention = { summaryDays, detailDays }
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
-  const people = peopleOptions(environment, telemetry)
+  const { deliverMail, ...people } = peopleOptions(environment, telemetry, (sealed) => jobs.keepMail(sealed))
   const app = await createServer({
     ...people,
     telemetry,
@@ -63,14 +65,12 @@ async function main(): Promise<void> {
     checkJobs: () => jobs.check(),
     drain: () => delay(environment.API_DRAIN_SECONDS * 1000),
   })
-  const jobs = await startJobs(
-    environment.DATABASE_URL,
-    { db, clock: systemClock, bootRetention, webhookTargets, telemetry, tracer, sendMail: people.sendMail },
-    {
-      onDone: (done) => jobDone(done, app.log, telemetry),
-      onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),
-    },
-  )
+  const { sendMail } = people
+  const jobContext = { db, clock: systemClock, bootRetention, webhookTargets, telemetry, tracer, sendMail, deliverMail }
+  const jobs = await startJobs(environment.DATABASE_URL, jobContext, {
+    onDone: (done) => jobDone(done, app.log, telemetry),
+    onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),
+  })
   const { METRICS_HOST: host, METRICS_PORT: port, METRICS_TOKEN: token } = environment
   const metricsServer = port === null ? null : await startMetricsServer(metrics.registry, { host, port, token })
   app.addHook('onClose', async () => {
@@ -116,15 +116,18 @@ function releaseOptions(environment: Environment): { installation: InstallationS
   }
 }
 
-function peopleOptions(environment: Environment, telemetry: Telemetry) {
-  const { SMTP_URL: smtpUrl, MAIL_FROM: from } = environment
+/** With a mail server, mails wait in the queue until it takes them. */
+function peopleOptions(environment: Environment, telemetry: Telemetry, keep: (sealed: string) => Promise<void>) {
+  const { SMTP_URL: smtpUrl, MAIL_FROM: from, BETTER_AUTH_SECRET: secret } = environment
   const mailer = createMailer({ smtpUrl: smtpUrl || null, from, log: say })
+  const send = async (mail: Mail) => {
+    const isSent = await mailer(mail)
+    telemetry.mailSent(isSent)
+    return isSent
+  }
   return {
-    async sendMail(mail: Mail) {
-      const isSent = await mailer(mail)
-      telemetry.mailSent(isSent)
-      return isSent
-    },
+    sendMail: smtpUrl ? queueMails({ secret, keep, log: say }) : send,
+    deliverMail: smtpUrl ? (sealed: string) => deliverQueued(sealed, { secret, send }) : null,
     tenancy: tenancySettings(environment),
     oidc: oidcSettings(environment),
   }

@@ -6,6 +6,7 @@ import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/a
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { applicationChecks, type Checks } from './access/checks.ts'
 import { findApiKeyActor } from './api-key/find-api-key-actor.ts'
+import { BootFeeds, type FindActors } from './boot/boot-feed.ts'
 import type { BootRetention } from './boot/boot-retention.ts'
 import type { Notifications } from './context/notifications.ts'
 import type { PlatformContext } from './context/service-context.ts'
@@ -26,6 +27,8 @@ import { refuseBytes, sendProblem } from './http/rest/problem.ts'
 import { restRoutes } from './http/rest/rest-routes.ts'
 import { apiKeyOf, protectWebSurface } from './http/rest/web-surface.ts'
 import type { TrpcContext } from './http/trpc/context.ts'
+import { currentActors } from './http/trpc/current-actors.ts'
+import { PersonRates } from './http/trpc/person-rates.ts'
 import { procedurePolicies } from './http/trpc/policies.ts'
 import { type AppRouter, appRouter } from './http/trpc/router.ts'
 import { EdgeReleases, type InstallationSettings } from './installation/edge-releases.ts'
@@ -72,6 +75,10 @@ export interface ServerOptions {
   bootRetention: BootRetention
   /** How long a request may take to arrive; 60 s except in tests. */
   requestTimeoutMs?: number
+  /** How often downloads are held against the least rate; 15 s except in tests. */
+  downloadCheckMs?: number
+  /** Tests alone give others. */
+  personRates?: PersonRates
   /** Accepted versions of the uplink; those of UPLINK.md except in tests. */
   acceptedVersions?: AcceptedVersions
   /** The settings that "Add edge" uses. */
@@ -117,10 +124,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const tenancy = options.tenancy ?? defaultTenancy
   const oidc = options.oidc ?? null
   const { isSelfService } = tenancy
-  const { auth, providerAuth } = openAuth(
-    { db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc },
-    app.log,
-  )
+  const ofAuth = { db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc }
+  const { auth, providerAuth } = openAuth(ofAuth, app.log)
   setFallbacks(app)
   logRequests(app, { onAnswered: (answered) => countRequest(telemetry, answered), tracer: options.tracer })
   protectWebSurface(app, webUrl)
@@ -130,7 +135,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
   const edges = { context: { db, clock }, notifications, accepted, telemetry, repository }
   await app.register(edgeRoutes, { prefix: '/edge/v1', ...edges })
-  await app.register(installRoutes, { prefix: '/install', releases })
+  await app.register(installRoutes, { prefix: '/install', releases, checkMs: options.downloadCheckMs })
   for (const files of [captureRoutes, auditExportRoutes])
     await app.register(files, {
       prefix: '/api',
@@ -138,12 +143,15 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       checks,
       findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, checks, auth, telemetry }),
     })
+  const personRates = options.personRates ?? new PersonRates()
+  const bootFeeds = openFeeds({ db, clock, notifications, checks })
   const contextOf = (request: FastifyRequest) =>
     createContext(request, {
       db,
       clock,
       checks,
-      notifications,
+      bootFeeds,
+      personRates,
       consolesDirectory: options.consolesDirectory,
       consolesOrganization: options.consolesOrganization ?? null,
       bootRetention: options.bootRetention,
@@ -163,6 +171,15 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   await app.register(restRoutes, { prefix: '/api/v1', createContext: contextOf, secret: options.secret })
   await app.register(fastifyTRPCPlugin, { prefix: '/api/trpc', trpcOptions: trpcOptions(contextOf) })
   return app
+}
+
+function openFeeds({
+  checks,
+  ...parts
+}: PlatformContext & { notifications: Notifications; checks: Checks }): BootFeeds {
+  const { clock } = parts
+  const findActors: FindActors = (db, watchers) => currentActors(db, { clock, checks }, watchers)
+  return new BootFeeds({ ...parts, findActors })
 }
 
 type ContextParts = Omit<TrpcContext, 'address' | 'requestId' | 'findActor' | 'findPerson' | 'idempotency'> & {

@@ -1,5 +1,4 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import type { Writable } from 'node:stream'
@@ -8,6 +7,7 @@ import { createTestDatabase, type TestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
 import { defaultBootRetention } from '../src/boot/boot-retention.ts'
 import { type Notifications, openNotifications } from '../src/context/notifications.ts'
+import { PersonRates } from '../src/http/trpc/person-rates.ts'
 import type { InstallationSettings } from '../src/installation/edge-releases.ts'
 import type { Mail } from '../src/rules/mail.ts'
 import { createServer, type ServerOptions } from '../src/server.ts'
@@ -38,6 +38,9 @@ export interface TestApi {
   nextListener(): Promise<void>
   close(): Promise<void>
 }
+
+/** Tests of the matrix ask faster than a person may. */
+const unlimited = new PersonRates({ burstMax: Number.POSITIVE_INFINITY })
 
 interface TestApiOptions {
   /**
@@ -73,32 +76,32 @@ export async function startTestApi({
   const database = beside ? databaseOf(beside) : (given ?? (await createTestDatabase()))
   const db = createDb(database.url)
   const serverUrl = rowSecurity === 'on' ? database.apiUrl : database.url
-  const { db: serverDb } = openDb(serverUrl, onQuery)
+  const serverDb = openDb(serverUrl, onQuery).db
   const clock = beside?.clock ?? newClock()
   const notifications = await openNotifications(serverUrl)
-  const { observed, nextListener } = observe(notifications)
+  const listening = observe(notifications)
   const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))
-  const updates = { directory: makeTestReleases(), timestampKey: null }
+  const releasesDirectory = makeTestReleases()
   const mails: Mail[] = []
   const app = await createServer(
     change({
       ...people,
+      personRates: unlimited,
       sendMail: async (mail) => mails.push(mail) > 0,
       db: serverDb,
-      notifications: observed,
+      notifications: listening.observed,
       clock: clock.read,
       webUrl: testOrigin,
       secret: testSecret,
       consolesDirectory,
       webhookTargets: testWebhookTargets,
       bootRetention: defaultBootRetention,
-      updates,
+      updates: { directory: releasesDirectory, timestampKey: null },
       installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
       ...(acceptedVersions ? { acceptedVersions } : {}),
       ...(log ? { log, logLevel: 'trace' } : { logLevel: 'silent' }),
     }),
   )
-  await app.listen({ host: '127.0.0.1', port: 0 })
   return {
     app,
     db,
@@ -107,15 +110,15 @@ export async function startTestApi({
     serverDatabaseUrl: serverUrl,
     consolesDirectory,
     mails,
-    url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
+    url: await app.listen({ host: '127.0.0.1', port: 0 }),
     clock,
-    nextListener,
+    nextListener: listening.nextListener,
     async close() {
       await app.close()
       await notifications.close()
       for (const one of [serverDb, db]) await one.$disconnect()
       if (!given) await database.drop()
-      removeAll(consolesDirectory, updates.directory)
+      removeAll(consolesDirectory, releasesDirectory)
     },
   }
 }

@@ -98,6 +98,7 @@ export async function openSubscription(
         const { value, done } = await events.next()
         if (done || !value) throw new Error('the subscription ended')
         if (value.event === 'message') return value
+        if (value.event === 'serialized-error') throw new Error(JSON.stringify(value.data))
       }
     },
     close: () => controller.abort(),

@@ -2,13 +2,14 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { type Prisma, PrismaClient } from './generated/client.ts'
-import { type OnQuery, OrganizationClient } from './organization-client.ts'
+import { type OnQuery, OrganizationClient, requireNoTransaction } from './organization-client.ts'
+import { sharePool } from './pool-share.ts'
 
 export type Db = PrismaClient
 /** The client inside `db.$transaction(async (transaction) => …)`. */
 export type DbTransaction = Omit<Prisma.TransactionClient, '$transaction'>
 
-const connectionsMax = 10
+export const defaultConnectionsMax = 10
 /**
  * Report transactions of an organization wait for each other (BootFeed): a storm queues here, and is refused beyond.
  */
@@ -22,7 +23,11 @@ export function createDb(url: string): Db {
 /**
  * Like `createDb`, with access to its pool. @param onQuery called for each statement sent; must neither throw nor wait
  */
-export function openDb(url: string, onQuery?: OnQuery): { db: Db; pool: pg.Pool } {
+export function openDb(
+  url: string,
+  onQuery?: OnQuery,
+  connectionsMax = defaultConnectionsMax,
+): { db: Db; pool: pg.Pool } {
   const options = {
     connectionString: url,
     max: connectionsMax,
@@ -33,13 +38,16 @@ export function openDb(url: string, onQuery?: OnQuery): { db: Db; pool: pg.Pool 
   }
   const pool = new OwnContextPool(options)
   const adapter = new PrismaPg(pool, { disposeExternalPool: true })
-  return { db: new PrismaClient({ adapter, transactionOptions }), pool }
+  const db = new PrismaClient({ adapter, transactionOptions })
+  sharePool(db, connectionsMax)
+  return { db, pool }
 }
 
 /** A caller that waited for a connection continues in its own context, not in that of the caller that returned it. */
 class OwnContextPool extends pg.Pool {
   // biome-ignore lint/suspicious/noExplicitAny: pg's own overloads, all passed on.
   override connect(callback?: any): any {
+    requireNoTransaction()
     return callback ? super.connect(AsyncLocalStorage.bind(callback)) : super.connect()
   }
 }

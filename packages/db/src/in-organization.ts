@@ -1,5 +1,6 @@
 import type { Db, DbTransaction } from './client.ts'
-import { beginIn, outOfOrganization } from './organization-client.ts'
+import { beginIn, outOfOrganization, requireNoTransaction } from './organization-client.ts'
+import { sharesOf } from './pool-share.ts'
 
 /**
  * Gives access to one organization's rows, within one transaction. A service may request its own transaction: it joins
@@ -18,8 +19,9 @@ export interface OrganizationOptions {
 
 /**
  * Runs `work` in one transaction that sees and writes only rows of this organization: row-level security holds even if
- * a query lacks the condition. It must not wait for anything but the database, nor take a second connection while it
- * has this one.
+ * a query lacks the condition. One organization runs a few at a time: the rest of the pool is for the others. It must
+ * not wait for anything but the database. Throws inside another one, which would wait for a second connection while it
+ * holds the first.
  */
 export function inOrganization<T>(
   db: Db,
@@ -27,13 +29,16 @@ export function inOrganization<T>(
   work: (db: TenantDb) => Promise<T>,
   { maxWaitMs, timeoutMs }: OrganizationOptions = {},
 ): Promise<T> {
+  requireNoTransaction()
   const limits = {
     ...(maxWaitMs === undefined ? {} : { maxWait: maxWaitMs }),
     ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
   }
-  return beginIn(organizationId, () =>
-    db.$transaction((transaction) => outOfOrganization(() => work(tenantDb(transaction))), limits),
-  )
+  const begin = () =>
+    beginIn(organizationId, () =>
+      db.$transaction((transaction) => outOfOrganization(() => work(tenantDb(transaction))), limits),
+    )
+  return sharesOf(db)?.within(organizationId, begin, maxWaitMs) ?? begin()
 }
 
 function tenantDb(transaction: DbTransaction): TenantDb {

@@ -76,9 +76,38 @@ test('a stop waits for the job that runs, and one that failed is tried again', a
   expect(await states()).toEqual(['retry'])
 })
 
+test('a mail is kept until it is delivered, by whichever process, and tried again after a failure', async () => {
+  const taken: string[] = []
+  const { promise: isTaken, resolve: take } = Promise.withResolvers<void>()
+  const sender = await openQueue()
+  await sender.sendMail('sealed')
+  await sender.stop()
+  expect(await states()).toEqual(['created'])
+  const first = await openQueue()
+  const { promise: hasFailed, resolve: fail } = Promise.withResolvers<void>()
+  await first.deliverMails(async () => {
+    fail()
+    throw new Error('the mail server is away')
+  })
+  await hasFailed
+  await first.stop()
+  expect(await states()).toEqual(['retry'])
+  // The pause before the next try is over.
+  await owner.query(`update pgboss.job set start_after = now()`)
+  const second = await openQueue()
+  await second.deliverMails(async (sealed) => {
+    taken.push(sealed)
+    take()
+  })
+  await isTaken
+  await second.stop()
+  expect([taken, await states()]).toEqual([['sealed'], ['completed']])
+})
+
 test('the API has a queue for each job and can make none, nor change how they are kept', async () => {
   const { rows } = await owner.query<{ name: string }>('select name from pgboss.queue')
-  expect(rows.map(({ name }) => name).sort()).toEqual(jobNames.map((name) => name.replaceAll(' ', '-')).sort())
+  const names = [...jobNames.map((name) => name.replaceAll(' ', '-')), 'mail']
+  expect(rows.map(({ name }) => name).sort()).toEqual(names.sort())
   const api = new pg.Client({ connectionString: database.apiUrl })
   await api.connect()
   for (const sql of [

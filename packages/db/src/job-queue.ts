@@ -22,6 +22,23 @@ const connectionsMax = 2
 const askIntervalMsMax = 60_000
 const stopLimitMs = 8_000
 
+/** Mails that wait for the mail server, sealed by the API. */
+const mailQueue = 'mail'
+/** Links in mails are valid for an hour or longer: the tries end after about two hours. A sent mail is deleted. */
+const mailOptions = {
+  policy: 'standard',
+  retryLimit: 16,
+  retryDelay: 10,
+  retryBackoff: true,
+  retryDelayMax: 600,
+  expireInSeconds: 120,
+  heartbeatSeconds,
+  retentionSeconds: 7_200,
+  deleteAfterSeconds: 60,
+}
+/** A server that does not answer holds up no more mails than these at a time. */
+const mailsAtOnceMax = 4
+
 const queueOf = (name: JobName) => name.replaceAll(' ', '-')
 
 /**
@@ -37,6 +54,7 @@ export async function installJobQueues(owner: pg.Client): Promise<void> {
   const times = { expireInSeconds, heartbeatSeconds, deleteAfterSeconds: doneKeptSeconds }
   for (const name of jobNames)
     await owner.query(`select ${schema}.create_queue($1, $2)`, [queueOf(name), { ...options, ...times }])
+  await owner.query(`select ${schema}.create_queue($1, $2)`, [mailQueue, mailOptions])
   await owner.query(`
     grant usage on schema ${schema} to ${apiGroup};
     grant select, insert, update, delete on all tables in schema ${schema} to ${apiGroup};
@@ -74,13 +92,17 @@ export interface JobQueue {
    * again where it throws.
    */
   every(name: JobName, seconds: number, work: () => Promise<unknown>): Promise<void>
+  /** Keeps a sealed mail until `deliverMails` has taken it, in this process or another one. */
+  sendMail(sealed: string): Promise<void>
+  /** Delivers kept mails; one whose `deliver` throws is tried again later, with growing pauses. */
+  deliverMails(deliver: (sealed: string) => Promise<void>): Promise<void>
   /** Throws while pg-boss reaches no database, or has stopped. */
   check(): Promise<void>
   /** Takes no further jobs, and waits for those that run here. */
   stop(): Promise<void>
 }
 
-export async function openJobQueue(url: string, { onDone, onError }: JobEvents): Promise<JobQueue> {
+async function startBoss(url: string, onError: JobEvents['onError']): Promise<PgBoss> {
   const boss = new PgBoss({
     connectionString: url,
     schema,
@@ -101,6 +123,11 @@ export async function openJobQueue(url: string, { onDone, onError }: JobEvents):
     if (!/not installed|requires migrations/.test(String(error))) throw error
     throw new Error('The database has no job queues of this release: run `migrate` first.', { cause: error })
   }
+  return boss
+}
+
+export async function openJobQueue(url: string, { onDone, onError }: JobEvents): Promise<JobQueue> {
+  const boss = await startBoss(url, onError)
   const timers: NodeJS.Timeout[] = []
   return {
     async every(name, seconds, work) {
@@ -127,6 +154,15 @@ export async function openJobQueue(url: string, { onDone, onError }: JobEvents):
       })
       const askIntervalMs = Math.min((seconds * 1000) / 2, askIntervalMsMax)
       timers.push(setInterval(() => ask().catch(onError), askIntervalMs).unref())
+    },
+    async sendMail(sealed) {
+      await boss.send(mailQueue, { sealed })
+    },
+    async deliverMails(deliver) {
+      const options = { pollingIntervalSeconds, localConcurrency: mailsAtOnceMax }
+      await boss.work<{ sealed: string }>(mailQueue, options, async ([job]) => {
+        if (job) await deliver(job.data.sealed)
+      })
     },
     async check() {
       if (!(await boss.isInstalled())) throw new Error('the job queues are not installed')

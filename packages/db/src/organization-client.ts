@@ -17,8 +17,12 @@ export interface EndedQuery {
 /** Called in the asynchronous context of who asked. */
 export type OnQuery = (ended: EndedQuery) => void
 
-/** The organization of the transaction that is about to start. */
-const organization = new AsyncLocalStorage<string | null>()
+interface OpenTransaction {
+  isOpen: boolean
+}
+
+/** The organization of the transaction that is about to start, or the transaction inside of which the caller runs. */
+const organization = new AsyncLocalStorage<string | OpenTransaction>()
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** A transaction that `begin` starts is this organization's. */
@@ -28,8 +32,24 @@ export function beginIn<T>(organizationId: string, begin: () => Promise<T>): Pro
 }
 
 /** Statements inside the transaction: one that starts beside it belongs to nobody. */
-export function outOfOrganization<T>(work: () => Promise<T>): Promise<T> {
-  return organization.run(null, work)
+export async function outOfOrganization<T>(work: () => Promise<T>): Promise<T> {
+  const transaction = { isOpen: true }
+  try {
+    // Prisma sends a statement when it is awaited: here, not outside.
+    return await organization.run(transaction, async () => await work())
+  } finally {
+    transaction.isOpen = false
+  }
+}
+
+/**
+ * Throws inside a transaction of an organization. One that waited for a second connection would hold its first: as many
+ * of them as the pool, or the organization's share of it, has connections would wait for each other.
+ */
+export function requireNoTransaction(): void {
+  const store = organization.getStore()
+  if (typeof store === 'object' && store.isOpen)
+    throw new Error('A transaction is open here: use its client, which holds the connection already.')
 }
 
 /**
@@ -145,6 +165,6 @@ function textOf(config: unknown): string {
 
 function withOrganization(config: object): object {
   const organizationId = organization.getStore()
-  if (!organizationId) return config
+  if (typeof organizationId !== 'string') return config
   return { ...config, text: `BEGIN; SET LOCAL bootfarm.organization_id = '${organizationId}'` }
 }

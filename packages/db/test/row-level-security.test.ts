@@ -295,19 +295,22 @@ describe('the organization of a transaction', () => {
   test('that finds all connections taken is refused after its time, and leaves none behind', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const begun: Promise<unknown>[] = []
-    const holding = Array.from({ length: 10 }, () => {
+    // Each has its share of the ten connections; the last one not the whole of it.
+    const [others, third] = [Array.from({ length: 4 }, () => foreign), randomUUID()]
+    const holding = [own, own, own, own, ...others, third, third].map((organizationId) => {
       const { promise, resolve } = Promise.withResolvers<void>()
       begun.push(promise)
-      return inOrganization(db, own, async (tenant) => {
+      return inOrganization(db, organizationId, async (tenant) => {
         await farms(tenant)
         resolve()
         await released
       })
     })
     await Promise.all(begun)
-    await expect(inOrganization(db, own, farms, { maxWaitMs: 20 })).rejects.toMatchObject({
-      code: 'P2028',
-    })
+    for (const organizationId of [own, third])
+      await expect(inOrganization(db, organizationId, farms, { maxWaitMs: 20 })).rejects.toMatchObject({
+        code: 'P2028',
+      })
     release()
     await Promise.all(holding)
     const seen = await Promise.all(Array.from({ length: 30 }, () => inOrganization(db, foreign, farms)))
@@ -316,6 +319,20 @@ describe('the organization of a transaction', () => {
       `select count(*)::int as count from pg_stat_activity where datname = current_database() and state like 'idle in %'`,
     )
     expect(rows).toEqual([{ count: 0 }])
+  })
+
+  test('takes no second connection, which others like it could wait for until the end', async () => {
+    const nested = (work: (tenant: TenantDb) => Promise<unknown>) => inOrganization(db, own, work)
+    await expect(nested(() => inOrganization(db, own, farms))).rejects.toThrow(/A transaction is open here/)
+    await expect(nested(() => farms(db))).rejects.toThrow(/A transaction is open here/)
+    const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
+    const begun: { later?: Promise<unknown> } = {}
+    await nested(async (tenant) => {
+      await farms(tenant)
+      begun.later = committed.then(() => inOrganization(db, own, farms))
+    })
+    commit()
+    expect(await begun.later).toHaveLength(1)
   })
 
   test('is kept whole or not at all: what fails last takes back what was written first', async () => {

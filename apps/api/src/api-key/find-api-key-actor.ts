@@ -44,7 +44,7 @@ export async function findApiKeyActor(
   if (!row) return null
   const organizationId = row.organization_id
   const rights = await inOrganization(db, organizationId, (transaction) =>
-    readRights(transaction, { organizationId, apiKeyId: row.api_key_id, userId: row.user_id }),
+    readKeyRights(transaction, { organizationId, apiKeyId: row.api_key_id, userId: row.user_id, now: clock() }),
   )
   if (!rights) return null
   return {
@@ -74,12 +74,14 @@ interface Rights {
   onlyPermissions: ReadonlySet<Permission> | null
 }
 
-async function readRights(
+/** Null for a key that is expired or revoked, or whose creator has no role any more. */
+export async function readKeyRights(
   db: DbOrTransaction,
-  { organizationId, apiKeyId, userId }: { organizationId: string; apiKeyId: string; userId: string },
+  { organizationId, apiKeyId, userId, now }: { organizationId: string; apiKeyId: string; userId: string; now: Date },
 ): Promise<Rights | null> {
+  const inForce = { revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now } }] }
   const key = await db.apiKey.findUnique({
-    where: ownRow({ organizationId }, apiKeyId),
+    where: { ...ownRow({ organizationId }, apiKeyId), ...inForce },
     select: { name: true, role: true, permissions: true, ...placeSelect },
   })
   if (!key) return null

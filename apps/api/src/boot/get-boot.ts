@@ -1,11 +1,12 @@
 import type { GuestReport } from '@bootfarm/proto/uplink'
-import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { ownRow, type SystemContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import type { Actor } from '../rules/actor.ts'
 import { type BootRow, findBoot } from './read-boots.ts'
 import { type BootDetailParts, bootDetailOf } from './rows.ts'
 import type { BootDetail } from './schema.ts'
 
-type ReadContext = Pick<ServiceContext, 'db' | 'clock' | 'actor'>
+type ReadContext = SystemContext & { actor: Pick<Actor, 'organizationId'> }
 
 /** Throws `not_found`. */
 export async function getBoot(

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
-import { openSubscription } from '../../test/test-client.ts'
-import { useTestSite } from '../../test/test-site.ts'
-import { makeJoinToken } from '../../test/test-tenant.ts'
+import { startTestApi } from '../../test/test-api.ts'
+import { callProcedure, openSubscription } from '../../test/test-client.ts'
+import { TestSite, useTestSite } from '../../test/test-site.ts'
+import { makeJoinToken, signInAs } from '../../test/test-tenant.ts'
 import type { FarmOverview } from '../farm/schema.ts'
 import type { BootChange, BootSummary } from './schema.ts'
 
@@ -215,4 +216,75 @@ describe('boot.onChange', () => {
     expect(seen).toEqual(new Set(boots.flat().map(({ id }) => id)))
     events.close()
   })
+
+  test('ends before the first change after the role or the session has ended', async () => {
+    const { api, tenant } = site()
+    const { organizationId } = tenant
+    const ends = {
+      role: (userId: string) => api.db.roleGrant.deleteMany({ where: { organizationId, userId } }),
+      session: (userId: string) => api.db.session.deleteMany({ where: { userId } }),
+    }
+    for (const end of Object.values(ends)) {
+      const cookie = await signInAs(api, organizationId, 'viewer')
+      const events = await openSubscription(api, { path: 'boot.onChange', cookie })
+      await events.next()
+      const { userId } = await api.db.roleGrant.findFirstOrThrow({ where: { organizationId }, orderBy: { id: 'desc' } })
+      await end(userId)
+      await report(bootAt(0))
+      await expect(events.next()).rejects.toThrow('UNAUTHORIZED')
+      events.close()
+    }
+  })
+
+  test('shows a role that shrinks what it still holds for, and goes on past hidden changes', async () => {
+    const { api, tenant } = site()
+    const { organizationId, collectionId } = tenant
+    const cookie = await signInAs(api, organizationId, 'viewer')
+    const events = await openSubscription(api, { path: 'boot.onChange', cookie })
+    await events.next()
+    const { id } = await api.db.roleGrant.findFirstOrThrow({ where: { organizationId }, orderBy: { id: 'desc' } })
+    await api.db.roleGrant.update({ where: { organizationId_id: { organizationId, id } }, data: { collectionId } })
+    // Of a device that is registered nowhere, so that it is in no collection.
+    const hidden = Array.from({ length: 120 }, () => bootAt(0, { mac: '02:bf:00:0a:0b:0c' }))
+    const own = bootAt(0)
+    await report(...hidden.slice(0, 60))
+    await report(...hidden.slice(60))
+    await report(own)
+    expect(bootIdOf((await events.next()).data)).toBe(own.id)
+    events.close()
+  })
+
+  test('is open ten times at once for one person, and once more when one is closed', async () => {
+    const { api, cookie } = site()
+    const all = await Promise.all(Array.from({ length: 10 }, () => open()))
+    for (const events of all) await events.next()
+    const ask = () => callProcedure(api, { path: 'boot.onChange', type: 'subscription', cookie })
+    expect(await ask()).toMatchObject({ status: 429, code: 'rate_limited' })
+    const other = await signInAs(api, site().tenant.organizationId, 'viewer')
+    expect(await callProcedure(api, { path: 'boot.onChange', type: 'subscription', cookie: other })).toMatchObject({
+      status: 200,
+    })
+    for (const events of all) events.close()
+    await vi.waitFor(async () => expect(await ask()).toMatchObject({ status: 200 }))
+  })
+})
+
+test('a change is read once for all open pages of an organization, and their rights with it', async () => {
+  const statements: string[] = []
+  const api = await startTestApi({ onQuery: ({ text }) => statements.push(text) })
+  const own = await TestSite.open(api, 'one-read', 'viewer')
+  const cookies = await Promise.all([1, 2, 3, 4].map(() => signInAs(api, own.tenant.organizationId, 'viewer')))
+  const pages = await Promise.all(
+    cookies.flatMap((cookie) => [1, 2].map(() => openSubscription(api, { path: 'boot.onChange', cookie }))),
+  )
+  for (const page of pages) await page.next()
+  statements.length = 0
+  const boot = bootWith({ id: randomUUID(), mac: own.mac })
+  await own.report(boot)
+  for (const page of pages) expect((await page.next()).data).toMatchObject({ kind: 'boot', boot: { id: boot.id } })
+  const count = (pattern: RegExp) => statements.filter((text) => pattern.test(text)).length
+  expect(count(/"withdrawn_boot".*"change" >/)).toBe(1)
+  expect(count(/grants_of\(user_id/)).toBe(1)
+  for (const page of pages) page.close()
+  await api.close()
 })

@@ -1,5 +1,5 @@
 import { tracked } from '@trpc/server'
-import { procedure, router, watchingProcedure } from '../http/trpc/trpc.ts'
+import { procedure, router, watchingProcedure, withMappedErrors } from '../http/trpc/trpc.ts'
 import { getBoot } from './get-boot.ts'
 import { getBootCapture } from './get-boot-capture.ts'
 import { getBootConsole } from './get-boot-console.ts'
@@ -72,12 +72,14 @@ export const bootRouter = router({
     .input(bootChangeInput)
     .subscription(async function* ({ ctx, input, signal }) {
       const after = input?.lastEventId ? BigInt(input.lastEventId) : null
-      const changes = watchBoots(ctx, {
-        notifications: ctx.notifications,
-        signal: signal ?? new AbortController().signal,
-        after,
-        open: input?.bootId ? { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays } : null,
-      })
-      for await (const { id, event } of changes) yield tracked(id, event)
+      const open = input?.bootId ? { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays } : null
+      const { actor } = ctx
+      const sessionId = actor.kind === 'person' ? ((await ctx.findPerson())?.sessionId ?? null) : null
+      const changes = watchBoots(
+        ctx,
+        { actor, sessionId, open },
+        { feeds: ctx.bootFeeds, signal: signal ?? new AbortController().signal, after },
+      )
+      for await (const { id, event } of withMappedErrors(changes)) yield tracked(id, event)
     }),
 })

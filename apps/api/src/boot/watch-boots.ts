@@ -1,133 +1,96 @@
-import { once } from 'node:events'
 import { inOrganization } from '@bootfarm/db'
-import { visibleBoots, visibleEdges } from '../access/visible.ts'
-import { type Notifications, topicText } from '../context/notifications.ts'
-import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
-import type { Actor } from '../rules/actor.ts'
+import { visibleBoots } from '../access/visible.ts'
+import type { PlatformContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { type Actor, may } from '../rules/actor.ts'
+import { type BootFeeds, type FeedBatch, newestChange, type OpenBoot, type Watcher } from './boot-feed.ts'
 import { getBoot } from './get-boot.ts'
-import { readBootsById, readPlainBoots } from './read-boots.ts'
-import { bootSummaryOf } from './rows.ts'
+import { readPlainBoots } from './read-boots.ts'
 import type { BootChange } from './schema.ts'
 
-const changesPerReadMax = 100
-
-interface WatchContext extends PlatformContext {
-  actor: Actor
-}
-
-type ReadContext = Pick<ServiceContext, 'db' | 'clock' | 'actor'>
-
 interface WatchOptions {
-  notifications: Notifications
+  feeds: BootFeeds
   signal: AbortSignal
   /** The last change that the caller has; null to begin now. */
   after: bigint | null
-  /** The boot of an open page. */
-  open: { bootId: string; detailKeptDays: number } | null
+}
+
+interface NumberedChange {
+  id: string
+  event: BootChange
 }
 
 /**
  * Yields the organization's boots when they change, and changes of its discovered devices, until `signal` aborts. Each
  * event has the number after which to continue. A boot that changed several times since `after` comes once, in its
  * newest state. The boot of an open page also comes whole, so that a page needs one connection and no further request.
+ * Throws `unauthenticated` at the first change after the watcher's session, key or role has ended, and `rate_limited`
+ * for a caller with too many open pages.
  */
 export async function* watchBoots(
-  { db, clock, actor }: WatchContext,
-  { notifications, signal, after, open }: WatchOptions,
-): AsyncGenerator<{ id: string; event: BootChange }> {
-  const { organizationId } = actor
-  // No transaction is held between two reads.
-  const read = <T>(work: (context: ReadContext) => Promise<T>) =>
-    inOrganization(db, organizationId, (transaction) => work({ db: transaction, clock, actor }))
-  const waker = new EventTarget()
-  const pending = { boots: false, discovered: false }
-  const wakeFor = (topic: keyof typeof pending) => () => {
-    pending[topic] = true
-    waker.dispatchEvent(new Event('wake'))
-  }
-  // Listening begins before the first read, so that no change falls between.
-  const unsubscribe = [
-    notifications.subscribe(topicText({ boots: { organizationId } }), wakeFor('boots')),
-    notifications.subscribe(topicText({ discovered: { organizationId } }), wakeFor('discovered')),
-  ]
+  context: PlatformContext,
+  watcher: Watcher,
+  { feeds, signal, after }: WatchOptions,
+): AsyncGenerator<NumberedChange> {
+  const { open } = watcher
+  const subscription = feeds.open(watcher)
+  const end = () => subscription.close()
+  signal.addEventListener('abort', end)
   try {
-    const newest = await read(newestChange)
-    const opened = open && (await read((context) => detailChange(context, open)))
+    await subscription.ready()
+    const { newest, opened } = await begin(context, watcher)
     // A number from before the database was restored may be higher than any there is.
     let last = after === null || after > newest ? newest : after
+    if (last < newest) subscription.isBehind = true
     yield { id: String(last), event: { kind: 'synced' } }
     if (opened) yield { id: String(last), event: opened }
+    let { actor } = watcher
     while (!signal.aborted) {
-      if (pending.discovered) {
-        pending.discovered = false
-        yield { id: String(last), event: { kind: 'discovered' } }
-      }
-      pending.boots = false
-      const changes = await read((context) => readChanges(context, { last, open }))
-      for (const { change, event } of changes) {
+      const pushed = await subscription.next()
+      if (signal.aborted) return
+      const batch = pushed ?? (await subscription.readAfter(last))
+      // A page that was opened after the read began has just been looked up.
+      const now = batch.actors.get(watcher)
+      if (now === null) throw new AppError('unauthenticated')
+      actor = now ?? actor
+      if (batch.isDiscovered) yield { id: String(last), event: { kind: 'discovered' } }
+      for (const { change, event } of visibleOf(batch, { actor, after: last, open })) {
         last = change
         yield { id: String(last), event }
       }
-      const isBehind = changes.length >= changesPerReadMax || pending.boots || pending.discovered
-      if (!isBehind) await once(waker, 'wake', { signal })
+      if (batch.through > last) last = batch.through
+      if (pushed === null && batch.isFull) subscription.isBehind = true
     }
-  } catch (error) {
-    if (!signal.aborted) throw error
   } finally {
-    for (const end of unsubscribe) end()
+    signal.removeEventListener('abort', end)
+    end()
   }
 }
 
-type OpenBoot = NonNullable<WatchOptions['open']>
-
-/** Returns the first changes after `last`, in their order. */
-async function readChanges(
-  context: ReadContext,
-  { last, open }: { last: bigint; open: OpenBoot | null },
-): Promise<{ change: bigint; event: BootChange }[]> {
-  const { db, clock, actor } = context
-  const range = {
-    where: { organizationId: actor.organizationId, change: { gt: last } },
-    orderBy: { change: 'asc' as const },
-    take: changesPerReadMax,
-    select: { bootId: true, change: true },
+/** The actor's part of a batch, with the whole boot of the open page after its change. */
+function* visibleOf(
+  { changes, details }: FeedBatch,
+  { actor, after, open }: { actor: Actor; after: bigint; open: OpenBoot | null },
+): Generator<{ change: bigint; event: BootChange }> {
+  for (const { change, event, permission, place } of changes) {
+    if (change <= after || !may(actor, permission, place)) continue
+    yield { change, event }
+    const detail = event.kind === 'boot' && event.boot.id === open?.bootId ? details.get(open.bootId) : undefined
+    if (detail) yield { change, event: { kind: 'detail', boot: detail } }
   }
-  const changed = await db.bootKey.findMany(range)
-  const withdrawn = await db.withdrawnBoot.findMany({
-    ...range,
-    where: { ...range.where, edge: visibleEdges(actor) },
-  })
-  const boots = await readBootsById(
-    context,
-    changed.map(({ bootId }) => bootId),
-    await visibleBoots(context),
-  )
-  const now = clock()
-  const changes = [
-    ...changed.flatMap(({ bootId, change }) => {
-      const boot = boots.get(bootId)
-      return boot ? [{ change, event: { kind: 'boot' as const, boot: bootSummaryOf(boot, now) } }] : []
-    }),
-    ...withdrawn.map(({ bootId, change }) => ({ change, event: { kind: 'withdrawn' as const, bootId } })),
-  ]
-  const first = changes.sort((a, b) => (a.change < b.change ? -1 : 1)).slice(0, changesPerReadMax)
-  const openChange = first.find(({ event }) => event.kind === 'boot' && event.boot.id === open?.bootId)?.change
-  if (!open || openChange === undefined) return first
-  const detail = { change: openChange, event: await detailChange(context, open) }
-  return first.flatMap((one) => (one.change === openChange ? [one, detail] : [one]))
 }
 
-/** A boot that the actor may not see is answered like one that does not exist. */
-async function detailChange(context: ReadContext, open: OpenBoot): Promise<BootChange> {
-  const visible = await readPlainBoots(context, [open.bootId], await visibleBoots(context))
-  if (visible.length === 0) return { kind: 'withdrawn', bootId: open.bootId }
-  return { kind: 'detail', boot: await getBoot(context, open) }
-}
-
-async function newestChange({ db, actor }: ReadContext): Promise<bigint> {
-  const feed = await db.bootFeed.findUnique({
-    where: { organizationId: actor.organizationId },
-    select: { lastChange: true },
+function begin(
+  { db, clock }: PlatformContext,
+  { actor, open }: Watcher,
+): Promise<{ newest: bigint; opened: BootChange | null }> {
+  return inOrganization(db, actor.organizationId, async (transaction) => {
+    const newest = await newestChange(transaction, actor.organizationId)
+    if (!open) return { newest, opened: null }
+    const context = { db: transaction, clock, actor }
+    // A boot that the actor may not see is answered like one that does not exist.
+    const visible = await readPlainBoots(context, [open.bootId], await visibleBoots(context))
+    if (visible.length === 0) return { newest, opened: { kind: 'withdrawn', bootId: open.bootId } }
+    return { newest, opened: { kind: 'detail', boot: await getBoot(context, open) } }
   })
-  return feed?.lastChange ?? 0n
 }

@@ -17,7 +17,7 @@ import { dropOldAttempts } from '../session/public.ts'
 import { dropOldStoreJobs } from '../store-job/change-jobs.ts'
 import { purgeOldDeletions } from '../trash/purge-deletion.ts'
 import { releaseDue } from '../vdisk/release-due.ts'
-import { deliverDue } from '../webhook/deliver-due.ts'
+import { WebhookDeliveries } from '../webhook/deliver-due.ts'
 import { dropOldDeliveries } from '../webhook/deliveries.ts'
 import type { TargetPolicy } from '../webhook/target-guard.ts'
 
@@ -27,6 +27,8 @@ const deliveryIntervalMs = 1_000
 
 interface JobSettings {
   sendMail: SendMail
+  /** Delivers a mail of the queue; throws to have it tried again. Null where no mail server is set. */
+  deliverMail: ((sealed: string) => Promise<void>) | null
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
   telemetry: Telemetry
@@ -35,6 +37,8 @@ interface JobSettings {
 }
 
 interface RunningJobs {
+  /** Keeps a sealed mail for `deliverMail`. */
+  keepMail(sealed: string): Promise<void>
   /** Throws while they cannot run. */
   check(): Promise<void>
   /** Takes no further jobs, and waits for the running ones. */
@@ -82,19 +86,15 @@ export async function startJobs(databaseUrl: string, context: JobContext, events
     await queue.every(name, everySeconds, () =>
       traced(context.tracer, `job ${name}`, () => recordJob(context, name, () => run(context))),
     )
-  let delivering: Promise<void> | undefined
-  const timer = setInterval(() => {
-    delivering ??= deliverDue(context, events.onError)
-      .catch(events.onError)
-      .finally(() => {
-        delivering = undefined
-      })
-  }, deliveryIntervalMs).unref()
+  if (context.deliverMail) await queue.deliverMails(context.deliverMail)
+  const deliveries = new WebhookDeliveries(context, events.onError)
+  const timer = setInterval(() => deliveries.fill(), deliveryIntervalMs).unref()
   return {
+    keepMail: (sealed) => queue.sendMail(sealed),
     check: () => queue.check(),
     async stop() {
       clearInterval(timer)
-      await Promise.all([queue.stop(), delivering])
+      await Promise.all([queue.stop(), deliveries.stop()])
     },
   }
 }

@@ -54,7 +54,7 @@ export interface Telemetry {
   deliveryTried(isTaken: boolean): void
   mailSent(isSent: boolean): void
   /** Refused since too many came from the same: an API key, or an address that signs in. */
-  rateLimited(kind: 'api_key' | 'sign_in'): void
+  rateLimited(kind: 'api_key' | 'person' | 'sign_in'): void
 }
 
 export const noTelemetry: Telemetry = {

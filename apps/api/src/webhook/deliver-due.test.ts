@@ -4,10 +4,12 @@ import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { callRest } from '../../test/rest-client.ts'
 import { startTestApi, type TestApi, testWebhookTargets } from '../../test/test-api.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
-import { type Receiver, startReceiver } from '../../test/webhook-receiver.ts'
+import { deliverDue } from '../../test/webhook/deliver-due.ts'
+import { startNameServer } from '../../test/webhook/name-server.ts'
+import { type Receiver, startReceiver } from '../../test/webhook/receiver.ts'
 import { findSilentEdges, silentAfterMs } from '../edge/list-edges.ts'
 import { noTelemetry } from '../rules/telemetry.ts'
-import { backOffMs, deliverDue, failingMsMax } from './deliver-due.ts'
+import { backOffMs, failingMsMax, WebhookDeliveries } from './deliver-due.ts'
 import { sendMessage } from './send-message.ts'
 
 let api: TestApi
@@ -49,10 +51,7 @@ const context = () => ({
   webhookTargets: testWebhookTargets,
   telemetry: noTelemetry,
 })
-const deliver = () =>
-  deliverDue(context(), (error) => {
-    throw error
-  })
+const deliver = () => deliverDue(context())
 
 async function ask<T>(path: string, method = 'GET', body?: object): Promise<T> {
   const answer = await callRest(api, path, { method, body, headers: { cookie } })
@@ -232,11 +231,66 @@ test('a redirect is not followed, and a large answer is not read', async () => {
   expect(receiver.received).toHaveLength(1)
 })
 
-test('a name that leads to this machine is found out when the message is sent', async () => {
+test('a name is looked up when the message is sent; private and unknown ones get the same answer', async () => {
   const { port } = new URL(receiver.url)
-  for (const url of [`http://localhost:${port}/`, `https://localhost:${port}/`]) {
-    const sent = await sendMessage({ url, headers: {}, body: '{}', policy: { allowedNetworks: [] } })
-    expect(sent).toEqual({ status: null, answer: null, error: expect.stringContaining('private or special') })
+  const names = await startNameServer({ 'inside.example': '127.0.0.1', 'printer.example': '10.1.2.3' })
+  const sendTo = (url: string, allowedNetworks: string[]) =>
+    sendMessage({ url, headers: {}, body: '{}', policy: { allowedNetworks, nameServers: names.servers } })
+  try {
+    const answers = await Promise.all(
+      ['http://inside', 'https://inside', 'https://printer', 'https://unknown'].map((start) =>
+        sendTo(`${start}.example:${port}/`, []),
+      ),
+    )
+    expect(new Set(answers.map(({ error }) => error)).size).toBe(1)
+    expect(answers[0]).toEqual({ status: null, answer: null, error: expect.stringContaining('private or special') })
+    expect(receiver.received).toHaveLength(0)
+    expect(await sendTo(`http://inside.example:${port}/in`, ['127.0.0.0/8'])).toMatchObject({ status: 200 })
+  } finally {
+    await names.close()
   }
-  expect(receiver.received).toHaveLength(0)
+})
+
+test('a name server that does not answer ends the attempt', async () => {
+  const names = await startNameServer({})
+  const policy = { allowedNetworks: [], nameServers: names.servers }
+  const sent = await sendMessage({ url: 'https://silent.example/', headers: {}, body: '{}', policy })
+  await names.close()
+  expect(sent).toEqual({ status: null, answer: null, error: expect.stringContaining('no name server answered') })
+})
+
+test('receivers that do not answer delay no other organization, and hold a few slots of their own', async () => {
+  const slow = await startReceiver()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  slow.answer.isHeld = released
+  const errors: unknown[] = []
+  const deliveries = new WebhookDeliveries(context(), (error) => errors.push(error))
+  try {
+    const endpoints = [
+      await createWebhook(['boot.failed'], slow.url),
+      await createWebhook(['boot.failed'], slow.url),
+      await createWebhook(['boot.failed'], slow.url),
+    ]
+    for (const { id } of endpoints) for (let count = 0; count < 8; count++) await ask(`/webhooks/${id}/ping`, 'POST')
+    deliveries.fill()
+    await slow.until(4)
+    tenant = await createTenant(api, randomUUID())
+    cookie = await signInAs(api, tenant.organizationId, 'owner')
+    const other = await createWebhook()
+    await ask(`/webhooks/${other.id}/ping`, 'POST')
+    deliveries.fill()
+    await receiver.until(1)
+    expect(slow.received).toHaveLength(4)
+    const perEndpoint = slow.received.map(
+      ({ body }) => (JSON.parse(body) as { data: { webhookId: string } }).data.webhookId,
+    )
+    for (const { id } of endpoints) expect(perEndpoint.filter((one) => one === id).length).toBeLessThanOrEqual(2)
+  } finally {
+    // Each slot is filled as soon as it is free, without a further look from outside.
+    release()
+    await deliveries.idle()
+    await slow.close()
+  }
+  expect(slow.received).toHaveLength(24)
+  expect(errors).toEqual([])
 })

@@ -7,14 +7,18 @@ import { type Sent, sendMessage } from './send-message.ts'
 import { signatureHeaders } from './sign-message.ts'
 import type { TargetPolicy } from './target-guard.ts'
 
-interface DeliveryContext extends PlatformContext {
+export interface DeliveryContext extends PlatformContext {
   webhookTargets: TargetPolicy
   telemetry: Pick<Telemetry, 'deliveryTried'>
   /** Without it no traces are collected. */
   tracer?: Tracer | undefined
 }
 
-const atOnceMax = 16
+/** Messages that one process sends at once. */
+const atOnceMax = 128
+const atOncePerOrganizationMax = 4
+/** Two, so that a message that its receiver answers late holds up no other of that endpoint. */
+const atOncePerEndpointMax = 2
 /** If the process that took a message dies, the message is sent again after this time, with the same id. */
 const leaseMs = 60_000
 const minuteMs = 60_000
@@ -26,18 +30,99 @@ const attemptsKeptMax = 10
 /** An endpoint that takes nothing for so long is switched off. */
 export const failingMsMax = 4 * 24 * hourMs
 
-/** Sends due messages of all organizations. Several processes do this in parallel; one of them takes each message. */
-export async function deliverDue(context: DeliveryContext, onError: (error: unknown) => void): Promise<void> {
-  const { db, clock } = context
-  for (;;) {
-    const due = await db.$queryRaw<{ organization_id: string; delivery_id: string }[]>`
-      select organization_id::text, delivery_id::text from due_webhook_deliveries(${clock()}, ${atOnceMax})`
-    const taken = await Promise.allSettled(
-      due.map((row) => deliver(context, { organizationId: row.organization_id, id: row.delivery_id })),
-    )
-    // A message that failed here, not at its receiver, delays no other: it is due again when its lease ends.
-    for (const result of taken) if (result.status === 'rejected') onError(result.reason)
-    if (!taken.some((result) => result.status === 'fulfilled' && result.value)) return
+interface DueMessage {
+  organization_id: string
+  endpoint_id: string
+  delivery_id: string
+}
+
+/**
+ * Sends due messages of all organizations. Each endpoint and each organization has a few slots, and a slot that becomes
+ * free is filled at once: receivers that do not answer delay their own organization's messages alone. Several processes
+ * do this in parallel, each with its own slots; one of them takes each message.
+ */
+export class WebhookDeliveries {
+  readonly #context: DeliveryContext
+  readonly #onError: (error: unknown) => void
+  /** How many messages of an organization, or of an endpoint, are being sent. */
+  readonly #counts = new Map<string, number>()
+  readonly #running = new Set<Promise<void>>()
+  #looking: Promise<void> | undefined
+  #isLookDue = false
+  #isStopped = false
+
+  constructor(context: DeliveryContext, onError: (error: unknown) => void) {
+    this.#context = context
+    this.#onError = onError
+  }
+
+  /** Fills free slots with due messages. Looks once more after a look that is in progress. */
+  fill(): void {
+    this.#isLookDue = true
+    this.#looking ??= this.#look()
+      .catch(this.#onError)
+      .finally(() => {
+        this.#looking = undefined
+      })
+  }
+
+  /** Resolves when no message is being sent, and none was due at the last look. */
+  async idle(): Promise<void> {
+    while (this.#looking || this.#running.size > 0) await (this.#looking ?? Promise.race(this.#running))
+  }
+
+  /** Takes no further messages, and waits for those that are being sent. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.idle()
+  }
+
+  async #look(): Promise<void> {
+    const { db, clock } = this.#context
+    while (this.#isLookDue && !this.#isStopped) {
+      this.#isLookDue = false
+      const free = atOnceMax - this.#running.size
+      if (free <= 0) return
+      const due = await db.$queryRaw<DueMessage[]>`
+        select organization_id::text, endpoint_id::text, delivery_id::text
+        from next_webhook_deliveries(${clock()}, ${free}, ${atOncePerEndpointMax}, ${atOncePerOrganizationMax}, ${this.#busy()}::uuid[])`
+      for (const message of due) this.#start(message)
+    }
+  }
+
+  #busy(): string[] {
+    return [...this.#counts].flatMap(([key, count]) => {
+      const [kind, id = ''] = key.split(' ')
+      return count >= (kind === 'endpoint' ? atOncePerEndpointMax : atOncePerOrganizationMax) ? [id] : []
+    })
+  }
+
+  #start({ organization_id: organizationId, endpoint_id: endpointId, delivery_id: id }: DueMessage): void {
+    const [ofOrganization, ofEndpoint] = [`organization ${organizationId}`, `endpoint ${endpointId}`]
+    if ((this.#counts.get(ofOrganization) ?? 0) >= atOncePerOrganizationMax) return
+    if ((this.#counts.get(ofEndpoint) ?? 0) >= atOncePerEndpointMax) return
+    this.#count([ofOrganization, ofEndpoint], 1)
+    const sending = deliver(this.#context, { organizationId, id })
+      // A message that failed here, not at its receiver, delays no other: it is due again when its lease ends.
+      .then(() => true)
+      .catch((error: unknown) => {
+        this.#onError(error)
+        return false
+      })
+      .then((isDone) => {
+        this.#count([ofOrganization, ofEndpoint], -1)
+        this.#running.delete(sending)
+        if (isDone) this.fill()
+      })
+    this.#running.add(sending)
+  }
+
+  #count(keys: string[], change: 1 | -1): void {
+    for (const key of keys) {
+      const count = (this.#counts.get(key) ?? 0) + change
+      if (count === 0) this.#counts.delete(key)
+      else this.#counts.set(key, count)
+    }
   }
 }
 
@@ -46,11 +131,11 @@ interface DeliveryKey {
   id: string
 }
 
-/** @returns whether it was taken: another process may have been sooner */
-async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<boolean> {
+/** Does nothing where another process was sooner. */
+async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<void> {
   const { db, clock, webhookTargets, telemetry, tracer } = context
   const taken = await inOrganization(db, key.organizationId, (transaction) => take(transaction, key, clock()))
-  if (!taken) return false
+  if (!taken) return
   const { endpoint, event } = taken
   const at = clock()
   const body = JSON.stringify(event.payload)
@@ -70,7 +155,6 @@ async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<bool
   telemetry.deliveryTried(attempt.error === null)
   span?.end(deliverySpan(taken.attemptCount, sent))
   await inOrganization(db, key.organizationId, (transaction) => note(transaction, { ...taken, key, attempt, at }))
-  return true
 }
 
 /** Its destination and answer belong to the tenant. */

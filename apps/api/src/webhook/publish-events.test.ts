@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { bootWith, guestWith } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi, testWebhookTargets } from '../../test/test-api.ts'
 import { TestSite } from '../../test/test-site.ts'
-import { type Receiver, startReceiver } from '../../test/webhook-receiver.ts'
+import { deliverDue } from '../../test/webhook/deliver-due.ts'
+import { type Receiver, startReceiver } from '../../test/webhook/receiver.ts'
 import { noTelemetry } from '../rules/telemetry.ts'
 import { keepAllSchedules } from '../schedule/keep-schedules.ts'
 import type { RunDetail } from '../schedule/schema.ts'
-import { deliverDue } from './deliver-due.ts'
 
 let first: TestApi
 let second: TestApi
@@ -44,11 +44,7 @@ async function keepAndDeliver(): Promise<void> {
   const clock = first.clock.read
   await Promise.all(processes().map((db) => keepAllSchedules({ db, clock })))
   await Promise.all(
-    processes().map((db) =>
-      deliverDue({ db, clock, webhookTargets: testWebhookTargets, telemetry: noTelemetry }, (error) => {
-        throw error
-      }),
-    ),
+    processes().map((db) => deliverDue({ db, clock, webhookTargets: testWebhookTargets, telemetry: noTelemetry })),
   )
 }
 

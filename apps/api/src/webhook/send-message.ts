@@ -1,10 +1,10 @@
-import { lookup } from 'node:dns/promises'
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP, isIPv4, type LookupFunction } from 'node:net'
 import { AppError } from '../errors/app-error.ts'
 import { readableConsoleText } from '../rules/console-text.ts'
-import { type Address, hostOf, refuseAddress, type TargetPolicy } from './target-guard.ts'
+import { resolveHost } from './resolve-host.ts'
+import { type Address, hostOf, refuseAddress, refuseResolved, type TargetPolicy } from './target-guard.ts'
 
 const timeoutMs = 10_000
 const answerSizeMax = 1_024
@@ -30,8 +30,7 @@ interface Sending {
 export async function sendMessage({ url, headers, body, policy }: Sending): Promise<Sent> {
   try {
     const target = new URL(url)
-    const address = await resolve(target)
-    refuseAddress(target, address, policy)
+    const address = await resolve(target, policy)
     const { status, answer } = await post(target, { address, headers, body })
     const isTaken = status >= 200 && status < 300
     return { status, answer, error: isTaken ? null : refusalText(status) }
@@ -49,9 +48,6 @@ function errorText(error: unknown): string {
   if (error instanceof AppError) return error.publicText
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   switch (code) {
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return 'The host name is unknown to DNS.'
     case 'ECONNREFUSED':
       return 'The receiver refused the connection.'
     case 'ECONNRESET':
@@ -65,11 +61,13 @@ function errorText(error: unknown): string {
   }
 }
 
-async function resolve(target: URL): Promise<Address> {
+/** Throws a sentence for the delivery log. */
+async function resolve(target: URL, policy: TargetPolicy): Promise<Address> {
   const host = hostOf(target)
-  if (isIP(host)) return { address: host, family: isIPv4(host) ? 4 : 6 }
-  const { address, family } = await lookup(host)
-  return { address, family: family === 4 ? 4 : 6 }
+  if (!isIP(host)) return refuseResolved(target, await resolveHost(host, policy.nameServers), policy)
+  const address: Address = { address: host, family: isIPv4(host) ? 4 : 6 }
+  refuseAddress(target, address, policy)
+  return address
 }
 
 interface Post {

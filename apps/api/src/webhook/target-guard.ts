@@ -5,6 +5,8 @@ import { AppError } from '../errors/app-error.ts'
 export interface TargetPolicy {
   /** CIDR, e.g. `10.20.0.0/16`. In these, plain HTTP and any port are fine, too. */
   allowedNetworks: string[]
+  /** Name servers, with ports, instead of this machine's. */
+  nameServers?: string[]
 }
 
 export interface Address {
@@ -59,15 +61,37 @@ export function requireSendable(url: string, policy: TargetPolicy): void {
 }
 
 /** Throws a sentence for the delivery log. */
-export function refuseAddress(target: URL, { address, family }: Address, policy: TargetPolicy): void {
-  const type = family === 4 ? 'ipv4' : 'ipv6'
-  const allowed = policy.allowedNetworks.filter((network) => network.includes(':') === (family === 6))
-  if (listOf(allowed).check(address, type)) return
-  if ((family === 4 ? refusedV4 : refusedV6).check(address, type))
+export function refuseAddress(target: URL, address: Address, policy: TargetPolicy): void {
+  if (isIn(policy.allowedNetworks, address)) return
+  if (isSpecial(address))
     throw new AppError('invalid', {
       public: 'url: It leads into a private or special network. Messages are sent to the public internet only.',
     })
   refuseScheme(target)
+}
+
+/**
+ * Like `refuseAddress`, for the address that a name has in DNS, or null. One sentence for names that do not exist and
+ * for those of private networks: otherwise the log would list the names that the installation's network has.
+ */
+export function refuseResolved(target: URL, address: Address | null, policy: TargetPolicy): Address {
+  if (address !== null && (isIn(policy.allowedNetworks, address) || !isSpecial(address))) {
+    refuseAddress(target, address, policy)
+    return address
+  }
+  throw new AppError('invalid', {
+    public:
+      'The host name is unknown to DNS, or leads into a private or special network. Messages are sent to the public internet only.',
+  })
+}
+
+function isSpecial({ address, family }: Address): boolean {
+  return family === 4 ? refusedV4.check(address, 'ipv4') : refusedV6.check(address, 'ipv6')
+}
+
+function isIn(networks: string[], { address, family }: Address): boolean {
+  const ofFamily = networks.filter((network) => network.includes(':') === (family === 6))
+  return listOf(ofFamily).check(address, family === 4 ? 'ipv4' : 'ipv6')
 }
 
 function refuseScheme({ protocol, port }: URL): void {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { pcapOf, uefiPxeMac, uefiPxePackets, uefiPxePcap } from '../../../test/pcap.ts'
+import { pcapOf, uefiPxeMac, uefiPxePackets, uefiPxePcap } from '../../../test/captures/pcap.ts'
 import { capturePacketsShownMax } from '../schema.ts'
 import { countPackets, listPackets } from './list-packets.ts'
 import { pcapProblem } from './pcap-file.ts'

@@ -15,9 +15,9 @@ import {
   startTraceCollector,
   type TraceCollector,
 } from '../../../test/trace-collector.ts'
-import { startReceiver } from '../../../test/webhook-receiver.ts'
+import { deliverDue } from '../../../test/webhook/deliver-due.ts'
+import { startReceiver } from '../../../test/webhook/receiver.ts'
 import { runInTrace } from '../../rules/tracer.ts'
-import { deliverDue } from '../../webhook/deliver-due.ts'
 import { startTracing, type Tracing } from './tracing.ts'
 
 let collector: TraceCollector
@@ -213,18 +213,13 @@ test('a message to a webhook belongs to the trace of the request that it came of
   const outcome = { kind: 'failed', phase: 'nbp', cause: 'tftp_timeout', text: '' } as const
   await site.report({ ...bootWith({ id: randomUUID(), mac: site.mac }), outcome })
   // Delivers like another process, outside of any request.
-  await deliverDue(
-    {
-      db: api.serverDb,
-      clock: api.clock.read,
-      webhookTargets: testWebhookTargets,
-      telemetry: tracing,
-      tracer: tracing,
-    },
-    (error) => {
-      throw error
-    },
-  )
+  await deliverDue({
+    db: api.serverDb,
+    clock: api.clock.read,
+    webhookTargets: testWebhookTargets,
+    telemetry: tracing,
+    tracer: tracing,
+  })
   await receiver.close()
   const { traceparent } = receiver.received[0]?.headers ?? {}
   const [, traceId, spanId] = String(traceparent).split('-')

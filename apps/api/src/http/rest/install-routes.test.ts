@@ -1,5 +1,8 @@
 import { createHash, createPrivateKey, generateKeyPairSync, sign } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { connect } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { publicKeyOf } from '@bootfarm/proto/uplink-signature'
@@ -23,11 +26,12 @@ afterAll(async () => {
 })
 
 /** Puts a signed release there, as scripts/release does. */
-function release(changes: { key?: Parameters<typeof createPrivateKey>[0]; program?: Buffer } = {}) {
-  const sha256 = createHash('sha256').update(program).digest('hex')
-  const text = `bootfarm-edge-release-v1\n0.1.0\nx86_64\n${sha256}\n${program.length}\n`
+function release(changes: { key?: Parameters<typeof createPrivateKey>[0]; program?: Buffer; directory?: string } = {}) {
+  const named = changes.directory ? (changes.program ?? program) : program
+  const sha256 = createHash('sha256').update(named).digest('hex')
+  const text = `bootfarm-edge-release-v1\n0.1.0\nx86_64\n${sha256}\n${named.length}\n`
   const key = changes.key ? createPrivateKey(changes.key) : privateKey
-  const folder = path.join(directory, 'x86_64')
+  const folder = path.join(changes.directory ?? directory, 'x86_64')
   mkdirSync(folder, { recursive: true })
   writeFileSync(path.join(folder, 'bootfarm-edge'), changes.program ?? program)
   writeFileSync(path.join(folder, 'release'), text)
@@ -90,6 +94,42 @@ test('the script knows its control plane and the release key, and holds nothing 
   expect(script).not.toMatch(/@[A-Z_]+@/)
   expect(script.endsWith('main "$@" </dev/null; exit\n')).toBe(true)
 })
+
+test('downloads that do not proceed are ended, and one address takes the places of no other', async () => {
+  const large = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-releases-'))
+  // More than the buffers of a connection hold.
+  release({ directory: large, program: Buffer.alloc(40_000_000, 'bootfarm') })
+  const slow = await startTestApi({
+    installation: { directory: large, publicKey, url: 'https://boot.example.test' },
+    change: (options) => ({ ...options, downloadCheckMs: 2_000 }),
+  })
+  const { port } = new URL(slow.url)
+  const silent = Array.from({ length: 4 }, () => connect(Number(port), '127.0.0.1'))
+  const statusOf = (localAddress: string) =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const headers = { range: 'bytes=0-9' }
+      const path = '/install/edge/x86_64'
+      request({ host: '127.0.0.1', port, path, localAddress, headers, agent: false }, (answer) => {
+        answer.resume().on('end', () => resolve(answer.statusCode))
+      })
+        .on('error', reject)
+        .end()
+    })
+  try {
+    for (const socket of silent) {
+      socket.on('error', () => undefined)
+      socket.write('GET /install/edge/x86_64 HTTP/1.1\r\nhost: x\r\n\r\n')
+      await once(socket, 'readable')
+    }
+    expect(await statusOf('127.0.0.1')).toBe(503)
+    expect(await statusOf('127.0.0.2')).toBe(206)
+    await expect.poll(() => statusOf('127.0.0.1'), { timeout: 20_000, interval: 500 }).toBe(206)
+  } finally {
+    for (const socket of silent) socket.destroy()
+    await slow.close()
+    rmSync(large, { recursive: true })
+  }
+}, 60_000)
 
 test('a control plane without releases names the missing setting', async () => {
   const bare = await startTestApi()

@@ -1,6 +1,6 @@
 import type { Checks } from '../../access/checks.ts'
+import type { BootFeeds } from '../../boot/boot-feed.ts'
 import type { BootRetention } from '../../boot/boot-retention.ts'
-import type { Notifications } from '../../context/notifications.ts'
 import type { PlatformContext } from '../../context/service-context.ts'
 import type { SealingKey } from '../../idempotency/do-once.ts'
 import type { EdgeReleases } from '../../installation/edge-releases.ts'
@@ -13,10 +13,12 @@ import type { TenancySettings } from '../../rules/tenancy.ts'
 import type { Tracer } from '../../rules/tracer.ts'
 import type { TargetPolicy } from '../../webhook/target-guard.ts'
 import type { GivenCode } from '../auth/verify-code.ts'
+import type { PersonRates } from './person-rates.ts'
 
 /** The context that each request gives to its procedures. */
 export interface TrpcContext extends PlatformContext {
-  notifications: Notifications
+  bootFeeds: BootFeeds
+  personRates: PersonRates
   checks: Checks
   /** The directory of devices' serial consoles; null if none are kept. */
   consolesDirectory: string | null

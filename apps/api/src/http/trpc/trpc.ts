@@ -62,6 +62,13 @@ async function requireConfirmedPerson(ctx: TrpcContext): Promise<void> {
   await requireConfirmed(ctx, person)
 }
 
+/** Throws `rate_limited`. */
+function requireWithinRate({ personRates, telemetry }: TrpcContext, userId: string | null): void {
+  if (userId === null || personRates.take(userId)) return
+  telemetry.rateLimited('person')
+  throw new AppError('rate_limited')
+}
+
 /** Errors of services get their row of the table. */
 const mappedProcedure = t.procedure.use(async ({ ctx, path, next }) => {
   const begin = performance.now()
@@ -76,8 +83,7 @@ const mappedProcedure = t.procedure.use(async ({ ctx, path, next }) => {
   })
   if (result.ok || isCallersFault(result.error)) return result
   if (result.error.cause instanceof AnsweredBefore) return result
-  const error = toAppError(result.error.cause ?? result.error)
-  throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
+  throw mappedError(result.error.cause ?? result.error)
 })
 
 const anyProcedure = mappedProcedure.use(async ({ next, getRawInput }) => {
@@ -91,6 +97,7 @@ const signedInProcedure = anyProcedure.use(async ({ ctx, meta, next, getRawInput
     throw new AppError('forbidden', { internal: 'a procedure without a policy for members' })
   const actor = await ctx.findActor()
   if (!actor) throw new AppError('unauthenticated')
+  if (actor.kind === 'person') requireWithinRate(ctx, actor.userId)
   if (meta.confirmed && needsConfirmation(meta, await getRawInput())) await requireConfirmedPerson(ctx)
   const places = placesOf(meta, meta.place === 'visible' ? undefined : await getRawInput())
   return next({ ctx: { actor, policy: meta, places } })
@@ -160,6 +167,20 @@ export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => 
   return next()
 })
 
+/** Errors between the events of a subscription get their row of the table, too. */
+export async function* withMappedErrors<T>(events: AsyncIterable<T>): AsyncGenerator<T> {
+  try {
+    yield* events
+  } catch (error) {
+    throw mappedError(error)
+  }
+}
+
+function mappedError(thrown: unknown): TRPCError {
+  const error = toAppError(thrown)
+  return new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
+}
+
 /** For the holder of a link's token: no organization is known, and no transaction is open. */
 export const openProcedure = anyProcedure.use(({ ctx, meta, next, path }) => {
   requireWho(meta, 'anyone')
@@ -171,6 +192,7 @@ export const personProcedure = anyProcedure.use(async ({ ctx, meta, next, path }
   requireWho(meta, 'person')
   const person = await ctx.findPerson()
   if (!person) throw new AppError('unauthenticated')
+  requireWithinRate(ctx, person.userId)
   return next({ ctx: { person, request: requestOf(ctx, path) } })
 })
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 /** Recorded by tcpdump: captures/README.md. */
-export const uefiPxePcap = Uint8Array.from(readFileSync(new URL('./captures/uefi-pxe.pcap', import.meta.url)))
+export const uefiPxePcap = Uint8Array.from(readFileSync(new URL('./uefi-pxe.pcap', import.meta.url)))
 /** The device in `uefiPxePcap`. */
 export const uefiPxeMac = '52:54:00:78:00:00'
 /** Packets in `uefiPxePcap`. */
