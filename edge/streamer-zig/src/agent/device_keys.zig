@@ -51,8 +51,11 @@ pub fn judge(boots: anytype, boot: *const Boot, claim: *Claim, opens_private: bo
         // The server would verify it, too.
         claim.device = proved;
     }
-    const device = boots.policy.deviceOf(boot.identity.mac) orelse
-        return .{ .opens = proved != .forged };
+    const device = boots.policy.deviceOf(boot.identity.mac) orelse return .{
+        // The state that takes a device away says nothing of its key any more. Who never was
+        // registered has no key.
+        .opens = proved != .forged and (!opens_private or boot.assignment.device_id == null),
+    };
     var identity = boot.device_identity;
     _ = identity.follow(device.identity());
     var policy = boots.policy.source.state.keyPolicyOf(device);
@@ -113,8 +116,8 @@ fn tellOthers(boots: anytype, boot: *const Boot) void {
 
 /// Returns why the session of a boot that `judge` has refused does not open, for its report.
 pub fn refusalOf(boot: *const Boot) []const u8 {
-    // Without a control plane only a wrong signature is refused.
-    const judged = boot.device_key orelse return sentenceOf(.signature_invalid);
+    const judged = boot.device_key orelse
+        return "its signature is wrong, or it is no longer registered";
     return switch (judged.label) {
         .key_waits => "its key waits for approval",
         .no_key => "it has proved no key",

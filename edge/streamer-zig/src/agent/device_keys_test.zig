@@ -161,6 +161,20 @@ test "a key that nobody has approved opens nothing private until a person approv
     try testing.expectEqual(1, boot.device_key.?.revision);
 }
 
+test "a device that the state no longer lists opens nothing private in the boot that it began" {
+    for ([_]Claim{ .none, .{ .signed = 1 } }) |claim| {
+        const site = try privateSite(&lenient);
+        defer site.destroy();
+        var link: Link = try .init(site);
+        defer link.deinit();
+        const boot = site.boot(try site.begin(1));
+        site.state.devices = &.{};
+        site.boots.policy = try .init(site.arena.allocator(), &site.state);
+        try expectRefused(try greet(&link, boot, .{ .claim = claim }, null));
+        try testing.expectEqual(null, site.boots.caches.find(boot.identity.id));
+    }
+}
+
 test "a key counts for nothing while another boot of its device may run" {
     const site = try privateSite(&lenient);
     defer site.destroy();

@@ -10,6 +10,7 @@ const Endpoint = base.Endpoint;
 pub const CookieAccount = @This();
 
 const entries_max = 1024;
+const hellos_max = 128;
 
 /// Rings. What is evicted has to be shown again: the check is stricter than the edge for very old
 /// sessions.
@@ -21,7 +22,9 @@ proved_count: u32 = 0,
 from: Endpoint = .{ .ip = .zero, .port = 0 },
 request_size: usize = 0,
 answered_size: usize = 0,
-hello: ?stream.Hello = null,
+/// The HELLOs that came last: the session of one begins later where a thread opens its layer.
+hellos: [hellos_max]stream.Hello = undefined,
+hello_count: u32 = 0,
 
 const Issued = struct { to: u48, cookie: [32]u8 };
 
@@ -30,10 +33,10 @@ pub fn noteRequest(account: *CookieAccount, from: Endpoint, bytes: []const u8) v
     account.from = from;
     account.request_size = bytes.len;
     account.answered_size = 0;
-    account.hello = null;
     const packet = stream.parse(bytes) catch return;
     if (packet.body != .hello) return;
-    account.hello = packet.body.hello;
+    account.hellos[account.hello_count % hellos_max] = packet.body.hello;
+    account.hello_count += 1;
     const key = from.toInt();
     for (&account.issued) |*issued| {
         if (issued.to != key) continue;
@@ -54,7 +57,7 @@ pub fn noteAnswer(
 ) void {
     // Sealed packets are opaque, except the type of a WELCOME.
     if (bytes.len > 1 and bytes[1] == @backingInt(stream.Type.welcome)) {
-        if (account.hello) |*hello| invariants.noteWelcome(hello);
+        if (account.helloOf(bytes)) |hello| invariants.noteWelcome(hello);
     } else if (stream.parse(bytes)) |packet| {
         if (packet.body == .cookie) {
             account.issued[account.issued_count % entries_max] =
@@ -70,6 +73,17 @@ pub fn noteAnswer(
             "{d} bytes for {d} go to {f}, which has shown no cookie",
             .{ account.answered_size, account.request_size, to },
         );
+}
+
+/// Returns the latest HELLO with the nonce that this WELCOME has in the clear.
+fn helloOf(account: *const CookieAccount, welcome: []const u8) ?*const stream.Hello {
+    if (welcome.len < stream.welcome_size_known) return null;
+    const nonce = welcome[stream.header_size..][0..16];
+    for (1..@min(account.hello_count, hellos_max) + 1) |back| {
+        const hello = &account.hellos[(account.hello_count - back) % hellos_max];
+        if (std.mem.eql(u8, &hello.client_nonce, nonce)) return hello;
+    }
+    return null;
 }
 
 fn hasProved(account: *const CookieAccount, endpoint: Endpoint) bool {
