@@ -62,8 +62,6 @@ pub const Mutant = enum {
     deaf_to_claims,
     /// A write to a durable layer is acknowledged before it is synced.
     done_before_it_is,
-    /// An empty layer silently replaces one that is lost.
-    lost_cache_replaced,
     /// An edge keeps writes whose owner is another edge.
     keep_writes_of_others,
     /// A boot that fails over continues with the first version of the desired state.
@@ -125,7 +123,7 @@ pub const Mutant = enum {
             .keys_unjudged, .signature_unverified, .key_forgotten, .approval_left_out => 2,
             .missing_key_opens, .key_before_proof => 2,
             .forget_leases => 10,
-            .deaf_to_claims, .lost_cache_replaced => 20,
+            .deaf_to_claims => 20,
             .forget_orders => 22,
             .keep_writes_of_others => 37,
             .failover_to_another_version => 28,
