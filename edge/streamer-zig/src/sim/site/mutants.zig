@@ -128,6 +128,7 @@ pub const Mutant = enum {
             .keep_writes_of_others => 37,
             .failover_to_another_version => 28,
             .deaf_to_reads => 76,
+            .wrong_proof_ends_session => 144,
             .first_version_stays => 288,
             else => 0,
         };
