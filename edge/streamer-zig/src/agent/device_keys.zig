@@ -116,8 +116,11 @@ fn tellOthers(boots: anytype, boot: *const Boot) void {
 
 /// Returns why the session of a boot that `judge` has refused does not open, for its report.
 pub fn refusalOf(boot: *const Boot) []const u8 {
-    const judged = boot.device_key orelse
-        return "its signature is wrong, or it is no longer registered";
+    // Only a device that the state lists is judged by its policy.
+    const judged = boot.device_key orelse return if (boot.assignment.device_id == null)
+        sentenceOf(.signature_invalid)
+    else
+        "it is no longer registered";
     return switch (judged.label) {
         .key_waits => "its key waits for approval",
         .no_key => "it has proved no key",

@@ -172,6 +172,8 @@ test "a device that the state no longer lists opens nothing private in the boot 
         site.boots.policy = try .init(site.arena.allocator(), &site.state);
         try expectRefused(try greet(&link, boot, .{ .claim = claim }, null));
         try testing.expectEqual(null, site.boots.caches.find(boot.identity.id));
+        const reason = device_keys.refusalOf(boot);
+        try testing.expectEqualStrings("it is no longer registered", reason);
     }
 }
 
