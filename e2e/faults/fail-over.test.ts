@@ -86,8 +86,10 @@ async function untilReading(): Promise<RunningProcess> {
       .filter((id) => !begunBefore.has(id))
       .map((id) => begunBefore.add(id)).length
   note()
+  const readBefore = await pair.own.readCount()
   const device = pair.boot()
   await pair.until(async () => note() > 0)
+  await pair.untilRead(readBefore)
   return device
 }
 
@@ -115,11 +117,13 @@ test('a boot whose edge is killed fails over to the other one, and is one boot t
   const { own, other } = pair
   const boots = async () => (await own.api.query<{ items: Boot[] }>('boot.list', {})).items
   const get = (bootId: string) => own.api.query<Boot>('boot.get', { bootId })
+  const readBefore = await own.readCount()
   const device = pair.boot()
   await pair.until(async () => {
     const [first] = await boots()
     return first?.phases.some(({ name }) => name === 'stage2') ?? false
   })
+  await pair.untilRead(readBefore)
   own.process.kill('SIGKILL')
   expect(await resultOf(device)).toMatchObject({ outcome: 'ready', handOvers: 1 })
   await pair.until(async () => (await boots())[0]?.outcome === 'ready')
@@ -192,6 +196,7 @@ test('once its own edge has the new keys too, its tickets are accepted again', a
   await own.process.waitFor(/of this site is heard/)
   const keys = await keysOf()
   await pair.until(async () => String(await keysOf(own)) === String(keys) && own.hasReported())
+  const readBefore = await own.readCount()
   const next = pair.boot()
   const { email, password } = own.person
   const api = await ApiClient.signIn(plane.webUrl, email, password)
@@ -199,6 +204,7 @@ test('once its own edge has the new keys too, its tickets are accepted again', a
     const { items } = await api.query<{ items: Boot[] }>('boot.list', { outcome: 'booting' })
     return items.some(({ phases }) => phases.some(({ name }) => name === 'stage2'))
   })
+  await pair.untilRead(readBefore)
   own.process.kill('SIGKILL')
   expect(await resultOf(next)).toMatchObject({ outcome: 'ready', handOvers: 1 })
 })

@@ -72,6 +72,7 @@ async function expectReported(): Promise<void> {
 }
 
 test('when the edge of a booting device is stopped, the other edge reports that the device waits, until it continues', async () => {
+  const readBefore = await pair.own.readCount()
   devices = pair.boot()
   await deviceWhen(({ lastBoot }) => lastBoot !== null && lastBoot.outcome === null)
   await pair.until(async () => {
@@ -81,6 +82,7 @@ test('when the edge of a booting device is stopped, the other edge reports that 
     })
     return phases.some(({ name }) => name === 'stage2')
   })
+  await pair.untilRead(readBefore)
   await expectReported()
   expect(await devices.ended).toBe(0)
   const [result] = devices.jsonLines<{ outcome: string; handOvers: number }>()

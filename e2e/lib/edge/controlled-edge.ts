@@ -230,6 +230,11 @@ export class ControlledEdge {
     return new RunningProcess(simProgram, ['boot', '--json', ...server, ...device, ...options])
   }
 
+  /** Counts the reads since its start, as it last published them: once a second. */
+  async readCount(): Promise<number> {
+    return (await edgeFigures(this.#metricsPort)).bootfarm_edge_stream_reads_total ?? 0
+  }
+
   query<T>(): Promise<T> {
     return this.api.query<T>('edge.get', { edgeId: this.edgeId })
   }

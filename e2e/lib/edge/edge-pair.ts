@@ -50,6 +50,15 @@ export class EdgePair {
     return this.own.bootDevice(this.own.tenant.macs[0] ?? '', trace, [...verify, ...options])
   }
 
+  /**
+   * Resolves when a device reads at its own edge: from then on it can fail over. The second stage begins earlier, and
+   * the device is served only when its earlier boot has ended.
+   * @param before the edge's `readCount` before the device was switched on
+   */
+  untilRead(before: number): Promise<void> {
+    return this.until(async () => (await this.own.readCount()) > before)
+  }
+
   /** Polls until it is so, while the edges that should run do. */
   async until(is: () => Promise<boolean>): Promise<void> {
     while (!(await is())) {
