@@ -53,7 +53,19 @@ describe('boot.console', () => {
       ],
       next: lines.indexOf(`${startedUnixMs + 60_000}`),
       more: false,
+      over: true,
     })
+  })
+
+  test('goes on after the boot is ready, until the device begins the next one', async () => {
+    const bootId = await report()
+    writeFileSync(logFile(), linesOf([5000, 'Reached target multi-user']))
+    const first = await read(bootId)
+    expect(first?.over).toBe(false)
+    appendFileSync(logFile(), linesOf([600_000, 'login:']))
+    expect(textsOf(await read(bootId, first?.next))).toEqual(['login:'])
+    await report({ startedUnixMs: startedUnixMs + 700_000 })
+    expect((await read(bootId))?.over).toBe(true)
   })
 
   test('starts with the firmware if the device reports its duration', async () => {

@@ -37,15 +37,16 @@ export async function getBootConsole(
   if (!file) return null
   try {
     const startedMs = boot.startedAt.getTime()
+    const nextBootMs = await nextBootAt(context, boot)
     const part = await readConsole(file, {
       fromUnixMs: startedMs - leadMs(await readGuest(context, boot)),
-      untilUnixMs: (await nextBootAt(context, boot)) ?? Number.POSITIVE_INFINITY,
+      untilUnixMs: nextBootMs ?? Number.POSITIVE_INFINITY,
       after,
       linesMax: consoleLinesMax,
       bytesMax: consoleBytesMax,
     })
     const lines = part.lines.map(({ atUnixMs, text }) => ({ atMs: atUnixMs - startedMs, text }))
-    return { ...part, lines }
+    return { ...part, lines, over: nextBootMs !== null }
   } finally {
     await file.close()
   }

@@ -63,6 +63,8 @@ export const bootConsole = z
     next: z.number().int().nonnegative(),
     /** There is more of this boot behind `next` now: an answer is bounded. */
     more: z.boolean(),
+    /** The device has begun its next boot: nothing comes any more. Until then it may write at any time. */
+    over: z.boolean(),
   })
   .nullable()
 export type BootConsole = z.infer<typeof bootConsole>

@@ -12,6 +12,7 @@ const followWithinPx = 40
 
 interface ConsolePanelProps {
   console: ConsoleState
+  /** The boot is not over: its newest lines are shown first. */
   running: boolean
   /** Lines of this time stand out. */
   marked: Span | null
@@ -19,7 +20,7 @@ interface ConsolePanelProps {
 }
 
 /** The machine's serial output. All of it is plain text here. */
-export function ConsolePanel({ console: { lines, cut }, running, marked, className }: ConsolePanelProps) {
+export function ConsolePanel({ console: { lines, cut, following }, running, marked, className }: ConsolePanelProps) {
   const list = useRef<HTMLElement>(null)
   const atEnd = useRef(running)
   const isMarked = (atMs: number) => marked !== null && atMs * 1000 >= marked.fromUs && atMs * 1000 <= marked.toUs
@@ -39,7 +40,7 @@ export function ConsolePanel({ console: { lines, cut }, running, marked, classNa
   return (
     <Panel
       title="Serial console"
-      aside={running ? 'following' : countOf(lines.length, 'line')}
+      aside={following ? 'following' : countOf(lines.length, 'line')}
       flush
       {...(className ? { className } : {})}
     >
@@ -78,31 +79,39 @@ function secondsOf(atMs: number): string {
   return `${atMs < 0 ? '−' : ''}${(Math.abs(atMs) / 1000).toFixed(2)}`
 }
 
-type ConsoleLine = NonNullable<RouterOutputs['boot']['console']>['lines'][number]
+type ConsolePart = NonNullable<RouterOutputs['boot']['console']>
+type ConsoleLine = ConsolePart['lines'][number]
 
 interface ConsoleState {
   lines: ConsoleLine[]
+  /** More lines may come. */
+  following: boolean
   /** There are more than are shown. */
   cut: boolean
 }
 
 const followIntervalMs = 1000
-/** The last lines of a boot come with its end or a moment later. */
-const readingsAfterEnd = 5
+/** A system goes on starting after its boot is ready, and writes as long as it runs. */
+const followIntervalAfterBootMs = 5000
 const linesMax = 2000
 const readingsMax = 20_000
 
-/** A boot's serial console, followed while the boot lasts; null if none is kept, or the viewer may not see it. */
+/**
+ * A boot's serial console, followed until the device begins its next boot; null if none is kept, or the viewer may not
+ * see it.
+ */
 export function useConsole(bootId: string, running: boolean): ConsoleState | null {
   const client = useTRPCClient()
   const [state, setState] = useState<ConsoleState | null>(null)
   /** Where reading continues, even if the boot has ended meanwhile. */
   const next = useRef<number | undefined>(undefined)
+  const lineCount = useRef(0)
 
   useEffect(() => {
     const controller = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
-    let readingsLeft = running ? readingsMax : readingsAfterEnd
+    let readingsLeft = readingsMax
+    const intervalMs = running ? followIntervalMs : followIntervalAfterBootMs
     async function read() {
       readingsLeft -= 1
       const part = await client.boot.console
@@ -112,12 +121,14 @@ export function useConsole(bootId: string, running: boolean): ConsoleState | nul
       if (controller.signal.aborted) return
       if (part) {
         next.current = part.next
-        setState((known) => withLines(known, part.lines))
+        lineCount.current += part.lines.length
+        setState((known) => withPart(known, part))
+        if (lineCount.current > linesMax) return
         if (part.more && part.lines.length > 0) return void read()
       }
       // No console is kept for this machine, or not for this viewer.
-      if (part === null || (part === undefined && !running)) return
-      if (readingsLeft > 0) timer = setTimeout(() => void read(), followIntervalMs)
+      if (part === null || (part?.over && !part.more)) return
+      if (readingsLeft > 0) timer = setTimeout(() => void read(), intervalMs)
     }
     void read()
     return () => {
@@ -129,8 +140,9 @@ export function useConsole(bootId: string, running: boolean): ConsoleState | nul
   return state
 }
 
-function withLines(known: ConsoleState | null, lines: ConsoleLine[]): ConsoleState {
-  if (known && (lines.length === 0 || known.cut)) return known
-  const all = [...(known?.lines ?? []), ...lines]
-  return { lines: all.slice(0, linesMax), cut: all.length > linesMax }
+function withPart(known: ConsoleState | null, part: ConsolePart): ConsoleState {
+  if (known?.cut || (known?.following === !part.over && part.lines.length === 0)) return known
+  const all = [...(known?.lines ?? []), ...part.lines]
+  const cut = all.length > linesMax
+  return { lines: all.slice(0, linesMax), cut, following: !part.over && !cut }
 }
