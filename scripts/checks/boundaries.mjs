@@ -9,13 +9,14 @@ import { trackedFiles } from './tracked-files.mjs'
  * `public.ts` of another, and never in a cycle. `public.ts` names what the noun offers; nothing else re-exports. Nouns
  * that only react to changes (audit, webhook) have no `public.ts`: listeners.ts connects them to events/event-bus.ts.
  */
-const groundFloors = ['rules', 'errors', 'context', 'events', 'access']
+const groundFloors = ['rules', 'errors', 'context', 'events', 'access', 'secrets']
 const apiFloors = {
   rules: [],
   errors: ['rules'],
   context: ['rules', 'errors'],
   events: ['rules', 'errors', 'context'],
   access: ['rules', 'errors', 'context'],
+  secrets: ['rules', 'errors', 'context'],
   noun: groundFloors,
   router: [...groundFloors, 'noun', 'http/trpc'],
   uplink: [...groundFloors, 'noun'],
@@ -24,9 +25,9 @@ const apiFloors = {
   'http/trpc': [...groundFloors, 'noun', 'router', 'http/auth'],
   'http/rest': ['rules', 'errors', 'context', 'access', 'noun', 'http/auth', 'http/trpc'],
   'http/observe': ['rules', 'errors', 'context', 'noun'],
-  jobs: ['rules', 'errors', 'context', 'noun'],
+  jobs: ['rules', 'errors', 'context', 'secrets', 'noun'],
   mail: ['rules'],
-  demo: ['rules', 'errors', 'context', 'noun', 'http/auth'],
+  demo: ['rules', 'errors', 'context', 'secrets', 'noun', 'http/auth'],
 }
 const serviceForbidden = [/^@trpc\//, /^fastify/, /^@fastify\//]
 const importPattern =
@@ -98,7 +99,7 @@ const isSchema = (file) => /(^|[-/])schema\.ts$/.test(file)
 function checkApi(file, target, fail) {
   const part = apiPartOf(file)
   if (part === null) return null
-  const isService = ['noun', 'uplink', 'context', 'events', 'access'].includes(part)
+  const isService = ['noun', 'uplink', 'context', 'events', 'access', 'secrets'].includes(part)
   if (isService && serviceForbidden.some((pattern) => pattern.test(target)))
     fail('services know neither tRPC nor Fastify; do it in router.ts or below http/')
   if (/^@bootfarm\/db/.test(target) && (part === 'rules' || isSchema(file)))

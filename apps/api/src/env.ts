@@ -36,6 +36,10 @@ const variables = z.object({
   /** Directory with the metadata of releases and their programs, and the key (PEM) that keeps its timestamp fresh. */
   BOOTFARM_EDGE_UPDATES: z.string().default(''),
   BOOTFARM_TIMESTAMP_KEY: z.string().default(''),
+  /** Keys that seal secrets in the database: docs/guides/operations.md. One of the three, or none. */
+  SECRETS_KEY: z.string().default(''),
+  SECRETS_KEY_FILE: z.string().default(''),
+  SECRETS_KEY_COMMAND: z.string().default(''),
   BETTER_AUTH_SECRET: z.string().min(secretLengthMin, `must have at least ${secretLengthMin} characters`),
   /** Directory with devices' serial consoles: docs/guides/operations.md. Empty counts as not set. */
   BOOTFARM_CONSOLES: z.string().default(''),

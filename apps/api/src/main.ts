@@ -18,6 +18,8 @@ import { systemClock } from './rules/clock.ts'
 import type { Mail } from './rules/mail.ts'
 import { type Telemetry, tellAll } from './rules/telemetry.ts'
 import type { TenancySettings } from './rules/tenancy.ts'
+import { loadSecretKeys } from './secrets/load-secret-keys.ts'
+import { requireSecretKeys } from './secrets/reseal-secrets.ts'
 import { createServer } from './server.ts'
 import { type OidcSettings, parseDomainRules } from './session/oidc.ts'
 import { offerSetupLink } from './session/setup-link.ts'
@@ -46,9 +48,10 @@ async function main(): Promise<void> {
   const { BOOTFARM_BOOT_SUMMARY_DAYS: summaryDays, BOOTFARM_BOOT_DETAIL_DAYS: detailDays } = environment
   const bootRetention = { summaryDays, detailDays }
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
-  const { deliverMail, ...people } = peopleOptions(environment, telemetry, (sealed) => jobs.keepMail(sealed))
+  const { deliverMail, sendMail, ...people } = peopleOptions(environment, telemetry, (sealed) => jobs.keepMail(sealed))
   const app = await createServer({
     ...people,
+    sendMail,
     telemetry,
     tracer,
     db,
@@ -57,6 +60,7 @@ async function main(): Promise<void> {
     webUrl: environment.WEB_URL,
     trustedProxies: environment.TRUSTED_PROXIES,
     secret: environment.BETTER_AUTH_SECRET,
+    secretKeys: await loadSecretKeys(environment),
     ...consoleOptions(environment),
     bootRetention,
     webhookTargets,
@@ -65,14 +69,13 @@ async function main(): Promise<void> {
     checkJobs: () => jobs.check(),
     drain: () => delay(environment.API_DRAIN_SECONDS * 1000),
   })
-  const { sendMail } = people
+  await requireSecretKeys({ db, clock: systemClock })
   const jobContext = { db, clock: systemClock, bootRetention, webhookTargets, telemetry, tracer, sendMail, deliverMail }
   const jobs = await startJobs(environment.DATABASE_URL, jobContext, {
     onDone: (done) => jobDone(done, app.log, telemetry),
     onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),
   })
-  const { METRICS_HOST: host, METRICS_PORT: port, METRICS_TOKEN: token } = environment
-  const metricsServer = port === null ? null : await startMetricsServer(metrics.registry, { host, port, token })
+  const metricsServer = await openMetricsServer(metrics, environment)
   app.addHook('onClose', async () => {
     await metricsServer?.close()
     await tracing?.close()
@@ -161,6 +164,12 @@ async function offerSetup(context: PlatformContext, webUrl: string): Promise<voi
     say(
       `Nobody has an account yet. The link for the first owner that was printed before holds until ${offer.heldUntil.toISOString()}; a new one in its place: node apps/api/src/cli.ts owner-link`,
     )
+}
+
+/** Null where no port is set. */
+async function openMetricsServer({ registry }: ApiMetrics, environment: Environment) {
+  const { METRICS_HOST: host, METRICS_PORT: port, METRICS_TOKEN: token } = environment
+  return port === null ? null : startMetricsServer(registry, { host, port, token })
 }
 
 /** The modules for traces are not even loaded if no traces are collected. */

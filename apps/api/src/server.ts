@@ -43,6 +43,8 @@ import type { Person } from './rules/person.ts'
 import { type AnsweredRequest, noTelemetry, type Telemetry } from './rules/telemetry.ts'
 import { defaultTenancy, type TenancySettings } from './rules/tenancy.ts'
 import type { Tracer } from './rules/tracer.ts'
+import { setSecretKeys } from './secrets/kept-secrets.ts'
+import { type SecretKeys, secretKeysFrom } from './secrets/secret-keys.ts'
 import type { OidcSettings } from './session/oidc.ts'
 import type { AcceptedVersions } from './uplink/enrol/require-version.ts'
 import { edgeRoutes } from './uplink/routes/edge-routes.ts'
@@ -68,6 +70,8 @@ export interface ServerOptions {
   /** Proxies whose `x-forwarded-for` is trusted, besides this machine. */
   trustedProxies?: string[]
   secret: string
+  /** Seal secrets in the database; derived from `secret` where they are left out. */
+  secretKeys?: SecretKeys
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
   /** The slug of the organization whose consoles those are; all organizations' where a test leaves it out. */
@@ -108,13 +112,19 @@ export interface ServerOptions {
   drain?: () => Promise<void>
 }
 
+/** What all requests of the process share. */
+function prepareProcess({ secretKeys, secret }: ServerOptions): void {
+  procedurePolicies()
+  setListeners(listeners)
+  setSecretKeys(secretKeys ?? secretKeysFrom('', secret))
+}
+
 /** A table of 10,000 devices. */
 const bodySizeMax = 6 * 1024 * 1024
 
 /** The whole API, not listening yet. Throws when a procedure has no policy. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
-  procedurePolicies()
-  setListeners(listeners)
+  prepareProcess(options)
   const { db, clock, notifications, webUrl, checks = applicationChecks, telemetry = noTelemetry } = options
   const releases = new EdgeReleases(options.installation)
   const repository = new UpdateRepository(options.updates ?? { directory: null, timestampKey: null })

@@ -1,3 +1,4 @@
+import { opened } from '../src/secrets/kept-secrets.ts'
 import { createSetupLink } from '../src/session/setup-link.ts'
 import { AuthClient } from './auth-client.ts'
 import type { PostOffice } from './post-office.ts'
@@ -81,15 +82,17 @@ async function waitForLink(texts: string[], link: RegExp): Promise<string> {
 
 /** Returns the stored secrets that no answer may contain. */
 async function storedSecrets(api: TestApi, { organizationId }: SampleTenant, email: string): Promise<Secrets> {
-  const { seed } = await api.db.signingKey.findFirstOrThrow({
+  const { id, seed: sealed } = await api.db.signingKey.findFirstOrThrow({
     where: { organizationId },
-    select: { seed: true },
+    select: { id: true, seed: true },
   })
+  const seed = opened({ kind: 'signing_key', organizationId, id }, sealed)
   const { password } = await api.db.account.findFirstOrThrow({ where: { user: { email } } })
   const passwordOf = (url: string) => decodeURIComponent(new URL(url).password)
   return {
     "signing key's seed": Buffer.from(seed).toString('base64'),
     "signing key's seed in hex": Buffer.from(seed).toString('hex'),
+    "signing key's sealed seed": Buffer.from(sealed).toString('base64'),
     'hash of the password': password ?? '',
     "database's address": api.serverDatabaseUrl,
     "password of the API's database role": passwordOf(api.serverDatabaseUrl),

@@ -190,6 +190,7 @@ export const jobNames = [
   'release versions',
   'drop old store jobs',
   'drop old rate limits',
+  'seal secrets',
 ] as const
 
 export type JobName = (typeof jobNames)[number]

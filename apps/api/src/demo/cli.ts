@@ -7,6 +7,8 @@ import { setListeners } from '../events/event-bus.ts'
 import { createAuth } from '../http/auth/auth.ts'
 import { listeners } from '../listeners.ts'
 import { systemClock } from '../rules/clock.ts'
+import { setSecretKeys } from '../secrets/kept-secrets.ts'
+import { loadSecretKeys } from '../secrets/load-secret-keys.ts'
 import { demoSite } from './ensure-demo-site.ts'
 import { setUpDemo, setUpDemoSite } from './set-up.ts'
 
@@ -24,6 +26,7 @@ async function main(): Promise<void> {
   if (positionals[0] !== 'set-up' || !values.data) throw new Error(usage)
   const environment = readEnvironment()
   setListeners(listeners)
+  setSecretKeys(await loadSecretKeys(environment))
   const db = createDb(environment.DATABASE_URL)
   try {
     const auth = createAuth({ db, webUrl: environment.WEB_URL, secret: environment.BETTER_AUTH_SECRET })

@@ -54,7 +54,10 @@ export async function revokeEdge(
   })
   if (!edge?.revokedAt) throw new AppError('not_found')
   const { name, siteId, revokedAt } = edge
-  if (count > 0) await db.site.updateMany({ where: { organizationId, id: siteId }, data: { edgeKey: newEdgeKey() } })
+  if (count > 0) {
+    const edgeKey = newEdgeKey({ organizationId, siteId })
+    await db.site.updateMany({ where: { organizationId, id: siteId }, data: { edgeKey } })
+  }
   await recordChange(context, {
     kind: 'edge',
     id: edgeId,

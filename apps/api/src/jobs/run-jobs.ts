@@ -13,6 +13,7 @@ import type { SendMail } from '../rules/mail.ts'
 import type { Telemetry } from '../rules/telemetry.ts'
 import { type Tracer, traced } from '../rules/tracer.ts'
 import { keepAllSchedules } from '../schedule/keep-schedules.ts'
+import { resealSecrets } from '../secrets/reseal-secrets.ts'
 import { dropOldAttempts } from '../session/public.ts'
 import { dropOldStoreJobs } from '../store-job/change-jobs.ts'
 import { purgeOldDeletions } from '../trash/purge-deletion.ts'
@@ -60,6 +61,7 @@ const jobs: Job[] = [
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'drop old deliveries', everySeconds: hourSeconds, run: dropOldDeliveries },
   { name: 'drop old captures', everySeconds: hourSeconds, run: dropOldCaptures },
+  { name: 'seal secrets', everySeconds: hourSeconds, run: resealSecrets },
   { name: 'drop old answers', everySeconds: hourSeconds, run: dropOldAnswers },
   { name: 'drop old rate limits', everySeconds: hourSeconds, run: dropOldAttempts },
   { name: 'make boot partitions', everySeconds: hourSeconds, run: makeBootPartitions },

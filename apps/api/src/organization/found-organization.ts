@@ -1,6 +1,5 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto'
 import { type Db, inOrganization } from '@bootfarm/db'
-import { publicKeyOf } from '@bootfarm/proto/uplink-signature'
 import type { z } from 'zod'
 import type { DbOrTransaction, PersonContext, PlatformContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -10,6 +9,7 @@ import { newMemberActor } from '../rules/actor.ts'
 import type { Role } from '../rules/permissions.ts'
 import type { TenancySettings } from '../rules/tenancy.ts'
 import type { acceptedView, foundInput } from './schema.ts'
+import { newSigningKey } from './signing-keys.ts'
 
 /**
  * Makes an organization that the person owns, with the quotas of self-service; the session works in it from now on.
@@ -69,8 +69,6 @@ export function requireSelfService({ tenancy }: { tenancy: TenancySettings }): v
   if (!tenancy.isSelfService) throw new AppError('sign_up_closed')
 }
 
-const seedSizeBytes = 32
-
 interface NewOrganization {
   slug: string
   name: string
@@ -91,7 +89,6 @@ export async function insertOrganization(
   db: DbOrTransaction,
   { id, slug, name, ownerUserId, foundedByUserId }: NewOrganization & { id: string },
 ): Promise<void> {
-  const seed = randomBytes(seedSizeBytes)
   await db.organization.create({
     data: {
       id,
@@ -99,7 +96,7 @@ export async function insertOrganization(
       name,
       foundedByUserId: foundedByUserId ?? null,
       bootFeed: { create: {} },
-      signingKeys: { create: { seed: new Uint8Array(seed), publicKey: publicKeyOf(seed) } },
+      signingKeys: { create: newSigningKey(id) },
     },
     select: { id: true },
   })

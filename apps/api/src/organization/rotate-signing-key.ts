@@ -1,12 +1,8 @@
-import { randomBytes, randomUUID } from 'node:crypto'
 import { signingKeyStatementsMax, signingKeyText } from '@bootfarm/proto/uplink'
-import { publicKeyOf, signText } from '@bootfarm/proto/uplink-signature'
 import { lockOrganization, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import { readSigningKeys } from './signing-keys.ts'
-
-const seedSizeBytes = 32
+import { newSigningKey, readSigningKeys } from './signing-keys.ts'
 
 /**
  * Signs desired states by a new key from now on. Edges take it by the old one's statement, those that are away when
@@ -24,15 +20,14 @@ export async function rotateSigningKey(context: ServiceContext): Promise<{ id: s
     throw new AppError('conflict', {
       public: `The signing key was rotated ${signingKeyStatementsMax} times, which is the limit.`,
     })
-  const seed = randomBytes(seedSizeBytes)
-  const next = { id: randomUUID(), publicKey: publicKeyOf(seed), previousPublicKey: newest.publicKey }
-  const statement = signText(signingKeyText(organizationId, next), newest.seed)
+  const next = newSigningKey(organizationId)
+  const statement = newest.sign(
+    signingKeyText(organizationId, { id: next.id, publicKey: next.publicKey, previousPublicKey: newest.publicKey }),
+  )
   await db.signingKey.create({
     data: {
       organizationId,
-      id: next.id,
-      publicKey: next.publicKey,
-      seed: new Uint8Array(seed),
+      ...next,
       previousKey: newest.publicKey,
       statement,
       createdAt: clock(),

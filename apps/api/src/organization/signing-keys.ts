@@ -1,11 +1,17 @@
+import { randomBytes, randomUUIDv7 } from 'node:crypto'
 import { type SigningKeyStatement, signingKeyStatementsMax } from '@bootfarm/proto/uplink'
+import { publicKeyOf, signText } from '@bootfarm/proto/uplink-signature'
 import type { DbOrTransaction } from '../context/service-context.ts'
+import { kept, opened } from '../secrets/kept-secrets.ts'
+import type { SecretPlace } from '../secrets/secret-keys.ts'
+
+const seedSizeBytes = 32
 
 interface SigningKeys {
   /** For all keys except the first, oldest first. */
   keys: SigningKeyStatement[]
   /** The one that signs. */
-  newest: { id: string; publicKey: string; seed: Uint8Array }
+  newest: { id: string; publicKey: string; sign(text: string): string }
 }
 
 /** Returns an organization's keys in their order: each but the first names its predecessor. */
@@ -31,5 +37,18 @@ export async function readSigningKeys(
     })
     newest = next
   }
-  return { keys, newest: { id: newest.id, publicKey: newest.publicKey, seed: newest.seed } }
+  const { id, publicKey, seed } = newest
+  const sign = (text: string) => signText(text, opened(placeOf(organizationId, id), seed))
+  return { keys, newest: { id, publicKey, sign } }
+}
+
+/** A new key as it is kept: its private half is sealed. */
+export function newSigningKey(organizationId: string) {
+  const id = randomUUIDv7()
+  const seed = randomBytes(seedSizeBytes)
+  return { id, publicKey: publicKeyOf(seed), seed: kept(placeOf(organizationId, id), seed) }
+}
+
+function placeOf(organizationId: string, id: string): SecretPlace {
+  return { kind: 'signing_key', organizationId, id }
 }

@@ -1,7 +1,9 @@
+import { randomUUIDv7 } from 'node:crypto'
 import type { z } from 'zod'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
+import { kept } from '../secrets/kept-secrets.ts'
 import { getWebhook, webhookSelect, webhookViewOf } from './list-webhooks.ts'
 import {
   type createWebhookInput,
@@ -32,8 +34,17 @@ export async function createWebhook(
   if ((await db.webhookEndpoint.count({ where: { organizationId } })) >= webhooksMax)
     throw new AppError('conflict', { public: `An organization can have at most ${webhooksMax} webhooks.` })
   const secret = newWebhookSecret()
+  const id = randomUUIDv7()
   const row = await db.webhookEndpoint.create({
-    data: { organizationId, name, url, events: [...new Set(events)], secret, createdAt: clock() },
+    data: {
+      organizationId,
+      id,
+      name,
+      url,
+      events: [...new Set(events)],
+      secret: kept({ kind: 'webhook', organizationId, id }, secret),
+      createdAt: clock(),
+    },
     select: webhookSelect,
   })
   const view = webhookViewOf(row, clock())
@@ -103,7 +114,7 @@ export async function rotateWebhookSecret(
   const row = await db.webhookEndpoint.update({
     where: { organizationId_id: key },
     data: {
-      secret,
+      secret: kept({ kind: 'webhook', ...key }, secret),
       previousSecret: known.secret,
       previousSecretUntil: new Date(now.getTime() + overlapMs),
       revision: { increment: 1 },

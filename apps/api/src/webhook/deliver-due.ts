@@ -2,6 +2,7 @@ import { inOrganization } from '@bootfarm/db'
 import { lockRow, ownRow, type PlatformContext } from '../context/service-context.ts'
 import type { Telemetry } from '../rules/telemetry.ts'
 import { type EndedSpan, parseTraceparent, type Tracer, traceparentOf } from '../rules/tracer.ts'
+import { opened } from '../secrets/kept-secrets.ts'
 import type { WebhookAttempt } from './schema.ts'
 import { type Sent, sendMessage } from './send-message.ts'
 import { signatureHeaders } from './sign-message.ts'
@@ -145,7 +146,7 @@ async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<void
   const sent = await sendMessage({
     url: endpoint.url,
     headers: {
-      ...signatureHeaders({ id: event.id, at, body }, secretsOf(endpoint, at)),
+      ...signatureHeaders({ id: event.id, at, body }, secretsOf(taken, key.organizationId, at)),
       ...(span ? { traceparent: traceparentOf(span) } : {}),
     },
     body,
@@ -199,9 +200,11 @@ async function take(db: Transaction, { organizationId, id }: DeliveryKey, now: D
   })
 }
 
-function secretsOf({ secret, previousSecret, previousSecretUntil }: Taken['endpoint'], at: Date): Uint8Array[] {
+function secretsOf({ endpoint, endpointId }: Taken, organizationId: string, at: Date): Uint8Array[] {
+  const { secret, previousSecret, previousSecretUntil } = endpoint
   const isOverlap = previousSecret && previousSecretUntil && previousSecretUntil > at
-  return isOverlap ? [secret, previousSecret] : [secret]
+  const secrets = isOverlap ? [secret, previousSecret] : [secret]
+  return secrets.map((one) => opened({ kind: 'webhook', organizationId, id: endpointId }, one))
 }
 
 interface Noted extends Taken {

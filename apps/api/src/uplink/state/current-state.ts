@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type DbTransaction, Prisma } from '@bootfarm/db'
 import { sealStateKeys } from '@bootfarm/proto/seal-state'
 import type { DesiredState, SigningKeyStatement, StateEnvelope } from '@bootfarm/proto/uplink'
-import { signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
+import { stateSignedText } from '@bootfarm/proto/uplink-signature'
 import { type AuthenticatedEdge, lockRow, ownRow, type SystemContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { readSigningKeys } from '../../organization/signing-keys.ts'
@@ -75,7 +75,7 @@ async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, n
     return signedStateOf(stored, keys)
   const counter = (stored?.counter ?? 0n) + 1n
   const payload = canonicalJson({ ...sealedContent(read), counter: Number(counter), issuedUnixMs: now.getTime() })
-  const signature = signText(stateSignedText(payload), newest.seed)
+  const signature = newest.sign(stateSignedText(payload))
   const { incarnation } = read.content
   await transaction.$executeRaw`
     insert into desired_state (organization_id, edge_id, incarnation, counter, content_hash, payload, signature, signing_key_id, issued_at)

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { type SiteEdges, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { type DbOrTransaction, ownRow } from '../../context/service-context.ts'
 import type { SitePlace } from '../../discovery/rows.ts'
-import { newEdgeKey } from '../../edge/edge-key.ts'
+import { newEdgeKey, openedEdgeKey } from '../../edge/edge-key.ts'
 import { heartbeatOf } from '../../edge/rows.ts'
 
 /**
@@ -46,12 +46,13 @@ function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
 async function ensureEdgeKey(db: DbOrTransaction, { organizationId, siteId }: SitePlace): Promise<Uint8Array> {
   const where = ownRow({ organizationId }, siteId)
   const { edgeKey } = await db.site.findUniqueOrThrow({ where, select: { edgeKey: true } })
-  if (edgeKey) return edgeKey
+  const place = { organizationId, siteId }
+  if (edgeKey) return openedEdgeKey(place, edgeKey)
   await db.site.updateMany({
     where: { organizationId, id: siteId, edgeKey: null },
-    data: { edgeKey: newEdgeKey() },
+    data: { edgeKey: newEdgeKey(place) },
   })
   const made = await db.site.findUniqueOrThrow({ where, select: { edgeKey: true } })
   if (!made.edgeKey) throw new Error('a key that was just made has gone')
-  return made.edgeKey
+  return openedEdgeKey(place, made.edgeKey)
 }

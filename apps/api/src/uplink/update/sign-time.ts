@@ -1,4 +1,3 @@
-import { signText } from '@bootfarm/proto/uplink-signature'
 import type { SystemContext } from '../../context/service-context.ts'
 import { readSigningKeys } from '../../organization/signing-keys.ts'
 
@@ -15,5 +14,5 @@ export async function signTime(
 ): Promise<SignedTime> {
   const { newest } = await readSigningKeys(db, { organizationId })
   const unixMs = clock().getTime()
-  return { nonce, unixMs, signature: signText(`bootfarm-time-v1\n${nonce}\n${unixMs}\n`, newest.seed) }
+  return { nonce, unixMs, signature: newest.sign(`bootfarm-time-v1\n${nonce}\n${unixMs}\n`) }
 }
