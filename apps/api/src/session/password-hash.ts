@@ -9,8 +9,8 @@ const waitingMax = 100
 let running = 0
 const waiting: (() => void)[] = []
 
-/** Waits for its turn. Throws `unavailable` if too many wait. */
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+/** Waits for its turn among passwords. Throws `unavailable` if too many wait. */
+export async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   if (running >= atOnceMax) {
     if (waiting.length >= waitingMax)
       throw new AppError('unavailable', { public: 'Too many people are signing in at once. Try again in a minute.' })

@@ -37,14 +37,13 @@ function isTelling(text: string): boolean {
   return text.length >= lengthMin && !/^\d{4}-\d\d-\d\d/.test(text)
 }
 
-/** Returns ids and names of an organization's objects in one place, found by their place columns. */
-export async function idsWithin(
-  db: Db,
-  organizationId: string,
+/** Returns ids of an organization's objects in one place, found by their place columns. */
+export function idsWithin(
+  tables: Awaited<ReturnType<typeof rowsOf>>,
   isWithin: (row: Record<string, unknown>, table: string) => boolean,
-): Promise<string[]> {
+): string[] {
   const ids: string[] = []
-  for (const [table, rows] of Object.entries(await rowsOf(db, organizationId)))
+  for (const [table, rows] of Object.entries(tables))
     for (const row of rows as Record<string, unknown>[])
       if (typeof row.id === 'string' && isWithin(row, table)) ids.push(row.id)
   return ids
