@@ -52,6 +52,8 @@ pub const Mutant = enum {
     layer_unchecked,
     /// A checksum counts although a power failure may have kept an older one.
     sums_always_certain,
+    /// The last part of a layer's map is not handed over.
+    handover_without_last,
 };
 
 /// Per thread.

@@ -46,6 +46,7 @@ pub const usage = @import("usage.zig");
 pub const verify = @import("verify.zig");
 pub const version_reader = @import("version_reader.zig");
 pub const VersionReader = version_reader.VersionReader;
+pub const LayerHandover = @import("layers/handover.zig");
 pub const LayerSums = @import("layers/sums.zig");
 pub const WriteLayer = @import("layers/write_layer.zig");
 
@@ -56,6 +57,7 @@ test {
     _ = @import("seal_test.zig");
     _ = @import("store_test.zig");
     _ = LinuxFiles;
+    _ = LayerHandover;
     _ = LayerSums;
     _ = layer_file;
     _ = WriteLayer;

@@ -115,6 +115,14 @@ pub fn endProcess(sim: *SimFiles) void {
     sim.fail_call = std.math.maxInt(u64);
 }
 
+/// Another program continues in the process: everything but these handles is closed.
+pub fn exchangeProgram(sim: *SimFiles, left_open: []const Handle) void {
+    for (sim.handles.items, 0..) |*slot, index| {
+        const handle: Handle = @fromBackingInt(@as(i32, @intCast(index)));
+        if (std.mem.findScalar(Handle, left_open, handle) == null) slot.* = null;
+    }
+}
+
 pub fn openHandles(sim: *const SimFiles) u64 {
     var count: u64 = 0;
     for (sim.handles.items) |slot| count += @intFromBool(slot != null);

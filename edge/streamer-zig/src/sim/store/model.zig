@@ -62,6 +62,7 @@ pub const Counts = struct {
     /// Recoveries that were interrupted themselves.
     restarts_cut: u64 = 0,
     fleeting_lost: u64 = 0,
+    handed_over: u64 = 0,
     refused: u64 = 0,
     seals_finished: u64 = 0,
     longest_opening_us: u64 = 0,
@@ -76,6 +77,7 @@ pub const Counts = struct {
             "kills",
             "restarts_cut",
             "fleeting_lost",
+            "handed_over",
             "refused",
             "seals_finished",
         }) |name|

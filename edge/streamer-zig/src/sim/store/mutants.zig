@@ -48,6 +48,7 @@ pub const all = [_]Mutant{
     inStore(.import_is_freed),
     inStore(.counter_stands),
     inStore(.sums_always_certain),
+    inStore(.handover_without_last),
     ofDamage(.block_unchecked),
     ofDamage(.node_unchecked),
     ofDamage(.manifest_unchecked),

@@ -1,5 +1,6 @@
 //! Restarts the model's store after an end of the process or a power cut: everything must open
 //! again with allowed content. The recovery may be interrupted itself, several times in a row.
+//! Sometimes the process continues as another program, which takes the volatile layer over.
 
 const std = @import("std");
 const SimFiles = @import("../kit/sim_files.zig");
@@ -19,6 +20,8 @@ const sectors_per_block = StoreDevice.sectors_per_block;
 const Version = StoreModel.Version;
 const LayerKind = store_operation.LayerKind;
 const WriteLayer = store_module.WriteLayer;
+const Handle = store_module.Files.Handle;
+const Handover = store_module.LayerHandover;
 
 /// Changing calls within which the recovery is interrupted.
 const calls_max = 24;
@@ -30,16 +33,22 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
     var is_cut = is_power_cut;
     var is_lost = is_power_cut;
     if (model.prng.chance(1, 2)) closeInOrder(model);
+    var handed_over = if (is_power_cut) null else try handOver(model);
     for (0..restarts_max + 1) |attempt| {
         model.closeAll();
         if (is_cut) try cutPower(model, loss) else {
             model.environment.counts.kills += 1;
-            model.sim.endProcess();
+            if (handed_over) |*handed|
+                model.sim.exchangeProgram(&handed.left_open)
+            else
+                model.sim.endProcess();
         }
         if (attempt < restarts_max and model.prng.chance(1, 6))
             model.sim.stop_after = model.sim.operations + model.prng.below(calls_max);
         const begin_us = cpuTimeUs();
-        const result = comeUp(model, if (is_lost) .power_cut else .end_of_process);
+        const after: StoreDevice.RestartKind = if (is_lost) .power_cut else .end_of_process;
+        const result = comeUp(model, after, if (handed_over) |handed| handed.handle else null);
+        handed_over = null;
         const again = model.sim.operations >= model.sim.stop_after;
         model.sim.stop_after = std.math.maxInt(u64);
         if (!again) {
@@ -82,6 +91,67 @@ fn closeInOrder(model: *StoreModel) void {
     model.sim.stop_after = std.math.maxInt(u64);
 }
 
+const HandedOver = struct {
+    handle: Handle,
+    /// What stays open: the files of the layer as well.
+    left_open: [3]Handle,
+};
+
+/// Hands the volatile layer over, which may be interrupted; null: nothing is handed over.
+fn handOver(model: *StoreModel) Error!?HandedOver {
+    const device = model.devices.getPtr(.fleeting);
+    if (model.isStopped() or !device.is_open or device.layer.is_lost) return null;
+    if (model.prng.chance(1, 2)) return null;
+    const files = model.sim.files();
+    if (model.prng.chance(1, 3))
+        model.sim.stop_after = model.sim.operations + model.prng.below(calls_max);
+    defer model.sim.stop_after = std.math.maxInt(u64);
+    var handover = Handover.begin(files, "cache-handover") catch return null;
+    const handle = handOverTo(&handover, &device.layer) catch {
+        // Nobody would; it must not help.
+        model.sim.stop_after = std.math.maxInt(u64);
+        _ = Handover.Taking.begin(files, handover.handle) catch return null;
+        return model.fail("an incomplete hand-over is taken");
+    };
+    defer {
+        device.layer.map.deinit(model.environment.gpa);
+        device.version.close();
+        device.is_open = false;
+    }
+    model.environment.counts.handed_over += 1;
+    return .{
+        .handle = handle,
+        .left_open = .{ handle, device.layer.data, device.layer.sums.?.handle },
+    };
+}
+
+fn handOverTo(handover: *Handover, layer: *const WriteLayer) store_module.files.Error!Handle {
+    try handover.add(layer, &@splat(7));
+    return handover.end();
+}
+
+/// The next program has everything that was written to the volatile layer.
+fn takeFleeting(model: *StoreModel, handle: Handle) Failure!void {
+    const device = model.devices.getPtr(.fleeting);
+    const gpa = model.environment.gpa;
+    var taking: Handover.Taking = try .begin(model.sim.files(), handle);
+    const taken = try taking.next(gpa);
+    taking.end();
+    device.layer = (taken orelse return model.fail("a layer was not handed over")).layer;
+    device.version = model.store.openVersion(device.below) catch |err| {
+        device.layer.close(gpa);
+        return err;
+    };
+    device.layer.below = device.version.reader.source();
+    device.is_open = true;
+    for (0..model.geometry.sectorCount()) |sector| {
+        var bytes: [sector_size]u8 align(8) = undefined;
+        try device.layer.read(&bytes, model.offsetOf(sector));
+        if (StoreModel.stampOf(&bytes) != device.now(sector))
+            return model.fail("a write was lost when the program was exchanged");
+    }
+}
+
 fn cutPower(model: *StoreModel, loss: SimFiles.Loss) Error!void {
     model.environment.counts.power_cuts += 1;
     model.sim.crashWith(loss);
@@ -89,7 +159,11 @@ fn cutPower(model: *StoreModel, loss: SimFiles.Loss) Error!void {
     _ = try states.getOrPut(std.heap.smp_allocator, model.sim.hashOfDisk());
 }
 
-fn comeUp(model: *StoreModel, after: StoreDevice.RestartKind) Failure!void {
+fn comeUp(
+    model: *StoreModel,
+    after: StoreDevice.RestartKind,
+    handed_over: ?Handle,
+) Failure!void {
     try model.openStore();
     {
         // Finishes an interrupted change.
@@ -117,7 +191,7 @@ fn comeUp(model: *StoreModel, after: StoreDevice.RestartKind) Failure!void {
     model.leaving = null;
     try comeUpMaintenance(model, after);
     try comeUpLayer(model, .persistent, after);
-    return comeUpFleeting(model);
+    return if (handed_over) |handle| takeFleeting(model, handle) else comeUpFleeting(model);
 }
 
 fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.RestartKind) Failure!void {

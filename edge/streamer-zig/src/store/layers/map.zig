@@ -18,6 +18,7 @@ pub const record_size = 512;
 /// Bits of one record, behind its checksum.
 pub const record_blocks = (record_size - checksum_size) * 8;
 const checksum_size = 8;
+const record_words = @divExact(record_blocks, @bitSizeOf(usize));
 /// Number of records in a `Batch`.
 pub const batch_records = 256;
 
@@ -177,19 +178,36 @@ pub fn ownsAnything(map: *LayerMap, files: Files, handle: Handle) Files.Error!bo
     return false;
 }
 
-fn writeRecord(map: *const LayerMap, index: usize, record: *[record_size]u8) void {
+/// Returns the record behind `index`, or the first one, that owns a block.
+pub fn nextRecord(map: *const LayerMap, index: ?usize) ?usize {
+    const from = if (index) |last| last + 1 else 0;
+    for (from..map.dirty.capacity()) |next|
+        if (!std.mem.allEqual(usize, map.wordsOf(next), 0)) return next;
+    return null;
+}
+
+/// The words of the bitmap that a record holds.
+fn wordsOf(map: *const LayerMap, index: usize) []usize {
+    const first = index * record_words;
+    const count = std.math.divCeil(usize, map.owned.capacity(), @bitSizeOf(usize)) catch
+        unreachable;
+    return map.owned.masks[first..@min(first + record_words, count)];
+}
+
+pub fn writeRecord(map: *const LayerMap, index: usize, record: *[record_size]u8) void {
     const bits = record[checksum_size..];
     @memset(bits, 0);
-    const first = index * record_blocks;
-    const end = @min(first + record_blocks, map.owned.capacity());
-    for (first..end) |block| {
-        if (map.owned.isSet(block))
-            bits[(block - first) / 8] |= @as(u8, 1) << @intCast((block - first) % 8);
-    }
+    for (map.wordsOf(index), 0..) |word, at|
+        std.mem.writeInt(usize, bits[at * @sizeOf(usize) ..][0..@sizeOf(usize)], word, .little);
     std.mem.writeInt(u64, record[0..checksum_size], map.checksumOf(index, bits), .little);
 }
 
-fn readRecord(map: *LayerMap, index: usize, record: *const [record_size]u8) error{Damaged}!void {
+/// Adds what a record owns.
+pub fn readRecord(
+    map: *LayerMap,
+    index: usize,
+    record: *const [record_size]u8,
+) error{Damaged}!void {
     const bits = record[checksum_size..];
     const is_whole =
         std.mem.readInt(u64, record[0..checksum_size], .little) == map.checksumOf(index, bits);
@@ -344,6 +362,29 @@ test "a record of a block behind the end of the disk is damaged" {
     large.own(10, 1);
     large.writeRecord(0, &record);
     try testing.expectError(error.Damaged, small.readRecord(0, &record));
+}
+
+test "only records that own a block are found, each once" {
+    const disk_size = (5 * record_blocks + 70) * block_size;
+    var map: LayerMap = try .init(testing.allocator, disk_size, .fromBytes(@splat(9)));
+    defer map.deinit(testing.allocator);
+    try testing.expectEqual(null, map.nextRecord(null));
+    map.own(record_blocks - 1, 1);
+    map.own(3 * record_blocks, 1);
+    map.own(5 * record_blocks + 69, 1);
+    var found: ?usize = null;
+    for ([_]?usize{ 0, 3, 5, null }) |expected| {
+        found = map.nextRecord(found);
+        try testing.expectEqual(expected, found);
+    }
+    var again: LayerMap = try .init(testing.allocator, disk_size, .fromBytes(@splat(9)));
+    defer again.deinit(testing.allocator);
+    for ([_]usize{ 0, 3, 5 }) |index| {
+        var record: [record_size]u8 = undefined;
+        map.writeRecord(index, &record);
+        try again.readRecord(index, &record);
+    }
+    try testing.expect(again.owned.eql(map.owned));
 }
 
 test "a map owns something if any of its whole records does" {
