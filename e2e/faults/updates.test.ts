@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { addVdisk } from '../lib/control-plane/another-vdisk.ts'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
 import { installedVersion, ReleaseRepository } from '../lib/control-plane/releases.ts'
 import { StreamDevice } from '../lib/device/stream-device.ts'
@@ -35,8 +36,13 @@ beforeAll(async () => {
   const { revision } = await edge.api.query<{ revision: number }>('vdisk.get', { vdiskId })
   const writeCache = { class: 'private', limitBytes: null, full: 'stop' }
   await edge.api.mutate('vdisk.updateWriteCache', { vdiskId, revision, ...writeCache })
-  // Its writes are kept by this edge, which its state says.
-  await until(async () => (await edge.stateInForce())?.devices.some(({ home }) => home !== undefined) === true)
+  const volatileVdisk = await addVdisk(plane.databaseUrl, edge, edge.tenant.deviceIds.slice(1, 2), 'edge')
+  // The first device's writes are kept by this edge, which its state says.
+  await until(async () => {
+    const state = await edge.stateInForce()
+    const isVolatile = state?.vdisks.some(({ id, writeCache }) => id === volatileVdisk && writeCache?.class === 'edge')
+    return isVolatile === true && state?.devices.some(({ home }) => home !== undefined) === true
+  })
   device = await StreamDevice.boot(edge.httpUrl, edge.tenant.macs[0] ?? '')
   expect(await device.hello()).toMatchObject({ type: 'welcome' })
 }, 180_000)
@@ -146,6 +152,10 @@ test('a release that ends at once is left at the next start, reported, and tried
 
 test('a release that serves and never reaches the control plane is left by itself, and a device that writes loses nothing', async () => {
   const { pid } = edge.process
+  // Its writes end with the process. It does nothing meanwhile: its cache is handed over twice.
+  const other = await StreamDevice.boot(edge.httpUrl, edge.tenant.macs[1] ?? '')
+  expect(await other.hello()).toMatchObject({ type: 'welcome', write_cache: 'edge' })
+  expect(await other.write(3, 77)).toBe('done')
   resumedCount = 0
   await order('0.5.0')
   await readUntil(untilReported({ version: '0.5.0', state: 'failed', cause: 'no_control_plane' }, '0.2.0'))
@@ -153,8 +163,13 @@ test('a release that serves and never reaches the control plane is left by itsel
   expect(edge.process.output).toMatch(/bootfarm-edge 0\.5\.0 does not reach the control plane/)
   // It served until it was left: the device has resumed there, and once more afterwards.
   expect(resumedCount).toBeGreaterThanOrEqual(2)
+  expect(await other.read(3)).toBe('no_session')
+  expect(await other.hello()).toMatchObject({ type: 'welcome' })
+  expect(await other.read(3)).toEqual(Buffer.alloc(512, 77))
   await edge.restart()
   await readUntil(untilReported({ version: '0.5.0', state: 'failed', cause: 'no_control_plane' }, '0.2.0'))
+  expect(await other.hello()).toBe('cache_lost')
+  other.close()
   expect(edge.process.output).not.toMatch(/is fetched/)
 })
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import type { DeviceResult } from '../lib/device/simulated-devices.ts'
@@ -115,16 +115,74 @@ test('a persistent write cache is read back after exchanges, and nothing is lost
   device.close()
 })
 
-test('an exchange waits for a write cache that would end with the process', async () => {
-  const edge = await start('volatile', '--write-cache', 'edge', '--store', path.join(scratch.path, 'store'))
-  const device = await StreamDevice.boot(url, '02:bf:00:00:02:02')
-  expect(await device.hello()).toMatchObject({ type: 'welcome' })
-  expect(await device.write(3, 7)).toBe('done')
-  edge.kill('SIGUSR2')
-  await edge.waitFor(/exchanged when no device has a write cache that ends with this process/)
-  expect(await device.read(3)).toEqual(full(7))
-  expect(startsOf(edge)).toBe(1)
-  device.close()
+/** The files of write caches that a process has open, by inode; they have no names. */
+function cacheFiles(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/fd`)
+    .map((fd) => {
+      try {
+        return `${readlinkSync(`/proc/${pid}/fd/${fd}`)} ${statSync(`/proc/${pid}/fd/${fd}`).ino}`
+      } catch {
+        return ''
+      }
+    })
+    .filter((file) => file.includes('(deleted)'))
+    .sort()
+}
+
+test('write caches that end with the process survive ten exchanges, in which devices read and write', async () => {
+  const store = path.join(scratch.path, 'store')
+  const edge = await start('volatile', '--write-cache', 'edge', '--store', store)
+  const devices: StreamDevice[] = []
+  for (let number = 1; number <= 6; number++) devices.push(await StreamDevice.boot(url, `02:bf:00:00:03:0${number}`))
+  for (const device of devices) expect(await device.hello()).toMatchObject({ type: 'welcome' })
+  let isEnding = false
+  let resumptions = 0
+  /** Writes and reads on, and checks every byte, until the last exchange is over. */
+  const work = async (device: StreamDevice, number: number) => {
+    const written = new Map<number, number>()
+    const resumed = async <T extends Buffer | string>(ask: () => Promise<T>): Promise<T> => {
+      for (;;) {
+        const answer = await ask()
+        if (answer !== 'no_session') return answer
+        expect(await device.hello()).toMatchObject({ type: 'welcome' })
+        resumptions += 1
+      }
+    }
+    const expectSector = async (sector: number) => {
+      const byte = written.get(sector)
+      expect(await resumed(() => device.read(sector))).toEqual(byte === undefined ? below(sector) : full(byte))
+    }
+    for (let round = 0; !isEnding || round < 20; round++) {
+      // Over the whole disk, so that its map has more than one part.
+      const [sector, byte] = [(round * 977 + number) % sectors, 1 + ((round + number) % 255)]
+      expect(await resumed(() => device.write(sector, byte))).toBe('done')
+      written.set(sector, byte)
+      await expectSector((round * 31) % sectors)
+    }
+    for (const sector of written.keys()) await expectSector(sector)
+  }
+  const working = devices.map((device, index) => work(device, index))
+  const failed = Promise.race(working)
+  const before = cacheFiles(edge.pid)
+  expect(before.length).toBe(2 * devices.length)
+  for (let count = 0; count < 10; count++) {
+    await Promise.race([exchange(edge), failed.then(() => Promise.reject(new Error('a device has ended')))])
+    expect(cacheFiles(edge.pid)).toEqual(before)
+  }
+  isEnding = true
+  await Promise.all(working)
+  expect(resumptions).toBeGreaterThanOrEqual(devices.length)
+  expect(edge.output).toMatch(/6 write caches are taken over/)
+  expect(edge.output).not.toMatch(/cannot be taken over/)
+  // A start in any other way ends them.
+  edge.kill('SIGKILL')
+  await edge.ended
+  await start('volatile', '--write-cache', 'edge', '--store', store)
+  for (const device of devices) {
+    expect(await device.read(0)).toBe('no_session')
+    expect(await device.hello()).toBe('cache_lost')
+    device.close()
+  }
 })
 
 test('without a data directory the edge goes on as it is', async () => {

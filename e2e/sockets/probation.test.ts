@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { appendFileSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
+import { appendFileSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { StreamDevice } from '../lib/device/stream-device.ts'
@@ -40,9 +40,9 @@ beforeEach(() => {
 })
 
 /** Starts the installed program, as a service manager does. */
-async function start(): Promise<RunningProcess> {
+async function start(...options: string[]): Promise<RunningProcess> {
   const listen = ['--listen', edgeAddress, '--dhcp', 'off', '--trust-mac-from', '127.0.0.0/8', ...portArguments(ports)]
-  const edge = new RunningProcess(program, ['serve', ...listen, ...serveArguments(files), '--data', data])
+  const edge = new RunningProcess(program, ['serve', ...listen, ...serveArguments(files), '--data', data, ...options])
   running.push(edge)
   await edge.waitFor(serving)
   return edge
@@ -108,6 +108,59 @@ test('a new program that ends on probation is left for the former one, now and a
     appendFileSync(file, 'repaired\n')
   })
   expect(runningProgram(await start())).toBe(hashOf(program))
+})
+
+const volatileCaches = ['--write-cache', 'edge', '--write-cache-size', '1G']
+
+/** The same program, but that `handover-formats` names another format. */
+function takingOtherCaches(file: string): void {
+  const lines = ['#!/bin/sh', 'test "$1" != handover-formats || { echo 4294967295; exit; }', `exec ${edgeProgram} "$@"`]
+  writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o755 })
+}
+
+test('an exchange waits for a write cache that the next program does not take', async () => {
+  const edge = await start(...volatileCaches)
+  const device = await StreamDevice.boot(url, '02:bf:00:00:03:02')
+  expect(await device.hello()).toMatchObject({ type: 'welcome' })
+  expect(await device.write(3, 7)).toBe('done')
+  install(takingOtherCaches)
+  edge.kill('SIGUSR2')
+  await edge.waitFor(/does not take over write caches that end with this process/)
+  expect(await device.read(3)).toEqual(Buffer.alloc(512, 7))
+  expect(servesOf(edge)).toBe(1)
+  device.close()
+})
+
+/** It cannot start where it runs: it does not find the sockets that were left for it, and the ports are in use. */
+function withoutSockets(file: string): void {
+  const bytes = readFileSync(edgeProgram).toString('latin1')
+  expect(bytes).toContain('BOOTFARM_EDGE_SOCKETS')
+  writeFileSync(file, Buffer.from(bytes.replaceAll('BOOTFARM_EDGE_SOCKETS', 'BOOTFARM_EDGE_SOCKET_'), 'latin1'), {
+    mode: 0o755,
+  })
+}
+
+test('a program that cannot start gives write caches back to the one before it', async () => {
+  const edge = await start(...volatileCaches)
+  const device = await StreamDevice.boot(url, '02:bf:00:00:03:03')
+  expect(await device.hello()).toMatchObject({ type: 'welcome' })
+  expect(await device.write(3, 7)).toBe('done')
+  const former = hashOf(program)
+  install(withoutSockets)
+  await exchange(edge)
+  expect(edge.output).toMatch(/The new program cannot start/)
+  expect(runningProgram(edge)).toBe(former)
+  expect(await device.read(3)).toBe('no_session')
+  expect(await device.hello()).toMatchObject({ type: 'welcome' })
+  expect(await device.read(3)).toEqual(Buffer.alloc(512, 7))
+  // The next release takes them from there.
+  install(newer)
+  await exchange(edge)
+  expect(runningProgram(edge)).toBe(hashOf(program))
+  expect(await device.read(3)).toBe('no_session')
+  expect(await device.hello()).toMatchObject({ type: 'welcome' })
+  expect(await device.read(3)).toEqual(Buffer.alloc(512, 7))
+  device.close()
 })
 
 test('what is no program of an edge does not take over', async () => {

@@ -5,7 +5,10 @@ import { StreamDevice } from '../../lib/device/stream-device.ts'
 import { type ControlledEdge, siteDisk } from '../../lib/edge/controlled-edge.ts'
 import { edgeAddress } from '../../lib/edge/loopback-edge.ts'
 
-/** Devices that write, beside the simulated ones that only read; the tenant has registered them. */
+/**
+ * Devices that write, beside the simulated ones that only read; the tenant has registered them. The first one has an
+ * image of its own, the writes of the second one end with the edge's process.
+ */
 export const writerCount = 2
 /** A boot reads for so long, so that most of the time nothing is downloaded. */
 const readsPerBoot = 40

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { createDb } from '@bootfarm/db'
+import { addVdisk } from '../../lib/control-plane/another-vdisk.ts'
 import { ControlPlane } from '../../lib/control-plane/control-plane.ts'
 import { installedVersion, ReleaseRepository } from '../../lib/control-plane/releases.ts'
 import { ControlledEdge } from '../../lib/edge/controlled-edge.ts'
@@ -68,11 +69,18 @@ export class UpdateSoak {
     const vdisk = await edge.api.query<{ revision: number }>('vdisk.get', { vdiskId })
     const writeCache = { class: 'private', limitBytes: null, full: 'stop' }
     await edge.api.mutate('vdisk.updateWriteCache', { vdiskId, revision: vdisk.revision, ...writeCache })
+    // The second writer: its writes end with the edge's process.
+    const volatileVdisk = await addVdisk(this.#plane.databaseUrl, edge, edge.tenant.deviceIds.slice(1, 2), 'edge')
     const { revision } = await edge.api.query<{ revision: number }>('site.get', { siteId })
     await edge.api.mutate('site.update', { siteId, revision, unknownDevices: 'boot' })
     await this.#until(async () => {
       const state = await edge.stateInForce()
-      return state?.unknownDevices === 'boot' && state.devices.some(({ home }) => home !== undefined)
+      const isVolatile = state?.vdisks.some(
+        ({ id, writeCache }) => id === volatileVdisk && writeCache?.class === 'edge',
+      )
+      return (
+        isVolatile === true && state?.unknownDevices === 'boot' && state.devices.some(({ home }) => home !== undefined)
+      )
     })
     this.#load = new Load(edge, folder, this.#options.devices)
   }

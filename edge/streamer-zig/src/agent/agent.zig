@@ -49,6 +49,7 @@ test {
     _ = @import("admission_test.zig");
     _ = @import("boots_test.zig");
     _ = @import("candidates_test.zig");
+    _ = @import("cache_handover.zig");
     _ = @import("cache_layer_test.zig");
     _ = @import("device_keys_test.zig");
     _ = @import("dhcp_test.zig");

@@ -102,6 +102,8 @@ pub const Layer = struct {
     result: store.files.Error!void = {},
     /// Its boot is over: close it when no thread uses it.
     is_over: bool = false,
+    /// The next program in this process has it.
+    is_handed_over: bool = false,
     fill: store.LayerFill = .{},
     level: FillLevel = .ok,
 
@@ -139,6 +141,12 @@ pub const Layer = struct {
         assert(layer.isOpen());
         layer.is_lost = true;
         if (!layer.isWriting()) layer.inner.is_lost = true;
+    }
+
+    /// Returns whether this is the version that the layer was begun above.
+    pub fn isAbove(layer: *const Layer, below: anytype) bool {
+        return below.source.size == layer.binding.disk_size and
+            std.mem.eql(u8, &below.root, &layer.binding.version_root);
     }
 
     /// The version below may have been closed and opened again.
@@ -210,7 +218,19 @@ pub const Layer = struct {
 };
 
 /// How full a layer is; the marks are those of its alarms.
-pub const FillLevel = enum { ok, warning, critical, full };
+pub const FillLevel = enum {
+    ok,
+    warning,
+    critical,
+    full,
+
+    pub fn of(percent: u8) FillLevel {
+        const marks = store.layer_fill.marks;
+        if (percent < marks[0]) return .ok;
+        if (percent < marks[1]) return .warning;
+        return if (percent < marks[2]) .critical else .full;
+    }
+};
 
 pub const OpenError = WriteLayer.OpenError || error{ Refused, TooMany };
 

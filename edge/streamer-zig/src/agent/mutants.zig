@@ -53,6 +53,8 @@ pub const Mutant = enum {
     sync_left_out,
     /// An empty layer silently replaces one that is lost.
     lost_cache_replaced,
+    /// The next program in the process gets no write caches.
+    caches_left_behind,
     /// A device that the desired state disables, or does not list, boots its first version.
     boot_without_permission,
     /// A boot begins with a version that the desired state does not describe any more.

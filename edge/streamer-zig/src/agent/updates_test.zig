@@ -168,12 +168,18 @@ const Edge = struct {
     fn turnExchange(edge: *Edge) void {
         const process = &edge.process.?;
         const order = process.exchange_order;
-        switch (process.exchange.decide(edge.now_us, .{
+        var decision = process.exchange.decide(edge.now_us, .{
             .successor = process.successor,
             .downloads = if (edge.has_faults) @intCast(edge.prng.below(2)) else 0,
             .volatile_caches = @intFromBool(edge.has_faults and edge.prng.chance(1, 2)),
-        })) {
-            .none, .awaits_program, .awaits_caches, .awaits_downloads => {},
+            .takes_caches = edge.has_faults and edge.prng.chance(1, 2),
+        });
+        if (decision == .due) {
+            const is_complete = !edge.has_faults or edge.prng.chance(3, 4);
+            decision = process.exchange.onHandover(edge.now_us, is_complete);
+        }
+        switch (decision) {
+            .none, .awaits_program, .awaits_caches, .awaits_downloads, .awaits_handover => {},
             .refused => {
                 edge.tried_by[indexOf(edge.disk.next.?)] = order.attempt;
                 edge.disk.record = recordOf(&order, .failed);

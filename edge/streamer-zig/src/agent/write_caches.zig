@@ -9,6 +9,7 @@ const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
+const cache_handover = @import("cache_handover.zig");
 const cache_layer = @import("cache_layer.zig");
 const OrderPool = @import("order_pool.zig");
 const mutants = @import("mutants.zig");
@@ -114,6 +115,8 @@ pub fn WriteCaches(comptime Io: type) type {
         /// Layers that may have something to do for a thread, by slot.
         busy_slots: base.SlotSet = undefined,
         has_work: bool = false,
+        /// What the next program is given: no thread begins anything for layers any more.
+        handed_over: ?store.Files.Handle = null,
         /// Why the layer of a boot could not be opened, while its HELLO is answered.
         failure: ?struct { boot_id: Uuid, err: OpenError } = null,
 
@@ -174,7 +177,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layers.* = undefined;
         }
 
-        /// Closes all files as the end of the process does; syncs nothing. No thread works here.
+        /// Closes all files as the end of the program does; syncs nothing. No thread works here.
         pub fn closeAll(layers: *Self) void {
             for (layers.layers) |*slot| if (slot.*) |layer| {
                 const has_files = switch (layer.phase) {
@@ -182,7 +185,10 @@ pub fn WriteCaches(comptime Io: type) type {
                     .open => true,
                     .closing => !layer.work.is_run,
                 };
-                if (has_files) layer.inner.close(layers.gpa);
+                if (layer.is_handed_over)
+                    layer.inner.map.deinit(layers.gpa)
+                else if (has_files)
+                    layer.inner.close(layers.gpa);
                 layer.pool.drop(&layer.orders);
                 layers.leave(layer);
                 layers.gpa.destroy(layer);
@@ -250,6 +256,8 @@ pub fn WriteCaches(comptime Io: type) type {
             kind: wire.HelloKind,
         ) CacheGrant {
             if (layers.find(boot.identity.id)) |layer| {
+                // The program before this one may have read another disk.
+                if (!layer.isAbove(&below)) return .{ .refused = .{ .code = .cache_lost } };
                 layer.setBelow(below.source);
                 return .{ .cache = layer.cache() };
             }
@@ -341,6 +349,20 @@ pub fn WriteCaches(comptime Io: type) type {
                 if (layer.isOpen()) counts[@backingInt(layer.level)] += 1;
             };
             return counts;
+        }
+
+        /// Returns whether a thread opens or changes a layer that would be handed over.
+        pub fn isBusy(layers: *const Self) bool {
+            return cache_handover.isBusy(layers);
+        }
+
+        /// While not `isBusy`. After a failure everything is as before.
+        pub fn handOver(layers: *Self) store.files.Error!void {
+            return cache_handover.handOver(layers);
+        }
+
+        pub fn take(layers: *Self, handle: store.Files.Handle) void {
+            cache_handover.take(layers, handle);
         }
 
         /// Counts layers that end with the process, those that are being opened as well.
@@ -441,7 +463,7 @@ pub fn WriteCaches(comptime Io: type) type {
 
         /// Runs at the end of a turn: gives threads what has come to layers, a sync first.
         pub fn beginWorks(layers: *Self) void {
-            if (!layers.has_work) return;
+            if (!layers.has_work or layers.handed_over != null) return;
             layers.has_work = false;
             layers.beginSyncs();
             var slots = layers.busy_slots.iterate();
@@ -480,7 +502,7 @@ pub fn WriteCaches(comptime Io: type) type {
 
         fn start(layers: *Self, work: *LayerWork) void {
             work.is_run = false;
-            layers.io.startWork(work);
+            if (layers.handed_over == null) layers.io.startWork(work);
         }
 
         /// A thread has opened or closed a layer: returns the HELLO that is to be answered now.
@@ -582,7 +604,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 };
                 if (layer.fill.note(now_us, used, limit)) |mark|
                     log_lines.fill(layers.io, layer, now_us, mark);
-                layer.level = if (layer.is_closed) .full else levelOf(
+                layer.level = if (layer.is_closed) .full else .of(
                     store.layer_fill.percentOf(used, limit),
                 );
             }
@@ -635,45 +657,57 @@ pub fn WriteCaches(comptime Io: type) type {
             wanted: CacheSettings,
             kind: wire.HelloKind,
         ) error{ OutOfMemory, TooMany }!*Layer {
-            const slot = layers.free_slots.first() orelse return error.TooMany;
-            assert(layers.layers[slot] == null);
-            const layer = try layers.gpa.create(Layer);
             var random: [16]u8 = undefined;
             layers.io.random(&random);
             // The device must not see that it is another layer.
             if (mutants.has(.lost_cache_replaced)) random = boot.identity.id.bytes;
+            const layer = try layers.enter(boot.identity.id, wanted.class, wanted.full, .{
+                .gpa = layers.gpa,
+                .files = layers.files,
+                .layer_id = .fromRandom(random),
+                .binding = binding.*,
+                .below = disk,
+                .limit_bytes = limitOf(wanted, binding),
+                .kind = kind,
+                .discards_another = wanted.of_another_version == .discard,
+                .needs_parent = !layers.has_parent,
+                .is_short = layers.io.isStoreShort(),
+            });
+            layer.opening.setDir(boot.identity.id, boot.assignment.vdisk_id);
+            layers.start(&layer.work);
+            return layer;
+        }
+
+        /// Enters a layer in the table.
+        pub fn enter(
+            layers: *Self,
+            boot_id: Uuid,
+            class: CacheClass,
+            full: core.uplink.desired_state.WriteCacheFull,
+            opening: cache_layer.Opening,
+        ) error{ OutOfMemory, TooMany }!*Layer {
+            const slot = layers.free_slots.first() orelse return error.TooMany;
+            assert(layers.layers[slot] == null);
+            const layer = try layers.gpa.create(Layer);
             layer.* = .{
                 .slot = slot,
-                .boot_id = boot.identity.id,
-                .device_id = binding.device_id,
-                .binding = binding.*,
-                .class = wanted.class,
-                .full = wanted.full,
-                .below = disk,
+                .boot_id = boot_id,
+                .device_id = opening.binding.device_id,
+                .binding = opening.binding,
+                .class = class,
+                .full = full,
+                .below = opening.below,
                 .pool = layers.pool.?,
-                .opening = .{
-                    .gpa = layers.gpa,
-                    .files = layers.files,
-                    .layer_id = .fromRandom(random),
-                    .binding = binding.*,
-                    .below = disk,
-                    .limit_bytes = limitOf(wanted, binding),
-                    .kind = kind,
-                    .discards_another = wanted.of_another_version == .discard,
-                    .needs_parent = !layers.has_parent,
-                    .is_short = layers.io.isStoreShort(),
-                },
+                .opening = opening,
                 .work = .{ .layer = layer, .kind = .open },
                 .sync = .{ .layer = layer, .kind = .sync },
             };
-            layer.opening.setDir(boot.identity.id, boot.assignment.vdisk_id);
             layers.layers[slot] = layer;
             layers.free_slots.unset(slot);
             layers.by_boot.put(slot, keyOf(layer.boot_id));
             layers.by_device.put(slot, keyOf(layer.device_id));
             layers.top = @max(layers.top, slot + 1);
             assert(layers.top <= layers.layers.len);
-            layers.start(&layer.work);
             return layer;
         }
 
@@ -759,13 +793,6 @@ pub fn WriteCaches(comptime Io: type) type {
             return .{ .code = code, .text = .init(text) };
         }
     };
-}
-
-fn levelOf(percent: u8) FillLevel {
-    const marks = store.layer_fill.marks;
-    if (percent < marks[0]) return .ok;
-    if (percent < marks[1]) return .warning;
-    return if (percent < marks[2]) .critical else .full;
 }
 
 fn limitOf(wanted: CacheSettings, binding: *const WriteLayer.Binding) u64 {

@@ -174,7 +174,7 @@ pub const Site = struct {
         return ended.outcome;
     }
 
-    fn byteOf(site: *Site, layer: *write_caches.Layer) !u8 {
+    pub fn byteOf(site: *Site, layer: *write_caches.Layer) !u8 {
         _ = site;
         var bytes: [1024]u8 = undefined;
         try layer.inner.read(&bytes, 0);

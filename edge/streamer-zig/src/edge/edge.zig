@@ -69,6 +69,10 @@ exchange: core.update.Exchange = .{},
 exchange_awaits: core.update.Exchange.Decision = .none,
 /// Found out by a thread: it starts the program, and copies this one.
 successor: std.atomic.Value(core.update.Exchange.Successor) = .init(.unknown),
+/// The successor takes write caches over; valid once it is known.
+takes_caches: std.atomic.Value(bool) = .init(false),
+/// Write caches may be open, or may have been taken from the program before.
+has_caches: bool = false,
 /// The thread that finds it out runs.
 is_finding: std.atomic.Value(bool) = .init(false),
 program: host.exchange.Program = .none,
@@ -329,6 +333,11 @@ fn findRelease(edge: *Edge, order: host.UpdateWorker.Order) void {
             .former_not_kept
         else
             .ready;
+    edge.onFound(buffer[0..size], found);
+}
+
+fn onFound(edge: *Edge, path: []const u8, found: core.update.Exchange.Successor) void {
+    edge.takes_caches.store(found == .ready and edge.takesCaches(path), .release);
     edge.onSuccessor(found);
 }
 
@@ -351,7 +360,12 @@ fn findSuccessor(edge: *Edge, is_kept: bool) void {
         .former_not_kept
     else
         .ready;
-    edge.onSuccessor(found);
+    edge.onFound(path, found);
+}
+
+fn takesCaches(edge: *const Edge, path: []const u8) bool {
+    const format = store_module.LayerHandover.format;
+    return host.FormerProgram.takesCaches(edge.gpa, edge.init.io, path, format);
 }
 
 /// The installed program is still the one that a release replaces.
@@ -465,12 +479,17 @@ pub fn isAccepted(edge: *const Edge) bool {
 
 fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
     if (edge.exchange.asked_us == null) return;
-    const decision = edge.exchange.decide(now_us, .{
+    var decision = edge.exchange.decide(now_us, .{
         .successor = edge.successor.load(.acquire),
         .downloads = loop.tftp.policy.server.session_count + loop.http.answerCount(),
         .volatile_caches = edge.boots.caches.volatileCount(),
+        .takes_caches = edge.takes_caches.load(.acquire),
     });
-    if (decision == .due) loop.is_exchanged = true;
+    if (decision == .due) {
+        const is_complete = edge.handOverCaches(settle_limit_exchange_us);
+        decision = edge.exchange.onHandover(now_us, is_complete);
+        loop.is_exchanged = is_complete;
+    }
     if (decision == edge.exchange_awaits) return;
     edge.exchange_awaits = decision;
     switch (decision) {
@@ -485,11 +504,56 @@ fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
             .{},
         ),
         .awaits_caches => host.log.info(
-            "The program is exchanged when no device has a write cache that ends with this " ++
-                "process; bootfarm-edge doctor --only restart names these devices.",
+            "The next program does not take over write caches that end with this process: the " ++
+                "program is exchanged when no device has one; bootfarm-edge doctor --only " ++
+                "restart names these devices.",
+            .{},
+        ),
+        .awaits_handover => host.log.info(
+            "Write caches cannot be handed over now; this program continues, and tries again.",
             .{},
         ),
     }
+}
+
+/// Hands over the write caches that end with the process; false: this program is to continue.
+fn handOverCaches(edge: *Edge, limit_us: u64) bool {
+    const caches = &edge.boots.caches;
+    if (caches.volatileCount() == 0) return true;
+    if (!edge.loop.stream.restLayers(limit_us)) return false;
+    caches.handOver() catch |err| {
+        host.log.info("The store does not take what is known of write caches ({t}).", .{err});
+        return false;
+    };
+    return true;
+}
+
+/// Leaves write caches open for the program at this path, if it takes them: otherwise they end
+/// here. It may be another one than the one that was asked, or the one before this one; a program
+/// that does not know the variable would never close them, and hand it to the one after it.
+pub fn leaveCaches(edge: *Edge, path: []const u8) error{OutOfMemory}!void {
+    const environment, const io = .{ edge.init.environ_map, edge.init.io };
+    if (!edge.has_caches) {
+        // This program has not come to take them.
+        const handle = host.inherited_caches.find(environment) orelse return;
+        if (edge.takesCaches(path)) return host.inherited_caches.leave(environment, handle);
+        host.sys.close(@backingInt(handle));
+        host.inherited_caches.closeRest(io);
+        return host.log.info("Write caches end with this program.", .{});
+    }
+    const caches = &edge.boots.caches;
+    if (caches.handed_over == null and caches.volatileCount() == 0) return;
+    if (!edge.takesCaches(path) or
+        (caches.handed_over == null and !edge.handOverCaches(settle_limit_us)))
+        return host.log.info("Write caches end with this program.", .{});
+    const handle = caches.handed_over orelse return;
+    for (caches.layers[0..caches.top]) |place| if (place) |layer| {
+        if (!layer.is_handed_over) continue;
+        for ([_]store_module.Files.Handle{ layer.inner.data, layer.inner.sums.?.handle }) |file| {
+            _ = host.inherited_caches.setKept(file, true);
+        }
+    };
+    try host.inherited_caches.leave(environment, handle);
 }
 
 fn explainRefusal(edge: *const Edge) void {

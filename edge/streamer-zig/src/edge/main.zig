@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const host = @import("host");
+const store = @import("store");
 const help = @import("help.zig");
 const serve = @import("serve.zig");
 const enrol = @import("enrol.zig");
@@ -62,6 +63,11 @@ pub fn main(init: std.process.Init) !u8 {
             arguments[1],
             if (arguments.len > 2) arguments[2] else null,
         );
+    // For the release before this one, not for people: no help lists it.
+    if (std.mem.eql(u8, name, host.FormerProgram.formats_command)) {
+        terminal.out(std.fmt.comptimePrint("{d}\n", .{store.LayerHandover.format}));
+        return 0;
+    }
     // For the build and its tests, not for people: no help lists it.
     if (std.mem.eql(u8, name, "release-mark")) {
         terminal.out(base.release_mark);

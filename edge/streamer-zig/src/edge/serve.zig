@@ -120,7 +120,6 @@ fn continueAs(
     kind: host.exchange.Program.Kind,
     sockets: ?*const host.EdgeSockets,
 ) start.Error!u8 {
-    host.log.finish();
     const terminal = edge.terminal;
     var buffer: [std.fs.max_path_bytes:0]u8 = undefined;
     const name = switch (kind) {
@@ -128,12 +127,14 @@ fn continueAs(
         .former => host.FormerProgram.program_name,
         .updated => host.ReleaseSlots.program_name,
     };
-    const path = if (kind == .installed) edge.program.installed else path: {
+    const path: [:0]const u8 = if (kind == .installed) edge.program.installed else path: {
         const size = edge.former.?.dir.realPathFile(edge.init.io, name, &buffer) catch
             return terminal.fail("{s} is gone from the data directory.", .{name});
         buffer[size] = 0;
         break :path buffer[0..size :0];
     };
+    try edge.leaveCaches(path);
+    host.log.finish();
     const successor: host.exchange.Successor = switch (kind) {
         .installed => .installed,
         .former => .{ .former = path },

@@ -65,6 +65,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     try prepareCaptures(edge, complaint);
     if (!edge.options.isAlone()) try prepareUplink(edge, complaint);
     try prepareWriteCaches(edge, complaint);
+    takeWriteCaches(edge);
     try prepareProfiles(edge, complaint);
     try loadJournal(edge);
     try limitUnregistered(edge);
@@ -803,4 +804,17 @@ fn prepareWriteCaches(
         return complaint.set("The threads of write caches cannot be started on this system.", .{});
     edge.loop.stream.layer_workers = workers;
     edge.io.layer_workers = workers;
+}
+
+/// Takes the write caches that the program before this one has handed over in this process.
+fn takeWriteCaches(edge: *Edge) void {
+    edge.has_caches = true;
+    const handle = host.inherited_caches.find(edge.init.environ_map) orelse return;
+    const caches = &edge.boots.caches;
+    if (caches.isAvailable()) caches.take(handle) else host.sys.close(@backingInt(handle));
+    for (caches.layers[0..caches.top]) |place| if (place) |layer|
+        for ([_]store.Files.Handle{ layer.inner.data, layer.inner.sums.?.handle }) |file| {
+            _ = host.inherited_caches.setKept(file, false);
+        };
+    host.inherited_caches.closeRest(edge.init.io);
 }

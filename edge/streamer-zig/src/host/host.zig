@@ -22,6 +22,7 @@ pub const EdgeIo = @import("edge_io.zig");
 pub const EdgeLoop = @import("edge_loop.zig");
 pub const EdgeSockets = @import("net/edge_sockets.zig");
 pub const InheritedSockets = @import("net/inherited_sockets.zig");
+pub const inherited_caches = @import("files/inherited_caches.zig");
 pub const exchange = @import("exchange.zig");
 pub const ReleaseSlots = @import("update/release_slots.zig");
 pub const UpdateWorker = @import("update/worker.zig");
@@ -100,6 +101,7 @@ test {
     _ = @import("net/neighbours.zig");
     _ = @import("net/sockets.zig");
     _ = InheritedSockets;
+    _ = inherited_caches;
     _ = exchange;
     _ = FormerProgram;
     _ = ReleaseSlots;

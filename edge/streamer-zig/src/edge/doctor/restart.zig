@@ -1,7 +1,7 @@
 //! Names the devices whose writes are in the edge's process and end with it, before somebody
 //! restarts the edge: class `edge`, and `device_ram_overflow` once it has sent writes to the edge
-//! (docs/guides/write-caches.md). Their disks are then lost, and they restart. Reads the journal of
-//! the edge, which may be running.
+//! (docs/guides/write-caches.md). Their disks are then lost, and they restart. An exchange of the
+//! program keeps them. Reads the journal of the edge, which may be running.
 
 const std = @import("std");
 const Io = std.Io;
@@ -51,7 +51,8 @@ pub fn check(
             "When the edge ends, these devices lose their writes, and restart ({d}): {s}.",
             .{ count, names.written() },
         ),
-        "Restart the edge when these devices are off, or use the write cache edge_persistent.",
+        "systemctl reload bootfarm-edge exchanges the program, and keeps them. Restart the edge " ++
+            "when these devices are off, or use the write cache edge_persistent.",
     );
 }
 

@@ -15,7 +15,7 @@ const record_name = "probation";
 const rejected_name = "rejected-program";
 /// As large as no program of this edge.
 const program_size_max = 256 << 20;
-const version_limit_s = 5;
+const answer_limit_s = 5;
 
 pub const FormerProgram = @This();
 
@@ -106,18 +106,46 @@ pub fn isRejected(former: FormerProgram, path: []const u8) bool {
 /// Returns whether the program at this path starts on this machine and names its version; that
 /// must be `version`, unless it is null.
 pub fn starts(gpa: std.mem.Allocator, io: Io, path: []const u8, version: ?[]const u8) bool {
+    var buffer: [answer_size_max]u8 = undefined;
+    const named = answer(gpa, io, &.{ path, "version" }, &buffer) orelse return false;
+    _ = std.SemanticVersion.parse(named) catch return false;
+    return if (version) |expected| std.mem.eql(u8, named, expected) else true;
+}
+
+/// The command that names the formats in which a program takes write caches over, one a line.
+pub const formats_command = "handover-formats";
+
+/// Returns whether the program at this path takes write caches over in this format.
+pub fn takesCaches(gpa: std.mem.Allocator, io: Io, path: []const u8, format: u32) bool {
+    var buffer: [answer_size_max]u8 = undefined;
+    const named = answer(gpa, io, &.{ path, formats_command }, &buffer) orelse return false;
+    var lines = std.mem.splitScalar(u8, named, '\n');
+    while (lines.next()) |line|
+        if (std.fmt.parseInt(u32, line, 10) catch continue == format) return true;
+    return false;
+}
+
+const answer_size_max = 256;
+
+/// Returns what a program prints that ends well, without the last line feed.
+fn answer(
+    gpa: std.mem.Allocator,
+    io: Io,
+    argv: []const []const u8,
+    buffer: *[answer_size_max]u8,
+) ?[]const u8 {
     const result = std.process.run(gpa, io, .{
-        .argv = &.{ path, "version" },
-        .stdout_limit = .limited(256),
+        .argv = argv,
+        .stdout_limit = .limited(answer_size_max),
         .stderr_limit = .limited(4096),
-        .timeout = .{ .duration = .{ .raw = .fromSeconds(version_limit_s), .clock = .awake } },
-    }) catch return false;
+        .timeout = .{ .duration = .{ .raw = .fromSeconds(answer_limit_s), .clock = .awake } },
+    }) catch return null;
     defer gpa.free(result.stdout);
     defer gpa.free(result.stderr);
-    const named = std.mem.trim(u8, result.stdout, "\n");
-    _ = std.SemanticVersion.parse(named) catch return false;
-    if (version) |expected| if (!std.mem.eql(u8, named, expected)) return false;
-    return result.term == .exited and result.term.exited == 0;
+    if (result.term != .exited or result.term.exited != 0) return null;
+    const text = std.mem.trim(u8, result.stdout, "\n");
+    @memcpy(buffer[0..text.len], text);
+    return buffer[0..text.len];
 }
 
 fn write(former: FormerProgram, comptime name: []const u8, bytes: []const u8) !void {
@@ -226,5 +254,28 @@ test "only a program that names its version may take over" {
     for (unfit) |text| {
         try fixture.install(text);
         try testing.expect(!starts(testing.allocator, testing.io, fixture.path, null));
+    }
+}
+
+test "only a program that names the format takes write caches over" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const Case = struct { text: []const u8, takes: bool };
+    for ([_]Case{
+        .{ .text = "#!/bin/sh\necho 7\n", .takes = true },
+        .{ .text = "#!/bin/sh\necho 6\necho 7\n", .takes = true },
+        .{ .text = "#!/bin/sh\necho 77\necho 6\n", .takes = false },
+        .{ .text = "#!/bin/sh\necho 7\nexit 2\n", .takes = false },
+        // A release that knows no such command prints nothing, and fails.
+        .{ .text = "#!/bin/sh\nexit 2\n", .takes = false },
+        .{ .text = "#!/bin/sh\ntest \"$1\" = version && echo 7\n", .takes = false },
+        .{ .text = "no program", .takes = false },
+    }) |case| {
+        try fixture.install(case.text);
+        try testing.expectEqual(
+            case.takes,
+            takesCaches(testing.allocator, testing.io, fixture.path, 7),
+        );
     }
 }

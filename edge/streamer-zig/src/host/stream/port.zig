@@ -133,6 +133,20 @@ pub fn settleLayers(port: *StreamPort, limit_us: u64) void {
     caches.settleAll(until_us);
 }
 
+/// Waits until no thread opens or changes a write cache that is to be handed over, `limit_us` at
+/// most; returns whether that is so. Devices are answered, and what they write meanwhile waits.
+pub fn restLayers(port: *StreamPort, limit_us: u64) bool {
+    const workers = port.layer_workers orelse return true;
+    const until_us = sys.monotonicUs() + limit_us;
+    while (port.policy.boots.caches.isBusy()) {
+        const now_us = sys.monotonicUs();
+        if (now_us >= until_us) return false;
+        sys.waitReadable(workers.endedFd(), (until_us - now_us) / std.time.us_per_ms + 1);
+        port.endLayerWorks(now_us);
+    }
+    return true;
+}
+
 /// Applies a shard's event of a READ to its boot.
 fn takeReadEvent(port: *StreamPort, event: *const shard_messages.ReadEvent) void {
     const policy = &port.policy;

@@ -423,7 +423,7 @@ fn hasLostWrites(node: *const DeviceNode) bool {
     const invariants = node.fabric.invariants;
     const account = invariants.find(node.device.plan.?.boot_id) orelse return false;
     const is_edge = session.write_cache == .edge;
-    return is_edge and account.generation != invariants.generations[account.edge];
+    return is_edge and account.losses != invariants.losses[account.edge];
 }
 
 /// Recognizes the failures of a boot that two edges have answered before they heard of each other:

@@ -7,6 +7,7 @@ const core = @import("core");
 const wire = @import("wire");
 const addresses = @import("addresses.zig");
 const agent = @import("agent");
+const store = @import("store");
 const ControlPlane = @import("control_plane.zig");
 const EdgeIo = @import("edge_io.zig");
 const Disk = @import("disk.zig");
@@ -86,6 +87,11 @@ const Process = struct {
 };
 
 pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
+    return edge.startWith(null);
+}
+
+/// Starts; `handed_over` is what the program before has left in the same process.
+fn startWith(edge: *EdgeNode, handed_over: ?store.Files.Handle) error{OutOfMemory}!void {
     assert(edge.process == null);
     const gpa = edge.gpa;
     const now_us = edge.fabric.now_us;
@@ -132,6 +138,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         // Few: the limits are reached.
         .profiles = try .init(gpa, &process.io, .{ .recordings = 3, .documents = 3 }),
     };
+    if (handed_over) |handle| process.boots.caches.take(handle);
     try edge.startPorts(process);
     try edge.startSchedules(process);
     edge.process = process;
@@ -254,12 +261,37 @@ pub fn deinit(edge: *EdgeNode) void {
     edge.* = undefined;
 }
 
+/// Another program takes the place of this one in its process; everything in memory is lost but
+/// what it is handed. Returns false if this one continues: it has no layers that end with its
+/// process, or threads change them.
+pub fn exchange(edge: *EdgeNode) error{OutOfMemory}!bool {
+    const process = edge.process orelse return false;
+    const caches = &process.boots.caches;
+    if (caches.volatileCount() == 0 or caches.isBusy()) return false;
+    caches.handOver() catch return false;
+    const handle = caches.handed_over.?;
+    var left_open: std.ArrayList(store.Files.Handle) = .empty;
+    defer left_open.deinit(edge.gpa);
+    try left_open.append(edge.gpa, handle);
+    for (caches.layers[0..caches.top]) |slot| if (slot) |layer| if (layer.is_handed_over)
+        try left_open.appendSlice(edge.gpa, &.{ layer.inner.data, layer.inner.sums.?.handle });
+    edge.endProgram(process);
+    edge.files.exchangeProgram(left_open.items);
+    try edge.startWith(handle);
+    return true;
+}
+
 /// Ends the process at once; everything in memory is lost. A power cut may also lose what was not
 /// synced.
 pub fn crash(edge: *EdgeNode, how: struct { is_power_cut: bool }) void {
     const process = edge.process orelse return;
-    defer if (how.is_power_cut) edge.files.crash() else edge.files.endProcess();
     if (how.is_power_cut) edge.reports.forgetUnsynced();
+    edge.endProgram(process);
+    edge.fabric.invariants.losses[edge.index] += 1;
+    if (how.is_power_cut) edge.files.crash() else edge.files.endProcess();
+}
+
+fn endProgram(edge: *EdgeNode, process: *Process) void {
     process.schedules.runner.deinit(edge.gpa);
     process.tftp.deinit(edge.gpa);
     process.catalogue.deinit(edge.gpa);

@@ -23,6 +23,8 @@ pub const Event = union(enum) {
     power_on: Link,
     edge_crash: struct { edge: u8, is_power_cut: bool },
     edge_start: u8,
+    /// The next program takes the place of the edge's, in the same process.
+    edge_exchange: u8,
     /// The edge's uplink goes up or down.
     uplink: struct { edge: u8, is_up: bool },
     /// The plan of the control plane changes.

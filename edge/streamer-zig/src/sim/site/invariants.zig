@@ -44,6 +44,8 @@ resumptions: u64 = 0,
 failovers: u64 = 0,
 /// How often each edge was started.
 generations: [edges_max]u32 = @splat(0),
+/// How often an edge has lost the write caches that end with its process.
+losses: [edges_max]u32 = @splat(0),
 healed: bool = false,
 /// An attacker is on the network: he begins boots, too.
 is_attacked: bool = false,
@@ -140,6 +142,8 @@ pub const BootAccount = struct {
     edge: u8,
     /// The edge's generation when the boot began.
     generation: u32,
+    /// The edge's losses of write caches when the boot began.
+    losses: u32,
     /// The device took another edge's offer.
     is_withdrawn: bool = false,
     /// The edge's count when it received READY.
@@ -233,6 +237,7 @@ pub fn noteBegin(
         .version = version,
         .edge = edge,
         .generation = invariants.generations[edge],
+        .losses = invariants.losses[edge],
     };
     invariants.boot_count += 1;
 }

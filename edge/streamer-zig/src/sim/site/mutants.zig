@@ -62,6 +62,8 @@ pub const Mutant = enum {
     deaf_to_claims,
     /// A write to a durable layer is acknowledged before it is synced.
     done_before_it_is,
+    /// The next program in the process gets no write caches.
+    caches_left_behind,
     /// An edge keeps writes whose owner is another edge.
     keep_writes_of_others,
     /// A boot that fails over continues with the first version of the desired state.

@@ -356,10 +356,24 @@ fn planFaults(world: *World, prng: *base.Prng) void {
     for (world.devices) |*node| node.planPowerOn(prng.below(2 * std.time.us_per_s));
     for (plan.planned[0..plan.planned_count]) |planned| world.schedule(planned);
     if (plan.late_order) |planned| world.schedule(planned);
+    world.planExchanges();
     if (world.attacker.period_us > 0)
         fabric.plan(fabric.now_us + world.attacker.period_us, .attack);
     fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
     fabric.plan(network.start_us + plan.heal_at_us, .heal);
+}
+
+/// Exchanges the program of the only edge, where devices have write caches that end with its
+/// process. Its own numbers: the rest of a run does not depend on them.
+fn planExchanges(world: *World) void {
+    const plane = if (world.plane) |*plane| plane else return;
+    if (plane.plan.write_class != .edge or world.plan.edge_count > 1) return;
+    const id = &world.plan.versions[0].id.bytes;
+    var own: base.Prng = .init(std.mem.readInt(u64, id[0..8], .little));
+    for (0..@intCast(own.between(30, 60))) |_| {
+        const at_us = own.below(world.plan.heal_at_us);
+        world.fabric.plan(network.start_us + at_us, .{ .edge_exchange = 0 });
+    }
 }
 
 fn schedule(world: *World, planned: scenario.Scenario.Planned) void {
@@ -467,6 +481,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             try world.edges[edge].start();
             try world.sendStates();
         },
+        .edge_exchange => |edge| try world.exchange(edge),
         .uplink => |uplink| {
             world.fabric.trace.print(fabric.now_us, "uplink of edge {d}: {}", .{
                 uplink.edge, uplink.is_up,
@@ -506,6 +521,12 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         },
         .heal => try world.heal(),
     }
+}
+
+fn exchange(world: *World, edge: u8) error{OutOfMemory}!void {
+    if (!try world.edges[edge].exchange()) return;
+    world.fabric.trace.print(world.fabric.now_us, "edge {d} exchanges its program", .{edge});
+    try world.sendStates();
 }
 
 /// Checks that the edge has the boot that a device runs in.

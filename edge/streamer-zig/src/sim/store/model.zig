@@ -195,7 +195,11 @@ pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
     if (done) |_| {} else |err| if (err == error.Violation) return error.Violation;
     if (is_cut) {
         model.environment.counts.cut.getPtr(kind).* += 1;
-        return store_restart.restart(model, cut.?.how == .crash, cut.?.loss);
+        return store_restart.restart(model, .{
+            .is_power_cut = cut.?.how == .crash,
+            .loss = cut.?.loss,
+            .is_interrupted = true,
+        });
     }
     done catch |err| return switch (err) {
         error.Violation, error.OutOfMemory, error.Stopped => |own| own,
@@ -207,8 +211,11 @@ pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
             model,
             .{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) },
         ),
-        .kill => try store_restart.restart(model, false, .any),
-        .crash => try store_restart.restart(model, true, if (cut) |wanted| wanted.loss else .any),
+        .kill => try store_restart.restart(model, .{ .is_power_cut = false }),
+        .crash => try store_restart.restart(model, .{
+            .is_power_cut = true,
+            .loss = if (cut) |wanted| wanted.loss else .any,
+        }),
         .seal, .merge, .import => try store_checks.checkContent(
             model,
             &model.versions.slice()[model.versions.constSlice().len - 1],

@@ -28,12 +28,21 @@ const calls_max = 24;
 /// Number of interrupted recoveries before one completes.
 const restarts_max = 4;
 
+/// How the process ends.
+pub const End = struct {
+    is_power_cut: bool,
+    loss: SimFiles.Loss = .any,
+    /// In the middle of an operation: nobody hands a layer over then.
+    is_interrupted: bool = false,
+};
+
 /// Ends the process, and perhaps the power; then everything must open again with allowed content.
-pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Error!void {
+pub fn restart(model: *StoreModel, end: End) Error!void {
+    const is_power_cut, const loss = .{ end.is_power_cut, end.loss };
     var is_cut = is_power_cut;
     var is_lost = is_power_cut;
     if (model.prng.chance(1, 2)) closeInOrder(model);
-    var handed_over = if (is_power_cut) null else try handOver(model);
+    var handed_over = if (is_power_cut or end.is_interrupted) null else try handOver(model);
     for (0..restarts_max + 1) |attempt| {
         model.closeAll();
         if (is_cut) try cutPower(model, loss) else {

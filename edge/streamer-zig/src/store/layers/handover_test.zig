@@ -91,7 +91,8 @@ test "the next program has every write of each layer, and writes on" {
     try fixture.init();
     defer fixture.deinit();
     const files = fixture.files();
-    var layers = [_]WriteLayer{ try fixture.create(1), try fixture.create(2), try fixture.create(3) };
+    var layers: [3]WriteLayer = undefined;
+    for (&layers, 1..) |*layer, id| layer.* = try fixture.create(@intCast(id));
     for (0..135) |record| try writeBytes(&layers[1], record * 4032 * block_size, @intCast(record));
     try writeBytes(&layers[1], disk_size - 512, 'e');
     try layers[1].discard(5 * 4032 * block_size, block_size);

@@ -97,27 +97,15 @@ pub fn create(
     };
     files.makeDir(dir) catch |err| if (err != error.Exists) return err;
     if (!head.binding.class.isDurable()) {
-        // A power cut between the next two calls leaves the name.
-        try removeIfThere(files, data_name);
-        const data = try files.create(data_name);
-        errdefer files.close(data);
-        try files.remove(data_name);
-        try removeIfThere(files, sums_name);
-        const sums_file = try files.create(sums_name);
-        errdefer files.close(sums_file);
-        try files.remove(sums_name);
-        try files.remove(dir);
-        try files.setSize(data, dataSize(below.size));
-        // A program that takes the place of this one looks for it (handover.zig).
-        try files.write(data, &trailerOf(head.layer_id), dataSize(below.size) - trailer_size);
+        const parts = try createNameless(files, dir, &head, data_name, sums_name);
         return .{
             .files = files,
             .below = below,
             .head = head,
             .map = map,
-            .data = data,
+            .data = parts.data,
             .map_file = null,
-            .sums = try .create(files, sums_file, head.layer_id, below.size),
+            .sums = parts.sums,
         };
     }
     try clearUnfinished(gpa, files, dir, below.size);
@@ -150,6 +138,34 @@ pub fn create(
     try layer.writeHead(dir);
     try files.syncDir(parentOf(dir));
     return layer;
+}
+
+const NamelessParts = struct { data: Handle, sums: LayerSums };
+
+/// Makes the files of a layer that ends with its process: they keep no names.
+fn createNameless(
+    files: Files,
+    dir: []const u8,
+    head: *const layer_head.Head,
+    data_name: []const u8,
+    sums_name: []const u8,
+) Files.Error!NamelessParts {
+    // A power cut between the next two calls leaves the name.
+    try removeIfThere(files, data_name);
+    const data = try files.create(data_name);
+    errdefer files.close(data);
+    try files.remove(data_name);
+    try removeIfThere(files, sums_name);
+    const sums_file = try files.create(sums_name);
+    errdefer files.close(sums_file);
+    try files.remove(sums_name);
+    try files.remove(dir);
+    const size = dataSize(head.binding.disk_size);
+    try files.setSize(data, size);
+    // A program that takes the place of this one looks for it (handover.zig).
+    try files.write(data, &trailerOf(head.layer_id), size - trailer_size);
+    const disk_size = head.binding.disk_size;
+    return .{ .data = data, .sums = try .create(files, sums_file, head.layer_id, disk_size) };
 }
 
 /// Opens the layer in `dir` if it has this `binding`. `NotFound`: there is none.
