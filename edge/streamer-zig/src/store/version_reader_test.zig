@@ -71,15 +71,19 @@ const Fixture = struct {
         defer gpa.free(buffer);
         try fixture.reader.read(buffer, offset);
         for (buffer, offset..) |byte, at|
-            try testing.expectEqual(blockOf(at / block.block_size)[at % block.block_size], byte);
+            try testing.expectEqual(byteOf(at / block.block_size, at % block.block_size), byte);
     }
 };
 
 /// No two blocks are the same, and no two parts of one.
 fn blockOf(index: u64) block.Block {
     var bytes: block.Block = undefined;
-    for (&bytes, 0..) |*byte, at| byte.* = @truncate(index + at / 256 * 7 + at % 256 + 1);
+    for (&bytes, 0..) |*byte, at| byte.* = byteOf(index, at);
     return bytes;
+}
+
+fn byteOf(index: u64, at: u64) u8 {
+    return @truncate(index + at / 256 * 7 + at % 256 + 1);
 }
 
 fn expectRanges(expected: []const ByteRange, found: anytype) !void {
