@@ -29,7 +29,6 @@ import { type AcceptedVersions, versionRefusal } from '../enrol/require-version.
 import { rotateEdgeKey } from '../enrol/rotate-edge-key.ts'
 import { applyReports } from '../reports/apply-reports.ts'
 import { takeHeartbeat } from '../reports/take-heartbeat.ts'
-import { GivenStates } from '../state/given-states.ts'
 import { parseStatePair } from '../state/site-facts.ts'
 import { waitForState } from '../state/wait-for-state.ts'
 import { takeStoreMessage } from '../store/take-store-message.ts'
@@ -71,7 +70,6 @@ export async function edgeRoutes(
   app: FastifyInstance,
   { context, notifications, accepted, telemetry, repository }: EdgeRoutesOptions,
 ) {
-  const given = new GivenStates(notifications)
   takeBytes(app)
 
   const { authenticate, identify, within } = edgeAccess(context, accepted)
@@ -95,7 +93,6 @@ export async function edgeRoutes(
     const { after, waitMs } = parsed(stateQuery, request.query)
     const envelope = await waitForState(context, edge, {
       notifications,
-      given,
       after: parseStatePair(after),
       waitMs,
       signal: closedSignal(reply),

@@ -1,3 +1,4 @@
+import { openDb } from '@bootfarm/db'
 import { desiredState, type StateEnvelope } from '@bootfarm/proto/uplink'
 import { stateSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -5,6 +6,9 @@ import { EdgeClient } from '../../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { mutate } from '../../../test/test-client.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../../test/test-tenant.ts'
+import { openNotifications } from '../../context/notifications.ts'
+import { parseStatePair } from './site-facts.ts'
+import { waitForState } from './wait-for-state.ts'
 
 let api: TestApi
 let tenant: TestTenant
@@ -106,6 +110,100 @@ test('a restored control plane’s new incarnation counts as later than any coun
   const where = { id: tenant.organizationId }
   await api.db.organization.update({ where, data: { stateIncarnation: 2 } })
   expect(snapshotOf((await edge.state('1.900', 0)).body)).toMatchObject({ incarnation: 2 })
+})
+
+/** The statements of a poll, its answer, and what its telemetry is told, without the HTTP around it. */
+async function pollWith(after: string) {
+  const texts: string[] = []
+  const { db } = openDb(api.serverDatabaseUrl, ({ text }) => texts.push(text))
+  const { organizationId, siteId } = tenant
+  const notifications = await openNotifications(api.serverDatabaseUrl)
+  const place = { organizationId, siteId, edgeId: edge.edgeId, bootEpoch: 1, counter: 1 }
+  const options = {
+    notifications,
+    after: parseStatePair(after),
+    waitMs: 0,
+    signal: new AbortController().signal,
+    onAcknowledged: () => undefined,
+  }
+  const envelope = await waitForState({ db, clock: api.clock.read }, place, options)
+  await notifications.close()
+  await db.$disconnect()
+  return {
+    envelope,
+    reads: texts.filter((text) => /^\s*(with|select|update|insert)/i.test(text) && !/set_config/.test(text)),
+  }
+}
+
+test('a poll that finds nothing new reads one row, however much the state has', async () => {
+  await edge.state('0.0', 0)
+  await edge.state('1.1', 0)
+  const { envelope, reads } = await pollWith('1.1')
+  expect(envelope).toBeNull()
+  expect(reads).toHaveLength(1)
+  expect(reads[0]).not.toMatch(/\b(device|vdisk|payload)\b/)
+})
+
+test('a state that was made and not taken is given again without reading what it is made of', async () => {
+  await edge.state('0.0', 0)
+  const { envelope, reads } = await pollWith('0.0')
+  expect(snapshotOf(envelope).counter).toBe(1)
+  expect(reads.join()).not.toMatch(/\bdevice\b/)
+})
+
+test('a state is read again within 20 minutes, even if its site’s version stayed where it was', async () => {
+  await edge.state('0.0', 0)
+  await api.db.$transaction([
+    api.db.$executeRaw`set local session_replication_role = replica`,
+    api.db.$executeRaw`update site set name = 'Quietly renamed' where id = ${tenant.siteId}::uuid`,
+  ])
+  expect(await edge.state('1.1', 0)).toEqual({ status: 204, body: null })
+  api.clock.advance(20 * 60_000)
+  expect(snapshotOf((await edge.state('1.1', 0)).body)).toMatchObject({ counter: 2, siteName: 'Quietly renamed' })
+})
+
+test('transactions that change a site at once wait for none of each other, and none is missed in either order', async () => {
+  await edge.state('0.0', 0)
+  const rename = async (index: number, name: string, until: Promise<void>, done: () => void) =>
+    api.db.$transaction(async (transaction) => {
+      await transaction.device.updateMany({ where: { id: tenant.deviceIds[index] ?? '' }, data: { name } })
+      done()
+      await until
+    })
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const [firstMade, secondMade] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const older = rename(0, 'first', first.promise, firstMade.resolve)
+  await firstMade.promise
+  const newer = rename(1, 'second', second.promise, secondMade.resolve)
+  // The other one is still open.
+  await secondMade.promise
+  second.resolve()
+  await newer
+  const names = async (after: string) =>
+    snapshotOf((await edge.state(after, 0)).body).devices.flatMap(({ name }) => (/first|second/.test(name) ? name : []))
+  expect(await names('1.1')).toEqual(['second'])
+  first.resolve()
+  await older
+  expect(await names('1.2')).toEqual(['first', 'second'])
+  expect(await edge.state('1.3', 0)).toEqual({ status: 204, body: null })
+})
+
+test('a site’s version has as many rows as there were transactions at once', async () => {
+  const rowsOf = () => api.db.stateVersion.count({ where: { siteId: tenant.siteId } })
+  const before = await rowsOf()
+  for (let index = 0; index < 5; index++)
+    await api.db.site.updateMany({ where: { id: tenant.siteId }, data: { name: `Site ${index}` } })
+  expect(await rowsOf()).toBe(before)
+})
+
+test('an edge that was moved reads the state of its new site, whose version may be the same number', async () => {
+  await edge.state('0.0', 0)
+  const { organizationId, farmId } = tenant
+  const other = await api.db.site.create({ data: { organizationId, farmId, name: 'Other', timeZone: 'UTC' } })
+  await api.db.edge.updateMany({ where: { id: edge.edgeId }, data: { siteId: other.id } })
+  await api.db.$executeRaw`update state_version set raised = (select site_version from desired_state
+    where edge_id = ${edge.edgeId}::uuid) where site_id = ${other.id}::uuid`
+  expect(snapshotOf((await edge.state('1.1', 0)).body)).toMatchObject({ counter: 2, siteId: other.id })
 })
 
 test.each(['after=1&waitMs=0', 'after=1.1&waitMs=25001', 'after=1.1', 'after=-1.1&waitMs=0'])(

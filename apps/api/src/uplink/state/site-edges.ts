@@ -42,6 +42,12 @@ function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
   )
 }
 
+/** Returns when the keys for tickets are other ones than now. */
+export function ticketKeysChangeMs(now: Date): number {
+  const halfMs = ticketKeyPeriodMs / 2
+  return (Math.floor(now.getTime() / halfMs) + 1) * halfMs
+}
+
 /** Returns the site's key, created when it is first needed. Two programs that need it at once get the same key. */
 async function ensureEdgeKey(db: DbOrTransaction, { organizationId, siteId }: SitePlace): Promise<Uint8Array> {
   const where = ownRow({ organizationId }, siteId)

@@ -10,7 +10,8 @@ import { readStateContent } from './state-content.ts'
 
 /**
  * Changes each row and each column that a desired state is made of, according to the catalogue, and compares the woken
- * edges with those whose state has changed. A column that is read and wakes nobody fails, unless it is listed here.
+ * edges, and the sites whose version was raised, with those whose state has changed. A column that is read and wakes
+ * nobody fails, unless it is listed here.
  */
 const wakesNobody = [
   // Where a device's home is chosen, which the same reading keeps: from then on these change nothing.
@@ -99,7 +100,7 @@ async function readStates(db = api.db): Promise<Map<string, string>> {
   for (const edge of edges) {
     const state = await readStateContent(db, edge, api.clock.read()).catch(String)
     const signing = await readSigningKeys(db, edge).catch(String)
-    const text = typeof state === 'string' ? state : canonicalJson(state)
+    const text = typeof state === 'string' ? state : canonicalJson({ content: state.content, sealKey: state.sealKey })
     const keyText = typeof signing === 'string' ? signing : `${signing.newest.id} ${JSON.stringify(signing.keys)}`
     texts.set(edge.siteId, `${texts.get(edge.siteId) ?? ''}\n${text}\n${keyText}`)
   }
@@ -147,22 +148,26 @@ async function dropRules(): Promise<void> {
     select format('alter table %s drop constraint %I', conrelid::regclass, conname) as text from pg_constraint
     where contype in ('f', 'c') and connamespace = 'public'::regnamespace and conislocal and conparentid = 0
     union all select format('drop trigger %I on %s', tgname, tgrelid::regclass) from pg_trigger
-    where not tgisinternal and tgparentid = 0 and tgname not like 'wake_edges%'`
+    where not tgisinternal and tgparentid = 0 and tgname not like 'wake_edges%' and tgname <> 'make_state_version'`
   for (const { text } of statements) await api.db.$executeRawUnsafe(text)
 }
 
 /**
  * @param sql changes one row, `t`.
- * @returns that, the sites that this woke, and those that were not and whose state is another now
+ * @returns that, the sites that this woke and whose versions it raised, and those whose state changed without that
  */
 async function effectOf(sql: string, values: unknown[] = []) {
   woken.clear()
+  const before = await readVersions()
   const rows = await inOrganization(api.serverDb, organizationId, (transaction) =>
     transaction.$queryRawUnsafe<{ row: Row }[]>(`${sql} returning to_jsonb(t) as row`, ...values),
   )
   expect(rows, sql).toHaveLength(1)
   await untilHeard()
-  const heard = [...woken]
+  const versions = await readVersions()
+  // By the versions: what was put back before may still wake.
+  const heard = [...versions].flatMap(([siteId, version]) => (before.get(siteId) === version ? [] : siteId))
+  expect([sql, heard.filter((siteId) => !woken.has(siteId))]).toEqual([sql, []])
   const now = await readStates()
   const changed = [...now].flatMap(([siteId, text]) => (states.get(siteId) === text ? [] : siteId))
   states = now
@@ -172,6 +177,12 @@ async function effectOf(sql: string, values: unknown[] = []) {
     isChanged: changed.length > 0,
     missed: changed.filter((siteId) => !heard.includes(siteId)),
   }
+}
+
+async function readVersions(): Promise<Map<string, bigint>> {
+  const rows = await api.db.$queryRaw<{ siteId: string; version: bigint }[]>`
+    select site_id::text as "siteId", sum(raised)::bigint as version from state_version group by 1`
+  return new Map(rows.map(({ siteId, version }) => [siteId, version]))
 }
 
 /** Notifications come in the order of their transactions. */
@@ -273,6 +284,27 @@ test('what is no part of a state wakes nobody', async () => {
     `update device as t set name = name where id = '${deviceId}'`,
   ])
     expect([sql, await effectOf(sql)]).toEqual([sql, expect.objectContaining({ heard: [], missed: [] })])
+})
+
+test('a state changes by time alone at the instants that it names', async () => {
+  const start = api.clock.read().getTime()
+  for (const edge of edges) {
+    let now = start
+    const contentAt = async (ms: number) => {
+      const { content, changesAt } = await readStateContent(api.db, edge, new Date(ms))
+      return { text: canonicalJson(content), changesAt: changesAt?.getTime() ?? null }
+    }
+    for (let steps = 0; steps < 4; steps++) {
+      const { text, changesAt } = await contentAt(now)
+      const until = changesAt ?? now + 400 * 86_400_000
+      for (const part of [0.25, 0.5, 0.75])
+        expect((await contentAt(Math.floor(now + (until - now) * part))).text).toBe(text)
+      expect((await contentAt(until - 1)).text).toBe(text)
+      if (changesAt === null) break
+      expect((await contentAt(changesAt)).text).not.toBe(text)
+      now = changesAt
+    }
+  }
 })
 
 test('a site that has nothing of a change is not woken', async () => {

@@ -13,7 +13,7 @@ import { type KeyPolicy, keyPolicyDefault } from '../../rules/device-key.ts'
 import { versionFor, writes } from '../../rules/version-access.ts'
 import { madeVersionId } from '../../store-job/change-jobs.ts'
 import { readDeviceHomes, type WritingDevice } from './device-homes.ts'
-import { readSiteEdges } from './site-edges.ts'
+import { readSiteEdges, ticketKeysChangeMs } from './site-edges.ts'
 import { readSiteFacts } from './site-facts.ts'
 import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './site-menus.ts'
 import { readSiteSchedules } from './site-schedules.ts'
@@ -26,6 +26,8 @@ export type ReadState = {
   content: StateContent
   /** The key to which the content's keys are sealed; null: the edge takes them in clear text. */
   sealKey: string | null
+  /** The first instant from which on the same rows make another content; null: none. */
+  changesAt: Date | null
 }
 
 /**
@@ -58,6 +60,8 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
         { organizationId, siteId, farmId: site.farmId },
         listed.map(({ device }) => device),
       )
+  const powerOns = site.hasPowerOns ? await readPowerOns(db, edge, now) : []
+  const powerOrders = site.hasPowerOrders ? await readPowerOrders(db, edge, now) : []
   const content: StateContent = {
     schema: 1,
     edgeId,
@@ -77,12 +81,18 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     ...(siteEdges ? { siteEdges } : {}),
     ...(homeEdges.length > 0 ? { homeEdges } : {}),
     ...(keyPolicies.length > 0 ? { keyPolicies } : {}),
-    powerOns: site.hasPowerOns ? await readPowerOns(db, edge, now) : [],
-    powerOrders: site.hasPowerOrders ? await readPowerOrders(db, edge, now) : [],
+    powerOns: powerOns.map(({ id, deviceId, device: { mac } }) => ({ id, deviceId, mac })),
+    powerOrders: powerOrders.map(({ id, deviceId, order, device: { mac } }) => ({ id, deviceId, mac, order })),
     ...(storeJobs.length > 0 ? { storeJobs } : {}),
     ...(schedules.length > 0 ? { schedules } : {}),
   }
-  return { content, sealKey: site.sealKey }
+  const changesMs = [
+    ...[...powerOns, ...powerOrders].map(({ expiresAt }) => expiresAt.getTime()),
+    ...vdisks.flatMap(({ resolved }) => resolved.pending?.at.getTime() ?? []),
+    ...(siteEdges ? [ticketKeysChangeMs(now)] : []),
+  ]
+  const changesAt = changesMs.length > 0 ? new Date(Math.min(...changesMs)) : null
+  return { content, sealKey: site.sealKey, changesAt }
 }
 
 function menuIdOf(
@@ -266,22 +276,20 @@ async function readIgnoredMacs(db: DbOrTransaction, { organizationId, siteId }: 
   return ignored.map(({ mac }) => mac)
 }
 
-async function readPowerOns(db: DbOrTransaction, { organizationId, siteId }: Site, now: Date) {
-  const powerOns = await db.powerOn.findMany({
+function readPowerOns(db: DbOrTransaction, { organizationId, siteId }: Site, now: Date) {
+  return db.powerOn.findMany({
     where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
     orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
     take: powerOnsMax,
-    select: { id: true, deviceId: true, device: { select: { mac: true } } },
+    select: { id: true, deviceId: true, expiresAt: true, device: { select: { mac: true } } },
   })
-  return powerOns.map(({ id, deviceId, device: { mac } }) => ({ id, deviceId, mac }))
 }
 
-async function readPowerOrders(db: DbOrTransaction, { organizationId, siteId }: Site, now: Date) {
-  const powerOrders = await db.powerOrder.findMany({
+function readPowerOrders(db: DbOrTransaction, { organizationId, siteId }: Site, now: Date) {
+  return db.powerOrder.findMany({
     where: { organizationId, expiresAt: { gt: now }, takenAt: null, device: { siteId } },
     orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
     take: powerOrdersMax,
-    select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
+    select: { id: true, deviceId: true, order: true, expiresAt: true, device: { select: { mac: true } } },
   })
-  return powerOrders.map(({ id, deviceId, order, device: { mac } }) => ({ id, deviceId, mac, order }))
 }

@@ -1,18 +1,14 @@
 import { once } from 'node:events'
-import { inOrganization } from '@bootfarm/db'
+import { inOrganization, type TenantDb } from '@bootfarm/db'
 import type { StateEnvelope } from '@bootfarm/proto/uplink'
 import { type Notifications, topicText } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, DbOrTransaction, PlatformContext } from '../../context/service-context.ts'
-import { currentState } from './current-state.ts'
-import type { GivenStates } from './given-states.ts'
+import { lookAtState, renewState, storedState } from './current-state.ts'
 import { isLater, type StatePair } from './site-facts.ts'
-
-/** Applies only if nothing was heard of the site since the last look: a change by time alone may wait so long. */
-const lookPutOffMs = 2_000
+import { Turns } from './turns.ts'
 
 interface WaitOptions {
   notifications: Notifications
-  given: GivenStates
   after: StatePair
   waitMs: number
   /** Aborts when the edge disconnects. */
@@ -22,6 +18,13 @@ interface WaitOptions {
 }
 
 /**
+ * States that this process makes at once for one organization: a change of thousands of sites wakes thousands of edges,
+ * which take turns, so that the organization's people are not behind all of them.
+ */
+const readingsMax = 2
+const readings = new Turns(readingsMax)
+
+/**
  * Returns the first desired state later than `after`, at once or within `waitMs`; otherwise null. A notification of the
  * site wakes it. Each look is a separate transaction: none is held while it waits. A change by time alone (a power-on
  * that expires) is seen by the next request.
@@ -29,35 +32,37 @@ interface WaitOptions {
 export async function waitForState(
   { db, clock }: PlatformContext,
   edge: AuthenticatedEdge,
-  { notifications, given, after, waitMs, signal, onAcknowledged }: WaitOptions,
+  { notifications, after, waitMs, signal, onAcknowledged }: WaitOptions,
 ): Promise<StateEnvelope | null> {
+  const { organizationId, siteId } = edge
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
-  const askedAt = clock()
   const waker = new EventTarget()
   let isWoken = false
   // Subscribe before the first look, so that no change is missed in between.
-  const unsubscribe = notifications.subscribe(topicText({ state: { siteId: edge.siteId } }), () => {
+  const unsubscribe = notifications.subscribe(topicText({ state: { siteId } }), () => {
     isWoken = true
     waker.dispatchEvent(new Event('wake'))
   })
+  const within = <T>(work: (transaction: TenantDb) => Promise<T>) => inOrganization(db, organizationId, work)
   try {
-    // A state given to hundreds of edges at once is recorded, and read again when all of them have it.
-    if (waitMs > lookPutOffMs && given.isUnchanged(edge, after))
-      await once(waker, 'wake', {
-        signal: AbortSignal.any([deadline, AbortSignal.timeout(lookPutOffMs)]),
-      }).catch(() => undefined)
-    const takenMs = await inOrganization(db, edge.organizationId, (transaction) =>
-      acknowledgeState(transaction, edge, { pair: after, now: askedAt }),
-    )
-    if (takenMs !== null) onAcknowledged(takenMs)
-    for (let isExpected = isWoken; ; isExpected = true) {
+    for (let isFirst = true; ; isFirst = false) {
       isWoken = false
-      const state = await inOrganization(db, edge.organizationId, (transaction) =>
-        currentState({ db: transaction, clock }, edge, isExpected),
-      )
-      if (isLater(state.pair, after)) {
-        if (!isWoken) given.watch(edge, state.pair)
-        return state.envelope
+      const { isCurrent, isLaterThere, takenMs } = await within(async (transaction) => {
+        const now = clock()
+        const { pair, isAcknowledged, isCurrent } = await lookAtState(transaction, edge, now)
+        const isTaken = isFirst && !isAcknowledged && pair !== null
+        const takenMs = isTaken ? await acknowledgeState(transaction, edge, { pair: after, now }) : null
+        return { isCurrent, isLaterThere: pair !== null && isLater(pair, after), takenMs }
+      })
+      if (takenMs !== null) onAcknowledged(takenMs)
+      if (!isCurrent || isLaterThere) {
+        const state = await readings.within(organizationId, signal, () =>
+          within((transaction) =>
+            isCurrent ? storedState(transaction, edge) : renewState(transaction, edge, clock()),
+          ),
+        )
+        if (state === null) return null
+        if (isLater(state.pair, after)) return state.envelope
       }
       if (deadline.aborted) return null
       if (!isWoken) await once(waker, 'wake', { signal: deadline }).catch(() => undefined)
