@@ -12,6 +12,10 @@ const benches = {
     what: 'power-on to ready of virtual machines, beside dnsmasq, an HTTP server and nbdkit; about 6 minutes',
     load: async () => (await import('./boot.mjs')).benchBoot,
   },
+  idle: {
+    what: 'processor time of API and PostgreSQL for 1,000 edges where nothing happens, beside an earlier release; 2 minutes each',
+    load: async () => (await import('./idle.mjs')).benchIdle,
+  },
   stream: {
     what: 'random reads, losses, replayed boots and 500 devices over the stream, beside nbdkit and qemu-nbd; about 12 minutes',
     load: async () => (await import('./stream.mjs')).benchStream,
@@ -32,8 +36,9 @@ ${Object.entries(benches)
   --rounds N    measures each case N times, 1 to 9 (default 3)
   --only TEXT   measures the case of this name, or else all cases whose names contain TEXT
   --write       writes the table into docs/results and the raw figures into bench-results
-  --quick       (stream) measures each case once, and for a shorter time
+  --quick       (stream) measures each case once, and for a shorter time; (idle) with 50 edges
   --before FILE (stream) measures the bootfarm-edge in FILE, an earlier build, in place of the NBD servers
+                (idle) measures the checkout in FILE, a directory, of an earlier release, in turns with this one
 
 Example: npm run bench -- stream --only '16 devices' --rounds 9 --before /tmp/bootfarm-edge
 `
@@ -47,8 +52,8 @@ export async function runBench([name, ...options]) {
   const bench = benches[name]
   if (!bench) throw new UserError(`there is no benchmark ${name}; there are: ${Object.keys(benches).join(', ')}.`)
   const parsed = parse(options)
-  if (name !== 'stream' && (parsed.quick || parsed.before))
-    throw new UserError('only the benchmark stream has --quick and --before.')
+  if (name !== 'stream' && name !== 'idle' && (parsed.quick || parsed.before))
+    throw new UserError('only the benchmarks stream and idle have --quick and --before.')
   const run = await bench.load()
   await run(parsed)
 }
@@ -63,7 +68,8 @@ function parse(options) {
     else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? '')) parsed.rounds = Number(options.shift())
     else if (option === '--only' && options.length > 0) parsed.only = options.shift()
     else if (option === '--before' && existsSync(options[0] ?? '')) parsed.before = path.resolve(options.shift())
-    else if (option === '--before') throw new UserError('--before needs the file of an earlier build of bootfarm-edge.')
+    else if (option === '--before')
+      throw new UserError('--before needs an earlier build of bootfarm-edge, or a checkout of an earlier release.')
     else
       throw new UserError(
         `a benchmark has no option ${option}; there are --rounds 1 to 9, --only TEXT, --quick, --before FILE and --write.`,
