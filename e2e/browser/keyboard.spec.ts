@@ -8,7 +8,7 @@ test('the first Tab offers to skip to the content', async ({ page }) => {
   await expect(skip).toBeFocused()
   await page.keyboard.press('Enter')
   await page.keyboard.press('Tab')
-  await expect(page.getByRole('button', { name: 'Export CSV' })).toBeFocused()
+  await expect(page.getByRole('link', { name: 'Export CSV' })).toBeFocused()
 })
 
 test('pages and rows are reached with the keyboard alone', async ({ page }) => {

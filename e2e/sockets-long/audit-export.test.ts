@@ -50,7 +50,7 @@ test.each(['jsonl', 'csv'])(
   `an API exports more of the audit log than fits into its memory, as %s`,
   async (format) => {
     const before = peakKib()
-    const file = await client.text(`/api/audit/export?format=${format}`)
+    const file = await client.text(`/api/v1/audit-exports?format=${format}`)
     expect(file.length).toBeGreaterThan(heapMaxMib * 2 ** 20)
     expect(file.trimEnd().split('\n').length).toBeGreaterThanOrEqual(entryCount)
     expect(peakKib() - before).toBeLessThan(growthMaxKib)

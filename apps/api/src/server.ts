@@ -20,7 +20,6 @@ import { readSession } from './http/auth/read-session.ts'
 import { verifyCode } from './http/auth/verify-code.ts'
 import { healthRoutes } from './http/observe/health-routes.ts'
 import { escapeForTerminals, logRequests, makeRequestId } from './http/observe/request-log.ts'
-import { auditExportRoutes, captureRoutes } from './http/rest/file-routes.ts'
 import { installRoutes } from './http/rest/install-routes.ts'
 import { openApiRoutes } from './http/rest/openapi-routes.ts'
 import { refuseBytes, sendProblem } from './http/rest/problem.ts'
@@ -146,13 +145,6 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const edges = { context: { db, clock }, notifications, accepted, telemetry, repository }
   await app.register(edgeRoutes, { prefix: '/edge/v1', ...edges })
   await app.register(installRoutes, { prefix: '/install', releases, checkMs: options.downloadCheckMs })
-  for (const files of [captureRoutes, auditExportRoutes])
-    await app.register(files, {
-      prefix: '/api',
-      context: { db, clock },
-      checks,
-      findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, checks, auth, telemetry }),
-    })
   const personRates = options.personRates ?? new PersonRates()
   const bootFeeds = openFeeds({ db, clock, notifications, checks })
   const contextOf = (request: FastifyRequest) =>

@@ -60,7 +60,6 @@ export const objectSamples: Record<string, Sample> = {
   'device.remove': { idName: 'deviceId', ownId: spare('device') },
   'device.restore': deletion('device'),
   'device.listIds': {},
-  'device.exportCsv': {},
   'device.changeMany': {
     input: { preview: true, addTags: ['x'] },
     idName: 'deviceIds',

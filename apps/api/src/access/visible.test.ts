@@ -151,13 +151,15 @@ describe.each(['both', 'only its checks', 'only row-level security'] as const)('
   test('files and the doors of edges keep the border too', async () => {
     const { api, victim, other, callers } = arena
     const [headers = {}] = callers.map((caller) => caller.headers)
-    const [kept, absent, log] = await Promise.all(
-      [`boots/${victim.bootId}/capture.pcap`, `boots/${randomUUID()}/capture.pcap`, 'audit/export'].map((path) =>
-        download(`${api.url}/api/${path}`, headers),
-      ),
+    const [kept, absent, ...lists] = await Promise.all(
+      [
+        `boots/${victim.bootId}/capture.pcap`,
+        `boots/${randomUUID()}/capture.pcap`,
+        ...['audit-exports', 'device-exports'].flatMap((path) => [`${path}?format=csv`, `${path}?format=jsonl`]),
+      ].map((path) => download(`${api.url}/api/v1/${path}`, headers)),
     )
     expect([kept?.status, kept?.text]).toEqual([404, absent?.text])
-    expect(log && leaksIn(arena, log)).toEqual([])
+    for (const list of lists) expect([list.status, ...leaksIn(arena, list)]).toEqual([200])
     const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, other))
     const pcap = pcapOf([])
     const foreign = await edge.capture(victim.bootId, pcap)

@@ -74,7 +74,7 @@ describe('audit.list', () => {
 
 describe('the export', () => {
   const read = async (search: string, as = cookie) => {
-    const answer = await fetch(`${api.url}/api/audit/export?${search}`, { headers: { cookie: as } })
+    const answer = await fetch(`${api.url}/api/v1/audit-exports?${search}`, { headers: { cookie: as } })
     return { status: answer.status, text: await answer.text() }
   }
 

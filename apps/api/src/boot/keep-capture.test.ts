@@ -22,7 +22,7 @@ async function reportedBoot(): Promise<string> {
 const getCapture = (bootId: string) => site().query<BootCapture>('boot.capture', { bootId })
 const getBoot = (bootId: string) => site().query<BootDetail>('boot.get', { bootId })
 const download = (bootId: string, cookie = site().cookie) =>
-  fetch(`${site().api.url}/api/boots/${bootId}/capture.pcap`, { headers: { cookie } })
+  fetch(`${site().api.url}/api/v1/boots/${bootId}/capture.pcap`, { headers: { cookie } })
 
 describe('a capture that an edge sends', () => {
   test('is kept with its boot, in words and as the file that was sent', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { devicesCsv, type ExportedDevice, parseDevicesCsv } from './device-csv.ts'
+import { csvLine } from '../rules/csv.ts'
+import { deviceCells, deviceHeading, type ExportedDevice, parseDevicesCsv } from './device-csv.ts'
 
 /** A seeded generator, so that a failure can be replayed. */
 function randomOf(seed: number): () => number {
@@ -8,6 +9,11 @@ function randomOf(seed: number): () => number {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
     return state / 2 ** 32
   }
+}
+
+function devicesCsv(devices: ExportedDevice[]): string {
+  const names = [...new Set(devices.flatMap(({ personality }) => Object.keys(personality)))].sort()
+  return [deviceHeading(names), ...devices.map((device) => deviceCells(device, names))].map(csvLine).join('')
 }
 
 const nasty = ['=1+1', '+x', '-x', '@cmd', '"quoted"', 'a,b', 'a;b', "'=", 'Größe', '漢字', ' two  spaces ', '<b>']

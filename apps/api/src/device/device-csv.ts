@@ -1,6 +1,5 @@
 import { parse } from 'csv-parse/sync'
 import { z } from 'zod'
-import { csvLine } from '../rules/csv.ts'
 import { type DeviceType, deviceName, deviceType, tags, writtenMac } from '../rules/object-fields.ts'
 import { type Personality, personalityName, personalityValue } from '../rules/personality.ts'
 
@@ -164,23 +163,22 @@ export interface ExportedDevice {
   personality: Personality
 }
 
-/** The table that `parseDevicesCsv` reads back without a change. */
-export function devicesCsv(devices: ExportedDevice[]): string {
-  const names = [...new Set(devices.flatMap(({ personality }) => Object.keys(personality)))].sort()
-  const heading = csvLine([...deviceColumns, ...names.map((name) => personalityPrefix + name)])
-  const lines = devices.map((device) =>
-    csvLine([
-      device.mac,
-      device.name,
-      device.collection,
-      device.enabled ? 'yes' : 'no',
-      device.tags.join(', ') || none,
-      device.vdisk ?? none,
-      device.bootPrograms ?? none,
-      device.bootMenu ?? none,
-      device.deviceType,
-      ...names.map((name) => device.personality[name] ?? ''),
-    ]),
-  )
-  return `\uFEFF${heading}${lines.join('')}`
+/** The columns of a table that `parseDevicesCsv` reads back without a change. */
+export function deviceHeading(personalityColumns: string[]): string[] {
+  return [...deviceColumns, ...personalityColumns.map((name) => personalityPrefix + name)]
+}
+
+export function deviceCells(device: ExportedDevice, personalityColumns: string[]): string[] {
+  return [
+    device.mac,
+    device.name,
+    device.collection,
+    device.enabled ? 'yes' : 'no',
+    device.tags.join(', ') || none,
+    device.vdisk ?? none,
+    device.bootPrograms ?? none,
+    device.bootMenu ?? none,
+    device.deviceType,
+    ...personalityColumns.map((name) => device.personality[name] ?? ''),
+  ]
 }

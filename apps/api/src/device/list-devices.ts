@@ -17,7 +17,10 @@ const writeCachePercentMin = {
   full: 100,
 }
 
-export async function listDevices(context: ServiceContext, input: Input): Promise<z.infer<typeof devicePage>> {
+export async function listDevices(
+  context: Pick<ServiceContext, 'db' | 'clock' | 'actor'>,
+  input: Input,
+): Promise<z.infer<typeof devicePage>> {
   const { db, clock, actor } = context
   const now = clock()
   const rows = await db.device.findMany({

@@ -6,10 +6,10 @@ import { changedObject, deletedObject } from '../rules/changed-object.ts'
 import { chooseForDevice } from '../site/public.ts'
 import { restoring } from '../trash/restore-router.ts'
 import { createDevice, removeDevice, updateDevice } from './change-device.ts'
-import { exportDevices, importDevices } from './csv-devices.ts'
 import { approveWaitingKeys, decideDeviceKey } from './decide-key.ts'
 import { dropWrites } from './drop-writes.ts'
 import { getDevice } from './get-device.ts'
+import { importDevices } from './import-devices.ts'
 import { listDevices } from './list-devices.ts'
 import { changeManyDevices, listDeviceIds, powerManyDevices, removeManyDevices } from './many-devices.ts'
 import { moveHome } from './move-home.ts'
@@ -20,7 +20,6 @@ import {
   bootAgainResult,
   changeManyInput,
   createDeviceInput,
-  csvResult,
   decideKeyInput,
   decideKeyResult,
   deviceDetail,
@@ -264,13 +263,4 @@ export const deviceRouter = router({
     .input(importCsvInput)
     .output(planResult)
     .mutation(({ ctx, input }) => importDevices(ctx, input)),
-  exportCsv: procedure
-    .meta({
-      permission: 'device.read',
-      place: 'visible',
-      rest: { method: 'GET', path: '/device-exports', summary: 'Devices as CSV' },
-    })
-    .input(deviceFilterInput)
-    .output(csvResult)
-    .query(({ ctx, input }) => exportDevices(ctx, input)),
 })

@@ -90,7 +90,7 @@ interface NamedBoot {
  * and vDisks.
  */
 export async function nameDevices(
-  { db, clock, actor }: ServiceContext,
+  { db, clock, actor }: Pick<ServiceContext, 'db' | 'clock' | 'actor'>,
   rows: Pick<DeviceSummaryRow, 'id' | 'siteId' | 'collectionId' | 'vdiskId' | 'homeEdgeId' | 'lastBootId'>[],
 ): Promise<DeviceNames> {
   if (rows.length === 0) return new DeviceNames([])

@@ -256,7 +256,6 @@ export const removeDeviceInput = z.object({ deviceId: uuid, revision: seenRevisi
 
 export const bulkMax = 1_000
 const powerBulkMax = 200
-export const exportMax = 10_000
 /** Rows that a preview shows; its counts are of all. */
 export const previewRowsMax = 1_000
 
@@ -318,10 +317,4 @@ export const importCsvInput = z.object({
   csv: z.string().min(1).max(csvSizeMax, 'The file is too large.'),
   /** Only previews the result. */
   preview: z.boolean().default(true),
-})
-export const csvResult = z.object({
-  csv: z.string(),
-  count,
-  /** There are more devices than a file holds. */
-  isCut: z.boolean(),
 })

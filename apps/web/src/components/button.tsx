@@ -19,6 +19,15 @@ function buttonClasses(look: ButtonLook): string {
   )
 }
 
+/** Saves what the address answers with as a file. */
+export function DownloadLink({ href, children }: { href: string; children: ReactNode }) {
+  return (
+    <a href={href} download className={buttonClasses('quiet')}>
+      {children}
+    </a>
+  )
+}
+
 interface ButtonProps extends ComponentProps<'button'> {
   look?: ButtonLook
   /** For a row of a table, or the head of a panel. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { errorTable } from '../../errors/app-error.ts'
+import { type DescribedFile, fileOperations } from './files/file-routes.ts'
 import { type JsonSchema, withoutNull } from './json-schema.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { type Operation, readOperations } from './operations.ts'
@@ -8,7 +9,7 @@ import { type Operation, readOperations } from './operations.ts'
 export async function openApiRoutes(app: FastifyInstance) {
   const documents = [
     { url: '/openapi.json', type: 'application/json', text: JSON.stringify(openApiDocument()) },
-    { url: '/docs', type: 'text/html', text: docsPage(readOperations().operations) },
+    { url: '/docs', type: 'text/html', text: docsPage([...readOperations().operations, ...fileOperations]) },
     { url: '/docs/problems', type: 'text/html', text: problemsPage() },
     { url: '/docs/docs.css', type: 'text/css', text: docsStyle },
   ]
@@ -26,7 +27,7 @@ export async function openApiRoutes(app: FastifyInstance) {
 const docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 /** Every operation on one page, without a script: what a browser's own search finds. */
-function docsPage(operations: Operation[]): string {
+function docsPage(operations: (Operation | DescribedFile)[]): string {
   const byTag = Map.groupBy(operations, ({ id }) => id.split('.')[0] ?? id)
   const contents = [...byTag.keys()].map((tag) => `<li><a href="#${tag}">${escaped(tag)}</a></li>`)
   const sections = [...byTag].map(
@@ -50,8 +51,9 @@ function problemsPage(): string {
   )
 }
 
-function operationHtml(operation: Operation): string {
-  const { id, method, path, summary, description, policy, status, body, parameters, query } = operation
+function operationHtml(operation: Operation | DescribedFile): string {
+  const { id, path, summary, description, policy, body, parameters, query } = operation
+  const { method, status } = 'method' in operation ? operation : { method: 'GET', status: 200 }
   const required = new Set(operation.requiredNames)
   const fields = [
     ...Object.entries(parameters).map(([name, schema]) => fieldRow('path', name, schema, true)),

@@ -3,13 +3,8 @@ import { isMemberPolicy, type MemberPolicy, type ProcedurePolicy, type RestOpera
 import { appRouter } from '../trpc/router.ts'
 import { type JsonSchema, jsonSchemaOf } from './json-schema.ts'
 
-/** A REST operation with all that serving and describing it takes. */
-export interface Operation extends RestOperation {
-  /** The procedure's path, e.g. `device.list`; also its operationId. */
-  id: string
-  type: 'query' | 'mutation'
-  policy: MemberPolicy
-  status: 200 | 201 | 204
+/** Where the fields of an operation's input come from. */
+export interface OperationInput {
   pathNames: string[]
   /** By name: the input's fields that are not in the path. */
   query: Record<string, JsonSchema>
@@ -18,6 +13,15 @@ export interface Operation extends RestOperation {
   parameters: Record<string, JsonSchema>
   requiredNames: string[]
   takesInput: boolean
+}
+
+/** A REST operation with all that serving and describing it takes. */
+export interface Operation extends RestOperation, OperationInput {
+  /** The procedure's path, e.g. `device.list`; also its operationId. */
+  id: string
+  type: 'query' | 'mutation'
+  policy: MemberPolicy
+  status: 200 | 201 | 204
   output: z.ZodType
 }
 
@@ -57,24 +61,35 @@ function operationOf(id: string, rest: RestOperation, { type, meta, inputs, outp
   if (type === 'mutation' && rest.method === 'GET') throw new Error(`${id}: a GET changes nothing.`)
   if (type === 'query' && rest.method !== 'GET' && rest.method !== 'POST')
     throw new Error(`${id}: a query is a GET, or a POST where what is asked is too much for one.`)
-  const input = inputs[0] ? jsonSchemaOf(inputs[0], 'input') : {}
-  const fields = input.properties ?? {}
-  const pathNames = [...rest.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '')
-  for (const name of pathNames)
-    if (!fields[name]) throw new Error(`${id}: its input has no field ${name}, which its path names.`)
-  const left = Object.fromEntries(Object.entries(fields).filter(([name]) => !pathNames.includes(name)))
-  const takesBody = rest.method !== 'GET' && rest.method !== 'DELETE'
-  const requiredNames = (input.required ?? []).filter((name) => name in left)
   return {
     ...rest,
+    ...inputParts(id, rest, inputs[0]),
     id,
     type,
     policy: meta,
+    output,
+    status: rest.creates === undefined ? (rest.silent ? 204 : 200) : 201,
+  }
+}
+
+/** Throws where the path names what the input does not have. */
+export function inputParts(
+  id: string,
+  { method, path }: Pick<RestOperation, 'method' | 'path'>,
+  schema: z.ZodType | undefined,
+): OperationInput {
+  const input = schema ? jsonSchemaOf(schema, 'input') : {}
+  const fields = input.properties ?? {}
+  const pathNames = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '')
+  for (const name of pathNames)
+    if (!fields[name]) throw new Error(`${id}: its input has no field ${name}, which its path names.`)
+  const left = Object.fromEntries(Object.entries(fields).filter(([name]) => !pathNames.includes(name)))
+  const takesBody = method !== 'GET' && method !== 'DELETE'
+  const requiredNames = (input.required ?? []).filter((name) => name in left)
+  return {
     pathNames,
     requiredNames,
-    output,
-    takesInput: inputs.length > 0,
-    status: rest.creates === undefined ? (rest.silent ? 204 : 200) : 201,
+    takesInput: schema !== undefined,
     parameters: Object.fromEntries(pathNames.map((name) => [name, fields[name] ?? {}])),
     query: takesBody ? {} : left,
     body: takesBody && Object.keys(left).length > 0 ? bodyOf(input, left, requiredNames) : null,

@@ -63,7 +63,7 @@ async function requireConfirmedPerson(ctx: TrpcContext): Promise<void> {
 }
 
 /** Throws `rate_limited`. */
-function requireWithinRate({ personRates, telemetry }: TrpcContext, userId: string | null): void {
+export function requireWithinRate({ personRates, telemetry }: TrpcContext, userId: string | null): void {
   if (userId === null || personRates.take(userId)) return
   telemetry.rateLimited('person')
   throw new AppError('rate_limited')

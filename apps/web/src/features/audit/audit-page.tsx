@@ -3,6 +3,7 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { z } from 'zod'
+import { DownloadLink } from '../../components/button'
 import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
 import { Icon } from '../../components/icon'
 import { EmptyState, Page, PageHeader } from '../../components/page'
@@ -77,7 +78,7 @@ function auditInput({ search, noun, actor, period, object }: Filters, now: Date)
 
 /** The address of the same entries as a file. */
 function exportHref(input: Record<string, string>, format: 'csv' | 'jsonl'): string {
-  return `/api/audit/export?${new URLSearchParams({ ...input, format })}`
+  return `/api/v1/audit-exports?${new URLSearchParams({ ...input, format })}`
 }
 
 export function AuditPage() {
@@ -121,14 +122,9 @@ function ExportLinks({ input }: { input: Record<string, string> }) {
   return (
     <>
       {(['csv', 'jsonl'] as const).map((format) => (
-        <a
-          key={format}
-          href={exportHref(input, format)}
-          download
-          className="flex h-8 items-center gap-1.5 rounded-md border border-line-strong bg-surface px-2.5 text-ink text-sm hover:bg-hover"
-        >
+        <DownloadLink key={format} href={exportHref(input, format)}>
           <Icon name="download" size={14} /> {format === 'csv' ? 'CSV' : 'JSON lines'}
-        </a>
+        </DownloadLink>
       ))}
     </>
   )

@@ -67,7 +67,7 @@ export function CapturePanel({ boot }: { boot: BootDetail }) {
                 {open ? 'Hide packets' : 'Show packets'}
               </Button>
               <a
-                href={`/api/boots/${boot.id}/capture.pcap`}
+                href={`/api/v1/boots/${boot.id}/capture.pcap`}
                 download
                 className="inline-flex h-7 items-center gap-1.5 whitespace-nowrap rounded-md border border-line-strong px-3 font-medium text-ink text-sm hover:bg-hover"
               >

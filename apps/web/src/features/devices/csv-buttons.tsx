@@ -2,13 +2,13 @@
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Button } from '../../components/button'
+import { Button, DownloadLink } from '../../components/button'
 import { FormDialog } from '../../components/dialog'
 import { Notice } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
-import { useFailureToast, useToast } from '../../components/toast'
+import { useToast } from '../../components/toast'
 import { countOf, formatCount } from '../../lib/format-quantity'
-import { formProblem, type RouterInputs, type RouterOutputs, useTRPC, useTRPCClient } from '../../lib/trpc'
+import { formProblem, type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
 
@@ -16,31 +16,22 @@ const template =
   '\uFEFFmac,name,collection,enabled,tags,vdisk,boot_programs,boot_menu,device_type,personality.ROOM\r\n02:00:00:00:00:01,pc-01,Lab,yes,"floor-1, blue",none,none,collection,production,A1\r\n'
 
 /** Devices out as a table, and in again. */
-export function CsvButtons({ filter }: { filter: RouterInputs['device']['exportCsv'] }) {
-  const client = useTRPCClient()
-  const showToast = useToast()
+export function CsvButtons({ filter }: { filter: RouterInputs['device']['listIds'] }) {
   const [importing, setImporting] = useState(false)
   const mayImport = useMay('device.change')
-  const save = useMutation({
-    mutationFn: () => client.device.exportCsv.query(filter),
-    onSuccess: ({ csv, count, isCut }) => {
-      saveFile('devices.csv', csv)
-      showToast({
-        title: `${countOf(count, 'device')} exported.`,
-        ...(isCut && { text: 'The search matched more devices. A file holds at most 10,000.' }),
-      })
-    },
-    onError: useFailureToast('Could not export devices.'),
-  })
   return (
     <>
-      <Button busy={save.isPending} onClick={() => save.mutate()}>
-        Export CSV
-      </Button>
+      <DownloadLink href={exportHref(filter)}>Export CSV</DownloadLink>
       {mayImport && <Button onClick={() => setImporting(true)}>Import CSV</Button>}
       {importing && <ImportDialog onClose={() => setImporting(false)} />}
     </>
   )
+}
+
+/** The address of the same devices as a file. */
+function exportHref(filter: RouterInputs['device']['listIds']): string {
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined)
+  return `/api/v1/device-exports?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
 }
 
 function ImportDialog({ onClose }: { onClose: () => void }) {

@@ -1,6 +1,7 @@
 import { type AppErrorCode, errorTable } from '../../../errors/app-error.ts'
+import { type DescribedFile, fileOperations } from '../files/file-routes.ts'
 import { type JsonSchema, jsonSchemaOf, withoutNull } from '../json-schema.ts'
-import { type Operation, readOperations } from '../operations.ts'
+import { type Operation, type OperationInput, readOperations } from '../operations.ts'
 
 const description = `Every capability of the Bootfarm dashboard, by the same code.
 
@@ -26,6 +27,7 @@ export function openApiDocument(): Json {
       [operation.method.toLowerCase()]: operationObject(operation, schemas),
     })
   }
+  for (const file of fileOperations) paths[file.path] = { get: fileObject(file) }
   return {
     openapi: '3.1.0',
     info: {
@@ -36,7 +38,7 @@ export function openApiDocument(): Json {
     },
     servers: [{ url: '/api/v1' }],
     security: [{ apiKey: [] }, { session: [] }],
-    tags: [...new Set(operations.map(tagOf))].map((name) => ({ name })),
+    tags: [...new Set([...operations, ...fileOperations].map(tagOf))].map((name) => ({ name })),
     paths,
     components: {
       schemas: { Problem: problemSchema, ...schemas.all() },
@@ -53,7 +55,7 @@ export function openApiDocument(): Json {
   }
 }
 
-function tagOf({ id }: Operation): string {
+function tagOf({ id }: { id: string }): string {
   return id.split('.')[0] ?? id
 }
 
@@ -77,7 +79,31 @@ function operationObject(operation: Operation, schemas: NamedSchemas): Json {
   }
 }
 
+/** A file's content has no schema: its media type says what it is. */
+function fileObject(file: DescribedFile): Json {
+  const { id, summary, description, policy, types } = file
+  const problems = [...anyOperation, ...(file.pathNames.length > 0 ? (['not_found'] as const) : [])]
+  return {
+    operationId: id,
+    tags: [tagOf(file)],
+    summary,
+    description: `${description}\n\nTakes the permission \`${policy.permission}\`.`,
+    parameters: inputParameters(file),
+    responses: {
+      200: { description: 'The file.', content: Object.fromEntries(types.map((type) => [type, {}])) },
+      ...problemsByStatus(problems),
+    },
+  }
+}
+
 function parametersOf(operation: Operation): Json[] {
+  return [
+    ...inputParameters(operation),
+    ...(operation.method === 'POST' && operation.type === 'mutation' ? [idempotencyKey] : []),
+  ]
+}
+
+function inputParameters(operation: OperationInput): Json[] {
   return [
     ...Object.entries(operation.parameters).map(([name, schema]) => ({
       name,
@@ -91,7 +117,6 @@ function parametersOf(operation: Operation): Json[] {
       required: operation.requiredNames.includes(name) && !('default' in schema),
       schema: withoutNull(schema),
     })),
-    ...(operation.method === 'POST' && operation.type === 'mutation' ? [idempotencyKey] : []),
   ]
 }
 
@@ -105,11 +130,12 @@ const idempotencyKey = {
 }
 
 function responsesOf(operation: Operation, schemas: NamedSchemas): Json {
-  const byStatus = Map.groupBy(codesOf(operation), (code: AppErrorCode) => errorTable[code].status)
-  return {
-    [operation.status]: successOf(operation, schemas),
-    ...Object.fromEntries([...byStatus].map(([status, codes]) => [status, problemResponse(codes)])),
-  }
+  return { [operation.status]: successOf(operation, schemas), ...problemsByStatus(codesOf(operation)) }
+}
+
+function problemsByStatus(codes: AppErrorCode[]): Json {
+  const byStatus = Map.groupBy(codes, (code) => errorTable[code].status)
+  return Object.fromEntries([...byStatus].map(([status, some]) => [status, problemResponse(some)]))
 }
 
 function successOf({ id, status, creates, output }: Operation, schemas: NamedSchemas): Json {

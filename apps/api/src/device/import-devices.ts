@@ -1,14 +1,11 @@
 import type { z } from 'zod'
-import { visibleDevices } from '../access/visible.ts'
-import { byName } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { personalityOf } from '../rules/personality.ts'
-import { type CsvDevice, devicesCsv, parseDevicesCsv } from './device-csv.ts'
-import { filterOf } from './list-devices.ts'
+import { type CsvDevice, parseDevicesCsv } from './device-csv.ts'
 import { carryOutPlan } from './many-devices.ts'
 import { type DeviceFields, planDevices, type WantedDevice } from './plan-devices.ts'
-import { type csvResult, type deviceFilterInput, exportMax, type importCsvInput, type PlanResult } from './schema.ts'
+import type { importCsvInput, PlanResult } from './schema.ts'
 
 /**
  * Creates and changes devices of a site from a table: a line is the device with its MAC address, otherwise the one with
@@ -124,41 +121,4 @@ function menuOf(
   if (bootMenu === null) return { bootMenuChoice: 'none', bootMenuId: null }
   if (bootMenu === 'collection') return { bootMenuChoice: 'collection', bootMenuId: null }
   return { bootMenuChoice: 'own', bootMenuId: idOf(bootMenu) ?? null }
-}
-
-/** The devices that the filters leave as a table that can be imported at their site again. */
-export async function exportDevices(
-  { db, actor }: ServiceContext,
-  filter: z.output<typeof deviceFilterInput>,
-): Promise<z.infer<typeof csvResult>> {
-  const rows = await db.device.findMany({
-    where: { organizationId: actor.organizationId, AND: [visibleDevices(actor), filterOf(filter)] },
-    orderBy: byName,
-    take: exportMax + 1,
-    select: {
-      mac: true,
-      name: true,
-      enabled: true,
-      tags: true,
-      personality: true,
-      bootProgramSet: true,
-      bootMenuChoice: true,
-      bootMenu: { select: { name: true } },
-      vdisk: { select: { name: true } },
-      deviceType: true,
-      collection: { select: { name: true } },
-    },
-  })
-  const devices = rows.slice(0, exportMax)
-  const csv = devicesCsv(
-    devices.map(({ collection, vdisk, bootMenu, bootMenuChoice, bootProgramSet, personality, ...row }) => ({
-      ...row,
-      collection: collection.name,
-      vdisk: vdisk?.name ?? null,
-      bootPrograms: bootProgramSet,
-      bootMenu: { collection: 'collection', none: null, own: bootMenu?.name ?? null }[bootMenuChoice],
-      personality: personalityOf(personality),
-    })),
-  )
-  return { csv, count: devices.length, isCut: rows.length > exportMax }
 }

@@ -1,0 +1,67 @@
+import type { z } from 'zod'
+import { visibleDevices } from '../access/visible.ts'
+import { afterName, byName, cutNamedPage } from '../context/keyset.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { personalityOf } from '../rules/personality.ts'
+import type { ExportedDevice } from './device-csv.ts'
+import { filterOf } from './list-devices.ts'
+import type { deviceListInput } from './schema.ts'
+
+type Context = Pick<ServiceContext, 'db' | 'actor'>
+type Input = z.output<typeof deviceListInput>
+
+interface ExportPage<Item> {
+  items: Item[]
+  nextCursor: string | null
+}
+
+/** The variables of each device, of one page. */
+export async function personalityNames({ db, actor }: Context, input: Input): Promise<ExportPage<string[]>> {
+  const rows = await db.device.findMany({ ...pageOf(actor, input), select: { ...key, personality: true } })
+  return cutNamedPage(rows, input.limit, ({ personality }) => Object.keys(personalityOf(personality)))
+}
+
+/** Devices as they can be imported again. */
+export async function exportPage({ db, actor }: Context, input: Input): Promise<ExportPage<ExportedDevice>> {
+  const rows = await db.device.findMany({
+    ...pageOf(actor, input),
+    select: {
+      ...key,
+      mac: true,
+      enabled: true,
+      tags: true,
+      personality: true,
+      bootProgramSet: true,
+      bootMenuChoice: true,
+      bootMenu: { select: { name: true } },
+      vdisk: { select: { name: true } },
+      deviceType: true,
+      collection: { select: { name: true } },
+    },
+  })
+  return cutNamedPage(
+    rows,
+    input.limit,
+    ({ id: _, collection, vdisk, bootMenu, bootMenuChoice, bootProgramSet, personality, ...row }) => ({
+      ...row,
+      collection: collection.name,
+      vdisk: vdisk?.name ?? null,
+      bootPrograms: bootProgramSet,
+      bootMenu: { collection: 'collection', none: null, own: bootMenu?.name ?? null }[bootMenuChoice],
+      personality: personalityOf(personality),
+    }),
+  )
+}
+
+const key = { id: true, name: true } as const
+
+function pageOf(actor: Context['actor'], input: Input) {
+  return {
+    where: {
+      organizationId: actor.organizationId,
+      AND: [visibleDevices(actor), filterOf(input), afterName(input.cursor)],
+    },
+    orderBy: byName,
+    take: input.limit + 1,
+  }
+}
