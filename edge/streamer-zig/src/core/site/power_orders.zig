@@ -16,6 +16,8 @@ pub const PowerOrders = @This();
 /// A ring; `next` is the slot that is used next.
 bindings: [capacity]Binding = @splat(.{}),
 next: u32 = 0,
+/// How many of them wait. Each report of each device asks, and mostly there are none.
+waiting_count: u32 = 0,
 
 /// Twice as many as a state may hold, so that those of the previous state are known when a late
 /// confirmation arrives.
@@ -31,7 +33,9 @@ pub const BoundOrder = struct {
 const Binding = struct {
     bound: BoundOrder = .{},
     order: stream.Order = .none,
-    state: enum { gone, waiting, taken } = .gone,
+    state: State = .gone,
+
+    const State = enum { gone, waiting, taken };
 };
 
 /// Takes the orders of a new desired state; those that are not in it wait no longer. `keep` gets
@@ -44,9 +48,8 @@ pub fn update(
     comptime keep: fn (@TypeOf(context), BoundOrder) void,
 ) void {
     assert(wanted.len <= desired_state.power_orders_max);
-    for (&orders.bindings) |*binding| if (binding.state == .waiting) {
-        binding.state = .gone;
-    };
+    for (&orders.bindings) |*binding| if (binding.state == .waiting) orders.set(binding, .gone);
+    assert(orders.waiting_count == 0);
     for (wanted) |order| {
         const binding = orders.find(order.id) orelse blk: {
             const bound: BoundOrder = .{ .id = order.id, .boot_id = runningBoot(table, order.mac) };
@@ -58,7 +61,7 @@ pub fn update(
             .power_off => .power_off,
             .restart => .restart,
         };
-        binding.state = .waiting;
+        orders.set(binding, .waiting);
     }
 }
 
@@ -70,6 +73,7 @@ pub fn restore(orders: *PowerOrders, bound: BoundOrder) void {
 
 /// Returns the contents of REPORT_ACK for the device of this boot; the earliest order first.
 pub fn waitingFor(orders: *const PowerOrders, boot_id: base.Uuid) stream.ReportAck {
+    if (orders.waiting_count == 0) return .{};
     for (0..capacity) |step| {
         const binding = &orders.bindings[(orders.next + step) % capacity];
         if (binding.state != .waiting or !binding.bound.boot_id.eql(boot_id)) continue;
@@ -85,7 +89,7 @@ pub fn take(orders: *PowerOrders, boot_id: base.Uuid, order_id: base.Uuid) bool 
     const binding = orders.find(order_id) orelse return false;
     if (!binding.bound.boot_id.eql(boot_id)) return false;
     assert(!binding.bound.id.eql(.zero));
-    binding.state = .taken;
+    orders.set(binding, .taken);
     return true;
 }
 
@@ -123,6 +127,13 @@ fn runningBoot(table: *BootTable, mac: base.Mac) base.Uuid {
     return table.get(latest orelse return .zero).?.identity.id;
 }
 
+fn set(orders: *PowerOrders, binding: *Binding, state: Binding.State) void {
+    assert(orders.waiting_count <= capacity);
+    if (binding.state == .waiting) orders.waiting_count -= 1;
+    if (state == .waiting) orders.waiting_count += 1;
+    binding.state = state;
+}
+
 fn find(orders: *PowerOrders, id: base.Uuid) ?*Binding {
     for (&orders.bindings) |*binding| if (binding.bound.id.eql(id)) return binding;
     return null;
@@ -132,6 +143,7 @@ fn add(orders: *PowerOrders, bound: BoundOrder) *Binding {
     assert(orders.next < capacity);
     const binding = &orders.bindings[orders.next];
     orders.next = (orders.next + 1) % capacity;
+    orders.set(binding, .gone);
     binding.* = .{ .bound = bound };
     assert(orders.next < capacity);
     return binding;
