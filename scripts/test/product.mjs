@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
@@ -30,6 +31,8 @@ export async function withProduct(scratch, work, options = []) {
   // PostgreSQL's account goes through: else its data would be kept elsewhere, and stay when this folder goes.
   for (const folder of [scratch, data]) chmodSync(folder, 0o711)
   const ports = await freePorts(portsNeeded)
+  // Tests plant organizations in the product's database, with what it seals.
+  const secretsKey = randomBytes(32).toString('base64')
   const [web, api, postgres, ...edge] = ports
   const args = ['--data', data, '--web-port', web, '--api-port', api, '--pg-port', postgres]
   args.push('--edge-ports', edge.join(','), '--wave-interval', '15', '--optimised', ...options)
@@ -40,6 +43,7 @@ export async function withProduct(scratch, work, options = []) {
     env: {
       ...process.env,
       ...testSettings,
+      SECRETS_KEY: secretsKey,
       BOOTFARM_EDGE_UPDATES: path.join(data, 'updates'),
       BOOTFARM_CONSOLES_ORGANIZATION: options.includes('--machine') ? '' : consolesOrganization,
     },
@@ -64,6 +68,7 @@ export async function withProduct(scratch, work, options = []) {
       BOOTFARM_API_URL: `http://127.0.0.1:${api}`,
       BOOTFARM_EDGE_HTTP_PORT: String(edge[3]),
       BOOTFARM_DATA: data,
+      SECRETS_KEY: secretsKey,
       BOOTFARM_CONSOLES_ORGANIZATION: consolesOrganization,
       BOOTFARM_START_ARGS: JSON.stringify(args.map(String)),
       BOOTFARM_DEMO_EMAIL: signIn.email,

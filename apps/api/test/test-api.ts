@@ -10,10 +10,11 @@ import { type Notifications, openNotifications } from '../src/context/notificati
 import { PersonRates } from '../src/http/trpc/person-rates.ts'
 import type { InstallationSettings } from '../src/installation/edge-releases.ts'
 import type { Mail } from '../src/rules/mail.ts'
+import { secretKeysFrom } from '../src/secrets/secret-keys.ts'
 import { createServer, type ServerOptions } from '../src/server.ts'
 import type { AcceptedVersions } from '../src/uplink/enrol/require-version.ts'
 import { makeTestReleases } from './matrix/test-releases.ts'
-import { testOrigin, testSecret } from './test-constants.ts'
+import { testOrigin, testSecret, testSecretsKey } from './test-constants.ts'
 
 /** Receivers of tests listen on this machine. */
 export const testWebhookTargets = { allowedNetworks: ['127.0.0.0/8'] }
@@ -93,6 +94,7 @@ export async function startTestApi({
       clock: clock.read,
       webUrl: testOrigin,
       secret: testSecret,
+      secretKeys: secretKeysFrom(testSecretsKey, testSecret),
       consolesDirectory,
       webhookTargets: testWebhookTargets,
       bootRetention: defaultBootRetention,

@@ -4,8 +4,13 @@ import { createAuth } from '../src/http/auth/auth.ts'
 import { ensureUser } from '../src/http/auth/create-user.ts'
 import { createOrganization, ensureMember } from '../src/organization/found-organization.ts'
 import type { Role } from '../src/rules/permissions.ts'
+import { setSecretKeys } from '../src/secrets/kept-secrets.ts'
+import { secretKeysFrom } from '../src/secrets/secret-keys.ts'
 import type { TestApi } from './test-api.ts'
-import { testOrigin, testSecret } from './test-constants.ts'
+import { testOrigin, testSecret, testSecretsKey } from './test-constants.ts'
+
+// In a process of its own, such as one of the end-to-end tests, nothing else does.
+setSecretKeys(secretKeysFrom(testSecretsKey, testSecret))
 
 /** The parts of an API that creating rows needs. */
 type TestRows = Pick<TestApi, 'db' | 'clock'>

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { testSecretsKey } from '@bootfarm/api/testing/constants'
 import { freePorts } from '../../../scripts/lib/free-ports.mjs'
 import { RunningProcess } from '../lab/running-process.ts'
 
@@ -107,6 +108,7 @@ export class ControlPlane {
       API_PORT: new URL(url).port,
       WEB_URL: this.webUrl,
       BETTER_AUTH_SECRET: this.#secret,
+      SECRETS_KEY: testSecretsKey,
       ...this.#settings,
     })
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { publicKeyOf, verifyText } from '@bootfarm/proto/uplink-signature'
 import { afterEach, expect, test } from 'vitest'
-import { testSecret } from '../../test/test-constants.ts'
+import { testSecret, testSecretsKey } from '../../test/test-constants.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import { startReceiver } from '../../test/webhook/receiver.ts'
 import { openedEdgeKey } from '../edge/edge-key.ts'
@@ -23,10 +23,10 @@ function use(...keys: string[]): void {
 
 /** Back to the key with which all tests begin. */
 afterEach(async () => {
-  const derived = secretKeysFrom('', testSecret)
-  setSecretKeys({ ...derived, all: secretKeysFrom([...used].join(' '), testSecret).all })
+  const first = secretKeysFrom(testSecretsKey, testSecret)
+  setSecretKeys({ ...first, all: secretKeysFrom([testSecretsKey, ...used].join(' '), testSecret).all })
   await resealSecrets(context())
-  setSecretKeys(derived)
+  setSecretKeys(first)
   await site().api.db.webhookEndpoint.deleteMany()
 })
 
@@ -58,13 +58,13 @@ async function openAll(webhookId: string) {
 
 test('after a new key was added and all secrets were sealed with it, the former key is not needed', async () => {
   const [older, newer] = [newKey(), newKey()]
-  use(older)
+  use(older, testSecretsKey)
   const webhook = await makeWebhook()
   await site().enrolEdge()
   expect((await site().state()).siteEdges).toBeDefined()
   const siteKey = await openSiteKey()
   const rotated = await site().mutate<{ secret: string }>('webhook.rotateSecret', { webhookId: webhook.id })
-  use(newer, older)
+  use(newer, older, testSecretsKey)
   expect(await resealSecrets(context())).toBeGreaterThanOrEqual(3)
   expect(await resealSecrets(context())).toBe(0)
   use(newer)
