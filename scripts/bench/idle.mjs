@@ -19,6 +19,7 @@ const edgeCounts = { whole: 1000, quick: 50 }
 const retryMs = 1_000
 const devicesPerSite = 10
 const pollMs = 25_000
+/** Where the API names no other time: that of releases before `nextMs`. */
 const heartbeatMs = 5_000
 /** Two long polls of each edge. */
 const measuredMs = 2 * pollMs
@@ -248,9 +249,11 @@ async function runEdge({ edge, counts, agent, port, stopping: { signal }, delayM
     after = `${incarnation}.${stateCounter}`
   })
   const beating = repeat(async () => {
-    await send('POST', '/edge/v1/heartbeat', heartbeatText(counter, after))
+    const { text } = await send('POST', '/edge/v1/heartbeat', heartbeatText(counter, after))
     counts.heartbeats += 1
-    await delay(heartbeatMs, undefined, { signal })
+    const { nextMs = heartbeatMs } = JSON.parse(text)
+    // Less a random part of a quarter, as core/uplink/sender.zig waits.
+    await delay(nextMs === heartbeatMs ? nextMs : nextMs * (1 - Math.random() / 4), undefined, { signal })
   })
   await Promise.all([polling, beating])
 }
@@ -300,8 +303,8 @@ ${date}, ${machine.processors} processors (${machine.model}), load ${machine.loa
 \`${command}\`
 
 ${edgeCount} simulated edges at as many sites of one organization, each with ${devicesPerSite} devices, on loopback: long polls of ${pollMs / 1000} s and
-heartbeats every ${heartbeatMs / 1000} s, for ${measuredMs / 1000} s in which nothing changes. The time is that of the processes themselves, so that other
-programs on the machine change it little.
+heartbeats when the API asks for them, for ${measuredMs / 1000} s in which nothing changes. The time is that of the processes themselves, so
+that other programs on the machine change it little.
 
 | | polls/s | heartbeats/s | cores of the API | of PostgreSQL | together | cores for ${extrapolatedTo} edges |
 | --- | --- | --- | --- | --- | --- | --- |

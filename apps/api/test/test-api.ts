@@ -40,6 +40,8 @@ export interface TestApi {
   close(): Promise<void>
 }
 
+const secrets = { secret: testSecret, secretKeys: secretKeysFrom(testSecretsKey, testSecret) }
+
 /** Tests of the matrix ask faster than a person may. */
 const unlimited = new PersonRates({ burstMax: Number.POSITIVE_INFINITY })
 
@@ -93,8 +95,7 @@ export async function startTestApi({
       notifications: listening.observed,
       clock: clock.read,
       webUrl: testOrigin,
-      secret: testSecret,
-      secretKeys: secretKeysFrom(testSecretsKey, testSecret),
+      ...secrets,
       consolesDirectory,
       webhookTargets: testWebhookTargets,
       bootRetention: defaultBootRetention,

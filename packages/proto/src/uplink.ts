@@ -30,8 +30,12 @@ export const bootReportSizeMax = 4096
 export const stateWaitMsMax = 25_000
 /** The size limit of a boot's kept packets as one pcap file, in bytes. */
 export const captureSizeMax = 256 * 1024
-export const heartbeatIntervalMs = 5_000
-export const edgeOnlineWithinMs = 20_000
+/** How long an edge that has nothing new to say may wait with its next heartbeat. */
+export const heartbeatIntervalMs = 30_000
+/** Two heartbeats may be lost. */
+export const edgeOnlineWithinMs = 75_000
+/** An edge hears the others of its site each second. */
+export const peerHeardWithinMs = 20_000
 /**
  * The protocol version of edge and API, as the header `bootfarm-uplink` gives it; absent: 1. VERSIONS.md lists the
  * additions of each.
@@ -304,4 +308,8 @@ export type Heartbeat = z.infer<typeof heartbeat>
 /** What the organization's key signs together with its time: an old answer has another nonce. */
 export const timeRequest = z.object({ nonce: base64(32) })
 
-export const heartbeatAnswer = z.object({ state: statePair })
+export const heartbeatAnswer = z.object({
+  state: statePair,
+  /** `heartbeatIntervalMs`; an edge takes 5 s where it is absent. */
+  nextMs: count.optional(),
+})

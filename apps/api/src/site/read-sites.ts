@@ -1,5 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
-import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
+import { peerHeardWithinMs } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { visibleCollections, visibleDevices, visibleSites } from '../access/visible.ts'
 import { collectionSummaryOf, collectionSummarySelect } from '../collection/public.ts'
@@ -60,7 +60,7 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
 
 function peersHeard(edge: { heartbeat: unknown } | undefined): number {
   const peers = (edge && heartbeatOf(edge)?.peers) ?? []
-  return peers.filter(({ heardMsAgo }) => heardMsAgo < edgeOnlineWithinMs).length
+  return peers.filter(({ heardMsAgo }) => heardMsAgo < peerHeardWithinMs).length
 }
 
 function siteSummarySelect(actor: Actor) {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { BootReport, GuestReport } from '@bootfarm/proto/uplink'
+import { type BootReport, edgeOnlineWithinMs, type GuestReport } from '@bootfarm/proto/uplink'
 import { beforeEach, expect, test } from 'vitest'
 import { bootWith, EdgeClient } from '../../../test/edge-client.ts'
 import { useTestSite } from '../../../test/test-site.ts'
@@ -174,7 +174,7 @@ test.each([
     await reported(boot)
     expect((await device()).waitsFor).toBeNull()
     const heardAt = site().api.clock.now.toISOString()
-    site().api.clock.advance(21_000)
+    site().api.clock.advance(edgeOnlineWithinMs)
     const waits = { reason: 'edge_not_heard', asked: null, since: heardAt, edge: { id: site().edge.edgeId } }
     expect((await device()).waitsFor).toMatchObject({ ...waits, remedy: expect.stringMatching(remedy) })
     expect((await bootOf(boot.id)).waitsFor).toMatchObject(waits)
@@ -185,11 +185,11 @@ test.each([
 
 test('of one that is off, or writes to its own memory, nothing is told', async () => {
   await reported(running('device_ram'))
-  site().api.clock.advance(21_000)
+  site().api.clock.advance(edgeOnlineWithinMs)
   expect((await device()).waitsFor).toBeNull()
   await site().edge.heartbeat()
   await reported(running('edge', { startedUnixMs: startedUnixMs() + 30_000, silentSinceUs: 20_000_000 }))
-  site().api.clock.advance(21_000)
+  site().api.clock.advance(edgeOnlineWithinMs)
   expect((await device()).waitsFor).toBeNull()
 })
 
@@ -204,7 +204,7 @@ test('a device that was never started is told of, where its home is away; with w
   const edge = home?.edge.id === second.edgeId ? second : site().edge
   const other = edge === second ? site().edge : second
   expect((await device()).waitsFor).toBeNull()
-  site().api.clock.advance(21_000)
+  site().api.clock.advance(edgeOnlineWithinMs)
   await other.heartbeat()
   expect((await device()).waitsFor).toMatchObject({
     reason: 'edge_not_heard',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { bootCauses } from '@bootfarm/proto/boot-phases'
-import { type BootReport, bootReport, bootReportSizeMax } from '@bootfarm/proto/uplink'
+import { type BootReport, bootReport, bootReportSizeMax, edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import { describe, expect, test } from 'vitest'
 import { bootWith, guestWith } from '../../../test/edge-client.ts'
 import { useTestSite } from '../../../test/test-site.ts'
@@ -201,7 +201,7 @@ describe('what a device does now', () => {
     const { outcome: _none, ...boot } = bootWith({ id: randomUUID(), mac })
     await report(boot)
     expect(await now()).toEqual({ state: 'booting', since: begin })
-    site().api.clock.advance(20_000)
+    site().api.clock.advance(edgeOnlineWithinMs)
     expect(await now()).toEqual({ state: 'unknown', since: null })
     await site().edge.heartbeat()
     expect(await now()).toEqual({ state: 'booting', since: begin })

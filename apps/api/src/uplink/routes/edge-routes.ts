@@ -5,6 +5,7 @@ import {
   captureSizeMax,
   enrolRequest,
   heartbeat,
+  heartbeatIntervalMs,
   reportBatch,
   reportBatchRatioMax,
   reportBatchSizeMax,
@@ -121,7 +122,8 @@ export async function edgeRoutes(
   app.post('/heartbeat', { bodyLimit: heartbeatSizeMax }, async (request) => {
     const edge = await authenticate(request)
     const body = parseBody(heartbeat, request)
-    return { state: await within(edge, (tenant) => takeHeartbeat(tenant, edge, body)) }
+    const state = await within(edge, (tenant) => takeHeartbeat(tenant, edge, body))
+    return { state, nextMs: heartbeatIntervalMs }
   })
 }
 

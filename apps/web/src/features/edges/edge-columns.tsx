@@ -53,7 +53,7 @@ export function EdgeState({ edge }: { edge: Pick<EdgeSummary, 'online' | 'revoke
     )
   const tone = edge.online ? 'ready' : 'failed'
   return (
-    <Tag tone={tone} title={edge.online ? 'Seen within the last 20 s.' : 'Not seen for more than 20 s.'}>
+    <Tag tone={tone} title={edge.online ? 'Seen within the last 75 s.' : 'Not seen for more than 75 s.'}>
       <Dot tone={tone} />
       {edge.online ? 'Online' : 'Offline'}
     </Tag>

@@ -228,6 +228,30 @@ pub const BootProgram = struct {
     }
 };
 
+/// `nextMs`: when the API wants the next one; an API of before says nothing.
+pub const HeartbeatAnswer = struct { nextMs: u64 = 0 };
+
+/// A hash of what people wait for in a heartbeat: while it stays the same, the next one may wait.
+/// Not the clocks, nor what changes all the time.
+pub fn newsOf(heartbeat: *const Heartbeat) u64 {
+    var news = heartbeat.*;
+    news.uptimeMs = 0;
+    news.clockUnixMs = 0;
+    news.reportBacklog = @min(news.reportBacklog, 1);
+    news.ignored = .{};
+    news.machine = null;
+    news.bootPrograms = &.{};
+    var peers: [peers_max]HeardPeer = undefined;
+    assert(news.peers.len <= peers_max);
+    var hasher: std.hash.Wyhash = .init(0);
+    for (news.peers, peers[0..news.peers.len]) |heard, *peer|
+        peer.* = .{ .edgeId = heard.edgeId, .heardMsAgo = 0, .booting = 0 };
+    news.peers = peers[0..news.peers.len];
+    var buffer: [body_size_max]u8 = undefined;
+    hasher.update(encode(news, &buffer));
+    return hasher.final();
+}
+
 pub const ReportAnswer = struct { bootEpoch: u64, ackedSeq: u64 };
 
 /// RFC 9457, with the code that the edge acts on.

@@ -336,3 +336,42 @@ test "only a higher pair is accepted" {
         if (case.taken) _ = try result else try testing.expectError(error.NotHigher, result);
     }
 }
+
+test "what people wait for is news, and what changes all the time is not" {
+    const peers = [_]uplink_message.HeardPeer{.{ .edgeId = .zero, .heardMsAgo = 10, .booting = 0 }};
+    const said: uplink_message.Heartbeat = .{
+        .agentVersion = "0.1.0",
+        .arch = "x86_64",
+        .uptimeMs = 1,
+        .clockUnixMs = 2,
+        .devicesBooting = 0,
+        .reportBacklog = 5,
+        .sealKey = @splat('A'),
+        .state = .{ .incarnation = 1, .counter = 2 },
+        .ignored = .{},
+        .peers = &peers,
+    };
+    const news = uplink_message.newsOf(&said);
+    var same = said;
+    same.uptimeMs = 100;
+    same.clockUnixMs = 200;
+    same.reportBacklog = 7;
+    same.ignored.add(.dhcp_truncated);
+    same.peers = &.{.{ .edgeId = .zero, .heardMsAgo = 900, .booting = 3 }};
+    try testing.expectEqual(news, uplink_message.newsOf(&same));
+    var other = said;
+    other.devicesBooting = 1;
+    try testing.expect(news != uplink_message.newsOf(&other));
+    other = said;
+    other.state.counter = 3;
+    try testing.expect(news != uplink_message.newsOf(&other));
+    other = said;
+    other.problems = &.{"store_full"};
+    try testing.expect(news != uplink_message.newsOf(&other));
+    other = said;
+    other.reportBacklog = 0;
+    try testing.expect(news != uplink_message.newsOf(&other));
+    other = said;
+    other.peers = &.{};
+    try testing.expect(news != uplink_message.newsOf(&other));
+}

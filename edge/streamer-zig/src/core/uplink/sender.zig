@@ -7,7 +7,9 @@ const std = @import("std");
 const base = @import("base");
 const assert = std.debug.assert;
 
-const heartbeat_interval_ms = 5_000;
+/// Without another word of the API; also the least time between two heartbeats.
+const heartbeat_least_ms = 5_000;
+const heartbeat_most_ms = 60_000;
 pub const poll_wait_ms = 25_000;
 const retry_first_ms = 1_000;
 const retry_most_ms = 30_000;
@@ -116,6 +118,8 @@ pub const Sender = struct {
     heartbeats: BackOff = .{},
     stopped: bool = false,
     next_heartbeat_ms: u64 = 0,
+    /// Whether a heartbeat would say something else is looked at then.
+    next_look_ms: u64 = 0,
     /// The last answer to a batch allows compression.
     takes_gzip: bool = false,
     /// A compressed batch was refused for its form: this API's announcement is not trusted any
@@ -125,6 +129,8 @@ pub const Sender = struct {
     pub const Step = union(enum) {
         reports,
         heartbeat,
+        /// The caller compares what a heartbeat would say with what the last one said: `looked`.
+        look,
         /// Nothing to do before this time, unless a report is appended.
         wait_until_ms: u64,
         stopped,
@@ -135,15 +141,35 @@ pub const Sender = struct {
         if (sender.stopped) return .stopped;
         const heartbeat_ms = @max(sender.next_heartbeat_ms, sender.heartbeats.not_before_ms);
         if (now_ms >= heartbeat_ms) return .heartbeat;
-        if (backlog == 0) return .{ .wait_until_ms = heartbeat_ms };
+        const look_ms = @max(sender.next_look_ms, sender.heartbeats.not_before_ms);
+        if (now_ms >= look_ms) return .look;
+        const due_ms = @min(heartbeat_ms, look_ms);
+        if (backlog == 0) return .{ .wait_until_ms = due_ms };
         if (now_ms >= sender.reports.not_before_ms) return .reports;
-        return .{ .wait_until_ms = @min(heartbeat_ms, sender.reports.not_before_ms) };
+        return .{ .wait_until_ms = @min(due_ms, sender.reports.not_before_ms) };
     }
 
-    pub fn heartbeatAnswered(sender: *Sender, now_ms: u64, random: u64, answer: Answer) Effect {
+    /// `is_news`: people wait for what a heartbeat would say now.
+    pub fn looked(sender: *Sender, now_ms: u64, is_news: bool) void {
+        sender.next_look_ms = now_ms + heartbeat_least_ms;
+        if (is_news) sender.next_heartbeat_ms = @min(sender.next_heartbeat_ms, now_ms);
+    }
+
+    /// `next_ms`: the time that the answer names (`nextMs`); 0 without one.
+    pub fn heartbeatAnswered(
+        sender: *Sender,
+        now_ms: u64,
+        random: u64,
+        answer: Answer,
+        next_ms: u64,
+    ) Effect {
         assert(!sender.stopped);
-        sender.next_heartbeat_ms = now_ms + heartbeat_interval_ms;
-        assert(sender.next_heartbeat_ms > now_ms);
+        const named_ms = @min(next_ms, heartbeat_most_ms);
+        // Edges that come back together do not stay together.
+        const wait_ms = @max(named_ms - random % (named_ms / 4 + 1), heartbeat_least_ms);
+        sender.next_heartbeat_ms = now_ms + wait_ms;
+        sender.next_look_ms = now_ms + heartbeat_least_ms;
+        assert(sender.next_heartbeat_ms >= sender.next_look_ms);
         switch (answer) {
             .ok => {
                 // The API is back: waiting reports are sent at once.
@@ -260,11 +286,32 @@ const testing = std.testing;
 test "heartbeats are sent every five seconds and reports in between" {
     var sender: Sender = .{};
     try testing.expectEqual(Sender.Step.heartbeat, sender.next(100, 5));
-    _ = sender.heartbeatAnswered(110, 0, .ok);
+    _ = sender.heartbeatAnswered(110, 0, .ok, 0);
     try testing.expectEqual(Sender.Step.reports, sender.next(111, 5));
     _ = sender.reportsAnswered(120, 0, .ok);
     try testing.expectEqual(Sender.Step{ .wait_until_ms = 5110 }, sender.next(121, 0));
     try testing.expectEqual(Sender.Step.heartbeat, sender.next(5110, 0));
+}
+
+test "an API may ask for fewer heartbeats, and news are told after five seconds all the same" {
+    var prng: base.Prng = .init(9);
+    for (0..200) |_| {
+        var sender: Sender = .{};
+        _ = sender.heartbeatAnswered(1000, prng.nextU64(), .ok, 30_000);
+        try testing.expect(sender.next_heartbeat_ms >= 1000 + 22_500);
+        try testing.expect(sender.next_heartbeat_ms <= 1000 + 30_000);
+        try testing.expectEqual(Sender.Step{ .wait_until_ms = 6000 }, sender.next(1001, 0));
+        try testing.expectEqual(Sender.Step.look, sender.next(6000, 0));
+        sender.looked(6000, false);
+        try testing.expectEqual(Sender.Step{ .wait_until_ms = 11_000 }, sender.next(6001, 0));
+        sender.looked(11_000, true);
+        try testing.expectEqual(Sender.Step.heartbeat, sender.next(11_000, 0));
+        // A year is cut to a minute, and a moment is five seconds.
+        _ = sender.heartbeatAnswered(0, prng.nextU64(), .ok, std.math.maxInt(u64));
+        try testing.expect(sender.next_heartbeat_ms <= 60_000);
+        _ = sender.heartbeatAnswered(0, prng.nextU64(), .ok, 1);
+        try testing.expectEqual(5_000, sender.next_heartbeat_ms);
+    }
 }
 
 test "retries wait 1 s doubling to 30 s with jitter, and end when the API is back" {
@@ -277,8 +324,8 @@ test "retries wait 1 s doubling to 30 s with jitter, and end when the API is bac
     }
     var sender: Sender = .{};
     for (0..300) |_| _ = sender.reportsAnswered(0, 0, .nothing);
-    _ = sender.heartbeatAnswered(0, 0, .nothing);
-    _ = sender.heartbeatAnswered(1, 0, .ok);
+    _ = sender.heartbeatAnswered(0, 0, .nothing, 0);
+    _ = sender.heartbeatAnswered(1, 0, .ok, 0);
     try testing.expectEqual(Sender.Step.reports, sender.next(1, 1));
 }
 
@@ -291,8 +338,8 @@ test "a time that an API requests is respected, and edges do not all return toge
         try testing.expect(sender.reports.not_before_ms >= 9_000);
         try testing.expect(sender.reports.not_before_ms <= 13_000);
         // An API that answers heartbeats may still refuse reports.
-        _ = sender.heartbeatAnswered(1001, 0, .nothing);
-        _ = sender.heartbeatAnswered(1002, 0, .ok);
+        _ = sender.heartbeatAnswered(1001, 0, .nothing, 0);
+        _ = sender.heartbeatAnswered(1002, 0, .ok, 0);
         try testing.expectEqual(9_000, sender.reports.not_before_ms);
         // A requested year is cut to minutes, and a requested zero does not mean at once.
         random = prng.nextU64();
@@ -319,7 +366,7 @@ test "batches are compressed while the API accepts it, and never again after it 
 
 test "a refused batch is kept and retried later, a gap is declared at once" {
     var sender: Sender = .{};
-    _ = sender.heartbeatAnswered(0, 0, .ok);
+    _ = sender.heartbeatAnswered(0, 0, .ok, 0);
     const invalid: Answer = .{ .refused = .{ .status = 400, .code = .invalid_body } };
     try testing.expectEqual(Effect.none, sender.reportsAnswered(0, 0, invalid));
     try testing.expectEqual(Sender.Step{ .wait_until_ms = 500 }, sender.next(1, 1));
@@ -338,7 +385,7 @@ test "a revoked edge sends nothing more" {
     var sender: Sender = .{};
     var poller: Poller = .{};
     const revoked: Answer = .{ .refused = .{ .status = 403, .code = .edge_revoked } };
-    try testing.expectEqual(Effect.stop, sender.heartbeatAnswered(0, 0, revoked));
+    try testing.expectEqual(Effect.stop, sender.heartbeatAnswered(0, 0, revoked, 0));
     try testing.expectEqual(Effect.stop, poller.answered(0, 0, revoked, false));
     try testing.expectEqual(Sender.Step.stopped, sender.next(90_000, 3));
     try testing.expectEqual(Poller.Step.stopped, poller.next(90_000));

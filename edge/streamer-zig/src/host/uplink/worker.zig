@@ -68,6 +68,8 @@ sender: core.uplink.sender.Sender = .{},
 poller: core.uplink.sender.Poller = .{},
 /// An unreachable API is logged once, not at each try.
 is_answered: bool = true,
+/// What the last heartbeat said that was accepted (`newsOf`).
+said_news: u64 = 0,
 /// The same refusal is logged once.
 last_refusal: u64 = 0,
 
@@ -103,6 +105,7 @@ fn runSender(
         client.key = worker.rotation.key();
         switch (worker.sender.next(now_ms, worker.report_log.backlog())) {
             .heartbeat => worker.sendHeartbeat(&client),
+            .look => worker.lookForNews(),
             .reports => worker.sendReports(&client, buffer, &gzip),
             // A capture belongs to a boot whose reports have been applied.
             .wait_until_ms => |until_ms| if (worker.report_log.backlog() > 0 or
@@ -126,30 +129,69 @@ fn waitForReport(worker: *UplinkWorker, seen: u32, wait_ms: u64) void {
 fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
     var arena: std.heap.ArenaAllocator = .init(worker.gpa);
     defer arena.deinit();
-    const numbers = worker.link.numbers();
-    var interfaces: interface_list.Interfaces = .empty;
-    interface_list.read(&interfaces);
-    var peers: [core.uplink.message.peers_max]core.uplink.message.HeardPeer = undefined;
+    var parts: HeartbeatParts = undefined;
+    const said = worker.heartbeat(&parts);
+    var body: [core.uplink.message.body_size_max]u8 = undefined;
+    const text = core.uplink.message.encode(said, &body);
+    const news = core.uplink.message.newsOf(&said);
+    var buffer: [core.uplink.message.body_size_max]u8 = undefined;
+    const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
+    const answer = UplinkClient.meaning(arena.allocator(), result);
+    worker.logAnswer(client, "heartbeat", answer, result);
+    var next_ms: u64 = 0;
+    if (answer == .ok) {
+        worker.said_news = news;
+        const answered = (result catch unreachable).body;
+        if (core.uplink.message.parse(
+            core.uplink.message.HeartbeatAnswer,
+            arena.allocator(),
+            answered,
+        )) |told| next_ms = told.nextMs else |_| {}
+    }
+    _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer, next_ms);
+}
+
+fn lookForNews(worker: *UplinkWorker) void {
+    var parts: HeartbeatParts = undefined;
+    const news = core.uplink.message.newsOf(&worker.heartbeat(&parts));
+    worker.sender.looked(nowMs(), news != worker.said_news);
+}
+
+/// What a heartbeat refers to.
+const HeartbeatParts = struct {
+    numbers: UplinkLink.Numbers,
+    interfaces: interface_list.Interfaces,
+    peers: [core.uplink.message.peers_max]core.uplink.message.HeardPeer,
+    problems: @TypeOf(health.list()),
+    update: ?Updates.Status,
+    store_errors: [core.uplink.message.store_errors_max]core.uplink.message.StoreError,
+};
+
+fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.Heartbeat {
+    parts.numbers = worker.link.numbers();
+    const numbers = &parts.numbers;
+    parts.interfaces = .empty;
+    interface_list.read(&parts.interfaces);
     const since_us = sys.monotonicUs() -| numbers.numbers_us;
-    for (numbers.peers.constSlice(), peers[0..numbers.peers.count]) |*heard, *peer| peer.* = .{
+    for (
+        numbers.peers.constSlice(),
+        parts.peers[0..numbers.peers.count],
+    ) |*heard, *peer| peer.* = .{
         .edgeId = heard.edge,
         .heardMsAgo = (heard.ago_us + since_us) / std.time.us_per_ms,
         .booting = heard.booting,
     };
-    const problems = health.list();
-    const update = worker.updates.status();
-    var store_errors: [core.uplink.message.store_errors_max]core.uplink.message.StoreError =
-        undefined;
+    parts.problems = health.list();
+    parts.update = worker.updates.status();
     const places = numbers.store_errors.places.constSlice();
-    for (places, store_errors[0..places.len]) |*place, *said| said.* = .{
+    for (places, parts.store_errors[0..places.len]) |*place, *said| said.* = .{
         .versionId = place.version_id,
         .offset = place.offset,
         .length = place.length,
         .count = place.count,
         .sinceUnixMs = place.since_unix_ms,
     };
-    var body: [core.uplink.message.body_size_max]u8 = undefined;
-    const text = core.uplink.message.encode(core.uplink.message.Heartbeat{
+    return .{
         .agentVersion = base.version,
         .arch = comptime core.uplink.message.archName(builtin.cpu.arch).?,
         .uptimeMs = (sys.monotonicUs() - worker.link.started_us) / std.time.us_per_ms,
@@ -168,17 +210,12 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
         .peerPort = worker.peer_port,
         .streamPort = worker.stream_port,
         .machine = machine_facts.read(worker.store_fd),
-        .interfaces = interfaces.constSlice(),
-        .peers = peers[0..numbers.peers.count],
-        .problems = problems.slice(),
-        .update = if (update) |*told| updateStatus(told) else null,
-        .storeErrors = store_errors[0..numbers.store_errors.places.count],
-    }, &body);
-    var buffer: [core.uplink.message.body_size_max]u8 = undefined;
-    const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
-    const answer = UplinkClient.meaning(arena.allocator(), result);
-    worker.logAnswer(client, "heartbeat", answer, result);
-    _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
+        .interfaces = parts.interfaces.constSlice(),
+        .peers = parts.peers[0..numbers.peers.count],
+        .problems = parts.problems.slice(),
+        .update = if (parts.update) |*told| updateStatus(told) else null,
+        .storeErrors = parts.store_errors[0..places.len],
+    };
 }
 
 fn updateStatus(update: *const Updates.Status) core.uplink.message.UpdateStatus {

@@ -25,6 +25,8 @@ const batch_size_max = core.uplink.report_log.batch_size_max;
 /// The edge gives up a request that is not answered by then.
 const request_timeout_us = 20 * std.time.us_per_s;
 const heartbeat_size = 2048;
+/// The API names no time, so that heartbeats come most often.
+const heartbeat_next_ms = 0;
 
 gpa: std.mem.Allocator,
 fabric: *Fabric,
@@ -219,6 +221,10 @@ fn act(uplink: *ReportUplink, process: *Process) error{OutOfMemory}!void {
     const backlog = process.log.backlog();
     switch (process.sender.next(uplink.nowMs(), backlog)) {
         .heartbeat => uplink.send(process, null, heartbeat_size),
+        .look => {
+            process.sender.looked(uplink.nowMs(), false);
+            try uplink.act(process);
+        },
         .reports => try uplink.sendReports(process),
         .wait_until_ms => |until_ms| uplink.planWake(until_ms * std.time.us_per_ms),
         .stopped => uplink.fail("the sender has stopped", .{}),
@@ -308,7 +314,7 @@ fn finish(uplink: *ReportUplink, serial: u32, answer: ReportPlane.Answer) error{
             .rewind => |seq| process.log.rewind(batch.epoch, seq),
             .none, .stop => {},
         }
-    } else _ = process.sender.heartbeatAnswered(now_ms, random, meaning);
+    } else _ = process.sender.heartbeatAnswered(now_ms, random, meaning, heartbeat_next_ms);
     try uplink.act(process);
 }
 
