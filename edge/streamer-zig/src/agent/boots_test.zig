@@ -15,6 +15,13 @@ const uuid = fixture.uuid;
 
 const second = std.time.us_per_s;
 
+/// A restart that the edge took for this boot.
+fn letWait(orders: *core.site.PowerOrders, order_id: base.Uuid, boot_id: base.Uuid) void {
+    const bound: core.site.PowerOrders.BoundOrder = .{ .id = order_id, .boot_id = boot_id };
+    orders.bindings[0] = .{ .bound = bound, .order = .restart, .state = .waiting };
+    orders.waiting_count = 1;
+}
+
 test "a boot begins for an enabled device with a described version, and for no other" {
     const site: *Site = try .create();
     defer site.destroy();
@@ -393,11 +400,7 @@ test "a device that has lost its session is reported, takes an order, and is mis
     // Whoever sends it may have copied it: the device is not heard by it.
     try testing.expectEqual(heard_us, boot.heard_us);
     const order_id = uuid(77);
-    site.boots.orders.bindings[0] = .{
-        .bound = .{ .id = order_id, .boot_id = boot.identity.id },
-        .order = .restart,
-        .state = .waiting,
-    };
+    letWait(&site.boots.orders, order_id, boot.identity.id);
     try testing.expectEqual(.restart, site.boots.takeLost(site.io.now_us, &said).order);
     try testing.expectEqual(revision + 1, boot.revision);
     // An order that it was never given is none.
@@ -605,11 +608,7 @@ test "an order is confirmed by the device that it was given to, and by no other"
     defer site.destroy();
     const boot = site.boot(try site.begin(1));
     const other = site.boot(try site.begin(4));
-    site.boots.orders.bindings[0] = .{
-        .bound = .{ .id = uuid(80), .boot_id = boot.identity.id },
-        .order = .restart,
-        .state = .waiting,
-    };
+    letWait(&site.boots.orders, uuid(80), boot.identity.id);
     var report = reportOf(other);
     report.report.order_id = uuid(80).bytes;
     try testing.expectEqual(.none, site.boots.takeReport(site.io.now_us, &report).order);
@@ -802,11 +801,7 @@ test "an order leaves when it is kept for which boot it is, also to a device wit
     link.ask(&welcome, 1, .{ .report = .{ .uptime_us = 1 } });
     try testing.expectEqual(.none, (try link.answer()).body.report_ack.order);
     try testing.expectEqual(0, site.io.orders_sent);
-    site.boots.orders.bindings[0] = .{
-        .bound = .{ .id = uuid(80), .boot_id = boot.identity.id },
-        .order = .restart,
-        .state = .waiting,
-    };
+    letWait(&site.boots.orders, uuid(80), boot.identity.id);
     link.ask(&welcome, 2, .{ .report = .{ .uptime_us = 2 } });
     try testing.expectEqual(.restart, (try link.answer()).body.report_ack.order);
     try testing.expectEqual(1, site.io.orders_sent);
