@@ -3,7 +3,7 @@ import type { DeviceKeyReport } from '@bootfarm/proto/uplink'
 import { expect, type Page, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
-import { signInAs } from './demo-sign-in.ts'
+import { leaveSession, signInAs } from './demo-sign-in.ts'
 
 // The key in a device's TPM: what people see of it and decide. The test plays the edge; faults/device-keys.test.ts uses
 // a real one.
@@ -137,7 +137,7 @@ test('a collection requires approvals, knowing what that costs, and its waiting 
 
 test('who may only look sees how a device is known, and no button', async ({ page }) => {
   await judged('signature_invalid')
-  await page.context().clearCookies()
+  await leaveSession(page)
   await signInAs(page, await tenant.member('viewer'))
   await open(page)
   await expect(banner(page)).toContainText('has sent a wrong signature')

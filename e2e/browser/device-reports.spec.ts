@@ -170,7 +170,7 @@ test.describe('the serial console', () => {
     await context.close()
   })
   test.beforeEach(async ({ page }) => {
-    await page.context().clearCookies()
+    await leaveSession(page)
     await page.context().addCookies(ownersCookies)
   })
   test.afterEach(() => {
@@ -228,7 +228,7 @@ test.describe('the serial console', () => {
     writeFileSync(file(macOf(2)), `${Date.now()} login: root password\n`)
     const id = randomUUID()
     await tenant.report({ id, mac: macOf(2) })
-    await page.context().clearCookies()
+    await leaveSession(page)
     await page.context().addCookies(cookies)
     await page.goto(`/boots/${id}`)
     await expect(page.getByRole('img', { name: /^Waterfall of/ })).toBeVisible()
