@@ -31,7 +31,7 @@ async function main(): Promise<void> {
     await requireApiRole(db)
     const context = { db, clock: systemClock }
     if (isReseal) {
-      process.stdout.write(`${await resealSecrets(context)} secrets were sealed with the newest key.\n`)
+      process.stdout.write(`Secrets sealed with the newest key: ${await resealSecrets(context)}\n`)
       return
     }
     const line = isOperator
