@@ -303,8 +303,8 @@ ${date}, ${machine.processors} processors (${machine.model}), load ${machine.loa
 \`${command}\`
 
 ${edgeCount} simulated edges at as many sites of one organization, each with ${devicesPerSite} devices, on loopback: long polls of ${pollMs / 1000} s and
-heartbeats when the API asks for them, for ${measuredMs / 1000} s in which nothing changes. The time is that of the processes themselves, so
-that other programs on the machine change it little.
+heartbeats when the API asks for them, for ${measuredMs / 1000} s in which nothing changes. The time is that of the processes
+themselves, so that other programs on the machine change it little.
 
 | | polls/s | heartbeats/s | cores of the API | of PostgreSQL | together | cores for ${extrapolatedTo} edges |
 | --- | --- | --- | --- | --- | --- | --- |
