@@ -26,7 +26,7 @@ const apiFloors = {
   'http/rest': ['rules', 'errors', 'context', 'access', 'noun', 'http/auth', 'http/trpc'],
   'http/observe': ['rules', 'errors', 'context', 'noun'],
   jobs: ['rules', 'errors', 'context', 'secrets', 'noun'],
-  mail: ['rules'],
+  mail: ['rules', 'secrets'],
   demo: ['rules', 'errors', 'context', 'secrets', 'noun', 'http/auth'],
 }
 const serviceForbidden = [/^@trpc\//, /^fastify/, /^@fastify\//]

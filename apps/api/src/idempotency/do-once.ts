@@ -1,8 +1,9 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { createHash, hkdfSync } from 'node:crypto'
 import { inEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { canonicalJson, type Json } from '../rules/canonical-json.ts'
+import { openBytes, sealBytes } from '../secrets/sealed-bytes.ts'
 
 const answersKeptMs = 86_400_000
 
@@ -69,9 +70,6 @@ export async function dropOldAnswers({ db, clock }: PlatformContext): Promise<vo
   )
 }
 
-const ivSizeBytes = 12
-const tagSizeBytes = 16
-
 export interface SealingKey {
   /** The API's own secret. */
   secret: string
@@ -79,20 +77,12 @@ export interface SealingKey {
   key: string
 }
 
-/** AES-256-GCM: iv, tag, text. */
 function sealAnswer({ secret, key }: SealingKey, answer: string): Uint8Array<ArrayBuffer> {
-  const iv = randomBytes(ivSizeBytes)
-  const cipher = createCipheriv('aes-256-gcm', keyOf(secret, key), iv)
-  const sealed = Buffer.concat([cipher.update(answer, 'utf8'), cipher.final()])
-  return Uint8Array.from(Buffer.concat([iv, cipher.getAuthTag(), sealed]))
+  return Uint8Array.from(sealBytes(keyOf(secret, key), Buffer.from(answer)))
 }
 
 function openAnswer({ secret, key }: SealingKey, sealed: Uint8Array): string {
-  const iv = sealed.subarray(0, ivSizeBytes)
-  const decipher = createDecipheriv('aes-256-gcm', keyOf(secret, key), iv)
-  decipher.setAuthTag(sealed.subarray(ivSizeBytes, ivSizeBytes + tagSizeBytes))
-  const text = Buffer.concat([decipher.update(sealed.subarray(ivSizeBytes + tagSizeBytes)), decipher.final()])
-  return text.toString('utf8')
+  return openBytes(keyOf(secret, key), sealed).toString('utf8')
 }
 
 function keyOf(secret: string, key: string): Uint8Array {

@@ -1,8 +1,6 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { hkdfSync } from 'node:crypto'
 import type { Mail, SendMail } from '../rules/mail.ts'
-
-const ivSizeBytes = 12
-const tagSizeBytes = 16
+import { openBytes, sealBytes } from '../secrets/sealed-bytes.ts'
 
 interface QueueOptions {
   /** The secret of the installation: links in mails open accounts, and must not be read from the database. */
@@ -37,19 +35,12 @@ export async function deliverQueued(
 }
 
 function sealMail(secret: string, mail: Mail): string {
-  const iv = randomBytes(ivSizeBytes)
-  const cipher = createCipheriv('aes-256-gcm', keyOf(secret), iv)
-  const sealed = Buffer.concat([cipher.update(JSON.stringify(mail), 'utf8'), cipher.final()])
-  return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64')
+  return sealBytes(keyOf(secret), Buffer.from(JSON.stringify(mail))).toString('base64')
 }
 
 /** Throws for one that was sealed with another secret, or changed. */
 function openMail(secret: string, text: string): Mail {
-  const sealed = Buffer.from(text, 'base64')
-  const decipher = createDecipheriv('aes-256-gcm', keyOf(secret), sealed.subarray(0, ivSizeBytes))
-  decipher.setAuthTag(sealed.subarray(ivSizeBytes, ivSizeBytes + tagSizeBytes))
-  const opened = Buffer.concat([decipher.update(sealed.subarray(ivSizeBytes + tagSizeBytes)), decipher.final()])
-  return JSON.parse(opened.toString('utf8')) as Mail
+  return JSON.parse(openBytes(keyOf(secret), Buffer.from(text, 'base64')).toString('utf8')) as Mail
 }
 
 function keyOf(secret: string): Uint8Array {

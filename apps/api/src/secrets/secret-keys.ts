@@ -1,13 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { createHash, hkdfSync } from 'node:crypto'
+import { openBytes, sealBytes, sealSizeBytes } from './sealed-bytes.ts'
 
 const keySizeBytes = 32
 const keysMax = 8
 const idSizeBytes = 8
-const ivSizeBytes = 12
-const tagSizeBytes = 16
 /** Begins each sealed secret. Those of earlier releases were 32 random bytes in clear: too few to be a sealed one. */
 const magic = Buffer.from('bfs1')
-const headSizeBytes = magic.length + idSizeBytes + ivSizeBytes + tagSizeBytes
+const headSizeBytes = magic.length + idSizeBytes
 
 interface SecretKey {
   /** Tells which key sealed a secret; says nothing about the key. */
@@ -58,13 +57,10 @@ function keyOf(key: Uint8Array): SecretKey {
   return { id, key }
 }
 
-/** AES-256-GCM: magic, key id, iv, tag, sealed bytes. The place is authenticated. An empty secret stays empty. */
+/** Magic, key id, sealed bytes. The place is authenticated. An empty secret stays empty. */
 export function sealSecret({ first }: SecretKeys, place: SecretPlace, secret: Uint8Array): Uint8Array<ArrayBuffer> {
   if (secret.length === 0) return new Uint8Array()
-  const iv = randomBytes(ivSizeBytes)
-  const cipher = createCipheriv('aes-256-gcm', first.key, iv).setAAD(textOf(place))
-  const sealed = Buffer.concat([cipher.update(secret), cipher.final()])
-  return Uint8Array.from(Buffer.concat([magic, first.id, iv, cipher.getAuthTag(), sealed]))
+  return Uint8Array.from(Buffer.concat([magic, first.id, sealBytes(first.key, secret, textOf(place))]))
 }
 
 /** Opens a sealed secret; one that an earlier release kept in clear is returned as it is. Throws `SecretNotOpened`. */
@@ -76,13 +72,8 @@ export function openSecret(keys: SecretKeys, place: SecretPlace, kept: Uint8Arra
     throw new SecretNotOpened(
       `A secret in the database is sealed with key ${id.toString('hex')}, which this API does not have. Add it to SECRETS_KEY; where none was set, restore the former BETTER_AUTH_SECRET.`,
     )
-  const ivStart = magic.length + idSizeBytes
-  const tagStart = ivStart + ivSizeBytes
-  const decipher = createDecipheriv('aes-256-gcm', known.key, kept.subarray(ivStart, tagStart))
-    .setAAD(textOf(place))
-    .setAuthTag(kept.subarray(tagStart, headSizeBytes))
   try {
-    return Uint8Array.from(Buffer.concat([decipher.update(kept.subarray(headSizeBytes)), decipher.final()]))
+    return Uint8Array.from(openBytes(known.key, kept.subarray(headSizeBytes), textOf(place)))
   } catch {
     throw new SecretNotOpened(
       `The secret of ${place.kind} ${place.id} was changed in the database, or belongs to another row.`,
@@ -96,13 +87,13 @@ export function isNewestSeal({ first }: SecretKeys, kept: Uint8Array): boolean {
 }
 
 function isSealed(kept: Uint8Array): boolean {
-  return kept.length > headSizeBytes && magic.equals(kept.subarray(0, magic.length))
+  return kept.length > headSizeBytes + sealSizeBytes && magic.equals(kept.subarray(0, magic.length))
 }
 
 function keyIdOf(kept: Uint8Array): Buffer {
-  return Buffer.from(kept.subarray(magic.length, magic.length + idSizeBytes))
+  return Buffer.from(kept.subarray(magic.length, headSizeBytes))
 }
 
-function textOf({ kind, organizationId, id }: SecretPlace): Buffer {
-  return Buffer.from(`bootfarm secret v1\n${kind}\n${organizationId}\n${id}`)
+function textOf({ kind, organizationId, id }: SecretPlace): string {
+  return `bootfarm secret v1\n${kind}\n${organizationId}\n${id}`
 }
