@@ -88,6 +88,7 @@ pub fn judge(identity: *DeviceIdentity, policy: Policy, claim: Claim) Decision {
     };
     decision.is_changed = !std.meta.eql(before, identity.*);
     assert(decision.access != .private or claim != .forged);
+    assert(identity.revision == before.revision);
     // Nothing that a device sends replaces what is known.
     assert(before.state == .unknown or std.meta.eql(before.state, identity.state));
     return decision;
@@ -117,7 +118,8 @@ fn judgeSigned(identity: *DeviceIdentity, policy: Policy, key: Fingerprint) Deci
         .known => |known| if (std.mem.eql(u8, &known, &key))
             return .{ .access = .private, .label = .key_known },
         .unknown => if (policy.enrolment == .first_boot) {
-            identity.* = .{ .state = .{ .known = key } };
+            identity.state = .{ .known = key };
+            identity.claimed = null;
             return .{ .access = .private, .label = .key_known };
         },
         .keyless => {},

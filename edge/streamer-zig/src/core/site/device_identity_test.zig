@@ -28,6 +28,16 @@ test "the key of the first boot is remembered and opens everything from then on"
     );
 }
 
+test "a key of the first boot after a decision stays, too" {
+    const forgotten: DeviceIdentity.Stated = .{ .state = .unknown, .revision = 3 };
+    var identity: DeviceIdentity = .{ .state = .{ .known = other } };
+    try testing.expect(identity.follow(forgotten));
+    try testing.expectEqual(.private, identity.judge(.{}, .{ .signed = own }).access);
+    try testing.expect(!identity.follow(forgotten));
+    try testing.expectEqual(.key_changed, identity.judge(.{}, .{ .signed = other }).label);
+    try testing.expectEqual(.private, identity.judge(.{}, .{ .signed = own }).access);
+}
+
 test "another key is an alarm and opens nothing private until a person decides" {
     var identity: DeviceIdentity = .{ .state = .{ .known = own } };
     try expectDecision(
