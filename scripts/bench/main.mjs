@@ -12,6 +12,10 @@ const benches = {
     what: 'power-on to ready of virtual machines, beside dnsmasq, an HTTP server and nbdkit; about 6 minutes',
     load: async () => (await import('./boot.mjs')).benchBoot,
   },
+  fairness: {
+    what: 'what one organization waits for while another one attacks the API, and without; 5 minutes a round',
+    load: async () => (await import('./fairness.mjs')).benchFairness,
+  },
   idle: {
     what: 'processor time of API and PostgreSQL for 1,000 edges where nothing happens, beside an earlier release; 2 minutes each',
     load: async () => (await import('./idle.mjs')).benchIdle,
