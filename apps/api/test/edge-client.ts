@@ -105,6 +105,12 @@ export class EdgeClient {
     })
   }
 
+  /** The request that is both. */
+  poll(after: string, waitMs: number, changes: Partial<Heartbeat> = {}): Promise<UplinkAnswer> {
+    const path = `/edge/v1/state?after=${after}&waitMs=${waitMs}`
+    return this.send({ method: 'POST', path, body: JSON.stringify(heartbeatWith(changes)) })
+  }
+
   /** A statement that this edge's key follows another's. */
   statement(from: Uint8Array, to: Uint8Array): EdgeKeyStatement {
     const keys = { oldPublicKey: publicKeyOf(from), newPublicKey: publicKeyOf(to) }

@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 
 /** Ed25519 (RFC 8032) over the texts of UPLINK.md. Keys are the raw 32 bytes in standard base64. */
 
@@ -35,12 +35,27 @@ export function signText(text: string, seed: Uint8Array): string {
 
 /** Returns false for a wrong signature and for anything that is not a key or a signature. */
 export function verifyText(text: string, signature: string, publicKey: string): boolean {
-  const rawKey = Buffer.from(publicKey, 'base64')
-  const rawSignature = Buffer.from(signature, 'base64')
-  if (rawKey.length !== 32 || rawSignature.length !== 64) return false
+  const key = verificationKey(publicKey)
+  return key !== null && verifyWith(text, signature, key)
+}
+
+/** Returns a public key in the form that `verifyWith` takes, for many signatures; null for anything that is no key. */
+export function verificationKey(publicKey: string): KeyObject | null {
+  const raw = Buffer.from(publicKey, 'base64')
+  if (raw.length !== 32) return null
   try {
-    const key = createPublicKey({ key: Buffer.concat([spkiPrefix, rawKey]), format: 'der', type: 'spki' })
-    return verify(null, Buffer.from(text), key, rawSignature)
+    return createPublicKey({ key: Buffer.concat([spkiPrefix, raw]), format: 'der', type: 'spki' })
+  } catch {
+    return null
+  }
+}
+
+/** Returns false for a wrong signature and for anything that is not one. */
+export function verifyWith(text: string, signature: string, key: KeyObject): boolean {
+  const raw = Buffer.from(signature, 'base64')
+  if (raw.length !== 64) return false
+  try {
+    return verify(null, Buffer.from(text), key, raw)
   } catch {
     return false
   }

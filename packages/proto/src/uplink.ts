@@ -32,6 +32,8 @@ export const stateWaitMsMax = 25_000
 export const captureSizeMax = 256 * 1024
 /** How long an edge that has nothing new to say may wait with its next heartbeat. */
 export const heartbeatIntervalMs = 30_000
+/** How long a poll that carries a heartbeat may wait: it is the edge's only request while nothing happens. */
+export const pollWaitMs = 30_000
 /** Two heartbeats may be lost. */
 export const edgeOnlineWithinMs = 75_000
 /** An edge hears the others of its site each second. */
@@ -80,6 +82,8 @@ export const stateQuery = z.object({
   after: z.string().regex(/^\d{1,15}\.\d{1,15}$/),
   waitMs: z.coerce.number().int().min(0).max(stateWaitMsMax),
 })
+/** Of a poll that carries a heartbeat. */
+export const pollQuery = stateQuery.extend({ waitMs: z.coerce.number().int().min(0).max(pollWaitMs) })
 
 /**
  * A device that is not in the desired state and asked to boot. Reported when first seen, then at most once a minute.
@@ -312,4 +316,6 @@ export const heartbeatAnswer = z.object({
   state: statePair,
   /** `heartbeatIntervalMs`; an edge takes 5 s where it is absent. */
   nextMs: count.optional(),
+  /** Polls may carry heartbeats, and wait so long; absent: neither. */
+  pollWaitMs: count.optional(),
 })

@@ -6,6 +6,8 @@ import {
   enrolRequest,
   heartbeat,
   heartbeatIntervalMs,
+  pollQuery,
+  pollWaitMs,
   reportBatch,
   reportBatchRatioMax,
   reportBatchSizeMax,
@@ -26,10 +28,12 @@ import type { UpdateRepository } from '../../installation/update-repository.ts'
 import type { Telemetry } from '../../rules/telemetry.ts'
 import { authenticateEdge, type EdgeIdentity, findEdgeIdentity } from '../enrol/authenticate-edge.ts'
 import { enrolEdge } from '../enrol/enrol-edge.ts'
+import { KnownEdges } from '../enrol/known-edges.ts'
 import { type AcceptedVersions, versionRefusal } from '../enrol/require-version.ts'
 import { rotateEdgeKey } from '../enrol/rotate-edge-key.ts'
 import { applyReports } from '../reports/apply-reports.ts'
 import { takeHeartbeat } from '../reports/take-heartbeat.ts'
+import { Polls } from '../state/polls.ts'
 import { parseStatePair } from '../state/site-facts.ts'
 import { waitForState } from '../state/wait-for-state.ts'
 import { takeStoreMessage } from '../store/take-store-message.ts'
@@ -89,18 +93,15 @@ export async function edgeRoutes(
     return rotateEdgeKey(context, signedRequestOf(request), { statements, address: request.ip })
   })
 
+  const onAcknowledged = telemetry.stateAcknowledged.bind(telemetry)
   app.get('/state', async (request, reply) => {
     const edge = await authenticate(request)
     const { after, waitMs } = parsed(stateQuery, request.query)
-    const envelope = await waitForState(context, edge, {
-      notifications,
-      after: parseStatePair(after),
-      waitMs,
-      signal: closedSignal(reply),
-      onAcknowledged: telemetry.stateAcknowledged.bind(telemetry),
-    })
-    return envelope ?? reply.code(204).send()
+    const signal = closedSignal(reply)
+    const options = { notifications, after: parseStatePair(after), waitMs, signal, onAcknowledged }
+    return (await waitForState(context, edge, options)) ?? reply.code(204).send()
   })
+  pollRoute(app, { context, notifications, accepted, onAcknowledged, within })
 
   await app.register(updateRoutes, { authenticate, within, clock: context.clock, repository })
   reportRoute(app, { authenticate, identify, within, telemetry })
@@ -123,7 +124,35 @@ export async function edgeRoutes(
     const edge = await authenticate(request)
     const body = parseBody(heartbeat, request)
     const state = await within(edge, (tenant) => takeHeartbeat(tenant, edge, body))
-    return { state, nextMs: heartbeatIntervalMs }
+    return { state, nextMs: heartbeatIntervalMs, pollWaitMs }
+  })
+}
+
+type PollRouteOptions = Pick<EdgeRoutesOptions, 'context' | 'notifications' | 'accepted'> &
+  Pick<EdgeAccess, 'within'> & { onAcknowledged: (afterMs: number) => void }
+
+/** The poll that carries a heartbeat: the only request of an edge while nothing happens. */
+function pollRoute(
+  app: FastifyInstance,
+  { context, notifications, accepted, onAcknowledged, within }: PollRouteOptions,
+) {
+  const edges = new KnownEdges(context, accepted)
+  const polls = new Polls(context)
+  app.post('/state', { bodyLimit: heartbeatSizeMax }, async (request, reply) => {
+    const signed = signedRequestOf(request)
+    const { after, waitMs } = parsed(pollQuery, request.query)
+    const signal = closedSignal(reply)
+    const options = { notifications, after: parseStatePair(after), waitMs, signal, onAcknowledged }
+    const remembered = await edges.authenticate(signed)
+    request.caller = { kind: 'edge', id: remembered.edgeId, organizationId: remembered.organizationId }
+    const body = parseBody(heartbeat, request)
+    const firstLook = () => polls.take(remembered, body)
+    const answer = await waitForState(context, remembered, { ...options, firstLook })
+    if (answer !== 'not_known') return answer ?? reply.code(204).send()
+    // Something about the edge has changed, or somebody held its row.
+    const edge = await edges.authenticateAnew(signed)
+    await within(edge, (tenant) => takeHeartbeat(tenant, edge, body))
+    return (await waitForState(context, edge, options)) ?? reply.code(204).send()
   })
 }
 

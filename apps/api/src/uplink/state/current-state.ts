@@ -36,7 +36,7 @@ interface StoredState {
 }
 
 /** What one statement tells of an edge's desired state. */
-interface StateLook {
+export interface StateLook {
   /** Of the last state that was made for the edge; null before the first. */
   pair: StatePair | null
   isAcknowledged: boolean

@@ -3,7 +3,7 @@ import { inOrganization, type TenantDb } from '@bootfarm/db'
 import type { StateEnvelope } from '@bootfarm/proto/uplink'
 import { type Notifications, topicText } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, DbOrTransaction, PlatformContext } from '../../context/service-context.ts'
-import { lookAtState, renewState, storedState } from './current-state.ts'
+import { lookAtState, renewState, type StateLook, storedState } from './current-state.ts'
 import { isLater, type StatePair } from './site-facts.ts'
 import { Turns } from './turns.ts'
 
@@ -13,6 +13,8 @@ interface WaitOptions {
   waitMs: number
   /** Aborts when the edge disconnects. */
   signal: AbortSignal
+  /** In place of the first look; null: the edge is not as the caller says. */
+  firstLook?: () => Promise<StateLook | null>
   /** Called once for each state with the time from its signing until the edge had it. */
   onAcknowledged: (afterMs: number) => void
 }
@@ -28,12 +30,13 @@ const readings = new Turns(readingsMax)
  * Returns the first desired state later than `after`, at once or within `waitMs`; otherwise null. A notification of the
  * site wakes it. Each look is a separate transaction: none is held while it waits. A change by time alone (a power-on
  * that expires) is seen by the next request.
+ * @returns `not_known` if `firstLook` says so
  */
 export async function waitForState(
   { db, clock }: PlatformContext,
   edge: AuthenticatedEdge,
-  { notifications, after, waitMs, signal, onAcknowledged }: WaitOptions,
-): Promise<StateEnvelope | null> {
+  { notifications, after, waitMs, signal, firstLook, onAcknowledged }: WaitOptions,
+): Promise<StateEnvelope | null | 'not_known'> {
   const { organizationId, siteId } = edge
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
   const waker = new EventTarget()
@@ -47,14 +50,19 @@ export async function waitForState(
   try {
     for (let isFirst = true; ; isFirst = false) {
       isWoken = false
-      const { isCurrent, isLaterThere, takenMs } = await within(async (transaction) => {
-        const now = clock()
-        const { pair, isAcknowledged, isCurrent } = await lookAtState(transaction, edge, now)
-        const isTaken = isFirst && !isAcknowledged && pair !== null
-        const takenMs = isTaken ? await acknowledgeState(transaction, edge, { pair: after, now }) : null
-        return { isCurrent, isLaterThere: pair !== null && isLater(pair, after), takenMs }
-      })
-      if (takenMs !== null) onAcknowledged(takenMs)
+      const look =
+        isFirst && firstLook
+          ? await firstLook()
+          : await within((transaction) => lookAtState(transaction, edge, clock()))
+      if (look === null) return 'not_known'
+      const { pair, isAcknowledged, isCurrent } = look
+      if (isFirst && !isAcknowledged && pair !== null) {
+        const takenMs = await within((transaction) =>
+          acknowledgeState(transaction, edge, { pair: after, now: clock() }),
+        )
+        if (takenMs !== null) onAcknowledged(takenMs)
+      }
+      const isLaterThere = pair !== null && isLater(pair, after)
       if (!isCurrent || isLaterThere) {
         const state = await readings.within(organizationId, signal, () =>
           within((transaction) =>
