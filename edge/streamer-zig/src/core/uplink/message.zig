@@ -228,8 +228,9 @@ pub const BootProgram = struct {
     }
 };
 
-/// `nextMs`: when the API wants the next one; an API of before says nothing.
-pub const HeartbeatAnswer = struct { nextMs: u64 = 0 };
+/// `nextMs`: when the API wants the next one. `pollWaitMs`: polls may carry heartbeats, and wait so
+/// long. An API of before says nothing.
+pub const HeartbeatAnswer = struct { nextMs: u64 = 0, pollWaitMs: u64 = 0 };
 
 /// A hash of what people wait for in a heartbeat: while it stays the same, the next one may wait.
 /// Not the clocks, nor what changes all the time.

@@ -1,7 +1,8 @@
 //! Decides when the edge sends what to the API, and what an answer means
 //! (packages/proto/UPLINK.md). Pure: the caller passes time and random numbers. Reports and
-//! heartbeats share one queue of requests (`Sender`), the long poll has its own (`Poller`). A batch
-//! of reports is never dropped, whatever the API answers.
+//! heartbeats share one queue of requests (`Sender`), the long poll has its own (`Poller`). Where
+//! the API takes a heartbeat with a poll, the sender sends one by itself only if there is news, or
+//! if polls fail. A batch of reports is never dropped, whatever the API answers.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,7 +11,14 @@ const assert = std.debug.assert;
 /// Without another word of the API; also the least time between two heartbeats.
 const heartbeat_least_ms = 5_000;
 const heartbeat_most_ms = 60_000;
-pub const poll_wait_ms = 25_000;
+/// Of a poll without a heartbeat.
+const poll_wait_ms = 25_000;
+/// Upper bound of what an API may name for one with a heartbeat.
+const carrying_wait_most_ms = 60_000;
+/// A poll is answered so much later than it asked for, at most, as long as nothing is wrong.
+const carrying_grace_ms = 5_000;
+/// A refused poll with a heartbeat is not tried again before.
+const separate_ms = 10 * 60_000;
 const retry_first_ms = 1_000;
 const retry_most_ms = 30_000;
 /// Upper bound of the delay that an API may request.
@@ -120,6 +128,10 @@ pub const Sender = struct {
     next_heartbeat_ms: u64 = 0,
     /// Whether a heartbeat would say something else is looked at then.
     next_look_ms: u64 = 0,
+    /// A poll in progress carries the heartbeat: by itself none is due before.
+    carried_until_ms: u64 = 0,
+    /// People wait for what a heartbeat would say: a poll in progress cannot say it.
+    has_news: bool = false,
     /// The last answer to a batch allows compression.
     takes_gzip: bool = false,
     /// A compressed batch was refused for its form: this API's announcement is not trusted any
@@ -139,20 +151,29 @@ pub const Sender = struct {
     /// Heartbeats first: they are small, and reports may take long.
     pub fn next(sender: *const Sender, now_ms: u64, backlog: u64) Step {
         if (sender.stopped) return .stopped;
-        const heartbeat_ms = @max(sender.next_heartbeat_ms, sender.heartbeats.not_before_ms);
+        const due_ms = if (sender.has_news)
+            now_ms
+        else
+            @max(sender.next_heartbeat_ms, sender.carried_until_ms);
+        const heartbeat_ms = @max(due_ms, sender.heartbeats.not_before_ms);
         if (now_ms >= heartbeat_ms) return .heartbeat;
         const look_ms = @max(sender.next_look_ms, sender.heartbeats.not_before_ms);
         if (now_ms >= look_ms) return .look;
-        const due_ms = @min(heartbeat_ms, look_ms);
-        if (backlog == 0) return .{ .wait_until_ms = due_ms };
+        const either_ms = @min(heartbeat_ms, look_ms);
+        if (backlog == 0) return .{ .wait_until_ms = either_ms };
         if (now_ms >= sender.reports.not_before_ms) return .reports;
-        return .{ .wait_until_ms = @min(due_ms, sender.reports.not_before_ms) };
+        return .{ .wait_until_ms = @min(either_ms, sender.reports.not_before_ms) };
     }
 
     /// `is_news`: people wait for what a heartbeat would say now.
     pub fn looked(sender: *Sender, now_ms: u64, is_news: bool) void {
         sender.next_look_ms = now_ms + heartbeat_least_ms;
-        if (is_news) sender.next_heartbeat_ms = @min(sender.next_heartbeat_ms, now_ms);
+        if (is_news) sender.has_news = true;
+    }
+
+    /// A poll that carries a heartbeat was sent; 0: the last one has failed.
+    pub fn onCarried(sender: *Sender, until_ms: u64) void {
+        sender.carried_until_ms = until_ms;
     }
 
     /// `next_ms`: the time that the answer names (`nextMs`); 0 without one.
@@ -169,6 +190,7 @@ pub const Sender = struct {
         const wait_ms = @max(named_ms - random % (named_ms / 4 + 1), heartbeat_least_ms);
         sender.next_heartbeat_ms = now_ms + wait_ms;
         sender.next_look_ms = now_ms + heartbeat_least_ms;
+        sender.has_news = false;
         assert(sender.next_heartbeat_ms >= sender.next_look_ms);
         switch (answer) {
             .ok => {
@@ -229,8 +251,45 @@ pub const Sender = struct {
 pub const Poller = struct {
     back_off: BackOff = .{},
     stopped: bool = false,
+    /// Before this time polls carry no heartbeat: the API has refused one that did.
+    separate_until_ms: u64 = 0,
 
     pub const Step = union(enum) { poll, wait_until_ms: u64, stopped };
+
+    /// How a poll is sent.
+    pub const Request = struct {
+        wait_ms: u64,
+        carries_heartbeat: bool,
+
+        /// Until when the heartbeat that it carries suffices.
+        pub fn carriesUntil(request: Request, now_ms: u64) u64 {
+            assert(request.carries_heartbeat);
+            return now_ms + request.wait_ms + carrying_grace_ms;
+        }
+    };
+
+    /// `named_ms`: how long a poll with a heartbeat may wait, as the last answer to a heartbeat
+    /// names it (`pollWaitMs`); 0: the API takes none. Edges that come back together do not stay
+    /// together: up to an eighth is taken off.
+    pub fn plan(poller: *const Poller, now_ms: u64, named_ms: u64, random: u64) Request {
+        if (named_ms == 0 or now_ms < poller.separate_until_ms)
+            return .{ .wait_ms = poll_wait_ms, .carries_heartbeat = false };
+        const wait_ms = std.math.clamp(named_ms, heartbeat_least_ms, carrying_wait_most_ms);
+        return .{ .wait_ms = wait_ms - random % (wait_ms / 8 + 1), .carries_heartbeat = true };
+    }
+
+    /// A poll with a heartbeat was answered, before `answered`. An API that does not know such
+    /// polls, or refuses what the heartbeat says, is polled without: states come all the same.
+    pub fn onCarried(poller: *Poller, now_ms: u64, answer: Answer) void {
+        const refused = switch (answer) {
+            .refused => |refused| refused,
+            .ok, .nothing, .later => return,
+        };
+        switch (refused.status) {
+            400, 404, 405, 413, 415 => poller.separate_until_ms = now_ms + separate_ms,
+            else => {},
+        }
+    }
 
     pub fn next(poller: *const Poller, now_ms: u64) Step {
         if (poller.stopped) return .stopped;
@@ -312,6 +371,78 @@ test "an API may ask for fewer heartbeats, and news are told after five seconds 
         _ = sender.heartbeatAnswered(0, prng.nextU64(), .ok, 1);
         try testing.expectEqual(5_000, sender.next_heartbeat_ms);
     }
+}
+
+test "a poll that carries the heartbeat is the only request of an edge without news" {
+    var prng: base.Prng = .init(11);
+    var sender: Sender = .{};
+    const poller: Poller = .{};
+    _ = sender.heartbeatAnswered(1000, 0, .ok, 30_000);
+    var now_ms: u64 = 1000;
+    for (0..100) |_| {
+        const poll = poller.plan(now_ms, 30_000, prng.nextU64());
+        try testing.expect(poll.carries_heartbeat);
+        try testing.expect(poll.wait_ms >= 26_250 and poll.wait_ms <= 30_000);
+        sender.onCarried(poll.carriesUntil(now_ms));
+        const end_ms = now_ms + poll.wait_ms;
+        while (now_ms < end_ms) : (now_ms += 5_000) switch (sender.next(now_ms, 0)) {
+            .look => sender.looked(now_ms, false),
+            .wait_until_ms => {},
+            .heartbeat, .reports, .stopped => return error.TestUnexpectedResult,
+        };
+        now_ms = end_ms;
+    }
+    // News do not wait for the poll's end.
+    sender.next_look_ms = now_ms;
+    try testing.expectEqual(Sender.Step.look, sender.next(now_ms, 0));
+    sender.looked(now_ms, true);
+    try testing.expectEqual(Sender.Step.heartbeat, sender.next(now_ms, 0));
+    _ = sender.heartbeatAnswered(now_ms, 0, .ok, 30_000);
+    try testing.expect(sender.next(now_ms, 0) != .heartbeat);
+}
+
+test "heartbeats come by themselves again when polls fail or stay unanswered" {
+    var sender: Sender = .{};
+    _ = sender.heartbeatAnswered(0, 0, .ok, 30_000);
+    sender.onCarried(65_000);
+    sender.looked(30_000, false);
+    try testing.expectEqual(Sender.Step{ .wait_until_ms = 35_000 }, sender.next(30_001, 0));
+    sender.looked(64_000, false);
+    // Its answer is late.
+    try testing.expectEqual(Sender.Step.heartbeat, sender.next(65_000, 0));
+    // The connection was lost.
+    sender.onCarried(0);
+    try testing.expectEqual(Sender.Step.heartbeat, sender.next(30_001, 0));
+    // The control plane that does not answer is not asked more often for all that.
+    _ = sender.heartbeatAnswered(30_001, 0, .nothing, 0);
+    sender.looked(35_001, true);
+    try testing.expectEqual(Sender.Step.heartbeat, sender.next(35_001, 0));
+    for (0..8) |_| _ = sender.heartbeatAnswered(35_001, 0, .nothing, 0);
+    sender.looked(40_001, true);
+    try testing.expect(sender.next(40_001, 0) != .heartbeat);
+}
+
+test "an API that refuses polls with heartbeats is polled without, and asked again later" {
+    const refusals = [_]Answer{
+        .{ .refused = .{ .status = 404, .code = .other } },
+        .{ .refused = .{ .status = 400, .code = .invalid_body } },
+    };
+    for (refusals) |refusal| {
+        var poller: Poller = .{};
+        // Before anything is known.
+        try testing.expect(!poller.plan(0, 0, 0).carries_heartbeat);
+        try testing.expectEqual(poll_wait_ms, poller.plan(0, 0, 7).wait_ms);
+        try testing.expect(poller.plan(1000, 30_000, 7).carries_heartbeat);
+        for ([_]Answer{ .ok, .nothing, .{ .later = 5 } }) |other| poller.onCarried(1000, other);
+        try testing.expect(poller.plan(1000, 30_000, 7).carries_heartbeat);
+        poller.onCarried(1000, refusal);
+        try testing.expect(!poller.plan(1000 + separate_ms - 1, 30_000, 7).carries_heartbeat);
+        try testing.expect(poller.plan(1000 + separate_ms, 30_000, 7).carries_heartbeat);
+    }
+    const poller: Poller = .{};
+    // No busy loop, and no edge that seems lost.
+    try testing.expect(poller.plan(0, 1, std.math.maxInt(u64)).wait_ms >= 4_000);
+    try testing.expect(poller.plan(0, std.math.maxInt(u64), 0).wait_ms <= 60_000);
 }
 
 test "retries wait 1 s doubling to 30 s with jitter, and end when the API is back" {

@@ -83,6 +83,8 @@ pub const Body = struct {
     encoding: Encoding = .identity,
     /// Only these bytes of the answer (RFC 9110, 14.2). No signature covers it.
     range: ?Range = null,
+    /// Of the request, if the caller has taken it from `Options.counter`; null: the next one.
+    counter: ?u64 = null,
 };
 
 pub const Range = struct { first: u64, last: u64 };
@@ -145,7 +147,10 @@ fn exchange(
         client.transport.failure = .not_http;
         return error.Failed;
     };
-    const counter = if (client.edge_id == null) 0 else client.counter.fetchAdd(1, .monotonic) + 1;
+    const counter = if (client.edge_id == null)
+        0
+    else
+        body.counter orelse nextCounter(client.counter);
     const signature = core.uplink.message.sign(client.key, .{
         .method = @tagName(method),
         .path = target,
@@ -188,6 +193,10 @@ fn exchange(
         },
         .headers = headers.constSlice(),
     }, buffer);
+}
+
+pub fn nextCounter(counter: *std.atomic.Value(u64)) u64 {
+    return counter.fetchAdd(1, .monotonic) + 1;
 }
 
 fn decimal(buffer: *[20]u8, value: u64) []const u8 {

@@ -26,8 +26,9 @@ const assert = std.debug.assert;
 const BatchGzip = core.uplink.batch_gzip.BatchGzip;
 const StateBox = UplinkLink.StateBox;
 
-/// The API answers a long poll after 25 s at the latest.
-const poll_timeout_ms = core.uplink.sender.poll_wait_ms + 15_000;
+/// The answer to a long poll may take so much longer than the poll waits: a state of many devices
+/// is large.
+const poll_answer_ms = 15_000;
 
 /// For the person who restored a control plane; a key that anybody could send must not be named.
 const trust_hint =
@@ -68,8 +69,14 @@ sender: core.uplink.sender.Sender = .{},
 poller: core.uplink.sender.Poller = .{},
 /// An unreachable API is logged once, not at each try.
 is_answered: bool = true,
-/// What the last heartbeat said that was accepted (`newsOf`).
-said_news: u64 = 0,
+/// Orders heartbeats of both threads: one with a higher counter says what is later.
+heartbeat_mutex: std.Io.Mutex = .init,
+/// What the last heartbeat said that was not lost (`newsOf`).
+said_news: std.atomic.Value(u64) = .init(0),
+/// How long polls that carry heartbeats may wait; 0: the last one failed, or the API takes none.
+carrying_wait_ms: std.atomic.Value(u64) = .init(0),
+/// Until when the poll in progress carries the heartbeat.
+carried_until_ms: std.atomic.Value(u64) = .init(0),
 /// The same refusal is logged once.
 last_refusal: u64 = 0,
 
@@ -103,6 +110,7 @@ fn runSender(
         const now_ms = nowMs();
         if (!worker.sender.stopped) worker.rotation.step(&client, now_ms, randomNumber());
         client.key = worker.rotation.key();
+        worker.sender.onCarried(worker.carried_until_ms.load(.acquire));
         switch (worker.sender.next(now_ms, worker.report_log.backlog())) {
             .heartbeat => worker.sendHeartbeat(&client),
             .look => worker.lookForNews(),
@@ -129,32 +137,60 @@ fn waitForReport(worker: *UplinkWorker, seen: u32, wait_ms: u64) void {
 fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
     var arena: std.heap.ArenaAllocator = .init(worker.gpa);
     defer arena.deinit();
-    var parts: HeartbeatParts = undefined;
-    const said = worker.heartbeat(&parts);
     var body: [core.uplink.message.body_size_max]u8 = undefined;
-    const text = core.uplink.message.encode(said, &body);
-    const news = core.uplink.message.newsOf(&said);
+    const said = worker.writeHeartbeat(&body);
     var buffer: [core.uplink.message.body_size_max]u8 = undefined;
-    const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
+    const result = client.requestEncoded(
+        .POST,
+        "/edge/v1/heartbeat",
+        .{ .bytes = said.text, .counter = said.counter },
+        request_timeout_ms,
+        &buffer,
+    );
     const answer = UplinkClient.meaning(arena.allocator(), result);
     worker.logAnswer(client, "heartbeat", answer, result);
-    var next_ms: u64 = 0;
+    var told: core.uplink.message.HeartbeatAnswer = .{};
     if (answer == .ok) {
-        worker.said_news = news;
         const answered = (result catch unreachable).body;
         if (core.uplink.message.parse(
             core.uplink.message.HeartbeatAnswer,
             arena.allocator(),
             answered,
-        )) |told| next_ms = told.nextMs else |_| {}
-    }
-    _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer, next_ms);
+        )) |parsed| told = parsed else |_| {}
+        worker.carrying_wait_ms.store(told.pollWaitMs, .release);
+    } else worker.loseHeartbeat(said.news);
+    _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer, told.nextMs);
+}
+
+const WrittenHeartbeat = struct { text: []const u8, counter: u64, news: u64 };
+
+/// Takes the counter of its request, too.
+fn writeHeartbeat(
+    worker: *UplinkWorker,
+    body: *[core.uplink.message.body_size_max]u8,
+) WrittenHeartbeat {
+    worker.heartbeat_mutex.lockUncancelable(worker.link.io);
+    defer worker.heartbeat_mutex.unlock(worker.link.io);
+    var parts: HeartbeatParts = undefined;
+    const said = worker.heartbeat(&parts);
+    const news = core.uplink.message.newsOf(&said);
+    worker.said_news.store(news, .release);
+    return .{
+        .text = core.uplink.message.encode(said, body),
+        .counter = UplinkClient.nextCounter(&worker.counter),
+        .news = news,
+    };
+}
+
+/// Nobody knows whether a heartbeat has arrived: what it said is news again.
+fn loseHeartbeat(worker: *UplinkWorker, news: u64) void {
+    _ = worker.said_news.cmpxchgStrong(news, 0, .acq_rel, .monotonic);
 }
 
 fn lookForNews(worker: *UplinkWorker) void {
     var parts: HeartbeatParts = undefined;
     const news = core.uplink.message.newsOf(&worker.heartbeat(&parts));
-    worker.sender.looked(nowMs(), news != worker.said_news);
+    worker.sender.looked(nowMs(), news != worker.said_news.load(.acquire));
 }
 
 /// What a heartbeat refers to.
@@ -293,18 +329,44 @@ fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
     var arena: std.heap.ArenaAllocator = .init(worker.gpa);
     defer arena.deinit();
     const pair = worker.link.above() orelse core.uplink.desired_state.Pair{};
+    const named_ms = worker.carrying_wait_ms.load(.acquire);
+    const plan = worker.poller.plan(nowMs(), named_ms, randomNumber());
     var path: [128]u8 = undefined;
     const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}", .{
-        pair.incarnation, pair.counter, core.uplink.sender.poll_wait_ms,
+        pair.incarnation, pair.counter, plan.wait_ms,
     }) catch unreachable;
-    const result = client.request(.GET, text, "", poll_timeout_ms, buffer);
+    const timeout_ms: u32 = @intCast(plan.wait_ms + poll_answer_ms);
+    var body: [core.uplink.message.body_size_max]u8 = undefined;
+    const said = if (plan.carries_heartbeat) worker.writeHeartbeat(&body) else null;
+    if (said != null)
+        worker.carried_until_ms.store(plan.carriesUntil(nowMs()), .release);
+    const result = if (said) |heartbeat_said|
+        client.requestEncoded(
+            .POST,
+            text,
+            .{ .bytes = heartbeat_said.text, .counter = heartbeat_said.counter },
+            timeout_ms,
+            buffer,
+        )
+    else
+        client.request(.GET, text, "", timeout_ms, buffer);
     const answer = UplinkClient.meaning(arena.allocator(), result);
+    if (said) |heartbeat_said| worker.onCarried(heartbeat_said.news, answer);
     var usable = true;
     if (result) |answered| {
         if (answered.status == 200) usable = worker.takeState(answered.body);
         if (answered.status == 204) worker.link.onRefusal(null);
     } else |err| if (err == error.AnswerTooLarge) worker.refuseState(error.TooLarge);
     _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
+}
+
+/// If it was not taken, the sender sends heartbeats until the API takes one, and reports why not.
+fn onCarried(worker: *UplinkWorker, news: u64, answer: core.uplink.sender.Answer) void {
+    worker.poller.onCarried(nowMs(), answer);
+    if (answer == .ok) return;
+    worker.loseHeartbeat(news);
+    worker.carrying_wait_ms.store(0, .release);
+    worker.carried_until_ms.store(0, .release);
 }
 
 /// Verifies the state, writes it to disk, then puts it in force.

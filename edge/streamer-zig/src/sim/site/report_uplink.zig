@@ -25,8 +25,8 @@ const batch_size_max = core.uplink.report_log.batch_size_max;
 /// The edge gives up a request that is not answered by then.
 const request_timeout_us = 20 * std.time.us_per_s;
 const heartbeat_size = 2048;
-/// The API names no time, so that heartbeats come most often.
-const heartbeat_next_ms = 0;
+/// What the API names after a heartbeat (`nextMs`); one of an earlier release names nothing.
+const heartbeat_next_ms = 30_000;
 
 gpa: std.mem.Allocator,
 fabric: *Fabric,
@@ -35,6 +35,8 @@ disk: *SimFiles,
 prng: base.Prng,
 mutant: Mutant,
 plane: ReportPlane,
+/// The API is of a release that names the time to the next heartbeat.
+names_next: bool,
 /// Faults of the network from the edge to the control plane, and of that back.
 requests: Faults,
 answers: Faults,
@@ -92,6 +94,7 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!ReportU
         .edge = options.edge,
         .disk = options.disk,
         .prng = .init(options.seed),
+        .names_next = options.seed % 4 != 0,
         .mutant = options.mutant,
         .plane = .{ .gpa = gpa, .mutant = options.mutant },
         .requests = options.requests,
@@ -222,7 +225,8 @@ fn act(uplink: *ReportUplink, process: *Process) error{OutOfMemory}!void {
     switch (process.sender.next(uplink.nowMs(), backlog)) {
         .heartbeat => uplink.send(process, null, heartbeat_size),
         .look => {
-            process.sender.looked(uplink.nowMs(), false);
+            // What an edge would say changes now and then.
+            process.sender.looked(uplink.nowMs(), uplink.prng.chance(1, 4));
             try uplink.act(process);
         },
         .reports => try uplink.sendReports(process),
@@ -314,7 +318,10 @@ fn finish(uplink: *ReportUplink, serial: u32, answer: ReportPlane.Answer) error{
             .rewind => |seq| process.log.rewind(batch.epoch, seq),
             .none, .stop => {},
         }
-    } else _ = process.sender.heartbeatAnswered(now_ms, random, meaning, heartbeat_next_ms);
+    } else {
+        const next_ms: u64 = if (uplink.names_next) heartbeat_next_ms else 0;
+        _ = process.sender.heartbeatAnswered(now_ms, random, meaning, next_ms);
+    }
     try uplink.act(process);
 }
 
