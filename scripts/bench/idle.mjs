@@ -21,7 +21,7 @@ const devicesPerSite = 10
 /** Of a poll without a heartbeat. */
 const pollMs = 25_000
 /** Of one with a heartbeat, at most. */
-const combinedMsMax = 30_000
+const combinedMsMax = 28_000
 /** Where the API names no other time: that of releases before `nextMs`. */
 const heartbeatMs = 5_000
 /** Two long polls of each edge. */

@@ -17,7 +17,7 @@ const benches = {
     load: async () => (await import('./fairness.mjs')).benchFairness,
   },
   idle: {
-    what: 'processor time of API and PostgreSQL for 1,000 edges where nothing happens, beside an earlier release; 2 minutes each',
+    what: 'processor time of API and PostgreSQL for 1,000 edges where nothing happens, beside an earlier release; 4 minutes each',
     load: async () => (await import('./idle.mjs')).benchIdle,
   },
   stream: {

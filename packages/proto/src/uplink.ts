@@ -32,8 +32,11 @@ export const stateWaitMsMax = 25_000
 export const captureSizeMax = 256 * 1024
 /** How long an edge that has nothing new to say may wait with its next heartbeat. */
 export const heartbeatIntervalMs = 30_000
-/** How long a poll that carries a heartbeat may wait: it is the edge's only request while nothing happens. */
-export const pollWaitMs = 30_000
+/**
+ * How long a poll that carries a heartbeat may wait: it is the edge's only request while nothing happens. Some load
+ * balancers end a request after 30 s without an answer, unless they are told otherwise.
+ */
+export const pollWaitMs = 28_000
 /** Two heartbeats may be lost. */
 export const edgeOnlineWithinMs = 75_000
 /** An edge hears the others of its site each second. */

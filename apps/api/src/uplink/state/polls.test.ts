@@ -51,14 +51,14 @@ async function remembered(of: EdgeClient) {
 
 describe('a poll that carries a heartbeat', () => {
   test('is announced by the answer to a heartbeat', async () => {
-    expect((await edge.heartbeat()).body).toMatchObject({ pollWaitMs: 30_000, nextMs: 30_000 })
+    expect((await edge.heartbeat()).body).toMatchObject({ pollWaitMs: 28_000, nextMs: 30_000 })
   })
 
   test('keeps the heartbeat while it waits, and gets the state of a change', async () => {
     const first = snapshotOf((await edge.poll('0.0', 0)).body)
     expect(first).toMatchObject({ incarnation: 1, counter: 1 })
     const listening = api.nextListener()
-    const waiting = edge.poll('1.1', 30_000, { devicesBooting: 3, agentVersion: '0.2.0', clockUnixMs: 7 })
+    const waiting = edge.poll('1.1', 28_000, { devicesBooting: 3, agentVersion: '0.2.0', clockUnixMs: 7 })
     await listening
     const heartbeatOf = async () => (await rowOf(edge)).heartbeat
     await expect.poll(heartbeatOf, { timeout: 30_000 }).toMatchObject({ devicesBooting: 3 })
@@ -114,7 +114,7 @@ describe('a poll that carries a heartbeat', () => {
     await edge.poll('0.0', 0, { address: '192.0.2.1', peerPort: 6911 })
     const { counter } = snapshotOf((await other.poll('0.0', 0)).body)
     const listening = api.nextListener()
-    const waiting = other.poll(`1.${counter}`, 30_000)
+    const waiting = other.poll(`1.${counter}`, 28_000)
     await listening
     expect(await edge.poll('9.0', 0, { address: '192.0.2.9', peerPort: 6911 })).toEqual(none)
     const state = snapshotOf((await waiting).body)
@@ -134,7 +134,7 @@ describe('a poll that carries a heartbeat', () => {
   })
 
   test.each([
-    ['after=1.0&waitMs=30001', {}],
+    ['after=1.0&waitMs=28001', {}],
     ['after=1.0', {}],
     ['after=x&waitMs=0', {}],
     ['after=1.0&waitMs=0', { uptimeMs: -1 }],
@@ -161,7 +161,7 @@ describe('what this process remembers of an edge', () => {
 
   test('ends with its revocation, in a poll that waits', async () => {
     const listening = api.nextListener()
-    const waiting = edge.poll('1.1', 30_000)
+    const waiting = edge.poll('1.1', 28_000)
     await listening
     await revoke(edge)
     expect(await waiting).toEqual(refused(403, 'edge_revoked'))
