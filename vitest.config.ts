@@ -35,7 +35,7 @@ export default defineConfig({
           hookTimeout: limitMs,
         },
       },
-      { test: { name: 'soak', root: 'e2e/soak', include: ['*.test.ts'], isolate } },
+      { test: { name: 'soak', root: 'e2e/soak', include: ['**/*.test.ts'], isolate } },
       { test: { name: 'web', root: 'apps/web', include, isolate } },
     ],
   },

@@ -12,12 +12,13 @@ import { simulationNames, soakSimulation } from './soak/simulations.mjs'
 
 const usage = `Usage: npm run soak -- [options]
        npm run soak -- store|stream [options]
-       npm run soak -- update [--updates N] [--devices N] [--write]
+       npm run soak -- update [--updates N] [--devices N] [--machines N] [--quiet-minutes N] [--probation S] [--write]
 
 Kills programs and cuts uplinks for 20 minutes; nothing acknowledged may be lost. With store or stream it runs a
 simulation of the vDisk store or of the stream for longer; each line of progress names the options that continue it.
-With update an edge is updated and rolled back 200 times while 500 devices boot, read and write: no error, no lost
-report, and no stall that is 200 ms longer than without updates.
+With update an edge is updated and rolled back 200 times while 500 devices boot, read and write, and two virtual
+machines read and write: no error, no lost report, and no stall that is 200 ms longer than in the minutes before the
+first update. It needs root, and the packages that the tests of machines need.
 
   --minutes N   how long (20)          --kills N   how many programs are killed (100)
   --seed N      which ones, and when   --write     keeps the table in docs/results

@@ -19,6 +19,13 @@ const answerLimitMs = 120_000
 
 type DeviceType = 'production' | 'test' | 'maintenance'
 
+export interface ControlledMachinesOptions {
+  /** Further settings of the API. */
+  settings?: Record<string, string>
+  /** Further options of the edge's `serve`. */
+  edgeOptions?: readonly string[]
+}
+
 /** Machines whose edge has a store and its own control plane: PostgreSQL and the API, without a dashboard. */
 export class ControlledMachines {
   readonly machines: MachineSite
@@ -27,6 +34,7 @@ export class ControlledMachines {
   readonly api: ApiClient
   readonly edgeId: string
   edge: RunningProcess
+  readonly #edgeOptions: readonly string[]
   readonly #remove: () => Promise<void>
 
   private constructor(made: {
@@ -35,6 +43,7 @@ export class ControlledMachines {
     tenant: TestTenant
     api: ApiClient
     edge: RunningProcess
+    edgeOptions: readonly string[]
     remove: () => Promise<void>
   }) {
     this.machines = made.machines
@@ -42,15 +51,27 @@ export class ControlledMachines {
     this.tenant = made.tenant
     this.api = made.api
     this.edge = made.edge
+    this.#edgeOptions = made.edgeOptions
     this.#remove = made.remove
     this.edgeId = JSON.parse(readFileSync(path.join(made.machines.edgeData, 'identity.json'), 'utf8')).edgeId
   }
 
   /** `script`: see `SiteImage`. The machine of port i is the tenant's device i, with type `deviceTypes[i]`. */
-  static async start(name: string, script: string, deviceTypes: DeviceType[]): Promise<ControlledMachines> {
+  static async start(
+    name: string,
+    script: string,
+    deviceTypes: DeviceType[],
+    { settings = {}, edgeOptions = [] }: ControlledMachinesOptions = {},
+  ): Promise<ControlledMachines> {
     const scratch = scratchDirectory()
     const machines = new MachineSite(name, { script, blobSize: 1 << 20 }, { machines: deviceTypes.length })
-    const plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
+    const plane = await ControlPlane.start(path.join(scratch.path, 'plane'), undefined, settings).catch(
+      async (error: unknown) => {
+        await machines.remove()
+        scratch.remove()
+        throw error
+      },
+    )
     const socket = path.join(scratch.path, 'control-plane')
     const door = await relay({ path: socket }, { port: Number(new URL(plane.apiUrl).port), host: '127.0.0.1' })
     const relaying = machines.segment.startOnEdge(process.execPath, [relayProgram, String(controlPlanePort), socket])
@@ -66,7 +87,7 @@ export class ControlledMachines {
         if (!relaying.isRunning) throw new Error(relaying.output)
         await new Promise((resolve) => setTimeout(resolve, 20))
       }
-      return await ControlledMachines.#in({ machines, plane, remove }, deviceTypes)
+      return await ControlledMachines.#in({ machines, plane, edgeOptions, remove }, deviceTypes)
     } catch (error) {
       await remove()
       throw error
@@ -74,7 +95,12 @@ export class ControlledMachines {
   }
 
   static async #in(
-    { machines, plane, remove }: { machines: MachineSite; plane: ControlPlane; remove: () => Promise<void> },
+    {
+      machines,
+      plane,
+      edgeOptions,
+      remove,
+    }: { machines: MachineSite; plane: ControlPlane; edgeOptions: readonly string[]; remove: () => Promise<void> },
     deviceTypes: DeviceType[],
   ): Promise<ControlledMachines> {
     const { tenant, person, joinToken } = await makeRows(plane, deviceTypes)
@@ -90,14 +116,15 @@ export class ControlledMachines {
     mkdirSync(path.join(store, 'images'))
     for (const [name, file] of Object.entries(files)) copyFileSync(file, path.join(store, 'images', name))
     const api = await ApiClient.signIn(plane.webUrl, person.email, person.password)
-    return new ControlledMachines({ machines, plane, tenant, api, edge: await machines.startOwnEdge(), remove })
+    const edge = await machines.startOwnEdge(edgeOptions)
+    return new ControlledMachines({ machines, plane, tenant, api, edge, edgeOptions, remove })
   }
 
   /** Kills the edge with SIGKILL and starts it again. */
   async killEdge(): Promise<void> {
     this.edge.kill('SIGKILL')
     await this.edge.ended
-    this.edge = await this.machines.startOwnEdge()
+    this.edge = await this.machines.startOwnEdge(this.#edgeOptions)
   }
 
   /** Resolves when the desired state that the edge received fits. */

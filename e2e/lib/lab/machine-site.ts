@@ -195,9 +195,12 @@ export class MachineSite {
     return this.#inScratch('edge')
   }
 
-  /** Starts an edge that was enrolled into `edgeData`, and serves according to its control plane or its own data. */
-  startOwnEdge(): Promise<RunningProcess> {
-    return this.#serve('proxy', [])
+  /**
+   * Starts an edge that was enrolled into `edgeData`, and serves according to its control plane or its own data.
+   * `more`: further options of `serve`.
+   */
+  startOwnEdge(more: readonly string[] = []): Promise<RunningProcess> {
+    return this.#serve('proxy', [...more])
   }
 
   /** Starts one of several edges, which was enrolled into `data`. After a restart it keeps its data. */

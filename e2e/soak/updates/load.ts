@@ -1,139 +1,136 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { bootDevices } from '../../lib/device/simulated-devices.ts'
-import { StreamDevice } from '../../lib/device/stream-device.ts'
-import { type ControlledEdge, siteDisk } from '../../lib/edge/controlled-edge.ts'
-import { edgeAddress } from '../../lib/edge/loopback-edge.ts'
+import type { RunningProcess } from '../../lib/lab/running-process.ts'
+import { type Account, newAccount, noteStall } from './account.ts'
+import { Guest } from './guests.ts'
+import { deviceNetwork, type UpdateSite } from './site.ts'
+import type { WritersAccount } from './writers.ts'
+
+/** A boot reads for half a minute, so that most of the time nothing is downloaded. */
+const readsPerBoot = 60
+const readIntervalMs = 500
+/** Simulated devices that boot together. Groups begin one after the other, as classrooms do. */
+const groupSizeMax = 50
+const groupIntervalMs = 3000
+const groupMac = (group: number) => `02:bf:00:10:${group.toString(16).padStart(2, '0')}:00`
+const writersProgram = path.join(import.meta.dirname, 'writers.ts')
+const machineName = (port: number) => `machine ${port}`
 
 /**
- * Devices that write, beside the simulated ones that only read; the tenant has registered them. The first one has an
- * image of its own, the writes of the second one end with the edge's process.
+ * Simulated devices that boot and read over and over, devices that write and read, and virtual machines. Stalls are
+ * those of a device's own requests, from the question to the answer, with everything that it had to repeat.
  */
-export const writerCount = 2
-/** A boot reads for so long, so that most of the time nothing is downloaded. */
-const readsPerBoot = 40
-const readIntervalMs = 500
-const sectorsWritten = 16
-/** Apart from the devices that the tenant has registered. */
-const firstMac = '02:bf:00:10:00:00'
-
-/** What devices have noticed in one part of the run. */
-export interface Account {
-  /** Boots of simulated devices that became ready. */
-  ready: number
-  reads: number
-  writes: number
-  /** The longest read or write of any device. */
-  stallMs: number
-  /** Whatever was answered other than it should have been. */
-  errors: string[]
-}
-
-export function newAccount(): Account {
-  return { ready: 0, reads: 0, writes: 0, stallMs: 0, errors: [] }
-}
-
-/** Simulated devices that boot and read over and over, and devices that read and write. */
 export class Load {
-  readonly #edge: ControlledEdge
-  readonly #devices: number
+  readonly #site: UpdateSite
+  readonly #sizes: { readers: number; machines: number }
   readonly #trace: string
-  readonly #writers: StreamDevice[] = []
+  readonly #guests: Guest[] = []
+  #writers: RunningProcess | undefined
+  #writersTaken = 0
   #account = newAccount()
   #ending = false
+  #groups: Promise<void>[] = []
 
-  constructor(edge: ControlledEdge, folder: string, devices: number) {
-    this.#edge = edge
-    this.#devices = devices
+  constructor(site: UpdateSite, folder: string, sizes: { readers: number; machines: number }) {
+    this.#site = site
+    this.#sizes = sizes
     this.#trace = path.join(folder, 'reads.csv')
     const lines = Array.from(
       { length: readsPerBoot },
-      (_, index) => `${index * readIntervalMs},${4096 * (index % 7)},4096`,
+      (_, index) => `${index * readIntervalMs},${4096 * (index % 16)},4096`,
     )
     writeFileSync(this.#trace, `time_ms,offset,length\n${lines.join('\n')}\n`)
-    writeFileSync(`${this.#trace}.disk`, siteDisk)
-  }
-
-  /** From now on what devices notice goes to a new account. @returns the one until now */
-  next(): Account {
-    const before = this.#account
-    this.#account = newAccount()
-    return before
   }
 
   get account(): Readonly<Account> {
     return this.#account
   }
 
-  /** Resolves when `end` was called and every device has ended. */
-  async run(): Promise<void> {
-    for (const mac of this.#edge.tenant.macs.slice(0, writerCount)) {
-      const device = await StreamDevice.boot(this.#edge.httpUrl, mac)
-      const welcome = await device.hello()
-      if (typeof welcome === 'string') throw new Error(`${mac}: ${welcome}`)
-      this.#writers.push(device)
+  /** Resolves once everything works: machines have done a round, and each group of devices has booted once. */
+  async start(say: (text: string) => void): Promise<void> {
+    const { site, url, diskFile, writers } = this.#site
+    for (let port = 0; port < this.#sizes.machines; port += 1) {
+      const guest = new Guest(machineName(port), await site.machines.startMachine('bios', port))
+      this.#guests.push(guest)
     }
-    await Promise.all([this.#boot(), ...this.#writers.map((device, index) => this.#work(device, index))])
-    for (const device of this.#writers) device.close()
+    for (const guest of this.#guests) await guest.runs()
+    say(`${this.#guests.length} virtual machines read and write`)
+    const words = [writersProgram, url, `${deviceNetwork}.0`, diskFile, ...writers]
+    this.#writers = site.machines.segment.startMachine(process.execPath, words)
+    await this.#writers.waitFor(/^serving$/m)
+    say(`${writers.length} devices write and read`)
+    const booted: Promise<void>[] = []
+    const sizes = groupsOf(this.#sizes.readers)
+    for (const [group, size] of sizes.entries()) {
+      const first = Promise.withResolvers<void>()
+      booted.push(first.promise)
+      this.#groups.push(this.#bootGroup(group, size, first))
+      if (group + 1 < sizes.length) await new Promise((resolve) => setTimeout(resolve, groupIntervalMs))
+    }
+    await Promise.race([Promise.all(booted), Promise.all(this.#groups)])
+    say(`${this.#sizes.readers} devices boot and read`)
   }
 
-  end(): void {
+  /** Ends what follows in another account. @returns what was noticed until now */
+  async next(): Promise<Account> {
+    await this.#takeWriters(() => this.#writers?.kill('SIGUSR2'))
+    for (const guest of this.#guests) guest.take(this.#account)
+    const before = this.#account
+    this.#account = newAccount()
+    return before
+  }
+
+  /** Resolves with the last account, once each device has ended its boot and all written sectors were read again. */
+  async end(): Promise<Account> {
     this.#ending = true
+    await Promise.all(this.#groups)
+    await this.#takeWriters(() => this.#writers?.end(''))
+    for (const guest of this.#guests) guest.take(this.#account)
+    return this.#account
   }
 
-  async #boot(): Promise<void> {
-    const { dhcp, tftp } = this.#edge.ports
+  /** Asks those who write for their account, and adds it. */
+  async #takeWriters(ask: () => void): Promise<void> {
+    const known = this.#writersTaken
+    ask()
+    const text = await this.#writers?.waitUntil('the account of those who write', () => {
+      return [...(this.#writers?.output.matchAll(/^account (.*)\n/gm) ?? [])][known]?.[1]
+    })
+    if (text === undefined) return
+    this.#writersTaken += 1
+    const { reads, writes, stalls, errors } = JSON.parse(text) as WritersAccount
+    this.#account.reads += reads
+    this.#account.writes += writes
+    this.#account.errors.push(...errors)
+    for (const [mac, ms] of Object.entries(stalls)) noteStall(this.#account, mac, ms)
+  }
+
+  async #bootGroup(group: number, size: number, first: PromiseWithResolvers<void>): Promise<void> {
+    const { site, diskFile } = this.#site
+    const { segment } = site.machines
+    const who = ['--devices', String(size), '--first-mac', groupMac(group)]
+    const where = ['--server', segment.edgeIp, '--bind', `${deviceNetwork}.1.${1 + group}`]
+    const what = ['--trace', this.#trace, '--verify', diskFile]
     while (!this.#ending) {
-      const edge = ['--server', edgeAddress, '--dhcp-port', String(dhcp), '--tftp-port', String(tftp)]
-      const all = ['--devices', String(this.#devices), '--first-mac', firstMac]
-      const reads = ['--trace', this.#trace, '--verify', `${this.#trace}.disk`]
-      const { devices, output } = await bootDevices([...edge, ...all, ...reads])
+      const args = [...where, ...who, ...what]
+      const { devices, output } = await bootDevices(args, (program, all) => segment.startOnSwitch(program, all))
       const account = this.#account
-      if (devices.length !== this.#devices) account.errors.push(`${devices.length} devices: ${output.slice(-500)}`)
+      if (devices.length !== size) account.errors.push(`${devices.length} devices of ${size}: ${output.slice(-500)}`)
       for (const { mac, outcome, text, longestReadUs } of devices) {
         account.reads += readsPerBoot
-        account.stallMs = Math.max(account.stallMs, longestReadUs / 1000)
+        noteStall(account, mac, longestReadUs / 1000)
         if (outcome === 'ready') account.ready += 1
         else account.errors.push(`${mac}: ${text}`)
       }
+      first.resolve()
+      if (devices.length === 0) return
     }
   }
+}
 
-  async #work(device: StreamDevice, number: number): Promise<void> {
-    const written = new Map<number, number>()
-    for (let round = 0; !this.#ending; round += 1) {
-      const sector = round % sectorsWritten
-      const byte = 1 + ((round * 7 + number) % 255)
-      const code = await this.#timed(device, () => device.write(sector, byte))
-      this.#account.writes += 1
-      if (code === 'done') written.set(sector, byte)
-      else this.#account.errors.push(`writer ${number}: write ${sector}: ${code}`)
-      await this.#expect(device, written, (round * 13) % (siteDisk.length / 512))
-    }
-    for (const sector of written.keys()) await this.#expect(device, written, sector)
-  }
-
-  async #expect(device: StreamDevice, written: Map<number, number>, sector: number): Promise<void> {
-    const byte = written.get(sector)
-    const expected = byte === undefined ? siteDisk.subarray(sector * 512, sector * 512 + 512) : Buffer.alloc(512, byte)
-    const answer = await this.#timed(device, () => device.read(sector))
-    this.#account.reads += 1
-    if (typeof answer === 'string' || !answer.equals(expected))
-      this.#account.errors.push(`read ${sector}: ${typeof answer === 'string' ? answer : 'other bytes'}`)
-  }
-
-  /** Resumes where the program was exchanged meanwhile; the time that takes is part of the stall. */
-  async #timed<T extends Buffer | string>(device: StreamDevice, ask: () => Promise<T>): Promise<T | string> {
-    const begin = performance.now()
-    for (;;) {
-      const answer = await ask()
-      if (answer === 'no_session') {
-        const welcome = await device.hello()
-        if (typeof welcome === 'string') return `resumption: ${welcome}`
-        continue
-      }
-      this.#account.stallMs = Math.max(this.#account.stallMs, performance.now() - begin)
-      return answer
-    }
-  }
+/** Returns the sizes of groups of devices that boot together. */
+function groupsOf(devices: number): number[] {
+  const groups = Math.ceil(devices / groupSizeMax)
+  return Array.from({ length: groups }, (_, index) => Math.floor((devices + index) / groups))
 }

@@ -25,10 +25,10 @@ export async function runUpdateSoak(
   const end = () => ending.abort()
   for (const signal of signals) process.on(signal, end)
   const scratch = scratchDirectory()
-  const soak = new UpdateSoak(options, ending.signal)
+  const soak = new UpdateSoak(options, ending.signal, say)
   let timer: NodeJS.Timeout | undefined
   try {
-    say('Starting PostgreSQL, the API and an edge')
+    say('Starting PostgreSQL, the API, an edge and its devices')
     await soak.start(scratch.path)
     timer = setInterval(() => say(soak.progress()), progressIntervalMs)
     await soak.run()
@@ -39,7 +39,7 @@ export async function runUpdateSoak(
       const table = asMarkdown(result, { options, date, processors: os.cpus().length })
       process.stdout.write(`\n${table}\n`)
       if (options.write) {
-        const file = path.join(results, `${date.slice(0, 10)}-soak-update.md`)
+        const file = path.join(results, `${date.slice(0, 10)}-update-soak.md`)
         writeFileSync(file, table)
         say(`kept in ${file}`)
       }

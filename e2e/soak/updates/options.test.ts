@@ -1,44 +1,61 @@
 import { expect, test } from 'vitest'
-import { newAccount } from './load.ts'
+import { type Account, longestIncreaseMs, newAccount } from './account.ts'
 import { parseUpdateSoakOptions, updateSoakDefaults } from './options.ts'
 import type { UpdateSoakResult } from './soak.ts'
 import { asMarkdown, problemsOf } from './table.ts'
 
 test('options are read, and each wrong one is named', () => {
   expect(parseUpdateSoakOptions([])).toEqual(updateSoakDefaults)
-  expect(parseUpdateSoakOptions(['--updates', '10', '--devices', '50', '--write'])).toEqual({
+  const words = '--updates 10 --devices 50 --machines 0 --quiet-minutes 2 --probation 10 --write'
+  expect(parseUpdateSoakOptions(words.split(' '))).toEqual({
     updates: 10,
     devices: 50,
+    machines: 0,
+    quietMinutes: 2,
+    probation: 10,
     write: true,
   })
   for (const [args, message] of [
     [['--updates', '0'], /--updates needs a whole number from 1 to 1000/],
     [['--devices'], /--devices needs a whole number/],
+    [['--machines', '3'], /--machines needs a whole number from 0 to 2/],
     [['--for', '3'], /--for is not an option of this soak/],
   ] as const)
     expect(() => parseUpdateSoakOptions([...args])).toThrow(message)
 })
 
 test('whatever is lost, wrong or beyond its limit is a problem, and stands in the table', () => {
-  const options = { updates: 10, devices: 50, write: false }
-  const account = { ...newAccount(), ready: 50, reads: 2000, writes: 100, stallMs: 80 }
+  const options = { ...updateSoakDefaults, updates: 10, devices: 50 }
+  const account = { ...newAccount(), ready: 50, reads: 2000, writes: 100, rounds: 20 }
+  const having = (stalls: Record<string, number>, changes: Partial<Account> = {}): Account => ({
+    ...account,
+    stalls: new Map(Object.entries(stalls)),
+    ...changes,
+  })
+  const before = { '02:bf:00:10:00:01': 80, '02:bf:00:10:00:02': 10, 'machine 0': 900 }
+  const after = { '02:bf:00:10:00:01': 90, '02:bf:00:10:00:02': 280, 'machine 0': 1100 }
   const good: UpdateSoakResult = {
     minutes: 5,
     updates: 10,
     left: 1,
-    quiet: account,
-    updating: { ...account, stallMs: 280 },
-    readyReported: 100,
+    seconds: { healthy: [4, 5, 6], left: [14] },
+    quiet: having(before),
+    updating: having(after),
+    outcomes: { ready: 100, open: 2 },
     reportsLost: 0,
   }
   expect(problemsOf(good, options)).toEqual([])
+  expect(longestIncreaseMs(good.quiet, good.updating, 'simulated')).toBe(270)
   const cases: [Partial<UpdateSoakResult>, RegExp][] = [
     [{ reportsLost: 2 }, /2 reports were declared lost/],
-    [{ readyReported: 99 }, /100 devices became ready, and 99 are reported/],
+    [{ outcomes: { ready: 99 } }, /100 devices became ready, and 99 are reported/],
+    [{ outcomes: { ready: 100, failed: 1 } }, /1 boots are reported as failed/],
     [{ updates: 9 }, /only 9 of 10 updates/],
-    [{ updating: { ...account, stallMs: 281 } }, /201 ms above/],
-    [{ updating: { ...account, errors: ['read 3: other bytes'] } }, /read 3: other bytes/],
-    [{ updating: { ...account, writes: 0 } }, /nothing was tried/],
+    [{ updating: having({ ...after, '02:bf:00:10:00:02': 281 }) }, /simulated devices was 201 ms above/],
+    [{ updating: having({ ...after, 'machine 0': 1101 }) }, /virtual machines was 201 ms above/],
+    [{ updating: having(after, { errors: ['read 3: other bytes'] }) }, /read 3: other bytes/],
+    [{ updating: having(after, { writes: 0 }) }, /nothing was tried/],
+    [{ updating: having(after, { rounds: 0 }) }, /no virtual machine read and wrote/],
   ]
   for (const [change, problem] of cases) {
     const bad = { ...good, ...change }

@@ -1,31 +1,31 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createDb } from '@bootfarm/db'
-import { addVdisk } from '../../lib/control-plane/another-vdisk.ts'
-import { ControlPlane } from '../../lib/control-plane/control-plane.ts'
 import { installedVersion, ReleaseRepository } from '../../lib/control-plane/releases.ts'
-import { ControlledEdge } from '../../lib/edge/controlled-edge.ts'
 import { edgeProgram } from '../../lib/lab/programs.ts'
-import { type Account, Load, newAccount } from './load.ts'
-import type { UpdateSoakOptions } from './options.ts'
+import { type Account, longestStallMs, newAccount } from './account.ts'
+import { Load } from './load.ts'
+import { type UpdateSoakOptions, writersPerClass } from './options.ts'
+import { startSite, type UpdateSite } from './site.ts'
 
 const newerVersion = '0.2.0'
 /** It serves, and nobody at the control plane answers what it asks for. */
 const unhealthyVersion = '0.5.0'
 /** Every tenth update is to a release that the edge leaves by itself. */
 const unhealthyEvery = 10
-/** So many updates, then the same load for the same time without any. */
-const updatesPerPart = 5
-const pool = ['--dhcp-pool', '127.77.32.1-127.77.39.254']
+const pollMs = 200
 
 export interface UpdateSoakResult {
   minutes: number
   updates: number
   /** Of these: left for the former program by itself. */
   left: number
+  /** Seconds from the order of each update until it was reported, of those that stayed and of those that were left. */
+  seconds: { healthy: number[]; left: number[] }
   quiet: Account
   updating: Account
-  /** Boots that are ready at the control plane. */
-  readyReported: number
+  /** Boots at the control plane, by how they ended. */
+  outcomes: Record<string, number>
   /** Reports that the edge declared lost. */
   reportsLost: number
 }
@@ -40,18 +40,18 @@ interface EdgeDetail {
 export class UpdateSoak {
   readonly #options: UpdateSoakOptions
   readonly #ending: AbortSignal
-  #plane: ControlPlane | undefined
-  #edge: ControlledEdge | undefined
+  readonly #say: (text: string) => void
+  #updateSite: UpdateSite | undefined
   #load: Load | undefined
   readonly #parts = { quiet: newAccount(), updating: newAccount() }
-  #updates = 0
-  #left = 0
-  #beganAt = 0
+  readonly #seconds = { healthy: [] as number[], left: [] as number[] }
+  #beganAt = performance.now()
 
   /** @param ending ends the run before its time */
-  constructor(options: UpdateSoakOptions, ending: AbortSignal) {
+  constructor(options: UpdateSoakOptions, ending: AbortSignal, say: (text: string) => void) {
     this.#options = options
     this.#ending = ending
+    this.#say = say
   }
 
   async start(folder: string): Promise<void> {
@@ -62,79 +62,61 @@ export class UpdateSoak {
       repository.programWith({ [installedVersion]: newerVersion }),
       repository.programWith(unhealthy),
     )
-    this.#plane = await ControlPlane.start(path.join(folder, 'plane'), undefined, repository.settings)
-    const edge = await ControlledEdge.start(this.#plane, path.join(folder, 'site'), pool)
-    this.#edge = edge
-    const { vdiskId, siteId } = edge.tenant
-    const vdisk = await edge.api.query<{ revision: number }>('vdisk.get', { vdiskId })
-    const writeCache = { class: 'private', limitBytes: null, full: 'stop' }
-    await edge.api.mutate('vdisk.updateWriteCache', { vdiskId, revision: vdisk.revision, ...writeCache })
-    // The second writer: its writes end with the edge's process.
-    const volatileVdisk = await addVdisk(this.#plane.databaseUrl, edge, edge.tenant.deviceIds.slice(1, 2), 'edge')
-    const { revision } = await edge.api.query<{ revision: number }>('site.get', { siteId })
-    await edge.api.mutate('site.update', { siteId, revision, unknownDevices: 'boot' })
-    await this.#until(async () => {
-      const state = await edge.stateInForce()
-      const isVolatile = state?.vdisks.some(
-        ({ id, writeCache }) => id === volatileVdisk && writeCache?.class === 'edge',
-      )
-      return (
-        isVolatile === true && state?.unknownDevices === 'boot' && state.devices.some(({ home }) => home !== undefined)
-      )
-    })
-    this.#load = new Load(edge, folder, this.#options.devices)
+    const { devices, machines, probation } = this.#options
+    const writers = writersPerClass(this.#options)
+    const sizes = { writersPerClass: writers, machines, probationSeconds: probation }
+    this.#updateSite = await startSite(repository.settings, sizes)
+    this.#load = new Load(this.#updateSite, folder, { readers: devices - 2 * writers, machines })
   }
 
   async run(): Promise<void> {
-    const load = this.#required(this.#load)
+    const load = required(this.#load)
+    await load.start(this.#say)
+    const { errors } = await load.next()
+    this.#parts.quiet.errors.push(...errors)
     this.#beganAt = performance.now()
-    const running = load.run()
-    try {
-      await Promise.race([this.#parted(load), running.then(() => Promise.reject(new Error('The devices ended.')))])
-    } finally {
-      load.end()
-      await running
-    }
-    add(this.#parts.quiet, load.next())
+    const quietUntil = this.#beganAt + this.#options.quietMinutes * 60_000
+    await this.#until(async () => performance.now() >= quietUntil)
+    add(this.#parts.quiet, await load.next())
+    while (this.#count < this.#options.updates && !this.#ending.aborted) await this.#update()
+    // Boots that an update met belong to it.
+    add(this.#parts.updating, await load.end())
   }
 
-  async #parted(load: Load): Promise<void> {
-    while (this.#updates < this.#options.updates && !this.#ending.aborted) {
-      add(this.#parts.quiet, load.next())
-      const begin = performance.now()
-      for (let index = 0; index < updatesPerPart && this.#updates < this.#options.updates; index += 1)
-        await this.#update()
-      const lastedMs = performance.now() - begin
-      // Boots that an update met belong to it.
-      const { ready } = load.account
-      await this.#until(async () => load.account.ready > ready || load.account.errors.length > 0)
-      add(this.#parts.updating, load.next())
-      const end = performance.now() + lastedMs
-      await this.#until(async () => performance.now() >= end)
-    }
+  get #count(): number {
+    return this.#seconds.healthy.length + this.#seconds.left.length
   }
 
   async #update(): Promise<void> {
-    const isLeft = this.#updates % unhealthyEvery === unhealthyEvery - 1
+    const isLeft = this.#count % unhealthyEvery === unhealthyEvery - 1
     const { agentVersion } = await this.#detail()
     const version = isLeft ? unhealthyVersion : agentVersion === newerVersion ? installedVersion : newerVersion
-    const edge = this.#required(this.#edge)
-    const { attempt } = await edge.api.mutate<{ attempt: number }>('edge.orderRelease', {
-      edgeId: edge.edgeId,
+    const { site } = required(this.#updateSite)
+    const began = performance.now()
+    const { attempt } = await site.api.mutate<{ attempt: number }>('edge.orderRelease', {
+      edgeId: site.edgeId,
       version,
     })
     await this.#until(async () => {
       const { release, agentVersion: runs } = await this.#detail()
       if (release?.version !== version || release.attempt !== attempt) return false
-      if (!isLeft && release.state === 'failed') throw new Error(`${version} was left:\n${edge.process.output}`)
+      if (!isLeft && release.state === 'failed') throw new Error(`${version} was left:\n${this.#lastLines()}`)
       return isLeft ? release.state === 'failed' && runs === agentVersion : release.state === 'healthy'
     })
-    this.#updates += 1
-    if (isLeft) this.#left += 1
+    this.#seconds[isLeft ? 'left' : 'healthy'].push((performance.now() - began) / 1000)
   }
 
   #detail(): Promise<EdgeDetail> {
-    return this.#required(this.#edge).query<EdgeDetail>()
+    const { site } = required(this.#updateSite)
+    return site.api.query<EdgeDetail>('edge.get', { edgeId: site.edgeId })
+  }
+
+  #lastLines(): string {
+    const lines = required(this.#updateSite).site.edge.output.split('\n')
+    return lines
+      .filter((line) => !line.startsWith('{'))
+      .slice(-30)
+      .join('\n')
   }
 
   progress(): string {
@@ -142,22 +124,31 @@ export class UpdateSoak {
     const minutes = (performance.now() - this.#beganAt) / 60_000
     const { quiet, updating } = this.#parts
     const errors = quiet.errors.length + updating.errors.length + account.errors.length
-    return `${minutes.toFixed(1)} min | ${this.#updates} of ${this.#options.updates} updates, ${this.#left} left by themselves | ${errors} errors | longest stall ${quiet.stallMs.toFixed(0)} ms quiet, ${updating.stallMs.toFixed(0)} ms updating`
+    const stall = (of: Account) => `${longestStallMs(of, 'simulated').toFixed(0)} ms`
+    return [
+      `${minutes.toFixed(1)} min`,
+      `${this.#count} of ${this.#options.updates} updates, ${this.#seconds.left.length} left by themselves`,
+      `${errors} errors`,
+      `longest stall ${stall(quiet)} before, ${stall(account)} now`,
+    ].join(' | ')
   }
 
   /** Waits until everything is reported. */
   async check(): Promise<UpdateSoakResult> {
-    const edge = this.#required(this.#edge)
-    await this.#until(async () => edge.hasReported())
-    const db = createDb(this.#required(this.#plane).databaseUrl)
+    const { site } = required(this.#updateSite)
+    await this.#until(async () => hasReported(site.machines.edgeData))
+    const db = createDb(site.plane.databaseUrl)
     try {
-      const { organizationId } = edge.tenant
+      const { organizationId } = site.tenant
+      const boots = await db.boot.groupBy({ by: ['outcome'], where: { organizationId }, _count: true })
+      const minutes = (performance.now() - this.#beganAt) / 60_000
       return {
-        minutes: (performance.now() - this.#beganAt) / 60_000,
-        updates: this.#updates,
-        left: this.#left,
+        minutes,
+        updates: this.#count,
+        left: this.#seconds.left.length,
+        seconds: this.#seconds,
         ...this.#parts,
-        readyReported: await db.boot.count({ where: { organizationId, outcome: 'ready' } }),
+        outcomes: Object.fromEntries(boots.map(({ outcome, _count }) => [outcome ?? 'open', _count])),
         reportsLost: (await this.#detail()).reportsLost,
       }
     } finally {
@@ -166,29 +157,39 @@ export class UpdateSoak {
   }
 
   async stop(): Promise<void> {
-    await this.#edge?.stop()
-    await this.#plane?.stop()
+    await this.#updateSite?.site.remove()
   }
 
   /** Throws where the edge has ended meanwhile. */
   async #until(isSo: () => Promise<boolean>): Promise<void> {
     while (!this.#ending.aborted && !(await isSo())) {
-      const { process } = this.#required(this.#edge)
-      if (!process.isRunning) throw new Error(process.output)
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      const { edge } = required(this.#updateSite).site
+      if (!edge.isRunning) throw new Error(this.#lastLines())
+      await new Promise((resolve) => setTimeout(resolve, pollMs))
     }
-  }
-
-  #required<T>(started: T | undefined): T {
-    if (started === undefined) throw new Error('The soak has not started.')
-    return started
   }
 }
 
-function add(sum: Account, { ready, reads, writes, stallMs, errors }: Account): void {
+/** Whether everything in the log of an edge is acknowledged, and every loss declared. */
+function hasReported(data: string): boolean {
+  const folder = path.join(data, 'reports')
+  const gaps = path.join(folder, 'gaps')
+  return (
+    readdirSync(folder).every((name) => name === 'gaps') &&
+    (!existsSync(gaps) || readFileSync(gaps).every((byte) => byte === 0))
+  )
+}
+
+function required<T>(started: T | undefined): T {
+  if (started === undefined) throw new Error('The soak has not started.')
+  return started
+}
+
+function add(sum: Account, { ready, reads, writes, rounds, stalls, errors }: Account): void {
   sum.ready += ready
   sum.reads += reads
   sum.writes += writes
-  sum.stallMs = Math.max(sum.stallMs, stallMs)
+  sum.rounds += rounds
+  for (const [device, ms] of stalls) sum.stalls.set(device, Math.max(sum.stalls.get(device) ?? 0, ms))
   sum.errors.push(...errors)
 }

@@ -275,9 +275,11 @@ fn notifyManager(edge: *const Edge, text: []const u8) void {
 
 fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     const edge: *Edge = @ptrCast(@alignCast(context));
-    // A power command may have ended.
+    // A power command may have ended, a release may be fetched, or the next program known.
     edge.schedules.next_turn_us = 0;
-    const box = edge.link.?.takeState() orelse return;
+    loop.next_tick_us = now_us;
+    const link = edge.link orelse return;
+    const box = link.takeState() orelse return;
     edge.applyState(box);
     edge.link.?.onInForce(box.state.pair());
     edge.applyOrders();
@@ -344,6 +346,7 @@ fn onFound(edge: *Edge, path: []const u8, found: core.update.Exchange.Successor)
 fn onSuccessor(edge: *Edge, found: core.update.Exchange.Successor) void {
     edge.successor.store(found, .release);
     edge.is_finding.store(false, .release);
+    host.sys.wake(edge.loop.wake_fd);
 }
 
 /// Waits for a process and for the disk, so it has its own thread. A program on probation is not
@@ -433,6 +436,8 @@ fn passRelease(edge: *Edge) void {
     last.pass(base.version);
     edge.slots().keep(last);
     edge.tellTried();
+    // A rollout waits for it.
+    if (edge.link) |link| link.noteNews();
 }
 
 /// What the data directory says of the last release, for the policy.
@@ -481,7 +486,7 @@ fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
     if (edge.exchange.asked_us == null) return;
     var decision = edge.exchange.decide(now_us, .{
         .successor = edge.successor.load(.acquire),
-        .downloads = loop.tftp.policy.server.session_count + loop.http.answerCount(),
+        .downloads = loop.downloadCount(),
         .volatile_caches = edge.boots.caches.volatileCount(),
         .takes_caches = edge.takes_caches.load(.acquire),
     });
@@ -490,6 +495,7 @@ fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
         decision = edge.exchange.onHandover(now_us, is_complete);
         loop.is_exchanged = is_complete;
     }
+    loop.awaits_downloads = decision == .awaits_downloads;
     if (decision == edge.exchange_awaits) return;
     edge.exchange_awaits = decision;
     switch (decision) {

@@ -639,6 +639,10 @@ const serve =
     \\                           network can read them. Boot reports say so
     \\  --silence-limit S        end a boot after S seconds of silence, if that is
     \\                           less than the limit of its phase (60 to 300 s)
+    \\  --probation S            with --data: a new program has taken over once
+    \\                           it has served for S seconds (default 10); it is left
+    \\                           for the former one if it does not reach the control
+    \\                           plane within six times that
     \\  --power-hook PATH        with --data: the program that schedules call to
     \\                           switch devices on, beside wake-on-LAN, as PATH
     \\                           power_on MAC DEVICE_ID NAME; no shell, four at a

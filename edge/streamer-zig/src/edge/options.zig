@@ -41,6 +41,8 @@ pub const Serve = struct {
     json: bool = false,
     /// Ends a boot as silent after at most this time.
     silence_limit_s: ?u32 = null,
+    /// How long a program that has taken over must serve; null: the default.
+    probation_s: ?u32 = null,
     /// The program that switches devices on.
     power_hook: ?[]const u8 = null,
     /// Where packets of boots are written without a control plane.
@@ -137,6 +139,7 @@ const ServeOption = enum {
     @"--wol-target",
     @"--reserve",
     @"--silence-limit",
+    @"--probation",
     @"--capture",
     @"--power-hook",
     @"--report-log",
@@ -260,6 +263,7 @@ fn setServe(
         else
             try parseSize(name, text, complaint),
         .@"--metrics" => serve.metrics = try parseMetrics(text, complaint),
+        .@"--probation" => serve.probation_s = try parseSeconds(name, text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
         .@"--write-cache",
         .@"--write-cache-size",

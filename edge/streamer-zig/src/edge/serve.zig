@@ -59,7 +59,11 @@ fn serve(
     if (edge.former == null) if (edge.data) |*data| {
         edge.former = .{ .io = init.io, .dir = data.dir };
     };
-    if (edge.probation) |*probation| probation.began_us = host.sys.monotonicUs();
+    if (edge.probation) |*probation| {
+        probation.began_us = host.sys.monotonicUs();
+        if (edge.options.probation_s) |seconds|
+            probation.serving_us_min = @as(u64, seconds) * std.time.us_per_s;
+    }
     const code = edge.run();
     if (!edge.loop.is_exchanged) return code;
     const was_accepted = edge.exchange_order != null or edge.isAccepted() or

@@ -652,6 +652,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         .slots = .{ .io = edge.init.io, .dir = data.dir },
         .client_options = worker.client_options,
         .rotation = rotation,
+        .wake_fd = edge.loop.wake_fd,
     };
     edge.updates = updates;
     edge.tellTried();

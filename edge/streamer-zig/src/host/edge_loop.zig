@@ -55,6 +55,8 @@ records_fd: i32,
 next_tick_us: u64 = 0,
 /// Set by the owner: the loop ends after this turn.
 is_exchanged: bool = false,
+/// The owner waits for a moment without a download: it runs as soon as there is one.
+awaits_downloads: bool = false,
 /// The stream's socket.
 busy: Epoll.Busy,
 
@@ -251,7 +253,8 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         loop.tftp.policy.tick(now_us);
         if (loop.peers) |*peers| peers.policy.flush(now_us);
         if (now_us >= loop.schedules.next_turn_us) loop.schedules.turn(now_us);
-        if (now_us < loop.next_tick_us) continue;
+        const is_moment = loop.awaits_downloads and loop.downloadCount() == 0;
+        if (now_us < loop.next_tick_us and !is_moment) continue;
         loop.next_tick_us = now_us + tick_interval_us;
         loop.watch.tick(loop.epoll, Token.segment, now_us);
         loop.boots.tick(now_us);
@@ -263,6 +266,11 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         owner.tick(owner.context, loop, now_us);
         if (loop.is_exchanged) return;
     }
+}
+
+/// Counts TFTP transfers and HTTP answers in progress.
+pub fn downloadCount(loop: *const EdgeLoop) u32 {
+    return loop.tftp.policy.server.session_count + loop.http.answerCount();
 }
 
 /// Returns false if a signal came that ends the edge.

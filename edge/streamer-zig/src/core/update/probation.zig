@@ -5,10 +5,11 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// It must have served for this long.
-const serving_us_min = 10 * std.time.us_per_s;
-/// Reconnecting to a control plane takes up to half of it.
-const limit_us = 60 * std.time.us_per_s;
+/// It must have served for this long, unless the edge's options name another time.
+const serving_us_default = 10 * std.time.us_per_s;
+/// After so many times of it, a program that is not healthy is left. Reconnecting to a control
+/// plane takes up to half of the default minute.
+const patience_factor = 6;
 /// The start by the former program itself. A second one means that the program ended.
 const starts_max = 1;
 
@@ -50,6 +51,7 @@ pub const Probation = @This();
 
 was_accepted: bool,
 began_us: u64,
+serving_us_min: u64 = serving_us_default,
 
 /// Called once a second while the edge serves; `is_accepted`: the control plane takes what
 /// the edge sends. One that refuses everything would never be asked for another release.
@@ -57,19 +59,32 @@ pub fn judge(probation: *const Probation, now_us: u64, is_accepted: bool) Verdic
     assert(now_us >= probation.began_us);
     const served_us = now_us - probation.began_us;
     const is_healthy = is_accepted or !probation.was_accepted;
-    if (is_healthy and served_us >= serving_us_min) return .passed;
-    return if (served_us < limit_us) .open else .failed;
+    if (is_healthy and served_us >= probation.serving_us_min) return .passed;
+    return if (served_us < patience_factor * probation.serving_us_min) .open else .failed;
 }
 
 const testing = std.testing;
 
+test "a shorter probation is left sooner as well" {
+    const short: Probation =
+        .{ .was_accepted = true, .began_us = 5, .serving_us_min = 2 * std.time.us_per_s };
+    try testing.expectEqual(.open, short.judge(4 + short.serving_us_min, true));
+    try testing.expectEqual(.passed, short.judge(5 + short.serving_us_min, true));
+    try testing.expectEqual(.open, short.judge(4 + patience_factor * short.serving_us_min, false));
+    try testing.expectEqual(
+        .failed,
+        short.judge(5 + patience_factor * short.serving_us_min, false),
+    );
+}
+
 test "a program that serves passes, and needs the control plane only if the former one had it" {
+    const limit_us = patience_factor * serving_us_default;
     const alone: Probation = .{ .was_accepted = false, .began_us = 5 };
     try testing.expectEqual(.open, alone.judge(5, false));
-    try testing.expectEqual(.open, alone.judge(4 + serving_us_min, false));
-    try testing.expectEqual(.passed, alone.judge(5 + serving_us_min, false));
+    try testing.expectEqual(.open, alone.judge(4 + serving_us_default, false));
+    try testing.expectEqual(.passed, alone.judge(5 + serving_us_default, false));
     const answered: Probation = .{ .was_accepted = true, .began_us = 5 };
-    try testing.expectEqual(.open, answered.judge(4 + serving_us_min, true));
+    try testing.expectEqual(.open, answered.judge(4 + serving_us_default, true));
     try testing.expectEqual(.open, answered.judge(4 + limit_us, false));
     try testing.expectEqual(.passed, answered.judge(4 + limit_us, true));
     try testing.expectEqual(.failed, answered.judge(5 + limit_us, false));

@@ -165,6 +165,12 @@ pub const Sender = struct {
         return .{ .wait_until_ms = @min(either_ms, sender.reports.not_before_ms) };
     }
 
+    /// Something has changed that people wait for: whether a heartbeat would say it is looked at
+    /// now. Back-off is kept.
+    pub fn hurry(sender: *Sender, now_ms: u64) void {
+        sender.next_look_ms = @min(sender.next_look_ms, now_ms);
+    }
+
     /// `is_news`: people wait for what a heartbeat would say now.
     pub fn looked(sender: *Sender, now_ms: u64, is_news: bool) void {
         sender.next_look_ms = now_ms + heartbeat_least_ms;
@@ -365,6 +371,15 @@ test "an API may ask for fewer heartbeats, and news are told after five seconds 
         try testing.expectEqual(Sender.Step{ .wait_until_ms = 11_000 }, sender.next(6001, 0));
         sender.looked(11_000, true);
         try testing.expectEqual(Sender.Step.heartbeat, sender.next(11_000, 0));
+        // What people wait for is not looked at later than it happens.
+        _ = sender.heartbeatAnswered(12_000, prng.nextU64(), .ok, 30_000);
+        sender.hurry(12_100);
+        try testing.expectEqual(Sender.Step.look, sender.next(12_100, 0));
+        sender.looked(12_100, true);
+        try testing.expectEqual(Sender.Step.heartbeat, sender.next(12_100, 0));
+        _ = sender.heartbeatAnswered(12_200, prng.nextU64(), .nothing, 0);
+        sender.hurry(12_201);
+        try testing.expect(sender.next(12_201, 0).wait_until_ms >= 12_700);
         // A year is cut to a minute, and a moment is five seconds.
         _ = sender.heartbeatAnswered(0, prng.nextU64(), .ok, std.math.maxInt(u64));
         try testing.expect(sender.next_heartbeat_ms <= 60_000);

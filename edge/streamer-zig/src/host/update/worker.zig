@@ -27,6 +27,8 @@ rotation: *KeyRotation,
 mutex: Io.Mutex = .init,
 /// Behind the mutex.
 updates: Updates = .{},
+/// Wakes the packet loop when a release was fetched.
+wake_fd: i32,
 /// Grows with each change of an order; the thread waits for it.
 changes: std.atomic.Value(u32) = .init(0),
 
@@ -118,8 +120,9 @@ fn fetch(worker: *UpdateWorker, client: *UplinkClient, order: Updates.Order) voi
     if (one.run(version, &cause)) {
         worker.mutex.lockUncancelable(worker.io);
         defer worker.mutex.unlock(worker.io);
-        if (worker.updates.onFetched(order))
-            log.info("Release {s} was fetched and verified.", .{version});
+        if (!worker.updates.onFetched(order)) return;
+        log.info("Release {s} was fetched and verified.", .{version});
+        sys.wake(worker.wake_fd);
     } else |_| {
         worker.mutex.lockUncancelable(worker.io);
         defer worker.mutex.unlock(worker.io);

@@ -65,7 +65,9 @@ next_state: ?*StateBox = null,
 is_answered: std.atomic.Value(bool) = .init(false),
 /// The same, and it took what the edge sent.
 is_accepted: std.atomic.Value(bool) = .init(false),
-/// Grows with each report; the sender waits for it.
+/// People wait for what a heartbeat would say now: the sender takes it.
+has_news: std.atomic.Value(bool) = .init(false),
+/// Grows with each report and with news; the sender waits for it.
 reports_written: std.atomic.Value(u32) = .init(0),
 
 pub const Numbers = struct {
@@ -90,6 +92,11 @@ pub fn onRefusal(link: *UplinkLink, refusal: ?core.uplink.desired_state.Refusal)
 pub fn noteReport(link: *UplinkLink) void {
     _ = link.reports_written.fetchAdd(1, .release);
     link.io.futexWake(u32, &link.reports_written.raw, 1);
+}
+
+pub fn noteNews(link: *UplinkLink) void {
+    link.has_news.store(true, .release);
+    link.noteReport();
 }
 
 pub fn setNumbers(link: *UplinkLink, ignored: base.IgnoredCounters, devices_booting: u64) void {

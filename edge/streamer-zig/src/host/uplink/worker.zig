@@ -111,6 +111,7 @@ fn runSender(
         if (!worker.sender.stopped) worker.rotation.step(&client, now_ms, randomNumber());
         client.key = worker.rotation.key();
         worker.sender.onCarried(worker.carried_until_ms.load(.acquire));
+        if (worker.link.has_news.swap(false, .acquire)) worker.sender.hurry(now_ms);
         switch (worker.sender.next(now_ms, worker.report_log.backlog())) {
             .heartbeat => worker.sendHeartbeat(&client),
             .look => worker.lookForNews(),
