@@ -16,8 +16,6 @@ const config: NextConfig = {
   outputFileTracingRoot: repository,
   turbopack: { root: repository },
   transpilePackages: ['@bootfarm/proto'],
-  // A compressor would hold back the lines of the live updates.
-  compress: false,
   poweredByHeader: false,
   // `npm run typecheck` and `biome check` do this once, for all packages.
   typescript: { ignoreBuildErrors: true },

@@ -13,6 +13,26 @@ test('a wrong password gets one clear sentence, the right one opens the overview
   await expect(page.getByRole('heading', { name: 'Booting now' })).toBeVisible()
 })
 
+test('the first load of the sign-in page takes at most 150 kB of compressed scripts', async ({ page }) => {
+  const scripts: Promise<{ url: string; size: number; encoding: string | undefined }>[] = []
+  page.on('response', (response) => {
+    if (response.request().resourceType() !== 'script') return
+    scripts.push(
+      (async () => ({
+        url: response.url(),
+        size: (await response.request().sizes()).responseBodySize,
+        encoding: (await response.allHeaders())['content-encoding'],
+      }))(),
+    )
+  })
+  await page.goto('/sign-in')
+  await expect(page.getByRole('button', { name: 'Sign in' })).toBeEnabled()
+  const loaded = await Promise.all(scripts)
+  expect(loaded.length).toBeGreaterThan(3)
+  for (const { url, encoding } of loaded) expect(`${url} ${encoding}`).toMatch(/ gzip$/)
+  expect(loaded.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(150_000)
+})
+
 test('a page that was requested while signed out opens after sign-in, with its filters', async ({ page }) => {
   await page.goto('/boots?outcome=ready')
   await expect(page).toHaveURL(/\/sign-in\?next=/)

@@ -34,11 +34,19 @@ export async function forwardToApi(request: Request): Promise<Response> {
   if (request.body) Object.assign(init, { body: request.body, duplex: 'half' })
   try {
     const answer = await fetch(`${apiUrl()}${pathname}${search}`, init)
-    return new Response(answer.body, { status: answer.status, headers: withoutHopHeaders(answer.headers) })
+    return new Response(answer.body, { status: answer.status, headers: answerHeaders(answer.headers) })
   } catch (error) {
     if (request.signal.aborted) return new Response(null, { status: 499 })
     return apiAway(error)
   }
+}
+
+function answerHeaders(source: Headers): Headers {
+  const headers = withoutHopHeaders(source)
+  // Next's compressor would hold back the lines of live updates (RFC 9111, section 5.2.2.6).
+  if (headers.get('content-type')?.startsWith('text/event-stream'))
+    headers.set('cache-control', 'no-store, no-transform')
+  return headers
 }
 
 function withoutHopHeaders(source: Headers): Headers {

@@ -12,7 +12,7 @@ import { Tag } from '../../components/tag'
 import { useFailureToast, useToast } from '../../components/toast'
 import { agentText } from '../../lib/agent-text'
 import { formProblem, type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
-import { authClient, authProblem, unreachable } from '../session/auth-client'
+import { askAuth, authProblem } from '../session/ask-auth'
 import { type Account, AccountForm, PasswordField } from './account-form'
 import { CodePanel } from './code-panel'
 import { MembershipsPanel } from './memberships-panel'
@@ -52,7 +52,7 @@ function NamePanel({ account }: { account: Account }) {
   const toast = useToast()
   const [name, setName] = useState(account.name)
   async function save() {
-    const { error } = await authClient.updateUser({ name: name.trim() }).catch(unreachable)
+    const { error } = await askAuth('update-user', { name: name.trim() })
     const problem = authProblem(error, 'Enter a name of up to 80 characters on one line.')
     if (problem) return problem
     toast({ title: 'Name updated' })
@@ -84,9 +84,7 @@ function PasswordPanel() {
   const endOthers = useMutation(trpc.session.endOthers.mutationOptions())
 
   async function change() {
-    const { error } = await authClient
-      .changePassword({ currentPassword: current, newPassword: next })
-      .catch(unreachable)
+    const { error } = await askAuth('change-password', { currentPassword: current, newPassword: next })
     const problem = authProblem(error, refusalOf(error, rule))
     if (problem) return problem
     setCurrent('')
@@ -123,9 +121,8 @@ function PasswordPanel() {
 }
 
 /** Which of the two passwords the answer is about. */
-function refusalOf(error: { code?: string } | { status: number } | null, rule: string | undefined): string {
-  const code = error && 'code' in error ? error.code : undefined
-  if (code === 'INVALID_PASSWORD') return 'The current password is incorrect.'
+function refusalOf(error: { code?: string | undefined } | null, rule: string | undefined): string {
+  if (error?.code === 'INVALID_PASSWORD') return 'The current password is incorrect.'
   return `The new password is not accepted. ${rule ?? ''}`.trim()
 }
 

@@ -9,7 +9,7 @@ import { FormDialog, InfoDialog } from '../../components/dialog'
 import { Notice, TextField } from '../../components/field'
 import { Panel } from '../../components/page'
 import { Tag } from '../../components/tag'
-import { authClient, authProblem, unreachable } from '../session/auth-client'
+import { askAuth, authProblem } from '../session/ask-auth'
 import { type Account, PasswordField, useAsked } from './account-form'
 
 type Open = 'set-up' | 'off' | 'backup' | null
@@ -69,7 +69,7 @@ interface PasswordDialogProps {
 function PasswordDialog({ title, action, text, request, onClose }: PasswordDialogProps) {
   const [password, setPassword] = useState('')
   const { failure, isBusy, ask } = useAsked(async () => {
-    const { error } = await request(password).catch(unreachable)
+    const { error } = await request(password)
     return authProblem(error, 'The password is incorrect.')
   })
   return (
@@ -95,7 +95,7 @@ function TurnCodeOffDialog({ onClose }: { onClose: () => void }) {
       action="Turn off"
       text="You then sign in with your password alone. Your backup codes stop working."
       request={async (password) => {
-        const answer = await authClient.twoFactor.disable({ password })
+        const answer = await askAuth('two-factor/disable', { password })
         if (!answer.error) onClose()
         return answer
       }}
@@ -118,7 +118,7 @@ function NewBackupCodesDialog({ onClose }: { onClose: () => void }) {
       action="Generate codes"
       text="Your previous backup codes stop working."
       request={async (password) => {
-        const answer = await authClient.twoFactor.generateBackupCodes({ password })
+        const answer = await askAuth('two-factor/generate-backup-codes', { password })
         if (answer.data) setCodes(answer.data.backupCodes)
         return answer
       }}
@@ -148,9 +148,9 @@ function CodeSetUpDialog({ onClose }: { onClose: () => void }) {
 function PasswordStep({ onSecret, onClose }: { onSecret: (secret: Secret) => void; onClose: () => void }) {
   const [password, setPassword] = useState('')
   const { failure, isBusy, ask } = useAsked(async () => {
-    const { data, error } = await authClient.twoFactor.enable({ password }).catch(unreachable)
+    const { data, error } = await askAuth('two-factor/enable', { password })
     const problem = authProblem(error, 'The password is incorrect.')
-    if (data && 'totpURI' in data) onSecret({ uri: data.totpURI, backupCodes: data.backupCodes })
+    if (data) onSecret({ uri: data.totpURI, backupCodes: data.backupCodes })
     return problem
   })
   return (
@@ -171,7 +171,7 @@ function PasswordStep({ onSecret, onClose }: { onSecret: (secret: Secret) => voi
 function CodeStep({ secret, onDone, onClose }: { secret: Secret; onDone: () => void; onClose: () => void }) {
   const [code, setCode] = useState('')
   const { failure, isBusy, ask } = useAsked(async () => {
-    const { error } = await authClient.twoFactor.verifyTotp({ code: code.replace(/\s/g, '') }).catch(unreachable)
+    const { error } = await askAuth('two-factor/verify-totp', { code: code.replace(/\s/g, '') })
     const problem = authProblem(error, 'The code is incorrect. Check that your authenticator’s clock is right.')
     if (!problem) onDone()
     return problem

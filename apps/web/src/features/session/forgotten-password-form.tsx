@@ -1,11 +1,11 @@
 'use client'
 
-import { authClient, authProblem, unreachable } from './auth-client'
+import { askAuth, authProblem } from './ask-auth'
 import { MailedLinkForm } from './mailed-link-form'
 
 export function ForgottenPasswordForm() {
   async function ask(email: string) {
-    const { error } = await authClient.requestPasswordReset({ email }).catch(unreachable)
+    const { error } = await askAuth('request-password-reset', { email })
     return authProblem(error, 'Enter a valid e-mail address.')
   }
   return (

@@ -1,11 +1,11 @@
 'use client'
 
-import { authClient, authProblem, unreachable } from './auth-client'
+import { askAuth, authProblem } from './ask-auth'
 import { EntranceForm, newPasswordField } from './entrance-form'
 
 export function ResetPasswordForm({ token }: { token: string }) {
   async function reset({ password = '' }: Record<string, string>) {
-    const { error } = await authClient.resetPassword({ newPassword: password, token }).catch(unreachable)
+    const { error } = await askAuth('reset-password', { newPassword: password, token })
     const refused =
       password.length < 12
         ? 'At least 12 characters.'

@@ -4,7 +4,7 @@ import Link from 'next/link'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { ProblemNote } from '../../components/page'
-import { authClient, authProblem, unreachable } from './auth-client'
+import { askAuth, authProblem } from './ask-auth'
 import { EntranceForm } from './entrance-form'
 import { providerProblem } from './provider-problem'
 import type { SignInOffer } from './read-session'
@@ -24,10 +24,10 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
   const goOn = () => window.location.assign(pathAfterSignIn(next))
 
   async function signIn({ email = '', password = '' }: Record<string, string>) {
-    const { data, error } = await authClient.signIn.email({ email, password }).catch(unreachable)
+    const { data, error } = await askAuth('sign-in/email', { email, password })
     const problem = authProblem(error, 'The e-mail address or password is incorrect.')
     if (problem) return problem
-    if (data && 'twoFactorRedirect' in data) setWantsCode(true)
+    if (data?.twoFactorRedirect) setWantsCode(true)
     else goOn()
     return null
   }
@@ -78,14 +78,16 @@ function ProviderButton({ name, next }: ProviderButtonProps) {
   async function goThere() {
     setBusy(true)
     setFailure(null)
-    const { data, error } = await authClient.signIn
-      .social({ provider: 'oidc', callbackURL: pathAfterSignIn(next), errorCallbackURL: '/sign-in' })
-      .catch(unreachable)
+    const { data, error } = await askAuth('sign-in/social', {
+      provider: 'oidc',
+      callbackURL: pathAfterSignIn(next),
+      errorCallbackURL: '/sign-in',
+    })
     const problem = authProblem(error, `${name} does not respond. Try again in a moment.`)
     if (problem) {
       setFailure(problem)
       setBusy(false)
-    } else if (data && 'url' in data && data.url) window.location.assign(data.url)
+    } else if (data?.url) window.location.assign(data.url)
   }
   return (
     <div className="flex flex-col gap-3">
@@ -103,9 +105,7 @@ function CodeForm({ onDone }: { onDone: () => void }) {
   async function giveCode({ code = '' }: Record<string, string>) {
     const text = code.replace(/\s/g, '')
     const isTotp = /^\d{6}$/.test(text)
-    const { error } = isTotp
-      ? await authClient.twoFactor.verifyTotp({ code: text }).catch(unreachable)
-      : await authClient.twoFactor.verifyBackupCode({ code: text }).catch(unreachable)
+    const { error } = await askAuth(isTotp ? 'two-factor/verify-totp' : 'two-factor/verify-backup-code', { code: text })
     const problem = authProblem(error, 'The code is incorrect or has expired.')
     if (!problem) onDone()
     return problem

@@ -6,7 +6,7 @@ import { DropdownMenu } from 'radix-ui'
 import { Icon } from '../../components/icon'
 import { useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
-import { authClient } from './auth-client'
+import { askAuth } from './ask-auth'
 import type { SessionView } from './read-session'
 import { useChooseOrganization, useChosenElsewhere } from './use-choose-organization'
 
@@ -17,7 +17,7 @@ const itemClass =
 export function SignedInAs({ session }: { session: SessionView }) {
   const showToast = useToast()
   async function signOut() {
-    const { error } = await authClient.signOut().catch(() => ({ error: { status: 0 } }))
+    const { error } = await askAuth('sign-out')
     if (error)
       showToast({ title: 'Could not sign you out.', text: 'The control plane does not respond.', tone: 'failed' })
     else window.location.assign('/sign-in')

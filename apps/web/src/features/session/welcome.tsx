@@ -5,7 +5,7 @@ import Link from 'next/link'
 import { Button } from '../../components/button'
 import { LoadingState, ProblemNote } from '../../components/page'
 import { formProblem, useTRPC } from '../../lib/trpc'
-import { authClient } from './auth-client'
+import { askAuth } from './ask-auth'
 import { EntranceForm } from './entrance-form'
 
 /** For a signed-in person without an organization, or who wants another one. */
@@ -51,7 +51,7 @@ export function Welcome() {
             Platform
           </Link>
         )}
-        <Button onClick={() => void authClient.signOut().then(() => window.location.assign('/sign-in'))}>
+        <Button onClick={() => void askAuth('sign-out').then(() => window.location.assign('/sign-in'))}>
           Sign out
         </Button>
       </div>
