@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { UserError } from './fail.mjs'
@@ -143,6 +143,23 @@ export async function ensureSchemathesis() {
     fetchPython('schemathesis', { target: 'schemathesis', packages, options: [] }),
   )
   if (!isThere()) throw new UserError(`schemathesis ${schemathesisVersion} was fetched but is not there.`)
+  return target
+}
+
+/** Installs the programs of apps/api/clients/package.json, which only tests use; returns their folder. */
+export async function ensureApiTools() {
+  const target = path.join(toolchain, 'api-tools')
+  const source = inRoot('apps/api/clients')
+  const lock = readFileSync(path.join(source, 'package-lock.json'), 'utf8')
+  const stamp = path.join(target, 'installed-lock.json')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return target
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+  for (const name of ['package.json', 'package-lock.json'])
+    copyFileSync(path.join(source, name), path.join(prepared(target), name))
+  await step('Fetching Redocly, Spectral and the generator of clients', () =>
+    must('Fetching the tools of the API from the npm registry', 'npm', ['install', ...options], { cwd: target }),
+  )
+  writeFileSync(stamp, lock)
   return target
 }
 

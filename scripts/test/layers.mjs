@@ -15,6 +15,7 @@ import { withProcessorTime } from '../lib/processor-time.mjs'
 import { say } from '../lib/progress.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
 import {
+  ensureApiTools,
   ensurePackages,
   ensurePrometheusClient,
   ensureSchemathesis,
@@ -284,6 +285,7 @@ function updateVectors(layer) {
 async function load(layer, { scratch, env }) {
   await updateVectors(layer)
   await layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 }, yielding))
+  await layer('clients', 60, () => clients(scratch))
   await layer('reports', 200, async () => {
     await ensurePrometheusClient()
     return vitest(scratch, 'e2e', ['reports/'], env, [], yielding)
@@ -300,6 +302,11 @@ async function onProduct(layer, { scratch, tally, names }, work) {
     }),
   )
   say(`  the product of ${names.join(', ')}: processor ${processorSeconds.toFixed(0)} s`)
+}
+
+/** Linters of the API's own description, and clients that are made of it. */
+async function clients(scratch) {
+  return vitest(scratch, 'apps/api/clients', [], { BOOTFARM_API_TOOLS: await ensureApiTools() }, [], yielding)
 }
 
 /** Sends each operation of the API's own description unlikely requests. */

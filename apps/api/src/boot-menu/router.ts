@@ -1,5 +1,5 @@
-import { z } from 'zod'
 import { procedure, router } from '../http/trpc/trpc.ts'
+import { removedObject } from '../rules/changed-object.ts'
 import { getMenu, getMenuChoices, listMenus } from './read-menus.ts'
 import { createMenu, removeMenu, updateMenu } from './save-menu.ts'
 import {
@@ -75,6 +75,6 @@ export const bootMenuRouter = router({
       rest: { method: 'DELETE', path: '/boot-menus/{menuId}', summary: 'Delete a boot menu', silent: true },
     })
     .input(menuGetInput)
-    .output(z.object({ removed: z.literal(true) }))
+    .output(removedObject)
     .mutation(({ ctx, input }) => removeMenu(ctx, input.menuId)),
 })

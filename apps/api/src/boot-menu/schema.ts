@@ -28,8 +28,7 @@ const menuFields = {
     .array(z.object({ title, starts: z.discriminatedUnion('kind', [startsVersion, startsLocalDisk]) }))
     .min(1, 'Add at least one entry.')
     .max(menuEntriesMax, `A menu can have at most ${menuEntriesMax} entries.`),
-  /** Index into `entries`. */
-  defaultEntry: count,
+  defaultEntry: count.describe('Index into `entries`.'),
 }
 interface MenuChoice {
   entries: unknown[]
@@ -42,8 +41,9 @@ export const createMenuInput = z.object({ farmId: uuid, ...menuFields }).refine(
 export const updateMenuInput = z
   .object({
     menuId: uuid,
-    /** The revision of the menu that was read: another person's change in between is not overwritten. */
-    revision: seenRevision,
+    revision: seenRevision.describe(
+      "The revision of the menu that was read: another person's change in between is not overwritten.",
+    ),
     ...menuFields,
   })
   .refine(hasDefault, noDefault)
@@ -52,57 +52,63 @@ export type MenuFields = Pick<z.output<typeof createMenuInput>, keyof typeof men
 export const menuListInput = z.object({
   ...pageInput,
   farmId: uuid.optional(),
-  /** The menus that its collections and devices may show: those of its farm. */
-  siteId: uuid.optional(),
+  siteId: uuid.optional().describe('The menus that its collections and devices may show: those of its farm.'),
   ...searchInput,
 })
 export const menuGetInput = z.object({ menuId: uuid })
 
-const menuSummary = z.object({
-  id: uuid,
-  farmId: uuid,
-  farmName: z.string(),
-  name: z.string(),
-  timeoutMs: count,
-  entryCount: count,
-  defaultTitle: z.string(),
-  /** Collections with this menu, and devices that chose it themselves: a collection's devices are not counted here. */
-  collectionCount: count,
-  deviceCount: count,
-  updatedAt: z.iso.datetime(),
-  revision: seenRevision,
-})
+const menuSummary = z
+  .object({
+    id: uuid,
+    farmId: uuid,
+    farmName: z.string(),
+    name: z.string(),
+    timeoutMs: count,
+    entryCount: count,
+    defaultTitle: z.string(),
+    collectionCount: count.describe(
+      "Collections with this menu, and devices that chose it themselves: a collection's devices are not counted here.",
+    ),
+    deviceCount: count,
+    updatedAt: z.iso.datetime(),
+    revision: seenRevision,
+  })
+  .meta({ id: 'BootMenuSummary' })
 export type MenuSummary = z.infer<typeof menuSummary>
 export const menuPage = pageOf(menuSummary)
 
 const place = { id: uuid, name: z.string(), siteName: z.string() }
 
-export const menuDetail = menuSummary.extend({
-  defaultEntry: count,
-  entries: z.array(
-    z.object({
-      title: z.string(),
-      starts: z.discriminatedUnion('kind', [
-        startsVersion.extend({
-          vdiskName: z.string(),
-          /** The version that it boots now; null if the vDisk has none, so that devices do not show the entry. */
-          versionNumber: count.nullable(),
-        }),
-        startsLocalDisk,
-      ]),
-    }),
-  ),
-  /** At most 100 each, by name. */
-  collections: z.array(z.object({ ...place, deviceCount: count })),
-  devices: z.array(z.object(place)),
-})
+export const menuDetail = menuSummary
+  .extend({
+    defaultEntry: count,
+    entries: z.array(
+      z.object({
+        title: z.string(),
+        starts: z.discriminatedUnion('kind', [
+          startsVersion.extend({
+            vdiskName: z.string(),
+            versionNumber: count
+              .nullable()
+              .describe(
+                'The version that it boots now; null if the vDisk has none, so that devices do not show the entry.',
+              ),
+          }),
+          startsLocalDisk,
+        ]),
+      }),
+    ),
+    collections: z.array(z.object({ ...place, deviceCount: count })).describe('At most 100 each, by name.'),
+    devices: z.array(z.object(place)),
+  })
+  .meta({ id: 'BootMenu' })
 export type MenuDetail = z.infer<typeof menuDetail>
 
 export const menuChoicesInput = z.object({ farmId: uuid })
 /** The versions that entries can start: the farm's vDisks by name with their newest versions. Long lists are cut. */
-export const menuChoices = z.array(
-  z.object({ id: uuid, name: z.string(), versions: z.array(z.object({ id: uuid, number: count })) }),
-)
+export const menuChoices = z
+  .array(z.object({ id: uuid, name: z.string(), versions: z.array(z.object({ id: uuid, number: count })) }))
+  .meta({ id: 'BootMenuChoices' })
 
 export const menuReference = z.object({ id: uuid, name: z.string() })
 
@@ -115,14 +121,14 @@ export const setMenuOfDeviceInput = z.object({
     z.object({ choice: z.literal('own'), menuId: uuid }),
   ]),
 })
-export const chosenMenu = z.object({ menu: menuReference.nullable() })
+export const chosenMenu = z.object({ menu: menuReference.nullable() }).meta({ id: 'ChosenBootMenu' })
 
 /** Which menu a device shows. */
 export const deviceMenuView = z.object({
-  /** `collection`: its collection's, if that has one; `none`: none; `own`: the one that it names. */
-  choice: z.enum(['collection', 'none', 'own']),
+  choice: z
+    .enum(['collection', 'none', 'own'])
+    .describe("`collection`: its collection's, if that has one; `none`: none; `own`: the one that it names."),
   ofCollection: menuReference.nullable(),
-  /** The result of the choice. */
-  shown: menuReference.nullable(),
+  shown: menuReference.nullable().describe('The result of the choice.'),
 })
 export type DeviceMenuView = z.infer<typeof deviceMenuView>

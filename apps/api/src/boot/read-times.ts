@@ -4,8 +4,7 @@ import { count } from '../rules/scalars.ts'
 
 /** One part of the path of the reads. Median and p95 are estimated within powers of two. */
 const readTimes = z.object({
-  /** Number of measurements. */
-  count,
+  count: count.describe('Number of measurements.'),
   medianUs: count,
   p95Us: count,
   maxUs: count,
@@ -15,33 +14,30 @@ type ReadTimes = z.infer<typeof readTimes>
 
 /** Read times of a phase or of the whole boot. Each is null if nothing was measured. */
 const readTimesOfPart = z.object({
-  /** READs that the edge answered; if it measured none, those that the device reports as received. */
-  reads: count,
-  /** Bytes that they requested; null from older edges. */
-  bytes: count.nullable(),
-  /** From a READ at the edge until its bytes were in memory. */
-  storage: readTimes.nullable(),
-  /** Reads of those that waited for a disk. */
-  coldReads: count,
-  /** From there until the edge's kernel had the last packet. */
-  send: readTimes.nullable(),
-  /**
-   * The remainder of the time from the device's READ to its last byte: the network, and what was lost on it. Its sum is
-   * exact; its median and p95 are differences of medians and of 95th percentiles.
-   */
-  wire: readTimes.nullable(),
-  /** The machine's own: from an answer to its next read. */
-  turnaround: readTimes.nullable(),
-  /** How long its system waited for a read; shorter than the others if it was read ahead. */
-  wait: readTimes.nullable(),
+  reads: count.describe(
+    'READs that the edge answered; if it measured none, those that the device reports as received.',
+  ),
+  bytes: count.nullable().describe('Bytes that they requested; null from older edges.'),
+  storage: readTimes.nullable().describe('From a READ at the edge until its bytes were in memory.'),
+  coldReads: count.describe('Reads of those that waited for a disk.'),
+  send: readTimes.nullable().describe("From there until the edge's kernel had the last packet."),
+  wire: readTimes
+    .nullable()
+    .describe(
+      "The remainder of the time from the device's READ to its last byte: the network, and what was lost on it. Its sum is exact; its median and p95 are differences of medians and of 95th percentiles.",
+    ),
+  turnaround: readTimes.nullable().describe("The machine's own: from an answer to its next read."),
+  wait: readTimes
+    .nullable()
+    .describe('How long its system waited for a read; shorter than the others if it was read ahead.'),
 })
 
 export const readTimesView = readTimesOfPart.extend({
-  /**
-   * The same for the initramfs, until it handed over to the system, and for the system from there until the boot was
-   * over; empty where the device does not tell them apart, and from older devices and edges.
-   */
-  phases: z.array(readTimesOfPart.extend({ name: z.enum(readPhases) })),
+  phases: z
+    .array(readTimesOfPart.extend({ name: z.enum(readPhases) }))
+    .describe(
+      'The same for the initramfs, until it handed over to the system, and for the system from there until the boot was over; empty where the device does not tell them apart, and from older devices and edges.',
+    ),
 })
 type ReadTimesView = z.infer<typeof readTimesView>
 

@@ -21,22 +21,24 @@ export const bootCaptureInput = z.object({ bootId: uuid })
 /** Null where no packets of the boot are kept. */
 export const bootCapture = captureSummary
   .extend({
-    /** In the file's order, at most `capturePacketsShownMax`. */
-    packets: z.array(
-      z.object({
-        /** µs since the first packet in the file. */
-        atUs: z.number().int(),
-        /** `other`: according to its addresses, neither from nor to the boot's device alone. */
-        direction: z.enum(['from_device', 'to_device', 'other']),
-        protocol: z.enum(['dhcp', 'tftp', 'http', 'other']),
-        /** In words, e.g. `TFTP ACK of block 145`; derived from untrusted bytes, printable ASCII only. */
-        what: z.string(),
-        /** On the wire. */
-        sizeBytes: count,
-      }),
-    ),
+    packets: z
+      .array(
+        z.object({
+          atUs: z.number().int().describe('µs since the first packet in the file.'),
+          direction: z
+            .enum(['from_device', 'to_device', 'other'])
+            .describe("`other`: according to its addresses, neither from nor to the boot's device alone."),
+          protocol: z.enum(['dhcp', 'tftp', 'http', 'other']),
+          what: z
+            .string()
+            .describe('In words, e.g. `TFTP ACK of block 145`; derived from untrusted bytes, printable ASCII only.'),
+          sizeBytes: count.describe('On the wire.'),
+        }),
+      )
+      .describe("In the file's order, at most `capturePacketsShownMax`."),
   })
   .nullable()
+  .meta({ id: 'BootCapture' })
 export type BootCapture = z.infer<typeof bootCapture>
 export type CapturedPacket = NonNullable<BootCapture>['packets'][number]
 
@@ -45,8 +47,12 @@ export const consoleBytesMax = 200 * 1024
 
 export const bootConsoleInput = z.object({
   bootId: z.uuid(),
-  /** `next` of the previous answer; without it, from the start of the boot. */
-  after: z.number().int().nonnegative().optional(),
+  after: z
+    .number()
+    .int()
+    .nonnegative()
+    .optional()
+    .describe('`next` of the previous answer; without it, from the start of the boot.'),
 })
 
 /** Null where no console is kept for the boot's device. */
@@ -54,39 +60,44 @@ export const bootConsole = z
   .object({
     lines: z.array(
       z.object({
-        /** Milliseconds since the start of the boot; negative for firmware output before its first packet. */
-        atMs: z.number().int(),
-        /** Untrusted, without control characters. */
-        text: z.string(),
+        atMs: z
+          .number()
+          .int()
+          .describe('Milliseconds since the start of the boot; negative for firmware output before its first packet.'),
+        text: z.string().describe('Untrusted, without control characters.'),
       }),
     ),
     next: z.number().int().nonnegative(),
-    /** There is more of this boot behind `next` now: an answer is bounded. */
-    more: z.boolean(),
-    /** The device has begun its next boot: nothing comes any more. Until then it may write at any time. */
-    over: z.boolean(),
+    more: z.boolean().describe('There is more of this boot behind `next` now: an answer is bounded.'),
+    over: z
+      .boolean()
+      .describe('The device has begun its next boot: nothing comes any more. Until then it may write at any time.'),
   })
   .nullable()
+  .meta({ id: 'BootConsole' })
 export type BootConsole = z.infer<typeof bootConsole>
 
 const microseconds = z.number().int()
 
 /** A device's own report: its texts are untrusted. */
 const guestView = z.object({
-  /** Start of the kernel's clock, in µs since the start of the boot; inferred by the edge. */
-  kernelStartUs: microseconds,
-  /** By start. Steps of the firmware start before the boot's first packet, below 0. */
-  steps: z.array(
-    z.object({
-      group: z.enum(guestStepGroups),
-      name: z.string(),
-      /** µs since the start of the boot, like the phases. */
-      startUs: microseconds,
-      durationUs: z.number().int().nonnegative(),
-    }),
+  kernelStartUs: microseconds.describe(
+    "Start of the kernel's clock, in µs since the start of the boot; inferred by the edge.",
   ),
-  /** When the device reported the fill level of its write cache; null if it never did. */
-  writeCacheAt: z.iso.datetime().nullable(),
+  steps: z
+    .array(
+      z.object({
+        group: z.enum(guestStepGroups),
+        name: z.string(),
+        startUs: microseconds.describe('µs since the start of the boot, like the phases.'),
+        durationUs: z.number().int().nonnegative(),
+      }),
+    )
+    .describe("By start. Steps of the firmware start before the boot's first packet, below 0."),
+  writeCacheAt: z.iso
+    .datetime()
+    .nullable()
+    .describe('When the device reported the fill level of its write cache; null if it never did.'),
 })
 type GuestView = z.infer<typeof guestView>
 
@@ -109,10 +120,8 @@ function exact(us: number): number {
 
 const bootPhaseView = z.object({
   name: z.enum(bootPhases),
-  /** µs since the start of the boot. */
-  startUs: count,
-  /** Null while the phase lasts. */
-  durationUs: count.nullable(),
+  startUs: count.describe('µs since the start of the boot.'),
+  durationUs: count.nullable().describe('Null while the phase lasts.'),
   source: z.enum(valueSources),
   bytesIn: count,
   bytesOut: count,
@@ -121,61 +130,61 @@ const bootPhaseView = z.object({
   retries: count,
   missingFragments: count,
   reads: count,
-  /** Index i counts reads of (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512. */
-  readSizes: z.array(count),
-  /** Silences over 250 ms; `atUs` since the start of the boot. */
-  gaps: z.array(z.object({ atUs: count, durationUs: count })),
+  readSizes: z.array(count).describe('Index i counts reads of (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512.'),
+  gaps: z
+    .array(z.object({ atUs: count, durationUs: count }))
+    .describe('Silences over 250 ms; `atUs` since the start of the boot.'),
 })
 export type BootPhaseView = z.infer<typeof bootPhaseView>
 
 /** A boot as lists and live updates show it. */
-export const bootSummary = z.object({
-  id: uuid,
-  deviceId: uuid.nullable(),
-  /** The registered name; null for a device that is not registered. */
-  deviceName: z.string().nullable(),
-  mac: z.string(),
-  siteId: uuid,
-  siteName: z.string(),
-  edgeId: uuid,
-  edgeName: z.string(),
-  startedAt: instant,
-  /** Null while the boot lasts. */
-  outcome: z.enum(bootOutcomes).nullable(),
-  failedPhase: z.enum(bootPhases).nullable(),
-  failedCause: z.enum(bootCauses).nullable(),
-  lastPhase: z.enum(bootPhases).nullable(),
-  /** From the start of the boot to the end of the last known phase. */
-  totalUs: count,
-  bytesOut: count,
-  retries: count,
-  simulated: z.boolean(),
-  generated: z.boolean(),
-  /** Title of the entry that was taken in the boot menu; null where none was shown. */
-  menuEntry: z.string().nullable(),
-  /** Null where the device reported none. */
-  writeCache: writeCacheView.nullable(),
-  /** The last power order that the device took in this boot. */
-  takenPowerOrder: z.object({ id: uuid, order: z.enum(powerOrders), takenAt: instant }).nullable(),
-  /** The device's current state, according to this boot's reports. */
-  deviceState,
-  /** Why the device stands still, or may; null for a boot that is not its device's last one, too. */
-  waitsFor: deviceWait.nullable(),
-  /** When its newest report arrived. */
-  reportedAt: instant,
-  phases: z.array(bootPhaseView.pick({ name: true, startUs: true, durationUs: true })),
-})
+export const bootSummary = z
+  .object({
+    id: uuid,
+    deviceId: uuid.nullable(),
+    deviceName: z.string().nullable().describe('The registered name; null for a device that is not registered.'),
+    mac: z.string(),
+    siteId: uuid,
+    siteName: z.string(),
+    edgeId: uuid,
+    edgeName: z.string(),
+    startedAt: instant,
+    outcome: z.enum(bootOutcomes).nullable().describe('Null while the boot lasts.'),
+    failedPhase: z.enum(bootPhases).nullable(),
+    failedCause: z.enum(bootCauses).nullable(),
+    lastPhase: z.enum(bootPhases).nullable(),
+    totalUs: count.describe('From the start of the boot to the end of the last known phase.'),
+    bytesOut: count,
+    retries: count,
+    simulated: z.boolean(),
+    generated: z.boolean(),
+    menuEntry: z
+      .string()
+      .nullable()
+      .describe('Title of the entry that was taken in the boot menu; null where none was shown.'),
+    writeCache: writeCacheView.nullable().describe('Null where the device reported none.'),
+    takenPowerOrder: z
+      .object({ id: uuid, order: z.enum(powerOrders), takenAt: instant })
+      .nullable()
+      .describe('The last power order that the device took in this boot.'),
+    deviceState: deviceState.describe("The device's current state, according to this boot's reports."),
+    waitsFor: deviceWait
+      .nullable()
+      .describe("Why the device stands still, or may; null for a boot that is not its device's last one, too."),
+    reportedAt: instant.describe('When its newest report arrived.'),
+    phases: z.array(bootPhaseView.pick({ name: true, startUs: true, durationUs: true })),
+  })
+  .meta({ id: 'BootSummary' })
 export type BootSummary = z.infer<typeof bootSummary>
 
 /** A DHCP offer that was heard on the device's segment; what stands in it is untrusted text. */
 const offerView = z.object({
-  /** µs since the start of the boot. */
-  atUs: count,
+  atUs: count.describe('µs since the start of the boot.'),
   server: z.string(),
-  /** Sent by the edge that reported the boot. */
-  ours: z.boolean(),
-  /** `address` gives one, `proxy` only names the boot program, `both` does both. */
-  kind: z.enum(['address', 'proxy', 'both']),
+  ours: z.boolean().describe('Sent by the edge that reported the boot.'),
+  kind: z
+    .enum(['address', 'proxy', 'both'])
+    .describe('`address` gives one, `proxy` only names the boot program, `both` does both.'),
   yourIp: z.string().nullable(),
   nextServer: z.string().nullable(),
   relay: z.string().nullable(),
@@ -187,75 +196,92 @@ export type OfferView = z.infer<typeof offerView>
 /** A packet in words. `atUs` is µs since the start of the boot. */
 const namedPacketView = z.object({ atUs: count, at: instant, what: z.string() })
 
-export const bootDetail = bootSummary.extend({
-  revision: count,
-  receivedAt: instant,
-  /** No later boot of its device is known. */
-  isLastBoot: z.boolean(),
-  /** Null where the edge named none, or it is gone. */
-  vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count.nullable() }).nullable(),
-  /**
-   * Set once the boot's detail is past its retention: of phases only their times are left, and no facts, offers,
-   * packets and steps.
-   */
-  detailGone: z.object({ keptDays: count }).nullable(),
-  /** The cause in people's words; only if the outcome is `failed`. */
-  cause: z.object({ sentence: z.string(), remedy: z.string(), deviceText: z.string().nullable() }).nullable(),
-  /** The machine's own report: untrusted text. */
-  facts: z.object({
-    machineId: z.string().nullable(),
-    clientArch: count.nullable(),
-    vendorClass: z.string().nullable(),
-    userClass: z.string().nullable(),
-    ip: z.string().nullable(),
-    mtuBytes: count.nullable(),
-    /** The cipher of its stream; null before it was open, and from older edges. */
-    cipher: z.enum(streamCiphers).nullable(),
-    /** How its edge judged the key of its TPM; null before the stream was open, and from older edges. */
-    deviceKey: deviceKeyLabel.nullable(),
-    reconnects: count,
-    /** The first boot program that the device was given. */
-    program: z.object({ set: z.string(), file: z.string() }).nullable(),
-  }),
-  /** Null if the boot ended at the edge where it started; otherwise the edge to which its device failed over last. */
-  handOver: z
-    .object({ edgeId: uuid, edgeName: z.string(), at: instant, fromEdgeName: z.string().nullable(), count })
-    .nullable(),
-  /** The result of reading ahead until the boot was over; null without a stream, or from older edges. */
-  readAhead: z
-    .object({
-      /** There was a boot profile for the device when its stream opened. */
-      hadProfile: z.boolean(),
-      askedBytes: count,
-      /** The used part of `askedBytes`. */
-      usedBytes: count,
-      /** Reads that the device's system waited for. */
-      waitedReads: count,
-    })
-    .nullable(),
-  /** Where the time of the stream's reads went until the boot was over; null if nothing was measured. */
-  readTimes: readTimesView.nullable(),
-  /** In order of time; empty if the edge heard none, or is too old to report them. */
-  offers: z.array(offerView),
-  /** The last packet each way of a boot that did not get ready. */
-  lastPackets: z.object({ fromDevice: namedPacketView.nullable(), fromEdge: namedPacketView.nullable() }).nullable(),
-  /** The packets that were kept of it; null where none were. */
-  capture: captureSummary.nullable(),
-  /** Null until the device has sent a report. */
-  guest: guestView.nullable(),
-  phases: z.array(bootPhaseView),
-})
+export const bootDetail = bootSummary
+  .extend({
+    revision: count,
+    receivedAt: instant,
+    isLastBoot: z.boolean().describe('No later boot of its device is known.'),
+    vdisk: z
+      .object({ id: uuid, name: z.string(), versionNumber: count.nullable() })
+      .nullable()
+      .describe('Null where the edge named none, or it is gone.'),
+    detailGone: z
+      .object({ keptDays: count })
+      .nullable()
+      .describe(
+        "Set once the boot's detail is past its retention: of phases only their times are left, and no facts, offers, packets and steps.",
+      ),
+    cause: z
+      .object({ sentence: z.string(), remedy: z.string(), deviceText: z.string().nullable() })
+      .nullable()
+      .describe("The cause in people's words; only if the outcome is `failed`."),
+    facts: z
+      .object({
+        machineId: z.string().nullable(),
+        clientArch: count.nullable(),
+        vendorClass: z.string().nullable(),
+        userClass: z.string().nullable(),
+        ip: z.string().nullable(),
+        mtuBytes: count.nullable(),
+        cipher: z
+          .enum(streamCiphers)
+          .nullable()
+          .describe('The cipher of its stream; null before it was open, and from older edges.'),
+        deviceKey: deviceKeyLabel
+          .nullable()
+          .describe('How its edge judged the key of its TPM; null before the stream was open, and from older edges.'),
+        reconnects: count,
+        program: z
+          .object({ set: z.string(), file: z.string() })
+          .nullable()
+          .describe('The first boot program that the device was given.'),
+      })
+      .describe("The machine's own report: untrusted text."),
+    handOver: z
+      .object({ edgeId: uuid, edgeName: z.string(), at: instant, fromEdgeName: z.string().nullable(), count })
+      .nullable()
+      .describe(
+        'Null if the boot ended at the edge where it started; otherwise the edge to which its device failed over last.',
+      ),
+    readAhead: z
+      .object({
+        hadProfile: z.boolean().describe('There was a boot profile for the device when its stream opened.'),
+        askedBytes: count,
+        usedBytes: count.describe('The used part of `askedBytes`.'),
+        waitedReads: count.describe("Reads that the device's system waited for."),
+      })
+      .nullable()
+      .describe('The result of reading ahead until the boot was over; null without a stream, or from older edges.'),
+    readTimes: readTimesView
+      .nullable()
+      .describe("Where the time of the stream's reads went until the boot was over; null if nothing was measured."),
+    offers: z
+      .array(offerView)
+      .describe('In order of time; empty if the edge heard none, or is too old to report them.'),
+    lastPackets: z
+      .object({ fromDevice: namedPacketView.nullable(), fromEdge: namedPacketView.nullable() })
+      .nullable()
+      .describe('The last packet each way of a boot that did not get ready.'),
+    capture: captureSummary.nullable().describe('The packets that were kept of it; null where none were.'),
+    guest: guestView.nullable().describe('Null until the device has sent a report.'),
+    phases: z.array(bootPhaseView),
+  })
+  .meta({ id: 'Boot' })
 export type BootDetail = z.infer<typeof bootDetail>
 
 export const bootListInput = z.object({
   ...pageInput,
-  /** `booting`: in progress. */
-  outcome: z.enum([...bootOutcomes, 'booting']).optional(),
+  outcome: z
+    .enum([...bootOutcomes, 'booting'])
+    .optional()
+    .describe('`booting`: in progress.'),
   deviceId: uuid.optional(),
   siteId: uuid.optional(),
   edgeId: uuid.optional(),
-  /** `device`: a real machine; `simulated`: by bootfarm-sim; `generated`: by the demo's history generator. */
-  origin: z.enum(['device', 'simulated', 'generated']).optional(),
+  origin: z
+    .enum(['device', 'simulated', 'generated'])
+    .optional()
+    .describe("`device`: a real machine; `simulated`: by bootfarm-sim; `generated`: by the demo's history generator."),
   since: instant.optional(),
 })
 export const bootPage = pageOf(bootSummary)
@@ -264,13 +290,12 @@ export const bootGetInput = z.object({ bootId: uuid })
 
 export const bootChangeInput = z
   .object({
-    /** The boot of an open page, which is also sent whole. */
-    bootId: uuid.nullish(),
-    /** Set by the client itself when it reconnects. */
+    bootId: uuid.nullish().describe('The boot of an open page, which is also sent whole.'),
     lastEventId: z
       .string()
       .regex(/^\d{1,18}$/)
-      .nullish(),
+      .nullish()
+      .describe('Set by the client itself when it reconnects.'),
   })
   .optional()
 

@@ -7,24 +7,22 @@ import { count, uuid } from '../rules/scalars.ts'
 
 const search = z.string().trim().max(64).optional()
 
-export const collectionSummary = z.object({
-  id: uuid,
-  name: z.string(),
-  siteId: uuid,
-  siteName: z.string(),
-  vdiskId: uuid.nullable(),
-  vdiskName: z.string().nullable(),
-  /** Instead of the site's; null if it has none. */
-  bootProgramSet: z.string().nullable(),
-  /** Shown by its devices unless they have their own choice. */
-  bootMenu: menuReference.nullable(),
-  deviceCount: count,
-  /** How the key in a device's TPM becomes known. */
-  keyLearn: keyLearning,
-  /** What devices get that have proved no known key. */
-  keyWithout: keylessAccess,
-  revision: seenRevision,
-})
+export const collectionSummary = z
+  .object({
+    id: uuid,
+    name: z.string(),
+    siteId: uuid,
+    siteName: z.string(),
+    vdiskId: uuid.nullable(),
+    vdiskName: z.string().nullable(),
+    bootProgramSet: z.string().nullable().describe("Instead of the site's; null if it has none."),
+    bootMenu: menuReference.nullable().describe('Shown by its devices unless they have their own choice.'),
+    deviceCount: count,
+    keyLearn: keyLearning.describe("How the key in a device's TPM becomes known."),
+    keyWithout: keylessAccess.describe('What devices get that have proved no known key.'),
+    revision: seenRevision,
+  })
+  .meta({ id: 'CollectionSummary' })
 export type CollectionSummary = z.infer<typeof collectionSummary>
 export const collectionListInput = z.object({ ...pageInput, siteId: uuid.optional(), search })
 export const collectionPage = pageOf(collectionSummary)
@@ -33,18 +31,26 @@ export const collectionGetInput = z.object({ collectionId: uuid })
 const collectionKeys = z.object({
   alarmCount: count,
   waitingCount: count,
-  /** When the newest of the waiting keys was first reported: `device.approveKeys` approves those until then. */
-  waitingUntil: z.iso.datetime().nullable(),
+  waitingUntil: z.iso
+    .datetime()
+    .nullable()
+    .describe(
+      'When the newest of the waiting keys was first reported: `device.approveKeys` approves those until then.',
+    ),
 })
-export const collectionDetail = collectionSummary.extend({
-  farmId: uuid,
-  createdAt: z.iso.datetime(),
-  /** The template whose settings its new devices get. */
-  templateDevice: z.object({ id: uuid, name: z.string() }).nullable(),
-  personality,
-  sitePersonality: personality,
-  keys: collectionKeys,
-})
+export const collectionDetail = collectionSummary
+  .extend({
+    farmId: uuid,
+    createdAt: z.iso.datetime(),
+    templateDevice: z
+      .object({ id: uuid, name: z.string() })
+      .nullable()
+      .describe('The template whose settings its new devices get.'),
+    personality,
+    sitePersonality: personality,
+    keys: collectionKeys,
+  })
+  .meta({ id: 'Collection' })
 export type CollectionDetail = z.infer<typeof collectionDetail>
 
 const collectionFields = {

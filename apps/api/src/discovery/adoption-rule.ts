@@ -58,8 +58,7 @@ const adoptionConditions = z.object({
   vendorClassPrefix: conditionText.nullable(),
   vendorClassContains: conditionText.nullable(),
   architecture: architecture.nullable(),
-  /** That the relay agent's address is of. */
-  relayNetwork: ipv4Network.nullable(),
+  relayNetwork: ipv4Network.nullable().describe("That the relay agent's address is of."),
 })
 
 const pattern = namePattern.refine(namesMany, 'Use {n} or {mac} in the name pattern: a rule can match several devices.')

@@ -7,48 +7,48 @@ export const farmListInput = z.object({
   ...pageInput,
   ...searchInput,
 })
-const farmSummary = z.object({
-  id: uuid,
-  name: z.string(),
-  createdAt: z.iso.datetime(),
-  revision: seenRevision,
-})
+const farmSummary = z
+  .object({
+    id: uuid,
+    name: z.string(),
+    createdAt: z.iso.datetime(),
+    revision: seenRevision,
+  })
+  .meta({ id: 'FarmSummary' })
 export const farmPage = pageOf(farmSummary)
 
 export const farmOverviewInput = z.object({ farmId: uuid })
 const bootTimes = {
   readyCount: count,
-  /** Failed and silent. */
-  failedCount: count,
-  /** How many of these the demo's history generator created. */
-  generatedCount: count,
-  /** Duration of successful boots, from start to ready; null if there is none. */
-  p50Us: count.nullable(),
+  failedCount: count.describe('Failed and silent.'),
+  generatedCount: count.describe("How many of these the demo's history generator created."),
+  p50Us: count.nullable().describe('Duration of successful boots, from start to ready; null if there is none.'),
   p95Us: count.nullable(),
 }
-export const farmOverview = z.object({
-  farm: farmSummary,
-  counts: z.object({
-    sites: count,
-    edges: count,
-    edgesOnline: count,
-    collections: count,
-    devices: count,
-    devicesBooting: count,
-    vdisks: count,
-    /** Devices that have not proved their known key: a person has to decide. */
-    keyAlarms: count,
-    /** Devices whose key waits for approval. */
-    keysWaiting: count,
-    /** Devices that have lost their disk for good and wait for a restart. */
-    devicesLost: count,
-  }),
-  recentBoots: z.array(bootSummary),
-  /** Figures of boots are kept by site, and cover the sites whose boots the caller may all see. */
-  last24Hours: z.object(bootTimes),
-  /** The last 30 UTC days, oldest first, days without boots included. */
-  byDay: z.array(z.object({ day: z.iso.date(), ...bootTimes })),
-})
+export const farmOverview = z
+  .object({
+    farm: farmSummary,
+    counts: z.object({
+      sites: count,
+      edges: count,
+      edgesOnline: count,
+      collections: count,
+      devices: count,
+      devicesBooting: count,
+      vdisks: count,
+      keyAlarms: count.describe('Devices that have not proved their known key: a person has to decide.'),
+      keysWaiting: count.describe('Devices whose key waits for approval.'),
+      devicesLost: count.describe('Devices that have lost their disk for good and wait for a restart.'),
+    }),
+    recentBoots: z.array(bootSummary),
+    last24Hours: z
+      .object(bootTimes)
+      .describe('Figures of boots are kept by site, and cover the sites whose boots the caller may all see.'),
+    byDay: z
+      .array(z.object({ day: z.iso.date(), ...bootTimes }))
+      .describe('The last 30 UTC days, oldest first, days without boots included.'),
+  })
+  .meta({ id: 'FarmOverview' })
 export type FarmOverview = z.infer<typeof farmOverview>
 
 export const createFarmInput = z.object({ name: objectName })

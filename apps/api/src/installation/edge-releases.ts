@@ -153,16 +153,15 @@ function parseRelease(text: string): EdgeRelease | null {
 }
 
 /** The facts that "Add edge" needs before it creates a token. */
-export const edgeInstallation = z.object({
-  /** The URL of the script and of the edges' uplink, without a slash at its end. */
-  url: z.string(),
-  releases: z.array(
-    z.object({
-      arch: z.enum(edgeArchitectures),
-      /** Null if there is none to install. */
-      version: z.string().nullable(),
-      /** The reason why there is none. */
-      problem: z.string().nullable(),
-    }),
-  ),
-})
+export const edgeInstallation = z
+  .object({
+    url: z.string().describe("The URL of the script and of the edges' uplink, without a slash at its end."),
+    releases: z.array(
+      z.object({
+        arch: z.enum(edgeArchitectures),
+        version: z.string().nullable().describe('Null if there is none to install.'),
+        problem: z.string().nullable().describe('The reason why there is none.'),
+      }),
+    ),
+  })
+  .meta({ id: 'EdgeInstallation' })

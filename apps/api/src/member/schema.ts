@@ -19,10 +19,8 @@ export type ScopeInput = z.infer<typeof scopeInput>
 
 export const scopeView = z.object({
   kind: z.enum(['organization', 'farm', 'site', 'collection']),
-  /** Id of the farm, site or collection; null for the organization. */
-  id: z.uuid().nullable(),
-  /** E.g. `Berlin`, and `Lab in Berlin` for a collection. */
-  name: z.string(),
+  id: z.uuid().nullable().describe('Id of the farm, site or collection; null for the organization.'),
+  name: z.string().describe('E.g. `Berlin`, and `Lab in Berlin` for a collection.'),
 })
 
 const grantView = z.object({
@@ -30,24 +28,23 @@ const grantView = z.object({
   role: roleView,
   scope: scopeView,
   grantedAt: z.iso.datetime(),
-  /** The requesting person may remove it. */
-  mayTake: z.boolean(),
+  mayTake: z.boolean().describe('The requesting person may remove it.'),
 })
 
-export const memberView = z.object({
-  userId: z.uuid(),
-  name: z.string(),
-  email: z.string(),
-  hasTotp: z.boolean(),
-  joinedAt: z.iso.datetime(),
-  /** In any organization; null before the first one. */
-  lastSignInAt: z.iso.datetime().nullable(),
-  /** Revision of the roles. */
-  revision: seenRevision,
-  isSelf: z.boolean(),
-  mayRemove: z.boolean(),
-  grants: z.array(grantView),
-})
+export const memberView = z
+  .object({
+    userId: z.uuid(),
+    name: z.string(),
+    email: z.string(),
+    hasTotp: z.boolean(),
+    joinedAt: z.iso.datetime(),
+    lastSignInAt: z.iso.datetime().nullable().describe('In any organization; null before the first one.'),
+    revision: seenRevision.describe('Revision of the roles.'),
+    isSelf: z.boolean(),
+    mayRemove: z.boolean(),
+    grants: z.array(grantView),
+  })
+  .meta({ id: 'Member' })
 
 export const memberListInput = z.object({ ...pageInput, search: z.string().trim().max(64).optional() })
 export const memberPage = pageOf(memberView)
@@ -62,7 +59,9 @@ export const takeInput = z.object({ userId: z.uuid(), grantId: z.uuid(), revisio
 export const emptyInput = z.object({}).optional()
 
 /** The roles that the requesting person may grant, and where. */
-export const grantableView = z.array(z.object({ scope: scopeView, roles: z.array(roleView) }))
+export const grantableView = z
+  .array(z.object({ scope: scopeView, roles: z.array(roleView) }))
+  .meta({ id: 'GrantableRoles' })
 
 /** The objects for which an explanation can be requested, each by the name of its id. */
 export const explainablePlaces = {
@@ -93,37 +92,40 @@ export const explainInput = z
     message: 'names more than one object; choose one',
   })
 
-export const explainedView = z.object({
-  userId: z.uuid(),
-  memberName: z.string(),
-  /** E.g. `the site Berlin`. */
-  placeName: z.string(),
-  permissions: z.array(
-    z.object({
-      permission: permissionView,
-      /** Completes the sentence "may …". */
-      allows: z.string(),
-      allowed: z.boolean(),
-      /** The member's roles that give it here. */
-      by: z.array(grantView.pick({ id: true, role: true, scope: true })),
-      /** A sentence with the role that allows it, or the missing permission. */
-      because: z.string(),
-    }),
-  ),
-})
+export const explainedView = z
+  .object({
+    userId: z.uuid(),
+    memberName: z.string(),
+    placeName: z.string().describe('E.g. `the site Berlin`.'),
+    permissions: z.array(
+      z.object({
+        permission: permissionView,
+        allows: z.string().describe('Completes the sentence "may …".'),
+        allowed: z.boolean(),
+        by: z
+          .array(grantView.pick({ id: true, role: true, scope: true }))
+          .describe("The member's roles that give it here."),
+        because: z.string().describe('A sentence with the role that allows it, or the missing permission.'),
+      }),
+    ),
+  })
+  .meta({ id: 'ExplainedPermissions' })
 
-export const roleTableView = z.object({
-  roles: z.array(roleView),
-  permissions: z.array(
-    z.object({
-      permission: permissionView,
-      allows: z.string(),
-      /** It also applies to objects that only lead to the role's place, such as the site of a collection. */
-      upwards: z.boolean(),
-      roles: z.array(roleView),
-    }),
-  ),
-})
+export const roleTableView = z
+  .object({
+    roles: z.array(roleView),
+    permissions: z.array(
+      z.object({
+        permission: permissionView,
+        allows: z.string(),
+        upwards: z
+          .boolean()
+          .describe("It also applies to objects that only lead to the role's place, such as the site of a collection."),
+        roles: z.array(roleView),
+      }),
+    ),
+  })
+  .meta({ id: 'RoleTable' })
 
 export function roleTable(): z.infer<typeof roleTableView> {
   return {
@@ -137,19 +139,23 @@ export function roleTable(): z.infer<typeof roleTableView> {
 
 export const invitationStates = ['open', 'expired', 'accepted', 'revoked'] as const
 
-export const invitationView = z.object({
-  id: z.uuid(),
-  email: z.string(),
-  role: roleView,
-  scope: scopeView,
-  state: z.enum(invitationStates),
-  invitedByName: z.string(),
-  createdAt: z.iso.datetime(),
-  expiresAt: z.iso.datetime(),
-  /** Null until a mail server has taken it: the link is in the API's log then. */
-  sentAt: z.iso.datetime().nullable(),
-  mayChange: z.boolean(),
-})
+export const invitationView = z
+  .object({
+    id: z.uuid(),
+    email: z.string(),
+    role: roleView,
+    scope: scopeView,
+    state: z.enum(invitationStates),
+    invitedByName: z.string(),
+    createdAt: z.iso.datetime(),
+    expiresAt: z.iso.datetime(),
+    sentAt: z.iso
+      .datetime()
+      .nullable()
+      .describe("Null until a mail server has taken it: the link is in the API's log then."),
+    mayChange: z.boolean(),
+  })
+  .meta({ id: 'Invitation' })
 
 export const invitationListInput = z.object({ ...pageInput })
 export const invitationPage = pageOf(invitationView)
@@ -165,11 +171,12 @@ export const offerView = z.object({
   invitedByName: z.string(),
   expiresAt: z.iso.datetime(),
   hasAccount: z.boolean(),
-  /** Address of the signed-in person; null if nobody is signed in. */
-  signedInEmail: z.string().nullable(),
+  signedInEmail: z.string().nullable().describe('Address of the signed-in person; null if nobody is signed in.'),
 })
 
 export const acceptInput = tokenInput.extend({
-  /** For a new account; nothing if there is one. */
-  account: z.object({ name: nameInput, password: passwordInput }).optional(),
+  account: z
+    .object({ name: nameInput, password: passwordInput })
+    .optional()
+    .describe('For a new account; nothing if there is one.'),
 })

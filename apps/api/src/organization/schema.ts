@@ -5,41 +5,40 @@ import { quotaView } from '../rules/quotas.ts'
 
 export const emptyInput = z.object({})
 
-export const organizationView = z.object({
-  id: z.uuid(),
-  name: z.string(),
-  /** For settings that name an organization; it stays when the name changes. */
-  slug: z.string(),
-  revision: z.number().int(),
-  createdAt: z.iso.datetime(),
-  /** Since when nothing can be changed; null while it can. */
-  suspendedAt: z.iso.datetime().nullable(),
-  /** When it will be deleted; null while nobody has requested that. */
-  deleteAfter: z.iso.datetime().nullable(),
-  deleteAskedAt: z.iso.datetime().nullable(),
-  deletionGraceDays: z.number().int(),
-  /** The operator of the installation; null if none is named. */
-  contact: z.string().nullable(),
-})
+export const organizationView = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    slug: z.string().describe('For settings that name an organization; it stays when the name changes.'),
+    revision: z.number().int(),
+    createdAt: z.iso.datetime(),
+    suspendedAt: z.iso.datetime().nullable().describe('Since when nothing can be changed; null while it can.'),
+    deleteAfter: z.iso.datetime().nullable().describe('When it will be deleted; null while nobody has requested that.'),
+    deleteAskedAt: z.iso.datetime().nullable(),
+    deletionGraceDays: z.number().int(),
+    contact: z.string().nullable().describe('The operator of the installation; null if none is named.'),
+  })
+  .meta({ id: 'Organization' })
 
 export const renameOrganizationInput = z.object({ name: nameInput, revision: seenRevision })
-export const usageView = z.object({ quotas: z.array(quotaView) })
+export const usageView = z.object({ quotas: z.array(quotaView) }).meta({ id: 'OrganizationUsage' })
 
-export const signingKeysView = z.object({
-  /** The newest first; it signs. */
-  keys: z.array(
-    z.object({
-      id: z.uuid(),
-      publicKey: z.string(),
-      createdAt: z.iso.datetime(),
-      isNewest: z.boolean(),
-      /** Edges whose last desired state, as far as reported, is signed by it. */
-      edgeCount: z.number().int(),
-    }),
-  ),
-  /** All that are not revoked, including those that have applied no state yet. */
-  edgeCount: z.number().int(),
-})
+export const signingKeysView = z
+  .object({
+    keys: z
+      .array(
+        z.object({
+          id: z.uuid(),
+          publicKey: z.string(),
+          createdAt: z.iso.datetime(),
+          isNewest: z.boolean(),
+          edgeCount: z.number().int().describe('Edges whose last desired state, as far as reported, is signed by it.'),
+        }),
+      )
+      .describe('The newest first; it signs.'),
+    edgeCount: z.number().int().describe('All that are not revoked, including those that have applied no state yet.'),
+  })
+  .meta({ id: 'SigningKeys' })
 
 /** The name, typed again: a click is not enough. */
 export const askDeletionInput = z.object({ name: z.string().max(200) })

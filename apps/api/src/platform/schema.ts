@@ -12,13 +12,12 @@ export const platformOrganizationView = z.object({
   createdAt: z.iso.datetime(),
   suspendedAt: z.iso.datetime().nullable(),
   deleteAfter: z.iso.datetime().nullable(),
-  /** Created by a person who signed up. */
-  isSelfService: z.boolean(),
+  isSelfService: z.boolean().describe('Created by a person who signed up.'),
   edgesOnline: z.number().int(),
-  /** The newest heartbeat of its edges. */
-  lastReportAt: z.iso.datetime().nullable(),
-  /** Number of edges by version; texts that are no version count as `other`. */
-  edgeVersions: z.record(z.string(), z.number().int()),
+  lastReportAt: z.iso.datetime().nullable().describe('The newest heartbeat of its edges.'),
+  edgeVersions: z
+    .record(z.string(), z.number().int())
+    .describe('Number of edges by version; texts that are no version count as `other`.'),
   quotas: z.array(quotaView),
 })
 
@@ -38,10 +37,8 @@ export const platformHealthView = z.object({
       name: z.string(),
       lastSucceededAt: z.iso.datetime().nullable(),
       lastFailedAt: z.iso.datetime().nullable(),
-      /** Runs that failed since the last one that did not. */
-      failureCount: z.number().int(),
-      /** Kind of the last error; its text is in the log. */
-      lastFailureCode: z.string().nullable(),
+      failureCount: z.number().int().describe('Runs that failed since the last one that did not.'),
+      lastFailureCode: z.string().nullable().describe('Kind of the last error; its text is in the log.'),
       failedOrganizationCount: z.number().int(),
     }),
   ),
@@ -49,8 +46,9 @@ export const platformHealthView = z.object({
 
 const platformOrganizationInput = z.object({ organizationId: z.uuid() })
 export const setQuotasInput = platformOrganizationInput.extend({
-  /** Absent fields stay unchanged; null removes the limit. */
-  quotas: z.partialRecord(quotaName, z.number().int().min(0).max(quotaCountMax).nullable()),
+  quotas: z
+    .partialRecord(quotaName, z.number().int().min(0).max(quotaCountMax).nullable())
+    .describe('Absent fields stay unchanged; null removes the limit.'),
 })
 export const setSuspendedInput = platformOrganizationInput.extend({ suspended: z.boolean() })
 

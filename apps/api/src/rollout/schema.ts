@@ -16,24 +16,25 @@ export type RolloutEdgeState = (typeof rolloutEdgeStates)[number]
 export const createRolloutInput = z.object({
   farmId: uuid,
   version: releaseVersion,
-  /** The sites of each wave. The first wave is one site: the canary. */
   waves: z
     .array(z.array(uuid).min(1, 'A wave needs at least one site.').max(sitesPerWaveMax))
     .min(1, 'Select the canary site.')
     .max(wavesMax, `A rollout can have at most ${wavesMax} waves.`)
     .refine((waves) => waves[0]?.length === 1, 'The first wave is the canary: exactly one site.')
-    .refine((waves) => new Set(waves.flat()).size === waves.flat().length, 'A site can be in one wave only.'),
-  /** A person starts each wave but the first. */
-  byHand: z.boolean().default(false),
-  /** How long all edges of a wave must be healthy before the wave is over. */
-  healthyMinutes: count.max(healthyMinutesMax, 'Enter at most 10,080 minutes, which is a week.'),
+    .refine((waves) => new Set(waves.flat()).size === waves.flat().length, 'A site can be in one wave only.')
+    .describe('The sites of each wave. The first wave is one site: the canary.'),
+  byHand: z.boolean().default(false).describe('A person starts each wave but the first.'),
+  healthyMinutes: count
+    .max(healthyMinutesMax, 'Enter at most 10,080 minutes, which is a week.')
+    .describe('How long all edges of a wave must be healthy before the wave is over.'),
 })
 
 export const rolloutGetInput = z.object({ rolloutId: uuid })
 export const rolloutChangeInput = z.object({ rolloutId: uuid, revision: seenRevision })
 export const resumeRolloutInput = rolloutChangeInput.extend({
-  /** Edges that failed, fell silent or are late: ordered again, or no longer waited for. */
-  troubled: z.enum(['retry', 'leave']),
+  troubled: z
+    .enum(['retry', 'leave'])
+    .describe('Edges that failed, fell silent or are late: ordered again, or no longer waited for.'),
 })
 export const rolloutListInput = z.object({
   ...pageInput,
@@ -42,50 +43,55 @@ export const rolloutListInput = z.object({
 })
 
 const edgeCounts = z.record(z.enum(rolloutEdgeStates), count)
-const rolloutSummary = z.object({
-  id: uuid,
-  farmId: uuid,
-  farmName: z.string(),
-  version: z.string(),
-  state: z.enum(rolloutStates),
-  /** 0 for the canary. */
-  wave: count,
-  waveCount: count,
-  byHand: z.boolean(),
-  healthyMinutes: count,
-  /** Why it is paused; null if it is not. */
-  pause: z
-    .object({
-      reason: z.enum(rolloutPauses),
-      at: instant,
-      /** The edge for which it was paused; null where a person did it, or the edge is gone. */
-      edge: z.object({ id: uuid, name: z.string() }).nullable(),
-    })
-    .nullable(),
-  counts: edgeCounts,
-  createdByName: z.string(),
-  createdAt: instant,
-  endedAt: instant.nullable(),
-  revision: count,
-})
+const rolloutSummary = z
+  .object({
+    id: uuid,
+    farmId: uuid,
+    farmName: z.string(),
+    version: z.string(),
+    state: z.enum(rolloutStates),
+    wave: count.describe('0 for the canary.'),
+    waveCount: count,
+    byHand: z.boolean(),
+    healthyMinutes: count,
+    pause: z
+      .object({
+        reason: z.enum(rolloutPauses),
+        at: instant,
+        edge: z
+          .object({ id: uuid, name: z.string() })
+          .nullable()
+          .describe('The edge for which it was paused; null where a person did it, or the edge is gone.'),
+      })
+      .nullable()
+      .describe('Why it is paused; null if it is not.'),
+    counts: edgeCounts,
+    createdByName: z.string(),
+    createdAt: instant,
+    endedAt: instant.nullable(),
+    revision: count,
+  })
+  .meta({ id: 'RolloutSummary' })
 export type RolloutSummary = z.infer<typeof rolloutSummary>
 export const rolloutPage = pageOf(rolloutSummary)
 
-export const rolloutDetail = rolloutSummary.extend({
-  /** When the wave in progress started; null until then. */
-  waveStartedAt: instant.nullable(),
-  /** When the wave in progress has been healthy for long enough; null while an edge of it is not. */
-  healthyAt: instant.nullable(),
-  /** All edges of the wave run the release, and there is a next one: a person may start it. */
-  mayStartNext: z.boolean(),
-  waves: z.array(
-    z.object({
-      /** Sites in the trash are left out. */
-      sites: z.array(z.object({ id: uuid, name: z.string() })),
-      counts: edgeCounts,
-    }),
-  ),
-})
+export const rolloutDetail = rolloutSummary
+  .extend({
+    waveStartedAt: instant.nullable().describe('When the wave in progress started; null until then.'),
+    healthyAt: instant
+      .nullable()
+      .describe('When the wave in progress has been healthy for long enough; null while an edge of it is not.'),
+    mayStartNext: z
+      .boolean()
+      .describe('All edges of the wave run the release, and there is a next one: a person may start it.'),
+    waves: z.array(
+      z.object({
+        sites: z.array(z.object({ id: uuid, name: z.string() })).describe('Sites in the trash are left out.'),
+        counts: edgeCounts,
+      }),
+    ),
+  })
+  .meta({ id: 'Rollout' })
 export type RolloutDetail = z.infer<typeof rolloutDetail>
 
 export const rolloutEdgesInput = z.object({
@@ -93,23 +99,26 @@ export const rolloutEdgesInput = z.object({
   rolloutId: uuid,
   state: z.enum(rolloutEdgeStates).optional(),
 })
-const rolloutEdge = z.object({
-  edgeId: uuid,
-  name: z.string(),
-  siteId: uuid,
-  siteName: z.string(),
-  wave: count,
-  state: z.enum(rolloutEdgeStates),
-  /** Why it failed, is late or was left, a word such as `ended` or `revoked`. */
-  cause: z.string().nullable(),
-  /** What the edge says of its order: `fetching`, `waiting`, `probation`, `healthy`, `failed`; null: nothing yet. */
-  progress: z.string().nullable(),
-  /** The version that it ran when it was ordered; null until then. */
-  formerVersion: z.string().nullable(),
-  /** The version that it runs now. */
-  agentVersion: z.string(),
-  orderedAt: instant.nullable(),
-  healthySince: instant.nullable(),
-})
+const rolloutEdge = z
+  .object({
+    edgeId: uuid,
+    name: z.string(),
+    siteId: uuid,
+    siteName: z.string(),
+    wave: count,
+    state: z.enum(rolloutEdgeStates),
+    cause: z.string().nullable().describe('Why it failed, is late or was left, a word such as `ended` or `revoked`.'),
+    progress: z
+      .string()
+      .nullable()
+      .describe(
+        'What the edge says of its order: `fetching`, `waiting`, `probation`, `healthy`, `failed`; null: nothing yet.',
+      ),
+    formerVersion: z.string().nullable().describe('The version that it ran when it was ordered; null until then.'),
+    agentVersion: z.string().describe('The version that it runs now.'),
+    orderedAt: instant.nullable(),
+    healthySince: instant.nullable(),
+  })
+  .meta({ id: 'RolloutEdge' })
 export type RolloutEdgeView = z.infer<typeof rolloutEdge>
 export const rolloutEdgePage = pageOf(rolloutEdge)

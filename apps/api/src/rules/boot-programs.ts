@@ -8,20 +8,19 @@ type BootProgram = z.infer<typeof bootProgram>
 /** Programs that edges publish together under one name. */
 const bootProgramSetView = z.object({
   name: bootProgramSetName,
-  /** The report of the first edge that has them. */
-  programs: z.array(bootProgramView),
-  /** Debian's signed GRUB asks the DHCP server alone for its files: it ignores proxyDHCP. */
-  hasGrub: z.boolean(),
-  /** Edges of the site that do not have the set: a device that is given it fails there. */
-  missingAt: z.array(z.object({ edgeId: uuid, edgeName: z.string() })),
+  programs: z.array(bootProgramView).describe('The report of the first edge that has them.'),
+  hasGrub: z.boolean().describe("Debian's signed GRUB asks the DHCP server alone for its files: it ignores proxyDHCP."),
+  missingAt: z
+    .array(z.object({ edgeId: uuid, edgeName: z.string() }))
+    .describe('Edges of the site that do not have the set: a device that is given it fails there.'),
 })
 export type BootProgramSetView = z.infer<typeof bootProgramSetView>
 
 export const bootProgramSetsInput = z.object({ siteId: uuid })
-export const bootProgramSetsView = z.object({ sets: z.array(bootProgramSetView) })
+export const bootProgramSetsView = z.object({ sets: z.array(bootProgramSetView) }).meta({ id: 'BootProgramSets' })
 
 const chosenSet = bootProgramSetName.nullable()
-export const chosenSetResult = z.object({ bootProgramSet: z.string().nullable() })
+export const chosenSetResult = z.object({ bootProgramSet: z.string().nullable() }).meta({ id: 'ChosenBootProgramSet' })
 export const setOfSiteInput = z.object({ siteId: uuid, bootProgramSet: chosenSet })
 export const setOfCollectionInput = z.object({ collectionId: uuid, bootProgramSet: chosenSet })
 export const setOfDeviceInput = z.object({ deviceId: uuid, bootProgramSet: chosenSet })

@@ -16,8 +16,7 @@ const deviceStates = [
 /** The current state of a device, according to the reports of its newest boot. */
 export const deviceState = z.object({
   state: z.enum(deviceStates),
-  /** Null where the state is unknown. */
-  since: z.iso.datetime().nullable(),
+  since: z.iso.datetime().nullable().describe('Null where the state is unknown.'),
 })
 export type DeviceState = z.infer<typeof deviceState>
 

@@ -8,23 +8,23 @@ const namedEdge = z.object({ id: z.uuid(), name: z.string() })
 
 /** Why a device waits, or may wait: its writes are at one edge that is away, or it has lost its disk for good. */
 export const deviceWait = z.object({
-  /**
-   * `asked_another_edge`: the device did not reach its edge, and asked another one in vain. `edge_not_heard`: nobody
-   * heard the device, but the edge that has its writes is away. `lost_disk`: its session is lost for good, and it waits
-   * to be restarted, or restarts by itself.
-   */
-  reason: z.enum(waitReasons),
-  /** Has what the device wrote; with `lost_disk` the edge that it reports to. */
-  edge: namedEdge,
-  /** The edge that it asked; null if it asked none. */
-  asked: namedEdge.nullable(),
-  /** When it asked or lost its disk, or when that edge was last heard or removed; null: never heard. */
-  since: z.iso.datetime().nullable(),
-  /** When a device that has lost its disk restarts by itself; null: it does not. */
-  restartsAt: z.iso.datetime().nullable(),
+  reason: z
+    .enum(waitReasons)
+    .describe(
+      '`asked_another_edge`: the device did not reach its edge, and asked another one in vain. `edge_not_heard`: nobody heard the device, but the edge that has its writes is away. `lost_disk`: its session is lost for good, and it waits to be restarted, or restarts by itself.',
+    ),
+  edge: namedEdge.describe('Has what the device wrote; with `lost_disk` the edge that it reports to.'),
+  asked: namedEdge.nullable().describe('The edge that it asked; null if it asked none.'),
+  since: z.iso
+    .datetime()
+    .nullable()
+    .describe('When it asked or lost its disk, or when that edge was last heard or removed; null: never heard.'),
+  restartsAt: z.iso
+    .datetime()
+    .nullable()
+    .describe('When a device that has lost its disk restarts by itself; null: it does not.'),
   sentence: z.string(),
-  /** The remedy, and which of its writes it loses. */
-  remedy: z.string(),
+  remedy: z.string().describe('The remedy, and which of its writes it loses.'),
 })
 export type DeviceWait = z.infer<typeof deviceWait>
 

@@ -104,6 +104,9 @@ export const pageInput = {
 /** Part of the name, upper or lower case. */
 export const searchInput = { search: z.string().trim().max(64).optional() }
 
+/** A page of `DeviceSummary`s is a `DevicePage`. */
 export function pageOf<T extends z.ZodType>(item: T) {
-  return z.object({ items: z.array(item), nextCursor: z.string().nullable() })
+  const page = z.object({ items: z.array(item), nextCursor: z.string().nullable() })
+  const name = z.globalRegistry.get(item)?.id
+  return name ? page.meta({ id: `${name.replace(/Summary$/, '')}Page` }) : page
 }

@@ -25,8 +25,7 @@ export const quotaCountMax = 10_000_000
 export const quotaView = z.object({
   name: quotaName,
   used: z.number().int(),
-  /** Null: no limit. */
-  allowed: z.number().int().nullable(),
+  allowed: z.number().int().nullable().describe('Null: no limit.'),
 })
 export type QuotaView = z.infer<typeof quotaView>
 

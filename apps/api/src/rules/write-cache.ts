@@ -23,17 +23,17 @@ const writeCacheHeld = z.object({
 /** A device's last reported write cache. */
 export const writeCacheView = z.object({
   class: writeCacheHeld.shape.class.unwrap(),
-  /**
-   * `read_only`: full, and the device continues; `stopped`: full, and its disk is halted; `lost`: halted as well,
-   * because the writes are gone.
-   */
-  state: writeCacheHeld.shape.state.unwrap(),
-  /** The rate in the minutes before that report; null if it does not fill, or the rate is unknown. */
-  fullInSeconds: writeCacheHeld.shape.fullInSeconds.unwrap(),
+  state: writeCacheHeld.shape.state
+    .unwrap()
+    .describe(
+      '`read_only`: full, and the device continues; `stopped`: full, and its disk is halted; `lost`: halted as well, because the writes are gone.',
+    ),
+  fullInSeconds: writeCacheHeld.shape.fullInSeconds
+    .unwrap()
+    .describe('The rate in the minutes before that report; null if it does not fill, or the rate is unknown.'),
   usedBytes: z.number().int().nonnegative(),
   sizeBytes: z.number().int().positive(),
-  /** Rounded down, so that 100 means full. */
-  percent: z.number().int().min(0).max(100),
+  percent: z.number().int().min(0).max(100).describe('Rounded down, so that 100 means full.'),
   level: z.enum(writeCacheLevels),
 })
 export type WriteCacheView = z.infer<typeof writeCacheView>

@@ -1,5 +1,5 @@
-import { z } from 'zod'
 import { procedure, router } from '../http/trpc/trpc.ts'
+import { removedObject } from '../rules/changed-object.ts'
 import { removeSchedule, setScheduleEnabled } from './change-schedule.ts'
 import { getRun, listRunDevices, listRuns } from './list-runs.ts'
 import { getSchedule, listSchedules } from './read-schedules.ts'
@@ -105,7 +105,7 @@ export const scheduleRouter = router({
       },
     })
     .input(scheduleChangeInput)
-    .output(z.object({ removed: z.literal(true) }))
+    .output(removedObject)
     .mutation(({ ctx, input }) => removeSchedule(ctx, input)),
   runNow: procedure
     .meta({

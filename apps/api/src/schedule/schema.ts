@@ -14,13 +14,13 @@ const scheduleName = nameOf('Enter a name for the schedule.')
 const scheduleWhen = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('once'),
-    /** In the zone. */
     at: z
       .string()
       .regex(
         /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/,
         'Enter a date and a time of day, for example 2026-12-24T06:30.',
-      ),
+      )
+      .describe('In the zone.'),
   }),
   z.object({
     kind: z.literal('cron'),
@@ -55,8 +55,7 @@ function checkTiming({ when, timeZone }: Timing, context: z.RefinementCtx): void
 
 const scheduleFields = {
   name: scheduleName,
-  /** Null: all sites of the farm. */
-  siteId: uuid.nullable(),
+  siteId: uuid.nullable().describe('Null: all sites of the farm.'),
   power: z.enum(powerMethods),
   ratePerMinute: count
     .min(1, 'Enter at least one device per minute.')
@@ -100,90 +99,100 @@ export type ScheduleReason =
 const runStates = ['waiting', 'running', 'done', 'missed', 'stopped'] as const
 const runDeviceStates = ['waiting', 'sent', 'booting', 'ready', 'failed', 'not_seen', 'skipped'] as const
 
-const runSummary = z.object({
-  id: uuid,
-  scheduleId: uuid,
-  scheduleName: z.string(),
-  instant,
-  state: z.enum(runStates),
-  reason: z.string().nullable(),
-  byHand: z.boolean(),
-  startedAt: instant.nullable(),
-  endedAt: instant.nullable(),
-  deviceCount: count,
-  counts: z.record(z.enum(runDeviceStates), count),
-})
+const runSummary = z
+  .object({
+    id: uuid,
+    scheduleId: uuid,
+    scheduleName: z.string(),
+    instant,
+    state: z.enum(runStates),
+    reason: z.string().nullable(),
+    byHand: z.boolean(),
+    startedAt: instant.nullable(),
+    endedAt: instant.nullable(),
+    deviceCount: count,
+    counts: z.record(z.enum(runDeviceStates), count),
+  })
+  .meta({ id: 'ScheduleRunSummary' })
 export type RunSummary = z.infer<typeof runSummary>
 export const runPage = pageOf(runSummary)
 
-const scheduleSummary = z.object({
-  id: uuid,
-  farmId: uuid,
-  farmName: z.string(),
-  siteId: uuid.nullable(),
-  siteName: z.string().nullable(),
-  name: z.string(),
-  enabled: z.boolean(),
-  power: z.enum(powerMethods),
-  ratePerMinute: count,
-  when: scheduleWhen,
-  timeZone: z.string(),
-  /** Null: it does not run any more, or is switched off. */
-  nextInstant: instant.nullable(),
-  lastRun: runSummary.nullable(),
-  revision: count,
-})
+const scheduleSummary = z
+  .object({
+    id: uuid,
+    farmId: uuid,
+    farmName: z.string(),
+    siteId: uuid.nullable(),
+    siteName: z.string().nullable(),
+    name: z.string(),
+    enabled: z.boolean(),
+    power: z.enum(powerMethods),
+    ratePerMinute: count,
+    when: scheduleWhen,
+    timeZone: z.string(),
+    nextInstant: instant.nullable().describe('Null: it does not run any more, or is switched off.'),
+    lastRun: runSummary.nullable(),
+    revision: count,
+  })
+  .meta({ id: 'ScheduleSummary' })
 export type ScheduleSummary = z.infer<typeof scheduleSummary>
 export const schedulePage = pageOf(scheduleSummary)
 
-export const scheduleDetail = scheduleSummary.extend({
-  targets: z.array(
-    z.discriminatedUnion('kind', [
-      z.object({ kind: z.literal('device'), deviceId: uuid, name: z.string(), siteName: z.string() }),
-      z.object({ kind: z.literal('collection'), collectionId: uuid, name: z.string(), siteName: z.string() }),
-      z.object({ kind: z.literal('tag'), tag: z.string() }),
-    ]),
-  ),
-  /** Edges with this state can continue until then without the control plane; null: it is off or over. */
-  knownUntil: instant.nullable(),
-  /** Edges whose clock is more than a minute off: their runs begin so much early or late. */
-  wrongClocks: z.array(z.object({ edgeId: uuid, name: z.string(), offsetMs: z.number() })),
-  /** Sites whose edges do not get it: older schedules name as many devices as they accept. */
-  withheldAt: z.array(z.object({ siteId: uuid, siteName: z.string(), namedCount: count, limit: count })),
-  createdAt: instant,
-  updatedAt: instant,
-})
+export const scheduleDetail = scheduleSummary
+  .extend({
+    targets: z.array(
+      z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('device'), deviceId: uuid, name: z.string(), siteName: z.string() }),
+        z.object({ kind: z.literal('collection'), collectionId: uuid, name: z.string(), siteName: z.string() }),
+        z.object({ kind: z.literal('tag'), tag: z.string() }),
+      ]),
+    ),
+    knownUntil: instant
+      .nullable()
+      .describe('Edges with this state can continue until then without the control plane; null: it is off or over.'),
+    wrongClocks: z
+      .array(z.object({ edgeId: uuid, name: z.string(), offsetMs: z.number() }))
+      .describe('Edges whose clock is more than a minute off: their runs begin so much early or late.'),
+    withheldAt: z
+      .array(z.object({ siteId: uuid, siteName: z.string(), namedCount: count, limit: count }))
+      .describe('Sites whose edges do not get it: older schedules name as many devices as they accept.'),
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .meta({ id: 'Schedule' })
 export type ScheduleDetail = z.infer<typeof scheduleDetail>
 
 /** Previews a schedule with these fields, also if it is not saved. */
 export const previewInput = z
   .object({ farmId: uuid, siteId: uuid.nullable(), ...timing, targets })
   .superRefine(checkTiming)
-export const schedulePreview = z.object({
-  /** The next ten at most. */
-  instants: z.array(
-    z.object({
-      at: instant,
-      /** `YYYY-MM-DDTHH:MM` in the schedule's zone. */
-      local: z.string(),
-      note: z.enum(['moved', 'first_of_two', 'second_of_two']).nullable(),
-    }),
-  ),
-  deviceCount: count,
-  /** How many of them a run would skip. */
-  skippedCount: count,
-  /** Edges continue without the control plane until then. */
-  knownUntil: instant.nullable(),
-})
+export const schedulePreview = z
+  .object({
+    instants: z
+      .array(
+        z.object({
+          at: instant,
+          local: z.string().describe("`YYYY-MM-DDTHH:MM` in the schedule's zone."),
+          note: z.enum(['moved', 'first_of_two', 'second_of_two']).nullable(),
+        }),
+      )
+      .describe('The next ten at most.'),
+    deviceCount: count,
+    skippedCount: count.describe('How many of them a run would skip.'),
+    knownUntil: instant.nullable().describe('Edges continue without the control plane until then.'),
+  })
+  .meta({ id: 'SchedulePreview' })
 
 export const runsInput = z.object({ ...pageInput, scheduleId: uuid })
 export const runGetInput = z.object({ runId: uuid })
-export const runDetail = runSummary.extend({
-  farmId: uuid,
-  timeZone: z.string(),
-  power: z.enum(powerMethods),
-  ratePerMinute: count,
-})
+export const runDetail = runSummary
+  .extend({
+    farmId: uuid,
+    timeZone: z.string(),
+    power: z.enum(powerMethods),
+    ratePerMinute: count,
+  })
+  .meta({ id: 'ScheduleRun' })
 export type RunDetail = z.infer<typeof runDetail>
 
 export const runDevicesInput = z.object({
@@ -191,20 +200,20 @@ export const runDevicesInput = z.object({
   runId: uuid,
   state: z.enum(runDeviceStates).optional(),
 })
-const runDevice = z.object({
-  deviceId: uuid,
-  /** Null: it was deleted since. */
-  name: z.string().nullable(),
-  siteName: z.string().nullable(),
-  position: count,
-  state: z.enum(runDeviceStates),
-  reason: z.string().nullable(),
-  /** Output of the power command: untrusted. */
-  text: z.string().nullable(),
-  sentAt: instant.nullable(),
-  boot: z.object({ id: uuid, startedAt: instant, outcome: z.string().nullable(), totalUs: count }).nullable(),
-})
+const runDevice = z
+  .object({
+    deviceId: uuid,
+    name: z.string().nullable().describe('Null: it was deleted since.'),
+    siteName: z.string().nullable(),
+    position: count,
+    state: z.enum(runDeviceStates),
+    reason: z.string().nullable(),
+    text: z.string().nullable().describe('Output of the power command: untrusted.'),
+    sentAt: instant.nullable(),
+    boot: z.object({ id: uuid, startedAt: instant, outcome: z.string().nullable(), totalUs: count }).nullable(),
+  })
+  .meta({ id: 'ScheduleRunDevice' })
 export type RunDevice = z.infer<typeof runDevice>
 export const runDevicePage = pageOf(runDevice)
 
-export const runStarted = z.object({ runId: uuid })
+export const runStarted = z.object({ runId: uuid }).meta({ id: 'StartedScheduleRun' })

@@ -5,18 +5,19 @@ import { emailInput, nameInput, passwordInput } from '../rules/person.ts'
 
 const grantView = z.object({
   role: roleView,
-  /** The scope: all null is the whole organization. */
-  farmId: z.uuid().nullable(),
+  farmId: z.uuid().nullable().describe('The scope: all null is the whole organization.'),
   siteId: z.uuid().nullable(),
   collectionId: z.uuid().nullable(),
   permissions: z.array(permissionView),
 })
 
-export const sessionView = z.object({
-  user: z.object({ id: z.uuid().nullable(), name: z.string(), email: z.string() }),
-  organization: z.object({ id: z.uuid(), name: z.string() }),
-  grants: z.array(grantView),
-})
+export const sessionView = z
+  .object({
+    user: z.object({ id: z.uuid().nullable(), name: z.string(), email: z.string() }),
+    organization: z.object({ id: z.uuid(), name: z.string() }),
+    grants: z.array(grantView),
+  })
+  .meta({ id: 'Session' })
 
 export function sessionViewOf(actor: Actor): z.infer<typeof sessionView> {
   return {
@@ -41,8 +42,7 @@ export const accountView = z.object({
   name: z.string(),
   email: z.string(),
   hasTotp: z.boolean(),
-  /** False for who signs in by the provider alone. */
-  hasPassword: z.boolean(),
+  hasPassword: z.boolean().describe('False for who signs in by the provider alone.'),
 })
 
 export const chooseOrganizationInput = z.object({ organizationId: z.uuid() })
@@ -62,8 +62,7 @@ export const sessionInput = z.object({ sessionId: z.uuid() })
 export const signInView = z.object({
   oidcName: z.string().nullable(),
   isSelfService: z.boolean(),
-  /** The operator of the installation; null if none is named. */
-  contact: z.string().nullable(),
+  contact: z.string().nullable().describe('The operator of the installation; null if none is named.'),
   passwordRule: z.string(),
 })
 
@@ -94,12 +93,12 @@ export const completeSignUpInput = z.object({
 
 export const confirmInput = z.object({
   password: z.string().min(1).max(200),
-  /** The code of the authenticator, if the account has one. */
   code: z
     .string()
     .transform((text) => text.replaceAll(/\s/g, ''))
     .pipe(z.string().max(20))
-    .optional(),
+    .optional()
+    .describe('The code of the authenticator, if the account has one.'),
 })
 
 /** The actions of a signed-in person outside of any organization. */

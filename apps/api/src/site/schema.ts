@@ -11,46 +11,47 @@ const search = z.string().trim().max(64).optional()
 export const siteListInput = z.object({
   ...pageInput,
   farmId: uuid.optional(),
-  /** Part of the name, upper or lower case. */
-  search,
+  search: search.describe('Part of the name, upper or lower case.'),
 })
-const siteSummary = z.object({
-  id: uuid,
-  farmId: uuid,
-  name: z.string(),
-  timeZone: z.string(),
-  revision: seenRevision,
-  edgeCount: count,
-  edgesOnline: count,
-  deviceCount: count,
-})
+const siteSummary = z
+  .object({
+    id: uuid,
+    farmId: uuid,
+    name: z.string(),
+    timeZone: z.string(),
+    revision: seenRevision,
+    edgeCount: count,
+    edgesOnline: count,
+    deviceCount: count,
+  })
+  .meta({ id: 'SiteSummary' })
 export type SiteSummary = z.infer<typeof siteSummary>
 export const sitePage = pageOf(siteSummary)
 
 export const siteGetInput = z.object({ siteId: uuid })
-export const siteDetail = siteSummary.extend({
-  farmName: z.string(),
-  unknownDevices: z.enum(['ignore', 'boot']),
-  /** Null: each edge's first. */
-  bootProgramSet: z.string().nullable(),
-  capture: z.enum(captureChoices),
-  createdAt: z.iso.datetime(),
-  personality,
-  /** At most 100 each; the lists have them all. */
-  edges: z.array(
-    edgeSummary.extend({
-      /** Share of the site's devices, in percent, while the edges that are heard now stay. */
-      share: count,
-      /** Other edges of the site that it has heard from of late. */
-      peersHeard: count,
-    }),
-  ),
-  collections: z.array(collectionSummary),
-})
+export const siteDetail = siteSummary
+  .extend({
+    farmName: z.string(),
+    unknownDevices: z.enum(['ignore', 'boot']),
+    bootProgramSet: z.string().nullable().describe("Null: each edge's first."),
+    capture: z.enum(captureChoices),
+    createdAt: z.iso.datetime(),
+    personality,
+    edges: z
+      .array(
+        edgeSummary.extend({
+          share: count.describe("Share of the site's devices, in percent, while the edges that are heard now stay."),
+          peersHeard: count.describe('Other edges of the site that it has heard from of late.'),
+        }),
+      )
+      .describe('At most 100 each; the lists have them all.'),
+    collections: z.array(collectionSummary),
+  })
+  .meta({ id: 'Site' })
 export type SiteDetail = z.infer<typeof siteDetail>
 
 export const setCaptureInput = z.object({ siteId: uuid, capture: z.enum(captureChoices) })
-export const setCaptureResult = z.object({ capture: z.enum(captureChoices) })
+export const setCaptureResult = z.object({ capture: z.enum(captureChoices) }).meta({ id: 'ChosenCapture' })
 
 const siteFields = { name: objectName, timeZone, unknownDevices: z.enum(['ignore', 'boot']), personality }
 export const createSiteInput = z.object({
@@ -64,7 +65,9 @@ export const moveSiteInput = z.object({
   siteId: uuid,
   farmId: uuid,
   revision: seenRevision,
-  /** Takes from collections and devices what belongs to the farm that is left: vDisks and boot menus. */
-  dropForeign: z.boolean().default(false),
+  dropForeign: z
+    .boolean()
+    .default(false)
+    .describe('Takes from collections and devices what belongs to the farm that is left: vDisks and boot menus.'),
 })
 export const removeSiteInput = z.object({ siteId: uuid, revision: seenRevision.optional() })

@@ -11,40 +11,40 @@ export const storeJobListInput = z.object({
   ...pageInput,
   vdiskId: uuid.optional(),
   edgeId: uuid.optional(),
-  /** `active`: queued or running. */
-  state: z.enum([...storeJobStates, 'active']).optional(),
+  state: z
+    .enum([...storeJobStates, 'active'])
+    .optional()
+    .describe('`active`: queued or running.'),
 })
 export const storeJobGetInput = z.object({ jobId: uuid })
 export const startStoreJobInput = z.object({
   edgeId: uuid,
-  /** `verify` reads all and compares it; `gc` frees what no version holds. */
-  kind: z.enum(['verify', 'gc']),
-  /** The version to verify; absent: the whole store. */
-  versionId: uuid.nullable().default(null),
+  kind: z.enum(['verify', 'gc']).describe('`verify` reads all and compares it; `gc` frees what no version holds.'),
+  versionId: uuid.nullable().default(null).describe('The version to verify; absent: the whole store.'),
 })
 
-export const storeJobView = z.object({
-  id: uuid,
-  kind: z.enum(storeJobKinds),
-  state: z.enum(storeJobStates),
-  edge: z.object({ id: uuid, name: z.string(), siteId: uuid, siteName: z.string() }),
-  /** Null: all of the store, or one that is gone. */
-  vdisk: z.object({ id: uuid, name: z.string() }).nullable(),
-  version: z.object({ id: uuid, number: count }).nullable(),
-  /** The version that a merge makes. */
-  intoVersion: z.object({ id: uuid, number: count }).nullable(),
-  /** The device whose writes are dropped; null also if it is gone. */
-  device: z.object({ id: uuid, name: z.string() }).nullable(),
-  sourcePath: z.string().nullable(),
-  progressBytes: count,
-  /** 0: not known yet. */
-  totalBytes: count,
-  /** In the edge's words. */
-  untrusted: z.object({ message: z.string().nullable() }),
-  askedBy: z.string(),
-  askedAt: instant,
-  startedAt: instant.nullable(),
-  endedAt: instant.nullable(),
-})
+export const storeJobView = z
+  .object({
+    id: uuid,
+    kind: z.enum(storeJobKinds),
+    state: z.enum(storeJobStates),
+    edge: z.object({ id: uuid, name: z.string(), siteId: uuid, siteName: z.string() }),
+    vdisk: z.object({ id: uuid, name: z.string() }).nullable().describe('Null: all of the store, or one that is gone.'),
+    version: z.object({ id: uuid, number: count }).nullable(),
+    intoVersion: z.object({ id: uuid, number: count }).nullable().describe('The version that a merge makes.'),
+    device: z
+      .object({ id: uuid, name: z.string() })
+      .nullable()
+      .describe('The device whose writes are dropped; null also if it is gone.'),
+    sourcePath: z.string().nullable(),
+    progressBytes: count,
+    totalBytes: count.describe('0: not known yet.'),
+    untrusted: z.object({ message: z.string().nullable() }).describe("In the edge's words."),
+    askedBy: z.string(),
+    askedAt: instant,
+    startedAt: instant.nullable(),
+    endedAt: instant.nullable(),
+  })
+  .meta({ id: 'StoreJob' })
 export type StoreJobView = z.infer<typeof storeJobView>
 export const storeJobPage = pageOf(storeJobView)

@@ -13,42 +13,46 @@ export const storeListInput = z.object({
   farmId: uuid.optional(),
   ...searchInput,
 })
-export const storeSummary = z.object({
-  id: uuid,
-  farmId: uuid,
-  farmName: z.string(),
-  name: z.string(),
-  note: z.string(),
-  revision: seenRevision,
-  vdiskCount: count,
-  createdAt: z.iso.datetime(),
-})
+export const storeSummary = z
+  .object({
+    id: uuid,
+    farmId: uuid,
+    farmName: z.string(),
+    name: z.string(),
+    note: z.string(),
+    revision: seenRevision,
+    vdiskCount: count,
+    createdAt: z.iso.datetime(),
+  })
+  .meta({ id: 'StoreSummary' })
 export const storePage = pageOf(storeSummary)
-export const storeDetail = storeSummary.extend({
-  /** At most 100. */
-  vdisks: z.array(z.object({ id: uuid, name: z.string(), versionCount: count })),
-})
+export const storeDetail = storeSummary
+  .extend({
+    vdisks: z.array(z.object({ id: uuid, name: z.string(), versionCount: count })).describe('At most 100.'),
+  })
+  .meta({ id: 'Store' })
 
 export const edgeImagesInput = z.object({ edgeId: uuid, ...pageInput })
 
 /** The images in an edge's store that are no version of any vDisk. */
-const edgeImageView = z.object({
-  versionId: uuid,
-  state: z.enum(edgeVersionStates),
-  /** Size of the disk; null: unknown. */
-  sizeBytes: count.nullable(),
-  madeAt: instant.nullable(),
-  hasKernel: z.boolean(),
-  ownBytes: count,
-  sharedBytes: count,
-  reclaimableBytes: count,
-  /** The version from which it was made, if that belongs to a vDisk of the edge's farm. */
-  parent: z.object({ vdiskId: uuid, vdiskName: z.string(), number: count }).nullable(),
-  /** Why it cannot be adopted; null: it can. */
-  problem: z.string().nullable(),
-  /** In the edge's words. */
-  untrusted: z.object({ name: z.string() }),
-  reportedAt: instant,
-})
+const edgeImageView = z
+  .object({
+    versionId: uuid,
+    state: z.enum(edgeVersionStates),
+    sizeBytes: count.nullable().describe('Size of the disk; null: unknown.'),
+    madeAt: instant.nullable(),
+    hasKernel: z.boolean(),
+    ownBytes: count,
+    sharedBytes: count,
+    reclaimableBytes: count,
+    parent: z
+      .object({ vdiskId: uuid, vdiskName: z.string(), number: count })
+      .nullable()
+      .describe("The version from which it was made, if that belongs to a vDisk of the edge's farm."),
+    problem: z.string().nullable().describe('Why it cannot be adopted; null: it can.'),
+    untrusted: z.object({ name: z.string() }).describe("In the edge's words."),
+    reportedAt: instant,
+  })
+  .meta({ id: 'EdgeImage' })
 export type EdgeImageView = z.infer<typeof edgeImageView>
 export const edgeImagePage = pageOf(edgeImageView)

@@ -19,18 +19,20 @@ export const trashKindNames = Object.keys(trashKinds) as [TrashKind, ...TrashKin
 export const trashKeptDays = 30
 
 export const trashListInput = z.object({ ...pageInput, kind: z.enum(trashKindNames).optional() })
-const deletionSummary = z.object({
-  id: uuid,
-  kind: z.enum(trashKindNames),
-  name: z.string(),
-  deletedAt: z.iso.datetime(),
-  deletedByName: z.string(),
-  /** When it is purged automatically. */
-  purgedAt: z.iso.datetime(),
-  /** Rows by kind, without the object's own. */
-  with: z.array(z.object({ noun: z.string(), count: z.number().int().positive() })),
-  mayRestore: z.boolean(),
-})
+const deletionSummary = z
+  .object({
+    id: uuid,
+    kind: z.enum(trashKindNames),
+    name: z.string(),
+    deletedAt: z.iso.datetime(),
+    deletedByName: z.string(),
+    purgedAt: z.iso.datetime().describe('When it is purged automatically.'),
+    with: z
+      .array(z.object({ noun: z.string(), count: z.number().int().positive() }))
+      .describe("Rows by kind, without the object's own."),
+    mayRestore: z.boolean(),
+  })
+  .meta({ id: 'Deletion' })
 export const trashPage = pageOf(deletionSummary)
 export const purgeInput = z.object({ deletionId: uuid })
-export const purgedObject = z.object({ name: z.string() })
+export const purgedObject = z.object({ name: z.string() }).meta({ id: 'PurgedObject' })

@@ -24,38 +24,34 @@ const bundleFile = z.object({ sha256: z.string(), sizeBytes: count })
 
 const vdiskVersionDetail = vdiskVersionView.extend({
   state: z.enum(['maintenance', 'test', 'released']),
-  /** Null: released before, or being made yet. */
-  access: z.enum(['maintenance', 'test', 'pending', 'default', 'override']).nullable(),
-  /**
-   * The steps that are allowed now, the usual next one first. Devices that run it, boot menus and store jobs may still
-   * prevent one: the preview and the step itself report that.
-   */
-  allowedSteps: z.array(z.enum(versionSteps)),
-  /** When it was released or will be. */
-  releasedAt: instant.nullable(),
-  /** Null: it is written or made yet. */
-  sealedAt: instant.nullable(),
-  /** Its sealing was requested and is not done. */
-  isSealing: z.boolean(),
-  /** The version from which it was made, which may be gone. */
-  parentVersionId: uuid.nullable(),
-  /** In the edges' stores; null: a file at `diskPath`. */
-  manifest: z.object({ root: z.string(), counter: count }).nullable(),
+  access: z
+    .enum(['maintenance', 'test', 'pending', 'default', 'override'])
+    .nullable()
+    .describe('Null: released before, or being made yet.'),
+  allowedSteps: z
+    .array(z.enum(versionSteps))
+    .describe(
+      'The steps that are allowed now, the usual next one first. Devices that run it, boot menus and store jobs may still prevent one: the preview and the step itself report that.',
+    ),
+  releasedAt: instant.nullable().describe('When it was released or will be.'),
+  sealedAt: instant.nullable().describe('Null: it is written or made yet.'),
+  isSealing: z.boolean().describe('Its sealing was requested and is not done.'),
+  parentVersionId: uuid.nullable().describe('The version from which it was made, which may be gone.'),
+  manifest: z
+    .object({ root: z.string(), counter: count })
+    .nullable()
+    .describe("In the edges' stores; null: a file at `diskPath`."),
   kernel: bundleFile.nullable(),
   initrd: bundleFile.nullable(),
-  /** Reports of edges' stores; at most 200. */
-  atEdges: z.array(versionAtEdge),
-  /** Devices that run it now, and the first of them. */
-  running: deviceTally,
-  /** Devices that get it at their next boot. */
-  next: deviceTally,
+  atEdges: z.array(versionAtEdge).describe("Reports of edges' stores; at most 200."),
+  running: deviceTally.describe('Devices that run it now, and the first of them.'),
+  next: deviceTally.describe('Devices that get it at their next boot.'),
 })
 export type VdiskVersionDetail = z.infer<typeof vdiskVersionDetail>
 
 const writeCacheSettings = z.object({
   class: z.enum(writeCacheClasses),
-  /** Per device; null: no limit. */
-  limitBytes: count.nullable(),
+  limitBytes: count.nullable().describe('Per device; null: no limit.'),
   full: z.enum(writeCacheFullChoices),
 })
 
@@ -64,57 +60,67 @@ export const vdiskListInput = z.object({
   farmId: uuid.optional(),
   ...searchInput,
 })
-const vdiskSummary = z.object({
-  id: uuid,
-  farmId: uuid,
-  farmName: z.string(),
-  name: z.string(),
-  createdAt: instant,
-  versionCount: count,
-  /** The highest number, of any kind. */
-  newestVersion: vdiskVersionView.pick({ id: true, number: true, sizeBytes: true, createdAt: true }).nullable(),
-  /** The version that its production devices boot. */
-  bootedVersion: vdiskVersionView.pick({ id: true, number: true }).nullable(),
-})
+const vdiskSummary = z
+  .object({
+    id: uuid,
+    farmId: uuid,
+    farmName: z.string(),
+    name: z.string(),
+    createdAt: instant,
+    versionCount: count,
+    newestVersion: vdiskVersionView
+      .pick({ id: true, number: true, sizeBytes: true, createdAt: true })
+      .nullable()
+      .describe('The highest number, of any kind.'),
+    bootedVersion: vdiskVersionView
+      .pick({ id: true, number: true })
+      .nullable()
+      .describe('The version that its production devices boot.'),
+  })
+  .meta({ id: 'VdiskSummary' })
 export const vdiskPage = pageOf(vdiskSummary)
 
 export const vdiskGetInput = z.object({ vdiskId: uuid })
-export const vdiskDetail = z.object({
-  id: uuid,
-  farmId: uuid,
-  farmName: z.string(),
-  name: z.string(),
-  note: z.string(),
-  store: z.object({ id: uuid, name: z.string() }).nullable(),
-  revision: seenRevision,
-  createdAt: instant,
-  /** Newest first. */
-  versions: z.array(vdiskVersionDetail),
-  writeCache: writeCacheSettings,
-  /** The version that production devices boot without an override, and with it. */
-  defaultVersionId: uuid.nullable(),
-  overrideVersionId: uuid.nullable(),
-  pending: z.object({ versionId: uuid, releaseAt: instant }).nullable(),
-  maintenance: z
-    .object({
-      versionId: uuid,
-      /** Null: the device that wrote it is gone. */
-      device: z.object({ id: uuid, name: z.string() }).nullable(),
-    })
-    .nullable(),
-  collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
-  /** Devices that boot it instead of their collection's. */
-  deviceCount: count,
-  /** Boot menus with entries of this vDisk, each once; the vDisk and these versions cannot be removed meanwhile. */
-  menus: z.array(
-    z.object({
-      id: uuid,
-      name: z.string(),
-      /** For entries with one version; null stands for the newest. */
-      versionNumbers: z.array(count.nullable()),
-    }),
-  ),
-})
+export const vdiskDetail = z
+  .object({
+    id: uuid,
+    farmId: uuid,
+    farmName: z.string(),
+    name: z.string(),
+    note: z.string(),
+    store: z.object({ id: uuid, name: z.string() }).nullable(),
+    revision: seenRevision,
+    createdAt: instant,
+    versions: z.array(vdiskVersionDetail).describe('Newest first.'),
+    writeCache: writeCacheSettings,
+    defaultVersionId: uuid
+      .nullable()
+      .describe('The version that production devices boot without an override, and with it.'),
+    overrideVersionId: uuid.nullable(),
+    pending: z.object({ versionId: uuid, releaseAt: instant }).nullable(),
+    maintenance: z
+      .object({
+        versionId: uuid,
+        device: z.object({ id: uuid, name: z.string() }).nullable().describe('Null: the device that wrote it is gone.'),
+      })
+      .nullable(),
+    collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
+    deviceCount: count.describe("Devices that boot it instead of their collection's."),
+    menus: z
+      .array(
+        z.object({
+          id: uuid,
+          name: z.string(),
+          versionNumbers: z
+            .array(count.nullable())
+            .describe('For entries with one version; null stands for the newest.'),
+        }),
+      )
+      .describe(
+        'Boot menus with entries of this vDisk, each once; the vDisk and these versions cannot be removed meanwhile.',
+      ),
+  })
+  .meta({ id: 'Vdisk' })
 export type VdiskDetail = z.infer<typeof vdiskDetail>
 
 const vdiskFields = { name: objectName, note: objectNote, storeId: uuid.nullable() }

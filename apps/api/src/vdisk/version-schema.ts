@@ -49,24 +49,23 @@ const ofVdisk = { vdiskId: uuid, revision: seenRevision }
 export const startMaintenanceInput = z.object({
   /** The content with which the new version starts. */
   ...ofVersion,
-  /** The one that writes it: a maintenance device that boots this vDisk. */
-  deviceId: uuid,
+  deviceId: uuid.describe('The one that writes it: a maintenance device that boots this vDisk.'),
   note: objectNote.default(''),
 })
 export const sealInput = z.object({
   versionId: uuid,
   revision: seenRevision,
-  /**
-   * `image`: kernel, initramfs and command line are taken from the disk; `parent`: those of the version below; `none`:
-   * it has none.
-   */
-  bootFiles: z.enum(['image', 'parent', 'none']).default('image'),
+  bootFiles: z
+    .enum(['image', 'parent', 'none'])
+    .default('image')
+    .describe(
+      '`image`: kernel, initramfs and command line are taken from the disk; `parent`: those of the version below; `none`: it has none.',
+    ),
 })
 export const discardMaintenanceInput = z.object({ versionId: uuid, revision: seenRevision })
 export const promoteInput = z.object({
   ...ofVersion,
-  /** Absent: now. */
-  releaseAt: instant.optional(),
+  releaseAt: instant.optional().describe('Absent: now.'),
 })
 export const cancelReleaseInput = z.object(ofVdisk)
 export const revertInput = z.object(ofVersion)
@@ -74,22 +73,20 @@ export const overrideInput = z.object(ofVersion)
 export const clearOverrideInput = z.object(ofVdisk)
 export const mergeInput = z.object({
   ...ofVersion,
-  /** `base`: it depends on no other; `update`: it follows the base that the version derives from. */
-  into: z.enum(['base', 'update']),
+  into: z
+    .enum(['base', 'update'])
+    .describe('`base`: it depends on no other; `update`: it follows the base that the version derives from.'),
   note: objectNote.default(''),
   labels: tags.default([]),
 })
 export const importInput = z.object({
   vdiskId: uuid,
   edgeId: uuid,
-  /** A raw image, e.g. `imports/linux.raw`. */
-  sourcePath: storePath,
-  /** Null, and an empty command line: taken from the image. */
-  kernelPath: storePath.nullable().default(null),
+  sourcePath: storePath.describe('A raw image, e.g. `imports/linux.raw`.'),
+  kernelPath: storePath.nullable().default(null).describe('Null, and an empty command line: taken from the image.'),
   initrdPath: storePath.nullable().default(null),
   commandLine: commandLineText,
-  /** `none`: a disk with a boot loader. */
-  bootFiles: z.enum(['image', 'none']).default('image'),
+  bootFiles: z.enum(['image', 'none']).default('image').describe('`none`: a disk with a boot loader.'),
   note: objectNote.default(''),
   labels: tags.default([]),
   state: z.enum(['test', 'released']).default('test'),
@@ -97,10 +94,12 @@ export const importInput = z.object({
 export const adoptInput = z
   .object({
     edgeId: uuid,
-    /** Id of the image's version, here and at its edge. */
-    versionId: uuid,
-    /** The vDisk of the version; null: a new vDisk of the edge's farm, with this name. */
-    vdiskId: uuid.nullable().default(null),
+    versionId: uuid.describe("Id of the image's version, here and at its edge."),
+    vdiskId: uuid
+      .nullable()
+      .default(null)
+      .describe("The vDisk of the version; null: a new vDisk of the edge's farm, with this name.")
+      .meta({ examples: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }),
     farmId: uuid.nullable().default(null),
     name: objectName.nullable().default(null),
     note: objectNote.default(''),
@@ -114,23 +113,29 @@ export const adoptInput = z
 export const updateWriteCacheInput = z.object({
   ...ofVdisk,
   class: z.enum(writeCacheClasses),
-  /** Per device; null: no limit. */
-  limitBytes: z.number().int().min(writeCacheLimitBytesMin).max(sizeBytesMax).nullable(),
+  limitBytes: z
+    .number()
+    .int()
+    .min(writeCacheLimitBytesMin)
+    .max(sizeBytesMax)
+    .nullable()
+    .describe('Per device; null: no limit.'),
   full: z.enum(writeCacheFullChoices),
 })
 
-export const changedVersion = z.object({
-  id: uuid,
-  name: z.string(),
-  number: count,
-  revision: seenRevision,
-  /** The revision that a further change of the vDisk's versions needs. */
-  vdiskRevision: seenRevision,
-})
+export const changedVersion = z
+  .object({
+    id: uuid,
+    name: z.string(),
+    number: count,
+    revision: seenRevision,
+    vdiskRevision: seenRevision.describe("The revision that a further change of the vDisk's versions needs."),
+  })
+  .meta({ id: 'ChangedVersion' })
 export type ChangedVersion = z.infer<typeof changedVersion>
-export const discarded = z.object({ name: z.string() })
+export const discarded = z.object({ name: z.string() }).meta({ id: 'DiscardedVersion' })
 /** With the jobs that were ordered from the edges' stores. */
-export const versionWithJobs = changedVersion.extend({ jobIds: z.array(uuid) })
+export const versionWithJobs = changedVersion.extend({ jobIds: z.array(uuid) }).meta({ id: 'VersionWithJobs' })
 export type VersionWithJobs = z.infer<typeof versionWithJobs>
 
 const versionActions = ['promote', 'revert', 'override', 'merge', 'delete'] as const
@@ -138,50 +143,49 @@ export const clearBootProfileInput = z.object({ versionId: uuid })
 export const previewInput = z.object({ versionId: uuid, action: z.enum(versionActions) })
 const deviceTally = z.object({
   count,
-  /** The first of them, by name. */
-  names: z.array(z.string()),
+  names: z.array(z.string()).describe('The first of them, by name.'),
 })
-export const versionPreview = z.object({
-  action: z.enum(versionActions),
-  /** Why it would be refused; empty: it would not. */
-  refusals: z.array(z.string()),
-  /** The version that production devices boot before and after it; null: none. */
-  before: z.object({ versionId: uuid, number: count }).nullable(),
-  after: z.object({ versionId: uuid, number: count }).nullable(),
-  /** Devices that get another version at their next boot, by what they get then. */
-  changed: z.array(z.object({ fromNumber: count.nullable(), toNumber: count.nullable(), devices: deviceTally })),
-  /** The version that devices run now and keep. */
-  running: z.array(z.object({ versionId: uuid, number: count.nullable(), devices: deviceTally })),
-  /** Kernel, initramfs or command line are others after it. */
-  changesBoot: z.boolean(),
-  /** The holders of the version, in words. */
-  holders: z.array(z.string()),
-  /** Versions made from it: they no longer need it. */
-  childNumbers: z.array(count),
-  /** How much each edge frees, or works on. */
-  edges: z.array(
-    z.object({
-      edgeId: uuid,
-      edgeName: z.string(),
-      siteName: z.string(),
-      ownBytes: count,
-      sharedBytes: count,
-      reclaimableBytes: count,
-    }),
-  ),
-})
+export const versionPreview = z
+  .object({
+    action: z.enum(versionActions),
+    refusals: z.array(z.string()).describe('Why it would be refused; empty: it would not.'),
+    before: z
+      .object({ versionId: uuid, number: count })
+      .nullable()
+      .describe('The version that production devices boot before and after it; null: none.'),
+    after: z.object({ versionId: uuid, number: count }).nullable(),
+    changed: z
+      .array(z.object({ fromNumber: count.nullable(), toNumber: count.nullable(), devices: deviceTally }))
+      .describe('Devices that get another version at their next boot, by what they get then.'),
+    running: z
+      .array(z.object({ versionId: uuid, number: count.nullable(), devices: deviceTally }))
+      .describe('The version that devices run now and keep.'),
+    changesBoot: z.boolean().describe('Kernel, initramfs or command line are others after it.'),
+    holders: z.array(z.string()).describe('The holders of the version, in words.'),
+    childNumbers: z.array(count).describe('Versions made from it: they no longer need it.'),
+    edges: z
+      .array(
+        z.object({
+          edgeId: uuid,
+          edgeName: z.string(),
+          siteName: z.string(),
+          ownBytes: count,
+          sharedBytes: count,
+          reclaimableBytes: count,
+        }),
+      )
+      .describe('How much each edge frees, or works on.'),
+  })
+  .meta({ id: 'VersionPreview' })
 export type VersionPreview = z.infer<typeof versionPreview>
 
 /** The boot profile that an edge learned from a version's boots. */
 const bootProfileView = z.object({
-  /** The class of hardware, or `any`; untrusted text. */
-  hardware: z.string(),
+  hardware: z.string().describe('The class of hardware, or `any`; untrusted text.'),
   boots: count,
   readAheadBytes: count,
-  /** Units of 32 KiB. */
-  units: count,
-  /** Null: it was carried from another version, and has not learned yet. */
-  learnedAt: instant.nullable(),
+  units: count.describe('Units of 32 KiB.'),
+  learnedAt: instant.nullable().describe('Null: it was carried from another version, and has not learned yet.'),
 })
 export type BootProfileView = z.infer<typeof bootProfileView>
 
@@ -195,8 +199,9 @@ export const versionAtEdge = z.object({
   ownBytes: count,
   sharedBytes: count,
   reclaimableBytes: count,
-  /** The profile of all boots first; empty: none was learned, or the edge is too old to report it. */
-  bootProfiles: z.array(bootProfileView),
+  bootProfiles: z
+    .array(bootProfileView)
+    .describe('The profile of all boots first; empty: none was learned, or the edge is too old to report it.'),
   checkedAt: instant.nullable(),
   reportedAt: instant,
 })
@@ -215,8 +220,12 @@ export const registerVersionInput = z.object({
   commandLine: commandLineText,
   note: objectNote.default(''),
   labels: tags.default([]),
-  /** `test`: for devices that try it out, until it is promoted; `released`: its devices boot it from now on. */
-  state: z.enum(['test', 'released']).default('released'),
+  state: z
+    .enum(['test', 'released'])
+    .default('released')
+    .describe(
+      '`test`: for devices that try it out, until it is promoted; `released`: its devices boot it from now on.',
+    ),
 })
 export const updateVersionInput = z.object({
   versionId: uuid,

@@ -1,5 +1,5 @@
-import { z } from 'zod'
 import { procedure, router } from '../http/trpc/trpc.ts'
+import { removedObject } from '../rules/changed-object.ts'
 import { createWebhook, removeWebhook, rotateWebhookSecret, updateWebhook } from './change-webhooks.ts'
 import { listDeliveries, pingWebhook, redeliver } from './deliveries.ts'
 import { getWebhook, listWebhooks } from './list-webhooks.ts'
@@ -68,7 +68,7 @@ export const webhookRouter = router({
       },
     })
     .input(webhookInput)
-    .output(z.object({ removed: z.literal(true) }))
+    .output(removedObject)
     .mutation(({ ctx, input }) => removeWebhook(ctx, input)),
   rotateSecret: procedure
     .meta({

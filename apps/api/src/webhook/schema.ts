@@ -41,54 +41,52 @@ export const updateWebhookInput = z.object({
   ...webhookFields,
 })
 
-export const webhookView = z.object({
-  id: uuid,
-  name: z.string(),
-  url: z.string(),
-  events: z.array(z.enum(webhookEventTypes)),
-  enabled: z.boolean(),
-  /** Reason for an automatic switch-off; null if a person switched it off, or if it is on. */
-  disabledReason: z.string().nullable(),
-  /** Since when no message came through; null while they do. */
-  failingSince: instant.nullable(),
-  /** Until then messages are also signed with the previous secret. */
-  previousSecretUntil: instant.nullable(),
-  revision: count,
-  createdAt: instant,
-})
+export const webhookView = z
+  .object({
+    id: uuid,
+    name: z.string(),
+    url: z.string(),
+    events: z.array(z.enum(webhookEventTypes)),
+    enabled: z.boolean(),
+    disabledReason: z
+      .string()
+      .nullable()
+      .describe('Reason for an automatic switch-off; null if a person switched it off, or if it is on.'),
+    failingSince: instant.nullable().describe('Since when no message came through; null while they do.'),
+    previousSecretUntil: instant.nullable().describe('Until then messages are also signed with the previous secret.'),
+    revision: count,
+    createdAt: instant,
+  })
+  .meta({ id: 'Webhook' })
 export type WebhookView = z.infer<typeof webhookView>
 export const webhookPage = pageOf(webhookView)
 /** The secret, `whsec_` and base64 as Standard Webhooks has it, is shown once. */
-export const webhookWithSecret = webhookView.extend({ secret: z.string() })
+export const webhookWithSecret = webhookView.extend({ secret: z.string() }).meta({ id: 'WebhookWithSecret' })
 
 /** One attempt to send a message. */
 const webhookAttempt = z.object({
   at: instant,
   durationMs: count,
-  /** Null where no answer came. */
-  status: count.nullable(),
-  /** Why it did not come through; null where it did. */
-  error: z.string().nullable(),
-  /** The beginning of the answer: untrusted text. */
-  answer: z.string().nullable(),
+  status: count.nullable().describe('Null where no answer came.'),
+  error: z.string().nullable().describe('Why it did not come through; null where it did.'),
+  answer: z.string().nullable().describe('The beginning of the answer: untrusted text.'),
 })
 export type WebhookAttempt = z.infer<typeof webhookAttempt>
 
 export const deliveryListInput = z.object({ ...pageInput, webhookId: uuid })
 export const deliveryInput = z.object({ webhookId: uuid, deliveryId: uuid })
-export const deliveryView = z.object({
-  id: uuid,
-  /** The message's `webhook-id`. */
-  eventId: uuid,
-  eventType: z.string(),
-  state: z.enum(['pending', 'delivered', 'failed']),
-  createdAt: instant,
-  /** When the next attempt is due; null if there is none. */
-  dueAt: instant.nullable(),
-  attemptCount: count,
-  /** The last ones, oldest first. */
-  attempts: z.array(webhookAttempt),
-  payload: z.unknown(),
-})
+export const deliveryView = z
+  .object({
+    id: uuid,
+    eventId: uuid.describe("The message's `webhook-id`."),
+    eventType: z.string(),
+    state: z.enum(['pending', 'delivered', 'failed']),
+    createdAt: instant,
+    dueAt: instant.nullable().describe('When the next attempt is due; null if there is none.'),
+    attemptCount: count,
+    attempts: z.array(webhookAttempt).describe('The last ones, oldest first.'),
+    payload: z.unknown(),
+  })
+  .meta({ id: 'WebhookDelivery' })
 export type DeliveryView = z.infer<typeof deliveryView>
 export const deliveryPage = pageOf(deliveryView)

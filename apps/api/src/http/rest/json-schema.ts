@@ -17,17 +17,64 @@ export interface JsonSchema {
 export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: explain })
   if (JSON.stringify(rest).includes('"#/$defs/'))
-    throw new Error('a schema that contains itself cannot be part of the OpenAPI document yet')
+    throw new Error('a schema that contains itself, or a named one, cannot be part of an input yet')
   return rest as JsonSchema
 }
 
-/** A text that is brought into its usual form comes out as it went in: of the same kind. */
-function explain({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: object }): void {
+const componentPrefix = '#/components/schemas/'
+
+/**
+ * The schemas of an output that has a name, `.meta({ id })`, and of the named objects in it, by name. They refer to
+ * each other as components of an OpenAPI document. Throws for an output without a name.
+ */
+export function namedSchemasOf(output: z.ZodType): { name: string; schemas: Record<string, JsonSchema> } {
+  const name = z.globalRegistry.get(output)?.id
+  if (!name) throw new Error('An output has no name. Add .meta({ id }) to its schema.')
+  const json = z.toJSONSchema(output, { unrepresentable: 'any', override: explain })
+  const text = JSON.stringify(json.$defs).replaceAll('"#/$defs/', `"${componentPrefix}`)
+  return { name, schemas: JSON.parse(text) as Record<string, JsonSchema> }
+}
+
+export function refTo(name: string): { $ref: string } {
+  return { $ref: `${componentPrefix}${name}` }
+}
+
+/** The schema itself, or the component that it refers to. */
+export function resolved(schema: JsonSchema, schemas: Record<string, JsonSchema>): JsonSchema {
+  const { $ref } = schema
+  if (typeof $ref !== 'string') return schema
+  return schemas[$ref.slice(componentPrefix.length)] ?? {}
+}
+
+/**
+ * A text that is brought into its usual form comes out as it went in: of the same kind. A format says what the long
+ * pattern of an id or of a time says.
+ */
+function explain({
+  zodSchema,
+  jsonSchema,
+}: {
+  zodSchema: z.core.$ZodTypes
+  jsonSchema: z.core.JSONSchema.BaseSchema
+}): void {
+  if (jsonSchema.format === 'uuid' || jsonSchema.format === 'date-time') delete jsonSchema.pattern
   const { def } = zodSchema._zod
+  if (def.type === 'record') nameKeys(jsonSchema)
   if (def.type === 'pipe' && isTransform(def.out) && Object.keys(jsonSchema).length === 0)
     Object.assign(jsonSchema, jsonSchemaOf(def.in as z.ZodType, 'output'))
   if (['bigint', 'date', 'map', 'set', 'symbol', 'undefined', 'custom'].includes(def.type))
     throw new Error(`JSON has no ${def.type}: the API takes and gives what JSON can say`)
+}
+
+/** A record that has each of its keys becomes an object with these fields, which every generator understands. */
+function nameKeys(jsonSchema: z.core.JSONSchema.BaseSchema): void {
+  const { propertyNames, required, additionalProperties } = jsonSchema
+  if (!required || typeof propertyNames !== 'object' || typeof additionalProperties !== 'object') return
+  jsonSchema.properties = Object.fromEntries(
+    required.map((key) => [key, { ...additionalProperties, description: `The value for \`${key}\`.` }]),
+  )
+  delete jsonSchema.propertyNames
+  jsonSchema.additionalProperties = false
 }
 
 function isTransform(schema: z.core.$ZodType): boolean {

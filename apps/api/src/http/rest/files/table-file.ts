@@ -5,8 +5,10 @@ import { csvLine } from '../../../rules/csv.ts'
 import type { FileContext, SentFile } from './file-operation.ts'
 
 export const tableFormat = {
-  /** `csv`: for spreadsheets; `jsonl`: one object in JSON per line, as the list has them. */
-  format: z.enum(['csv', 'jsonl']).default('csv'),
+  format: z
+    .enum(['csv', 'jsonl'])
+    .default('csv')
+    .describe('`csv`: for spreadsheets; `jsonl`: one object in JSON per line, as the list has them.'),
 }
 type TableFormat = z.output<(typeof tableFormat)['format']>
 

@@ -1,7 +1,10 @@
 import { type AppErrorCode, errorTable } from '../../../errors/app-error.ts'
 import { type DescribedFile, fileOperations } from '../files/file-routes.ts'
-import { type JsonSchema, jsonSchemaOf, withoutNull } from '../json-schema.ts'
+import { type JsonSchema, namedSchemasOf, refTo, withoutNull } from '../json-schema.ts'
 import { type Operation, type OperationInput, readOperations } from '../operations.ts'
+import { described, describedFields } from './describe.ts'
+import { exampleOf } from './example.ts'
+import { tagTexts } from './tag-texts.ts'
 
 const description = `Every capability of the Bootfarm dashboard, by the same code.
 
@@ -34,14 +37,15 @@ export function openApiDocument(): Json {
       title: 'Bootfarm',
       version: apiVersion,
       description,
+      contact: { name: 'The operator of this installation' },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/api/v1' }],
     security: [{ apiKey: [] }, { session: [] }],
-    tags: [...new Set([...operations, ...fileOperations].map(tagOf))].map((name) => ({ name })),
+    tags: [...new Set([...operations, ...fileOperations].map(tagOf))].map(tagObject),
     paths,
     components: {
-      schemas: { Problem: problemSchema, ...schemas.all() },
+      schemas: { Problem: described(problemSchema), ...schemas.all() },
       securitySchemes: {
         apiKey: { type: 'http', scheme: 'bearer', description: 'An API key: `bfk_…`.' },
         session: {
@@ -59,6 +63,12 @@ function tagOf({ id }: { id: string }): string {
   return id.split('.')[0] ?? id
 }
 
+function tagObject(name: string): Json {
+  const description = tagTexts[name]
+  if (!description) throw new Error(`Nothing describes the tag ${name}. Add it to tag-texts.ts.`)
+  return { name, description }
+}
+
 function operationObject(operation: Operation, schemas: NamedSchemas): Json {
   const { id, summary, policy } = operation
   return {
@@ -71,7 +81,7 @@ function operationObject(operation: Operation, schemas: NamedSchemas): Json {
       ? {
           requestBody: {
             required: operation.requiredNames.length > 0,
-            content: { 'application/json': { schema: operation.body } },
+            content: { 'application/json': { schema: described(operation.body), example: exampleOf(operation.body) } },
           },
         }
       : {}),
@@ -105,19 +115,32 @@ function parametersOf(operation: Operation): Json[] {
 
 function inputParameters(operation: OperationInput): Json[] {
   return [
-    ...Object.entries(operation.parameters).map(([name, schema]) => ({
-      name,
-      in: 'path',
-      required: true,
-      schema,
-    })),
-    ...Object.entries(operation.query).map(([name, schema]) => ({
-      name,
-      in: 'query',
-      required: operation.requiredNames.includes(name) && !('default' in schema),
-      schema: withoutNull(schema),
-    })),
+    ...parameterObjects('path', operation.parameters, () => true),
+    ...parameterObjects(
+      'query',
+      operation.query,
+      (name, schema) => operation.requiredNames.includes(name) && !('default' in schema),
+    ),
   ]
+}
+
+function parameterObjects(
+  place: 'path' | 'query',
+  fields: Record<string, JsonSchema>,
+  isRequired: (name: string, schema: JsonSchema) => boolean,
+): Json[] {
+  return Object.entries(describedFields(fields)).map(([name, field]) => {
+    const { description, ...schema } = withoutNull(field)
+    return {
+      name,
+      in: place,
+      required: isRequired(name, schema),
+      description,
+      schema,
+      // A cursor cannot be made up, and the first page has none.
+      ...(name === 'cursor' ? {} : { example: exampleOf(schema, {}, name) }),
+    }
+  })
 }
 
 const idempotencyKey = {
@@ -127,6 +150,7 @@ const idempotencyKey = {
   description:
     'The request is executed once and gives the same answer for 24 hours, however often it is sent with this key.',
   schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
+  example: '8e0f3f0c-4b1c-4d5e-9a51-0f6f3d1c2b7a',
 }
 
 function responsesOf(operation: Operation, schemas: NamedSchemas): Json {
@@ -138,7 +162,7 @@ function problemsByStatus(codes: AppErrorCode[]): Json {
   return Object.fromEntries([...byStatus].map(([status, some]) => [status, problemResponse(some)]))
 }
 
-function successOf({ id, status, creates, output }: Operation, schemas: NamedSchemas): Json {
+function successOf({ status, creates, output }: Operation, schemas: NamedSchemas): Json {
   if (status === 204) return { description: 'Done.' }
   return {
     description: status === 201 ? 'Created.' : 'The requested data.',
@@ -148,36 +172,29 @@ function successOf({ id, status, creates, output }: Operation, schemas: NamedSch
             location: {
               description: 'URL of the created object.',
               schema: { type: 'string', format: 'uri-reference' },
+              example: '/api/v1/devices/0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701',
             },
           },
         }
       : {}),
-    content: { 'application/json': { schema: schemas.refOf(id, output) } },
+    content: { 'application/json': schemas.contentOf(output) },
   }
 }
 
-/** Outputs are named after the first procedure that has them, so that generated clients have one type for each. */
+/** The components: outputs and the named objects in them, so that generated clients have one type for each. */
 class NamedSchemas {
-  readonly #names = new Map<Operation['output'], string>()
   readonly #schemas: Record<string, JsonSchema> = {}
 
-  refOf(id: string, output: Operation['output']): Json {
-    const known = this.#names.get(output)
-    const name = known ?? `${id.split('.').map(capitalised).join('')}Output`
-    if (!known) {
-      this.#names.set(output, name)
-      this.#schemas[name] = jsonSchemaOf(output, 'output')
-    }
-    return { $ref: `#/components/schemas/${name}` }
+  /** The content of an answer, whose schema becomes a component. */
+  contentOf(output: Operation['output']): Json {
+    const { name, schemas } = namedSchemasOf(output)
+    for (const [key, schema] of Object.entries(schemas)) this.#schemas[key] ??= described(schema)
+    return { schema: refTo(name), example: exampleOf(refTo(name), this.#schemas) }
   }
 
   all(): Record<string, JsonSchema> {
     return this.#schemas
   }
-}
-
-function capitalised(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1)
 }
 
 /** Answers that every operation may give. */
@@ -215,13 +232,21 @@ function codesOf({ pathNames, policy, method, type, query }: Operation): AppErro
 function problemResponse(codes: AppErrorCode[]): Json {
   return {
     description: codes.map((code) => `\`${code}\`: ${errorTable[code].title}`).join(' '),
-    content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+    content: {
+      'application/problem+json': { schema: refTo('Problem'), example: problemExample(codes[0] ?? 'invalid') },
+    },
   }
+}
+
+function problemExample(code: AppErrorCode): Json {
+  const { status, title } = errorTable[code]
+  const requestId = '5a2b1c5e-8f0d-4f0b-9a51-0f6f3d1c2b7a'
+  return { type: `/api/docs/problems#${code}`, title, status, code, detail: title, requestId }
 }
 
 const text = { type: 'string' }
 
-const problemSchema = {
+const problemSchema: JsonSchema = {
   type: 'object',
   description: 'RFC 9457. `code` is stable; the texts are for people.',
   required: ['type', 'title', 'status', 'code', 'detail', 'requestId'],

@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config'
+
+/** A separate layer (scripts/test/layers.mjs): it needs programs that the services' tests do without. */
+export default defineConfig({
+  test: {
+    name: 'clients',
+    root: import.meta.dirname,
+    include: ['*.test.ts'],
+    globalSetup: '../../../packages/db/test/global-setup.ts',
+    hookTimeout: 120_000,
+  },
+})
