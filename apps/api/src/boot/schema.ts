@@ -37,8 +37,8 @@ export const bootCapture = captureSummary
       )
       .describe("In the file's order, at most `capturePacketsShownMax`."),
   })
-  .nullable()
   .meta({ id: 'BootCapture' })
+  .nullable()
 export type BootCapture = z.infer<typeof bootCapture>
 export type CapturedPacket = NonNullable<BootCapture>['packets'][number]
 
@@ -73,8 +73,8 @@ export const bootConsole = z
       .boolean()
       .describe('The device has begun its next boot: nothing comes any more. Until then it may write at any time.'),
   })
-  .nullable()
   .meta({ id: 'BootConsole' })
+  .nullable()
 export type BootConsole = z.infer<typeof bootConsole>
 
 const microseconds = z.number().int()

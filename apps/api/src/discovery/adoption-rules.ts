@@ -45,6 +45,7 @@ export async function setRules(
     if (known.revision !== revision)
       throw new AppError('conflict', {
         public: 'Someone else edited these rules in the meantime. Load the latest version.',
+        extra: { revision: known.revision },
       })
     await requireOfSite(transaction, place, rules)
     await transaction.adoptionRule.deleteMany({ where: place })

@@ -31,6 +31,13 @@ export const errorTable = {
   ),
   confirmation_needed: row(403, 'FORBIDDEN', 'info', 'Enter your password again first.'),
   method_not_allowed: row(405, 'METHOD_NOT_SUPPORTED', 'debug', 'This path does not support this method.'),
+  precondition_failed: row(412, 'PRECONDITION_FAILED', 'info', 'The object has another revision than If-Match names.'),
+  precondition_required: row(
+    428,
+    'PRECONDITION_REQUIRED',
+    'debug',
+    'Name the revision that you have seen: in If-Match or as `revision`.',
+  ),
   uri_too_long: row(414, 'BAD_REQUEST', 'info', 'The address is too long.'),
   unsupported_media_type: row(415, 'UNSUPPORTED_MEDIA_TYPE', 'info', 'The body must be application/json.'),
   headers_too_large: row(431, 'BAD_REQUEST', 'info', 'The headers are too large.'),

@@ -51,6 +51,7 @@ export async function lockSchedule(
   if (revision !== null && row.revision !== revision)
     throw new AppError('conflict', {
       public: `Someone else changed this schedule in the meantime. It is now ${row.name}, ${row.enabled ? 'enabled' : 'disabled'}, revision ${row.revision}. Load the latest version to see how.`,
+      extra: { revision: row.revision },
     })
   return { ...row, when: whenOf(row) }
 }

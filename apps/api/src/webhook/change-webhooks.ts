@@ -78,6 +78,7 @@ export async function updateWebhook(
   if (!row)
     throw new AppError('conflict', {
       public: `Someone else changed this webhook in the meantime (now revision ${before.revision}). Load the latest version.`,
+      extra: { revision: before.revision },
     })
   if (!enabled) await stopDeliveries(context, webhookId)
   const view = webhookViewOf(row, clock())

@@ -24,15 +24,15 @@ export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSch
 const componentPrefix = '#/components/schemas/'
 
 /**
- * The schemas of an output that has a name, `.meta({ id })`, and of the named objects in it, by name. They refer to
- * each other as components of an OpenAPI document. Throws for an output without a name.
+ * An output that has a name, `.meta({ id })`, or is such a one or null; and the schemas of the named objects in it, by
+ * name, which refer to each other as components of an OpenAPI document. Throws for an output without a name.
  */
-export function namedSchemasOf(output: z.ZodType): { name: string; schemas: Record<string, JsonSchema> } {
-  const name = z.globalRegistry.get(output)?.id
-  if (!name) throw new Error('An output has no name. Add .meta({ id }) to its schema.')
-  const json = z.toJSONSchema(output, { unrepresentable: 'any', override: explain })
-  const text = JSON.stringify(json.$defs).replaceAll('"#/$defs/', `"${componentPrefix}`)
-  return { name, schemas: JSON.parse(text) as Record<string, JsonSchema> }
+export function namedSchemasOf(output: z.ZodType): { schema: JsonSchema; schemas: Record<string, JsonSchema> } {
+  const { $schema: _, ...json } = z.toJSONSchema(output, { unrepresentable: 'any', override: explain })
+  const text = JSON.stringify(json).replaceAll('"#/$defs/', `"${componentPrefix}`)
+  const { $defs = {}, ...schema } = JSON.parse(text) as JsonSchema & { $defs?: Record<string, JsonSchema> }
+  if (schema.type === 'object') throw new Error('An output has no name. Add .meta({ id }) to its schema.')
+  return { schema, schemas: $defs }
 }
 
 export function refTo(name: string): { $ref: string } {

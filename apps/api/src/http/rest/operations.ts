@@ -23,6 +23,8 @@ export interface Operation extends RestOperation, OperationInput {
   policy: MemberPolicy
   status: 200 | 201 | 204
   output: z.ZodType
+  /** The revision that a change compares: in If-Match, or the input's field, which is therefore not required. */
+  revision: { schema: JsonSchema; isRequired: boolean } | null
 }
 
 interface ProcedureDefinition {
@@ -61,15 +63,26 @@ function operationOf(id: string, rest: RestOperation, { type, meta, inputs, outp
   if (type === 'mutation' && rest.method === 'GET') throw new Error(`${id}: a GET changes nothing.`)
   if (type === 'query' && rest.method !== 'GET' && rest.method !== 'POST')
     throw new Error(`${id}: a query is a GET, or a POST where what is asked is too much for one.`)
+  const parts = inputParts(id, rest, inputs[0])
+  const schema = parts.body?.properties?.revision ?? parts.query.revision
+  const isRequired = parts.requiredNames.includes('revision')
   return {
     ...rest,
-    ...inputParts(id, rest, inputs[0]),
+    ...(isRequired ? withoutRequiredRevision(parts) : parts),
+    revision: schema ? { schema, isRequired } : null,
     id,
     type,
     policy: meta,
     output,
     status: rest.creates === undefined ? (rest.silent ? 204 : 200) : 201,
   }
+}
+
+function withoutRequiredRevision({ requiredNames, body, ...parts }: OperationInput): OperationInput {
+  const left = requiredNames.filter((name) => name !== 'revision')
+  const { required: _, ...schema } = body ?? {}
+  const shown = body === null ? null : { ...schema, ...(left.length > 0 ? { required: left } : {}) }
+  return { ...parts, requiredNames: left, body: shown }
 }
 
 /** Throws where the path names what the input does not have. */

@@ -6,6 +6,7 @@ import { appRouter } from '../trpc/router.ts'
 import { AnsweredBefore } from '../trpc/trpc.ts'
 import { answerFile, fileOperations } from './files/file-routes.ts'
 import { type Operation, readOperations } from './operations.ts'
+import { etagOf, failedPrecondition, hasEtag, isNoneMatch, withIfMatch } from './preconditions.ts'
 import { sendProblem } from './problem.ts'
 import { inputOf, invalid } from './read-input.ts'
 
@@ -97,11 +98,12 @@ async function answer(
   const context = createContext(request)
   // Before the input is read: an anonymous caller learns nothing about an operation's input.
   if (!(await context.findActor())) throw new AppError('unauthenticated')
-  const input = inputOf(operation, {
+  const read = inputOf(operation, {
     params: request.params as Record<string, string>,
     query: request.query as Record<string, string | string[]>,
     body: request.body,
   })
+  const input = operation.method === 'GET' ? read : withIfMatch(operation, request, read)
   const key = operation.method === 'POST' ? idempotencyKeyOf(request) : null
   const output = await callTRPCProcedure({
     router: appRouter,
@@ -113,11 +115,11 @@ async function answer(
     batchIndex: 0,
   }).catch((error: unknown) => {
     const before = error instanceof Error ? error.cause : null
-    if (!(before instanceof AnsweredBefore)) throw error
+    if (!(before instanceof AnsweredBefore)) throw failedPrecondition(request, error)
     reply.header('idempotency-replayed', 'true')
     return before.answer
   })
-  return sendOutput(operation, reply, output)
+  return sendOutput(operation, { request, reply }, output)
 }
 
 const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/
@@ -129,10 +131,21 @@ function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
   throw invalid([{ in: 'header', field: 'idempotency-key', message: 'It must be 1 to 255 visible ASCII characters.' }])
 }
 
-function sendOutput({ status, creates }: Operation, reply: FastifyReply, output: unknown): FastifyReply {
+function sendOutput(
+  operation: Operation,
+  { request, reply }: Pick<Exchange, 'request' | 'reply'>,
+  output: unknown,
+): FastifyReply {
+  const { status, creates } = operation
   if (status === 204) return reply.code(204).send()
   if (creates) reply.header('location', `/api/v1${locationOf(creates, output)}`)
-  return reply.code(status).type('application/json; charset=utf-8').send(JSON.stringify(output))
+  const text = JSON.stringify(output)
+  if (hasEtag(operation)) {
+    const etag = etagOf(output, text)
+    reply.header('etag', etag)
+    if (isNoneMatch(request, etag)) return reply.code(304).send()
+  }
+  return reply.code(status).type('application/json; charset=utf-8').send(text)
 }
 
 function locationOf(template: string, output: unknown): string {

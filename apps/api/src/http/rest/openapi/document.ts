@@ -2,6 +2,7 @@ import { type AppErrorCode, errorTable } from '../../../errors/app-error.ts'
 import { type DescribedFile, fileOperations } from '../files/file-routes.ts'
 import { type JsonSchema, namedSchemasOf, refTo, withoutNull } from '../json-schema.ts'
 import { type Operation, type OperationInput, readOperations } from '../operations.ts'
+import { hasEtag } from '../preconditions.ts'
 import { described, describedFields } from './describe.ts'
 import { exampleOf } from './example.ts'
 import { tagTexts } from './tag-texts.ts'
@@ -110,6 +111,8 @@ function parametersOf(operation: Operation): Json[] {
   return [
     ...inputParameters(operation),
     ...(operation.method === 'POST' && operation.type === 'mutation' ? [idempotencyKey] : []),
+    ...(operation.revision && operation.method !== 'GET' ? [ifMatch] : []),
+    ...(hasEtag(operation) ? [ifNoneMatch] : []),
   ]
 }
 
@@ -153,8 +156,36 @@ const idempotencyKey = {
   example: '8e0f3f0c-4b1c-4d5e-9a51-0f6f3d1c2b7a',
 }
 
+const ifMatch = {
+  name: 'If-Match',
+  in: 'header',
+  required: false,
+  description: 'The ETag of the object that the caller has seen, or only its revision. In place of `revision`.',
+  schema: { type: 'string' },
+  example: '"7"',
+}
+
+const ifNoneMatch = {
+  name: 'If-None-Match',
+  in: 'header',
+  required: false,
+  description: 'The ETag of an earlier answer: answers 304 if nothing has changed.',
+  schema: { type: 'string' },
+  example: '"7.4kq3vXrBvX0mF2n1c9Zt7g"',
+}
+
+const etagHeader = {
+  description: 'The revision, if the object has one, and a hash of the answer.',
+  schema: { type: 'string' },
+  example: '"7.4kq3vXrBvX0mF2n1c9Zt7g"',
+}
+
 function responsesOf(operation: Operation, schemas: NamedSchemas): Json {
-  return { [operation.status]: successOf(operation, schemas), ...problemsByStatus(codesOf(operation)) }
+  return {
+    [operation.status]: successOf(operation, schemas),
+    ...(hasEtag(operation) ? { 304: { description: 'Nothing has changed since that ETag.' } } : {}),
+    ...problemsByStatus(codesOf(operation)),
+  }
 }
 
 function problemsByStatus(codes: AppErrorCode[]): Json {
@@ -162,10 +193,12 @@ function problemsByStatus(codes: AppErrorCode[]): Json {
   return Object.fromEntries([...byStatus].map(([status, some]) => [status, problemResponse(some)]))
 }
 
-function successOf({ status, creates, output }: Operation, schemas: NamedSchemas): Json {
+function successOf(operation: Operation, schemas: NamedSchemas): Json {
+  const { status, creates, output } = operation
   if (status === 204) return { description: 'Done.' }
   return {
     description: status === 201 ? 'Created.' : 'The requested data.',
+    ...(hasEtag(operation) ? { headers: { etag: etagHeader } } : {}),
     ...(creates
       ? {
           headers: {
@@ -187,9 +220,9 @@ class NamedSchemas {
 
   /** The content of an answer, whose schema becomes a component. */
   contentOf(output: Operation['output']): Json {
-    const { name, schemas } = namedSchemasOf(output)
-    for (const [key, schema] of Object.entries(schemas)) this.#schemas[key] ??= described(schema)
-    return { schema: refTo(name), example: exampleOf(refTo(name), this.#schemas) }
+    const { schema, schemas } = namedSchemasOf(output)
+    for (const [name, one] of Object.entries(schemas)) this.#schemas[name] ??= described(one)
+    return { schema, example: exampleOf(schema, this.#schemas) }
   }
 
   all(): Record<string, JsonSchema> {
@@ -218,13 +251,14 @@ const changes: AppErrorCode[] = [
 ]
 
 /** Returns the codes that an operation may answer, derived from its shape. */
-function codesOf({ pathNames, policy, method, type, query }: Operation): AppErrorCode[] {
+function codesOf({ pathNames, policy, method, type, query, revision }: Operation): AppErrorCode[] {
   const names = 'cursor' in query ? pathNames.length : Object.keys(query).length + pathNames.length
   const namesObject = names > 0 || (typeof policy.place !== 'string' && policy.place !== undefined)
   return [
     ...anyOperation,
     ...(namesObject || method !== 'GET' ? (['not_found'] as const) : []),
     ...(method === 'GET' ? [] : changes),
+    ...(method !== 'GET' && revision ? (['precondition_failed', 'precondition_required'] as const) : []),
     ...(method === 'POST' && type === 'mutation' ? (['idempotency_key_reused'] as const) : []),
   ]
 }
@@ -269,6 +303,7 @@ const problemSchema: JsonSchema = {
         },
       },
     },
+    revision: { anyOf: [{ type: 'integer' }, text], description: 'The current revision, if another one was named.' },
     requestId: { ...text, description: 'Identifies the request in the API’s log.' },
   },
 }

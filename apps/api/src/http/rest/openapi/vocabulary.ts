@@ -325,7 +325,7 @@ export const vocabulary: Record<string, string> = {
   url: 'URL that the messages go to.',
   used: 'What is used of it.',
   usedBytes: 'Used space in bytes.',
-  user: 'The signed-in person; null for an API key.',
+  user: 'The caller: a person, or an API key.',
   userClass: 'User class that the firmware reports (DHCP option 77).',
   userId: 'Identifies the person.',
   value: 'The value.',
