@@ -14,6 +14,8 @@ const nodeMinimum = [22, 18]
 const zigVersion = '0.17.0'
 /** Python 3.10 or newer. */
 const schemathesisVersion = '4.32.5'
+/** Python 3.10 or newer. */
+const pythonClientVersion = '0.29.1'
 const prometheusClientVersion = '0.26.0'
 const tufVersion = '7.0.0'
 /** It brings the elliptic curves of tuf; named, so that the same metadata are made each time. */
@@ -160,6 +162,19 @@ export async function ensureApiTools() {
     must('Fetching the tools of the API from the npm registry', 'npm', ['install', ...options], { cwd: target }),
   )
   writeFileSync(stamp, lock)
+  return target
+}
+
+/** Installs the generator of Python clients, which only tests use; returns its folder. */
+export async function ensurePythonClientGenerator() {
+  const target = path.join(toolchain, 'openapi-python-client')
+  const isThere = () => existsSync(path.join(target, `openapi_python_client-${pythonClientVersion}.dist-info`))
+  if (isThere()) return target
+  const packages = [`openapi-python-client==${pythonClientVersion}`]
+  await step(`Fetching openapi-python-client ${pythonClientVersion}`, () =>
+    fetchPython('openapi-python-client', { target: 'openapi-python-client', packages, options: [] }),
+  )
+  if (!isThere()) throw new UserError(`openapi-python-client ${pythonClientVersion} was fetched but is not there.`)
   return target
 }
 

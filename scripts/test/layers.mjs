@@ -18,6 +18,7 @@ import {
   ensureApiTools,
   ensurePackages,
   ensurePrometheusClient,
+  ensurePythonClientGenerator,
   ensureSchemathesis,
   ensureTuf,
   ensureZig,
@@ -306,7 +307,11 @@ async function onProduct(layer, { scratch, tally, names }, work) {
 
 /** Linters of the API's own description, and clients that are made of it. */
 async function clients(scratch) {
-  return vitest(scratch, 'apps/api/clients', [], { BOOTFARM_API_TOOLS: await ensureApiTools() }, [], yielding)
+  const env = {
+    BOOTFARM_API_TOOLS: await ensureApiTools(),
+    BOOTFARM_API_PYTHON_TOOLS: await ensurePythonClientGenerator(),
+  }
+  return vitest(scratch, 'apps/api/clients', [], env, [], yielding)
 }
 
 /** Sends each operation of the API's own description unlikely requests. */
