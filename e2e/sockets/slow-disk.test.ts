@@ -1,9 +1,12 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import dgram from 'node:dgram'
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { StreamDevice } from '../lib/device/stream-device.ts'
+import { testUuid, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import {
   edgeAddress,
   edgePorts,
@@ -146,3 +149,99 @@ test.skipIf(missing)(
     expect(answers).toBeGreaterThan(count)
   },
 )
+
+const diskSize = 256 * 512
+const described = (name: string) => ({
+  sizeBytes: diskSize,
+  diskPath: `${name}/disk`,
+  kernelPath: `${name}/kernel`,
+  initrdPath: null,
+  commandLine: 'quiet',
+})
+
+/** Puts the files of a version into the store of an edge's data directory. */
+function bringVersion(data: string, name: string): void {
+  const directory = path.join(data, 'store', name)
+  mkdirSync(directory, { recursive: true })
+  copyFileSync(files.vdisk, path.join(directory, 'disk'))
+  copyFileSync(files.kernel, path.join(directory, 'kernel'))
+}
+
+const macs = [1, 2].map((number) => `02:bf:00:00:00:0${number}`)
+
+test.skipIf(missing)(
+  `with ${delayMs} ms in every file call, threads open a version that a boot script waits for, and the packet loop answers others meanwhile${title}`,
+  async () => {
+    const data = path.join(scratch.path, 'opens')
+    writeEnrolledEdge(data, macs, [described('there'), described('comes')])
+    bringVersion(data, 'there')
+    const edge = await startLoopbackEdge(ports, ['--data', data, '--boot-files', files.bootFiles])
+    running.push(edge)
+    const runs = await boot(1)
+    expect(await runs.hello()).toMatchObject({ type: 'welcome' })
+    const disk = await SlowFiles.of(edge, delayMs, path.join(scratch.path, 'opens.calls'))
+    bringVersion(data, 'comes')
+    const booted = boot(2)
+    const answers = await answersDuring(booted, async () => expect(await runs.probe()).toBe('probe_ack'))
+    const { ofFirstThread, count } = await disk.end()
+    expect((await booted).script).toContain('/kernel')
+    expect(await (await booted).hello()).toMatchObject({ type: 'welcome' })
+    expect(ofFirstThread).toEqual([])
+    expect(count).toBeGreaterThan(2)
+    expect(answers).toBeGreaterThan(4 * count)
+  },
+)
+
+test.skipIf(missing)(
+  `with ${delayMs} ms in every file call, a thread keeps that a schedule's run began before its device is switched on, and the packet loop answers others meanwhile${title}`,
+  async () => {
+    const data = path.join(scratch.path, 'schedules')
+    const begin = Date.now()
+    writeEnrolledEdge(data, macs, [described('there'), described('there')], [], undefined, {
+      issuedUnixMs: begin,
+      schedules: [
+        {
+          id: testUuid(600),
+          action: 'power_on',
+          power: 'wake_on_lan',
+          ratePerMinute: 6000,
+          devices: [1],
+          instants: Array.from({ length: 60 }, (_, index) => begin + (index + 1) * 2000),
+        },
+      ],
+    })
+    bringVersion(data, 'there')
+    const listener = dgram.createSocket('udp4').bind(0, edgeAddress)
+    await once(listener, 'listening')
+    const target = `${edgeAddress}:${listener.address().port}`
+    const serving = ['--data', data, '--boot-files', files.bootFiles, '--wol-target', target]
+    const edge = await startLoopbackEdge(ports, serving)
+    running.push(edge)
+    const runs = await boot(1)
+    expect(await runs.hello()).toMatchObject({ type: 'welcome' })
+    let woken = 0
+    const began: number[] = []
+    listener.on('message', () => {
+      woken += 1
+      began.push(runsBegun(data))
+    })
+    const disk = await SlowFiles.of(edge, delayMs, path.join(scratch.path, 'schedules.calls'))
+    const before = woken
+    const isWoken = (async () => {
+      while (woken < before + 2) await once(listener, 'message')
+    })()
+    const answers = await answersDuring(isWoken, async () => expect(await runs.probe()).toBe('probe_ack'))
+    const { ofFirstThread, count } = await disk.end()
+    listener.close()
+    for (const [index, runs] of began.entries()) expect(runs).toBeGreaterThan(index)
+    expect(ofFirstThread).toEqual([])
+    expect(count).toBeGreaterThan(2)
+    expect(answers).toBeGreaterThan(count)
+  },
+)
+
+/** Counts the runs of schedules that an edge's file says began: records of 64 bytes, whose first byte is 1. */
+function runsBegun(data: string): number {
+  const bytes = readFileSync(path.join(data, 'schedules'))
+  return Array.from({ length: bytes.length / 64 }, (_, index) => bytes[index * 64]).filter((kind) => kind === 1).length
+}

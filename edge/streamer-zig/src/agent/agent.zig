@@ -18,6 +18,7 @@ pub const response = @import("response.zig");
 pub const stream = @import("stream.zig");
 pub const write_caches = @import("write_caches.zig");
 pub const Kept = io.Kept;
+pub const OpenResult = io.OpenResult;
 pub const PromisePort = io.PromisePort;
 pub const Port = io.Port;
 pub const PowerHook = io.PowerHook;
@@ -65,6 +66,7 @@ test {
     _ = @import("tftp_test.zig");
     _ = Updates;
     _ = @import("updates_test.zig");
+    _ = @import("version_openings_test.zig");
     _ = @import("write_caches_test.zig");
     std.testing.refAllDecls(@This());
 }

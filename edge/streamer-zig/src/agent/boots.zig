@@ -14,6 +14,7 @@ const candidates = @import("candidates.zig");
 const device_address = @import("device_address.zig");
 const mutants = @import("mutants.zig");
 const device_keys = @import("device_keys.zig");
+const version_openings = @import("version_openings.zig");
 const write_caches = @import("write_caches.zig");
 const assert = std.debug.assert;
 
@@ -37,6 +38,7 @@ pub fn Boots(comptime Io: type) type {
         /// Messages of the other edges of the site; without others this edge owns every device.
         peers: *core.site.PeerTable,
         discovery: Discovery,
+        openings: version_openings.Openings = .{},
         caches: WriteCaches,
         profiles: Profiles,
         /// The first address of this edge's own network.
@@ -538,15 +540,29 @@ pub fn Boots(comptime Io: type) type {
             return assignment;
         }
 
-        /// Returns the open version of a boot, and opens it if possible. Null also for a version in
-        /// maintenance that another device writes: without those writes it would be a version that
-        /// never existed.
+        /// Returns whether this boot's request is to be answered later: its version is being
+        /// opened. `versionOf` and `blockerOf` know the result afterwards.
+        pub fn awaitsVersion(boots: *Self, boot: *const Boot) bool {
+            if (mutants.has(.refuse_while_opening)) return false;
+            return version_openings.awaits(boots, boot);
+        }
+
+        /// A thread has opened a version, or could not.
+        pub fn onVersionOpened(
+            boots: *Self,
+            now_us: u64,
+            id: base.Uuid,
+            problem: ?Io.Problem,
+        ) void {
+            version_openings.onOpened(boots, now_us, id, problem);
+        }
+
+        /// Returns the open version of a boot. Null also for a version in maintenance that another
+        /// device writes: without those writes it would be a version that never existed.
         pub fn versionOf(boots: *Self, boot: *const Boot) ?*Io.Version {
             const id = boot.assignment.version_id;
-            const version = boots.io.findVersion(id) orelse blk: {
-                if (boots.openVersion(id) != null) return null;
-                break :blk boots.io.findVersion(id).?;
-            };
+            if (version_openings.stateOf(boots, id) != .open) return null;
+            const version = boots.io.findVersion(id).?;
             assert(version.id.eql(id));
             return if (version.layer_above != null and !boot.assignment.writes) null else version;
         }
@@ -587,15 +603,16 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Returns why the device cannot start its assignment, as far as the edge can tell; null:
-        /// no objection.
+        /// no objection. Ask `awaitsVersion` before.
         pub fn blockerOf(boots: *Self, boot: *const Boot) ?BootBlocker {
             if (boots.writeOwnerBlocker(boot)) |blocker| return blocker;
             const id = boot.assignment.version_id;
-            const version = boots.io.findVersion(id) orelse {
-                if (boots.openVersion(id)) |problem|
-                    return boots.missingTo(&boot.assignment, boot.identity.mac, problem);
-                return boots.blockerOf(boot);
-            };
+            switch (version_openings.stateOf(boots, id)) {
+                .open => {},
+                .waits => return .{ .cause = .version_missing, .text = .init("it is not open") },
+                .problem => |problem| return boots.missingTo(boot, problem),
+            }
+            const version = boots.io.findVersion(id).?;
             assert(version.id.eql(id));
             if (version.layer_above != null and !boot.assignment.writes)
                 return .{
@@ -626,24 +643,29 @@ pub fn Boots(comptime Io: type) type {
 
         fn missingTo(
             boots: *Self,
-            assignment: *const core.boot.Assignment,
-            mac: base.Mac,
-            problem: Io.Problem,
+            boot: *const Boot,
+            problem: version_openings.Problem,
         ) BootBlocker {
-            const own = boots.caches.privateVersionOf(assignment, mac);
-            if (problem.isGone() and own != null and own.?.eql(assignment.version_id)) return .{
+            const assignment = &boot.assignment;
+            const own = boots.caches.privateVersionOf(assignment, boot.identity.mac);
+            if (problem.is_gone and own != null and own.?.eql(assignment.version_id)) return .{
                 .cause = .version_missing,
                 .text = .init("the version below its private image is missing: reset the image"),
             };
-            return missing(problem);
+            return .{ .cause = .version_missing, .text = problem.text };
         }
 
-        fn missing(problem: Io.Problem) BootBlocker {
-            var buffer: [base.UntrustedText.size_max]u8 = undefined;
-            var writer: std.Io.Writer = .fixed(&buffer);
-            // Text that is too long is cut.
-            writer.print("{f}", .{problem}) catch {};
-            return .{ .cause = .version_missing, .text = .init(writer.buffered()) };
+        /// The version of a boot cannot be served: the boot goes on, and may end with it.
+        pub fn suspectVersion(
+            boots: *Self,
+            ref: Ref,
+            now_us: u64,
+            problem: version_openings.Problem,
+        ) void {
+            const blocker = boots.missingTo(boots.table.get(ref).?, problem);
+            boots.apply(ref, now_us, .{
+                .suspected = .{ .cause = blocker.cause, .text = blocker.text },
+            });
         }
 
         /// Journals a boot: disk and memory must agree before the device learns that its token is
@@ -669,6 +691,7 @@ pub fn Boots(comptime Io: type) type {
                 assert(boot.identity.handle != 0);
             }
             boots.profiles.tick(&boots.table);
+            version_openings.openAhead(boots, now_us);
             boots.io.compactJournal(&boots.table);
             boots.discovery.report(boots.io, now_us, &boots.policy);
         }
@@ -708,13 +731,9 @@ pub fn Boots(comptime Io: type) type {
                 boots.apply(ref, now_us, .{
                     .suspected = .{ .cause = blocker.cause, .text = blocker.text },
                 });
-            } else if (boots.io.findVersion(assignment.version_id) == null) {
-                if (boots.openVersion(assignment.version_id)) |problem| {
-                    const blocker = boots.missingTo(&assignment, mac, problem);
-                    boots.apply(ref, now_us, .{
-                        .suspected = .{ .cause = blocker.cause, .text = blocker.text },
-                    });
-                }
+            } else switch (version_openings.stateOf(boots, assignment.version_id)) {
+                .open, .waits => {},
+                .problem => |problem| boots.suspectVersion(ref, now_us, problem),
             }
             return ref;
         }
@@ -748,21 +767,6 @@ pub fn Boots(comptime Io: type) type {
                 .command_line = "",
             };
             return null;
-        }
-
-        /// Opens a version; returns null when it is open.
-        fn openVersion(boots: *Self, id: base.Uuid) ?Io.Problem {
-            const state = switch (boots.policy.source) {
-                .state => |state| state,
-                .nothing, .standalone => return .not_described,
-            };
-            const described = describedVersion(state, id) orelse return .not_described;
-            const below_id = described.layerAboveVersionId;
-            const below = if (below_id) |known| describedVersion(state, known) else null;
-            assert(described.id.eql(id));
-            const problem = boots.io.openVersion(described, below) orelse return null;
-            boots.io.onVersionProblem(problem);
-            return problem;
         }
 
         /// Journals and reports a change: a phase that began or ended.

@@ -74,6 +74,8 @@ pub fn refused(boots: anytype, now_us: u64, mac: base.Mac) ?Ref {
     const outcome = boot.outcome orelse return null;
     if (outcome != .failed or boot.stream_was_open) return null;
     if (now_us -| (boot.started_us + boot.last_us) >= hint_kept_us) return null;
+    // What hinders it still is known when its version is open, or cannot be.
+    if (boots.awaitsVersion(boot)) return ref;
     const blocker = boots.blockerOf(boot) orelse return null;
     return if (blocker.cause == outcome.failed.cause) ref else null;
 }

@@ -165,6 +165,8 @@ pub fn Catalogue(comptime Io: type) type {
             const ref = boots.table.findByHandle(handle.value) orelse return error.NotFound;
             const boot = boots.get(ref) orelse return error.NotFound;
             assert(boot.identity.handle == handle.value);
+            // The device repeats its request.
+            if (boots.awaitsVersion(boot)) return error.Busy;
             const version = boots.versionOf(boot) orelse return error.NotFound;
             const file = switch (own) {
                 .kernel => version.kernel,
@@ -182,7 +184,8 @@ pub fn Catalogue(comptime Io: type) type {
         fn openText(catalogue: *Self, question: *const FileQuery) TftpCatalogue.OpenError!?File {
             for (catalogue.text_buffers, 0..) |*buffer, index| {
                 if (buffer.is_taken) continue;
-                const text = catalogue.texts.write(question, &buffer.bytes) orelse return null;
+                const text = catalogue.texts.write(question, &buffer.bytes) orelse
+                    return if (catalogue.texts.waits_for_version) error.Busy else null;
                 assert(text.ptr == &buffer.bytes and text.len <= text_size_max);
                 const content: Content = .{ .text = .{
                     .buffer = @intCast(index),

@@ -129,6 +129,7 @@ pub fn Failover(comptime Io: type) type {
                 };
             // A ticket has no key: what is known here of the device's key stays.
             boot.device_identity = device_keys.identityOf(&boots.table, ticket.mac);
+            if (boots.awaitsVersion(&boot)) return .waits;
             const version = boots.versionOf(&boot) orelse return .version_missing;
             if (boots.writeOwnerBlocker(&boot) != null) return sendBack(boots, &ticket, claim);
             const wanted = boots.writeCacheOf(&boot) orelse return .{ .no_cache = .cache_failed };

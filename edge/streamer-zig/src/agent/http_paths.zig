@@ -62,6 +62,7 @@ pub fn HttpPaths(comptime Io: type) type {
             if (ref) |known| if (isScript(boot_path.name))
                 if (paths.refusalOfScript(known, peer, text)) |refusal| return refusal;
             if (boot_path.handle != null) if (ref) |known| {
+                if (paths.awaitsVersion(known, boot_path.name)) return .later;
                 if (std.mem.eql(u8, boot_path.name, "disk"))
                     if (paths.refusalOfDisk(known, peer, text)) |refusal| return refusal;
                 paths.boots.learnPeer(known, peer);
@@ -245,6 +246,15 @@ pub fn HttpPaths(comptime Io: type) type {
             return std.mem.eql(u8, name, "boot.ipxe") or std.mem.find(u8, name, ".cfg") != null;
         }
 
+        /// Returns whether the name is that of a file of the boot's version, which is being opened.
+        fn awaitsVersion(paths: *Self, ref: Boots.Ref, name: []const u8) bool {
+            const own = [_][]const u8{ "kernel", "initrd", "disk" };
+            const boot = paths.boots.get(ref) orelse return false;
+            for (own) |file| if (std.mem.eql(u8, file, name))
+                return paths.boots.awaitsVersion(boot);
+            return false;
+        }
+
         /// A boot's script and menus have its token. Null: no objection.
         fn refusalOfScript(
             paths: *Self,
@@ -347,7 +357,8 @@ pub fn HttpPaths(comptime Io: type) type {
             if (std.mem.find(u8, name, ".cfg") == null) return null;
             var texts: LoaderTexts = .{ .boots = paths.boots, .own = paths.own };
             var buffer: [LoaderTexts.size_max]u8 = undefined;
-            const config = texts.writeGrubByHttp(ref, name, &buffer) orelse return null;
+            const config = texts.writeGrubByHttp(ref, name, &buffer) orelse
+                return if (texts.waits_for_version) .later else null;
             if (config.len > text.len)
                 return .saying(
                     500,

@@ -12,8 +12,10 @@
 //! - `random`: fills a buffer with bytes that nobody can guess
 //! - `log`: one line for a person
 //! - `send`: sends a datagram from one of the edge's ports; it may be lost
-//! - `findVersion`, `openVersion`: an open version; opens one that the desired state describes,
-//!   or says why not
+//! - `findVersion`: an open version
+//! - `openVersion`: opens a version that the desired state describes: it is open now, or cannot be,
+//!   or a thread opens it, and `Boots.onVersionOpened` follows
+//! - `mayOpenAhead`: whether there are threads and places for a version that nobody has asked for
 //! - `duplicateFile`, `readFile`, `closeFile`: files of versions that outlive the version's own
 //!   handle
 //! - `bootFiles`: the boot programs of this edge
@@ -45,6 +47,8 @@
 //! - `wake`: sends a magic packet to every network of the edge
 //! - `powerHook`, `startPowerHook`, `takePowerResult`: the power command: whether there is one
 //!   that may run now, runs it for one device, what became of one
+//! - `keptRuns`: of the schedules' runs that this process has begun, how many are on the disk, or
+//!   were refused by it; their records are given to the runner's journal
 //! - `compactSchedules`: keeps the journal of the runs small
 //! - `neighbourOf`: the MAC address that an address of an attached network has now, or null
 //! - `probeAddress`: asks the network of one of the edge's addresses who has an address; answers go
@@ -88,6 +92,16 @@ pub const PowerJob = struct {
 
 pub const PowerResult = struct { job: PowerJob, is_on: bool, text: base.UntrustedText };
 
+/// What became of a version that was to be opened.
+pub fn OpenResult(comptime Problem: type) type {
+    return union(enum) {
+        open,
+        /// A thread opens it, or will when it has opened others: ask again then.
+        waits,
+        problem: Problem,
+    };
+}
+
 const types = [_][]const u8{ "Version", "Problem", "File" };
 const functions = [_][]const u8{
     "now",              "unixMs",           "random",          "log",               "send",
@@ -99,7 +113,7 @@ const functions = [_][]const u8{
     "onUsed",           "startWork",        "endWorkSoon",     "heldSubject",       "answerHold",
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
     "compactSchedules", "sendAfterJournal", "sendAfterOrders", "neighbourOf",       "isStoreShort",
-    "writeProblems",    "setUnreadable",    "probeAddress",
+    "writeProblems",    "setUnreadable",    "probeAddress",    "keptRuns",          "mayOpenAhead",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

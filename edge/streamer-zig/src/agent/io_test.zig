@@ -34,6 +34,10 @@ written: ?core.uplink.store_inventory.Written = null,
 reading: bool = false,
 sent: base.BoundedArray(Sent, 16) = .empty,
 journaled: u32 = 0,
+/// A thread opens versions: `opening` is the latest.
+opens_late: bool = false,
+opening: ?base.Uuid = null,
+kept_runs: u64 = std.math.maxInt(u64),
 /// The worker of the journal has too much to do.
 is_journal_full: bool = false,
 /// What the last packet waited for.
@@ -222,11 +226,23 @@ pub fn findVersion(io: *TestIo, id: base.Uuid) ?*Version {
     return null;
 }
 
-pub fn openVersion(io: *TestIo, _: *const DesiredVersion, below: ?*const DesiredVersion) ?Problem {
+pub fn openVersion(
+    io: *TestIo,
+    described: *const DesiredVersion,
+    below: ?*const DesiredVersion,
+) @import("io.zig").OpenResult(Problem) {
     io.opened += 1;
     io.below = if (below) |version| version.id else null;
-    io.versions.appendAssumeCapacity(io.openable orelse return io.problem);
-    return null;
+    if (io.opens_late) {
+        io.opening = described.id;
+        return .waits;
+    }
+    io.versions.appendAssumeCapacity(io.openable orelse return .{ .problem = io.problem });
+    return .open;
+}
+
+pub fn mayOpenAhead(io: *const TestIo) bool {
+    return io.opens_late and io.opening == null;
 }
 
 pub fn bootFiles(io: *const TestIo) BootFiles {
@@ -351,6 +367,10 @@ pub fn setUnreadable(_: *TestIo, _: bool) void {}
 
 pub fn writeProblems(io: *const TestIo, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     if (io.is_store_short) try writer.writeAll("store_low_space");
+}
+
+pub fn keptRuns(io: *const TestIo) u64 {
+    return io.kept_runs;
 }
 
 pub fn compactSchedules(_: *TestIo, _: *const core.site.ScheduleRunner) void {}

@@ -109,6 +109,7 @@ pub fn IpxeScripts(comptime Io: type) type {
         fn start(scripts: Self, ref: Boots.Ref, text: *Text) ?Response {
             const boots = scripts.boots;
             const boot = boots.get(ref) orelse return null;
+            if (boots.awaitsVersion(boot)) return .later;
             if (boots.blockerOf(boot)) |blocker| {
                 const now_us = scripts.boots.io.now();
                 boots.apply(ref, now_us, .{ .loader_begin = .script });

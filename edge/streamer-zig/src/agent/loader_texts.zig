@@ -24,6 +24,8 @@ pub fn LoaderTexts(comptime Io: type) type {
         is_confirmed: bool = true,
         /// The text that was written last answers a menu's choice: nobody is shown the menu again.
         is_promise: bool = false,
+        /// The text that was to be written last has to wait for the boot's version.
+        waits_for_version: bool = false,
 
         pub const size_max = text_size_max;
         const Buffer = [size_max]u8;
@@ -46,6 +48,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             assert(texts.is_confirmed);
             texts.is_confirmed = question.is_confirmed;
             texts.is_promise = false;
+            texts.waits_for_version = false;
             defer texts.is_confirmed = true;
             // Most names are no configuration, and finding the boot is the expensive part.
             if (std.mem.find(u8, question.name, ".cfg") == null) return null;
@@ -148,6 +151,8 @@ pub fn LoaderTexts(comptime Io: type) type {
         ) ?[]const u8 {
             const boots = texts.boots;
             const boot = boots.get(ref) orelse return null;
+            texts.waits_for_version = boots.awaitsVersion(boot);
+            if (texts.waits_for_version) return null;
             if (boots.blockerOf(boot)) |blocker|
                 return texts.refuse(ref, loader, blocker.cause, blocker.text, buffer);
             const version = boots.versionOf(boot) orelse return null;

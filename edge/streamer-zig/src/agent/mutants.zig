@@ -99,6 +99,10 @@ pub const Mutant = enum {
     missing_key_opens,
     /// A key counts before the device's other boot was asked whether it still runs.
     key_before_proof,
+    /// A run of a schedule switches devices on before it is on the disk that it began.
+    start_before_kept,
+    /// A boot fails when its device asks while a thread still opens its version.
+    refuse_while_opening,
 };
 
 /// Per thread.

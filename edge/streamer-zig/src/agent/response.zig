@@ -57,6 +57,11 @@ pub const Response = struct {
     /// The methods that the path accepts, with 405.
     allow: []const u8 = "GET, HEAD, POST",
 
+    /// A version is being opened: the request is to be answered once one has been.
+    waits_for_version: bool = false,
+
+    pub const later: Response = .{ .status = 503, .waits_for_version = true };
+
     /// Answers with one line of text.
     pub fn saying(status: u16, sentence: []const u8, text: *[text_size_max]u8) Response {
         const line = std.mem.print(text, "{s}\n", .{sentence}) catch unreachable;

@@ -7,6 +7,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const agent_io = @import("io.zig");
+const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
 
 const ScheduleRunner = core.site.ScheduleRunner;
@@ -52,16 +53,21 @@ pub fn Schedules(comptime Io: type) type {
                 );
             }
             while (io.takePowerResult()) |result| schedules.endCommand(now_us, &result);
+            const kept_runs = if (mutants.has(.start_before_kept))
+                std.math.maxInt(u64)
+            else
+                io.keptRuns();
             while (runner.next(now_us, .{
                 .peers = schedules.boots.peers,
                 .policy = &schedules.boots.policy,
                 .network = schedules.boots.network,
                 .may_hook = io.powerHook() != .busy,
+                .kept_runs = kept_runs,
             })) |action| schedules.start(&action, now_us);
             schedules.report(now_us);
             io.compactSchedules(runner);
             const deadline_us =
-                @max(runner.nextDeadline() orelse never_us, now_us + std.time.us_per_ms);
+                @max(runner.nextDeadline(kept_runs) orelse never_us, now_us + std.time.us_per_ms);
             schedules.next_turn_us = @min(deadline_us, now_us + turn_interval_us);
             assert(schedules.next_turn_us > now_us);
         }

@@ -162,3 +162,16 @@ test "a clock that is set starts nothing for a minute, and an edge without a sta
     alone.turn(io.now_us);
     try testing.expectEqual(std.math.maxInt(u64), alone.next_turn_us);
 }
+
+test "no device is switched on before the journal has kept that its run began" {
+    const fixture: *Fixture = try .create("wake_on_lan");
+    defer fixture.destroy();
+    const io = &fixture.site.io;
+    io.kept_runs = 0;
+    fixture.run(5);
+    try testing.expectEqual(0, io.woken.count);
+    try testing.expectEqual(1, fixture.schedules.runner.begun_count);
+    io.kept_runs = 1;
+    fixture.run(1);
+    try testing.expectEqual(1, io.woken.count);
+}

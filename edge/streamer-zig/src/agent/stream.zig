@@ -30,6 +30,8 @@ pub const Datagram = struct {
     at_us: u64,
 };
 
+const held_max = 64;
+
 /// The size of a request, and when it arrived.
 pub const Arrival = struct { size: usize, at_us: u64 };
 
@@ -49,6 +51,8 @@ pub fn Stream(comptime Io: type) type {
         large: StreamServer.LargeBuffer = undefined,
         reply: StreamServer.ReplyBuffer = undefined,
         store_errors: StoreErrors = .{},
+        /// HELLOs that wait until a version is open.
+        held: base.BoundedArray(write_caches.WaitingHello, held_max) = .empty,
         started_us: ?u64 = null,
 
         pub fn init(
@@ -319,6 +323,7 @@ pub fn Stream(comptime Io: type) type {
                     layer.hello = .{ .claim = claim.*, .size = arrival.size };
                     return;
                 },
+                .waits_for_version => return port.hold(claim, arrival.size),
             };
             if (mutants.has(.token_twice) and claim.hello.kind == .token)
                 port.server.forget(claim.boot_id);
@@ -345,6 +350,27 @@ pub fn Stream(comptime Io: type) type {
             if (admission.reply) |packet| port.sendAnswer(claim, &admission, packet);
             if (mutants.has(.counter_restarts) and admission.outcome == .repeated)
                 port.server.sessionOf(claim.boot_id).?.counter.* = 1;
+        }
+
+        /// Until a version is open. A device whose HELLO finds no place repeats it.
+        fn hold(port: *Self, claim: *const StreamServer.Claim, size: usize) void {
+            const fresh: write_caches.WaitingHello = .{ .claim = claim.*, .size = size };
+            for (port.held.slice()) |*first| if (first.claim.boot_id.eql(claim.boot_id)) {
+                if (!isOfAnotherNonce(claim, &first.claim)) first.* = fresh;
+                return;
+            };
+            if (!port.held.isFull()) port.held.appendAssumeCapacity(fresh);
+        }
+
+        /// A version has been opened, or could not.
+        pub fn onVersionOpened(port: *Self, now_us: u64) void {
+            const held = port.held;
+            port.held.clear();
+            for (held.constSlice()) |*hello| port.admitClaim(
+                &hello.claim,
+                .{ .size = hello.size, .at_us = now_us },
+                now_us,
+            );
         }
 
         fn isOfAnotherNonce(
@@ -411,6 +437,7 @@ pub fn Stream(comptime Io: type) type {
             grant: StreamServer.Grant,
             /// Until a thread has opened or closed this layer.
             waits: *write_caches.Layer,
+            waits_for_version,
 
             const unknown: GrantAnswer = .{ .grant = .unknown };
 
@@ -430,6 +457,7 @@ pub fn Stream(comptime Io: type) type {
             if (failover_module.isUnconfirmed(boot)) return .unknown;
             const owner_blocker = port.boots.writeOwnerBlocker(boot);
             if (owner_blocker) |blocker| why.* = .{ .cause = blocker.cause, .text = blocker.text };
+            if (port.boots.awaitsVersion(boot)) return .waits_for_version;
             var version = port.boots.versionOf(boot) orelse
                 return .{ .grant = .version_missing };
             if (mutants.has(.version_follows_policy)) version = port.boots.io.findVersion(

@@ -88,7 +88,7 @@ pub const Refusal = struct { code: wire.RefuseCode, text: base.UntrustedText = .
 
 pub const Layer = cache_layer.Layer;
 pub const LayerWork = cache_layer.LayerWork;
-const WaitingHello = cache_layer.WaitingHello;
+pub const WaitingHello = cache_layer.WaitingHello;
 
 pub fn WriteCaches(comptime Io: type) type {
     return struct {

@@ -104,6 +104,11 @@ pub fn run(edge: *Edge) u8 {
             "The threads that read disks cannot be started on this system.",
             .{},
         );
+    if (edge.io.version_opener) |opener| opener.run() catch
+        return edge.terminal.fail(
+            "The threads that open versions cannot be started on this system.",
+            .{},
+        );
     if (edge.updates) |worker| worker.start() catch
         return edge.terminal.fail("The thread of updates cannot be started on this system.", .{});
     if (edge.store_worker) |worker| worker.start() catch
@@ -142,6 +147,8 @@ pub fn listener(edge: *Edge) host.EdgeIo.Listener {
 /// Applies a verified state. Boots in progress keep what they have.
 pub fn applyState(edge: *Edge, box: *host.StateBox) void {
     edge.boots.policy = box.policy;
+    edge.boots.openings.onState();
+    if (edge.io.version_opener) |opener| opener.onState();
     if (box.state.devices.len > edge.sizes.devices_max) host.log.info(
         "{d} devices are registered, and the tables of this edge have slots for {d}: the others " ++
             "boot while slots are free. --devices-max sets the number.",

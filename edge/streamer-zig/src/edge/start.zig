@@ -582,13 +582,10 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     }
     try openLog(edge, log_files, complaint);
     try edge_store.open(edge, complaint);
-    edge.power_on_file = .open(data.dir.handle, &edge.power_ons);
-    edge.power_order_file = try .open(
-        edge.gpa,
-        edge.file_worker.?,
-        data.dir.handle,
-        &edge.boots.orders,
-    );
+    try prepareOpener(edge, complaint);
+    const worker = edge.file_worker.?;
+    edge.power_on_file = try .open(edge.gpa, worker, data.dir.handle, &edge.power_ons);
+    edge.power_order_file = try .open(edge.gpa, worker, data.dir.handle, &edge.boots.orders);
     edge.io.power_order_file = &edge.power_order_file.?;
     try prepareSchedules(edge, complaint);
     edge.peers.epoch = edge.epoch;
@@ -670,6 +667,17 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
     edge.io.hold = &edge.store_worker.?.hold;
 }
 
+fn prepareOpener(edge: *Edge, complaint: *Complaint) Error!void {
+    const opener = try edge.gpa.create(host.VersionOpener);
+    const files = if (edge.store) |*opened| opened.files else null;
+    opener.* = host.VersionOpener.init(edge.gpa, files, edge.io.store_fd.?) catch |err|
+        return switch (err) {
+            error.OutOfMemory => error.OutOfMemory,
+            error.SystemCallFailed => complaint.set("The system refused a pipe.", .{}),
+        };
+    edge.io.version_opener = opener;
+}
+
 fn prepareSchedules(edge: *Edge, complaint: *Complaint) Error!void {
     if (edge.options.power_hook) |path| {
         const text = try edge.init.arena.allocator().dupeSentinel(u8, path, 0);
@@ -684,7 +692,13 @@ fn prepareSchedules(edge: *Edge, complaint: *Complaint) Error!void {
     }
     const runner = &edge.schedules.runner;
     runner.* = try .init(edge.gpa);
-    edge.schedule_file = .open(edge.data.?.dir.handle, runner);
+    edge.schedule_file = try .open(
+        edge.gpa,
+        edge.file_worker.?,
+        edge.data.?.dir.handle,
+        runner,
+        edge.loop.wake_fd,
+    );
     edge.io.schedule_file = &edge.schedule_file.?;
     runner.journal = edge.schedule_file.?.journal();
 }

@@ -27,6 +27,7 @@ const ScheduleFile = @import("files/schedule_file.zig");
 const StreamReads = @import("stream/reads.zig");
 const ReportWriter = @import("files/report_writer.zig");
 const UdpSocket = @import("net/udp_socket.zig");
+const VersionOpener = @import("files/version_opener.zig");
 const version_table = @import("files/version_table.zig");
 const wire = @import("wire");
 const linux = std.os.linux;
@@ -43,6 +44,8 @@ versions: version_table.VersionTable,
 files: *const BootFiles,
 /// The directory to which paths of the desired state are relative; null in standalone use.
 store_fd: ?i32 = null,
+/// Opens versions of the desired state; null in standalone use.
+version_opener: ?*VersionOpener = null,
 /// Null without a control plane.
 report_log: ?*ReportWriter = null,
 /// Null without a data directory.
@@ -188,8 +191,16 @@ pub fn openVersion(
     io: *EdgeIo,
     described: *const DesiredVersion,
     below: ?*const DesiredVersion,
-) ?Problem {
-    return io.versions.open(io.store_fd orelse return .not_described, described, below);
+) agent.OpenResult(Problem) {
+    const opener = io.version_opener orelse return .{ .problem = .not_described };
+    opener.start(described, below);
+    return .waits;
+}
+
+/// Half of the places stay free for what boots ask for.
+pub fn mayOpenAhead(io: *const EdgeIo) bool {
+    const opener = io.version_opener orelse return false;
+    return opener.isIdle() and io.versions.freeCount() > io.versions.versions.len / 2;
 }
 
 pub fn duplicateFile(_: *EdgeIo, file: *const store.StoreFile) sys.Error!File {
@@ -276,6 +287,10 @@ pub fn startPowerHook(io: *EdgeIo, job: agent.PowerJob) void {
 
 pub fn takePowerResult(io: *EdgeIo) ?agent.PowerResult {
     return if (io.power_hook) |hook| hook.take() else null;
+}
+
+pub fn keptRuns(io: *const EdgeIo) u64 {
+    return if (io.schedule_file) |file| file.keptRuns() else std.math.maxInt(u64);
 }
 
 pub fn compactSchedules(io: *EdgeIo, runner: *const core.site.ScheduleRunner) void {

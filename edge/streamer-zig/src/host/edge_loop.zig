@@ -92,6 +92,7 @@ const Token = struct {
     const signal = 0;
     const wake = 1;
     const holders = 2;
+    const versions = 3;
     const tftp = 4;
     const stream = 5;
     const listener = 6;
@@ -309,6 +310,8 @@ fn addAll(loop: *EdgeLoop) sys.Error!void {
     if (loop.stream.shards) |shards| try loop.epoll.add(shards.wake_fd, .read, Token.shards);
     if (loop.stream.layer_workers) |workers|
         try loop.epoll.add(workers.endedFd(), .read, Token.layers);
+    if (loop.boots.io.version_opener) |opener|
+        try loop.epoll.add(opener.endedFd(), .read, Token.versions);
     if (loop.http.warmer) |warmer|
         try loop.epoll.add(warmer.endedFd(), .read, Token.file_reads);
     try loop.epoll.add(loop.tftp.warmer.endedFd(), .read, Token.tftp_reads);
@@ -331,6 +334,7 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
             loop.http.endRecords();
         },
         Token.holders => loop.hearHolders(now_us),
+        Token.versions => loop.endOpenings(now_us),
         Token.solicitation => for (loop.advertisers) |*advertiser| advertiser.receive(),
         Token.dhcp...Token.pxe - 1 => {
             // Whoever has an address that was offered has answered before its client accepts it.
@@ -361,6 +365,16 @@ fn hearHolders(loop: *EdgeLoop, now_us: u64) void {
     for (loop.probers) |*known| if (known.*) |*prober|
         for (prober.receive().constSlice()) |holder|
             loop.dhcp.?.policy.heardHolder(holder.ip, holder.mac, now_us);
+}
+
+/// Threads have opened versions: requests that wait for one are answered.
+fn endOpenings(loop: *EdgeLoop, now_us: u64) void {
+    const io = loop.boots.io;
+    const opener = io.version_opener.?;
+    while (opener.takeEnded(&io.versions)) |ended|
+        loop.boots.onVersionOpened(now_us, ended.id, ended.problem);
+    loop.stream.policy.onVersionOpened(now_us);
+    loop.http.onVersionOpened(now_us);
 }
 
 fn takeWake(fd: i32) void {

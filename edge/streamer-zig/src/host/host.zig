@@ -71,6 +71,7 @@ pub const StoreWorker = @import("uplink/store_worker.zig");
 pub const UplinkWorker = @import("uplink/worker.zig");
 pub const disk_check = @import("files/disk_check.zig");
 pub const loader_files = @import("files/loader_files.zig");
+pub const VersionOpener = @import("files/version_opener.zig");
 pub const version_table = @import("files/version_table.zig");
 pub const data_dir = @import("files/data_dir.zig");
 pub const DataDir = @import("files/data_dir.zig");
@@ -91,6 +92,7 @@ test {
     _ = disk_check;
     _ = loader_files;
     _ = @import("files/stored_version.zig");
+    _ = VersionOpener;
     _ = version_table;
     _ = @import("files/data_dir.zig");
     _ = @import("files/dir_stamp.zig");

@@ -237,7 +237,7 @@ fn violationOf(
     seed: u64,
 ) !?sim.Invariants.Violation {
     if (options.mutant.isOfReports()) return (try sim.Reports.run(gpa, .small(seed, options.mutant))).violation;
-    if (options.mutant == .forget_schedules) return (try sim.Schedules.run(gpa, seed, options.mutant)).violation;
+    if (options.mutant.isOfSchedules()) return (try sim.Schedules.run(gpa, seed, options.mutant)).violation;
     return (try World.run(gpa, options.world(seed))).violation;
 }
 

@@ -449,7 +449,7 @@ fn suspect(boot: *Boot, suspected: *const boot_event.Suspected) void {
 }
 
 /// What the edge has seen itself says more than what others tell of a device.
-fn hasOwnSuspicion(boot: *const Boot) bool {
+pub fn hasOwnSuspicion(boot: *const Boot) bool {
     return boot.suspicion != null and !boot.suspicion_is_hearsay;
 }
 

@@ -19,6 +19,8 @@ pub const entries_max = 2 * desired_state.schedules_max;
 /// differ.
 const begun_max = 16;
 const missed_max = 64;
+/// Records of `writeAll`.
+pub const records_max = entries_max * (begun_max + 1);
 
 entries: []Entry,
 count: u32 = 0,

@@ -102,6 +102,8 @@ pub const Slot = struct {
 
 pub const Run = struct {
     key: RunKey,
+    /// Of the runs that this process has begun, counted from 1; 0: an earlier process did.
+    number: u64 = 0,
     /// When its first device was due, on the edge's wall clock.
     begun_unix_ms: u64,
     begun_us: u64 = 0,
@@ -170,7 +172,7 @@ pub const Record = union(enum) {
 
 pub const Restored = struct { key: RunKey, device: Uuid, result: Result, at_unix_ms: u64 };
 
-/// The sink of records, which writes each at once.
+/// The sink of records, which keeps their order and may write them later.
 pub const Journal = struct {
     context: *anyopaque,
     write: *const fn (context: *anyopaque, record: Record) void,

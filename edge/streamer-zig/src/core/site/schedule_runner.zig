@@ -31,6 +31,8 @@ pub const Journal = schedule_run.Journal;
 const runs_max = 64;
 /// Devices of all runs at a time.
 pub const slots_max = 2 * desired_state.devices_max;
+/// Records of `writeAll`.
+pub const records_max = ScheduleBook.records_max + runs_max + slots_max;
 /// A run, and each device of a run, is started at most this late.
 const lateness_ms = 15 * std.time.ms_per_min;
 /// A wall clock that deviates from elapsed time by more than this has been set.
@@ -48,6 +50,8 @@ const left_rounds_max = 2;
 
 runs: []Run,
 run_count: u32 = 0,
+/// Runs that this process has begun.
+begun_count: u64 = 0,
 slots: []Slot,
 slot_count: u32 = 0,
 book: ScheduleBook,
@@ -220,7 +224,8 @@ fn begin(
     if (runner.run_count == runs_max) return .too_many;
     if (runner.slots.len - runner.slot_count < schedule.devices.len) return .too_many;
     const run = &runner.runs[runner.run_count];
-    run.* = .{ .key = key, .begun_unix_ms = unix_ms };
+    runner.begun_count += 1;
+    run.* = .{ .key = key, .number = runner.begun_count, .begun_unix_ms = unix_ms };
     runner.addSlots(run, schedule, power);
     assert(run.first + run.count == runner.slot_count);
     run.begun_us = now_us;
@@ -290,6 +295,9 @@ pub const Site = struct {
     network: base.Ip4,
     /// Another power command may run.
     may_hook: bool = true,
+    /// The journal has kept the records of so many runs that this process has begun: the others
+    /// start no device, so that a restart does not begin them twice.
+    kept_runs: u64 = std.math.maxInt(u64),
 
     fn ownerOf(site: *const Site, now_us: u64, mac: Mac) PeerTable.Owner {
         return site.peers.ownerOf(now_us, .{
@@ -313,7 +321,7 @@ pub fn next(runner: *ScheduleRunner, now_us: u64, site: Site) ?Action {
     // The others may not have announced yet what they have started.
     if (site.peers.isStarting(now_us)) return null;
     for (runner.runs[0..runner.run_count]) |*run| {
-        if (run.needs_devices or run.is_stopped) continue;
+        if (run.needs_devices or run.is_stopped or run.number > site.kept_runs) continue;
         if (run.power != .wake_on_lan and !site.may_hook) continue;
         if (run.left_count > 0) runner.review(run, now_us, site);
         if (runner.nextOf(run, now_us, site)) |slot| {
@@ -417,11 +425,13 @@ pub fn ended(
     }
 }
 
-/// Returns when `next` may have a device again; null: not before the state or the clock changes.
-pub fn nextDeadline(runner: *const ScheduleRunner) ?u64 {
+/// Returns when `next` may have a device again; null: not before the state, the clock or
+/// `kept_runs` changes.
+pub fn nextDeadline(runner: *const ScheduleRunner, kept_runs: u64) ?u64 {
     var deadline_us: ?u64 = null;
     for (runner.runs[0..runner.run_count]) |*run| {
         if (run.needs_devices or run.is_stopped or run.cursor == run.count) continue;
+        if (run.number > kept_runs) continue;
         const due_us = @max(run.dueOf(run.cursor), run.next_send_us);
         deadline_us = @min(deadline_us orelse due_us, due_us);
     }

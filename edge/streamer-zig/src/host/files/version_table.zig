@@ -1,6 +1,6 @@
-//! The versions that are open for reading: disk, kernel and initramfs of each, opened when a boot
-//! needs them. Its capacity is fixed; a version that boots still use stays open when the desired
-//! state no longer names it.
+//! The versions that are open for reading: disk, kernel and initramfs of each, opened by threads
+//! (version_opener.zig). Its capacity is fixed; a version that boots still use stays open when the
+//! desired state no longer names it.
 
 const std = @import("std");
 const base = @import("base");
@@ -128,27 +128,28 @@ pub const VersionTable = struct {
         return error.Full;
     }
 
-    /// Opens what the desired state describes; returns null once it is open, or else the problem
-    /// for a person. `below`: the description of the version that `layerAboveVersionId` names.
-    pub fn open(
-        table: *VersionTable,
-        store_fd: i32,
-        described: *const core.uplink.desired_state.Version,
-        below: ?*const core.uplink.desired_state.Version,
-    ) ?Problem {
-        if (table.find(described.id) != null) return null;
-        var problem: Problem = undefined;
-        const opened = if (described.layerAboveVersionId == null)
-            openVersion(table.store, store_fd, described, &problem)
-        else
-            openBelow(table.store, store_fd, described, below, &problem);
-        const version = opened catch return problem;
-        table.add(version) catch {
-            var closing = version;
-            closing.close();
-            return .full;
+    /// Takes a version that a thread has opened with its own store.
+    pub fn take(table: *VersionTable, opened: Version) error{Full}!void {
+        assert(table.find(opened.id) == null);
+        var version = opened;
+        switch (version.disk) {
+            .file => {},
+            .version => |*stored| {
+                stored.store = table.store.?;
+                stored.reader.reading = table.store.?.reading();
+            },
+        }
+        table.add(version) catch |err| {
+            version.close();
+            return err;
         };
-        return null;
+    }
+
+    /// Counts the free places.
+    pub fn freeCount(table: *const VersionTable) usize {
+        var count: usize = 0;
+        for (table.versions) |*place| count += @intFromBool(place.* == null);
+        return count;
     }
 
     /// Closes what neither a boot nor the desired state uses, and what has been sealed in the
@@ -210,6 +211,20 @@ fn openVersion(
     }
     version.setCommandLine(described.commandLine);
     return version;
+}
+
+/// Opens what the desired state describes. `below`: the description of the version that
+/// `layerAboveVersionId` names.
+pub fn openDescribed(
+    from: ?*store.Store,
+    store_fd: i32,
+    described: *const core.uplink.desired_state.Version,
+    below: ?*const core.uplink.desired_state.Version,
+    problem: *Problem,
+) error{Problem}!Version {
+    if (described.layerAboveVersionId == null)
+        return openVersion(from, store_fd, described, problem);
+    return openBelow(from, store_fd, described, below, problem);
 }
 
 /// Opens the version below one in maintenance, with the boot files of that version.
@@ -303,6 +318,21 @@ fn openFile(
 const testing = std.testing;
 const wire = @import("wire");
 
+/// What a thread and the loop do one after the other.
+fn openInto(
+    table: *VersionTable,
+    store_fd: i32,
+    described: *const core.uplink.desired_state.Version,
+    below: ?*const core.uplink.desired_state.Version,
+) ?Problem {
+    if (table.find(described.id) != null) return null;
+    var problem: Problem = undefined;
+    const version = openDescribed(table.store, store_fd, described, below, &problem) catch
+        return problem;
+    table.take(version) catch return .full;
+    return null;
+}
+
 test "a version of the desired state is opened with all its files or not at all" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
@@ -321,13 +351,13 @@ test "a version of the desired state is opened with all its files or not at all"
         .commandLine = "quiet",
     };
     const fd = tmp.dir.handle;
-    try testing.expectEqual(error.Missing, table.open(fd, &described, null).?.file.why);
+    try testing.expectEqual(error.Missing, openInto(&table, fd, &described, null).?.file.why);
     described.kernelPath = "kernel";
     described.sizeBytes = 2048;
-    try testing.expectEqual(1024, table.open(fd, &described, null).?.size.have);
+    try testing.expectEqual(1024, openInto(&table, fd, &described, null).?.size.have);
     described.sizeBytes = 1024;
     described.kernelPath = "cut";
-    const problem = table.open(fd, &described, null).?;
+    const problem = openInto(&table, fd, &described, null).?;
     try testing.expectEqual(error.CutShort, problem.kernel.why);
     var text: [64]u8 = undefined;
     try testing.expectEqualStrings(
@@ -335,11 +365,11 @@ test "a version of the desired state is opened with all its files or not at all"
         try std.mem.print(&text, "{f}", .{problem}),
     );
     described.kernelPath = "kernel";
-    try testing.expectEqual(null, table.open(fd, &described, null));
-    try testing.expectEqual(null, table.open(fd, &described, null));
+    try testing.expectEqual(null, openInto(&table, fd, &described, null));
+    try testing.expectEqual(null, openInto(&table, fd, &described, null));
     try testing.expectEqualStrings("quiet", table.find(described.id).?.commandLine());
     described.id = .fromRandom(@splat(2));
-    try testing.expectEqual(Problem.full, table.open(fd, &described, null).?);
+    try testing.expectEqual(Problem.full, openInto(&table, fd, &described, null).?);
 }
 
 test "a version in maintenance is opened as the version below it, and again once it is sealed" {
@@ -386,8 +416,8 @@ test "a version in maintenance is opened as the version below it, and again once
     defer table.deinit(testing.allocator);
     table.store = &from;
     const fd = tmp.dir.handle;
-    try testing.expectEqual(Problem.nothing_below, table.open(fd, &described, null).?);
-    try testing.expectEqual(null, table.open(fd, &described, &parent));
+    try testing.expectEqual(Problem.nothing_below, openInto(&table, fd, &described, null).?);
+    try testing.expectEqual(null, openInto(&table, fd, &described, &parent));
     const written = table.find(id).?;
     try testing.expect(written.layer_above.?.eql(parent_id));
     try testing.expect(written.disk.version.manifest.version.eql(parent_id));
@@ -421,6 +451,6 @@ test "a version in maintenance is opened as the version below it, and again once
     versions[1].layerAboveVersionId = null;
     table.closeUnused(&boots, &state);
     try testing.expectEqual(null, table.find(id));
-    try testing.expectEqual(null, table.open(fd, &versions[1], null));
+    try testing.expectEqual(null, openInto(&table, fd, &versions[1], null));
     try testing.expectEqual(null, table.find(id).?.layer_above);
 }

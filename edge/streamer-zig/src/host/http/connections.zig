@@ -12,8 +12,9 @@ const assert = std.debug.assert;
 
 pub const Connection = struct {
     fd: i32 = -1,
-    /// `draining`: everything is sent, but not everything is acknowledged.
-    state: enum { free, reading, sending, draining } = .free,
+    /// `waiting`: the request at the front of the input is answered later. `draining`: everything
+    /// is sent, but not everything is acknowledged.
+    state: enum { free, reading, waiting, sending, draining } = .free,
     keep_alive: bool = false,
     /// Acknowledgements of what is sent now are stamped.
     stamped: bool = false,

@@ -28,6 +28,8 @@ const text_size_max = http_response.text_size_max;
 
 /// The time for a client to send a whole head, or its next one on a connection that is kept open.
 const head_limit_us = 15 * std.time.us_per_s;
+/// The longest time for which a request waits for a version that a thread opens.
+const version_limit_us = 60 * std.time.us_per_s;
 /// The longest time in which nothing of an answer could be sent.
 pub const stall_limit_us = 20 * std.time.us_per_s;
 /// An answer may take a minute plus the time for its size at this rate.
@@ -132,7 +134,7 @@ pub fn answerCount(server: *const HttpServer) u32 {
     var count: u32 = 0;
     for (server.connections.all) |*connection| switch (connection.state) {
         .free, .reading => {},
-        .sending, .draining => count += 1,
+        .waiting, .sending, .draining => count += 1,
     };
     return count;
 }
@@ -183,15 +185,19 @@ pub fn handle(server: *HttpServer, token: u64, now_us: u64) void {
     switch (connection.state) {
         .free => {},
         .reading => server.read(connection, now_us),
-        .sending => if (!connection.awaits_disk)
-            server.send(connection, now_us)
-        else if (tcp_delivery.isBroken(connection.fd))
-            server.close(connection)
-        else {
-            _ = tcp_delivery.takeStamp(connection.fd);
-        },
+        .waiting => server.checkClient(connection),
+        .sending => if (connection.awaits_disk)
+            server.checkClient(connection)
+        else
+            server.send(connection, now_us),
         .draining => server.drain(connection, now_us, .event),
     }
+}
+
+/// The client may be gone while its answer waits.
+fn checkClient(server: *HttpServer, connection: *Connection) void {
+    if (tcp_delivery.isBroken(connection.fd)) return server.close(connection);
+    _ = tcp_delivery.takeStamp(connection.fd);
 }
 
 /// Threads have read pieces of files: their connections go on when they can be written.
@@ -224,6 +230,17 @@ pub fn endRecords(server: *HttpServer) void {
     }
 }
 
+/// A version has been opened, or could not: requests that wait for one are answered, or wait on.
+pub fn onVersionOpened(server: *HttpServer, now_us: u64) void {
+    for (server.connections.all) |*connection| {
+        if (connection.state != .waiting) continue;
+        const deadline_us = connection.deadline_us;
+        connection.state = .reading;
+        server.parse(connection, now_us);
+        if (connection.state == .waiting) connection.deadline_us = deadline_us;
+    }
+}
+
 fn resumeSending(server: *HttpServer, connection: *Connection) void {
     assert(connection.state == .sending);
     assert(connection.awaits_disk);
@@ -243,6 +260,7 @@ pub fn tick(server: *HttpServer, now_us: u64) void {
 fn expire(server: *HttpServer, connection: *Connection, now_us: u64) void {
     switch (connection.state) {
         .free => {},
+        .waiting => if (now_us > connection.deadline_us) server.close(connection),
         .reading => if (now_us > connection.deadline_us) {
             if (connection.input_size > 0) server.ignored.add(.http_slow);
             server.close(connection);
@@ -293,10 +311,19 @@ fn parse(server: *HttpServer, connection: *Connection, now_us: u64) void {
         .request => |request| {
             connection.keep_alive = request.keep_alive;
             const response = server.answerOf(connection, request);
+            if (response.waits_for_version) return server.beginWaiting(connection, now_us);
             if (response.status == 404) server.ignored.add(.http_not_found);
             server.begin(connection, response, request.range, request.method, request.size, now_us);
         },
     }
+}
+
+/// The request stays at the front of the input, and the client's later ones behind it.
+fn beginWaiting(server: *HttpServer, connection: *Connection, now_us: u64) void {
+    connection.state = .waiting;
+    connection.deadline_us = now_us + version_limit_us;
+    server.epoll.modify(connection.fd, .none, server.tokenOf(connection)) catch
+        server.close(connection);
 }
 
 fn answerOf(server: *HttpServer, connection: *Connection, request: Request) Response {

@@ -47,6 +47,7 @@ const Fixture = struct {
     /// The part of `/disk` that is in memory and checked, and reads that waited for it.
     disk_read_to: u64 = 0,
     disk_waits: u32 = 0,
+    is_version_open: bool = false,
 
     const token_base = 16;
 
@@ -128,6 +129,11 @@ const Fixture = struct {
                 .after_journal = true,
             };
         }
+        if (std.mem.eql(u8, request.target, "/version"))
+            return if (fixture.is_version_open)
+                .{ .status = 200, .body = .{ .memory = "version" } }
+            else
+                .later;
         if (std.mem.eql(u8, request.target, "/word"))
             return .{ .status = if (std.mem.eql(u8, request.body, "hello")) 204 else 409 };
         return .{ .status = 404 };
@@ -733,6 +739,54 @@ test "an answer that promises a record is sent when the record is written, and n
     defer sys.close(again);
     const small = try fixture.exchange(again, "GET /small HTTP/1.0\r\n\r\n", &buffer);
     try testing.expectEqualStrings("0123456789", bodyOf(small));
+}
+
+test "a request that needs a version waits until it is open, and others are answered meanwhile" {
+    const fixture = try Fixture.init(3);
+    defer fixture.deinit();
+    var fds: [3]i32 = undefined;
+    for (fds[0..2]) |*fd| {
+        fd.* = try fixture.connect();
+        try sys.writeAll(fd.*, "GET /version HTTP/1.1\r\n\r\nGET /small HTTP/1.0\r\n\r\n");
+        for (0..3) |_| try fixture.turn();
+    }
+    defer sys.close(fds[1]);
+    const all = fixture.server.connections.all;
+    for (all[0..2]) |*connection| try testing.expectEqual(.waiting, connection.state);
+    try testing.expectEqual(2, fixture.server.answerCount());
+    var buffer: [1024]u8 = undefined;
+    fds[2] = try fixture.connect();
+    const other = try fixture.exchange(fds[2], "GET /small HTTP/1.0\r\n\r\n", &buffer);
+    try testing.expectEqualStrings("0123456789", bodyOf(other));
+    sys.close(fds[2]);
+    // A client that is gone waits for nothing.
+    try closeAtOnce(fds[0]);
+    for (0..3) |_| try fixture.turn();
+    try testing.expectEqual(.free, all[0].state);
+    // Another version has been opened.
+    fixture.server.onVersionOpened(fixture.now_us);
+    try testing.expectEqual(.waiting, all[1].state);
+    fixture.is_version_open = true;
+    fixture.server.onVersionOpened(fixture.now_us);
+    const answers = try fixture.exchange(fds[1], "", &buffer);
+    try testing.expect(std.mem.find(u8, answers, "\r\n\r\nversionHTTP/1.1 200 OK") != null);
+    try testing.expect(std.mem.endsWith(u8, answers, "0123456789"));
+}
+
+test "a request that has waited too long for a version ends with its connection" {
+    const fixture = try Fixture.init(1);
+    defer fixture.deinit();
+    const fd = try fixture.connect();
+    defer sys.close(fd);
+    try sys.writeAll(fd, "GET /version HTTP/1.1\r\n\r\n");
+    for (0..3) |_| try fixture.turn();
+    fixture.now_us += 50 * std.time.us_per_s;
+    fixture.server.onVersionOpened(fixture.now_us);
+    fixture.server.tick(fixture.now_us);
+    try testing.expectEqual(.waiting, fixture.server.connections.all[0].state);
+    fixture.now_us += 11 * std.time.us_per_s;
+    fixture.server.tick(fixture.now_us);
+    try testing.expectEqual(.free, fixture.server.connections.all[0].state);
 }
 
 test "a disk of the store is read and checked by a thread, piece by piece" {

@@ -46,6 +46,9 @@ disk: *Disk,
 prng: *base.Prng,
 versions: []Version,
 mutant: Mutant,
+/// Records of schedules' runs that a worker has not written yet; a crash loses them.
+runs_pending: std.ArrayList(PendingRun) = .empty,
+kept_runs: u64 = 0,
 /// Who hears of magic packets.
 wakes: ?Wakes = null,
 account: CookieAccount = .{},
@@ -71,11 +74,18 @@ pub const Wakes = struct {
     note: *const fn (context: *anyopaque, edge: u8, mac: base.Mac) void,
 };
 
+const RunRecord = core.site.ScheduleRunner.Record;
+const PendingRun = struct { record: RunRecord, at_us: u64 };
+/// A disk takes so long for the sync of a run that begins.
+const run_delay_us_max = 3 * std.time.us_per_s;
+
 const PlannedWork = struct { work: *LayerWork, is_needed: bool, at_us: u64 };
 
 pub const Version = struct {
     id: base.Uuid,
     is_open: bool,
+    /// A thread opens it until then.
+    open_at_us: ?u64 = null,
     disk: VersionDisk,
     layer_above: ?base.Uuid = null,
     kernel: ?VersionFile = .{ .fd = 1, .size = kernel_size },
@@ -251,12 +261,34 @@ pub fn openVersion(
     io: *EdgeIo,
     described: *const DesiredVersion,
     _: ?*const DesiredVersion,
-) ?Problem {
+) agent.OpenResult(Problem) {
     for (io.versions) |*version| if (version.id.eql(described.id)) {
-        version.is_open = true;
-        return null;
+        if (version.is_open) return .open;
+        if (version.open_at_us == null) {
+            const at_us = io.fabric.now_us + io.disk.latencyUs();
+            version.open_at_us = at_us;
+            io.fabric.plan(at_us, .{ .work_end = io.edge });
+        }
+        return .waits;
     };
-    return .not_described;
+    return .{ .problem = .not_described };
+}
+
+pub fn mayOpenAhead(io: *const EdgeIo) bool {
+    for (io.versions) |*version| if (version.open_at_us != null) return false;
+    return true;
+}
+
+/// Threads have opened versions.
+fn endOpenings(io: *EdgeIo) void {
+    for (io.versions) |*version| {
+        const at_us = version.open_at_us orelse continue;
+        if (at_us > io.fabric.now_us) continue;
+        version.open_at_us = null;
+        version.is_open = true;
+        io.stream_port.boots.onVersionOpened(io.fabric.now_us, version.id, null);
+        io.stream_port.onVersionOpened(io.fabric.now_us);
+    }
 }
 
 /// Closes versions that neither a boot nor the desired state uses, as the host does.
@@ -359,6 +391,53 @@ pub fn isStoreShort(_: *const EdgeIo) bool {
 pub fn setUnreadable(_: *const EdgeIo, _: bool) void {}
 
 pub fn writeProblems(_: *const EdgeIo, _: *std.Io.Writer) std.Io.Writer.Error!void {}
+
+/// A worker writes the record later; those given before it are written first.
+pub fn runJournal(io: *EdgeIo) core.site.ScheduleRunner.Journal {
+    return .{ .context = io, .write = giveRun };
+}
+
+fn giveRun(context: *anyopaque, record: RunRecord) void {
+    const io: *EdgeIo = @ptrCast(@alignCast(context));
+    const journal_of_site = io.journal_of_site;
+    if (record == .device and !journal_of_site.hasBegun(record.device.key))
+        io.fabric.invariants.violate(
+            .schedules,
+            "edge {d} started a device of a run that is not on its disk",
+            .{io.edge},
+        );
+    const pending = io.runs_pending.items;
+    const before_us = if (pending.len > 0) pending[pending.len - 1].at_us else io.fabric.now_us;
+    const delay_us = if (record == .begun) io.prng.below(run_delay_us_max) else 0;
+    io.runs_pending.append(journal_of_site.gpa, .{
+        .record = record,
+        .at_us = before_us + delay_us,
+    }) catch @panic("no memory");
+}
+
+pub fn keptRuns(io: *EdgeIo) u64 {
+    io.endRuns(io.fabric.now_us);
+    return io.kept_runs;
+}
+
+/// Writes the records whose time has come.
+pub fn endRuns(io: *EdgeIo, now_us: u64) void {
+    var count: usize = 0;
+    for (io.runs_pending.items) |pending| {
+        if (pending.at_us > now_us) break;
+        io.journal_of_site.writeRun(pending.record);
+        io.kept_runs += @intFromBool(pending.record == .begun);
+        count += 1;
+    }
+    io.runs_pending.replaceRangeAssumeCapacity(0, count, &.{});
+}
+
+/// The process ends.
+pub fn loseRuns(io: *EdgeIo) void {
+    io.endRuns(io.fabric.now_us);
+    for (io.runs_pending.items) |pending| io.journal_of_site.loseRun(pending.record);
+    io.runs_pending.deinit(io.journal_of_site.gpa);
+}
 
 pub fn compactSchedules(_: *EdgeIo, _: *const core.site.ScheduleRunner) void {}
 
@@ -590,8 +669,9 @@ fn planWork(io: *EdgeIo, work: *LayerWork, is_needed: bool, after_us: u64) void 
     io.fabric.plan(at_us, .{ .work_end = io.edge });
 }
 
-/// Ends the works for write layers whose time has come.
+/// Ends the works of threads whose time has come.
 pub fn endWorks(io: *EdgeIo) void {
+    io.endOpenings();
     var index: u32 = 0;
     while (index < io.works.count) {
         if (io.works.buffer[index].at_us > io.fabric.now_us) {

@@ -192,7 +192,7 @@ fn startSchedules(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     const runner = &process.schedules.runner;
     runner.* = try .init(edge.gpa);
     edge.journal.loadRuns(runner, edge.mutant);
-    runner.journal = edge.journal.runJournal();
+    runner.journal = process.io.runJournal();
 }
 
 fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
@@ -292,6 +292,7 @@ pub fn crash(edge: *EdgeNode, how: struct { is_power_cut: bool }) void {
 }
 
 fn endProgram(edge: *EdgeNode, process: *Process) void {
+    process.io.loseRuns();
     process.schedules.runner.deinit(edge.gpa);
     process.tftp.deinit(edge.gpa);
     process.catalogue.deinit(edge.gpa);
@@ -317,6 +318,7 @@ pub fn applyState(edge: *EdgeNode, box: *ControlPlane.StateBox) void {
 fn useState(edge: *EdgeNode, process: *Process, box: *ControlPlane.StateBox) void {
     process.io.plan = &box.plan;
     process.boots.policy = box.policy;
+    process.boots.openings.onState();
     if (edge.wakes != null) process.schedules.setState(edge.fabric.now_us, &box.state);
     process.io.closeUnused(&process.boots.table, &box.state);
     const site = if (box.state.siteEdges) |*site| site else return;
@@ -606,6 +608,7 @@ pub const Response = struct {
     text: ?[]const u8 = null,
     body_size: u64 = 0,
     tag: agent.response.Tag = .{},
+    waits_for_version: bool = false,
 };
 
 /// Answers a request over HTTP; null: the edge is down.
@@ -631,6 +634,7 @@ pub fn respond(
         },
         .body_size = response.body.size(),
         .tag = response.tag,
+        .waits_for_version = response.waits_for_version,
     };
 }
 

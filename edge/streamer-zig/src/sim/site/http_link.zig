@@ -13,6 +13,8 @@ const Link = EventQueue.Link;
 
 pub const HttpLink = @This();
 
+const version_look_us = 20 * std.time.us_per_ms;
+
 const piece_size = 16 * 1024;
 const connect_retry_us = std.time.us_per_s;
 const resend_us = 200 * std.time.us_per_ms;
@@ -73,6 +75,9 @@ pub fn step(
             const request = http.request[0..http.request_size];
             const response = edge.respond(request, peer, &http.text) orelse
                 return http.plan(fabric, link, state.faults.delay_us, .closed);
+            // The connection stays open. The host asks again when a version has been opened.
+            if (response.waits_for_version)
+                return http.plan(fabric, link, version_look_us, .request);
             const head = std.mem.print(
                 &http.head,
                 "HTTP/1.1 {d} -\r\ncontent-length: {d}\r\n\r\n",

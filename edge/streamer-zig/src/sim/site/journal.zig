@@ -11,6 +11,8 @@ const Boot = core.boot.Boot;
 
 pub const Journal = @This();
 
+const RunRecord = core.site.ScheduleRunner.Record;
+
 const leases_max = 128;
 
 /// In the order in which the boots began.
@@ -24,7 +26,9 @@ resumption_key: [32]u8,
 orders: [Invariants.orders_max]core.site.PowerOrders.BoundOrder = undefined,
 order_count: u32 = 0,
 /// Records of schedules' runs.
-runs: std.ArrayList(core.site.ScheduleRunner.Record) = .empty,
+runs: std.ArrayList(RunRecord) = .empty,
+/// Those that ended with a process.
+lost_runs: std.ArrayList(RunRecord) = .empty,
 gpa: std.mem.Allocator,
 
 /// Boots of devices that the attacker invents: what the limit of unregistered devices lets through
@@ -42,6 +46,7 @@ pub fn init(gpa: std.mem.Allocator, resumption_key: [32]u8) error{OutOfMemory}!J
 pub fn deinit(journal: *Journal, gpa: std.mem.Allocator) void {
     gpa.free(journal.boots);
     journal.runs.deinit(gpa);
+    journal.lost_runs.deinit(gpa);
     journal.* = undefined;
 }
 
@@ -77,13 +82,21 @@ pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, mutan
     }
 }
 
-pub fn runJournal(journal: *Journal) core.site.ScheduleRunner.Journal {
-    return .{ .context = journal, .write = writeRun };
+/// Writes a record of a schedule's run.
+pub fn writeRun(journal: *Journal, record: RunRecord) void {
+    journal.runs.append(journal.gpa, record) catch @panic("no memory");
 }
 
-fn writeRun(context: *anyopaque, record: core.site.ScheduleRunner.Record) void {
-    const journal: *Journal = @ptrCast(@alignCast(context));
-    journal.runs.append(journal.gpa, record) catch @panic("no memory");
+/// A process ended before it was written.
+pub fn loseRun(journal: *Journal, record: RunRecord) void {
+    journal.lost_runs.append(journal.gpa, record) catch @panic("no memory");
+}
+
+/// Returns whether a restarted edge knows that the run began.
+pub fn hasBegun(journal: *const Journal, key: core.site.ScheduleRunner.RunKey) bool {
+    for (journal.runs.items) |record|
+        if (record == .begun and record.begun.key.eql(key)) return true;
+    return false;
 }
 
 pub fn loadRuns(

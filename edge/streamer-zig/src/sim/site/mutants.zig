@@ -100,8 +100,12 @@ pub const Mutant = enum {
     missing_key_opens,
     /// A key counts before the device's other boot was asked whether it still runs.
     key_before_proof,
+    /// A boot fails when its device asks while a thread still opens its version.
+    refuse_while_opening,
     /// A restarted edge has forgotten which runs of schedules it has begun.
     forget_schedules,
+    /// A run of a schedule switches devices on before it is on the disk that it began.
+    start_before_kept,
     /// A restarted edge has lost its report log.
     forget_report_log,
     /// The control plane applies each copy of a report.
@@ -117,6 +121,11 @@ pub const Mutant = enum {
             .forget_report_log, .apply_reports_again, .believe_lost_answers => true,
             else => false,
         };
+    }
+
+    /// Returns whether only the runs of schedules show it.
+    pub fn isOfSchedules(mutant: Mutant) bool {
+        return mutant == .forget_schedules or mutant == .start_before_kept;
     }
 
     /// Counts the first seeds that do not show it, so that a self-test skips them.

@@ -6,6 +6,7 @@
 //! boot no further.
 
 const std = @import("std");
+const agent = @import("agent");
 const base = @import("base");
 const core = @import("core");
 const ControlPlane = @import("control_plane.zig");
@@ -62,6 +63,10 @@ wakes: [addresses.edges_max]u32 = @splat(0),
 /// Starts by edge, run and device.
 sent: [addresses.edges_max][runs_at_ms.len][devices_max]u8 =
     std.mem.zeroes([addresses.edges_max][runs_at_ms.len][devices_max]u8),
+/// Starts, in the same way, whose records were lost with a process: a restarted edge may start the
+/// device again.
+lost: [addresses.edges_max][runs_at_ms.len][devices_max]u8 =
+    std.mem.zeroes([addresses.edges_max][runs_at_ms.len][devices_max]u8),
 /// Devices that an edge had in a boot between a run's instant and the next one: they need no start.
 is_booting: [runs_at_ms.len][devices_max]bool = std.mem.zeroes([runs_at_ms.len][devices_max]bool),
 result: Result = .{},
@@ -73,6 +78,8 @@ pub const Result = struct {
 };
 
 pub fn run(gpa: std.mem.Allocator, seed: u64, mutant: Mutant) !Result {
+    agent.mutants.active = std.meta.stringToEnum(agent.mutants.Mutant, @tagName(mutant));
+    defer agent.mutants.active = null;
     const world = try gpa.create(Schedules);
     defer gpa.destroy(world);
     try world.init(gpa, seed, mutant);
@@ -298,24 +305,35 @@ fn noteWake(context: *anyopaque, edge: u8, mac: base.Mac) void {
 /// Counts what the edges' journals say that they started.
 fn countSent(world: *Schedules) void {
     for (world.edges, 0..) |*edge, number| {
-        var count: u32 = 0;
-        for (edge.journal.runs.items) |record| {
-            if (record != .device or record.device.result != .sent) continue;
-            count += 1;
-            const index = for (runs_at_ms, 0..) |at_ms, place| {
-                if (begin_ms + at_ms == record.device.key.instant_ms) break place;
-            } else unreachable;
-            const device = for (edge.box.?.state.devices, 0..) |*known, place| {
-                if (known.id.eql(record.device.device)) break place;
-            } else unreachable;
-            world.sent[number][index][device] += 1;
-        }
-        if (count != world.wakes[number]) return world.invariants.violate(
+        if (edge.process) |process| process.io.endRuns(world.fabric.now_us);
+        const kept = countStarts(edge, edge.journal.runs.items, &world.sent[number]);
+        const lost = countStarts(edge, edge.journal.lost_runs.items, &world.lost[number]);
+        if (kept + lost != world.wakes[number]) return world.invariants.violate(
             .schedules,
             "edge {d} sent {d} magic packets for {d} starts",
-            .{ number, world.wakes[number], count },
+            .{ number, world.wakes[number], kept + lost },
         );
     }
+}
+
+fn countStarts(
+    edge: *const EdgeNode,
+    records: []const core.site.ScheduleRunner.Record,
+    starts: *[runs_at_ms.len][devices_max]u8,
+) u32 {
+    var count: u32 = 0;
+    for (records) |record| {
+        if (record != .device or record.device.result != .sent) continue;
+        count += 1;
+        const index = for (runs_at_ms, 0..) |at_ms, place| {
+            if (begin_ms + at_ms == record.device.key.instant_ms) break place;
+        } else unreachable;
+        const device = for (edge.box.?.state.devices, 0..) |*known, place| {
+            if (known.id.eql(record.device.device)) break place;
+        } else unreachable;
+        starts[index][device] += 1;
+    }
+    return count;
 }
 
 fn noteBooting(world: *Schedules) void {
@@ -342,7 +360,7 @@ fn check(world: *Schedules) void {
         var total: u32 = 0;
         for (0..world.edges.len) |edge| {
             const count = world.sent[edge][index][device];
-            total += count;
+            total += count + world.lost[edge][index][device];
             if (count > 1) return invariants.violate(
                 .schedules,
                 "edge {d} started device {d} {d} times in run {d}",
@@ -377,4 +395,6 @@ test "every device is started in every run, and a forgotten journal is found" {
         if ((try run(std.testing.allocator, seed, .forget_schedules)).violation != null) break true;
     } else false;
     try std.testing.expect(is_found);
+    const early = try run(std.testing.allocator, 1, .start_before_kept);
+    try std.testing.expect(early.violation != null);
 }

@@ -110,11 +110,15 @@ pub fn openVersion(
     io: *EdgeIo,
     version: *const DesiredVersion,
     _: ?*const DesiredVersion,
-) ?Problem {
+) agent.OpenResult(Problem) {
     for (&io.edge.site.boots) |*boot| {
         if (boot.version.id().eql(version.id)) boot.ends.insert(.version_missing);
     }
-    return .missing;
+    return .{ .problem = .missing };
+}
+
+pub fn mayOpenAhead(_: *const EdgeIo) bool {
+    return false;
 }
 
 pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) bool {
@@ -186,6 +190,10 @@ pub fn isStoreShort(_: *const EdgeIo) bool {
 pub fn setUnreadable(_: *const EdgeIo, _: bool) void {}
 
 pub fn writeProblems(_: *const EdgeIo, _: *std.Io.Writer) std.Io.Writer.Error!void {}
+
+pub fn keptRuns(_: *const EdgeIo) u64 {
+    return 0;
+}
 
 pub fn compactSchedules(_: *EdgeIo, _: *const core.site.ScheduleRunner) void {}
 
