@@ -9,6 +9,7 @@ pub const catalogue = @import("catalogue.zig");
 pub const device_address = @import("device_address.zig");
 pub const dhcp = @import("dhcp.zig");
 pub const io = @import("io.zig");
+pub const private_images = @import("private_images.zig");
 pub const mutants = @import("mutants.zig");
 pub const order_pool = @import("order_pool.zig");
 pub const profile_files = @import("profile/profile_files.zig");

@@ -14,6 +14,7 @@ const candidates = @import("candidates.zig");
 const device_address = @import("device_address.zig");
 const mutants = @import("mutants.zig");
 const device_keys = @import("device_keys.zig");
+const private_images = @import("private_images.zig");
 const version_openings = @import("version_openings.zig");
 const write_caches = @import("write_caches.zig");
 const assert = std.debug.assert;
@@ -528,23 +529,20 @@ pub fn Boots(comptime Io: type) type {
         ) core.boot.Assignment {
             const wanted = boots.writeCacheFor(&given) orelse return given;
             if (wanted.class != .private) return given;
-            assert(!given.writes);
-            var assignment = given;
-            assignment.version_id = boots.caches.privateVersionOf(&given, mac) orelse return given;
-            const state = switch (boots.policy.source) {
-                .state => |state| state,
-                .nothing, .standalone => return assignment,
-            };
-            const version = describedVersion(state, assignment.version_id) orelse return assignment;
-            assignment.loader_files = core.boot.assignment.loaderFilesOf(version);
-            return assignment;
+            return private_images.completed(boots, given, mac);
+        }
+
+        /// A thread has read the head of a private image.
+        pub fn onImageRead(boots: *Self, now_us: u64, name: base.Uuid, found: ?base.Uuid) void {
+            private_images.onRead(boots, now_us, name, found);
         }
 
         /// Returns whether this boot's request is to be answered later: its version is being
-        /// opened. `versionOf` and `blockerOf` know the result afterwards.
+        /// opened, or a thread finds out which it is. `versionOf` and `blockerOf` know the result
+        /// afterwards.
         pub fn awaitsVersion(boots: *Self, boot: *const Boot) bool {
             if (mutants.has(.refuse_while_opening)) return false;
-            return version_openings.awaits(boots, boot);
+            return !boot.assignment.image.isKnown() or version_openings.awaits(boots, boot);
         }
 
         /// A thread has opened a version, or could not.
@@ -642,13 +640,11 @@ pub fn Boots(comptime Io: type) type {
         }
 
         fn missingTo(
-            boots: *Self,
+            _: *const Self,
             boot: *const Boot,
             problem: version_openings.Problem,
         ) BootBlocker {
-            const assignment = &boot.assignment;
-            const own = boots.caches.privateVersionOf(assignment, boot.identity.mac);
-            if (problem.is_gone and own != null and own.?.eql(assignment.version_id)) return .{
+            if (problem.is_gone and boot.assignment.image == .own) return .{
                 .cause = .version_missing,
                 .text = .init("the version below its private image is missing: reset the image"),
             };
@@ -731,9 +727,11 @@ pub fn Boots(comptime Io: type) type {
                 boots.apply(ref, now_us, .{
                     .suspected = .{ .cause = blocker.cause, .text = blocker.text },
                 });
-            } else switch (version_openings.stateOf(boots, assignment.version_id)) {
-                .open, .waits => {},
-                .problem => |problem| boots.suspectVersion(ref, now_us, problem),
+            } else if (assignment.image.isKnown()) {
+                switch (version_openings.stateOf(boots, assignment.version_id)) {
+                    .open, .waits => {},
+                    .problem => |problem| boots.suspectVersion(ref, now_us, problem),
+                }
             }
             return ref;
         }

@@ -15,6 +15,8 @@
 //! - `findVersion`: an open version
 //! - `openVersion`: opens a version that the desired state describes: it is open now, or cannot be,
 //!   or a thread opens it, and `Boots.onVersionOpened` follows
+//! - `readImage`: has a thread read the head of a private image (`private_images.versionBelow`):
+//!   `Boots.onImageRead` follows
 //! - `mayOpenAhead`: whether there are threads and places for a version that nobody has asked for
 //! - `duplicateFile`, `readFile`, `closeFile`: files of versions that outlive the version's own
 //!   handle
@@ -114,6 +116,7 @@ const functions = [_][]const u8{
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
     "compactSchedules", "sendAfterJournal", "sendAfterOrders", "neighbourOf",       "isStoreShort",
     "writeProblems",    "setUnreadable",    "probeAddress",    "keptRuns",          "mayOpenAhead",
+    "readImage",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

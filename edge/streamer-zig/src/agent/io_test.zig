@@ -4,6 +4,7 @@
 const std = @import("std");
 const agent_io = @import("io.zig");
 const base = @import("base");
+const private_images = @import("private_images.zig");
 const core = @import("core");
 const profiles = @import("profile/profiles.zig");
 const store = @import("store");
@@ -37,6 +38,9 @@ journaled: u32 = 0,
 /// A thread opens versions: `opening` is the latest.
 opens_late: bool = false,
 opening: ?base.Uuid = null,
+/// A thread reads heads of private images: `image` is the latest.
+reads_images_late: bool = false,
+image: ?base.Uuid = null,
 kept_runs: u64 = std.math.maxInt(u64),
 /// The worker of the journal has too much to do.
 is_journal_full: bool = false,
@@ -239,6 +243,12 @@ pub fn openVersion(
     }
     io.versions.appendAssumeCapacity(io.openable orelse return .{ .problem = io.problem });
     return .open;
+}
+
+pub fn readImage(io: *TestIo, files: store.Files, name: base.Uuid) private_images.Reading {
+    if (!io.reads_images_late) return .{ .version = private_images.versionBelow(files, name) };
+    io.image = name;
+    return .waits;
 }
 
 pub fn mayOpenAhead(io: *const TestIo) bool {

@@ -127,3 +127,25 @@ test "what a boot has suffered since explains more than a version that could not
     site.boots.onVersionOpened(site.io.now_us, agent_test.uuid(1), site.io.problem);
     try testing.expectEqual(.nbp_not_found, site.boot(ref).suspicion.?.cause);
 }
+
+test "a boot of a private image waits until a thread has found out its version" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    try site.addCaches("private");
+    const io = &site.io;
+    io.reads_images_late = true;
+    _ = site.open(2);
+    for ([_]?u8{ null, 2 }) |found| {
+        site.forget(1);
+        const boot = site.boot(try site.begin(1));
+        try testing.expect((try ask(site, boot, "boot.ipxe")).waits_for_version);
+        const other = agent_test.uuid(99);
+        site.boots.onImageRead(io.now_us, other, agent_test.uuid(2));
+        try testing.expect((try ask(site, boot, "boot.ipxe")).waits_for_version);
+        const version: ?base.Uuid = if (found) |number| agent_test.uuid(number) else null;
+        site.boots.onImageRead(io.now_us, io.image.?, version);
+        const response = try ask(site, boot, "boot.ipxe");
+        try testing.expectEqual(200, response.status);
+        try testing.expectEqual(version orelse agent_test.uuid(1), boot.assignment.version_id);
+    }
+}

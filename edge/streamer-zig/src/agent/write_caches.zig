@@ -323,25 +323,6 @@ pub fn WriteCaches(comptime Io: type) type {
             return written;
         }
 
-        /// Returns the version below a device's private image of this vDisk; null: there is none,
-        /// or it cannot be read.
-        pub fn privateVersionOf(
-            layers: *Self,
-            assignment: *const core.boot.Assignment,
-            mac: base.Mac,
-        ) ?Uuid {
-            if (!layers.isAvailable()) return null;
-            var dir: store.files.Name = undefined;
-            const name = device_layers.nameOf(.{
-                .class = .private,
-                .device_id = deviceIdOf(assignment, mac),
-                .vdisk_id = assignment.vdisk_id orelse .zero,
-            });
-            const head = WriteLayer.readHead(layers.files, device_layers.dirOf(name, &dir)) catch
-                return null;
-            return if (head.binding.class == .private) head.binding.version_id else null;
-        }
-
         /// Counts layers by fill level, as of the last `tick`.
         pub fn levels(layers: *const Self) FillCounts {
             var counts: FillCounts = @splat(0);
@@ -821,7 +802,7 @@ fn bindingOf(
 
 /// Returns the id of a device; one that is in no desired state gets an id derived from its MAC
 /// address.
-fn deviceIdOf(assignment: *const core.boot.Assignment, mac: base.Mac) Uuid {
+pub fn deviceIdOf(assignment: *const core.boot.Assignment, mac: base.Mac) Uuid {
     if (assignment.device_id) |id| return id;
     var digest: [32]u8 = undefined;
     base.Sha256.hash(&mac.bytes, &digest, .{});

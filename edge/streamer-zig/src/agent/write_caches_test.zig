@@ -4,6 +4,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
+const private_images = @import("private_images.zig");
 const write_caches = @import("write_caches.zig");
 const testing = std.testing;
 pub const WriteCaches = write_caches.WriteCaches(WorkingIo);
@@ -308,7 +309,7 @@ test "a device with an image of its own stays with the version that this lies ab
     defer site.deinit();
     const boot = bootOf(1, 1);
     const mac = boot.identity.mac;
-    try testing.expectEqual(null, site.layers.privateVersionOf(&boot.assignment, mac));
+    try testing.expectEqual(null, imageOf(&site, &boot, mac));
     try testing.expectEqual(.edge_persistent, site.grant(&boot, .token).cache.class);
     const layer = site.layers.find(boot.identity.id).?;
     try testing.expectEqual(core.boot.Guest.CacheStatus{ .class = .private }, layer.held());
@@ -316,7 +317,7 @@ test "a device with an image of its own stays with the version that this lies ab
     // Another version is the default now: the device is given the old one again.
     const promoted = bootOf(2, 2);
     try testing.expect(
-        site.layers.privateVersionOf(&promoted.assignment, mac).?.eql(boot.assignment.version_id),
+        imageOf(&site, &promoted, mac).?.eql(boot.assignment.version_id),
     );
     // Never the new one with what was written above the old one, nor without it.
     site.wanted.of_another_version = .discard;
@@ -325,16 +326,21 @@ test "a device with an image of its own stays with the version that this lies ab
     // An image for each vDisk; the persistent write cache is a third place.
     var other = bootOf(3, 2);
     other.assignment.vdisk_id = .fromBytes(@splat(5));
-    try testing.expectEqual(null, site.layers.privateVersionOf(&other.assignment, mac));
+    try testing.expectEqual(null, imageOf(&site, &other, mac));
     const head = (try walkOne(&site)).head catch unreachable;
     const files = site.layers.files;
     try testing.expectEqual(
         1,
         try store.device_layers.drop(files, head.binding.device_id, .private, null),
     );
-    try testing.expectEqual(null, site.layers.privateVersionOf(&promoted.assignment, mac));
+    try testing.expectEqual(null, imageOf(&site, &promoted, mac));
     _ = site.grant(&promoted, .token).cache;
     try testing.expectEqual('b', try site.byteOf(site.layers.find(promoted.identity.id).?));
+}
+
+fn imageOf(site: *Site, boot: *const core.boot.Boot, mac: base.Mac) ?base.Uuid {
+    const name = private_images.nameOf(&boot.assignment, mac);
+    return private_images.versionBelow(site.layers.files, name);
 }
 
 fn walkOne(site: *Site) !store.device_layers.LayerInfo {
@@ -729,7 +735,6 @@ test "an edge without a store keeps nobody's writes and has no private images" {
     defer layers.deinit(testing.allocator);
     const boot = bootOf(1, 1);
     try testing.expect(!layers.isAvailable());
-    try testing.expectEqual(null, layers.privateVersionOf(&boot.assignment, boot.identity.mac));
     try testing.expectEqual(null, layers.find(boot.identity.id));
 }
 

@@ -197,6 +197,16 @@ pub fn openVersion(
     return .waits;
 }
 
+pub fn readImage(
+    io: *EdgeIo,
+    files: store.Files,
+    name: base.Uuid,
+) agent.private_images.Reading {
+    const opener = io.version_opener orelse
+        return .{ .version = agent.private_images.versionBelow(files, name) };
+    return if (opener.startImage(files, name)) .waits else .busy;
+}
+
 /// Half of the places stay free for what boots ask for.
 pub fn mayOpenAhead(io: *const EdgeIo) bool {
     const opener = io.version_opener orelse return false;

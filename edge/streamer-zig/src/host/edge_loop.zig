@@ -371,8 +371,10 @@ fn hearHolders(loop: *EdgeLoop, now_us: u64) void {
 fn endOpenings(loop: *EdgeLoop, now_us: u64) void {
     const io = loop.boots.io;
     const opener = io.version_opener.?;
-    while (opener.takeEnded(&io.versions)) |ended|
-        loop.boots.onVersionOpened(now_us, ended.id, ended.problem);
+    while (opener.takeEnded(&io.versions)) |ended| switch (ended) {
+        .version => |version| loop.boots.onVersionOpened(now_us, version.id, version.problem),
+        .image => |image| loop.boots.onImageRead(now_us, image.name, image.version),
+    };
     loop.stream.policy.onVersionOpened(now_us);
     loop.http.onVersionOpened(now_us);
 }

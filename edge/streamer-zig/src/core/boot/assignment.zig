@@ -20,6 +20,20 @@ pub const Assignment = struct {
     loader_files: LoaderFiles = .{},
     /// The boot program set chosen for the device; empty: the edge's own.
     program_set: base.UntrustedText = .empty,
+    image: PrivateImage = .none,
+};
+
+/// What is known of a device's private image. The version of a boot whose image is not read yet is
+/// the one that others get. Not kept over a restart.
+pub const PrivateImage = enum {
+    none,
+    own,
+    reading,
+    to_be_read,
+
+    pub fn isKnown(image: PrivateImage) bool {
+        return image == .none or image == .own;
+    }
 };
 
 pub const LoaderFile = enum { script, kernel, initrd, other };

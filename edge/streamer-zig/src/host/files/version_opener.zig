@@ -1,11 +1,13 @@
 //! Threads that open versions for the packet loop: they open the files, compute the digests of
-//! kernel and initramfs, and read what these and the disk say about themselves.
+//! kernel and initramfs, and read what these and the disk say about themselves. They also read the
+//! heads of private images.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const sys = @import("../sys.zig");
+const private_images = @import("agent").private_images;
 const version_table = @import("version_table.zig");
 const PointerChannel = @import("../stream/pointer_channel.zig");
 const VersionTable = version_table.VersionTable;
@@ -25,16 +27,20 @@ const texts_size = 32 << 10;
 /// Nodes of versions' trees in memory, for each thread: 256 KiB.
 const cache_nodes = 64;
 
-/// One version, from its order until the loop has heard of its end.
+/// One version or image, from its order until the loop has heard of its end.
 const Work = struct {
     is_busy: bool = false,
     /// The state that describes it is no longer in force.
     is_stale: bool = false,
+    image: ?Image = null,
+    /// From here on, of a version.
     described: DesiredVersion = undefined,
     below: ?DesiredVersion = null,
     texts: [texts_size]u8 = undefined,
     result: error{Problem}!version_table.Version = undefined,
     problem: Problem = undefined,
+
+    const Image = struct { files: store.Files, name: base.Uuid, version: ?base.Uuid = null };
 
     fn copy(
         taken: *Work,
@@ -87,10 +93,11 @@ pub fn run(opener: *VersionOpener) std.Thread.SpawnError!void {
 pub fn deinit(opener: *VersionOpener, gpa: std.mem.Allocator) void {
     opener.given.end();
     for (opener.threads) |thread| thread.join();
-    while (opener.ended.receive(Work)) |ended| if (ended.result) |version| {
-        var closing = version;
-        closing.close();
-    } else |_| {};
+    while (opener.ended.receive(Work)) |ended| {
+        if (ended.image != null) continue;
+        var version = ended.result catch continue;
+        version.close();
+    }
     opener.given.deinit();
     opener.ended.deinit();
     gpa.free(opener.works);
@@ -106,13 +113,17 @@ pub fn start(
 ) void {
     var free: ?*Work = null;
     for (opener.works) |*known| {
-        if (!known.is_busy) free = known else if (known.described.id.eql(described.id)) return;
+        if (!known.is_busy)
+            free = known
+        else if (known.image == null and known.described.id.eql(described.id))
+            return;
     }
     const taken = free orelse return;
     // The desired state may be replaced meanwhile.
     var texts: std.heap.FixedBufferAllocator = .init(&taken.texts);
     taken.is_busy = true;
     taken.is_stale = false;
+    taken.image = null;
     taken.described.id = described.id;
     taken.copy(texts.allocator(), described, below) catch {
         taken.problem = .not_described;
@@ -120,6 +131,24 @@ pub fn start(
         return opener.ended.send(Work, taken);
     };
     opener.given.send(Work, taken);
+}
+
+/// Has a thread read the head of a private image, unless one does already; false: all have enough
+/// to do.
+pub fn startImage(opener: *VersionOpener, files: store.Files, name: base.Uuid) bool {
+    var free: ?*Work = null;
+    for (opener.works) |*known| {
+        if (!known.is_busy) {
+            free = known;
+        } else if (known.image) |*image| {
+            if (image.name.eql(name)) return true;
+        }
+    }
+    const taken = free orelse return false;
+    taken.is_busy = true;
+    taken.image = .{ .files = files, .name = name };
+    opener.given.send(Work, taken);
+    return true;
 }
 
 fn copyOf(gpa: std.mem.Allocator, from: *const DesiredVersion) error{OutOfMemory}!DesiredVersion {
@@ -148,7 +177,11 @@ pub fn endedFd(opener: *const VersionOpener) i32 {
 }
 
 /// The text of a problem is valid until the next call of `start`.
-pub const Ended = struct { id: base.Uuid, problem: ?Problem };
+pub const Ended = union(enum) {
+    version: struct { id: base.Uuid, problem: ?Problem },
+    /// The version below it; null: there is no image, or it cannot be read.
+    image: struct { name: base.Uuid, version: ?base.Uuid },
+};
 
 /// Takes the next version that has been opened into the table. One that a new state may describe
 /// differently is closed: whoever waits for it asks again.
@@ -156,16 +189,19 @@ pub fn takeEnded(opener: *VersionOpener, table: *VersionTable) ?Ended {
     const ended = opener.ended.receive(Work) orelse return null;
     assert(ended.is_busy);
     ended.is_busy = false;
+    if (ended.image) |*image|
+        return .{ .image = .{ .name = image.name, .version = image.version } };
     const id = ended.described.id;
-    const version = ended.result catch
-        return .{ .id = id, .problem = if (ended.is_stale) null else ended.problem };
+    const version = ended.result catch return .{
+        .version = .{ .id = id, .problem = if (ended.is_stale) null else ended.problem },
+    };
     if (ended.is_stale or table.find(id) != null) {
         var closing = version;
         closing.close();
-        return .{ .id = id, .problem = null };
+        return .{ .version = .{ .id = id, .problem = null } };
     }
-    table.take(version) catch return .{ .id = id, .problem = .full };
-    return .{ .id = id, .problem = null };
+    const problem: ?Problem = if (table.take(version)) null else |_| .full;
+    return .{ .version = .{ .id = id, .problem = problem } };
 }
 
 fn runAll(opener: *VersionOpener) void {
@@ -174,6 +210,11 @@ fn runAll(opener: *VersionOpener) void {
     var own: ?store.Store = null;
     defer if (own) |*opened| opened.close(gpa);
     while (opener.given.receive(Work)) |order| {
+        if (order.image) |*image| {
+            image.version = private_images.versionBelow(image.files, image.name);
+            opener.ended.send(Work, order);
+            continue;
+        }
         if (own == null) if (opener.store_files) |files| {
             own = store.Store.open(gpa, files, .{ .cache_nodes = cache_nodes }) catch null;
         };
@@ -218,7 +259,7 @@ test "a thread opens what is described, or says why not, and the loop takes it" 
         try testing.expect(!opener.isIdle());
         if (step.is_stale) opener.onState();
         sys.waitReadable(opener.endedFd(), 30_000);
-        const ended = opener.takeEnded(&table).?;
+        const ended = opener.takeEnded(&table).?.version;
         try testing.expectEqual(described.id, ended.id);
         const is_problem = !step.is_open and !step.is_stale;
         try testing.expectEqual(is_problem, ended.problem != null);

@@ -274,6 +274,14 @@ pub fn openVersion(
     return .{ .problem = .not_described };
 }
 
+pub fn readImage(
+    _: *EdgeIo,
+    files: store.Files,
+    name: base.Uuid,
+) agent.private_images.Reading {
+    return .{ .version = agent.private_images.versionBelow(files, name) };
+}
+
 pub fn mayOpenAhead(io: *const EdgeIo) bool {
     for (io.versions) |*version| if (version.open_at_us != null) return false;
     return true;

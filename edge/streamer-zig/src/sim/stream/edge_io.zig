@@ -117,6 +117,14 @@ pub fn openVersion(
     return .{ .problem = .missing };
 }
 
+pub fn readImage(
+    _: *EdgeIo,
+    files: store.Files,
+    name: base.Uuid,
+) agent.private_images.Reading {
+    return .{ .version = agent.private_images.versionBelow(files, name) };
+}
+
 pub fn mayOpenAhead(_: *const EdgeIo) bool {
     return false;
 }
