@@ -152,11 +152,23 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
       expect(execFileSync(words.command, words.args, { encoding: 'utf8' })).toBe('degraded: store_damaged\n')
     })
 
+    if (fate === 'unable to read its disk') continue
     test(`fails over to the last of four edges when the three before it are ${fate}`, async () => {
       await start(4)
       await expectFailover(await boot(() => [0, 1, 2].forEach(strike)), 3)
     })
   }
+
+  // They accept it, since they have opened the version before.
+  test('finds the one edge of four that is able to read its disk', async () => {
+    await start(4)
+    const device = await boot(() => [0, 1, 2].forEach(fates['unable to read its disk']))
+    expect(device.outcome, device.output).toBe('ready')
+    const continued = await site.untilReported(3, ({ outcome }) => outcome !== undefined)
+    expect(continued.outcome).toEqual({ kind: 'ready' })
+    expect(continued.id).toBe(site.boots(0)[0]?.id)
+    expect(continued.handOver?.number).toBe(device.handOvers)
+  })
 
   test('fails over to the last of seven edges when the six before it are stopped, and stays there when they continue', async () => {
     await start(7)

@@ -424,8 +424,9 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         .greeting => return hello_steps.deadline(client),
         .established => {},
     }
-    if (client.store_errors.is_due) return 0;
     var earliest: ?u64 = if (client.keepalive_id != null) client.last_packet_at_us else null;
+    if (client.store_errors.departsAt(client.othersForReads())) |at|
+        earliest = @min(earliest orelse at, at);
     if (client.ready) |ready| if (!ready.acknowledged) {
         earliest = ready.due_at_us;
     };
@@ -538,8 +539,9 @@ pub fn fragmentSize(client: *const StreamClient) u16 {
 pub fn onTimer(client: *StreamClient, now_us: u64) void {
     if (client.state == .greeting) return hello_steps.checkTurn(client, now_us);
     if (client.state != .established) return;
-    if (client.store_errors.takeDeparture(now_us, client.mayLeave())) {
+    if (client.store_errors.takeDeparture(now_us, client.othersForReads())) {
         client.statistics.departures += 1;
+        client.failover.markUnable();
         return hello_steps.failOver(client, now_us);
     }
     if (client.hasInFlight()) {
@@ -555,6 +557,11 @@ pub fn onTimer(client: *StreamClient, now_us: u64) void {
 /// Other edges cannot take a device whose writes are at this one.
 pub fn mayLeave(client: *const StreamClient) bool {
     return client.failover.hasOthers() and client.session.?.write_cache == .device_ram;
+}
+
+fn othersForReads(client: *const StreamClient) StoreErrors.Others {
+    if (!client.mayLeave()) return .none;
+    return if (client.failover.hasAble()) .able else .unable;
 }
 
 pub fn transition(client: *StreamClient, next: State) void {

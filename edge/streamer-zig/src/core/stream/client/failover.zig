@@ -32,6 +32,9 @@ probe_at_us: u64 = 0,
 is_bound: bool = false,
 /// Why another edge last refused the boot.
 refused: ?wire.RefuseCode = null,
+/// Edges that did not give a read, and those that did not take the device because of it, until
+/// some edge gives it.
+unable: base.BoundedArray(Endpoint, wire.ticket.edges_max + 1) = .empty,
 
 const nowhere: Endpoint = .{ .ip = .zero, .port = 0 };
 /// Silence after which the edge is probed, and the number of probes before it counts as gone: 1 s
@@ -64,6 +67,29 @@ pub fn hasOthers(failover: *const Failover) bool {
     return failover.known != null and !failover.is_bound;
 }
 
+/// The current edge's store does not give a read. Once none is left that may, each may again.
+pub fn markUnable(failover: *Failover) void {
+    if (!failover.hasAble()) failover.unable.clear();
+    failover.leaveOut();
+}
+
+fn leaveOut(failover: *Failover) void {
+    if (failover.isUnable(failover.current) or failover.unable.isFull()) return;
+    failover.unable.appendAssumeCapacity(failover.current);
+}
+
+/// Tells whether some other edge may give a read that the current one does not.
+pub fn hasAble(failover: *const Failover) bool {
+    for (failover.others()) |edge|
+        if (!edge.eql(failover.current) and !failover.isUnable(edge)) return true;
+    return false;
+}
+
+fn isUnable(failover: *const Failover, edge: Endpoint) bool {
+    for (failover.unable.constSlice()) |one| if (one.eql(edge)) return true;
+    return false;
+}
+
 pub fn isAtOwn(failover: *const Failover) bool {
     return failover.current.eql(failover.own);
 }
@@ -75,6 +101,7 @@ pub fn settle(failover: *Failover, now_us: u64, known: ?wire.ticket.Failover) vo
         .current = failover.current,
         .known = known,
         .known_at_us = now_us,
+        .unable = failover.unable,
     };
     assert(failover.isAtOwn());
 }
@@ -139,9 +166,13 @@ pub fn beginAtOwn(failover: *Failover, now_us: u64) void {
 pub fn leave(failover: *Failover, now_us: u64) void {
     assert(failover.hasOthers());
     failover.beginAtOwn(now_us);
-    failover.index = 0;
     failover.is_own_edge_first = false;
-    failover.current = failover.others()[0];
+    failover.index = 0;
+    for (failover.others(), 0..) |edge, index| if (!failover.isUnable(edge)) {
+        failover.index = @intCast(index);
+        break;
+    };
+    failover.current = failover.others()[failover.index];
     failover.turn_ends_us = now_us + failover.turn_us / silent_part;
 }
 
@@ -154,6 +185,21 @@ pub fn turnEndsAt(failover: *const Failover) ?u64 {
 /// Starts the next edge's turn.
 pub fn turn(failover: *Failover, now_us: u64) void {
     assert(failover.hasOthers());
+    if (failover.unable.count > 0) failover.leaveOut();
+    for (0..failover.others().len + 1) |_| {
+        failover.advance();
+        // In the first round only: the others may be gone.
+        if (failover.turn_us > turn_us_first or !failover.isUnable(failover.current)) break;
+    }
+    failover.turn_began_us = now_us;
+    // The own edge may have just restarted.
+    failover.turn_ends_us =
+        now_us + if (failover.isAtOwn()) failover.turn_us else failover.turn_us / silent_part;
+    assert(failover.index <= failover.others().len);
+    assert(failover.turn_us <= turn_us_max);
+}
+
+fn advance(failover: *Failover) void {
     const list = failover.others();
     failover.index = if (failover.index == list.len) 0 else failover.index + 1;
     if (failover.index == 0) {
@@ -161,12 +207,6 @@ pub fn turn(failover: *Failover, now_us: u64) void {
         failover.is_own_edge_first = false;
     }
     failover.current = if (failover.index < list.len) list[failover.index] else failover.own;
-    failover.turn_began_us = now_us;
-    // The own edge may have just restarted.
-    failover.turn_ends_us =
-        now_us + if (failover.isAtOwn()) failover.turn_us else failover.turn_us / silent_part;
-    assert(failover.index <= list.len);
-    assert(failover.turn_us <= turn_us_max);
 }
 
 /// The current edge is alive and has sent COOKIE: it gets its whole turn.
@@ -236,6 +276,38 @@ test "if the own edge comes first and is silent, the others have their first tur
     try testing.expect(failover.isAtOwn());
     failover.turn(now_us);
     try testing.expectEqual(2 * turn_us_first, failover.turn_us);
+}
+
+test "an edge whose store has failed the device is left out in the first round" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    const edges = testKnown(3).edges.buffer;
+    failover.settle(0, testKnown(3));
+    failover.markUnable();
+    failover.leave(0);
+    try testing.expect(failover.current.eql(edges[0]));
+    // The first of the others accepts the boot, names the own edge, and cannot read either.
+    var known = testKnown(3);
+    known.edges.buffer[0] = failover.own;
+    failover.settle(0, known);
+    try testing.expect(failover.hasAble());
+    failover.markUnable();
+    failover.leave(0);
+    try testing.expect(failover.current.eql(edges[1]));
+    failover.turn(1);
+    try testing.expect(failover.current.eql(edges[2]));
+    // Everybody has had a turn: those that failed the device are asked again.
+    failover.turn(2);
+    try testing.expect(failover.current.eql(known.edges.buffer[0]));
+    for (1..3) |index| {
+        failover.turn(3);
+        try testing.expect(failover.current.eql(known.edges.buffer[index]));
+    }
+    failover.turn(4);
+    try testing.expect(failover.isAtOwn());
+    // Where all have failed it, each may be asked again.
+    try testing.expect(!failover.hasAble());
+    failover.markUnable();
+    try testing.expect(failover.hasAble());
 }
 
 test "a device that stalled itself probes before it leaves, and an edge that answers is kept" {

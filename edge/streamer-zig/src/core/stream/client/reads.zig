@@ -81,7 +81,10 @@ fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
     assert(read.state == .in_flight);
     assert(read.isComplete());
     client.statistics.read_bytes += read.buffer.len;
-    if (read.had_store_error) client.store_errors.onRead();
+    if (read.had_store_error) {
+        client.store_errors.onRead();
+        client.failover.unable.clear();
+    }
     for (client.readsKept()) |*other| if (other != read and isPendingPartOf(other, read.whole_id)) {
         releaseSlot(client, read);
         return;
