@@ -560,7 +560,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn versionOf(boots: *Self, boot: *const Boot) ?*Io.Version {
             const id = boot.assignment.version_id;
             if (version_openings.stateOf(boots, id) != .open) return null;
-            const version = boots.io.findVersion(id).?;
+            const version = boots.io.findVersion(id) orelse return null;
             assert(version.id.eql(id));
             return if (version.layer_above != null and !boot.assignment.writes) null else version;
         }
@@ -610,7 +610,8 @@ pub fn Boots(comptime Io: type) type {
                 .waits => return .{ .cause = .version_missing, .text = .init("it is not open") },
                 .problem => |problem| return boots.missingTo(boot, problem),
             }
-            const version = boots.io.findVersion(id).?;
+            const version = boots.io.findVersion(id) orelse
+                return .{ .cause = .version_missing, .text = .init("it is not open") };
             assert(version.id.eql(id));
             if (version.layer_above != null and !boot.assignment.writes)
                 return .{

@@ -99,9 +99,17 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
 
 /// Null: the version is missing now.
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
-    if (io.edge.happens(io.edge.disk.missing_per_mille)) return null;
+    if (io.edge.happens(io.edge.disk.missing_per_mille)) {
+        io.noteMissing(id);
+        return null;
+    }
     for (&io.versions) |*version| if (version.id.eql(id)) return version;
     unreachable;
+}
+
+fn noteMissing(io: *EdgeIo, id: base.Uuid) void {
+    for (&io.edge.site.boots) |*boot|
+        if (boot.version.id().eql(id)) boot.ends.insert(.version_missing);
 }
 
 const DesiredVersion = core.uplink.desired_state.Version;
@@ -111,9 +119,7 @@ pub fn openVersion(
     version: *const DesiredVersion,
     _: ?*const DesiredVersion,
 ) agent.OpenResult(Problem) {
-    for (&io.edge.site.boots) |*boot| {
-        if (boot.version.id().eql(version.id)) boot.ends.insert(.version_missing);
-    }
+    io.noteMissing(version.id);
     return .{ .problem = .missing };
 }
 

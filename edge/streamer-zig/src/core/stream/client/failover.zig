@@ -71,11 +71,15 @@ pub fn hasOthers(failover: *const Failover) bool {
 pub fn markUnable(failover: *Failover) void {
     if (!failover.hasAble()) failover.unable.clear();
     failover.leaveOut();
+    assert(failover.isUnable(failover.current));
 }
 
 fn leaveOut(failover: *Failover) void {
-    if (failover.isUnable(failover.current) or failover.unable.isFull()) return;
+    if (failover.isUnable(failover.current)) return;
+    // A list that names other edges than the one before.
+    if (failover.unable.isFull()) failover.unable.clear();
     failover.unable.appendAssumeCapacity(failover.current);
+    assert(failover.unable.count > 0);
 }
 
 /// Tells whether some other edge may give a read that the current one does not.
@@ -207,6 +211,7 @@ fn advance(failover: *Failover) void {
         failover.is_own_edge_first = false;
     }
     failover.current = if (failover.index < list.len) list[failover.index] else failover.own;
+    assert(failover.index <= list.len);
 }
 
 /// The current edge is alive and has sent COOKIE: it gets its whole turn.
