@@ -103,7 +103,8 @@ async function measureOnce(segment, files, quietIsFirst) {
     const { match } = await devices.waitFor(/^boots (.*)\n/m, limitMs)
     const attack = async () => {
       const hostile = [program('hostile-peer'), segment.edgeIp, String(requestCount), match[1], otherEdge]
-      const stranger = new WatchedProcess(segment.onDhcp(process.execPath, hostile))
+      // His own machine would not take the processor from the devices'.
+      const stranger = new WatchedProcess(segment.onDhcp('nice', ['-n', '19', process.execPath, ...hostile]))
       running.push(stranger)
       const account = await stranger.waitFor(/^account (.*)\n/m, limitMs)
       const { sent } = JSON.parse(account.match[1])
@@ -153,7 +154,8 @@ REQUEST in the devices' names, made-up MAC addresses, forged claims of another e
 as long without him. Medians of ${measured.length} rounds; no device ended, and none lost a write.
 
 - ${date}, \`${command}\`
-- ${machine.processors} processors (${machine.model}), load ${machine.loadBefore.toFixed(2)} before; devices, attacker and edge share them.
+- ${machine.processors} processors (${machine.model}), load ${machine.loadBefore.toFixed(2)} before; devices and edge share them, and the attacker, at the
+  lowest priority.
 
 | | s | answers a second | p99 ms | longest wait of one device, ms |
 |---|---|---|---|---|

@@ -284,15 +284,21 @@ pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
 }
 
 /// Clears boots of a device that are over and had no session. One whose disk its firmware reads
-/// stays until the disk of a later one is read.
+/// stays until the disk of a later one is read; one in which the device has shown its key, until a
+/// later one proves itself: a candidate can turn out to be none.
 fn forgetEnded(table: *BootTable, mac: base.Mac) void {
     var has_read = false;
+    var has_key = false;
     var others = table.iterateOf(mac);
     while (others.next()) |ref| {
         const boot = &table.slots[ref.index];
         if (!boot.isOver() or boot.changed or boot.isRunning()) continue;
-        const is_kept = boot.record(.stage1) != null and !has_read;
-        if (is_kept) has_read = true else table.clear(ref.index);
+        const is_read = boot.record(.stage1) != null and !has_read;
+        const shows_key = boot.device_key != null and boot.device_identity.state == .known and
+            !has_key;
+        has_read = has_read or is_read;
+        has_key = has_key or shows_key;
+        if (!is_read and !shows_key) table.clear(ref.index);
     }
 }
 
@@ -823,6 +829,35 @@ test "a boot from the journal takes the slot of its device's earlier one, and ke
     later.apply(8, test_open);
     table.replace(ref, later);
     try testing.expectEqual(null, table.get(refs[1]));
+    try testing.expectEqual(1, table.count);
+}
+
+test "the boot that has shown the device's key stays until a later one proves itself" {
+    var table: BootTable = try .init(testing.allocator, .{ .capacity = 4 });
+    defer table.deinit(testing.allocator);
+    const key: [32]u8 = @splat(7);
+    var refs: [2]Ref = undefined;
+    for (&refs, 0..) |*ref, round| {
+        var boot = testBoot(1, round);
+        boot.device_identity.state = .{ .known = key };
+        boot.device_key = .{ .label = .key_known, .key = key };
+        boot.apply(round, test_open);
+        boot.supersede(round);
+        boot.changed = false;
+        ref.* = try table.insert(boot, round);
+    }
+    // It inherits the key, and is none: the device has taken another edge's answer.
+    for (2..5) |round| {
+        var candidate = testBoot(1, round);
+        candidate.device_identity = table.get(table.findByMac(candidate.identity.mac).?).?
+            .device_identity;
+        const ref = try table.insert(candidate, round);
+        try testing.expectEqual(null, table.get(refs[0]));
+        if (round < 4) table.remove(ref) else table.apply(ref, round, test_open);
+    }
+    try testing.expectEqual(null, table.get(refs[1]));
+    const last = table.get(table.findByMac(testBoot(1, 0).identity.mac).?).?;
+    try testing.expectEqual(key, last.device_identity.state.known);
     try testing.expectEqual(1, table.count);
 }
 
