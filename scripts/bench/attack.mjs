@@ -103,8 +103,7 @@ async function measureOnce(segment, files, quietIsFirst) {
     const { match } = await devices.waitFor(/^boots (.*)\n/m, limitMs)
     const attack = async () => {
       const hostile = [program('hostile-peer'), segment.edgeIp, String(requestCount), match[1], otherEdge]
-      // His own machine would not take the processor from the devices'.
-      const stranger = new WatchedProcess(segment.onDhcp('nice', ['-n', '19', process.execPath, ...hostile]))
+      const stranger = new WatchedProcess(segment.onDhcp('nice', [...lowest, process.execPath, ...hostile]))
       running.push(stranger)
       const account = await stranger.waitFor(/^account (.*)\n/m, limitMs)
       const { sent } = JSON.parse(account.match[1])
@@ -130,6 +129,8 @@ async function measureOnce(segment, files, quietIsFirst) {
   }
 }
 
+/** The priority of the attacker: his own machine would not take the processor from the devices'. */
+const lowest = ['-n', '19']
 /** Of the former round's attack; a guess in the first. */
 let expectedSeconds = 10
 

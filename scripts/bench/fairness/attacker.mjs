@@ -16,7 +16,10 @@ lines.once('line', async (text) => {
   const count = (status) => {
     counts[status] = (counts[status] ?? 0) + 1
   }
-  await attacks[name].run({ url, origin, tenant: { ...tenant, edge }, signal: stopping.signal, count })
+  const { signal } = stopping
+  await attacks[name].run({ url, origin, tenant: { ...tenant, edge }, signal, count }).catch((error) => {
+    if (!signal.aborted) throw error
+  })
   const { user, system } = process.cpuUsage()
   const result = { counts, seconds: (user + system) / 1e6 }
   process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0))
