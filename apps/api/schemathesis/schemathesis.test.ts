@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newApiKeySecret } from '../src/api-key/api-key-secret.ts'
+import { runProgram } from '../test/run-program.ts'
 import { createSampleTenant } from '../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../test/test-api.ts'
 import { createPerson } from '../test/test-tenant.ts'
@@ -43,19 +43,12 @@ beforeAll(async () => {
 })
 afterAll(() => api.close())
 
-function run(args: string[]): Promise<{ code: number | null; output: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('python3', ['-m', 'schemathesis.cli', ...args], {
-      env: { ...process.env, PYTHONPATH: installed, PYTHONDONTWRITEBYTECODE: '1' },
-      cwd: installed,
-    })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr])
-      stream.on('data', (chunk: Buffer) => {
-        output += chunk.toString('utf8')
-      })
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, output }))
+function run(args: string[]) {
+  return runProgram({
+    program: 'python3',
+    args: ['-m', 'schemathesis.cli', ...args],
+    env: { PYTHONPATH: installed, PYTHONDONTWRITEBYTECODE: '1' },
+    cwd: installed,
   })
 }
 
