@@ -75,10 +75,10 @@ pub const Options = struct {
     sessions_max: u16 = 1024,
     /// Devices behind one address; simulated devices on loopback share theirs.
     sessions_per_source_max: u32 = 256,
-    /// Capacity for unanswered requests: more than the host's receive buffer holds, so that an
-    /// answer waiting there behind a flood still finds its request. At 20,000 spoofed requests per
-    /// second each stays for 0.8 s.
-    requests_max: u16 = 16384,
+    /// Capacity for unanswered requests. A peer whose first ACK was lost repeats it after a second,
+    /// and then after two more, and must still find its request: with 20,000 spoofed requests per
+    /// second each stays for 3.2 s.
+    requests_max: u16 = 65_000,
     requests_per_source_max: u16 = 1024,
     /// 1500 - 20 (IP) - 8 (UDP) - 4 (TFTP): larger blocks would cause IP fragments.
     blksize_max: u16 = 1468,

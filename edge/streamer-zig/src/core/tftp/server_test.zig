@@ -396,6 +396,21 @@ test "a flood of requests keeps no device out and ends no transfer" {
     try expectBlocks(try fixture.send(device, .{ .ack = 2 }), 3, 2);
 }
 
+test "an acknowledgement that was lost twice in a flood still finds its request" {
+    var fixture: ServerFixture = try .init(.{});
+    defer fixture.deinit();
+    _ = try fixture.request("snponly.efi", .{ .windowsize = 4 });
+    // 3 s of 20,000 requests each: a client repeats its first acknowledgement after 1 and 2 s.
+    for (0..60_000) |index| {
+        fixture.now_us += 50;
+        _ = try fixture.send(spoofed(@intCast(index)), .{
+            .rrq = .{ .file_name = "undionly.kpxe", .options = .{ .blksize = 1432 } },
+        });
+    }
+    try testing.expect(fixture.server.requests.count > 50_000);
+    try expectBlocks(try fixture.send(device, .{ .ack = 0 }), 1, 4);
+}
+
 test "one address cannot evict the requests of others" {
     var fixture: ServerFixture = try .init(.{ .requests_max = 64, .requests_per_source_max = 8 });
     defer fixture.deinit();
