@@ -28,7 +28,9 @@ export class Load {
   readonly #guests: Guest[] = []
   #writers: RunningProcess | undefined
   #writersTaken = 0
-  #account = newAccount()
+  readonly #startUp = newAccount()
+  #account = this.#startUp
+  #collecting = Promise.resolve()
   #ending = false
   #groups: Promise<void>[] = []
 
@@ -72,22 +74,33 @@ export class Load {
     say(`${this.#sizes.readers} devices boot and read`)
   }
 
-  /** Ends what follows in another account. @returns what was noticed until now */
+  /** Adds to the account what those who write, and machines, have noticed until now. */
+  collect(): Promise<void> {
+    return this.#ending ? this.#collecting : this.#collect(() => this.#writers?.kill('SIGUSR2'))
+  }
+
+  /** Begins another account. @returns what was noticed until now */
   async next(): Promise<Account> {
-    await this.#takeWriters(() => this.#writers?.kill('SIGUSR2'))
-    for (const guest of this.#guests) guest.take(this.#account)
+    await this.collect()
     const before = this.#account
     this.#account = newAccount()
     return before
   }
 
-  /** Resolves with the last account, once each device has ended its boot and all written sectors were read again. */
-  async end(): Promise<Account> {
+  /** Resolves once each device has ended its boot, and all written sectors were read again. */
+  async end(): Promise<void> {
     this.#ending = true
     await Promise.all(this.#groups)
-    await this.#takeWriters(() => this.#writers?.end(''))
-    for (const guest of this.#guests) guest.take(this.#account)
-    return this.#account
+    await this.#collect(() => this.#writers?.end(''))
+  }
+
+  /** One after the other: each answer of those who write belongs to one question. */
+  #collect(ask: () => void): Promise<void> {
+    this.#collecting = this.#collecting.then(async () => {
+      await this.#takeWriters(ask)
+      for (const guest of this.#guests) guest.take(this.#account)
+    })
+    return this.#collecting
   }
 
   /** Asks those who write for their account, and adds it. */
@@ -114,13 +127,16 @@ export class Load {
     const what = ['--trace', this.#trace, '--verify', diskFile]
     while (!this.#ending) {
       const args = [...where, ...who, ...what]
+      const begunIn = this.#account
       const { devices, output } = await bootDevices(args, (program, all) => segment.startOnSwitch(program, all))
       const account = this.#account
       if (devices.length !== size) account.errors.push(`${devices.length} devices of ${size}: ${output.slice(-500)}`)
+      // What a boot waited for while the load started says nothing about the part in which it ends.
+      const counted = begunIn === this.#startUp ? begunIn : account
       for (const { mac, outcome, text, longestReadUs } of devices) {
-        account.reads += readsPerBoot
-        noteStall(account, mac, longestReadUs / 1000)
-        if (outcome === 'ready') account.ready += 1
+        counted.reads += readsPerBoot
+        noteStall(counted, mac, longestReadUs / 1000)
+        if (outcome === 'ready') counted.ready += 1
         else account.errors.push(`${mac}: ${text}`)
       }
       first.resolve()

@@ -27,33 +27,33 @@ export async function runUpdateSoak(
   const scratch = scratchDirectory()
   const soak = new UpdateSoak(options, ending.signal, say)
   let timer: NodeJS.Timeout | undefined
-  try {
+  const work = async () => {
     say('Starting PostgreSQL, the API, an edge and its devices')
     await soak.start(scratch.path)
-    timer = setInterval(() => say(soak.progress()), progressIntervalMs)
+    timer = setInterval(() => soak.progress().then(say, say), progressIntervalMs)
     await soak.run()
-    say(soak.progress())
-    if (!ending.signal.aborted) {
-      const result = await soak.check()
-      const date = new Date().toISOString()
-      const table = asMarkdown(result, { options, date, processors: os.cpus().length })
-      process.stdout.write(`\n${table}\n`)
-      if (options.write) {
-        const file = path.join(results, `${date.slice(0, 10)}-update-soak.md`)
-        writeFileSync(file, table)
-        say(`kept in ${file}`)
-      }
-      return problemsOf(result, options).length === 0
+  }
+  try {
+    await work().catch((error: unknown) => {
+      // Programs that a signal has ended cannot answer.
+      if (!ending.signal.aborted) throw error
+    })
+    clearInterval(timer)
+    const result = await soak.check()
+    const date = new Date().toISOString()
+    const table = asMarkdown(result, { options, date, processors: os.cpus().length })
+    process.stdout.write(`\n${table}\n`)
+    if (ending.signal.aborted) say('ended by a signal: nothing is proved')
+    else if (options.write) {
+      const file = path.join(results, `${date.slice(0, 10)}-update-soak.md`)
+      writeFileSync(file, table)
+      say(`kept in ${file}`)
     }
-  } catch (error) {
-    // Programs that a signal has ended cannot answer.
-    if (!ending.signal.aborted) throw error
+    return !ending.signal.aborted && problemsOf(result, options).length === 0
   } finally {
     clearInterval(timer)
     await soak.stop()
     scratch.remove()
     for (const signal of signals) process.off(signal, end)
   }
-  say('ended by a signal: nothing is proved')
-  return false
 }

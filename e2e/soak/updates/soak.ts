@@ -26,8 +26,8 @@ export interface UpdateSoakResult {
   updating: Account
   /** Boots at the control plane, by how they ended. */
   outcomes: Record<string, number>
-  /** Reports that the edge declared lost. */
-  reportsLost: number
+  /** Reports that the edge declared lost; undefined where nobody could be asked. */
+  reportsLost: number | undefined
 }
 
 interface EdgeDetail {
@@ -43,7 +43,8 @@ export class UpdateSoak {
   readonly #say: (text: string) => void
   #updateSite: UpdateSite | undefined
   #load: Load | undefined
-  readonly #parts = { quiet: newAccount(), updating: newAccount() }
+  /** Undefined until the first update. */
+  #quiet: Account | undefined
   readonly #seconds = { healthy: [] as number[], left: [] as number[] }
   #beganAt = performance.now()
 
@@ -73,14 +74,14 @@ export class UpdateSoak {
     const load = required(this.#load)
     await load.start(this.#say)
     const { errors } = await load.next()
-    this.#parts.quiet.errors.push(...errors)
+    load.account.errors.push(...errors)
     this.#beganAt = performance.now()
     const quietUntil = this.#beganAt + this.#options.quietMinutes * 60_000
     await this.#until(async () => performance.now() >= quietUntil)
-    add(this.#parts.quiet, await load.next())
+    this.#quiet = await load.next()
     while (this.#count < this.#options.updates && !this.#ending.aborted) await this.#update()
     // Boots that an update met belong to it.
-    add(this.#parts.updating, await load.end())
+    await load.end()
   }
 
   get #count(): number {
@@ -119,35 +120,54 @@ export class UpdateSoak {
       .join('\n')
   }
 
-  progress(): string {
-    const account = this.#load?.account ?? newAccount()
-    const minutes = (performance.now() - this.#beganAt) / 60_000
+  async progress(): Promise<string> {
+    await this.#load?.collect()
     const { quiet, updating } = this.#parts
-    const errors = quiet.errors.length + updating.errors.length + account.errors.length
+    const minutes = (performance.now() - this.#beganAt) / 60_000
+    const errors = [...quiet.errors, ...updating.errors]
     const stall = (of: Account) => `${longestStallMs(of, 'simulated').toFixed(0)} ms`
     return [
       `${minutes.toFixed(1)} min`,
       `${this.#count} of ${this.#options.updates} updates, ${this.#seconds.left.length} left by themselves`,
-      `${errors} errors`,
-      `longest stall ${stall(quiet)} before, ${stall(account)} now`,
+      errors.length === 0 ? '0 errors' : `${errors.length} errors, the last: ${errors.at(-1)}`,
+      `longest stall ${stall(quiet)} before, ${stall(updating)} with updates`,
     ].join(' | ')
   }
 
-  /** Waits until everything is reported. */
+  /** Until the first update everything belongs to the part without. */
+  get #parts(): { quiet: Account; updating: Account } {
+    const account = this.#load?.account ?? newAccount()
+    return this.#quiet === undefined
+      ? { quiet: account, updating: newAccount() }
+      : { quiet: this.#quiet, updating: account }
+  }
+
+  /** Waits until everything is reported, unless a signal has ended the run. */
   async check(): Promise<UpdateSoakResult> {
+    await this.#until(async () => hasReported(required(this.#updateSite).site.machines.edgeData))
+    const minutes = (performance.now() - this.#beganAt) / 60_000
+    // Programs that a signal has ended cannot answer.
+    const reported = await this.#reported().catch((error: unknown) => {
+      if (!this.#ending.aborted) throw error
+      return { outcomes: {}, reportsLost: undefined }
+    })
+    return {
+      minutes,
+      updates: this.#count,
+      left: this.#seconds.left.length,
+      seconds: this.#seconds,
+      ...this.#parts,
+      ...reported,
+    }
+  }
+
+  async #reported(): Promise<Pick<UpdateSoakResult, 'outcomes' | 'reportsLost'>> {
     const { site } = required(this.#updateSite)
-    await this.#until(async () => hasReported(site.machines.edgeData))
     const db = createDb(site.plane.databaseUrl)
     try {
       const { organizationId } = site.tenant
       const boots = await db.boot.groupBy({ by: ['outcome'], where: { organizationId }, _count: true })
-      const minutes = (performance.now() - this.#beganAt) / 60_000
       return {
-        minutes,
-        updates: this.#count,
-        left: this.#seconds.left.length,
-        seconds: this.#seconds,
-        ...this.#parts,
         outcomes: Object.fromEntries(boots.map(({ outcome, _count }) => [outcome ?? 'open', _count])),
         reportsLost: (await this.#detail()).reportsLost,
       }
@@ -183,13 +203,4 @@ function hasReported(data: string): boolean {
 function required<T>(started: T | undefined): T {
   if (started === undefined) throw new Error('The soak has not started.')
   return started
-}
-
-function add(sum: Account, { ready, reads, writes, rounds, stalls, errors }: Account): void {
-  sum.ready += ready
-  sum.reads += reads
-  sum.writes += writes
-  sum.rounds += rounds
-  for (const [device, ms] of stalls) sum.stalls.set(device, Math.max(sum.stalls.get(device) ?? 0, ms))
-  sum.errors.push(...errors)
 }

@@ -16,7 +16,8 @@ export function problemsOf(result: UpdateSoakResult, { updates, machines }: Upda
   const failed = outcomes.failed ?? 0
   return [
     ...[...quiet.errors, ...updating.errors].map((error) => `error: ${error}`),
-    ...(reportsLost > 0 ? [`${reportsLost} reports were declared lost by the edge`] : []),
+    ...(reportsLost === undefined ? ['nobody answered how many reports were lost'] : []),
+    ...(reportsLost !== undefined && reportsLost > 0 ? [`${reportsLost} reports were declared lost by the edge`] : []),
     ...(reported < ready ? [`${ready} devices became ready, and ${reported} are reported as ready`] : []),
     ...(failed > 0 ? [`${failed} boots are reported as failed`] : []),
     ...kinds.flatMap((kind) => {
@@ -71,7 +72,7 @@ ${row('**errors**', ({ errors }) => `**${errors.length}**`)}
 
 Updates and roll-backs: ${result.updates}, of which ${result.left} were left for the former program by themselves. One
 that stayed took ${range(seconds.healthy)} s from its order until it was reported as healthy, one that was left
-${range(seconds.left)} s. Boots at the control plane: ${outcomes.join(', ')}. **Reports lost: ${result.reportsLost}**.
+${range(seconds.left)} s. Boots at the control plane: ${outcomes.join(', ')}. **Reports lost: ${result.reportsLost ?? 'not known'}**.
 
 ${problems.length === 0 ? 'Nothing was lost, and no limit was exceeded.' : shortened(problems).join('\n')}
 `
