@@ -3,7 +3,7 @@ import { visibleCollections, visibleDevices } from '../access/visible.ts'
 import { byName } from '../context/keyset.ts'
 import type { Actor } from '../rules/actor.ts'
 import type { Fields } from '../rules/audit-change.ts'
-import { resolveVersions } from '../rules/version-access.ts'
+import { resolveVersions } from '../rules/device/version-access.ts'
 import { versionChoicesSelect, versionFactsSelect } from '../vdisk/public.ts'
 import type { DeviceMenuView, MenuDetail, MenuSummary } from './schema.ts'
 

@@ -1,6 +1,6 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { Actor } from '../rules/actor.ts'
-import type { ReportedWait } from '../rules/device-wait.ts'
+import type { ReportedWait } from '../rules/device/device-wait.ts'
 import { reportedWaitOf, type WaitJson, waitsJson } from './waits.ts'
 
 /** Reads boots with what their rows name: partitioned tables have no relations. */

@@ -1,5 +1,5 @@
 import { Prisma } from '@bootfarm/db'
-import type { ReportedWait, WaitEdge } from '../rules/device-wait.ts'
+import type { ReportedWait, WaitEdge } from '../rules/device/device-wait.ts'
 
 export interface WaitEdgeJson {
   id: string

@@ -5,8 +5,8 @@ import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Actor } from '../rules/actor.ts'
-import { keyAlarms } from '../rules/device-key.ts'
-import { personalityOf } from '../rules/personality.ts'
+import { keyAlarms } from '../rules/device/device-key.ts'
+import { personalityOf } from '../rules/device/personality.ts'
 import type { CollectionDetail, CollectionSummary, collectionListInput, collectionPage } from './schema.ts'
 
 /** Throws `not_found`. */

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { menuReference } from '../boot-menu/schema.ts'
-import { keyLearning, keylessAccess, keyPolicyDefault } from '../rules/device-key.ts'
+import { keyLearning, keylessAccess, keyPolicyDefault } from '../rules/device/device-key.ts'
 import { objectName, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
-import { personality } from '../rules/personality.ts'
+import { personality } from '../rules/device/personality.ts'
 import { count, uuid } from '../rules/scalars.ts'
 
 const search = z.string().trim().max(64).optional()

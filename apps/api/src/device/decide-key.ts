@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { lockRow, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange, recordChanges } from '../events/record-change.ts'
-import { type DeviceKey, decideKey, fingerprintOf } from '../rules/device-key.ts'
+import { type DeviceKey, decideKey, fingerprintOf } from '../rules/device/device-key.ts'
 import type { approveKeysInput, ChangedKey, decideKeyInput } from './schema.ts'
 
 const keySelect = {

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { personalityOf } from '../rules/personality.ts'
+import { personalityOf } from '../rules/device/personality.ts'
 import { type CsvDevice, parseDevicesCsv } from './device-csv.ts'
 import { carryOutPlan } from './many-devices.ts'
 import { type DeviceFields, planDevices, type WantedDevice } from './plan-devices.ts'

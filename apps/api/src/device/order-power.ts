@@ -3,7 +3,7 @@ import { findBoot, waitOfRow } from '../boot/public.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import { deviceStateOf } from '../rules/device-state.ts'
+import { deviceStateOf } from '../rules/device/device-state.ts'
 import type { bootAgainResult, powerOrderInput, powerOrderResult } from './schema.ts'
 
 /** How long a power-on stays in the desired state: UPLINK.md. */

@@ -9,11 +9,11 @@ import {
   waitsJson,
 } from '../boot/public.ts'
 import type { ServiceContext } from '../context/service-context.ts'
-import { fingerprintOf } from '../rules/device-key.ts'
-import { type DeviceState, deviceStateOf } from '../rules/device-state.ts'
-import { type DeviceWait, deviceWaitOf } from '../rules/device-wait.ts'
-import { versionFor } from '../rules/version-access.ts'
-import { type WriteCacheView, writeCacheOf } from '../rules/write-cache.ts'
+import { fingerprintOf } from '../rules/device/device-key.ts'
+import { type DeviceState, deviceStateOf } from '../rules/device/device-state.ts'
+import { type DeviceWait, deviceWaitOf } from '../rules/device/device-wait.ts'
+import { versionFor } from '../rules/device/version-access.ts'
+import { type WriteCacheView, writeCacheOf } from '../rules/device/write-cache.ts'
 import { type ChoicesJson, choicesJson, resolvedOf } from '../vdisk/public.ts'
 import type { DeviceSummary, PowerOrderView } from './schema.ts'
 

@@ -3,9 +3,9 @@ import { layerClasses, powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceMenuView, setMenuOfDeviceInput } from '../boot-menu/schema.ts'
 import { setOfDeviceInput } from '../rules/boot-programs.ts'
-import { deviceKeyLabel, fingerprint, keyDecisions, keyLearning, keylessAccess } from '../rules/device-key.ts'
-import { deviceState } from '../rules/device-state.ts'
-import { deviceWait } from '../rules/device-wait.ts'
+import { deviceKeyLabel, fingerprint, keyDecisions, keyLearning, keylessAccess } from '../rules/device/device-key.ts'
+import { deviceState } from '../rules/device/device-state.ts'
+import { deviceWait } from '../rules/device/device-wait.ts'
 import {
   deviceName,
   devicesPerSiteMax,
@@ -17,9 +17,9 @@ import {
   tags,
   writtenMac,
 } from '../rules/object-fields.ts'
-import { inheritedPersonality, personality } from '../rules/personality.ts'
+import { inheritedPersonality, personality } from '../rules/device/personality.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
-import { writeCacheView } from '../rules/write-cache.ts'
+import { writeCacheView } from '../rules/device/write-cache.ts'
 import { csvSizeMax } from './device-csv.ts'
 
 export const deviceListInput = z.object({

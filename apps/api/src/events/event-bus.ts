@@ -2,7 +2,7 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, DbOrTransaction, PlatformContext, ServiceContext } from '../context/service-context.ts'
 import type { Fields } from '../rules/audit-change.ts'
 import type { Clock } from '../rules/clock.ts'
-import type { DeviceKeyLabel } from '../rules/device-key.ts'
+import type { DeviceKeyLabel } from '../rules/device/device-key.ts'
 import type { Place } from '../rules/place.ts'
 
 /**

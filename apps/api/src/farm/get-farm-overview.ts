@@ -11,7 +11,7 @@ import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RollupGrain } from '../rules/boot-rollup.ts'
-import { keyAlarms } from '../rules/device-key.ts'
+import { keyAlarms } from '../rules/device/device-key.ts'
 import { quantileOf, type TimeSketch } from '../rules/time-sketch.ts'
 import type { FarmOverview } from './schema.ts'
 

@@ -71,7 +71,7 @@ export const tags = z
   .max(tagsMax, `Enter at most ${tagsMax} tags.`)
   .transform((all) => [...new Set(all)].sort())
 
-/** Which version of its vDisk a device gets: rules/version-access.ts. */
+/** Which version of its vDisk a device gets: rules/device/version-access.ts. */
 export const deviceType = z.enum(deviceTypes)
 export type DeviceType = z.infer<typeof deviceType>
 

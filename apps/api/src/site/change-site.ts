@@ -5,7 +5,7 @@ import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
-import { personalityOf } from '../rules/personality.ts'
+import { personalityOf } from '../rules/device/personality.ts'
 import { deleteObject } from '../trash/public.ts'
 import type { createSiteInput, removeSiteInput, setCaptureInput, setCaptureResult, updateSiteInput } from './schema.ts'
 

@@ -8,7 +8,7 @@ import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect, heartbeatOf, onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Actor } from '../rules/actor.ts'
-import { personalityOf } from '../rules/personality.ts'
+import { personalityOf } from '../rules/device/personality.ts'
 import { sharesOf } from './edge-share.ts'
 import type { SiteDetail, SiteSummary, siteListInput, sitePage } from './schema.ts'
 

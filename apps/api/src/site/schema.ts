@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { collectionSummary } from '../collection/schema.ts'
 import { edgeSummary } from '../edge/schema.ts'
 import { objectName, pageInput, pageOf, seenRevision, timeZone } from '../rules/object-fields.ts'
-import { personality } from '../rules/personality.ts'
+import { personality } from '../rules/device/personality.ts'
 import { count, uuid } from '../rules/scalars.ts'
 
 const search = z.string().trim().max(64).optional()

@@ -5,7 +5,7 @@ import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Actor } from '../rules/actor.ts'
-import { type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
+import { type ResolvedVersions, resolveVersions } from '../rules/device/version-access.ts'
 import type { VdiskDetail, vdiskListInput, vdiskPage } from './schema.ts'
 import { seesEdgesOf, tallyDevices } from './tally-devices.ts'
 import { versionDetailOf, versionDetailSelect } from './version-detail.ts'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { ServiceContext } from '../context/service-context.ts'
 import { recordChanges } from '../events/record-change.ts'
-import { resolveVersions } from '../rules/version-access.ts'
+import { resolveVersions } from '../rules/device/version-access.ts'
 import { changedVersionNow, changeVdiskVersions, changeVersion, nextVersions, type OpenVdisk } from './open-version.ts'
 import { writeVersions } from './version-facts.ts'
 import type {

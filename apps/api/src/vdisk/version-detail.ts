@@ -1,6 +1,6 @@
 import type { Prisma } from '@bootfarm/db'
 import type { BootProfileReport } from '@bootfarm/proto/uplink'
-import { accessOf, type ResolvedVersions } from '../rules/version-access.ts'
+import { accessOf, type ResolvedVersions } from '../rules/device/version-access.ts'
 import type { VdiskVersionDetail } from './schema.ts'
 import type { DeviceTallies } from './tally-devices.ts'
 import { versionFactsSelect } from './version-facts.ts'

@@ -6,10 +6,10 @@ import {
   resolveVersions,
   type VersionChoices,
   type VersionFacts,
-} from '../rules/version-access.ts'
+} from '../rules/device/version-access.ts'
 import type { VdiskVersions } from './version-steps.ts'
 
-/** The facts about a version that rules/version-access.ts needs. */
+/** The facts about a version that rules/device/version-access.ts needs. */
 export const versionFactsSelect = {
   id: true,
   number: true,

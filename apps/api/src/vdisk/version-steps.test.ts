@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { useTestSite } from '../../test/test-site.ts'
-import { accessOf, resolveVersions } from '../rules/version-access.ts'
+import { accessOf, resolveVersions } from '../rules/device/version-access.ts'
 import type { VdiskDetail } from './schema.ts'
 import type { VersionPreview } from './version-schema.ts'
 import { allowedSteps, apply, type VdiskVersions, type VersionStep, versionSteps } from './version-steps.ts'

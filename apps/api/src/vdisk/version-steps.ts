@@ -5,7 +5,7 @@ import {
   type VersionChoices,
   type VersionFacts,
   type VersionState,
-} from '../rules/version-access.ts'
+} from '../rules/device/version-access.ts'
 
 /**
  * The state machine of a vDisk's versions: its steps, when and why each is refused, and the resulting versions. Pure:

@@ -2,7 +2,7 @@ import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, DeviceKeyReport } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { emit, type KeyAlarm } from '../../events/event-bus.ts'
-import { type DeviceKey, isAlarm, type KeyLearning, takeKeyReport } from '../../rules/device-key.ts'
+import { type DeviceKey, isAlarm, type KeyLearning, takeKeyReport } from '../../rules/device/device-key.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
 
 interface KeyRow extends DeviceKey {

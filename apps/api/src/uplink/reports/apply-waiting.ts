@@ -1,7 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, Report } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
-import { isStillThere } from '../../rules/device-wait.ts'
+import { isStillThere } from '../../rules/device/device-wait.ts'
 import { advanceFeed } from './write-boots.ts'
 
 type WaitingReport = Extract<Report, { type: 'waiting' }>

@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { DesiredState } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../../context/service-context.ts'
-import { type ResolvedVersions, resolveVersions } from '../../rules/version-access.ts'
+import { type ResolvedVersions, resolveVersions } from '../../rules/device/version-access.ts'
 import { versionChoicesSelect, versionFactsSelect } from '../../vdisk/version-facts.ts'
 import type { readSiteMenus } from './site-menus.ts'
 

@@ -1,4 +1,4 @@
-import type { DeviceType } from './object-fields.ts'
+import type { DeviceType } from '../object-fields.ts'
 
 /**
  * Which device gets which version of a vDisk, and what people see a version as. Pure: the desired state, the pages and
