@@ -17,6 +17,11 @@ export const apiSamples: Record<string, Sample> = {
   'webhook.rotateSecret': { idName: 'webhookId', ownId: firstWebhook },
   'webhook.ping': { idName: 'webhookId', ownId: firstWebhook },
   'webhook.deliveries': { idName: 'webhookId', ownId: firstWebhook },
+  'webhook.delivery': {
+    idName: 'webhookId',
+    input: (tenant) => ({ deliveryId: firstWebhook(tenant) }),
+    ownId: firstWebhook,
+  },
   'webhook.redeliver': {
     idName: 'webhookId',
     input: (tenant) => ({ deliveryId: firstWebhook(tenant) }),
@@ -24,6 +29,7 @@ export const apiSamples: Record<string, Sample> = {
   },
   'apiKey.roles': {},
   'apiKey.list': {},
+  'apiKey.get': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
   'apiKey.create': { input: () => ({ name: randomUUID(), role: 'viewer' }) },
   'apiKey.takeOver': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
   'apiKey.revoke': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },

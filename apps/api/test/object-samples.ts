@@ -115,6 +115,7 @@ export const objectSamples: Record<string, Sample> = {
   'store.remove': { idName: 'storeId', ownId: spare('store') },
   'store.restore': deletion('store'),
   'trash.list': {},
+  'trash.get': { idName: 'deletionId', ownId: (tenant) => tenant.spares.purgeable[0] ?? '' },
   'trash.purge': {
     idName: 'deletionId',
     ownId: (tenant) => tenant.spares.purgeable.pop() ?? '',

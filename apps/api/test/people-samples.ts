@@ -22,6 +22,7 @@ export const peopleSamples: Record<string, Sample> = {
   'invitation.offer': { input: unknownToken },
   'invitation.accept': { input: unknownToken },
   'invitation.list': {},
+  'invitation.get': { idName: 'invitationId', ownId: (tenant) => tenant.spareInvitationIds[0] ?? '' },
   'invitation.create': {
     input: () => ({ email: `${randomUUID()}@example.test`, role: 'viewer', scope: {} }),
   },

@@ -28,6 +28,7 @@ export const samples: Record<string, Sample> = {
   ...peopleSamples,
   ...tenancySamples,
   'farm.list': {},
+  'farm.get': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'site.list': {},
   'site.get': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
@@ -74,6 +75,7 @@ export const samples: Record<string, Sample> = {
   },
   'site.setCapture': { idName: 'siteId', input: { capture: 'never' }, ownId: (tenant) => tenant.siteId },
   'discovered.list': {},
+  'discovered.get': { idName: 'discoveredId', ownId: (tenant) => tenant.discoveredId },
   'discovered.waitingCount': {},
   'discovered.adopt': {
     idName: 'siteId',

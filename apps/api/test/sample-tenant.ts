@@ -36,6 +36,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
     spareScheduleIds,
     runId: randomUUID(),
     auditEntryId: randomUUID(),
+    discoveredId: randomUUID(),
     organizationName: `Organization ${slug}`,
     apiKeyId: randomUUID(),
     ...webhooks,
@@ -60,6 +61,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const key = { name: 'A key', prefix: 'bfk_', secretHash: apiKeyId, role: 'viewer' as const }
   await api.db.apiKey.create({ data: { organizationId, id: apiKeyId, ...key, createdAt: menusMadeAt } })
   await createWebhooks(api, tenant)
+  await createDiscovered(api, tenant)
   return tenant
 }
 
@@ -97,6 +99,16 @@ async function createSchedules(
   const scheduleId = spareScheduleIds[0] ?? ''
   await api.db.scheduleRun.create({
     data: { ...run, organizationId, id: runId, scheduleId, instant: now, closesAt: now, createdAt: now },
+  })
+}
+
+async function createDiscovered(
+  { db }: TestApi,
+  { organizationId, siteId, edgeId, discoveredId: id }: SampleTenant,
+): Promise<void> {
+  const seen = { firstSeenAt: menusMadeAt, lastSeenAt: menusMadeAt, requests: 1 }
+  await db.discoveredDevice.create({
+    data: { organizationId, siteId, edgeId, id, mac: '02:bf:00:00:dd:01', asked: 'dhcp', ...seen },
   })
 }
 

@@ -56,6 +56,8 @@ export type SampleTenant = TestTenant & {
   spareEdgeId: string
   bootId: string
   auditEntryId: string
+  /** An unregistered machine of the site. */
+  discoveredId: string
   apiKeyId: string
   /** Each with one delivery of the same id; for what changes one or takes it away. */
   spareWebhookIds: string[]

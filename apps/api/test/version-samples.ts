@@ -21,6 +21,7 @@ const ofVdisk = (kind: VersionSample, input: Sample['input']): Sample => ({
 })
 
 export const versionSamples: Record<string, Sample> = {
+  'version.get': { idName: 'versionId', ownId: (tenant) => tenant.versionId },
   'version.preview': {
     idName: 'versionId',
     input: { action: 'promote' },

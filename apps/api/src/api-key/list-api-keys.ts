@@ -1,26 +1,36 @@
 import type { z } from 'zod'
-import { beforeInstant, cutPage } from '../context/keyset.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { listOrder } from '../context/list-order.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
 import { type ApiKeyRow, apiKeySelect, apiKeyViewOf } from './rows.ts'
-import type { apiKeyListInput, apiKeyPage } from './schema.ts'
+import { type ApiKeyView, type apiKeyInput, type apiKeyListInput, type apiKeyPage, apiKeySort } from './schema.ts'
 
-/** Newest first, revoked and expired ones among them. */
+/** Revoked and expired ones among them. */
 export async function listApiKeys(
   { db, clock, actor: { organizationId } }: ServiceContext,
-  { cursor, limit }: z.output<typeof apiKeyListInput>,
+  input: z.output<typeof apiKeyListInput>,
 ): Promise<z.infer<typeof apiKeyPage>> {
+  const order = listOrder(apiKeySort, input)
   const rows = await db.apiKey.findMany({
-    where: { organizationId, ...beforeInstant(cursor) },
-    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
-    take: limit + 1,
+    where: { organizationId, ...order.where },
+    orderBy: order.orderBy,
+    take: order.take,
     select: apiKeySelect,
   })
   const names = await creatorNames(db, { organizationId, rows })
   const now = clock()
-  return cutPage(rows, limit, {
-    item: (row) => apiKeyViewOf(row, names.get(row.createdByUserId ?? '') ?? null, now),
-    key: (row) => [row.createdAt.toISOString(), row.id],
-  })
+  return order.page(rows, (row) => apiKeyViewOf(row, names.get(row.createdByUserId ?? '') ?? null, now))
+}
+
+/** Throws `not_found`. */
+export async function getApiKey(
+  { db, clock, actor }: ServiceContext,
+  { apiKeyId }: z.output<typeof apiKeyInput>,
+): Promise<ApiKeyView> {
+  const row = await db.apiKey.findUnique({ where: ownRow(actor, apiKeyId), select: apiKeySelect })
+  if (!row) throw new AppError('not_found')
+  const names = await creatorNames(db, { organizationId: actor.organizationId, rows: [row] })
+  return apiKeyViewOf(row, names.get(row.createdByUserId ?? '') ?? null, clock())
 }
 
 /** Only of current members. */

@@ -1,6 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { createApiKey, revokeApiKey, takeOverApiKey } from './change-api-keys.ts'
-import { listApiKeys } from './list-api-keys.ts'
+import { getApiKey, listApiKeys } from './list-api-keys.ts'
 import {
   apiKeyInput,
   apiKeyListInput,
@@ -30,6 +30,15 @@ export const apiKeyRouter = router({
     .input(apiKeyListInput)
     .output(apiKeyPage)
     .query(({ ctx, input }) => listApiKeys(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'api_key.read',
+      place: 'organization',
+      rest: { method: 'GET', path: '/api-keys/{apiKeyId}', summary: 'An API key' },
+    })
+    .input(apiKeyInput)
+    .output(apiKeyView)
+    .query(({ ctx, input }) => getApiKey(ctx, input)),
   create: procedure
     .meta({
       permission: 'api_key.change',
@@ -40,7 +49,7 @@ export const apiKeyRouter = router({
         path: '/api-keys',
         summary: 'Create an API key',
         description: 'The answer contains the secret, which is shown only once. Only people can create keys.',
-        creates: null,
+        creates: '/api-keys/{id}',
       },
     })
     .input(createApiKeyInput)

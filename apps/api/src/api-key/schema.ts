@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { instantOf, instantOrNull, listSort, text } from '../rules/list-sort.ts'
 import { nameOf, pageInput, pageOf } from '../rules/object-fields.ts'
 import { permissions, permissionsOf, permissionView, roles, roleView } from '../rules/permissions.ts'
 import { instant, uuid } from '../rules/scalars.ts'
@@ -17,7 +18,16 @@ const placeFields = {
   collectionId: uuid.nullable().default(null),
 }
 
-export const apiKeyListInput = z.object(pageInput)
+export const apiKeySort = listSort(
+  {
+    createdAt: instantOf('createdAt'),
+    name: text('name'),
+    expiresAt: instantOrNull('expiresAt'),
+    lastUsedAt: instantOrNull('lastUsedAt'),
+  },
+  '-createdAt',
+)
+export const apiKeyListInput = z.object({ ...pageInput, sort: apiKeySort.input })
 export const createApiKeyInput = z
   .object({
     name: nameOf('Enter a name for the API key.'),

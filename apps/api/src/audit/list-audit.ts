@@ -1,26 +1,28 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleAudit } from '../access/visible.ts'
-import { cutPage, decodeInstantCursor, escapeLike } from '../context/keyset.ts'
+import { escapeLike } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { AuditEntryView, auditFilter, auditListInput, auditPage } from './schema.ts'
+import { type AuditEntryView, type auditFilter, type auditListInput, type auditPage, auditSort } from './schema.ts'
 
-/** Returns who changed what, newest first, in the parts of the organization whose log the actor may read. */
+/** Returns who changed what, in the parts of the organization whose log the actor may read. */
 export async function listAudit(
   { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
   input: z.output<typeof auditListInput>,
 ): Promise<z.infer<typeof auditPage>> {
+  const order = listOrder(auditSort, input)
   const rows = await db.auditEntry.findMany({
     where: {
       organizationId: actor.organizationId,
-      AND: [visibleAudit(actor), auditWhere(input), afterEntry(input.cursor)],
+      AND: [visibleAudit(actor), auditWhere(input), order.where],
     },
-    orderBy: auditOrder,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: auditSelect,
   })
-  return cutPage(rows, input.limit, { item: auditEntryOf, key: (row) => [row.at.toISOString(), row.id] })
+  return order.page(rows, auditEntryOf)
 }
 
 /** Throws `not_found`. */
@@ -53,9 +55,6 @@ const auditSelect = {
 } satisfies Prisma.AuditEntrySelect
 type AuditRow = Prisma.AuditEntryGetPayload<{ select: typeof auditSelect }>
 
-/** Newest first, by (at, id). */
-const auditOrder = [{ at: 'desc' as const }, { id: 'desc' as const }]
-
 function auditEntryOf(row: AuditRow): AuditEntryView {
   return { ...row, at: row.at.toISOString(), before: fieldsOf(row.before), after: fieldsOf(row.after) }
 }
@@ -76,13 +75,6 @@ function auditWhere(filter: z.output<typeof auditFilter>): Prisma.AuditEntryWher
       text ? { OR: [{ objectName: text }, { actorName: text }] } : {},
     ],
   }
-}
-
-function afterEntry(cursor: string | null | undefined): Prisma.AuditEntryWhereInput {
-  const after = decodeInstantCursor(cursor)
-  if (!after) return {}
-  // The first condition is redundant, but lets PostgreSQL start in the index at the page.
-  return { at: { lte: after.at }, OR: [{ at: { lt: after.at } }, { at: after.at, id: { lt: after.id } }] }
 }
 
 function fieldsOf(value: Prisma.JsonValue): Record<string, unknown> | null {

@@ -1,12 +1,16 @@
 import { z } from 'zod'
+import { instantOf, listSort } from '../rules/list-sort.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 
 const fields = z.record(z.string(), z.unknown()).nullable()
 
 const auditActorKinds = ['person', 'api_key', 'edge', 'system', 'platform'] as const
 
-/** Filters of the audit log, for lists and for the export. */
+export const auditSort = listSort({ at: instantOf('at') }, '-at')
+
+/** Filters and order of the audit log, for lists and for the export. */
 export const auditFilter = z.object({
+  sort: auditSort.input,
   since: z.iso.datetime().optional().describe('From this instant on.'),
   until: z.iso.datetime().optional().describe('Before this instant.'),
   actorId: z.uuid().optional(),

@@ -1,10 +1,11 @@
 import type { z } from 'zod'
 import { visibleMenus } from '../access/visible.ts'
-import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
+import { byName, nameContains } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { menuDetailOf, menuDetailSelect, menuSummaryOf, menuSummarySelect } from './rows.ts'
-import type { MenuDetail, menuChoices, menuListInput, menuPage } from './schema.ts'
+import { type MenuDetail, type menuChoices, type menuListInput, type menuPage, menuSort } from './schema.ts'
 
 const vdisksMax = 500
 const versionsMax = 50
@@ -49,17 +50,18 @@ export async function listMenus(
   input: z.output<typeof menuListInput>,
 ): Promise<z.infer<typeof menuPage>> {
   const { organizationId } = actor
+  const order = listOrder(menuSort, input)
   const rows = await db.bootMenu.findMany({
     where: {
       organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
       ...(input.siteId ? { farm: { sites: { some: { organizationId, id: input.siteId } } } } : {}),
       ...nameContains(input.search),
-      AND: [visibleMenus(actor), afterName(input.cursor)],
+      AND: [visibleMenus(actor), order.where],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: menuSummarySelect(actor),
   })
-  return cutNamedPage(rows, input.limit, menuSummaryOf)
+  return order.page(rows, menuSummaryOf)
 }

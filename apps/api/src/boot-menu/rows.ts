@@ -21,6 +21,7 @@ export function menuSummarySelect(actor: Actor) {
     name: true,
     timeoutMs: true,
     defaultPosition: true,
+    createdAt: true,
     updatedAt: true,
     revision: true,
     farm: { select: { name: true } },

@@ -1,5 +1,6 @@
 import { bootMenu } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { instantOf, listSort, text } from '../rules/list-sort.ts'
 import { nameOf, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 import { count, uuid } from '../rules/scalars.ts'
 
@@ -49,8 +50,13 @@ export const updateMenuInput = z
   .refine(hasDefault, noDefault)
 export type MenuFields = Pick<z.output<typeof createMenuInput>, keyof typeof menuFields>
 
+export const menuSort = listSort(
+  { name: text('name'), createdAt: instantOf('createdAt'), updatedAt: instantOf('updatedAt') },
+  'name',
+)
 export const menuListInput = z.object({
   ...pageInput,
+  sort: menuSort.input,
   farmId: uuid.optional(),
   siteId: uuid.optional().describe('The menus that its collections and devices may show: those of its farm.'),
   ...searchInput,

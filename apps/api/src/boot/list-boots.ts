@@ -1,11 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleBoots } from '../access/visible.ts'
-import { cutPage, decodeInstantCursor } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
-import { readBootDays, readNewestBoots } from './newest-boots.ts'
+import { readBootDays, readBootsByStart } from './boots-by-start.ts'
 import { bootSummaryOf } from './rows.ts'
-import type { bootListInput, bootPage } from './schema.ts'
+import { type bootListInput, type bootPage, bootSort } from './schema.ts'
 
 type Input = z.output<typeof bootListInput>
 
@@ -15,27 +15,26 @@ const originFilters = {
   generated: { generated: true },
 }
 
-/** Newest first, by (startedAt, id). */
 export async function listBoots(context: ServiceContext, input: Input): Promise<z.infer<typeof bootPage>> {
-  const after = decodeInstantCursor(input.cursor)
+  const order = listOrder(bootSort, input)
+  const oldestFirst = !order.isDescending
   const [visible, afterLast, days] = await Promise.all([
     visibleBoots(context),
     afterLastBoot(context, input.deviceId),
     readBootDays(context),
   ])
-  const rows = await readNewestBoots(context, {
+  const last = order.after?.value instanceof Date ? order.after.value : null
+  const rows = await readBootsByStart(context, {
     days,
-    where: { AND: [visible, filterOf(input), afterCursor(after)] },
+    oldestFirst,
+    where: { AND: [visible, filterOf(input), order.where] },
     // An instant later than the cursor's: others of the very same one may still come.
-    before: earliest(after && new Date(after.at.getTime() + 1), afterLast),
-    since: input.since ? new Date(input.since) : undefined,
-    limit: input.limit + 1,
+    before: oldestFirst ? afterLast : earliest(last && new Date(last.getTime() + 1), afterLast),
+    since: latest(input.since ? new Date(input.since) : null, oldestFirst ? last : null),
+    limit: order.take,
   })
   const now = context.clock()
-  return cutPage(rows, input.limit, {
-    item: (row) => bootSummaryOf(row, now),
-    key: (row) => [row.startedAt.toISOString(), row.id],
-  })
+  return order.page(rows, (row) => bootSummaryOf(row, now))
 }
 
 /** A device's row has the start of its newest boot, so nothing newer needs to be read. */
@@ -53,6 +52,11 @@ function earliest(a: Date | null, b: Date | null): Date | null {
   return a < b ? a : b
 }
 
+function latest(a: Date | null, b: Date | null): Date | null {
+  if (a === null || b === null) return a ?? b
+  return a > b ? a : b
+}
+
 function filterOf(input: Input): Prisma.BootWhereInput {
   return {
     ...(input.outcome ? { outcome: input.outcome === 'booting' ? null : input.outcome } : {}),
@@ -61,9 +65,4 @@ function filterOf(input: Input): Prisma.BootWhereInput {
     ...(input.edgeId ? { edgeId: input.edgeId } : {}),
     ...(input.origin ? originFilters[input.origin] : {}),
   }
-}
-
-function afterCursor(after: { at: Date; id: string } | null): Prisma.BootWhereInput {
-  if (!after) return {}
-  return { OR: [{ startedAt: { lt: after.at } }, { startedAt: after.at, id: { lt: after.id } }] }
 }

@@ -95,14 +95,20 @@ export async function readPlainBoots(
   })
 }
 
-/** Newest first. The caller names the days to look into: a query without any would look into all partitions. */
+/** By start. The caller names the days to look into: a query without any would look into all partitions. */
 export async function findBoots(
   context: ReadContext,
-  { where, days, limit }: { where: Prisma.BootWhereInput; days: Date[]; limit: number },
+  {
+    where,
+    oldestFirst,
+    days,
+    limit,
+  }: { where: Prisma.BootWhereInput; oldestFirst: boolean; days: Date[]; limit: number },
 ): Promise<PlainBoot[]> {
+  const direction = oldestFirst ? 'asc' : 'desc'
   return context.db.boot.findMany({
     where: { organizationId: context.actor.organizationId, receivedOn: { in: days }, AND: where },
-    orderBy: [{ startedAt: 'desc' }, { id: 'desc' }],
+    orderBy: [{ startedAt: direction }, { id: direction }],
     take: limit,
     select: bootSelect,
   })

@@ -4,9 +4,10 @@ import { z } from 'zod'
 import { deviceKeyLabel } from '../rules/device/device-key.ts'
 import { deviceState } from '../rules/device/device-state.ts'
 import { deviceWait } from '../rules/device/device-wait.ts'
+import { writeCacheView } from '../rules/device/write-cache.ts'
+import { instantOf, listSort } from '../rules/list-sort.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
-import { writeCacheView } from '../rules/device/write-cache.ts'
 import { instantAt } from './boot-times.ts'
 import { readTimesView } from './read-times.ts'
 
@@ -269,8 +270,10 @@ export const bootDetail = bootSummary
   .meta({ id: 'Boot' })
 export type BootDetail = z.infer<typeof bootDetail>
 
+export const bootSort = listSort({ startedAt: instantOf('startedAt') }, '-startedAt')
 export const bootListInput = z.object({
   ...pageInput,
+  sort: bootSort.input,
   outcome: z
     .enum([...bootOutcomes, 'booting'])
     .optional()

@@ -1,13 +1,20 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleCollections, visibleDevices } from '../access/visible.ts'
-import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
+import { nameContains } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Actor } from '../rules/actor.ts'
 import { keyAlarms } from '../rules/device/device-key.ts'
 import { personalityOf } from '../rules/device/personality.ts'
-import type { CollectionDetail, CollectionSummary, collectionListInput, collectionPage } from './schema.ts'
+import {
+  type CollectionDetail,
+  type CollectionSummary,
+  type collectionListInput,
+  type collectionPage,
+  collectionSort,
+} from './schema.ts'
 
 /** Throws `not_found`. */
 export async function getCollection(context: ServiceContext, collectionId: string): Promise<CollectionDetail> {
@@ -16,7 +23,6 @@ export async function getCollection(context: ServiceContext, collectionId: strin
     where: ownRow(actor, collectionId),
     select: {
       ...collectionSummarySelect(actor),
-      createdAt: true,
       personality: true,
       templateDevice: { select: { id: true, name: true } },
       site: { select: { name: true, farmId: true, personality: true } },
@@ -58,6 +64,7 @@ export function collectionSummarySelect(actor: Actor) {
     keyLearn: true,
     keyWithout: true,
     revision: true,
+    createdAt: true,
     bootMenu: { select: { id: true, name: true } },
     site: { select: { name: true } },
     vdisk: { select: { name: true } },
@@ -70,18 +77,19 @@ export async function listCollections(
   { db, actor }: ServiceContext,
   input: z.output<typeof collectionListInput>,
 ): Promise<z.infer<typeof collectionPage>> {
+  const order = listOrder(collectionSort, input)
   const rows = await db.collection.findMany({
     where: {
       organizationId: actor.organizationId,
       ...(input.siteId ? { siteId: input.siteId } : {}),
       ...nameContains(input.search),
-      AND: [visibleCollections(actor), afterName(input.cursor)],
+      AND: [visibleCollections(actor), order.where],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: collectionSummarySelect(actor),
   })
-  return cutNamedPage(rows, input.limit, collectionSummaryOf)
+  return order.page(rows, collectionSummaryOf)
 }
 
 export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummary {

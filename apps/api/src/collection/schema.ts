@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { menuReference } from '../boot-menu/schema.ts'
 import { keyLearning, keylessAccess, keyPolicyDefault } from '../rules/device/device-key.ts'
-import { objectName, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { personality } from '../rules/device/personality.ts'
+import { instantOf, listSort, text } from '../rules/list-sort.ts'
+import { objectName, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { count, uuid } from '../rules/scalars.ts'
 
 const search = z.string().trim().max(64).optional()
@@ -24,7 +25,13 @@ export const collectionSummary = z
   })
   .meta({ id: 'CollectionSummary' })
 export type CollectionSummary = z.infer<typeof collectionSummary>
-export const collectionListInput = z.object({ ...pageInput, siteId: uuid.optional(), search })
+export const collectionSort = listSort({ name: text('name'), createdAt: instantOf('createdAt') }, 'name')
+export const collectionListInput = z.object({
+  ...pageInput,
+  sort: collectionSort.input,
+  siteId: uuid.optional(),
+  search,
+})
 export const collectionPage = pageOf(collectionSummary)
 export const collectionGetInput = z.object({ collectionId: uuid })
 /** Of its devices' keys, those on which a person has to decide. */

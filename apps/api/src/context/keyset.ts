@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 
+/** For lists of one order; context/list-order.ts reads the others. */
 const key = z.tuple([z.string(), z.uuid()])
 
 /**
@@ -50,41 +51,9 @@ export function cutPage<Row, Item>(
 /** The order of lists sorted by name. */
 export const byName = [{ name: 'asc' as const }, { id: 'asc' as const }]
 
-/** Does the same as `cutPage`, for lists sorted by name. */
-export function cutNamedPage<Row extends { id: string; name: string }, Item>(
-  rows: Row[],
-  limit: number,
-  item: (row: Row) => Item,
-): { items: Item[]; nextCursor: string | null } {
-  return cutPage(rows, limit, { item, key: ({ name, id }) => [name, id] })
-}
-
-interface NameKeyset {
-  OR?: [{ name: { gt: string } }, { name: string; id: { gt: string } }]
-}
-
-/** The `where` of lists sorted by (name, id): what comes after the cursor. */
-export function afterName(cursor: string | null | undefined): NameKeyset {
-  const after = decodeCursor(cursor)
-  if (!after) return {}
-  const [name, id] = after
-  return { OR: [{ name: { gt: name } }, { name, id: { gt: id } }] }
-}
-
 /** The `where` of lists that are searched by name. */
 export function nameContains(search: string | undefined) {
   return search ? { name: { contains: escapeLike(search), mode: 'insensitive' as const } } : {}
-}
-
-interface InstantKeyset {
-  OR?: [{ createdAt: { lt: Date } }, { createdAt: Date; id: { lt: string } }]
-}
-
-/** The `where` of lists sorted by (createdAt, id), newest first: what comes after the cursor. */
-export function beforeInstant(cursor: string | null | undefined): InstantKeyset {
-  const after = decodeInstantCursor(cursor)
-  if (!after) return {}
-  return { OR: [{ createdAt: { lt: after.at } }, { createdAt: after.at, id: { lt: after.id } }] }
 }
 
 /** Prisma hands `contains` to LIKE as it is, wildcards included. */

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync'
 import { z } from 'zod'
-import { type DeviceType, deviceName, deviceType, tags, writtenMac } from '../rules/object-fields.ts'
 import { type Personality, personalityName, personalityValue } from '../rules/device/personality.ts'
+import { type DeviceType, deviceName, deviceType, tags, writtenMac } from '../rules/object-fields.ts'
 
 /**
  * Devices of a site as a table: UTF-8 with or without a byte order mark, commas or semicolons between the cells, cells

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import { visibleDevices } from '../access/visible.ts'
-import { afterName, byName, cutNamedPage } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { personalityOf } from '../rules/device/personality.ts'
 import type { ExportedDevice } from './device-csv.ts'
 import { filterOf } from './list-devices.ts'
-import type { deviceListInput } from './schema.ts'
+import { type deviceListInput, deviceSort } from './schema.ts'
 
 type Context = Pick<ServiceContext, 'db' | 'actor'>
 type Input = z.output<typeof deviceListInput>
@@ -17,14 +17,16 @@ interface ExportPage<Item> {
 
 /** The variables of each device, of one page. */
 export async function personalityNames({ db, actor }: Context, input: Input): Promise<ExportPage<string[]>> {
-  const rows = await db.device.findMany({ ...pageOf(actor, input), select: { ...key, personality: true } })
-  return cutNamedPage(rows, input.limit, ({ personality }) => Object.keys(personalityOf(personality)))
+  const order = listOrder(deviceSort, input)
+  const rows = await db.device.findMany({ ...pageOf(actor, input, order), select: { ...key, personality: true } })
+  return order.page(rows, ({ personality }) => Object.keys(personalityOf(personality)))
 }
 
 /** Devices as they can be imported again. */
 export async function exportPage({ db, actor }: Context, input: Input): Promise<ExportPage<ExportedDevice>> {
+  const order = listOrder(deviceSort, input)
   const rows = await db.device.findMany({
-    ...pageOf(actor, input),
+    ...pageOf(actor, input, order),
     select: {
       ...key,
       mac: true,
@@ -39,10 +41,20 @@ export async function exportPage({ db, actor }: Context, input: Input): Promise<
       collection: { select: { name: true } },
     },
   })
-  return cutNamedPage(
+  return order.page(
     rows,
-    input.limit,
-    ({ id: _, collection, vdisk, bootMenu, bootMenuChoice, bootProgramSet, personality, ...row }) => ({
+    ({
+      id: _,
+      createdAt: _createdAt,
+      lastBootStartedAt: _startedAt,
+      collection,
+      vdisk,
+      bootMenu,
+      bootMenuChoice,
+      bootProgramSet,
+      personality,
+      ...row
+    }) => ({
       ...row,
       collection: collection.name,
       vdisk: vdisk?.name ?? null,
@@ -53,15 +65,16 @@ export async function exportPage({ db, actor }: Context, input: Input): Promise<
   )
 }
 
-const key = { id: true, name: true } as const
+/** Every field that devices are sorted by. */
+const key = { id: true, name: true, createdAt: true, lastBootStartedAt: true } as const
 
-function pageOf(actor: Context['actor'], input: Input) {
+function pageOf(actor: Context['actor'], input: Input, { where, orderBy, take }: ReturnType<typeof listOrder>) {
   return {
     where: {
       organizationId: actor.organizationId,
-      AND: [visibleDevices(actor), filterOf(input), afterName(input.cursor)],
+      AND: [visibleDevices(actor), filterOf(input), where],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy,
+    take,
   }
 }

@@ -1,12 +1,13 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleDevices } from '../access/visible.ts'
-import { afterName, byName, cutNamedPage, escapeLike } from '../context/keyset.ts'
+import { escapeLike } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { keyAlarms } from '../rules/device/device-key.ts'
 import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../rules/device/write-cache.ts'
 import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './rows.ts'
-import type { deviceListInput, devicePage } from './schema.ts'
+import { type deviceListInput, type devicePage, deviceSort } from './schema.ts'
 
 type Input = z.output<typeof deviceListInput>
 type DeviceFilter = Omit<Input, 'cursor' | 'limit'>
@@ -23,17 +24,18 @@ export async function listDevices(
 ): Promise<z.infer<typeof devicePage>> {
   const { db, clock, actor } = context
   const now = clock()
+  const order = listOrder(deviceSort, input)
   const rows = await db.device.findMany({
     where: {
       organizationId: actor.organizationId,
-      AND: [visibleDevices(actor), filterOf(input), afterName(input.cursor)],
+      AND: [visibleDevices(actor), filterOf(input), order.where],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: deviceSummarySelect,
   })
   const names = await nameDevices(context, rows)
-  return cutNamedPage(rows, input.limit, (row) => deviceSummaryOf(row, { names, now }))
+  return order.page(rows, (row) => deviceSummaryOf(row, { names, now }))
 }
 
 export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import { findPlaces } from '../access/find-place.ts'
 import { visibleDevices } from '../access/visible.ts'
-import { byName } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext, withTrash } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChanges, recordNothing } from '../events/record-change.ts'
@@ -14,6 +14,7 @@ import {
   type changeManyInput,
   type deviceFilterInput,
   type deviceIdsResult,
+  deviceSort,
   type PlanResult,
   type powerManyInput,
   previewRowsMax,
@@ -21,14 +22,15 @@ import {
 } from './schema.ts'
 import { changedFields, writeDevices } from './write-devices.ts'
 
-/** The devices that the filters leave, by name: as many as can be changed at once. */
+/** The devices that the filters leave, in their order: as many as can be changed at once. */
 export async function listDeviceIds(
   { db, actor }: ServiceContext,
   filter: z.output<typeof deviceFilterInput>,
 ): Promise<z.infer<typeof deviceIdsResult>> {
+  const { orderBy } = listOrder(deviceSort, { ...filter, limit: bulkMax })
   const rows = await db.device.findMany({
     where: { organizationId: actor.organizationId, AND: [visibleDevices(actor), filterOf(filter)] },
-    orderBy: byName,
+    orderBy,
     take: bulkMax + 1,
     select: { id: true },
   })

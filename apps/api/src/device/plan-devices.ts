@@ -2,8 +2,8 @@ import type { DbTransaction } from '@bootfarm/db'
 import type { ServiceContext } from '../context/service-context.ts'
 import { lockSite } from '../discovery/public.ts'
 import { AppError } from '../errors/app-error.ts'
-import { type DeviceType, devicesPerSiteMax } from '../rules/object-fields.ts'
 import { type Personality, personalityOf } from '../rules/device/personality.ts'
+import { type DeviceType, devicesPerSiteMax } from '../rules/object-fields.ts'
 import { requireReportedSet } from '../site/public.ts'
 
 /** The settings that people make for a device. */

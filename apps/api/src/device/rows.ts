@@ -28,6 +28,7 @@ export const deviceSummarySelect = {
   deviceType: true,
   tags: true,
   revision: true,
+  createdAt: true,
   siteId: true,
   collectionId: true,
   vdiskId: true,

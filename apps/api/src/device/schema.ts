@@ -6,6 +6,9 @@ import { setOfDeviceInput } from '../rules/boot-programs.ts'
 import { deviceKeyLabel, fingerprint, keyDecisions, keyLearning, keylessAccess } from '../rules/device/device-key.ts'
 import { deviceState } from '../rules/device/device-state.ts'
 import { deviceWait } from '../rules/device/device-wait.ts'
+import { inheritedPersonality, personality } from '../rules/device/personality.ts'
+import { writeCacheView } from '../rules/device/write-cache.ts'
+import { instantOf, instantOrNull, listSort, text } from '../rules/list-sort.ts'
 import {
   deviceName,
   devicesPerSiteMax,
@@ -17,13 +20,20 @@ import {
   tags,
   writtenMac,
 } from '../rules/object-fields.ts'
-import { inheritedPersonality, personality } from '../rules/device/personality.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
-import { writeCacheView } from '../rules/device/write-cache.ts'
 import { csvSizeMax } from './device-csv.ts'
 
+export const deviceSort = listSort(
+  {
+    name: text('name'),
+    createdAt: instantOf('createdAt'),
+    lastBootStartedAt: instantOrNull('lastBootStartedAt'),
+  },
+  'name',
+)
 export const deviceListInput = z.object({
   ...pageInput,
+  sort: deviceSort.input,
   search: z.string().trim().max(64).optional().describe('Part of the name or of the MAC address, upper or lower case.'),
   siteId: uuid.optional(),
   collectionId: uuid.optional(),

@@ -1,29 +1,52 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleDiscovered } from '../access/visible.ts'
-import { cutPage, decodeInstantCursor, escapeLike } from '../context/keyset.ts'
+import { escapeLike } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
 import { discoveredSelect, discoveredViewOf } from './rows.ts'
-import { type discoveredListInput, type discoveredPage, waitingCountMax, type waitingCountResult } from './schema.ts'
+import {
+  type DiscoveredDeviceView,
+  type discoveredGetInput,
+  type discoveredListInput,
+  type discoveredPage,
+  discoveredSort,
+  waitingCountMax,
+  type waitingCountResult,
+} from './schema.ts'
 
 type Input = z.output<typeof discoveredListInput>
 
 export async function listDiscovered(context: ServiceContext, input: Input): Promise<z.infer<typeof discoveredPage>> {
   const { organizationId } = context.actor
+  const order = listOrder(discoveredSort, input)
   const rows = await context.db.discoveredDevice.findMany({
     where: {
       organizationId,
-      AND: [visibleDiscovered(context.actor), filterOf(input), afterCursor(input.cursor)],
+      AND: [visibleDiscovered(context.actor), filterOf(input), order.where],
     },
-    orderBy: [{ firstSeenAt: 'desc' }, { id: 'desc' }],
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: discoveredSelect,
   })
   const taken = await takenHostNames(context, rows)
-  return cutPage(rows, input.limit, {
-    item: (row) => discoveredViewOf(row, taken.get(row.siteId) ?? new Set()),
-    key: (row) => [row.firstSeenAt.toISOString(), row.id],
+  return order.page(rows, (row) => discoveredViewOf(row, taken.get(row.siteId) ?? new Set()))
+}
+
+/** Throws `not_found`. */
+export async function getDiscovered(
+  context: ServiceContext,
+  { discoveredId }: z.output<typeof discoveredGetInput>,
+): Promise<DiscoveredDeviceView> {
+  const { organizationId } = context.actor
+  const row = await context.db.discoveredDevice.findFirst({
+    where: { organizationId, id: discoveredId, AND: [visibleDiscovered(context.actor)] },
+    select: discoveredSelect,
   })
+  if (!row) throw new AppError('not_found')
+  const taken = await takenHostNames(context, [row])
+  return discoveredViewOf(row, taken.get(row.siteId) ?? new Set())
 }
 
 /** How many wait for a decision, up to a limit. */
@@ -62,10 +85,4 @@ function searchFilter(search: string): Prisma.DiscoveredDeviceWhereInput {
   const mac = { contains: escapeLike(search.toLowerCase().replaceAll('-', ':')) }
   const text = { contains: escapeLike(search), mode: 'insensitive' as const }
   return { OR: [{ mac }, { vendorClass: text }, { userClass: text }, { hostName: text }] }
-}
-
-function afterCursor(cursor: Input['cursor']): Prisma.DiscoveredDeviceWhereInput {
-  const after = decodeInstantCursor(cursor)
-  if (!after) return {}
-  return { OR: [{ firstSeenAt: { lt: after.at } }, { firstSeenAt: after.at, id: { lt: after.id } }] }
 }

@@ -2,10 +2,12 @@ import { procedure, router } from '../http/trpc/trpc.ts'
 import { getRules, setRules } from './adoption-rules.ts'
 import { applyRules, previewRules } from './apply-rules.ts'
 import { adoptDiscovered, ignoreDiscovered } from './ignore-discovered.ts'
-import { countWaiting, listDiscovered } from './list-discovered.ts'
+import { countWaiting, getDiscovered, listDiscovered } from './list-discovered.ts'
 import {
   adoptInput,
   adoptResult,
+  discoveredDevice,
+  discoveredGetInput,
   discoveredListInput,
   discoveredPage,
   ignoreInput,
@@ -40,6 +42,15 @@ export const discoveredRouter = router({
     })
     .output(waitingCountResult)
     .query(({ ctx }) => countWaiting(ctx)),
+  get: procedure
+    .meta({
+      permission: 'discovery.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/discovered-devices/{discoveredId}', summary: 'An unregistered machine' },
+    })
+    .input(discoveredGetInput)
+    .output(discoveredDevice)
+    .query(({ ctx, input }) => getDiscovered(ctx, input)),
   adopt: procedure
     .meta({
       permission: 'discovery.decide',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { instantOf, listSort } from '../rules/list-sort.ts'
 import { namePattern } from '../rules/name-pattern.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
@@ -12,8 +13,10 @@ export const discoveredWaitingMax = 1000
 /** How many may be adopted or ignored at once. */
 const discoveredAtOnceMax = 100
 
+export const discoveredSort = listSort({ firstSeenAt: instantOf('firstSeenAt') }, '-firstSeenAt')
 export const discoveredListInput = z.object({
   ...pageInput,
+  sort: discoveredSort.input,
   siteId: uuid.optional(),
   search: z
     .string()
@@ -23,7 +26,7 @@ export const discoveredListInput = z.object({
     .describe("Part of the MAC address or of the device's own texts, in any case."),
   state: z.enum(['waiting', 'ignored']).default('waiting').describe('`waiting`: for a decision.'),
 })
-const discoveredDevice = z
+export const discoveredDevice = z
   .object({
     id: uuid,
     siteId: uuid,
@@ -48,6 +51,7 @@ const discoveredDevice = z
   .meta({ id: 'DiscoveredDevice' })
 export type DiscoveredDeviceView = z.infer<typeof discoveredDevice>
 /** Newest first, by when they were first seen: a device that keeps asking keeps its place. */
+export const discoveredGetInput = z.object({ discoveredId: uuid })
 export const discoveredPage = pageOf(discoveredDevice)
 
 /** Over all sites; more than the limit is not counted. */

@@ -1,29 +1,31 @@
 import type { z } from 'zod'
 import { visibleEdges } from '../access/visible.ts'
 import { inEachOrganization } from '../context/for-each-organization.ts'
-import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
+import { nameContains } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { emit, type SilentEdge } from '../events/event-bus.ts'
 import { edgeSummaryOf, edgeSummarySelect } from './rows.ts'
-import type { edgeListInput, edgePage } from './schema.ts'
+import { type edgeListInput, type edgePage, edgeSort } from './schema.ts'
 
 export async function listEdges(
   { db, clock, actor }: ServiceContext,
   input: z.output<typeof edgeListInput>,
 ): Promise<z.infer<typeof edgePage>> {
   const now = clock()
+  const order = listOrder(edgeSort, input)
   const rows = await db.edge.findMany({
     where: {
       organizationId: actor.organizationId,
       ...(input.siteId ? { siteId: input.siteId } : {}),
       ...nameContains(input.search),
-      AND: [visibleEdges(actor), afterName(input.cursor)],
+      AND: [visibleEdges(actor), order.where],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: edgeSummarySelect,
   })
-  return cutNamedPage(rows, input.limit, (row) => edgeSummaryOf(row, now))
+  return order.page(rows, (row) => edgeSummaryOf(row, now))
 }
 
 /** Longer than the pages take to call an edge offline: a restart is no outage. */

@@ -1,6 +1,7 @@
 import { bootProgram, edgeInterface, edgeMachine, releaseVersion, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { ipv4Network } from '../rules/ipv4-network.ts'
+import { instantOf, instantOrNull, listSort, text } from '../rules/list-sort.ts'
 import { pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 
@@ -17,8 +18,19 @@ export const edgeShareView = z
   })
   .meta({ id: 'EdgeShare' })
 
+export const edgeSort = listSort(
+  {
+    name: text('name'),
+    siteName: text('site.name'),
+    agentVersion: text('agentVersion'),
+    enrolledAt: instantOf('enrolledAt'),
+    heartbeatAt: instantOrNull('heartbeatAt'),
+  },
+  'name',
+)
 export const edgeListInput = z.object({
   ...pageInput,
+  sort: edgeSort.input,
   siteId: uuid.optional(),
   ...searchInput,
 })

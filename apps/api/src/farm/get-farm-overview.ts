@@ -6,7 +6,7 @@ import {
   visibleEdges,
   visibleSites,
 } from '../access/visible.ts'
-import { type BootTimes, bootSummaryOf, daysBefore, fillDays, readBootDays, readNewestBoots } from '../boot/public.ts'
+import { type BootTimes, bootSummaryOf, daysBefore, fillDays, readBootDays, readBootsByStart } from '../boot/public.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -31,7 +31,7 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
     visibleBoots(context),
     readBootDays(context),
   ])
-  const recentBoots = await readNewestBoots(context, {
+  const recentBoots = await readBootsByStart(context, {
     days,
     where: { AND: [{ siteId: { in: sites.ids } }, visible] },
     before: null,

@@ -3,13 +3,14 @@ import { changedObject, deletedObject } from '../rules/changed-object.ts'
 import { restoring } from '../trash/restore-router.ts'
 import { createFarm, removeFarm, updateFarm } from './change-farm.ts'
 import { getFarmOverview } from './get-farm-overview.ts'
-import { listFarms } from './list-farms.ts'
+import { getFarm, listFarms } from './list-farms.ts'
 import {
   createFarmInput,
+  farmInput,
   farmListInput,
   farmOverview,
-  farmOverviewInput,
   farmPage,
+  farmView,
   removeFarmInput,
   updateFarmInput,
 } from './schema.ts'
@@ -24,20 +25,29 @@ export const farmRouter = router({
     .input(farmListInput)
     .output(farmPage)
     .query(({ ctx, input }) => listFarms(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'farm.read',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'GET', path: '/farms/{farmId}', summary: 'A farm' },
+    })
+    .input(farmInput)
+    .output(farmView)
+    .query(({ ctx, input }) => getFarm(ctx, input.farmId)),
   overview: procedure
     .meta({
       permission: 'farm.read',
       place: { kind: 'farm', id: 'farmId' },
       rest: { method: 'GET', path: '/farms/{farmId}/overview', summary: 'Figures of a farm' },
     })
-    .input(farmOverviewInput)
+    .input(farmInput)
     .output(farmOverview)
     .query(({ ctx, input }) => getFarmOverview(ctx, input.farmId)),
   create: procedure
     .meta({
       permission: 'farm.change',
       place: 'organization',
-      rest: { method: 'POST', path: '/farms', summary: 'Create a farm', creates: null },
+      rest: { method: 'POST', path: '/farms', summary: 'Create a farm', creates: '/farms/{id}' },
     })
     .input(createFarmInput)
     .output(changedObject)

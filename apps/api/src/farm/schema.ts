@@ -1,10 +1,13 @@
 import { z } from 'zod'
 import { bootSummary } from '../boot/schema.ts'
+import { instantOf, listSort, text } from '../rules/list-sort.ts'
 import { objectName, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 import { count, uuid } from '../rules/scalars.ts'
 
+export const farmSort = listSort({ name: text('name'), createdAt: instantOf('createdAt') }, 'name')
 export const farmListInput = z.object({
   ...pageInput,
+  sort: farmSort.input,
   ...searchInput,
 })
 const farmSummary = z
@@ -16,8 +19,9 @@ const farmSummary = z
   })
   .meta({ id: 'FarmSummary' })
 export const farmPage = pageOf(farmSummary)
+export const farmView = farmSummary.extend({}).meta({ id: 'Farm' })
 
-export const farmOverviewInput = z.object({ farmId: uuid })
+export const farmInput = z.object({ farmId: uuid })
 const bootTimes = {
   readyCount: count,
   failedCount: count.describe('Failed and silent.'),

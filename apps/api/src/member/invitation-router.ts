@@ -3,7 +3,15 @@ import { acceptedView } from '../organization/schema.ts'
 import { hashPassword } from '../session/public.ts'
 import { tokenInput } from '../session/schema.ts'
 import { acceptInvitation, getOffer } from './accept-invitation.ts'
-import { type Invited, invite, listInvitations, markSent, resendInvitation, revokeInvitation } from './invite.ts'
+import {
+  getInvitation,
+  type Invited,
+  invite,
+  listInvitations,
+  markSent,
+  resendInvitation,
+  revokeInvitation,
+} from './invite.ts'
 import {
   acceptInput,
   invitationInput,
@@ -42,12 +50,21 @@ export const invitationRouter = router({
     .input(invitationListInput)
     .output(invitationPage)
     .query(({ ctx, input }) => listInvitations(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'member.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/invitations/{invitationId}', summary: 'An invitation, also one that is over' },
+    })
+    .input(invitationInput)
+    .output(invitationView)
+    .query(({ ctx, input }) => getInvitation(ctx, input)),
   create: invitingProcedure
     .meta({
       permission: 'member.change',
       place: 'visible',
       confirmed: { roles: ['owner'] },
-      rest: { method: 'POST', path: '/invitations', summary: 'Invite an e-mail address', creates: null },
+      rest: { method: 'POST', path: '/invitations', summary: 'Invite an e-mail address', creates: '/invitations/{id}' },
     })
     .input(inviteInput)
     .output(invitationView)

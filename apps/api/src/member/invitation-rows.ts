@@ -47,13 +47,19 @@ export function invitationViewOf(actor: Actor, row: InvitationRow, now: Date): z
   }
 }
 
-/** Locks it. Throws `not_found` for one that the actor may not see, or that is over. */
-export async function findOpenInvitation({ db, actor }: ServiceContext, invitationId: string): Promise<InvitationRow> {
-  const { organizationId } = actor
-  await lockRow(db, 'invitation', { organizationId, id: invitationId, strength: 'update' })
+/** Throws `not_found` for one that the actor may not see. */
+export async function findInvitation({ db, actor }: ServiceContext, invitationId: string): Promise<InvitationRow> {
   const row = await db.invitation.findUnique({ where: ownRow(actor, invitationId), select: invitationSelect })
   const isSeen = row && scopesOf(actor, 'member.read').some((scope) => covers(scope, scopePlaceOf(row)))
   if (!row || !isSeen) throw new AppError('not_found')
+  return row
+}
+
+/** Locks it. Throws `not_found` for one that the actor may not see, `conflict` for one that is over. */
+export async function findOpenInvitation(context: ServiceContext, invitationId: string): Promise<InvitationRow> {
+  const { organizationId } = context.actor
+  await lockRow(context.db, 'invitation', { organizationId, id: invitationId, strength: 'update' })
+  const row = await findInvitation(context, invitationId)
   if (row.acceptedAt) throw new AppError('conflict', { public: `${row.email} has already accepted the invitation.` })
   if (row.revokedAt) throw new AppError('conflict', { public: 'The invitation was revoked. Invite the address again.' })
   return row

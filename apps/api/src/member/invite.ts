@@ -1,6 +1,6 @@
 import { inOrganization, type Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { cutPage, decodeInstantCursor } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type PlatformContext, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -12,13 +12,21 @@ import { scopePlaceOf } from '../rules/place.ts'
 import { requireMayGrant } from './change-grants.ts'
 import {
   daysValid,
+  findInvitation,
   findOpenInvitation,
   type InvitationRow,
   invitationSelect,
   invitationViewOf,
   validMs,
 } from './invitation-rows.ts'
-import type { invitationInput, invitationListInput, invitationPage, invitationView, inviteInput } from './schema.ts'
+import {
+  type invitationInput,
+  type invitationListInput,
+  type invitationPage,
+  invitationSort,
+  type invitationView,
+  type inviteInput,
+} from './schema.ts'
 import { placeOfScope, roleWords, scopeViewOf } from './scope-rows.ts'
 
 /** The work after the transaction: the mail, and the record that it was sent. */
@@ -176,30 +184,32 @@ function mailOf({ actor, webUrl }: InviteContext, row: InvitationRow, token: str
   })
 }
 
-/** Invitations that wait for an answer, also those that have expired; the newest before the others. */
+/** Throws `not_found`. */
+export async function getInvitation(
+  context: ServiceContext,
+  { invitationId }: z.output<typeof invitationInput>,
+): Promise<z.infer<typeof invitationView>> {
+  return invitationViewOf(context.actor, await findInvitation(context, invitationId), context.clock())
+}
+
+/** Invitations that wait for an answer, also those that have expired. */
 export async function listInvitations(
   { db, actor, clock }: ServiceContext,
-  { cursor, limit }: z.output<typeof invitationListInput>,
+  input: z.output<typeof invitationListInput>,
 ): Promise<z.infer<typeof invitationPage>> {
-  const after = decodeInstantCursor(cursor)
+  const order = listOrder(invitationSort, input)
   const rows = await db.invitation.findMany({
     where: {
       organizationId: actor.organizationId,
       acceptedAt: null,
       revokedAt: null,
-      AND: [
-        visibleInvitations(actor),
-        after ? { OR: [{ createdAt: { lt: after.at } }, { createdAt: after.at, id: { lt: after.id } }] } : {},
-      ],
+      AND: [visibleInvitations(actor), order.where],
     },
-    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
-    take: limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: invitationSelect,
   })
-  return cutPage(rows, limit, {
-    item: (row) => invitationViewOf(actor, row, clock()),
-    key: (row) => [row.createdAt.toISOString(), row.id],
-  })
+  return order.page(rows, (row) => invitationViewOf(actor, row, clock()))
 }
 
 /** To places within those whose members the actor may see. */

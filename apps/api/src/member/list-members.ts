@@ -1,18 +1,19 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { cutPage, decodeInstantCursor, escapeLike } from '../context/keyset.ts'
+import { escapeLike } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { type Actor, scopesOf } from '../rules/actor.ts'
 import type { Place } from '../rules/place.ts'
 import { findMember, memberSelect, memberViewOf } from './rows.ts'
-import type { memberInput, memberListInput, memberPage, memberView } from './schema.ts'
+import { type memberInput, type memberListInput, type memberPage, memberSort, type memberView } from './schema.ts'
 
-/** Members whose roles the actor may see, who joined first before the others. */
+/** Members whose roles the actor may see. */
 export async function listMembers(
   { db, actor }: ServiceContext,
-  { cursor, limit, search }: z.output<typeof memberListInput>,
+  { search, ...asked }: z.output<typeof memberListInput>,
 ): Promise<z.infer<typeof memberPage>> {
-  const after = decodeInstantCursor(cursor)
+  const order = listOrder(memberSort, asked)
   const contains = search ? { contains: escapeLike(search), mode: 'insensitive' as const } : null
   const rows = await db.membership.findMany({
     where: {
@@ -20,17 +21,14 @@ export async function listMembers(
       AND: [
         visibleMembers(actor),
         contains ? { user: { OR: [{ name: contains }, { email: contains }] } } : {},
-        after ? { OR: [{ createdAt: { gt: after.at } }, { createdAt: after.at, userId: { gt: after.id } }] } : {},
+        order.where,
       ],
     },
-    orderBy: [{ createdAt: 'asc' }, { userId: 'asc' }],
-    take: limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: memberSelect,
   })
-  return cutPage(rows, limit, {
-    item: (row) => memberViewOf(actor, row),
-    key: (row) => [row.createdAt.toISOString(), row.userId],
-  })
+  return order.page(rows, (row) => memberViewOf(actor, row))
 }
 
 /** Throws `not_found`. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { instantOf, instantOrNull, listSort, text } from '../rules/list-sort.ts'
 import { pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { holdsUpwards, permissionNames, permissions, permissionView, roles, roleView } from '../rules/permissions.ts'
 import { emailInput, nameInput, passwordInput } from '../rules/person.ts'
@@ -46,7 +47,21 @@ export const memberView = z
   })
   .meta({ id: 'Member' })
 
-export const memberListInput = z.object({ ...pageInput, search: z.string().trim().max(64).optional() })
+export const memberSort = listSort(
+  {
+    joinedAt: instantOf('createdAt'),
+    name: text('user.name'),
+    email: text('user.email'),
+    lastSignInAt: instantOrNull('user.lastSignInAt'),
+  },
+  'joinedAt',
+  'userId',
+)
+export const memberListInput = z.object({
+  ...pageInput,
+  sort: memberSort.input,
+  search: z.string().trim().max(64).optional(),
+})
 export const memberPage = pageOf(memberView)
 export const memberInput = z.object({ userId: z.uuid() })
 export const grantInput = z.object({
@@ -157,7 +172,11 @@ export const invitationView = z
   })
   .meta({ id: 'Invitation' })
 
-export const invitationListInput = z.object({ ...pageInput })
+export const invitationSort = listSort(
+  { createdAt: instantOf('createdAt'), email: text('email'), expiresAt: instantOf('expiresAt') },
+  '-createdAt',
+)
+export const invitationListInput = z.object({ ...pageInput, sort: invitationSort.input })
 export const invitationPage = pageOf(invitationView)
 export const inviteInput = z.object({ email: emailInput, role: roleView, scope: scopeInput })
 export const invitationInput = z.object({ invitationId: z.uuid() })

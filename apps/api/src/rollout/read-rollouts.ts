@@ -1,18 +1,20 @@
 import type { z } from 'zod'
 import { liveRollout, ofLiveSite, visibleRollouts } from '../access/visible.ts'
-import { beforeInstant, cutPage, decodeCursor } from '../context/keyset.ts'
+import { cutPage, decodeCursor } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { waveHealthyAt } from './observe-edge.ts'
 import { countsOf, type RolloutRow, rolloutSummaryOf, rolloutSummarySelect } from './rows.ts'
-import type {
-  RolloutDetail,
-  RolloutSummary,
-  rolloutEdgePage,
-  rolloutEdgesInput,
-  rolloutListInput,
-  rolloutPage,
+import {
+  type RolloutDetail,
+  type RolloutSummary,
+  type rolloutEdgePage,
+  type rolloutEdgesInput,
+  type rolloutListInput,
+  type rolloutPage,
+  rolloutSort,
 } from './schema.ts'
 
 interface Own {
@@ -20,29 +22,26 @@ interface Own {
   organizationId: string
 }
 
-/** The newest first. */
 export async function listRollouts(
   { db, actor }: ServiceContext,
-  { farmId, state, cursor, limit }: z.output<typeof rolloutListInput>,
+  { farmId, state, ...asked }: z.output<typeof rolloutListInput>,
 ): Promise<z.infer<typeof rolloutPage>> {
   const { organizationId } = actor
+  const order = listOrder(rolloutSort, asked)
   const rows = await db.rollout.findMany({
     where: {
       organizationId,
       ...(farmId ? { farmId } : {}),
       ...(state ? { state } : {}),
-      AND: [visibleRollouts(actor), beforeInstant(cursor)],
+      AND: [visibleRollouts(actor), order.where],
     },
-    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
-    take: limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: rolloutSummarySelect,
   })
   const summaries = await summariesOf({ db, organizationId }, rows)
   const items = new Map(summaries.map((summary) => [summary.id, summary]))
-  return cutPage(rows, limit, {
-    item: ({ id }) => items.get(id) as RolloutSummary,
-    key: (row) => [row.createdAt.toISOString(), row.id],
-  })
+  return order.page(rows, ({ id }) => items.get(id) as RolloutSummary)
 }
 
 async function summariesOf({ db, organizationId }: Own, rows: RolloutRow[]): Promise<RolloutSummary[]> {

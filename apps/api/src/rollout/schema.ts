@@ -1,5 +1,6 @@
 import { releaseVersion } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { instantOf, listSort } from '../rules/list-sort.ts'
 import { pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 
@@ -36,8 +37,10 @@ export const resumeRolloutInput = rolloutChangeInput.extend({
     .enum(['retry', 'leave'])
     .describe('Edges that failed, fell silent or are late: ordered again, or no longer waited for.'),
 })
+export const rolloutSort = listSort({ createdAt: instantOf('createdAt') }, '-createdAt')
 export const rolloutListInput = z.object({
   ...pageInput,
+  sort: rolloutSort.input,
   farmId: uuid.optional(),
   state: z.enum(rolloutStates).optional(),
 })

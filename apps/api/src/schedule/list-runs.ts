@@ -1,34 +1,38 @@
 import type { z } from 'zod'
 import { visibleBoots, visibleDevices } from '../access/visible.ts'
 import { readPlainBoots } from '../boot/public.ts'
-import { cutPage, decodeCursor, decodeInstantCursor } from '../context/keyset.ts'
+import { cutPage, decodeCursor } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { runSummaryOf, runSummarySelect } from './rows.ts'
-import type { RunDetail, runDevicePage, runDevicesInput, runPage, runsInput } from './schema.ts'
+import {
+  type RunDetail,
+  type runDevicePage,
+  type runDevicesInput,
+  type runPage,
+  runSort,
+  type runsInput,
+} from './schema.ts'
 
-/** The newest first. Throws `not_found` for the schedule. */
+/** Throws `not_found` for the schedule. */
 export async function listRuns(
   { db, actor: { organizationId } }: ServiceContext,
-  { scheduleId, cursor, limit }: z.output<typeof runsInput>,
+  { scheduleId, ...asked }: z.output<typeof runsInput>,
 ): Promise<z.infer<typeof runPage>> {
-  const after = decodeInstantCursor(cursor)
+  const order = listOrder(runSort, asked)
   const schedule = await db.schedule.findUnique({
     where: ownRow({ organizationId }, scheduleId),
     select: { id: true },
   })
   if (!schedule) throw new AppError('not_found')
   const rows = await db.scheduleRun.findMany({
-    where: {
-      organizationId,
-      scheduleId,
-      ...(after ? { OR: [{ instant: { lt: after.at } }, { instant: after.at, id: { lt: after.id } }] } : {}),
-    },
-    orderBy: [{ instant: 'desc' }, { id: 'desc' }],
-    take: limit + 1,
+    where: { organizationId, scheduleId, ...order.where },
+    orderBy: order.orderBy,
+    take: order.take,
     select: runSummarySelect,
   })
-  return cutPage(rows, limit, { item: runSummaryOf, key: (row) => [row.instant.toISOString(), row.id] })
+  return order.page(rows, runSummaryOf)
 }
 
 /** Throws `not_found`. */

@@ -1,11 +1,12 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { liveSchedule, visibleSchedules } from '../access/visible.ts'
-import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
+import { byName, nameContains } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { scheduleDetailSelect, scheduleSummaryOf, scheduleSummarySelect } from './rows.ts'
-import type { ScheduleDetail, scheduleListInput, schedulePage } from './schema.ts'
+import { type ScheduleDetail, type scheduleListInput, type schedulePage, scheduleSort } from './schema.ts'
 import { readOverfullSites } from './target-room.ts'
 
 /** A clock that is this far off is worth a word. */
@@ -76,6 +77,7 @@ export async function listSchedules(
   const { organizationId } = actor
   const now = clock()
   const { siteId } = input
+  const order = listOrder(scheduleSort, input)
   const rows = await db.schedule.findMany({
     where: {
       organizationId,
@@ -86,12 +88,12 @@ export async function listSchedules(
         siteId ? { OR: [{ siteId }, { siteId: null, farm: { sites: { some: { organizationId, id: siteId } } } }] } : {},
         liveSchedule,
         visibleSchedules(actor),
-        afterName(input.cursor),
+        order.where,
       ],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: scheduleSummarySelect,
   })
-  return cutNamedPage(rows, input.limit, (row) => scheduleSummaryOf(row, now))
+  return order.page(rows, (row) => scheduleSummaryOf(row, now))
 }

@@ -37,6 +37,8 @@ export const scheduleSummarySelect = {
   timeZone: true,
   instants: true,
   revision: true,
+  createdAt: true,
+  updatedAt: true,
   farm: { select: { name: true } },
   site: { select: { name: true } },
   runs: { orderBy: [{ instant: 'desc' }, { id: 'desc' }], take: 1, select: runSummarySelect },
@@ -45,8 +47,6 @@ type ScheduleSummaryRow = Prisma.ScheduleGetPayload<{ select: typeof scheduleSum
 
 export const scheduleDetailSelect = {
   ...scheduleSummarySelect,
-  createdAt: true,
-  updatedAt: true,
   targets: {
     orderBy: { position: 'asc' },
     select: {

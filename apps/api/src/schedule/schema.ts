@@ -1,6 +1,7 @@
 import type { scheduleResults } from '@bootfarm/proto/uplink'
 import { powerMethods, ratePerMinuteMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { instantOf, listSort, text } from '../rules/list-sort.ts'
 import { nameOf, pageInput, pageOf, searchInput, seenRevision, tag } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 import { isTimeZone, problemOf } from './schedule-times.ts'
@@ -74,8 +75,13 @@ export type ScheduleFields = Pick<z.output<typeof createScheduleInput>, keyof ty
 export const scheduleGetInput = z.object({ scheduleId: uuid })
 export const scheduleChangeInput = z.object({ scheduleId: uuid, revision: seenRevision })
 export const enableScheduleInput = scheduleChangeInput.extend({ enabled: z.boolean() })
+export const scheduleSort = listSort(
+  { name: text('name'), createdAt: instantOf('createdAt'), updatedAt: instantOf('updatedAt') },
+  'name',
+)
 export const scheduleListInput = z.object({
   ...pageInput,
+  sort: scheduleSort.input,
   farmId: uuid.optional(),
   siteId: uuid.optional(),
   enabled: z.boolean().optional(),
@@ -183,7 +189,8 @@ export const schedulePreview = z
   })
   .meta({ id: 'SchedulePreview' })
 
-export const runsInput = z.object({ ...pageInput, scheduleId: uuid })
+export const runSort = listSort({ instant: instantOf('instant') }, '-instant')
+export const runsInput = z.object({ ...pageInput, sort: runSort.input, scheduleId: uuid })
 export const runGetInput = z.object({ runId: uuid })
 export const runDetail = runSummary
   .extend({

@@ -3,14 +3,15 @@ import { peerHeardWithinMs } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { visibleCollections, visibleDevices, visibleSites } from '../access/visible.ts'
 import { collectionSummaryOf, collectionSummarySelect } from '../collection/public.ts'
-import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
+import { byName, nameContains } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect, heartbeatOf, onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Actor } from '../rules/actor.ts'
 import { personalityOf } from '../rules/device/personality.ts'
 import { sharesOf } from './edge-share.ts'
-import type { SiteDetail, SiteSummary, siteListInput, sitePage } from './schema.ts'
+import { type SiteDetail, type SiteSummary, type siteListInput, type sitePage, siteSort } from './schema.ts'
 
 const rowsShownMax = 100
 
@@ -24,7 +25,6 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
       unknownDevices: true,
       bootProgramSet: true,
       capture: true,
-      createdAt: true,
       personality: true,
       farm: { select: { name: true } },
       edges: { orderBy: byName, take: rowsShownMax, select: edgeSummarySelect },
@@ -70,6 +70,7 @@ function siteSummarySelect(actor: Actor) {
     name: true,
     timeZone: true,
     revision: true,
+    createdAt: true,
     _count: { select: { edges: { where: { revokedAt: null } }, devices: { where: visibleDevices(actor) } } },
   } satisfies Prisma.SiteSelect
 }
@@ -79,22 +80,23 @@ export async function listSites(
   context: ServiceContext,
   input: z.output<typeof siteListInput>,
 ): Promise<z.infer<typeof sitePage>> {
+  const order = listOrder(siteSort, input)
   const rows = await context.db.site.findMany({
     where: {
       organizationId: context.actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
       ...nameContains(input.search),
-      AND: [visibleSites(context.actor), afterName(input.cursor)],
+      AND: [visibleSites(context.actor), order.where],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: siteSummarySelect(context.actor),
   })
   const online = await countOnlineEdges(
     context,
     rows.map((row) => row.id),
   )
-  return cutNamedPage(rows, input.limit, (row) => siteSummaryOf(row, online.get(row.id) ?? 0))
+  return order.page(rows, (row) => siteSummaryOf(row, online.get(row.id) ?? 0))
 }
 
 /** By site id; a site without any is absent. */

@@ -2,14 +2,17 @@ import { captureChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { collectionSummary } from '../collection/schema.ts'
 import { edgeSummary } from '../edge/schema.ts'
-import { objectName, pageInput, pageOf, seenRevision, timeZone } from '../rules/object-fields.ts'
 import { personality } from '../rules/device/personality.ts'
+import { instantOf, listSort, text } from '../rules/list-sort.ts'
+import { objectName, pageInput, pageOf, seenRevision, timeZone } from '../rules/object-fields.ts'
 import { count, uuid } from '../rules/scalars.ts'
 
 const search = z.string().trim().max(64).optional()
 
+export const siteSort = listSort({ name: text('name'), createdAt: instantOf('createdAt') }, 'name')
 export const siteListInput = z.object({
   ...pageInput,
+  sort: siteSort.input,
   farmId: uuid.optional(),
   search: search.describe('Part of the name, upper or lower case.'),
 })

@@ -1,11 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleDevices, visibleStoreJobs } from '../access/visible.ts'
-import { cutPage, decodeInstantCursor } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { activeStates } from '../store/public.ts'
-import type { StoreJobView, storeJobListInput, storeJobPage } from './schema.ts'
+import { type StoreJobView, type storeJobListInput, type storeJobPage, storeJobSort } from './schema.ts'
 
 const jobSelect = {
   id: true,
@@ -27,33 +27,26 @@ const jobSelect = {
 } satisfies Prisma.StoreJobSelect
 type JobRow = Prisma.StoreJobGetPayload<{ select: typeof jobSelect }>
 
-/** Newest first. */
 export async function listStoreJobs(
   context: ServiceContext,
   input: z.output<typeof storeJobListInput>,
 ): Promise<z.infer<typeof storeJobPage>> {
   const { db, actor } = context
-  const after = decodeInstantCursor(input.cursor)
+  const order = listOrder(storeJobSort, input)
   const rows = await db.storeJob.findMany({
     where: {
       organizationId: actor.organizationId,
       ...(input.vdiskId ? { vdiskId: input.vdiskId } : {}),
       ...(input.edgeId ? { edgeId: input.edgeId } : {}),
       ...(input.state ? { state: input.state === 'active' ? activeStates : input.state } : {}),
-      AND: [
-        visibleStoreJobs(actor),
-        after ? { OR: [{ askedAt: { lt: after.at } }, { askedAt: after.at, id: { lt: after.id } }] } : {},
-      ],
+      AND: [visibleStoreJobs(actor), order.where],
     },
-    orderBy: [{ askedAt: 'desc' }, { id: 'desc' }],
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: jobSelect,
   })
   const names = await readNames(context, rows)
-  return cutPage(rows, input.limit, {
-    item: (row) => jobViewOf(row, names),
-    key: (row) => [row.askedAt.toISOString(), row.id],
-  })
+  return order.page(rows, (row) => jobViewOf(row, names))
 }
 
 /** Throws `not_found`. */

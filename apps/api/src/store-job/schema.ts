@@ -1,5 +1,6 @@
 import { storeJobKinds } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { instantOf, listSort } from '../rules/list-sort.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 
@@ -7,8 +8,10 @@ const storeJobStates = ['queued', 'running', 'done', 'failed', 'cancelled'] as c
 /** Ended ones are kept for so long. */
 export const storeJobsKeptDays = 30
 
+export const storeJobSort = listSort({ askedAt: instantOf('askedAt') }, '-askedAt')
 export const storeJobListInput = z.object({
   ...pageInput,
+  sort: storeJobSort.input,
   vdiskId: uuid.optional(),
   edgeId: uuid.optional(),
   state: z

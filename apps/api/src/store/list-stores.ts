@@ -1,10 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleStores } from '../access/visible.ts'
-import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
+import { byName, nameContains } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { storeDetail, storeListInput, storePage, storeSummary } from './schema.ts'
+import { type storeDetail, type storeListInput, type storePage, storeSort, type storeSummary } from './schema.ts'
 
 const vdisksShownMax = 100
 
@@ -24,18 +25,19 @@ export async function listStores(
   { db, actor }: ServiceContext,
   input: z.output<typeof storeListInput>,
 ): Promise<z.infer<typeof storePage>> {
+  const order = listOrder(storeSort, input)
   const rows = await db.store.findMany({
     where: {
       organizationId: actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
       ...nameContains(input.search),
-      AND: [visibleStores(actor), afterName(input.cursor)],
+      AND: [visibleStores(actor), order.where],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: storeSelect,
   })
-  return cutNamedPage(rows, input.limit, storeSummaryOf)
+  return order.page(rows, storeSummaryOf)
 }
 
 /** Throws `not_found`. */

@@ -1,5 +1,6 @@
 import { edgeVersionStates } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { instantOf, listSort, text } from '../rules/list-sort.ts'
 import { objectName, objectNote, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 
@@ -8,8 +9,10 @@ export const createStoreInput = z.object({ farmId: uuid, name: objectName, note:
 export const updateStoreInput = z.object(storeFields).partial().extend({ storeId: uuid, revision: seenRevision })
 export const storeGetInput = z.object({ storeId: uuid })
 export const removeStoreInput = z.object({ storeId: uuid, revision: seenRevision.optional() })
+export const storeSort = listSort({ name: text('name'), createdAt: instantOf('createdAt') }, 'name')
 export const storeListInput = z.object({
   ...pageInput,
+  sort: storeSort.input,
   farmId: uuid.optional(),
   ...searchInput,
 })

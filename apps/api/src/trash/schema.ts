@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { instantOf, listSort } from '../rules/list-sort.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 import type { Permission } from '../rules/permissions.ts'
 import { uuid } from '../rules/scalars.ts'
@@ -18,8 +19,13 @@ export const trashKindNames = Object.keys(trashKinds) as [TrashKind, ...TrashKin
 
 export const trashKeptDays = 30
 
-export const trashListInput = z.object({ ...pageInput, kind: z.enum(trashKindNames).optional() })
-const deletionSummary = z
+export const trashSort = listSort({ deletedAt: instantOf('deletedAt') }, '-deletedAt')
+export const trashListInput = z.object({
+  ...pageInput,
+  sort: trashSort.input,
+  kind: z.enum(trashKindNames).optional(),
+})
+export const deletionView = z
   .object({
     id: uuid,
     kind: z.enum(trashKindNames),
@@ -33,6 +39,7 @@ const deletionSummary = z
     mayRestore: z.boolean(),
   })
   .meta({ id: 'Deletion' })
-export const trashPage = pageOf(deletionSummary)
-export const purgeInput = z.object({ deletionId: uuid })
+export type DeletionView = z.infer<typeof deletionView>
+export const trashPage = pageOf(deletionView)
+export const deletionInput = z.object({ deletionId: uuid })
 export const purgedObject = z.object({ name: z.string() }).meta({ id: 'PurgedObject' })

@@ -1,12 +1,20 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleCollections, visibleDevices, visibleVdisks } from '../access/visible.ts'
-import { afterName, byName, cutNamedPage, nameContains } from '../context/keyset.ts'
+import { byName, nameContains } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Actor } from '../rules/actor.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/device/version-access.ts'
-import type { VdiskDetail, vdiskListInput, vdiskPage } from './schema.ts'
+import {
+  type VdiskDetail,
+  type vdiskListInput,
+  type vdiskPage,
+  vdiskSort,
+  type versionGetInput,
+  type versionView,
+} from './schema.ts'
 import { seesEdgesOf, tallyDevices } from './tally-devices.ts'
 import { versionDetailOf, versionDetailSelect } from './version-detail.ts'
 import { readResolved, versionChoicesSelect } from './version-facts.ts'
@@ -89,6 +97,21 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
   }
 }
 
+/** Throws `not_found`. */
+export async function getVersion(
+  context: ServiceContext,
+  { versionId }: z.output<typeof versionGetInput>,
+): Promise<z.infer<typeof versionView>> {
+  const { db, actor } = context
+  const row = await db.vdiskVersion.findUnique({ where: ownRow(actor, versionId), select: { vdiskId: true } })
+  if (!row) throw new AppError('not_found')
+  // What is allowed and what it is depends on the other versions.
+  const vdisk = await getVdisk(context, row.vdiskId)
+  const version = vdisk.versions.find(({ id }) => id === versionId)
+  if (!version) throw new AppError('not_found')
+  return { ...version, vdiskId: vdisk.id, vdiskName: vdisk.name }
+}
+
 /** Null also where the actor does not see the device that writes. */
 async function readWriter(
   db: DbOrTransaction,
@@ -106,15 +129,16 @@ export async function listVdisks(
   { db, clock, actor }: ServiceContext,
   input: z.output<typeof vdiskListInput>,
 ): Promise<z.infer<typeof vdiskPage>> {
+  const order = listOrder(vdiskSort, input)
   const rows = await db.vdisk.findMany({
     where: {
       organizationId: actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
       ...nameContains(input.search),
-      AND: [visibleVdisks(actor), afterName(input.cursor)],
+      AND: [visibleVdisks(actor), order.where],
     },
-    orderBy: byName,
-    take: input.limit + 1,
+    orderBy: order.orderBy,
+    take: order.take,
     select: {
       id: true,
       farmId: true,
@@ -134,7 +158,7 @@ export async function listVdisks(
     { organizationId: actor.organizationId, vdiskIds: rows.map(({ id }) => id) },
     clock(),
   )
-  return cutNamedPage(rows, input.limit, ({ _count, farm, versions: [newest], ...row }) => ({
+  return order.page(rows, ({ _count, farm, versions: [newest], ...row }) => ({
     ...row,
     farmName: farm.name,
     createdAt: row.createdAt.toISOString(),

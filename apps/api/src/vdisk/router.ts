@@ -89,7 +89,7 @@ export const vdiskRouter = router({
         method: 'POST',
         path: '/vdisks/{vdiskId}/versions',
         summary: 'Register files on edges as a version',
-        creates: null,
+        creates: '/versions/{id}',
       },
     })
     .input(registerVersionInput)

@@ -1,5 +1,6 @@
 import { writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { instantOf, listSort, text } from '../rules/list-sort.ts'
 import { objectName, objectNote, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 import { versionAtEdge } from './version-schema.ts'
@@ -49,14 +50,19 @@ const vdiskVersionDetail = vdiskVersionView.extend({
 })
 export type VdiskVersionDetail = z.infer<typeof vdiskVersionDetail>
 
+export const versionGetInput = z.object({ versionId: uuid })
+export const versionView = vdiskVersionDetail.extend({ vdiskId: uuid, vdiskName: z.string() }).meta({ id: 'Version' })
+
 const writeCacheSettings = z.object({
   class: z.enum(writeCacheClasses),
   limitBytes: count.nullable().describe('Per device; null: no limit.'),
   full: z.enum(writeCacheFullChoices),
 })
 
+export const vdiskSort = listSort({ name: text('name'), createdAt: instantOf('createdAt') }, 'name')
 export const vdiskListInput = z.object({
   ...pageInput,
+  sort: vdiskSort.input,
   farmId: uuid.optional(),
   ...searchInput,
 })

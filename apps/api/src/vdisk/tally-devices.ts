@@ -2,8 +2,8 @@ import { Prisma } from '@bootfarm/db'
 import { visibleDevicesSql } from '../access/visible.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { type Actor, may } from '../rules/actor.ts'
-import type { DeviceType } from '../rules/object-fields.ts'
 import { type ResolvedVersions, versionFor } from '../rules/device/version-access.ts'
+import type { DeviceType } from '../rules/object-fields.ts'
 
 /** The number of devices, and the first of them by name. */
 export interface Tally {

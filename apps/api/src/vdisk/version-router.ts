@@ -4,7 +4,9 @@ import { clearBootProfile } from './clear-boot-profile.ts'
 import { discardMaintenance, sealVersion, startMaintenance } from './maintain-version.ts'
 import { importVersion, mergeVersion } from './make-version.ts'
 import { previewVersion } from './preview-version.ts'
+import { getVersion } from './read-vdisks.ts'
 import { cancelRelease, clearOverride, overrideVersion, promoteVersion, revertVersion } from './release-version.ts'
+import { versionGetInput, versionView } from './schema.ts'
 import {
   adoptInput,
   cancelReleaseInput,
@@ -29,6 +31,15 @@ const ofVersion = { kind: 'version', id: 'versionId' } as const
 const ofVdisk = { kind: 'vdisk', id: 'vdiskId' } as const
 
 export const versionRouter = router({
+  get: procedure
+    .meta({
+      permission: 'vdisk.read',
+      place: ofVersion,
+      rest: { method: 'GET', path: '/versions/{versionId}', summary: 'A version of a vDisk' },
+    })
+    .input(versionGetInput)
+    .output(versionView)
+    .query(({ ctx, input }) => getVersion(ctx, input)),
   preview: procedure
     .meta({
       permission: 'vdisk.read',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { inEachOrganization } from '../context/for-each-organization.ts'
-import { beforeInstant, cutPage } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type PlatformContext, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -13,6 +13,7 @@ import {
   type deliveryInput,
   type deliveryListInput,
   type deliveryPage,
+  deliverySort,
   pingType,
   type WebhookAttempt,
   type webhookInput,
@@ -31,20 +32,32 @@ const deliverySelect = {
 
 type DeliveryRow = Prisma.WebhookDeliveryGetPayload<{ select: typeof deliverySelect }>
 
-/** Newest first, with what each endpoint answered. Throws `not_found`. */
+/** With what each endpoint answered. Throws `not_found`. */
 export async function listDeliveries(
   context: ServiceContext,
-  { webhookId, cursor, limit }: z.output<typeof deliveryListInput>,
+  { webhookId, ...asked }: z.output<typeof deliveryListInput>,
 ): Promise<z.infer<typeof deliveryPage>> {
   const { db, actor } = context
   await getWebhook(context, { webhookId })
+  const order = listOrder(deliverySort, asked)
   const rows = await db.webhookDelivery.findMany({
-    where: { organizationId: actor.organizationId, endpointId: webhookId, ...beforeInstant(cursor) },
-    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
-    take: limit + 1,
+    where: { organizationId: actor.organizationId, endpointId: webhookId, ...order.where },
+    orderBy: order.orderBy,
+    take: order.take,
     select: deliverySelect,
   })
-  return cutPage(rows, limit, { item: deliveryViewOf, key: (row) => [row.createdAt.toISOString(), row.id] })
+  return order.page(rows, deliveryViewOf)
+}
+
+/** Throws `not_found`. */
+export async function getDelivery(
+  { db, actor }: ServiceContext,
+  { webhookId, deliveryId }: z.output<typeof deliveryInput>,
+): Promise<DeliveryView> {
+  const where = { ...ownRow(actor, deliveryId), endpointId: webhookId }
+  const row = await db.webhookDelivery.findUnique({ where, select: deliverySelect })
+  if (!row) throw new AppError('not_found')
+  return deliveryViewOf(row)
 }
 
 /**

@@ -1,26 +1,30 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { beforeInstant, cutPage } from '../context/keyset.ts'
+import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { WebhookEventType, WebhookView, webhookInput, webhookListInput, webhookPage } from './schema.ts'
+import {
+  type WebhookEventType,
+  type WebhookView,
+  type webhookInput,
+  type webhookListInput,
+  type webhookPage,
+  webhookSort,
+} from './schema.ts'
 
-/** Newest first. */
 export async function listWebhooks(
   { db, clock, actor: { organizationId } }: ServiceContext,
-  { cursor, limit }: z.output<typeof webhookListInput>,
+  input: z.output<typeof webhookListInput>,
 ): Promise<z.infer<typeof webhookPage>> {
+  const order = listOrder(webhookSort, input)
   const rows = await db.webhookEndpoint.findMany({
-    where: { organizationId, ...beforeInstant(cursor) },
-    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
-    take: limit + 1,
+    where: { organizationId, ...order.where },
+    orderBy: order.orderBy,
+    take: order.take,
     select: webhookSelect,
   })
   const now = clock()
-  return cutPage(rows, limit, {
-    item: (row) => webhookViewOf(row, now),
-    key: (row) => [row.createdAt.toISOString(), row.id],
-  })
+  return order.page(rows, (row) => webhookViewOf(row, now))
 }
 
 /** Throws `not_found`. */

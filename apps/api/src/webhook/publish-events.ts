@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
 import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 import type { Events, PromotedVersion } from '../events/event-bus.ts'
-import { activeTraceparent } from '../rules/tracer.ts'
 import { writeCacheMarks, writeCacheOf } from '../rules/device/write-cache.ts'
+import { activeTraceparent } from '../rules/tracer.ts'
 import type { WebhookEventType } from './schema.ts'
 
 interface EventToPublish {

@@ -1,7 +1,7 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { removedObject } from '../rules/changed-object.ts'
 import { createWebhook, removeWebhook, rotateWebhookSecret, updateWebhook } from './change-webhooks.ts'
-import { listDeliveries, pingWebhook, redeliver } from './deliveries.ts'
+import { getDelivery, listDeliveries, pingWebhook, redeliver } from './deliveries.ts'
 import { getWebhook, listWebhooks } from './list-webhooks.ts'
 import {
   createWebhookInput,
@@ -103,6 +103,18 @@ export const webhookRouter = router({
     .input(deliveryListInput)
     .output(deliveryPage)
     .query(({ ctx, input }) => listDeliveries(ctx, input)),
+  delivery: procedure
+    .meta({
+      ...read,
+      rest: {
+        method: 'GET',
+        path: '/webhooks/{webhookId}/deliveries/{deliveryId}',
+        summary: 'A delivery with its answers',
+      },
+    })
+    .input(deliveryInput)
+    .output(deliveryView)
+    .query(({ ctx, input }) => getDelivery(ctx, input)),
   redeliver: procedure
     .meta({
       ...change,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { instantOf, listSort, text } from '../rules/list-sort.ts'
 import { nameOf, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 
@@ -31,7 +32,8 @@ const webhookFields = {
   events: z.array(z.enum(webhookEventTypes)).min(1, 'Select at least one event.').max(webhookEventTypes.length),
 }
 
-export const webhookListInput = z.object(pageInput)
+export const webhookSort = listSort({ createdAt: instantOf('createdAt'), name: text('name') }, '-createdAt')
+export const webhookListInput = z.object({ ...pageInput, sort: webhookSort.input })
 export const webhookInput = z.object({ webhookId: uuid })
 export const createWebhookInput = z.object(webhookFields)
 export const updateWebhookInput = z.object({
@@ -73,7 +75,8 @@ const webhookAttempt = z.object({
 })
 export type WebhookAttempt = z.infer<typeof webhookAttempt>
 
-export const deliveryListInput = z.object({ ...pageInput, webhookId: uuid })
+export const deliverySort = listSort({ createdAt: instantOf('createdAt') }, '-createdAt')
+export const deliveryListInput = z.object({ ...pageInput, sort: deliverySort.input, webhookId: uuid })
 export const deliveryInput = z.object({ webhookId: uuid, deliveryId: uuid })
 export const deliveryView = z
   .object({

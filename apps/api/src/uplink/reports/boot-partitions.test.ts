@@ -65,7 +65,7 @@ test('details are dropped before summaries, the page says so, and a late report 
   expect(await site().query('device.get', { deviceId: site().deviceId })).toMatchObject({ lastBoot: null })
 })
 
-test('lists go through days newest first, whatever the order of arrival and however wrong a clock is', async () => {
+test('lists go through days newest first and oldest first, whatever the order of arrival and however wrong a clock is', async () => {
   const { api } = site()
   const begins = new Map<string, number>()
   for (let day = 0; day < 12; day += 1) {
@@ -86,16 +86,21 @@ test('lists go through days newest first, whatever the order of arrival and howe
   expect(await list({ deviceId: site().deviceId })).toEqual(newestFirst)
   const since = new Date(begins.get(newestFirst[9] ?? '') ?? 0).toISOString()
   expect(await list({ since })).toEqual(newestFirst.slice(0, 10))
-  const paged: string[] = []
-  for (let cursor: string | null | undefined; cursor !== null; ) {
-    const page: { items: BootSummary[]; nextCursor: string | null } = await site().query('boot.list', {
-      cursor,
-      limit: 5,
-    })
-    paged.push(...page.items.map(({ id }) => id))
-    cursor = page.nextCursor
+  expect(await list({ since, sort: 'startedAt' })).toEqual(newestFirst.slice(0, 10).reverse())
+  expect(await list({ deviceId: site().deviceId, sort: 'startedAt' })).toEqual(newestFirst.toReversed())
+  for (const sort of ['-startedAt', 'startedAt']) {
+    const paged: string[] = []
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page: { items: BootSummary[]; nextCursor: string | null } = await site().query('boot.list', {
+        sort,
+        cursor,
+        limit: 5,
+      })
+      paged.push(...page.items.map(({ id }) => id))
+      cursor = page.nextCursor
+    }
+    expect(paged).toEqual(sort === 'startedAt' ? newestFirst.toReversed() : newestFirst)
   }
-  expect(paged).toEqual(newestFirst)
 })
 
 test('a site that goes takes its boots along, and nobody else’s', async () => {

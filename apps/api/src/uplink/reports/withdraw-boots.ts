@@ -1,6 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, ReceivedReport, Report } from '@bootfarm/proto/uplink'
-import { readBootDays, readNewestBoots } from '../../boot/newest-boots.ts'
+import { readBootDays, readBootsByStart } from '../../boot/boots-by-start.ts'
 import { daysOf } from '../../boot/read-boots.ts'
 import { writeCacheOfRow } from '../../boot/rows.ts'
 import { type AuthenticatedEdge, ownRow } from '../../context/service-context.ts'
@@ -100,7 +100,7 @@ async function resetLastBoots(transaction: DbTransaction, organizationId: string
   const context = { db: transaction, actor: { organizationId } }
   const days = devices.length === 0 ? [] : await readBootDays(context)
   for (const { id } of devices) {
-    const [newest] = await readNewestBoots(context, { days, where: { deviceId: id }, before: null, limit: 1 })
+    const [newest] = await readBootsByStart(context, { days, where: { deviceId: id }, before: null, limit: 1 })
     const cache = newest && writeCacheOfRow(newest)
     await transaction.device.update({
       where: ownRow({ organizationId }, id),

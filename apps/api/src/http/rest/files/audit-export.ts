@@ -23,7 +23,7 @@ export const auditExport = fileOperation({
   id: 'audit.export',
   path: '/audit-exports',
   summary: 'The audit log as a file',
-  description: 'All entries that the filters of the list leave, newest first, without a limit.',
+  description: 'All entries that the filters of the list leave, in its order, without a limit.',
   policy: { permission: 'audit.read', place: 'visible' },
   input: auditFilter.extend(tableFormat),
   types: tableTypes,

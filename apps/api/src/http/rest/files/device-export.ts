@@ -10,7 +10,7 @@ export const deviceExport = fileOperation({
   path: '/device-exports',
   summary: 'Devices as a file',
   description:
-    'All devices that the filters of the list leave, by name, without a limit. A CSV file of one site can be imported there again.',
+    'All devices that the filters of the list leave, in its order, without a limit. A CSV file of one site can be imported there again.',
   policy: { permission: 'device.read', place: 'visible' },
   input: deviceFilterInput.extend(tableFormat),
   types: tableTypes,

@@ -25,7 +25,7 @@ interface Described {
   description?: string
   parameters: Parameter[]
   requestBody?: { content: Record<string, Media> }
-  responses: Record<string, { description?: string; content?: Record<string, Media> }>
+  responses: Record<string, { description?: string; headers?: object; content?: Record<string, Media> }>
 }
 
 const document = openApiDocument() as {
@@ -109,4 +109,54 @@ test.each(readOperations().operations)('$id has examples that it takes and gives
   const answer = written.responses[status]?.content?.['application/json']
   expect(answer).toHaveProperty('example')
   expect(output.safeParse(answer?.example).error?.issues).toBeUndefined()
+})
+
+const paths = Object.keys(document.paths)
+const componentOf = (schema: JsonSchema | undefined) =>
+  typeof schema?.$ref === 'string'
+    ? (document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {})
+    : (schema ?? {})
+
+function answerOf(path: string, method: string, status: number): JsonSchema {
+  return componentOf(document.paths[path]?.[method]?.responses[status]?.content?.['application/json']?.schema)
+}
+
+const hasId = (schema: JsonSchema) => schema.properties?.id !== undefined
+
+/** Where objects of a list are read whose own path is not below the list's. */
+const elsewhere: Record<string, string> = { '/schedules/{scheduleId}/runs': '/schedule-runs/{runId}' }
+
+/** The path of one object of a collection: the same, and an id. */
+function itemPathOf(path: string): string | undefined {
+  if (elsewhere[path]) return elsewhere[path]
+  return paths.find((other) => other.startsWith(`${path}/{`) && /^[^/]+$/.test(other.slice(path.length + 1)))
+}
+
+const isRead = (path: string | undefined) => path !== undefined && document.paths[path]?.get !== undefined
+
+test('every list of objects with ids has a GET by id', () => {
+  const lists = paths.filter((path) => {
+    const { items } = answerOf(path, 'get', 200).properties ?? {}
+    return items !== undefined && hasId(componentOf(items.items))
+  })
+  expect(lists).toEqual(expect.arrayContaining(['/farms', '/devices', '/trash', '/webhooks/{webhookId}/deliveries']))
+  expect(lists.filter((path) => !isRead(itemPathOf(path)))).toEqual([])
+})
+
+test('everything that is made and has an id can be read by it', () => {
+  const made = paths.filter((path) => hasId(answerOf(path, 'post', 201)))
+  expect(made).toEqual(expect.arrayContaining(['/farms', '/api-keys', '/invitations', '/vdisks/{vdiskId}/versions']))
+  const unread = made.filter((path) => {
+    const hasLocation = document.paths[path]?.post?.responses[201]?.headers !== undefined
+    return !hasLocation && !isRead(itemPathOf(path))
+  })
+  expect(unread).toEqual([])
+})
+
+test('what is changed or deleted by its own path is read there, too', () => {
+  const changed = paths.filter((path) => {
+    const { patch, delete: remove } = document.paths[path] ?? {}
+    return path.endsWith('}') && (patch ?? remove) !== undefined
+  })
+  expect(changed.filter((path) => !isRead(path))).toEqual(['/members/{userId}/grants/{grantId}'])
 })

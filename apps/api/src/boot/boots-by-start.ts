@@ -3,9 +3,9 @@ import { dayMs } from '../rules/utc-day.ts'
 import { type BootRow, findBoots, nameBoots, type ReadContext } from './read-boots.ts'
 
 /**
- * Returns the newest boots by start, without reading every day's partition. A boot's partition is the day on which its
- * first report arrived, never before it started; so boots that started since day D are in partitions from D on. Spans
- * grow while too few are found, and each reads only partitions with boots that started early enough.
+ * Returns the newest or oldest boots by start, without reading every day's partition. A boot's partition is the day on
+ * which its first report arrived, never before it started; so boots that started since day D are in partitions from D
+ * on. Spans grow while too few are found, and each reads only partitions with boots that started early enough.
  */
 
 /** How many days with boots the first spans cover; later ones as many as the last. */
@@ -22,10 +22,12 @@ interface Options {
   /** From `readBootDays`. */
   days: BootDayRow[]
   where: Prisma.BootWhereInput
+  /** The newest first without it. */
+  oldestFirst?: boolean
   /** Only boots that started before; null for all. */
   before: Date | null
   /** Only boots that started then or later. */
-  since?: Date | undefined
+  since?: Date | null
   limit: number
 }
 
@@ -38,10 +40,10 @@ export function readBootDays({ db, actor }: ReadContext): Promise<BootDayRow[]> 
   })
 }
 
-export async function readNewestBoots(context: ReadContext, options: Options): Promise<BootRow[]> {
-  const { days } = options
+export async function readBootsByStart(context: ReadContext, options: Options): Promise<BootRow[]> {
+  const { days, oldestFirst = false } = options
   const found: Awaited<ReturnType<typeof findBoots>> = []
-  for (const span of spansOf(days, options)) {
+  for (const span of oldestFirst ? spansFromOldest(days, options) : spansFromNewest(days, options)) {
     if (found.length >= options.limit) break
     const limit = options.limit - found.length
     const partitions = days.filter(
@@ -49,7 +51,7 @@ export async function readNewestBoots(context: ReadContext, options: Options): P
         (span.from === null || receivedOn.getTime() + dayMs > span.from.getTime()) &&
         (span.until === null || earliestStartedAt < span.until),
     )
-    found.push(...(await readSpan(context, { ...span, where: options.where, partitions, limit })))
+    found.push(...(await readSpan(context, { ...span, where: options.where, oldestFirst, partitions, limit })))
   }
   return nameBoots(context, found)
 }
@@ -89,11 +91,10 @@ export async function findNextBoot(
   return next
 }
 
-/** Spans of begins, newest first, without a gap between; `from` is within, `until` is not. */
-function* spansOf(
-  days: BootDayRow[],
-  { before, since }: Options,
-): Generator<{ from: Date | null; until: Date | null }> {
+/** Of starts: `from` is within, `until` is not. No gap is between one span and the next. */
+type Spans = Generator<{ from: Date | null; until: Date | null }>
+
+function* spansFromNewest(days: BootDayRow[], { before, since }: Options): Spans {
   let until = before
   const older = days.filter(({ receivedOn }) => before === null || receivedOn <= before)
   for (let index = 0, step = 0; index < older.length; step += 1) {
@@ -108,20 +109,36 @@ function* spansOf(
   yield { from: since ?? null, until }
 }
 
+function* spansFromOldest(days: BootDayRow[], { before, since }: Options): Spans {
+  let from = since ?? null
+  const ends = days.map(({ receivedOn }) => new Date(receivedOn.getTime() + dayMs)).toReversed()
+  const later = from === null ? ends : ends.filter((end) => since && end > since)
+  for (let index = 0, step = 0; index < later.length; step += 1) {
+    index += spanDays[Math.min(step, spanDays.length - 1)] ?? 1
+    const until = later[index - 1] ?? null
+    if (until === null || (before && until >= before)) break
+    yield { from, until }
+    from = until
+  }
+  yield { from, until: before }
+}
+
 interface Span {
   from: Date | null
   until: Date | null
   where: Prisma.BootWhereInput
+  oldestFirst: boolean
   partitions: BootDayRow[]
   limit: number
 }
 
-async function readSpan(context: ReadContext, { from, until, where, partitions, limit }: Span) {
+async function readSpan(context: ReadContext, { from, until, where, oldestFirst, partitions, limit }: Span) {
   const startedAt = { ...(from ? { gte: from } : {}), ...(until ? { lt: until } : {}) }
   const rows: Awaited<ReturnType<typeof findBoots>> = []
   for (let index = 0; index < partitions.length; index += partitionsMax) {
     const days = partitions.slice(index, index + partitionsMax).map(({ receivedOn }) => receivedOn)
-    rows.push(...(await findBoots(context, { where: { AND: [where, { startedAt }] }, days, limit })))
+    rows.push(...(await findBoots(context, { where: { AND: [where, { startedAt }] }, oldestFirst, days, limit })))
   }
-  return rows.sort((a, b) => b.startedAt.getTime() - a.startedAt.getTime() || (a.id < b.id ? 1 : -1)).slice(0, limit)
+  rows.sort((a, b) => a.startedAt.getTime() - b.startedAt.getTime() || (a.id < b.id ? -1 : 1))
+  return (oldestFirst ? rows : rows.reverse()).slice(0, limit)
 }
