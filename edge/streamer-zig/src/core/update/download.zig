@@ -11,6 +11,11 @@ const bytes_per_second_min = 8 << 10;
 /// A metadata file that has not arrived within one interval is refused.
 const interval_ms = 30_000;
 const interval_bytes_min = bytes_per_second_min * interval_ms / std.time.ms_per_s;
+/// A request that may take 20 s brings it over the slowest usable link.
+const piece_size_min = 128 << 10;
+pub const piece_size_max = 2 << 20;
+/// After a piece that took no longer, twice as much is requested.
+const quick_ms = 500;
 
 pub const Download = @This();
 
@@ -20,6 +25,8 @@ interval_begin_ms: u64,
 /// Since the interval began.
 interval_bytes: u64 = 0,
 hash: base.Sha256 = .init(.{}),
+/// Bytes to request next, as far as so many are missing.
+piece_size: u32 = piece_size_min,
 
 /// `now_ms` is monotonic, here and below.
 pub fn begin(size_max: u64, now_ms: u64) Download {
@@ -42,6 +49,23 @@ pub fn receive(
     if (download.interval_bytes < interval_bytes_min) return error.TooSlow;
     download.interval_begin_ms = now_ms;
     download.interval_bytes = 0;
+}
+
+/// A piece has arrived within `took_ms`.
+pub fn onPiece(download: *Download, took_ms: u64) void {
+    const is_quick = took_ms <= quick_ms;
+    download.piece_size = if (is_quick)
+        @min(2 * download.piece_size, piece_size_max)
+    else
+        piece_size_min;
+    assert(download.piece_size >= piece_size_min and download.piece_size <= piece_size_max);
+}
+
+/// No answer came in time. Returns whether to request a smaller piece.
+pub fn onNoAnswer(download: *Download) bool {
+    const is_larger = download.piece_size > piece_size_min;
+    download.piece_size = piece_size_min;
+    return is_larger;
 }
 
 /// The bytes are the target that the metadata describe (section 5.7.3), or are dropped.
@@ -81,6 +105,19 @@ test "the slowest usable link delivers everything" {
     var download: Download = .begin(90 * second.len, 0);
     for (1..91) |at| try download.receive(&second, at * std.time.ms_per_s);
     try testing.expectEqual(90 * second.len, download.size);
+}
+
+test "pieces grow on a quick link, and are small again on a slow one" {
+    var download: Download = .begin(64 << 20, 0);
+    try testing.expect(!download.onNoAnswer());
+    for (0..10) |_| download.onPiece(quick_ms);
+    try testing.expectEqual(piece_size_max, download.piece_size);
+    download.onPiece(quick_ms + 1);
+    try testing.expectEqual(piece_size_min, download.piece_size);
+    download.onPiece(0);
+    try testing.expect(download.onNoAnswer());
+    try testing.expectEqual(piece_size_min, download.piece_size);
+    try testing.expect(!download.onNoAnswer());
 }
 
 test "only the described bytes are a target" {

@@ -16,8 +16,6 @@ const Download = core.update.Download;
 const signed_time = core.update.signed_time;
 
 const request_timeout_ms = 20_000;
-/// A request's limit of time holds for as much: a link of 8 KiB/s brings it.
-const piece_size = 128 << 10;
 /// As large as no program of an edge.
 const program_size_max = 256 << 20;
 /// The largest metadata, and what JSON adds to an answer's own.
@@ -144,23 +142,28 @@ pub const Fetch = struct {
         var part = ReleaseSlots.Part.begin(fetch.slots) catch return failed(cause, .no_space);
         defer part.close();
         var download_: Download = .begin(expected.size, nowMs());
-        const buffer = fetch.arena.alloc(u8, piece_size) catch return failed(cause, .no_space);
+        const buffer = fetch.arena.alloc(u8, Download.piece_size_max) catch return failed(cause, .no_space);
         var target: [256]u8 = undefined;
         const url = std.mem.print(&target, "/edge/v1/update/targets/{s}", .{path}) catch
             return failed(cause, .target_refused);
         while (download_.size < expected.size) {
             const first = download_.size;
-            const end = @min(first + piece_size, expected.size);
+            const end = @min(first + download_.piece_size, expected.size);
+            const asked_ms = nowMs();
             const answer = fetch.client.requestEncoded(
                 .GET,
                 url,
                 .{ .bytes = "", .range = .{ .first = first, .last = end - 1 } },
                 request_timeout_ms,
                 buffer,
-            ) catch |err| return failed(cause, switch (err) {
-                error.NoAnswer => .no_answer,
-                error.AnswerTooLarge => .target_refused,
-            });
+            ) catch |err| switch (err) {
+                error.NoAnswer => if (download_.onNoAnswer())
+                    continue
+                else
+                    return failed(cause, .no_answer),
+                error.AnswerTooLarge => return failed(cause, .target_refused),
+            };
+            download_.onPiece(nowMs() - asked_ms);
             switch (answer.status) {
                 206 => {},
                 429, 500...599 => return failed(cause, .no_answer),
