@@ -130,6 +130,12 @@ pub fn Boots(comptime Io: type) type {
             };
         }
 
+        /// After `policy` has changed.
+        pub fn onState(boots: *Self) void {
+            boots.openings.onState();
+            device_keys.onState(boots);
+        }
+
         /// The device addressed this edge by name: the boot belongs to this edge.
         pub fn take(boots: *Self, ref: Ref) void {
             const boot = boots.table.get(ref) orelse return;

@@ -61,6 +61,7 @@ pub fn judge(boots: anytype, boot: *const Boot, claim: *Claim, opens_private: bo
     var policy = boots.policy.source.state.keyPolicyOf(device);
     if (mutants.has(.approval_left_out)) policy.enrolment = .first_boot;
     const decision = identity.judge(policy, proved);
+    identity.noteStated(device.identity());
     assert(decision.is_alarm == isAlarm(decision.label));
     assert(decision.access != .private or decision.label != .signature_invalid);
     return .{
@@ -80,6 +81,15 @@ pub fn judge(boots: anytype, boot: *const Boot, claim: *Claim, opens_private: bo
             .is_alarm = decision.is_alarm,
         },
     };
+}
+
+/// A desired state has arrived: what it says of keys need not be kept here.
+pub fn onState(boots: anytype) void {
+    var iterator = boots.table.iterate();
+    while (iterator.next()) |boot| {
+        const device = boots.policy.deviceOf(boot.identity.mac);
+        boot.device_identity.noteStated(if (device) |listed| listed.identity() else null);
+    }
 }
 
 /// Records a verdict in its boot, for the boot's report, and what is known of the device from now

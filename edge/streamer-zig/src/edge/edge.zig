@@ -147,7 +147,7 @@ pub fn listener(edge: *Edge) host.EdgeIo.Listener {
 /// Applies a verified state. Boots in progress keep what they have.
 pub fn applyState(edge: *Edge, box: *host.StateBox) void {
     edge.boots.policy = box.policy;
-    edge.boots.openings.onState();
+    edge.boots.onState();
     if (edge.io.version_opener) |opener| opener.onState();
     if (box.state.devices.len > edge.sizes.devices_max) host.log.info(
         "{d} devices are registered, and the tables of this edge have slots for {d}: the others " ++

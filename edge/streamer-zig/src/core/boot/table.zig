@@ -481,10 +481,13 @@ fn takeOver(table: *BootTable, now_us: u64, which: Which) ?u32 {
     return null;
 }
 
-/// It is over and reported, and its device does not run.
+/// It is over and reported, and its device does not run. The latest boot of a device whose key only
+/// this edge knows stays: without it any key would do.
 fn givesUp(table: *const BootTable, slot: u32, now_us: u64, which: Which) bool {
     const boot = &table.slots[slot];
     if (which == .unregistered and !boot.is_unregistered) return false;
+    if (boot.device_identity.is_only_here and
+        table.by_mac.first(boot.identity.mac.toInt()) == slot) return false;
     return boot.isOver() and !boot.changed and !mayRun(boot, now_us);
 }
 
@@ -647,6 +650,32 @@ test "a full table evicts only boots that are over and reported" {
     try testing.expectEqual(third, table.findByHandle(testBoot(3, 0).identity.handle).?);
     try testing.expectEqual(null, table.findByHandle(0));
     try testing.expectEqual(2, table.active_count);
+}
+
+test "a full table keeps the boot of a device whose key nobody else knows" {
+    var table: BootTable = try .init(testing.allocator, .{ .capacity = 2 });
+    defer table.deinit(testing.allocator);
+    var boot = testBoot(1, 0);
+    boot.device_identity = .{ .state = .{ .known = @splat(7) }, .is_only_here = true };
+    const keeper = try table.insert(boot, 0);
+    const other = try table.insert(testBoot(2, 0), 0);
+    for ([_]Ref{ keeper, other }) |ref| {
+        table.supersede(ref, 1);
+        table.get(ref).?.changed = false;
+    }
+    const latest = try table.insert(testBoot(3, 0), search_interval_us);
+    try testing.expect(table.get(keeper) != null);
+    try testing.expectEqual(null, table.get(other));
+    table.supersede(latest, 2);
+    table.get(latest).?.changed = false;
+    // The state has it now.
+    table.get(keeper).?.device_identity.noteStated(.{
+        .state = .{ .known = @splat(7) },
+        .revision = 0,
+    });
+    for (4..6) |number|
+        _ = try table.insert(testBoot(@intCast(number), 0), number * search_interval_us);
+    try testing.expectEqual(null, table.get(keeper));
 }
 
 test "unregistered devices share a part, and none that runs gives up its slot" {

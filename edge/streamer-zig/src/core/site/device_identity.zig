@@ -15,6 +15,9 @@ state: State = .unknown,
 revision: u64 = 0,
 /// Of another key than the known one, or of one that waits for approval: the latest.
 claimed: ?Fingerprint = null,
+/// The key was accepted here, and the desired state does not have it yet: whoever forgets it would
+/// accept another one.
+is_only_here: bool = false,
 
 /// SHA-256 of the public key.
 pub const Fingerprint = [32]u8;
@@ -159,6 +162,14 @@ pub fn apply(identity: *DeviceIdentity, order: Order) bool {
 
 /// What the desired state says of a device.
 pub const Stated = struct { state: State, revision: u64 };
+
+/// Notes whether this edge alone knows the key; null: the state does not list the device.
+pub fn noteStated(identity: *DeviceIdentity, stated: ?Stated) void {
+    const said = stated orelse Stated{ .state = .keyless, .revision = 0 };
+    identity.is_only_here = identity.state == .known and said.state == .unknown and
+        identity.revision == said.revision;
+    assert(!identity.is_only_here or identity.state == .known);
+}
 
 /// A desired state has arrived. What it says of the device replaces what this edge knows; if it
 /// says nothing, a key that was accepted here stays, unless a person has decided since. Returns

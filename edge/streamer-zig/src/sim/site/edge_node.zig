@@ -318,7 +318,7 @@ pub fn applyState(edge: *EdgeNode, box: *ControlPlane.StateBox) void {
 fn useState(edge: *EdgeNode, process: *Process, box: *ControlPlane.StateBox) void {
     process.io.plan = &box.plan;
     process.boots.policy = box.policy;
-    process.boots.openings.onState();
+    process.boots.onState();
     if (edge.wakes != null) process.schedules.setState(edge.fabric.now_us, &box.state);
     process.io.closeUnused(&process.boots.table, &box.state);
     const site = if (box.state.siteEdges) |*site| site else return;
