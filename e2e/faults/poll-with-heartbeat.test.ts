@@ -124,6 +124,8 @@ async function carriedPoll(name: string): Promise<SeenRequest> {
 }
 
 test('the poll of an edge carries its heartbeat, and a change ends it', async () => {
+  // An edge polls before it has any state, too.
+  await changeArrives('Named')
   const { body } = await carriedPoll('First')
   expect(JSON.parse(body)).toMatchObject({ devicesBooting: 0, state: { incarnation: 1 } })
   while (!(await edge.query<{ online: boolean }>()).online) await new Promise((resolve) => setTimeout(resolve, 20))

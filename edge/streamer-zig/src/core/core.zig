@@ -158,6 +158,7 @@ test {
     _ = @import("boot/release_test.zig");
     _ = @import("boot/report.zig");
     _ = @import("boot/table.zig");
+    _ = @import("boot/table_test.zig");
     _ = @import("boot/unregistered_limit.zig");
     _ = @import("device/device.zig");
     _ = @import("device/device_profile.zig");

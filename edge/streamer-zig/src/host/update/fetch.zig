@@ -142,7 +142,8 @@ pub const Fetch = struct {
         var part = ReleaseSlots.Part.begin(fetch.slots) catch return failed(cause, .no_space);
         defer part.close();
         var download_: Download = .begin(expected.size, nowMs());
-        const buffer = fetch.arena.alloc(u8, Download.piece_size_max) catch return failed(cause, .no_space);
+        const buffer = fetch.arena.alloc(u8, Download.piece_size_max) catch
+            return failed(cause, .no_space);
         var target: [256]u8 = undefined;
         const url = std.mem.print(&target, "/edge/v1/update/targets/{s}", .{path}) catch
             return failed(cause, .target_refused);
