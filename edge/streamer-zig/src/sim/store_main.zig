@@ -115,6 +115,10 @@ fn runRandom(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool 
         .{ counts.fleeting_lost, counts.refused, counts.longest_opening_us },
     );
     std.debug.print(
+        "  {d} snapshots compared with the bytes of their moment, {d} ended by a full disk\n",
+        .{ counts.snapshots, counts.snapshots_ended },
+    );
+    std.debug.print(
         "  {d} signatures checked, {d} known from before\n",
         .{ result.signatures_checked, result.signatures_remembered },
     );

@@ -47,6 +47,7 @@ pub const verify = @import("verify.zig");
 pub const version_reader = @import("version_reader.zig");
 pub const VersionReader = version_reader.VersionReader;
 pub const LayerHandover = @import("layers/handover.zig");
+pub const LayerSnapshot = @import("layers/snapshot.zig");
 pub const LayerSums = @import("layers/sums.zig");
 pub const WriteLayer = @import("layers/write_layer.zig");
 
@@ -58,6 +59,7 @@ test {
     _ = @import("store_test.zig");
     _ = LinuxFiles;
     _ = LayerHandover;
+    _ = LayerSnapshot;
     _ = LayerSums;
     _ = layer_file;
     _ = WriteLayer;

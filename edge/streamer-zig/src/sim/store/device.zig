@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const store = @import("store");
+const DeviceSnapshot = @import("snapshot.zig");
 const assert = std.debug.assert;
 
 const Uuid = base.Uuid;
@@ -43,6 +44,10 @@ version: store.OpenVersion = undefined,
 layer: WriteLayer = undefined,
 /// A running sync: the number of contents of each sector when it began.
 syncing: ?[sectors]u16 = null,
+/// In progress.
+snapshot: ?*DeviceSnapshot = null,
+/// What the layer held at its moment.
+snapshot_content: Content = undefined,
 
 pub fn deinit(device: *StoreDevice, gpa: std.mem.Allocator) void {
     assert(!device.is_open);
@@ -70,9 +75,23 @@ pub fn begin(
 pub fn close(device: *StoreDevice, gpa: std.mem.Allocator) void {
     device.syncing = null;
     if (!device.is_open) return;
+    device.endSnapshot();
     device.layer.close(gpa);
     device.version.close();
     device.is_open = false;
+}
+
+pub fn beginSnapshot(device: *StoreDevice, snapshot: *DeviceSnapshot) DeviceSnapshot.Failure!void {
+    assert(device.snapshot == null);
+    try snapshot.begin(&device.layer);
+    device.snapshot = snapshot;
+    for (&device.snapshot_content, &device.possible) |*stamp, *list| stamp.* = list.getLast();
+}
+
+pub fn endSnapshot(device: *StoreDevice) void {
+    const snapshot = device.snapshot orelse return;
+    snapshot.end(&device.layer);
+    device.snapshot = null;
 }
 
 pub fn isFull(device: *const StoreDevice) bool {

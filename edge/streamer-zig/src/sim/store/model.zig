@@ -10,6 +10,7 @@ const base = @import("base");
 const store_module = @import("store");
 const SimFiles = @import("../kit/sim_files.zig");
 const StoreDevice = @import("device.zig");
+const DeviceSnapshot = @import("snapshot.zig");
 const store_checks = @import("checks.zig");
 const store_import = @import("import.zig");
 const store_operation = @import("operation.zig");
@@ -32,6 +33,11 @@ pub const StoreModel = @This();
 
 /// The oldest versions are deleted beyond this, so that the cost of a step is constant.
 const versions_max = 6;
+
+/// The most of a snapshot that nothing else comes between.
+const snapshot_rounds_max = 4;
+/// Where the file of a snapshot is imported.
+const snapshot_dir = "snapshot-check";
 
 /// `Stopped`: interrupted in the middle, as planned.
 pub const Error = error{ Violation, OutOfMemory, Stopped };
@@ -65,6 +71,9 @@ pub const Counts = struct {
     handed_over: u64 = 0,
     refused: u64 = 0,
     seals_finished: u64 = 0,
+    snapshots: u64 = 0,
+    /// Ended by an almost full disk.
+    snapshots_ended: u64 = 0,
     longest_opening_us: u64 = 0,
 
     pub fn add(counts: *Counts, other: *const Counts) void {
@@ -80,6 +89,8 @@ pub const Counts = struct {
             "handed_over",
             "refused",
             "seals_finished",
+            "snapshots",
+            "snapshots_ended",
         }) |name|
             @field(counts, name) += @field(other, name);
         counts.longest_opening_us = @max(counts.longest_opening_us, other.longest_opening_us);
@@ -227,7 +238,8 @@ pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
 pub const Failure = Error || store_module.seal.Error || store_module.merge.Error ||
     WriteLayer.OpenError || WriteLayer.WriteError ||
     store_module.collect.Error || store_module.import.Error ||
-    store_module.import_checkpoint.Error || error{ Locked, RecordDamaged, Needed };
+    store_module.import_checkpoint.Error || DeviceSnapshot.Failure ||
+    error{ Locked, RecordDamaged, Needed };
 
 fn apply(model: *StoreModel, operation: Operation) Failure!void {
     switch (operation) {
@@ -237,6 +249,9 @@ fn apply(model: *StoreModel, operation: Operation) Failure!void {
         .sync_begin => |who| try model.beginSync(who),
         .sync_end => |who| try model.endSync(who),
         .read => |who| _ = try model.openLayer(who),
+        .snapshot => try model.beginSnapshot(),
+        .snapshot_step => for (0..model.prng.between(1, snapshot_rounds_max)) |_|
+            try model.proceedSnapshot(),
         .seal => try model.seal(),
         .merge => try model.merge(),
         .import => try model.import(),
@@ -402,6 +417,85 @@ fn endSync(model: *StoreModel, who: LayerKind) Failure!void {
     if (device.syncing == null) return;
     try device.layer.endSync(device.layer.runSync(&model.environment.batches[@backingInt(who)]));
     device.endSync();
+}
+
+/// Takes a snapshot of the persistent layer.
+fn beginSnapshot(model: *StoreModel) Failure!void {
+    const io = model.environment.io orelse return;
+    const device = try model.openLayer(.persistent);
+    if (device.snapshot != null) return;
+    var name: store_module.files.Name = undefined;
+    const snapshot: *DeviceSnapshot = try .open(io, model.sim.files(), device.dir(&name));
+    errdefer snapshot.close();
+    // The device writes until the moment.
+    if (model.prng.chance(1, 4)) try model.changePersistent();
+    return device.beginSnapshot(snapshot);
+}
+
+fn proceedSnapshot(model: *StoreModel) Failure!void {
+    const device = model.devices.getPtr(.persistent);
+    const snapshot = device.snapshot orelse return;
+    if (model.prng.chance(1, 60)) {
+        snapshot.fillDisk();
+        // No write fails because of the snapshot.
+        return model.changePersistent();
+    }
+    const is_written = model.prng.chance(1, 2);
+    model.meanwhile.problem = null;
+    const is_complete = snapshot.proceed(if (is_written) .{
+        .context = model,
+        .write = changeWhileRead,
+    } else null);
+    if (model.meanwhile.problem) |problem| return problem;
+    const is_over = is_complete catch |err| {
+        if (err != error.NoSpace or !snapshot.isDiskFull()) return err;
+        model.environment.counts.snapshots_ended += 1;
+        return device.endSnapshot();
+    };
+    if (!is_over) return;
+    try model.checkSnapshot(device);
+    device.endSnapshot();
+    model.environment.counts.snapshots += 1;
+}
+
+fn changeWhileRead(context: *anyopaque) void {
+    const model: *StoreModel = @ptrCast(@alignCast(context));
+    model.changePersistent() catch |err| {
+        model.meanwhile.problem = err;
+    };
+}
+
+fn changePersistent(model: *StoreModel) Failure!void {
+    const count = model.geometry.sectorCount();
+    const first = model.prng.below(count);
+    const range: Range = .{
+        .who = .persistent,
+        .first = @intCast(first),
+        .count = @intCast(model.prng.between(1, count - first)),
+    };
+    return if (model.prng.chance(1, 4)) model.discard(range) else model.write(range);
+}
+
+/// Imports the file of the snapshot, and compares every byte.
+fn checkSnapshot(model: *StoreModel, device: *StoreDevice) Failure!void {
+    const files = model.sim.files();
+    // Of a check that was interrupted.
+    try WriteLayer.remove(files, snapshot_dir);
+    try device.snapshot.?.import(snapshot_dir);
+    const binding = device.binding(device.version.manifest.root.hash, model.geometry.diskSize());
+    {
+        const source = device.version.reader.source();
+        const gpa = model.environment.gpa;
+        var layer: WriteLayer = try .open(gpa, files, snapshot_dir, &binding, source);
+        defer layer.close(gpa);
+        for (device.snapshot_content[0..model.geometry.sectorCount()], 0..) |stamp, sector| {
+            var bytes: [sector_size]u8 align(8) = undefined;
+            try layer.read(&bytes, model.offsetOf(sector));
+            if (stampOf(&bytes) != stamp)
+                return model.fail("a snapshot has a byte of another moment");
+        }
+    }
+    return WriteLayer.remove(files, snapshot_dir);
 }
 
 pub fn seal(model: *StoreModel) Failure!void {

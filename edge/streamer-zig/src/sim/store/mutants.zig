@@ -49,6 +49,8 @@ pub const all = [_]Mutant{
     inStore(.counter_stands),
     inStore(.sums_always_certain),
     inStore(.handover_without_last),
+    inStore(.snapshot_without_copy),
+    inStore(.snapshot_of_changed),
     ofDamage(.block_unchecked),
     ofDamage(.node_unchecked),
     ofDamage(.manifest_unchecked),

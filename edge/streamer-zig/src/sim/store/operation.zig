@@ -44,6 +44,10 @@ pub const Operation = union(enum) {
     sync_begin: LayerKind,
     sync_end: LayerKind,
     read: LayerKind,
+    /// The persistent layer as it is now, which the device keeps writing to; all of its blocks are
+    /// read in a few steps.
+    snapshot,
+    snapshot_step,
     seal,
     merge,
     import,

@@ -80,7 +80,9 @@ const weights = std.enums.directEnumArray(store_operation.Kind, u16, 0, .{
     .flush = 1500,
     .sync_begin = 400,
     .sync_end = 400,
-    .read = 380,
+    .read = 200,
+    .snapshot = 30,
+    .snapshot_step = 150,
     .seal = 20,
     .merge = 15,
     .import = 2,
@@ -148,7 +150,15 @@ fn choose(prng: *Prng, geometry: store_operation.Geometry) Operation {
         .sync_end => .{ .sync_end = .persistent },
         .read => .{ .read = who },
         .boot => .{ .boot = if (random_bits >> 8 & 1 == 0) .persistent else .fleeting },
-        inline .seal, .merge, .import, .revert, .kill, .crash => |plain| plain,
+        inline .snapshot,
+        .snapshot_step,
+        .seal,
+        .merge,
+        .import,
+        .revert,
+        .kill,
+        .crash,
+        => |plain| plain,
     };
 }
 
@@ -161,6 +171,7 @@ fn chooseCut(prng: *Prng, operation: Operation) ?store_operation.Cut {
         .merge => .{ 3, 16 },
         .import => .{ 2, 40 },
         .revert, .boot => .{ 3, 10 },
+        .snapshot, .snapshot_step => .{ 10, 8 },
         .kill, .crash => return null,
     };
     if (!prng.chance(1, one_in)) return null;

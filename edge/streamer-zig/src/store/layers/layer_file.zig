@@ -1,7 +1,7 @@
 //! A write layer as one file, to keep it elsewhere and to bring it back (docs/guides/
 //! write-caches.md): two sectors, then pieces of the disk in the order of their places, then an
 //! end. Each piece has a checksum over everything before it, so that nothing can be changed, left
-//! out, moved or cut off unnoticed. The layer is whole and nobody writes it meanwhile.
+//! out, moved or cut off unnoticed.
 //!
 //!     offset  size  field
 //!          0     8  "BFCACHE\0"
@@ -24,12 +24,12 @@ const BlockSource = @import("../block_source.zig");
 const Files = @import("../files/files.zig");
 const layer_head = @import("head.zig");
 const LayerMap = @import("map.zig");
-const LayerSums = @import("sums.zig");
+const LayerSnapshot = @import("snapshot.zig");
 const WriteLayer = @import("write_layer.zig");
 const assert = std.debug.assert;
 
 const block_size = LayerMap.block_size;
-const piece_blocks = 256;
+const piece_blocks = LayerSnapshot.piece_blocks;
 const piece_size = piece_blocks * block_size;
 const magic = "BFCACHE\x00".*;
 const format = 1;
@@ -68,8 +68,8 @@ pub const Progress = struct {
 pub const Contents = struct { head: layer_head.Head, blocks: u64 };
 
 /// `InUse`: its device runs. `Rotten`: a block has changed on the disk, at `rotten_at`.
-pub const ExportError = Files.Error || layer_head.Problem ||
-    error{ InUse, Lost, Rotten, OutOfMemory, Canceled, WriteFailed };
+pub const ExportError = LayerSnapshot.OpenError || LayerSnapshot.Error ||
+    error{ Canceled, WriteFailed };
 
 /// Writes the layer in `dir`; nobody opens it meanwhile. `rotten_at` is set with `Rotten`.
 pub fn exportLayer(
@@ -80,86 +80,71 @@ pub fn exportLayer(
     progress: Progress,
     rotten_at: *u64,
 ) ExportError!Contents {
-    var name: Files.Name = undefined;
-    const data = files.open(join(&name, dir, "data"), .write) catch |err| return lostIfMissing(err);
-    defer files.close(data);
-    if (!try files.tryLock(data, true)) return error.InUse;
-    const head = try WriteLayer.readHead(files, dir);
-    const map_file = files.open(join(&name, dir, "map"), .read) catch |err|
-        return lostIfMissing(err);
-    defer files.close(map_file);
-    var map: LayerMap = try .init(gpa, head.binding.disk_size, head.layer_id);
-    defer map.deinit(gpa);
-    try map.load(files, map_file);
-    const sums: ?LayerSums = if (head.has_sums) blk: {
-        const handle = files.open(join(&name, dir, "sums"), .read) catch |err|
-            return lostIfMissing(err);
-        errdefer files.close(handle);
-        break :blk try .load(files, handle, head.layer_id, head.binding.disk_size);
-    } else null;
-    defer if (sums) |known| files.close(known.handle);
-
-    const buffer = try gpa.alloc(u8, piece_size);
-    defer gpa.free(buffer);
-    var before = try writeHead(into, &head);
-    const count = LayerMap.blockCount(head.binding.disk_size);
-    var done: u64 = 0;
-    var at: u64 = 0;
-    while (map.nextOwned(at)) |block| {
-        const blocks = map.runLength(block, @min(piece_blocks, count - block));
-        const bytes = buffer[0..@intCast(blocks * block_size)];
-        if (!try files.readWhole(data, bytes, block * block_size)) return error.Lost;
-        if (sums) |*known| switch (try known.judge(files, block, bytes, .waiting)) {
-            .ok => {},
-            .rotten => |rotten| {
-                rotten_at.* = rotten * block_size;
-                return error.Rotten;
-            },
-            .unknown => unreachable, // Only without waiting.
-        };
-        try writePiece(into, &before, block, @intCast(blocks), bytes);
-        done += blocks;
-        at = block + blocks;
-        if (at == count) break;
-        if (!progress.call(progress.context, at * block_size, head.binding.disk_size))
+    var whole: LayerSnapshot = try .openWhole(gpa, files, dir);
+    defer whole.close();
+    defer rotten_at.* = whole.rotten_at;
+    const disk_size = whole.head.binding.disk_size;
+    var exporting: Export = try .begin(into, &whole.head);
+    while (try whole.read()) {
+        try exporting.add(&(try whole.take()).?);
+        if (!progress.call(progress.context, @min(whole.at * block_size, disk_size), disk_size))
             return error.Canceled;
     }
-    try writePiece(into, &before, done, 0, "");
-    return .{ .head = head, .blocks = done };
+    return .{ .head = whole.head, .blocks = try exporting.end() };
 }
 
-fn writeHead(into: *std.Io.Writer, head: *const layer_head.Head) error{WriteFailed}!Digest {
-    var first: [layer_head.size]u8 = @splat(0);
-    first[0..8].* = magic;
-    std.mem.writeInt(u32, first[8..12], format, .little);
-    const second = layer_head.emit(head);
-    const digest = headDigest(&first, &second);
-    first[layer_head.size - 32 ..].* = digest;
-    try into.writeAll(&first);
-    try into.writeAll(&second);
-    return digest;
-}
+/// Writes a file, piece by piece.
+pub const Export = struct {
+    into: *std.Io.Writer,
+    before: Digest,
+    blocks: u64 = 0,
+
+    pub fn begin(into: *std.Io.Writer, head: *const layer_head.Head) error{WriteFailed}!Export {
+        var first: [layer_head.size]u8 = @splat(0);
+        first[0..8].* = magic;
+        std.mem.writeInt(u32, first[8..12], format, .little);
+        const second = layer_head.emit(head);
+        const digest = headDigest(&first, &second);
+        first[layer_head.size - 32 ..].* = digest;
+        try into.writeAll(&first);
+        try into.writeAll(&second);
+        return .{ .into = into, .before = digest };
+    }
+
+    /// Pieces come in the order of their places.
+    pub fn add(exporting: *Export, piece: *const LayerSnapshot.Piece) error{WriteFailed}!void {
+        const count: u32 = @intCast(@divExact(piece.bytes.len, block_size));
+        try exporting.write(piece.block, count, piece.bytes);
+        exporting.blocks += count;
+    }
+
+    /// Returns the number of blocks.
+    pub fn end(exporting: *Export) error{WriteFailed}!u64 {
+        try exporting.write(exporting.blocks, 0, "");
+        return exporting.blocks;
+    }
+
+    fn write(
+        exporting: *Export,
+        block: u64,
+        count: u32,
+        bytes: []const u8,
+    ) error{WriteFailed}!void {
+        assert(count <= piece_blocks);
+        const written = if (std.mem.allEqual(u8, bytes, 0)) "" else bytes;
+        const piece: Piece = .of(block, count, written.len > 0);
+        exporting.before = piece.digest(&exporting.before, written);
+        try exporting.into.writeAll(std.mem.asBytes(&piece));
+        try exporting.into.writeAll(&exporting.before);
+        try exporting.into.writeAll(written);
+    }
+};
 
 fn headDigest(first: *const [layer_head.size]u8, second: *const [layer_head.size]u8) Digest {
     var hash: base.Sha256 = .init(.{});
     hash.update(first[0 .. layer_head.size - 32]);
     hash.update(second);
     return hash.finalResult();
-}
-
-fn writePiece(
-    into: *std.Io.Writer,
-    before: *Digest,
-    block: u64,
-    count: u32,
-    bytes: []const u8,
-) error{WriteFailed}!void {
-    const written = if (std.mem.allEqual(u8, bytes, 0)) "" else bytes;
-    const piece: Piece = .of(block, count, written.len > 0);
-    before.* = piece.digest(before, written);
-    try into.writeAll(std.mem.asBytes(&piece));
-    try into.writeAll(before);
-    try into.writeAll(written);
 }
 
 /// `NotACache`: the file is none. `NewerFile`: a later release has made it. `DamagedFile`: it was
@@ -278,15 +263,6 @@ fn fill(from: *std.Io.Reader, buffer: []u8) error{ DamagedFile, ReadFileFailed }
 /// Only whole blocks are written: what lies below is not needed.
 fn readNothing(_: *anyopaque, _: []u8, _: u64) BlockSource.ReadError!void {
     return error.ReadFailed;
-}
-
-fn lostIfMissing(err: Files.Error) ExportError {
-    return if (err == error.NotFound) error.Lost else err;
-}
-
-fn join(into: *Files.Name, dir: []const u8, name: []const u8) []const u8 {
-    // Layers have short names.
-    return std.mem.print(into, "{s}/{s}", .{ dir, name }) catch unreachable;
 }
 
 test {

@@ -123,6 +123,14 @@ pub fn ownInMemory(map: *LayerMap, block: u64, count: u64) void {
     map.owned.setRangeValue(.{ .start = @intCast(block), .end = @intCast(block + count) }, true);
 }
 
+/// Owns what another map of the same disk does, and nothing else.
+pub fn takeOwned(map: *LayerMap, other: *const LayerMap) void {
+    const blocks = map.owned.capacity();
+    assert(other.owned.capacity() == blocks);
+    const words = std.math.divCeil(usize, blocks, @bitSizeOf(usize)) catch unreachable;
+    @memcpy(map.owned.masks[0..words], other.owned.masks[0..words]);
+}
+
 /// Moves the dirty records into `batch`; they count as clean from now on.
 pub fn takeDirty(map: *LayerMap, batch: *Batch) void {
     assert(map.dirty_count <= batch_records);

@@ -59,6 +59,12 @@ pub const OpenError = Files.Error || error{
 /// `Busy`: a sync must come first. `Lost`: the layer is unusable.
 pub const WriteError = error{ BeyondTheEnd, Full, NoSpace, Busy, ReadFailed, Damaged, Lost };
 
+/// A snapshot of the layer.
+pub const Keeper = struct {
+    context: *anyopaque,
+    keep: *const fn (context: *anyopaque, *const WriteLayer, block: u64, count: u64) void,
+};
+
 files: Files,
 below: BlockSource,
 head: layer_head.Head,
@@ -76,6 +82,8 @@ is_unsynced: bool = false,
 is_lost: bool = false,
 /// The file system is almost full: blocks that take new space are refused with `NoSpace`.
 is_short: bool = false,
+/// Hears of blocks before they change; set while no thread writes.
+keeper: ?Keeper = null,
 
 /// Makes a new layer in the directory `dir`, which must not hold one; the parent directory exists.
 /// `layer_id` is unguessable.
@@ -608,6 +616,7 @@ fn put(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
 /// Writes whole blocks, and the zeros behind a disk that ends within one, with their checksums.
 fn putWhole(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
     assert(bytes.len % block_size == 0 and offset % block_size == 0);
+    layer.keep(offset, bytes.len);
     try layer.put(bytes, offset);
     layer.sums.?.note(layer.files, offset / block_size, bytes);
 }
@@ -616,9 +625,15 @@ fn punch(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
     layer.is_unsynced = true;
     // Also frees the padding of a disk's short last block in the file.
     const whole = std.mem.alignForward(u64, size, block_size);
+    layer.keep(offset, whole);
     layer.files.punch(layer.data, offset, whole) catch |err| return layer.failed(err);
     layer.sums.?.forget(layer.files, offset / block_size, whole / block_size);
     if (!simulated.has(.discard_not_owned)) layer.own(offset, size);
+}
+
+fn keep(layer: *const WriteLayer, offset: u64, size: u64) void {
+    const keeper = layer.keeper orelse return;
+    keeper.keep(keeper.context, layer, offset / block_size, size / block_size);
 }
 
 fn own(layer: *WriteLayer, offset: u64, size: u64) void {
