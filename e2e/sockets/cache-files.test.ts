@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { StreamDevice } from '../lib/device/stream-device.ts'
 import { edgeAddress, edgePorts, makeBootFiles, patterned, startLoopbackEdge } from '../lib/edge/loopback-edge.ts'
+import { slowFilesMissing } from '../lib/edge/slow-files.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
-import type { RunningProcess } from '../lib/lab/running-process.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 const sectors = 4096
@@ -48,9 +49,9 @@ function newStore(image: string, id = version): string {
   return directory
 }
 
-async function start(): Promise<RunningProcess> {
+async function start(more: string[] = []): Promise<RunningProcess> {
   const args = ['--store', store, '--data', `${store}-data`, '--version', version, '--boot-files', files.bootFiles]
-  const edge = await startLoopbackEdge(ports, [...args, '--json', '--write-cache', 'edge_persistent'])
+  const edge = await startLoopbackEdge(ports, [...args, '--json', '--write-cache', 'edge_persistent', ...more])
   running.push(edge)
   return edge
 }
@@ -158,3 +159,143 @@ test('writes with a block that has changed on the disk are not exported, and the
   )
   expect(readdirSync(scratch.path).filter((name) => name.endsWith('.part'))).toEqual([])
 })
+
+const missing = slowFilesMissing()
+const title = missing ? ` (${missing})` : ''
+const blocks = sectors / 8
+/** Requests in flight, where their order is not looked at. */
+const together = 8
+/** All blocks of the disk, and copies of them. */
+const roomy = ['--write-cache-size', '64M']
+/** The write of this number: no block is written twice within 512 of them. */
+const numbered = (number: number) => ({ sector: ((number * 37) % blocks) * 8, byte: 1 + (number % 250) })
+
+/** A running device that owns every block of its disk, and whose writes are counted. */
+class BusyDevice {
+  readonly #machine: StreamDevice
+  /** Acknowledged writes: those before `acknowledged`, one after the other. */
+  acknowledged = 0
+
+  private constructor(machine: StreamDevice) {
+    this.#machine = machine
+  }
+
+  static async boot(): Promise<BusyDevice> {
+    const busy = new BusyDevice(await boot())
+    for (; busy.acknowledged < blocks; busy.acknowledged += together)
+      await Promise.all(Array.from({ length: together }, (_, index) => busy.#write(busy.acknowledged + index)))
+    return busy
+  }
+
+  async #write(number: number): Promise<void> {
+    const { sector, byte } = numbered(number)
+    expect(await this.#machine.write(sector, byte)).toBe('done')
+  }
+
+  async writeOnce(): Promise<void> {
+    await this.#write(this.acknowledged)
+    this.acknowledged += 1
+  }
+
+  async writeUntil(isOver: () => boolean): Promise<void> {
+    while (!isOver()) await this.writeOnce()
+  }
+}
+
+/** Returns the first byte of each block, after so many writes. */
+function bytesAfter(count: number): number[] {
+  const bytes: number[] = []
+  for (let number = Math.max(0, count - blocks); number < count; number += 1) {
+    const { sector, byte } = numbered(number)
+    bytes[sector / 8] = byte
+  }
+  return bytes
+}
+
+/** Reads the first byte of each block of a device's disk. */
+async function bytesOf(machine: StreamDevice): Promise<number[]> {
+  const bytes: number[] = []
+  for (let block = 0; block < blocks; block += together) {
+    const parts = Array.from({ length: together }, (_, index) => machine.read((block + index) * 8))
+    for (const part of await Promise.all(parts)) {
+      if (typeof part === 'string') throw new Error(part)
+      expect(part.equals(full(part.readUInt8(0)))).toBe(true)
+      bytes.push(part.readUInt8(0))
+    }
+  }
+  return bytes
+}
+
+/** Starts a snapshot whose command takes its time for each packet, so that the edge has to wait for it. */
+function slowSnapshot(device: string, file: string): RunningProcess {
+  const words = ['vdisk', 'caches', 'snapshot', file, '--device', device, '--store', store]
+  const delay = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=recvfrom', '-e', 'inject=recvfrom:delay_enter=100ms']
+  const snapshot = new RunningProcess('strace', [...delay, edgeProgram, ...words])
+  running.push(snapshot)
+  return snapshot
+}
+
+/** Returns whether some of the file has come. */
+const hasBegun = (file: string) => () => existsSync(`${file}.part`) && statSync(`${file}.part`).size > 0
+
+test.skipIf(missing)(
+  `a snapshot of a device that writes on has its disk of one moment, which another store takes${title}`,
+  async () => {
+    const edge = await start(roomy)
+    const busy = await BusyDevice.boot()
+    const device = deviceOf()
+    const file = path.join(scratch.path, 'running.cache')
+    const before = busy.acknowledged
+    const snapshot = slowSnapshot(device, file)
+    let isOver = false
+    const ended = snapshot.ended.finally(() => {
+      isOver = true
+    })
+    await busy.writeUntil(() => isOver)
+    expect(await ended, snapshot.output).toBe(0)
+    expect(snapshot.output).toMatch(/^exported the writes of .*: 2\.0 MiB above/m)
+    const after = busy.acknowledged
+    expect(vdisk(['caches', 'snapshot', file, '--device', device], 1)).toMatch(/already exists; --force overwrites it/)
+    expect(await edge.stop()).toBe(0)
+    store = newStore(files.vdisk)
+    expect(vdisk(['caches', 'import', file])).toMatch(/^imported the writes of .*: 2\.0 MiB above/)
+    const again = await start(roomy)
+    const found = await bytesOf(await boot())
+    const moments = Array.from({ length: after - before + 1 }, (_, index) => before + index)
+    const moment = moments.find((count) => bytesAfter(count).every((byte, block) => byte === found[block]))
+    expect(moment).toBeDefined()
+    // The edge still had to read what the device changed then.
+    const later = Array.from({ length: after - (moment ?? after) }, (_, index) => numbered((moment ?? 0) + index))
+    expect(later.some(({ sector }) => sector / 8 >= blocks / 2)).toBe(true)
+    expect(await again.stop()).toBe(0)
+  },
+)
+
+test.skipIf(missing)(
+  `a snapshot that is interrupted, or whose edge is killed, leaves no file and harms no write${title}`,
+  async () => {
+    const edge = await start(roomy)
+    const busy = await BusyDevice.boot()
+    const device = deviceOf()
+    const file = path.join(scratch.path, 'cut.cache')
+    const interrupted = slowSnapshot(device, file)
+    await busy.writeUntil(hasBegun(file))
+    const [command = ''] = readFileSync(`/proc/${interrupted.pid}/task/${interrupted.pid}/children`, 'utf8').split(' ')
+    process.kill(Number(command), 'SIGTERM')
+    await busy.writeUntil(() => !interrupted.isRunning)
+    expect(await interrupted.ended).toBe(3)
+    expect(readdirSync(scratch.path).filter((name) => name.startsWith('cut.'))).toEqual([])
+    const cut = slowSnapshot(device, file)
+    await busy.writeUntil(hasBegun(file))
+    edge.kill('SIGKILL')
+    expect(await cut.ended).toBe(1)
+    expect(cut.output).toMatch(/The edge has ended/)
+    expect(readdirSync(scratch.path).filter((name) => name.startsWith('cut.'))).toEqual([])
+    expect(readdirSync(store).filter((name) => name.startsWith('snapshot'))).toEqual([])
+    // Without a running device it is an export.
+    expect(vdisk(['caches', 'snapshot', file, '--device', device])).toMatch(/^exported the writes of .*: 2\.0 MiB/)
+    const again = await start(roomy)
+    expect(await bytesOf(await boot())).toEqual(bytesAfter(busy.acknowledged))
+    expect(await again.stop()).toBe(0)
+  },
+)

@@ -104,6 +104,8 @@ pub const Layer = struct {
     is_over: bool = false,
     /// The next program in this process has it.
     is_handed_over: bool = false,
+    /// In progress.
+    snapshot: ?*store.LayerSnapshot = null,
     fill: store.LayerFill = .{},
     level: FillLevel = .ok,
 
@@ -188,6 +190,21 @@ pub const Layer = struct {
 
     pub fn held(layer: *const Layer) core.boot.Guest.CacheStatus {
         return .{ .class = layer.class, .state = layer.state() };
+    }
+
+    /// Its blocks may change from now on, and are not kept.
+    pub fn endSnapshot(layer: *Layer) void {
+        assert(!layer.isWriting());
+        const snapshot = layer.snapshot orelse return;
+        snapshot.end(&layer.inner);
+        layer.snapshot = null;
+    }
+
+    /// Returns whether this is the write cache or private image in that directory.
+    pub fn isIn(layer: *const Layer, dir: []const u8) bool {
+        const class = layer.binding.class;
+        if (class != .edge_persistent and class != .private) return false;
+        return std.mem.eql(u8, layer.opening.dir_buffer[0..layer.opening.dir_size], dir);
     }
 
     fn state(layer: *const Layer) CacheState {

@@ -43,6 +43,8 @@
 //!   need not; `Stream.endWork` follows, later
 //! - `heldSubject`, `answerHold`, `setWritten`: whose layer somebody else wants, and what he is
 //!   answered
+//! - `snapshotOrder`, `answerSnapshot`: the layer that somebody takes a snapshot of, and what he is
+//!   answered
 //! - `isStoreShort`: the file system of write caches is almost full
 //! - `setUnreadable`: whether there are places of versions that cannot be read
 //! - `writeProblems`: names what is wrong with the edge's disks
@@ -116,7 +118,7 @@ const functions = [_][]const u8{
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
     "compactSchedules", "sendAfterJournal", "sendAfterOrders", "neighbourOf",       "isStoreShort",
     "writeProblems",    "setUnreadable",    "probeAddress",    "keptRuns",          "mayOpenAhead",
-    "readImage",
+    "readImage",        "snapshotOrder",    "answerSnapshot",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

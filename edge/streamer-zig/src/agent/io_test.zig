@@ -457,6 +457,12 @@ pub fn answerHold(io: *TestIo, _: write_caches.HoldSubject, answer: write_caches
     io.answer = answer;
 }
 
+pub fn snapshotOrder(_: *const TestIo) ?write_caches.SnapshotOrder {
+    return null;
+}
+
+pub fn answerSnapshot(_: *TestIo, _: write_caches.SnapshotAnswer) void {}
+
 pub fn setWritten(io: *TestIo, written: *const core.uplink.store_inventory.Written) void {
     io.written = written.*;
 }

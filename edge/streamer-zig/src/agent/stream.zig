@@ -133,6 +133,7 @@ pub fn Stream(comptime Io: type) type {
                 );
             caches.tick(now_us, &boots.table);
             caches.closeSilent(&port.server, now_us);
+            caches.tendSnapshot();
             if (io.heldSubject() == null) caches.held_version = null;
             // After a start, running devices have to be heard first.
             if (now_us - started_us < write_caches.heard_us) return;

@@ -11,6 +11,7 @@ const store = @import("store");
 const wire = @import("wire").stream;
 const cache_handover = @import("cache_handover.zig");
 const cache_layer = @import("cache_layer.zig");
+const cache_snapshot = @import("cache_snapshot.zig");
 const OrderPool = @import("order_pool.zig");
 const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
@@ -65,6 +66,9 @@ pub const HoldSubject = union(enum) {
     device: Uuid,
 };
 
+pub const SnapshotOrder = cache_snapshot.Order;
+pub const SnapshotAnswer = cache_snapshot.Answer;
+
 pub const Order = cache_layer.Order;
 
 pub const WriteOutcome = union(enum) {
@@ -115,6 +119,8 @@ pub fn WriteCaches(comptime Io: type) type {
         /// Layers that may have something to do for a thread, by slot.
         busy_slots: base.SlotSet = undefined,
         has_work: bool = false,
+        /// The layer of the order for a snapshot, while a thread writes it.
+        snapshot_slot: ?u32 = null,
         /// What the next program is given: no thread begins anything for layers any more.
         handed_over: ?store.Files.Handle = null,
         /// Why the layer of a boot could not be opened, while its HELLO is answered.
@@ -323,6 +329,11 @@ pub fn WriteCaches(comptime Io: type) type {
             return written;
         }
 
+        /// Runs once a second, and when a thread has written the layer that is wanted.
+        pub fn tendSnapshot(layers: *Self) void {
+            cache_snapshot.tend(layers);
+        }
+
         /// Counts layers by fill level, as of the last `tick`.
         pub fn levels(layers: *const Self) FillCounts {
             var counts: FillCounts = @splat(0);
@@ -362,6 +373,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 const layer = place orelse continue;
                 if (!layer.binding.class.isDurable() or layer.isInUse() or
                     layer.orders.count > 0 or layer.waiting_count > 0) continue;
+                if (layer.snapshot != null) continue;
                 if (server.sessionOf(layer.boot_id)) |session|
                     if (now_us -| session.last_packet_at_us < silent_us) continue;
                 assert(!layer.isInUse());
@@ -404,6 +416,7 @@ pub fn WriteCaches(comptime Io: type) type {
             if (layer.writing_count == 0) {
                 layer.inner.below = layer.below;
                 if (layer.is_lost) layer.inner.is_lost = true;
+                if (layers.snapshot_slot == layer.slot) layers.tendSnapshot();
             }
             if (layer.refusal(pending.order)) |code|
                 return .{ .ref = pending.ref, .outcome = .{ .ended = code } };
@@ -522,6 +535,8 @@ pub fn WriteCaches(comptime Io: type) type {
             layer.is_over = true;
             if (layer.isInUse()) return;
             assert(layer.phase == .open);
+            // Whoever opens it next would keep nothing.
+            layer.endSnapshot();
             layer.phase = .closing;
             layer.work = .{ .layer = layer, .kind = .close };
             layers.start(&layer.work);

@@ -14,6 +14,8 @@ pub const WorkingIo = struct {
     prng: base.Prng = .init(1),
     ended: base.BoundedArray(*write_caches.LayerWork, 16) = .empty,
     is_store_short: bool = false,
+    snapshot_order: ?write_caches.SnapshotOrder = null,
+    snapshot_answer: ?write_caches.SnapshotAnswer = null,
 
     pub fn now(_: *const WorkingIo) u64 {
         return 0;
@@ -21,6 +23,15 @@ pub const WorkingIo = struct {
 
     pub fn isStoreShort(io: *const WorkingIo) bool {
         return io.is_store_short;
+    }
+
+    pub fn snapshotOrder(io: *const WorkingIo) ?write_caches.SnapshotOrder {
+        return io.snapshot_order;
+    }
+
+    pub fn answerSnapshot(io: *WorkingIo, answer: write_caches.SnapshotAnswer) void {
+        io.snapshot_order = null;
+        io.snapshot_answer = answer;
     }
 
     pub fn random(io: *WorkingIo, buffer: []u8) void {

@@ -116,6 +116,11 @@ pub fn run(edge: *Edge) u8 {
             "The thread for store jobs cannot be started on this system.",
             .{},
         );
+    if (edge.io.snapshots) |thread| thread.start() catch
+        return edge.terminal.fail(
+            "The thread of snapshots cannot be started on this system.",
+            .{},
+        );
     if (edge.power_hook) |hook| hook.start() catch
         return edge.terminal.fail(
             "The threads of --power-hook cannot be started on this system.",

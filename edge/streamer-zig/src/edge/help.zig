@@ -460,8 +460,8 @@ pub const texts = [_]Help{
         ,
     ) },
     .{ .command = "vdisk caches", .text = ofVdisk(
-        \\List what devices have written and the store keeps. See also caches export and
-        \\caches import.
+        \\List what devices have written and the store keeps. See also caches export,
+        \\caches snapshot and caches import.
     ,
         "",
         "caches --store /srv/store",
@@ -480,9 +480,24 @@ pub const texts = [_]Help{
         \\
         ,
     ) },
+    .{ .command = "vdisk caches snapshot", .text = ofVdisk(
+        \\Write what one device has written to a file, as of this moment, while the
+        \\device runs. Like caches export otherwise; the disk in the file is what a power
+        \\failure of the device would leave.
+    ,
+        "--device ID FILE",
+        "caches snapshot --store /srv/store --device ID desk.cache",
+        \\  --device ID  the device
+        \\  --private    take its private image instead of its persistent write cache
+        \\  --vdisk ID   with --private: the image of this vDisk
+        \\  --force      overwrite the file if it exists
+        \\
+        ,
+    ) },
     .{ .command = "vdisk caches import", .text = ofVdisk(
-        \\Bring back what caches export wrote. The device must not run, and the version
-        \\below must be in the store. Nothing changes unless all of the file is right.
+        \\Bring back what caches export or caches snapshot wrote. The device must not
+        \\run, and the version below must be in the store. Nothing changes unless all of
+        \\the file is right.
     ,
         "[OPTIONS] FILE",
         "caches import --store /srv/store desk-7.cache",

@@ -819,6 +819,19 @@ fn prepareWriteCaches(
         return complaint.set("The threads of write caches cannot be started on this system.", .{});
     edge.loop.stream.layer_workers = workers;
     edge.io.layer_workers = workers;
+    edge.io.snapshots = host.SnapshotThread.create(edge.gpa, .{
+        .io = edge.init.io,
+        .files = files.files(),
+        .store_fd = dir_fd,
+        .reserve_bytes = options.reserve,
+    }) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        // Another edge uses the same store.
+        error.SystemCallFailed => blk: {
+            host.log.info("This edge takes no snapshots of write caches: the system refused.", .{});
+            break :blk null;
+        },
+    };
 }
 
 /// Takes the write caches that the program before this one has handed over in this process.

@@ -17,6 +17,7 @@ const health = @import("health.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
 const LayerHold = @import("stream/layer_hold.zig");
 const LayerWorkers = @import("stream/layer_workers.zig");
+const SnapshotThread = @import("stream/snapshot_thread.zig");
 const LeaseFile = @import("files/lease_file.zig");
 const AddressProber = @import("net/address_prober.zig");
 const neighbours = @import("net/neighbours.zig");
@@ -65,6 +66,8 @@ power_order_file: ?*PowerOrderFile = null,
 power_hook: ?*PowerHook = null,
 /// Null where nobody works for the store.
 hold: ?*LayerHold = null,
+/// Null where no device's writes can be kept.
+snapshots: ?*SnapshotThread = null,
 listener: Listener,
 /// The interfaces that devices are attached to.
 interfaces: []const sockets.Interface = &.{},
@@ -402,6 +405,14 @@ pub fn answerHold(
     answer: write_caches.HoldAnswer,
 ) void {
     if (io.hold) |hold| hold.setAnswer(subject, answer);
+}
+
+pub fn snapshotOrder(io: *EdgeIo) ?write_caches.SnapshotOrder {
+    return if (io.snapshots) |thread| thread.order() else null;
+}
+
+pub fn answerSnapshot(io: *EdgeIo, answer: write_caches.SnapshotAnswer) void {
+    if (io.snapshots) |thread| thread.setAnswer(answer);
 }
 
 pub fn setWritten(io: *EdgeIo, written: *const core.uplink.store_inventory.Written) void {

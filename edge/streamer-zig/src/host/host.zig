@@ -59,6 +59,8 @@ pub const MetricsServer = @import("metrics/server.zig");
 pub const machine_facts = @import("metrics/machine_facts.zig");
 pub const LayerHold = @import("stream/layer_hold.zig");
 pub const ProfileThread = @import("files/profile_thread.zig");
+pub const SnapshotThread = @import("stream/snapshot_thread.zig");
+pub const snapshot_socket = @import("stream/snapshot_socket.zig");
 pub const LayerWorkers = @import("stream/layer_workers.zig");
 pub const log = @import("log.zig");
 pub const uplink_client = @import("uplink/client.zig");
@@ -126,6 +128,8 @@ test {
     _ = @import("uplink/client_test.zig");
     _ = @import("stream/read_queue.zig");
     _ = @import("stream/reads.zig");
+    _ = SnapshotThread;
+    _ = snapshot_socket;
     _ = @import("stream/spsc_ring.zig");
     _ = @import("stream/steering.zig");
     _ = stream_shards;

@@ -1,6 +1,7 @@
 //! `bootfarm-edge vdisk caches export`: writes what one device has written, and this edge keeps, to
 //! a file. The file gets its name when it is complete; until then it is `NAME.part`. Works beside a
-//! running edge, but not while the device runs; also with a directory of plain files.
+//! running edge, but not while the device runs; also with a directory of plain files. `vdisk caches
+//! snapshot` does the same, and gets the file from the edge while the device runs.
 
 const std = @import("std");
 const base = @import("base");
@@ -26,8 +27,31 @@ pub const Options = struct {
 };
 
 pub fn make(call: *const Call, options: *const Options, store_path: []const u8) Call.Error!u8 {
+    return write(call, options, store_path, null);
+}
+
+/// A layer that an edge has open.
+pub const Source = struct { store_fd: i32, device_id: Uuid, dir: []const u8, disk_size: u64 };
+
+pub const SourceError = Call.Error || error{ Canceled, WriteFailed };
+
+/// Writes the file of a layer that the edge sends, and returns the number of blocks.
+pub const FromEdge = *const fn (
+    call: *const Call,
+    source: *const Source,
+    into: *Io.Writer,
+    line: *output.ProgressLine,
+) SourceError!u64;
+
+/// `from_edge`: if the device runs; null refuses it then.
+pub fn write(
+    call: *const Call,
+    options: *const Options,
+    store_path: []const u8,
+    from_edge: ?FromEdge,
+) Call.Error!u8 {
     const path = options.positional orelse
-        return call.fail("vdisk caches export needs a file to write to.", .{});
+        return call.fail("{s} needs a file to write to.", .{call.name});
     const device_id = try call.need(options.device, "--device ID");
     var on = store_module.LinuxFiles.open(store_path) catch |err|
         return call.fail("The store directory {s} {s}.", .{
@@ -44,11 +68,11 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
     const part = try std.mem.concat(call.init.arena.allocator(), u8, &.{ path, ".part" });
     const file = cwd.createFile(io, part, .{ .permissions = .fromMode(0o600) }) catch |err|
         return call.fail("{s} cannot be created ({t}).", .{ part, err });
-    const written = writeFile(call, on.files(), dir, device_id, file, part) catch |err| {
+    const written = writeFile(call, &on, dir, device_id, file, part, from_edge) catch |err| {
         file.close(io);
         cwd.deleteFile(io, part) catch {};
         if (err != error.Canceled) return @errorCast(err);
-        host.log.info("The export was interrupted; nothing is left of it.", .{});
+        host.log.info("{s} was interrupted; nothing is left of it.", .{call.name});
         return Call.exit_interrupted;
     };
     file.close(io);
@@ -108,11 +132,12 @@ fn findLayer(
 
 fn writeFile(
     call: *const Call,
-    files: store_module.Files,
+    on: *store_module.LinuxFiles,
     dir: []const u8,
     device_id: Uuid,
     file: Io.File,
     part: []const u8,
+    from_edge: ?FromEdge,
 ) (Call.Error || error{Canceled})!layer_file.Contents {
     const io = call.init.io;
     var buffer: [64 << 10]u8 = undefined;
@@ -120,18 +145,49 @@ fn writeFile(
     var line: output.ProgressLine = .init(call.is_json);
     defer line.end();
     var rotten_at: u64 = 0;
-    const written = layer_file.exportLayer(
+    const written: layer_file.Contents = layer_file.exportLayer(
         call.gpa,
-        files,
+        on.files(),
         dir,
         &writer.interface,
         .{ .context = &line, .call = onProgress },
         &rotten_at,
-    ) catch |err| return switch (err) {
+    ) catch |err| blk: {
+        const ask = from_edge orelse return explain(call, device_id, part, err, rotten_at);
+        if (err != error.InUse) return explain(call, device_id, part, err, rotten_at);
+        const head = store_module.WriteLayer.readHead(on.files(), dir) catch |problem|
+            return explain(call, device_id, part, problem, 0);
+        const source: Source = .{
+            .store_fd = on.dir_fd,
+            .device_id = device_id,
+            .dir = dir,
+            .disk_size = head.binding.disk_size,
+        };
+        const blocks = ask(call, &source, &writer.interface, &line) catch |problem|
+            return if (problem == error.WriteFailed)
+                explain(call, device_id, part, error.WriteFailed, 0)
+            else
+                @errorCast(problem);
+        break :blk .{ .head = head, .blocks = blocks };
+    };
+    writer.interface.flush() catch
+        return call.fail("{s} cannot be written: its disk is full or fails.", .{part});
+    file.sync(io) catch |err| return call.fail("{s} cannot be synced ({t}).", .{ part, err });
+    return written;
+}
+
+fn explain(
+    call: *const Call,
+    device_id: Uuid,
+    part: []const u8,
+    problem: layer_file.ExportError,
+    rotten_at: u64,
+) (Call.Error || error{Canceled}) {
+    return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Canceled => error.Canceled,
         error.InUse => call.fail(
-            "The device {f} is running, or its edge has heard from it in the last half minute: shut it down first.",
+            "The device {f} is running, or its edge has heard from it in the last half minute: shut it down first, or use caches snapshot.",
             .{device_id},
         ),
         error.WriteFailed => call.fail(
@@ -144,20 +200,18 @@ fn writeFile(
         ),
         error.Lost, error.Damaged => call.fail(
             "The writes of device {f} are {s}.",
-            .{ device_id, if (err == error.Lost) "missing or truncated" else "damaged" },
+            .{ device_id, if (problem == error.Lost) "missing or truncated" else "damaged" },
         ),
         error.NewerFormat => call.fail(
             "A later release has made the write cache of device {f}; update bootfarm-edge.",
             .{device_id},
         ),
+        // Only where somebody writes meanwhile.
+        error.Ended, error.OverLimit => unreachable,
         else => |other| call.fail("The writes of device {f} cannot be read: the store {s}.", .{
             device_id, store_module.files.sentence(other),
         }),
     };
-    writer.interface.flush() catch
-        return call.fail("{s} cannot be written: its disk is full or fails.", .{part});
-    file.sync(io) catch |err| return call.fail("{s} cannot be synced ({t}).", .{ part, err });
-    return written;
 }
 
 pub fn onProgress(context: *anyopaque, done: u64, size: u64) bool {

@@ -32,6 +32,7 @@ pub const subcommands = [_]Subcommand{
     of("delete", @import("delete.zig")),
     of("caches", @import("caches.zig")),
     of("caches export", @import("caches_export.zig")),
+    of("caches snapshot", @import("caches_snapshot.zig")),
     of("caches import", @import("caches_import.zig")),
     of("drop-cache", @import("drop_cache.zig")),
 };

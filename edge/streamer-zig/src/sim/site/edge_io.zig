@@ -702,4 +702,10 @@ pub fn answerHold(
     _: agent.write_caches.HoldAnswer,
 ) void {}
 
+pub fn snapshotOrder(_: *EdgeIo) ?agent.write_caches.SnapshotOrder {
+    return null;
+}
+
+pub fn answerSnapshot(_: *EdgeIo, _: agent.write_caches.SnapshotAnswer) void {}
+
 pub fn setWritten(_: *EdgeIo, _: *const core.uplink.store_inventory.Written) void {}
