@@ -35,7 +35,7 @@ import { UpdateRepository, type UpdateSettings } from './installation/update-rep
 import { listeners } from './listeners.ts'
 import { createMailer, defaultSender } from './mail/mailer.ts'
 import { databaseProblem, migrationsProblem, type ReadinessCheck } from './platform/check-readiness.ts'
-import type { Actor } from './rules/actor.ts'
+import { type Actor, actorIdOf } from './rules/actor.ts'
 import type { Clock } from './rules/clock.ts'
 import type { SendMail } from './rules/mail.ts'
 import type { Person } from './rules/person.ts'
@@ -214,7 +214,7 @@ async function findSignedIn(
       : await findKey(request, { ...context, telemetry }, secret)
   if (!actor) return null
   const { kind, organizationId } = actor
-  request.caller = { kind, id: actor.apiKeyId ?? actor.userId, organizationId }
+  request.caller = { kind, id: actorIdOf(actor), organizationId }
   return checks.actorOf(actor)
 }
 
@@ -239,7 +239,7 @@ async function findKey(
   const found = await findApiKeyActor(context, secret)
   if (!found)
     throw new AppError('unauthenticated', {
-      public: 'This API key is unknown, has expired or was revoked, or its creator has left.',
+      public: 'This API key is unknown, has expired or was revoked, or its owner has left or is disabled.',
     })
   request.rateLimit = found.rateLimit
   if (found.rateLimit.isExceeded) {

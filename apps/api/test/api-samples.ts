@@ -31,6 +31,7 @@ export const apiSamples: Record<string, Sample> = {
   'apiKey.list': {},
   'apiKey.get': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
   'apiKey.create': { input: () => ({ name: randomUUID(), role: 'viewer' }) },
+  'apiKey.rotate': { idName: 'apiKeyId', ownId: (tenant) => tenant.serviceKeyId },
   'apiKey.takeOver': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
   'apiKey.revoke': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
 }

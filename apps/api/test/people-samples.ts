@@ -3,6 +3,7 @@ import type { Sample, SampleTenant } from './sample.ts'
 
 const spareUserId = (tenant: SampleTenant) => tenant.spareUserIds.pop() ?? ''
 const spareInvitationId = (tenant: SampleTenant) => tenant.spareInvitationIds.pop() ?? ''
+const spareServiceId = (tenant: SampleTenant) => tenant.spareServiceIds.pop() ?? ''
 const unknownToken = { token: 'bfi_unknown' }
 const somebody = { name: 'Somebody', email: 'somebody@example.test', password: 'correct horse battery' }
 
@@ -28,6 +29,15 @@ export const peopleSamples: Record<string, Sample> = {
   },
   'invitation.resend': { idName: 'invitationId', ownId: spareInvitationId },
   'invitation.revoke': { idName: 'invitationId', ownId: spareInvitationId },
+  'serviceAccount.list': {},
+  'serviceAccount.get': { idName: 'serviceAccountId', ownId: (tenant) => tenant.spareServiceIds[0] ?? '' },
+  'serviceAccount.create': { input: () => ({ name: randomUUID(), role: 'viewer', scope: {} }) },
+  'serviceAccount.update': {
+    idName: 'serviceAccountId',
+    input: { revision: 2, name: 'Renamed' },
+    ownId: spareServiceId,
+  },
+  'serviceAccount.remove': { idName: 'serviceAccountId', ownId: spareServiceId },
   'member.list': {},
   'member.get': { idName: 'userId', ownId: (tenant) => tenant.spareUserIds[0] ?? '' },
   'member.roleTable': {},

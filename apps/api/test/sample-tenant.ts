@@ -136,7 +136,31 @@ async function createSamplePeople({ db, clock }: TestApi, { organizationId, site
       createdAt: clock.now,
     })),
   })
-  return { spareUserIds, spareInvitationIds }
+  const spareServiceIds = ids()
+  await db.user.createMany({
+    data: spareServiceIds.map((id) => ({
+      id,
+      name: `Program ${id}`,
+      email: `${id}@service-account.invalid`,
+      serviceOf: organizationId,
+    })),
+  })
+  await db.membership.createMany({ data: spareServiceIds.map((userId) => ({ organizationId, userId })) })
+  await db.roleGrant.createMany({
+    data: spareServiceIds.map((id) => ({ organizationId, userId: id, id, siteId, role: 'viewer' as const })),
+  })
+  const serviceKeyId = randomUUID()
+  const key = { name: 'A key of a program', prefix: 'bfk_', secretHash: serviceKeyId, role: 'viewer' as const, siteId }
+  await db.apiKey.create({
+    data: {
+      organizationId,
+      id: serviceKeyId,
+      ...key,
+      createdByUserId: spareServiceIds[0] ?? null,
+      createdAt: clock.now,
+    },
+  })
+  return { spareUserIds, spareInvitationIds, spareServiceIds, serviceKeyId }
 }
 
 async function createWebhooks(api: TestApi, { organizationId, spareWebhookIds }: SampleTenant): Promise<void> {

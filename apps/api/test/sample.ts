@@ -73,6 +73,10 @@ export type SampleTenant = TestTenant & {
   /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
   spareUserIds: string[]
   spareInvitationIds: string[]
+  /** Service accounts with a role of the site; each call takes another one. */
+  spareServiceIds: string[]
+  /** A key of the first of them. */
+  serviceKeyId: string
 }
 
 /**

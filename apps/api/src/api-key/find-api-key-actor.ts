@@ -3,7 +3,7 @@ import { type DbOrTransaction, ownRow, type PlatformContext } from '../context/s
 import { type Actor, type Grant, withinGrants } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
 import { scopePlaceOf } from '../rules/place.ts'
-import { readGrants } from '../session/public.ts'
+import { readKeyOwner } from '../session/public.ts'
 import { hashApiKey } from './api-key-secret.ts'
 import { placeSelect } from './rows.ts'
 import { apiKeyPrefix } from './schema.ts'
@@ -30,8 +30,8 @@ interface IdentityRow {
 
 /**
  * Returns the actor with this secret, and counts the request for all API processes. Null for a key that is unknown,
- * expired or revoked, or whose creator has no role any more. The key's permissions are read at each request: they
- * shrink with its creator's.
+ * expired or revoked, or whose owner has no role any more. The key's permissions are read at each request: they
+ * shrink with its owner's.
  */
 export async function findApiKeyActor(
   { db, clock }: PlatformContext,
@@ -49,7 +49,7 @@ export async function findApiKeyActor(
   if (!rights) return null
   return {
     actor: {
-      kind: 'api_key',
+      kind: rights.isOfServiceAccount ? 'service_account' : 'api_key',
       userId: row.user_id,
       userName: rights.name,
       userEmail: row.user_email,
@@ -69,12 +69,14 @@ export async function findApiKeyActor(
 }
 
 interface Rights {
+  /** The key's, or that of the service account that owns it. */
   name: string
+  isOfServiceAccount: boolean
   grants: Grant[]
   onlyPermissions: ReadonlySet<Permission> | null
 }
 
-/** Null for a key that is expired or revoked, or whose creator has no role any more. */
+/** Null for a key that is expired or revoked, or whose owner has no role any more. */
 export async function readKeyRights(
   db: DbOrTransaction,
   { organizationId, apiKeyId, userId, now }: { organizationId: string; apiKeyId: string; userId: string; now: Date },
@@ -85,11 +87,12 @@ export async function readKeyRights(
     select: { name: true, role: true, permissions: true, ...placeSelect },
   })
   if (!key) return null
-  const own = await readGrants(db, { organizationId, userId })
-  const grants = withinGrants({ role: key.role, scope: scopePlaceOf(key) }, own)
-  if (grants.length === 0) return null
+  const owner = await readKeyOwner(db, { organizationId, userId })
+  const grants = owner ? withinGrants({ role: key.role, scope: scopePlaceOf(key) }, owner.grants) : []
+  if (!owner || grants.length === 0) return null
   return {
-    name: `API key ${key.name}`,
+    name: owner.serviceName === null ? `API key ${key.name}` : `service account ${owner.serviceName}`,
+    isOfServiceAccount: owner.serviceName !== null,
     grants,
     onlyPermissions: key.permissions.length > 0 ? new Set(key.permissions as Permission[]) : null,
   }

@@ -2,24 +2,24 @@ import type { z } from 'zod'
 import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { type ApiKeyRow, apiKeySelect, apiKeyViewOf } from './rows.ts'
+import { type ApiKeyRow, apiKeySelect, apiKeyViewOf, type KeyOwner } from './rows.ts'
 import { type ApiKeyView, type apiKeyInput, type apiKeyListInput, type apiKeyPage, apiKeySort } from './schema.ts'
 
 /** Revoked and expired ones among them. */
 export async function listApiKeys(
   { db, clock, actor: { organizationId } }: ServiceContext,
-  input: z.output<typeof apiKeyListInput>,
+  { ownerId, ...asked }: z.output<typeof apiKeyListInput>,
 ): Promise<z.infer<typeof apiKeyPage>> {
-  const order = listOrder(apiKeySort, input)
+  const order = listOrder(apiKeySort, asked)
   const rows = await db.apiKey.findMany({
-    where: { organizationId, ...order.where },
+    where: { organizationId, ...(ownerId ? { createdByUserId: ownerId } : {}), AND: [order.where] },
     orderBy: order.orderBy,
     take: order.take,
     select: apiKeySelect,
   })
-  const names = await creatorNames(db, { organizationId, rows })
+  const owners = await keyOwners(db, { organizationId, rows })
   const now = clock()
-  return order.page(rows, (row) => apiKeyViewOf(row, names.get(row.createdByUserId ?? '') ?? null, now))
+  return order.page(rows, (row) => apiKeyViewOf(row, owners.get(row.createdByUserId ?? '') ?? null, now))
 }
 
 /** Throws `not_found`. */
@@ -29,19 +29,24 @@ export async function getApiKey(
 ): Promise<ApiKeyView> {
   const row = await db.apiKey.findUnique({ where: ownRow(actor, apiKeyId), select: apiKeySelect })
   if (!row) throw new AppError('not_found')
-  const names = await creatorNames(db, { organizationId: actor.organizationId, rows: [row] })
-  return apiKeyViewOf(row, names.get(row.createdByUserId ?? '') ?? null, clock())
+  const owners = await keyOwners(db, { organizationId: actor.organizationId, rows: [row] })
+  return apiKeyViewOf(row, owners.get(row.createdByUserId ?? '') ?? null, clock())
 }
 
-/** Only of current members. */
-export async function creatorNames(
+/** Only current members, by id. */
+export async function keyOwners(
   db: ServiceContext['db'],
-  { organizationId, rows }: { organizationId: string; rows: ApiKeyRow[] },
-): Promise<Map<string, string>> {
+  { organizationId, rows }: { organizationId: string; rows: Pick<ApiKeyRow, 'createdByUserId'>[] },
+): Promise<Map<string, KeyOwner>> {
   const ids = rows.flatMap(({ createdByUserId }) => createdByUserId ?? [])
   const members = await db.membership.findMany({
     where: { organizationId, userId: { in: ids } },
-    select: { userId: true, user: { select: { name: true } } },
+    select: { userId: true, disabledAt: true, user: { select: { name: true, serviceOf: true } } },
   })
-  return new Map(members.map(({ userId, user }) => [userId, user.name]))
+  return new Map(
+    members.map(({ userId, disabledAt, user }) => [
+      userId,
+      { name: user.name, isServiceAccount: user.serviceOf !== null, isDisabled: disabledAt !== null },
+    ]),
+  )
 }

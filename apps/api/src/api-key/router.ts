@@ -1,5 +1,5 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
-import { createApiKey, revokeApiKey, takeOverApiKey } from './change-api-keys.ts'
+import { createApiKey, revokeApiKey, rotateApiKey, takeOverApiKey } from './change-api-keys.ts'
 import { getApiKey, listApiKeys } from './list-api-keys.ts'
 import {
   apiKeyInput,
@@ -10,6 +10,7 @@ import {
   createdApiKey,
   rolesView,
   rolesWithPermissions,
+  rotateApiKeyInput,
 } from './schema.ts'
 
 export const apiKeyRouter = router({
@@ -55,6 +56,23 @@ export const apiKeyRouter = router({
     .input(createApiKeyInput)
     .output(createdApiKey)
     .mutation(({ ctx, input }) => createApiKey(ctx, input)),
+  rotate: procedure
+    .meta({
+      permission: 'api_key.change',
+      place: 'organization',
+      confirmed: true,
+      rest: {
+        method: 'POST',
+        path: '/api-keys/{apiKeyId}/rotate',
+        summary: 'Replace an API key by a second one with the same rights',
+        description:
+          'The answer contains the secret of the second key, which is shown only once. Both are accepted for `overlapHours`.',
+        creates: '/api-keys/{id}',
+      },
+    })
+    .input(rotateApiKeyInput)
+    .output(createdApiKey)
+    .mutation(({ ctx, input }) => rotateApiKey(ctx, input)),
   takeOver: procedure
     .meta({
       permission: 'api_key.change',

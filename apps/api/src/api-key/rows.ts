@@ -32,7 +32,14 @@ export const apiKeySelect = {
 
 export type ApiKeyRow = Prisma.ApiKeyGetPayload<{ select: typeof apiKeySelect }>
 
-export function apiKeyViewOf(row: ApiKeyRow, creatorName: string | null, now: Date): ApiKeyView {
+/** The owner of a key, who is a member. */
+export interface KeyOwner {
+  name: string
+  isServiceAccount: boolean
+  isDisabled: boolean
+}
+
+export function apiKeyViewOf(row: ApiKeyRow, owner: KeyOwner | null, now: Date): ApiKeyView {
   const { id, name, prefix, role, farmId, siteId, collectionId, requestsPerMinute } = row
   return {
     id,
@@ -46,17 +53,19 @@ export function apiKeyViewOf(row: ApiKeyRow, creatorName: string | null, now: Da
     placeName: (row.farm ?? row.site ?? row.collection)?.name ?? null,
     permissions: row.permissions.length > 0 ? (row.permissions as Permission[]) : null,
     createdAt: row.createdAt.toISOString(),
-    createdBy: creatorName,
+    createdBy: owner?.name ?? null,
     createdByUserId: row.createdByUserId,
+    serviceAccountId: owner?.isServiceAccount ? row.createdByUserId : null,
     expiresAt: row.expiresAt?.toISOString() ?? null,
     revokedAt: row.revokedAt?.toISOString() ?? null,
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
-    state: stateOf(row, creatorName, now),
+    state: stateOf(row, owner, now),
   }
 }
 
-function stateOf({ revokedAt, expiresAt }: ApiKeyRow, creatorName: string | null, now: Date): ApiKeyView['state'] {
+function stateOf({ revokedAt, expiresAt }: ApiKeyRow, owner: KeyOwner | null, now: Date): ApiKeyView['state'] {
   if (revokedAt) return 'revoked'
   if (expiresAt && expiresAt <= now) return 'expired'
-  return creatorName === null ? 'without_creator' : 'active'
+  if (owner === null) return 'without_creator'
+  return owner.isDisabled ? 'disabled' : 'active'
 }

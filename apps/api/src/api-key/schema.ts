@@ -27,7 +27,11 @@ export const apiKeySort = listSort(
   },
   '-createdAt',
 )
-export const apiKeyListInput = z.object({ ...pageInput, sort: apiKeySort.input })
+export const apiKeyListInput = z.object({
+  ...pageInput,
+  sort: apiKeySort.input,
+  ownerId: uuid.optional().describe('Only keys of this person or service account.'),
+})
 export const createApiKeyInput = z
   .object({
     name: nameOf('Enter a name for the API key.'),
@@ -42,12 +46,28 @@ export const createApiKeyInput = z
       .describe("A subset of the role's permissions; without it all of them."),
     expiresAt: instant.nullable().optional().describe('90 days from now without it; null: never.'),
     requestsPerMinute: z.number().int().min(1).max(requestsPerMinuteMax).default(600),
+    serviceAccountId: uuid
+      .nullable()
+      .default(null)
+      .describe('The owner of the key; without it the caller. A key ends with its owner.'),
   })
   .refine((key) => [key.farmId, key.siteId, key.collectionId].filter(Boolean).length <= 1, {
     path: ['farmId'],
     message: 'A role applies to one scope: a farm, a site or a collection.',
   })
 export const apiKeyInput = z.object({ apiKeyId: uuid })
+
+const overlapHoursMax = 720
+export const rotateApiKeyInput = z.object({
+  apiKeyId: uuid,
+  overlapHours: z
+    .number()
+    .int()
+    .min(0)
+    .max(overlapHoursMax)
+    .default(24)
+    .describe('How long the former secret is still accepted, in hours; 0: no longer.'),
+})
 
 export const apiKeyView = z
   .object({
@@ -62,12 +82,18 @@ export const apiKeyView = z
     permissions: z.array(permissionView).nullable(),
     requestsPerMinute: z.number().int(),
     createdAt: instant,
-    createdBy: z.string().nullable().describe('Null where that account is gone, and the key with it.'),
+    createdBy: z
+      .string()
+      .nullable()
+      .describe('The owner: a person or a service account. Null where that account is gone, and the key with it.'),
     createdByUserId: uuid.nullable(),
+    serviceAccountId: uuid.nullable().describe('The service account that owns it; null: a person does.'),
     expiresAt: instant.nullable(),
     revokedAt: instant.nullable(),
     lastUsedAt: instant.nullable().describe('To the minute.'),
-    state: z.enum(['active', 'expired', 'revoked', 'without_creator']),
+    state: z
+      .enum(['active', 'expired', 'revoked', 'without_creator', 'disabled'])
+      .describe('`without_creator`: its owner has left; `disabled`: its service account is disabled.'),
   })
   .meta({ id: 'ApiKey' })
 export type ApiKeyView = z.infer<typeof apiKeyView>

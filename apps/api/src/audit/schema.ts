@@ -4,7 +4,7 @@ import { pageInput, pageOf } from '../rules/object-fields.ts'
 
 const fields = z.record(z.string(), z.unknown()).nullable()
 
-const auditActorKinds = ['person', 'api_key', 'edge', 'system', 'platform'] as const
+const auditActorKinds = ['person', 'api_key', 'service_account', 'edge', 'system', 'platform'] as const
 
 export const auditSort = listSort({ at: instantOf('at') }, '-at')
 

@@ -1,4 +1,5 @@
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { actorIdOf } from '../rules/actor.ts'
 import { organizationPlace } from '../rules/place.ts'
 import { type Change, type Doer, emit } from './event-bus.ts'
 
@@ -16,7 +17,7 @@ export async function recordChanges({ db, clock, actor, request }: AuditContext,
   await emit('changesRecorded', {
     db,
     now: clock(),
-    doer: { ...who, id: actor.apiKeyId ?? actor.userId, address: request.address, requestId: request.id },
+    doer: { ...who, id: actorIdOf(actor), address: request.address, requestId: request.id },
     changes: changes.map(({ place = request.place, ...change }) => ({ ...change, place, action: request.action })),
   })
 }

@@ -7,7 +7,15 @@ import { may, mayGrant } from '../rules/actor.ts'
 import { done, type doneView } from '../rules/changed-object.ts'
 import type { Role } from '../rules/permissions.ts'
 import { organizationPlace, type Place, scopePlaceOf } from '../rules/place.ts'
-import { findMember, type MemberRow, mayTakeAll, memberViewOf } from './rows.ts'
+import {
+  findMember,
+  isServiceAccount,
+  type MemberRow,
+  mayTakeAll,
+  memberNameOf,
+  memberViewOf,
+  objectKindOf,
+} from './rows.ts'
 import type { grantInput, memberInput, memberView, takeInput } from './schema.ts'
 import { placeOfScope, roleWords, scopeSelect, scopeViewOf } from './scope-rows.ts'
 
@@ -25,8 +33,8 @@ export function requireMayGrant(context: Pick<ServiceContext, 'actor'>, role: Ro
   })
 }
 
-function requirePersonFor({ actor }: Pick<ServiceContext, 'actor'>, role: Role): void {
-  if (actor.kind !== 'api_key' || !givenByPeople.includes(role)) return
+export function requirePersonFor({ actor }: Pick<ServiceContext, 'actor'>, role: Role): void {
+  if (actor.kind === 'person' || !givenByPeople.includes(role)) return
   throw new AppError('forbidden', {
     public: `An API key can neither grant nor remove the role ${role}. Sign in as a person.`,
   })
@@ -45,6 +53,7 @@ export async function grantRole(
   const place = await placeOfScope(db, organizationId, scope)
   const member = await findMember(context, userId)
   requireMayGrant(context, role, place)
+  if (isServiceAccount(member)) requireNoOwner(role)
   await lockOwners(db, organizationId)
   await requireCurrentRoles(context, { userId, revision })
   const known = await db.roleGrant.findFirst({
@@ -57,9 +66,9 @@ export async function grantRole(
     select: scopeSelect,
   })
   await recordChange(context, {
-    kind: 'member',
+    kind: objectKindOf(member),
     id: userId,
-    name: member.user.email,
+    name: memberNameOf(member),
     place,
     before: { role: null },
     after: { role: roleWords(role, scopeViewOf(grant)) },
@@ -91,9 +100,9 @@ export async function takeRole(
       public: `This is the last role of ${member.user.name}. Grant another role first, or remove the member.`,
     })
   await recordChange(context, {
-    kind: 'member',
+    kind: objectKindOf(member),
     id: userId,
-    name: member.user.email,
+    name: memberNameOf(member),
     place,
     before: { role: roleWords(grant.role, scopeViewOf(grant)) },
     after: { role: null },
@@ -108,7 +117,7 @@ const ofRoles = { not: { startsWith: 'account.' } }
  * Locks the member until the transaction ends. Throws `conflict`, with the name of the other person, if roles changed
  * since the caller saw them; revision undefined: any.
  */
-async function requireCurrentRoles(
+export async function requireCurrentRoles(
   context: ServiceContext,
   { userId, revision }: { userId: string; revision: number | undefined },
 ): Promise<void> {
@@ -134,12 +143,22 @@ export async function removeMember(
   const member = await findMember(context, userId)
   if (userId === context.actor.userId)
     throw new AppError('conflict', { public: 'To end your own membership, leave the organization.' })
+  requireMayTakeAll(context, member)
+  return endMembership(context, member)
+}
+
+/** Throws `forbidden` where one of the member's roles is not the actor's own to remove. */
+export function requireMayTakeAll(context: Pick<ServiceContext, 'actor'>, member: MemberRow): void {
   if (!mayTakeAll(context.actor, member))
     throw new AppError('forbidden', {
-      public: `${member.user.name} has a role that you cannot remove. To remove a member, you must be able to remove all of the member’s roles.`,
+      public: `${member.user.name} has a role that you cannot remove. To change or remove a member, you must be able to remove all of the member’s roles.`,
     })
   for (const { role } of member.grants) requirePersonFor(context, role)
-  return endMembership(context, member)
+}
+
+/** An organization needs a person who owns it, and nothing that an owner may do needs a program. */
+export function requireNoOwner(role: Role): void {
+  if (role === 'owner') throw new AppError('invalid', { public: 'role: A service account cannot be an owner.' })
 }
 
 /** Ends the actor's own. Throws `conflict` for the last owner. */
@@ -151,31 +170,40 @@ export async function leaveOrganization(context: ServiceContext): Promise<z.infe
   return endMembership(context, await findMember(context, actor.userId))
 }
 
-async function endMembership(
-  context: ServiceContext,
-  { userId, user, grants }: MemberRow,
-): Promise<z.infer<typeof doneView>> {
+async function endMembership(context: ServiceContext, member: MemberRow): Promise<z.infer<typeof doneView>> {
   const { db, actor } = context
   const { organizationId } = actor
-  // Its grants go with it.
+  const { userId, grants } = member
+  if (isServiceAccount(member)) await revokeKeysOf(context, userId)
+  // Its grants go with it, and so does a service account.
   await db.membership.delete({ where: { organizationId_userId: { organizationId, userId } } })
-  await endOffers(context, userId)
+  await endOffers(context, member)
   if (grants.some(({ role }) => role === 'owner')) await requireOwner(db, organizationId)
   await recordChange(context, {
-    kind: 'member',
+    kind: objectKindOf(member),
     id: userId,
-    name: user.email,
+    name: memberNameOf(member),
     before: { roles: grants.map((grant) => roleWords(grant.role, scopeViewOf(grant))) },
     after: null,
   })
   return done
 }
 
+/** Nobody takes them over: they were never a person's. */
+async function revokeKeysOf({ db, actor, clock }: ServiceContext, createdByUserId: string): Promise<void> {
+  await db.apiKey.updateMany({
+    where: { organizationId: actor.organizationId, createdByUserId, revokedAt: null },
+    data: { revokedAt: clock() },
+  })
+}
+
 /** What the former member had offered to others, and a rule for the domain of the address, open no way back. */
-async function endOffers({ db, actor, clock }: ServiceContext, userId: string): Promise<void> {
+async function endOffers({ db, actor, clock }: ServiceContext, member: MemberRow): Promise<void> {
   const { organizationId } = actor
+  const { userId } = member
   const now = clock()
-  await db.formerMember.create({ data: { organizationId, userId, endedAt: now }, select: { userId: true } })
+  if (!isServiceAccount(member))
+    await db.formerMember.create({ data: { organizationId, userId, endedAt: now }, select: { userId: true } })
   await db.invitation.updateMany({
     where: { organizationId, invitedByUserId: userId, acceptedAt: null, revokedAt: null },
     data: { revokedAt: now },

@@ -8,7 +8,7 @@ import type { Place } from '../rules/place.ts'
 import { findMember, memberSelect, memberViewOf } from './rows.ts'
 import { type memberInput, type memberListInput, type memberPage, memberSort, type memberView } from './schema.ts'
 
-/** Members whose roles the actor may see. */
+/** People whose roles the actor may see; service-accounts.ts lists the accounts of programs. */
 export async function listMembers(
   { db, actor }: ServiceContext,
   { search, ...asked }: z.output<typeof memberListInput>,
@@ -20,6 +20,7 @@ export async function listMembers(
       organizationId: actor.organizationId,
       AND: [
         visibleMembers(actor),
+        { user: { serviceOf: null } },
         contains ? { user: { OR: [{ name: contains }, { email: contains }] } } : {},
         order.where,
       ],
@@ -40,7 +41,7 @@ export async function getMember(
 }
 
 /** Members with a role in the part that the actor may see, also by a role of the farm or the organization. */
-function visibleMembers(actor: Actor): Prisma.MembershipWhereInput {
+export function visibleMembers(actor: Actor): Prisma.MembershipWhereInput {
   const scopes = scopesOf(actor, 'member.read')
   if (scopes.some(({ farmId }) => farmId === null)) return {}
   return { grants: { some: { OR: scopes.flatMap(grantsAround) } } }

@@ -11,7 +11,8 @@ export const memberSelect = {
   userId: true,
   createdAt: true,
   revision: true,
-  user: { select: { name: true, email: true, twoFactorEnabled: true, lastSignInAt: true } },
+  disabledAt: true,
+  user: { select: { name: true, email: true, twoFactorEnabled: true, lastSignInAt: true, serviceOf: true } },
   grants: { select: { id: true, role: true, createdAt: true, ...scopeSelect }, orderBy: { id: 'asc' } },
 } as const satisfies Prisma.MembershipSelect
 
@@ -23,6 +24,7 @@ export function memberViewOf(actor: Actor, row: MemberRow): z.infer<typeof membe
   const inSight = row.grants.filter((grant) => isSelf || isVisible(actor, scopePlaceOf(grant)))
   return {
     userId: row.userId,
+    kind: isServiceAccount(row) ? 'service_account' : 'person',
     name: row.user.name,
     email: row.user.email,
     hasTotp: row.user.twoFactorEnabled ?? false,
@@ -39,6 +41,19 @@ export function memberViewOf(actor: Actor, row: MemberRow): z.infer<typeof membe
       mayTake: mayGrant(actor, grant.role, scopePlaceOf(grant)),
     })),
   }
+}
+
+export function isServiceAccount({ user }: Pick<MemberRow, 'user'>): boolean {
+  return user.serviceOf !== null
+}
+
+/** As the audit log names it, here and below: a service account has no address. */
+export function objectKindOf(row: Pick<MemberRow, 'user'>): 'member' | 'service_account' {
+  return isServiceAccount(row) ? 'service_account' : 'member'
+}
+
+export function memberNameOf({ user }: Pick<MemberRow, 'user'>): string {
+  return user.serviceOf === null ? user.email : user.name
 }
 
 /**

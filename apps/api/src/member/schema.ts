@@ -7,7 +7,7 @@ import type { PlaceKind } from '../rules/place.ts'
 import { tokenInput } from '../session/schema.ts'
 
 /** The scope of a role: at most one is set; none is the whole organization. */
-const scopeInput = z
+export const scopeInput = z
   .object({
     farmId: z.uuid().nullable().default(null),
     siteId: z.uuid().nullable().default(null),
@@ -35,8 +35,9 @@ const grantView = z.object({
 export const memberView = z
   .object({
     userId: z.uuid(),
+    kind: z.enum(['person', 'service_account']).describe('`/service-accounts` lists the accounts of programs.'),
     name: z.string(),
-    email: z.string(),
+    email: z.string().describe('A service account has one that takes no mail.'),
     hasTotp: z.boolean(),
     joinedAt: z.iso.datetime(),
     lastSignInAt: z.iso.datetime().nullable().describe('In any organization; null before the first one.'),

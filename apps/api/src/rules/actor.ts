@@ -9,8 +9,9 @@ export interface Grant {
 
 /** The caller, in one organization. */
 export interface Actor {
-  kind: 'person' | 'api_key'
-  /** The person's id; for an API key its creator's, null if that account is gone. */
+  /** A service account acts by its keys, and is named itself; a person's key is named by its own name. */
+  kind: 'person' | 'api_key' | 'service_account'
+  /** The person's or the service account's id; for a person's API key that person's. */
   userId: string | null
   userName: string
   userEmail: string
@@ -21,6 +22,11 @@ export interface Actor {
   grants: Grant[]
   /** The limits of an API key, regardless of its role; null for a person. */
   onlyPermissions: ReadonlySet<Permission> | null
+}
+
+/** The id of the actor in logs. */
+export function actorIdOf({ kind, apiKeyId, userId }: Pick<Actor, 'kind' | 'apiKeyId' | 'userId'>): string | null {
+  return kind === 'api_key' ? apiKeyId : userId
 }
 
 /** What decides whether something is permitted. */

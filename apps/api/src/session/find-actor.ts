@@ -75,3 +75,21 @@ export async function readGrants(
     select grants_of(${userId}::uuid, ${organizationId}::uuid) as grants`
   return row?.grants ?? []
 }
+
+interface KeyOwner {
+  grants: Grant[]
+  /** The name of a service account; null for a person. */
+  serviceName: string | null
+}
+
+/** The owner of an API key, with the roles of now; null where that account is gone. */
+export async function readKeyOwner(
+  db: DbOrTransaction,
+  { organizationId, userId }: { organizationId: string; userId: string },
+): Promise<KeyOwner | null> {
+  const [row] = await db.$queryRaw<KeyOwner[]>`
+    select grants_of(id, ${organizationId}::uuid) as grants,
+      case when service_of is not null then name end as "serviceName"
+    from "user" where id = ${userId}::uuid`
+  return row ?? null
+}

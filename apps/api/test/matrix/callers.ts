@@ -49,6 +49,23 @@ export async function apiKey(api: TestApi, organizationId: string, role: Role): 
   return { name: `API key, ${role}`, headers, organizationId, grant: { role, scope: organizationPlace } }
 }
 
+/** A key of a service account that has this role there; the key itself is bounded by nothing. */
+export async function serviceAccount(
+  api: TestApi,
+  organizationId: string,
+  { role, scope = organizationPlace, name = `service account, ${role}` }: { role: Role; scope?: Place; name?: string },
+): Promise<Caller> {
+  const userId = randomUUID()
+  const email = `${userId}@service-account.invalid`
+  await api.db.user.create({ data: { id: userId, name: 'A program', email, serviceOf: organizationId } })
+  await api.db.membership.create({ data: { organizationId, userId } })
+  await api.db.roleGrant.create({ data: { organizationId, userId, role, ...narrowest(scope) } })
+  const { secret, prefix, secretHash } = newApiKeySecret()
+  const key = { name: `Key of ${name}`, role: 'owner' as const, prefix, secretHash, requestsPerMinute: 6_000 }
+  await api.db.apiKey.create({ data: { organizationId, ...key, createdByUserId: userId, createdAt: api.clock.now } })
+  return { name, headers: { authorization: `Bearer ${secret}` }, organizationId, grant: { role, scope } }
+}
+
 /** Headers of those who are nobody here, each in their way. */
 export async function nobodies(api: TestApi, organizationId: string): Promise<Record<string, Record<string, string>>> {
   const revoked = await signInAs(api, organizationId, 'owner')

@@ -89,7 +89,7 @@ function answeredRequest(request: FastifyRequest, reply: FastifyReply, durationM
 
 /** The caller in logs and traces: by id, never by name or e-mail address. */
 interface Caller {
-  kind: 'person' | 'api_key' | 'edge'
+  kind: 'person' | 'api_key' | 'service_account' | 'edge'
   id: string | null
   /** Null for a person outside of any organization. */
   organizationId: string | null

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { EdgeClient } from '../../../test/edge-client.ts'
 import { ask, inTurns } from '../../../test/matrix/ask.ts'
-import { apiKey, type Caller, nobodies, person } from '../../../test/matrix/callers.ts'
+import { apiKey, type Caller, nobodies, person, serviceAccount } from '../../../test/matrix/callers.ts'
 import { createNeighbours, type Neighbours } from '../../../test/matrix/neighbours.ts'
 import { idsWithin, rowsOf } from '../../../test/matrix/tenant-secrets.ts'
 import { verdictOf } from '../../../test/matrix/verdict.ts'
@@ -36,6 +36,7 @@ const inputOfList = (path: string) => inputWith(path) && { ...inputWith(path), l
 /** A key acts for itself: these are for people. */
 const peopleOnly = new Set([
   'apiKey.create',
+  'apiKey.rotate',
   'apiKey.takeOver',
   'edge.rotateSigningKey',
   'organization.askDeletion',
@@ -62,8 +63,16 @@ beforeAll(async () => {
     of({ farmId, siteId: beside.siteId, collectionId: null }, 'owner of another site'),
     of({ farmId, siteId, collectionId: beside.collectionId }, 'owner of another collection'),
     of({ farmId, siteId: beside.siteId, collectionId: null }, 'viewer of another site', 'viewer'),
+    serviceAccount(api, organizationId, {
+      role: 'operator',
+      scope: { farmId, siteId: beside.siteId, collectionId: null },
+      name: 'service account of another site',
+    }),
   ])
-  keys = await Promise.all((['owner', 'viewer'] as const).map((role) => apiKey(api, organizationId, role)))
+  keys = await Promise.all([
+    ...(['owner', 'viewer'] as const).map((role) => apiKey(api, organizationId, role)),
+    ...(['admin', 'operator'] as const).map((role) => serviceAccount(api, organizationId, { role })),
+  ])
   operator = { cookie: await signInAsPlatformOperator(api) }
 })
 afterAll(() => api.close())
@@ -150,7 +159,8 @@ describe.each(forMembers)('$path', (procedure) => {
       if (verdict === 'forbidden') expect([name, told.status, told.code]).toEqual([name, 403, 'forbidden'])
       if (verdict === 'within') {
         // A member is of no place: whose role holds here, too, is seen, with what of it holds here.
-        const isHere = !isElsewhere(caller) || !takesId(path) || samples[path]?.idName === 'userId'
+        const idName = samples[path]?.idName ?? ''
+        const isHere = !isElsewhere(caller) || !idName || ['userId', 'serviceAccountId'].includes(idName)
         const expected = [403, 404, ...(isHere ? [200] : [])]
         if (grant.scope.siteId === beside.siteId) expect(told.text).not.toContain(tenant.siteId)
         expect([name, expected.includes(told.status), told.text]).toEqual([name, true, told.text])

@@ -10,6 +10,7 @@ import { edgeRouter } from '../../edge/router.ts'
 import { farmRouter } from '../../farm/router.ts'
 import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
+import { serviceAccountRouter } from '../../member/service-account-router.ts'
 import { organizationRouter } from '../../organization/router.ts'
 import { platformRouter } from '../../platform/router.ts'
 import { rolloutRouter } from '../../rollout/router.ts'
@@ -34,6 +35,7 @@ export const appRouter = router({
   platform: platformRouter,
   signUp: signUpRouter,
   member: memberRouter,
+  serviceAccount: serviceAccountRouter,
   invitation: invitationRouter,
   webhook: webhookRouter,
   farm: farmRouter,

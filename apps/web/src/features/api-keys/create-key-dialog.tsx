@@ -19,29 +19,22 @@ const validities = [
 ]
 
 interface CreateKeyDialogProps {
+  /** The service account that owns the key, and the role to offer first; without it the viewer owns the key. */
+  owner?: { serviceAccountId: string; role: Role | undefined }
   onCreated: (secret: string) => void
   onClose: () => void
 }
 
 /** Name, role, place and permissions of a new key: at most what its creator may. */
-export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
-  const trpc = useTRPC()
-  const queries = useQueryClient()
+export function CreateKeyDialog({ owner, onCreated, onClose }: CreateKeyDialogProps) {
   const roles = useGrantedRoles()
   const [name, setName] = useState('')
-  const [role, setRole] = useState<Role>('viewer')
+  const [role, setRole] = useState<Role>(owner?.role ?? 'viewer')
   const [siteId, setSiteId] = useState('')
   const [days, setDays] = useState('90')
   const [chosen, setChosen] = useState<NewKey['permissions']>(null)
   const sites = usePicker('site', {})
-  const create = useMutation(
-    trpc.apiKey.create.mutationOptions({
-      onSuccess: async ({ secret }) => {
-        onCreated(secret)
-        await queries.invalidateQueries(trpc.apiKey.list.pathFilter())
-      },
-    }),
-  )
+  const create = useCreateKey(onCreated)
   return (
     <FormDialog
       title="Create API key"
@@ -52,7 +45,14 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
       failure={formProblem(create.error)}
       onClose={onClose}
       onSubmit={() =>
-        create.mutate({ name, role, permissions: chosen, siteId: siteId || null, expiresAt: expiryOf(days) })
+        create.mutate({
+          name,
+          role,
+          permissions: chosen,
+          siteId: siteId || null,
+          expiresAt: expiryOf(days),
+          serviceAccountId: owner?.serviceAccountId ?? null,
+        })
       }
     >
       <TextField label="Name" value={name} onChange={setName} hint="The script or service that uses the key." />
@@ -78,6 +78,20 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
       </div>
       <PermissionChoice role={role} chosen={chosen} onChange={setChosen} />
     </FormDialog>
+  )
+}
+
+function useCreateKey(onCreated: (secret: string) => void) {
+  const trpc = useTRPC()
+  const queries = useQueryClient()
+  return useMutation(
+    trpc.apiKey.create.mutationOptions({
+      onSuccess: async ({ secret }) => {
+        onCreated(secret)
+        await queries.invalidateQueries(trpc.apiKey.list.pathFilter())
+        await queries.invalidateQueries(trpc.serviceAccount.pathFilter())
+      },
+    }),
   )
 }
 

@@ -30,11 +30,13 @@ const nounOptions = [
   { value: 'schedule.', label: 'Schedules' },
   { value: 'rollout.', label: 'Rollouts' },
   { value: 'apiKey.', label: 'API keys' },
+  { value: 'serviceAccount.', label: 'Service accounts' },
   { value: 'webhook.', label: 'Webhooks' },
 ]
 const actorOptions = [
   { value: 'person', label: 'People' },
   { value: 'api_key', label: 'API keys' },
+  { value: 'service_account', label: 'Service accounts' },
   { value: 'edge', label: 'Edges' },
   { value: 'system', label: 'The control plane' },
   { value: 'platform', label: 'Platform operators' },
@@ -46,7 +48,7 @@ const periodOptions = [
   { value: '365', label: 'Last year' },
 ]
 
-const actorKind = z.enum(['person', 'api_key', 'edge', 'system', 'platform'])
+const actorKind = z.enum(['person', 'api_key', 'service_account', 'edge', 'system', 'platform'])
 const dayMs = 86_400_000
 
 const auditFilterShape = {

@@ -48,6 +48,7 @@ const pages = new Map(
     schedule: '/schedules',
     rollout: '/edges/rollouts',
     member: '/members',
+    service_account: '/service-accounts',
   }),
 )
 

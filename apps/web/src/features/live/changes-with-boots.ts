@@ -14,6 +14,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   platform: false,
   signUp: false,
   member: false,
+  serviceAccount: false,
   invitation: false,
   webhook: false,
   farm: ['overview'],

@@ -34,7 +34,7 @@ export const memberColumns: Column<Member>[] = [
   { title: 'Last sign-in', from: 'sm', cell: ({ lastSignInAt }) => <LastSignIn at={lastSignInAt} /> },
 ]
 
-function RoleList({ grants }: Pick<Member, 'grants'>) {
+export function RoleList({ grants }: Pick<Member, 'grants'>) {
   return (
     <span className="flex flex-col whitespace-normal">
       {grants.map(({ id, role, scope }) => (

@@ -20,6 +20,7 @@ import { RoleChoice, useRoleChoice } from './role-choice'
 import { roleText, scopeInput, scopeText } from './role-text'
 
 type Grant = Member['grants'][number]
+type RoleHolder = Pick<Member, 'userId' | 'name' | 'revision' | 'grants'>
 
 /** One member: roles to grant and to remove, and who granted and removed them. */
 export function MemberPage({ userId }: { userId: string }) {
@@ -50,7 +51,8 @@ export function MemberPage({ userId }: { userId: string }) {
   )
 }
 
-function RolesPanel({ member }: { member: Member }) {
+/** The roles of a person or of a service account. */
+export function RolesPanel({ member }: { member: RoleHolder }) {
   const mayChange = useMay('member.change')
   const [isGiving, setGiving] = useState(false)
   const [taking, setTaking] = useState<Grant | null>(null)
@@ -138,7 +140,7 @@ function RemoveMember({ member: { userId, name, mayRemove } }: { member: Member 
 }
 
 interface MemberDialogProps {
-  member: Member
+  member: RoleHolder
   onClose: () => void
 }
 

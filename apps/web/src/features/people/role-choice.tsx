@@ -15,11 +15,14 @@ interface ChosenRole {
 }
 
 /** Roles that the viewer may give, and where: the least of them first. */
-export function useRoleChoice() {
+export function useRoleChoice({ withOwner = true } = {}) {
   const grantable = useQuery(useTRPC().member.grantable.queryOptions())
   const [key, setKey] = useState<string | null>(null)
   const [wanted, setWanted] = useState<Role | null>(null)
-  const places = grantable.data ?? []
+  const offered = grantable.data ?? []
+  const places = withOwner
+    ? offered
+    : offered.map((one) => ({ ...one, roles: one.roles.filter((role) => role !== 'owner') }))
   const place = places.find(({ scope }) => scopeKey(scope) === key) ?? places[0]
   const role = place && (place.roles.find((one) => one === wanted) ?? place.roles.at(-1))
   const chosen: ChosenRole | null = place && role ? { role, scope: place.scope } : null

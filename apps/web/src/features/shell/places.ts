@@ -22,6 +22,7 @@ export const places: Place[] = [
   { href: '/sites', title: 'Sites', icon: 'site' },
   { href: '/farms', title: 'Farms', icon: 'farm' },
   { href: '/members', title: 'Members', icon: 'members', permission: 'member.read' },
+  { href: '/service-accounts', title: 'Service accounts', icon: 'serviceAccount', permission: 'member.read' },
   { href: '/roles', title: 'Roles', icon: 'roles', permission: 'organization.read' },
   { href: '/api-keys', title: 'API keys', icon: 'key', permission: 'api_key.read' },
   { href: '/webhooks', title: 'Webhooks', icon: 'webhook', permission: 'webhook.read' },

@@ -5,6 +5,7 @@ export const tagTexts: Record<string, string> = {
   apiKey: 'API keys, and the roles that they can have.',
   organization: 'The organization, its limits and its signing keys.',
   member: 'Members, and the roles that they have.',
+  serviceAccount: 'Service accounts: members that are programs, own API keys and never sign in.',
   invitation: 'Invitations of people.',
   webhook: 'Webhooks, and the messages that they were sent.',
   farm: 'Farms, which hold sites, stores and vDisks.',

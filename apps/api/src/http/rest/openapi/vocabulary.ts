@@ -281,6 +281,7 @@ export const vocabulary: Record<string, string> = {
   sentAt: 'When it was sent.',
   sentence: 'What happened, for people.',
   server: 'Address of the server.',
+  serviceAccountId: 'Identifies the service account.',
   set: 'Name of the set of boot programs.',
   sets: 'The sets of boot programs.',
   sha256: 'SHA-256 of the content, in hexadecimal digits.',
