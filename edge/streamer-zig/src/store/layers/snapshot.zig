@@ -196,11 +196,12 @@ pub fn begin(snapshot: *LayerSnapshot, layer: *WriteLayer) error{ Lost, Ended }!
     layer.keeper = .{ .context = snapshot, .keep = keep };
 }
 
-/// Nothing is kept from now on: what was not read yet cannot be read any more.
+/// Nothing is kept from now on: what was not read yet cannot be read any more. Like `begin`, this
+/// calls nothing that waits for a disk; `close` frees the copies.
 pub fn end(snapshot: *LayerSnapshot, layer: *WriteLayer) void {
     assert(layer.keeper.?.context == @as(*anyopaque, snapshot));
     layer.keeper = null;
-    snapshot.fail(error.Ended);
+    _ = snapshot.note(error.Ended);
 }
 
 /// Copies the blocks of a range that will be needed. Called before they change, by the thread that
@@ -266,16 +267,20 @@ fn copy(snapshot: *LayerSnapshot, layer: *const WriteLayer, run: Run) Error!void
     }, true);
 }
 
-/// The first failure counts. The copies are given up: the layer may need the space.
+/// The copies are given up: the layer may need the space.
 fn fail(snapshot: *LayerSnapshot, err: Error) void {
+    if (!snapshot.note(err)) return;
+    snapshot.files.setSize(snapshot.copies.?.file, 0) catch {};
+}
+
+/// The first failure counts. Returns whether this is the first.
+fn note(snapshot: *LayerSnapshot, err: Error) bool {
     const copies = &snapshot.copies.?;
-    {
-        copies.mutex.lockUncancelable(copies.io);
-        defer copies.mutex.unlock(copies.io);
-        if (copies.failure != null) return;
-        copies.failure = err;
-    }
-    snapshot.files.setSize(copies.file, 0) catch {};
+    copies.mutex.lockUncancelable(copies.io);
+    defer copies.mutex.unlock(copies.io);
+    if (copies.failure != null) return false;
+    copies.failure = err;
+    return true;
 }
 
 /// Reads the next blocks; `take` says which of them count. Returns false if all were taken.

@@ -264,6 +264,8 @@ test "a layer that is lost, closed or replaced has no snapshot, and nothing is l
     try fixture.begin();
     fixture.snapshot.end(&fixture.layer);
     try testing.expectError(error.Ended, fixture.snapshot.read());
+    // The packet loop ends a snapshot, and frees nothing.
+    try testing.expect(try fixture.on.files().size(fixture.snapshot.copies.?.file) > disk_size);
     fixture.end();
     try fixture.open(0);
     fixture.layer.is_lost = true;
