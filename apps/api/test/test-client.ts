@@ -105,9 +105,14 @@ export async function openSubscription(
   }
 }
 
-async function* parseEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+/** Takes the body at once: `fetch` cancels one that nobody has taken when its response is collected as garbage. */
+function parseEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+  return eventsIn(body.pipeThrough(new TextDecoderStream()))
+}
+
+async function* eventsIn(chunks: ReadableStream<string>): AsyncGenerator<ServerEvent> {
   let text = ''
-  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+  for await (const chunk of chunks) {
     text += chunk
     for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
       yield parseEvent(text.slice(0, end))
