@@ -43,7 +43,7 @@ export async function benchFairness({ rounds, write, only }) {
       const one = { name, ...(await measure(name)) }
       measured.push(one)
       say(
-        `${name}: p95 ${one.alone.p95.toFixed(0)} ms alone, ${one.attacked.p95.toFixed(0)} under attack; longest report ${one.attacked.reportMax.toFixed(0)} ms; ${JSON.stringify(one.counts)}`,
+        `${name}: p95 ${one.alone.p95.toFixed(0)} ms alone, ${one.attacked.p95.toFixed(0)} under attack; longest report ${one.attacked.reportMax.toFixed(0)} ms; ${one.apiCores.toFixed(2)} cores of the API, ${one.attackerCores.toFixed(2)} of the attacker; ${JSON.stringify(one.counts)}`,
       )
     }
   const result = {

@@ -104,7 +104,7 @@ async function guessPassword(attack) {
 }
 
 async function readBatch(attack, cookie) {
-  const inputs = twenty(() => ({ limit: 200 }))
+  const inputs = twenty(() => ({ limit: 100 }))
   const [path, input] = trpcBatch('device.list', inputs)
   const answer = await send(attack, `${path}&input=${encodeURIComponent(JSON.stringify(input))}`, {
     method: 'GET',
@@ -167,7 +167,7 @@ async function sendLarge(attack, number) {
   const path = `/api/v1/sites/${attack.tenant.siteId}/device-imports`
   const body =
     number % 2
-      ? JSON.stringify({ csv: 'name,mac\n'.padEnd(2_900_000, 'x'), mode: 'check' })
+      ? JSON.stringify({ csv: 'name,mac\n'.padEnd(2_900_000, 'x'), preview: true })
       : `${'['.repeat(100_000)}${']'.repeat(100_000)}`
   await (await send(attack, path, { body, headers })).text()
 }
