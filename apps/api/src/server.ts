@@ -27,9 +27,10 @@ import { restRoutes } from './http/rest/rest-routes.ts'
 import { apiKeyOf, protectWebSurface } from './http/rest/web-surface.ts'
 import type { TrpcContext } from './http/trpc/context.ts'
 import { currentActors } from './http/trpc/current-actors.ts'
-import { PersonRates } from './http/trpc/person-rates.ts'
 import { procedurePolicies } from './http/trpc/policies.ts'
 import { type AppRouter, appRouter } from './http/trpc/router.ts'
+import { Rates } from './http/turns/rates.ts'
+import { type Governor, newGovernor, takeTurns } from './http/turns/take-turns.ts'
 import { EdgeReleases, type InstallationSettings } from './installation/edge-releases.ts'
 import { UpdateRepository, type UpdateSettings } from './installation/update-repository.ts'
 import { listeners } from './listeners.ts'
@@ -56,6 +57,11 @@ const requestTimeoutMs = 60_000
 const headersTimeoutMs = 10_000
 /** How often sockets are looked at for that. */
 const timeoutCheckMs = 5_000
+/**
+ * Procedures that a person calls: at once, such as twenty pages that are opened together, and in the long run. A page
+ * that refreshes itself calls up to two a second.
+ */
+const personRate = { burstMax: 400, perSecond: 50 }
 /** Procedures of one request. The dashboard sends no more. */
 const batchSizeMax = 20
 /** tRPC puts the names of batched procedures into the path. */
@@ -81,7 +87,9 @@ export interface ServerOptions {
   /** How often downloads are held against the least rate; 15 s except in tests. */
   downloadCheckMs?: number
   /** Tests alone give others. */
-  personRates?: PersonRates
+  personRates?: Rates
+  /** Tests alone give others. */
+  governor?: Governor
   /** Accepted versions of the uplink; those of UPLINK.md except in tests. */
   acceptedVersions?: AcceptedVersions
   /** The settings that "Add edge" uses. */
@@ -138,6 +146,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   setFallbacks(app)
   logRequests(app, { onAnswered: (answered) => countRequest(telemetry, answered), tracer: options.tracer })
   protectWebSurface(app, webUrl)
+  const governor = options.governor ?? newGovernor()
+  takeTurns(app, governor, () => telemetry.rateLimited('turns'))
   const drain = options.drain ?? (async () => undefined)
   await app.register(healthRoutes, { checks: readinessChecks(options), drain })
   await app.register(authRoutes, { auth, providerAuth, webUrl })
@@ -145,7 +155,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const edges = { context: { db, clock }, notifications, accepted, telemetry, repository }
   await app.register(edgeRoutes, { prefix: '/edge/v1', ...edges })
   await app.register(installRoutes, { prefix: '/install', releases, checkMs: options.downloadCheckMs })
-  const personRates = options.personRates ?? new PersonRates()
+  const personRates = options.personRates ?? new Rates(personRate)
   const bootFeeds = openFeeds({ db, clock, notifications, checks })
   const contextOf = (request: FastifyRequest) =>
     createContext(request, {
@@ -154,6 +164,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       checks,
       bootFeeds,
       personRates,
+      governor,
       consolesDirectory: options.consolesDirectory,
       consolesOrganization: options.consolesOrganization ?? null,
       bootRetention: options.bootRetention,
@@ -184,11 +195,12 @@ function openFeeds({
   return new BootFeeds({ ...parts, findActors })
 }
 
-type ContextParts = Omit<TrpcContext, 'address' | 'requestId' | 'findActor' | 'findPerson' | 'idempotency'> & {
-  auth: Auth
-}
+type ContextParts = Omit<
+  TrpcContext,
+  'address' | 'requestId' | 'findActor' | 'findPerson' | 'takeTurn' | 'holdRefusal' | 'idempotency'
+> & { auth: Auth; governor: Governor }
 
-function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts): TrpcContext {
+function createContext(request: FastifyRequest, { auth, governor, ...parts }: ContextParts): TrpcContext {
   let actor: Promise<Actor | null> | undefined
   return {
     ...parts,
@@ -200,6 +212,8 @@ function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts
       return actor
     },
     findPerson: () => findPerson(request, { ...parts, auth }),
+    takeTurn: () => governor.turns.take(governor.accounts.of(request), 'call'),
+    holdRefusal: (left) => governor.refusals.hold(governor.accounts.of(request), left),
   }
 }
 

@@ -7,7 +7,9 @@ import { createTestDatabase, type TestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
 import { defaultBootRetention } from '../src/boot/boot-retention.ts'
 import { type Notifications, openNotifications } from '../src/context/notifications.ts'
-import { PersonRates } from '../src/http/trpc/person-rates.ts'
+import { Rates } from '../src/http/turns/rates.ts'
+import { Refusals } from '../src/http/turns/refusals.ts'
+import { newGovernor } from '../src/http/turns/take-turns.ts'
 import type { InstallationSettings } from '../src/installation/edge-releases.ts'
 import type { Mail } from '../src/rules/mail.ts'
 import { secretKeysFrom } from '../src/secrets/secret-keys.ts'
@@ -43,7 +45,11 @@ export interface TestApi {
 const secrets = { secret: testSecret, secretKeys: secretKeysFrom(testSecretsKey, testSecret) }
 
 /** Tests of the matrix ask faster than a person may. */
-const unlimited = new PersonRates({ burstMax: Number.POSITIVE_INFINITY })
+const unlimited = new Rates({ burstMax: Number.POSITIVE_INFINITY, perSecond: 1 })
+
+function unhurried() {
+  return { personRates: unlimited, governor: { ...newGovernor(), refusals: new Refusals({ rates: unlimited }) } }
+}
 
 interface TestApiOptions {
   /**
@@ -89,7 +95,7 @@ export async function startTestApi({
   const app = await createServer(
     change({
       ...people,
-      personRates: unlimited,
+      ...unhurried(),
       sendMail: async (mail) => mails.push(mail) > 0,
       db: serverDb,
       notifications: listening.observed,

@@ -70,16 +70,12 @@ export const bootRouter = router({
       rest: { excluded: 'server-sent events: /api/trpc/boot.onChange takes an API key, too' },
     })
     .input(bootChangeInput)
-    .subscription(async function* ({ ctx, input, signal }) {
+    .subscription(async function* ({ ctx, input, signal = new AbortController().signal }) {
       const after = input?.lastEventId ? BigInt(input.lastEventId) : null
       const open = input?.bootId ? { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays } : null
       const { actor } = ctx
       const sessionId = actor.kind === 'person' ? ((await ctx.findPerson())?.sessionId ?? null) : null
-      const changes = watchBoots(
-        ctx,
-        { actor, sessionId, open },
-        { feeds: ctx.bootFeeds, signal: signal ?? new AbortController().signal, after },
-      )
-      for await (const { id, event } of withMappedErrors(changes)) yield tracked(id, event)
+      const changes = watchBoots(ctx, { actor, sessionId, open }, { feeds: ctx.bootFeeds, signal, after })
+      for await (const { id, event } of withMappedErrors(ctx, changes, signal)) yield tracked(id, event)
     }),
 })

@@ -53,8 +53,8 @@ export interface Telemetry {
   jobEnded(ended: EndedJob): void
   deliveryTried(isTaken: boolean): void
   mailSent(isSent: boolean): void
-  /** Refused since too many came from the same: an API key, or an address that signs in. */
-  rateLimited(kind: 'api_key' | 'person' | 'sign_in'): void
+  /** Refused since too many came from the same: a key, a person, an account whose requests wait, or an address. */
+  rateLimited(kind: 'api_key' | 'person' | 'turns' | 'sign_in'): void
 }
 
 export const noTelemetry: Telemetry = {

@@ -21,12 +21,11 @@ export async function authRoutes(
   { auth, providerAuth, webUrl }: AuthRoutesOptions,
 ): Promise<void> {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: bodySizeMax }, (_request, body, done) =>
-    done(null, body),
-  )
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.route({
     method: ['GET', 'POST'],
     url: '/api/auth/*',
+    bodyLimit: bodySizeMax,
     async handler(request, reply) {
       const asked = new URL(request.raw.url ?? '/', webUrl)
       const isByProvider = byProvider.some((path) => asked.pathname.startsWith(path))

@@ -185,7 +185,7 @@ export class ApiMetrics implements Telemetry {
     this.#mails.inc({ outcome: isSent ? 'sent' : 'failed' })
   }
 
-  rateLimited(kind: 'api_key' | 'person' | 'sign_in'): void {
+  rateLimited(kind: 'api_key' | 'person' | 'turns' | 'sign_in'): void {
     this.#rateLimited.inc({ kind })
   }
 

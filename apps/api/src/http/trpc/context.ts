@@ -13,12 +13,17 @@ import type { TenancySettings } from '../../rules/tenancy.ts'
 import type { Tracer } from '../../rules/tracer.ts'
 import type { TargetPolicy } from '../../webhook/target-guard.ts'
 import type { GivenCode } from '../auth/verify-code.ts'
-import type { PersonRates } from './person-rates.ts'
+import type { Rates } from '../turns/rates.ts'
 
 /** The context that each request gives to its procedures. */
 export interface TrpcContext extends PlatformContext {
   bootFeeds: BootFeeds
-  personRates: PersonRates
+  /** Procedures that a person calls. */
+  personRates: Rates
+  /** Resolves when the caller's account has a turn for one call, to the function that ends it. */
+  takeTurn(): Promise<() => void>
+  /** Waits before a refusal that the caller has collected too often. `left` ends the wait. */
+  holdRefusal(left: AbortSignal): Promise<unknown>
   checks: Checks
   /** The directory of devices' serial consoles; null if none are kept. */
   consolesDirectory: string | null

@@ -71,9 +71,10 @@ export function requireWithinRate({ personRates, telemetry }: TrpcContext, userI
 
 /** Errors of services get their row of the table. */
 const mappedProcedure = t.procedure.use(async ({ ctx, path, next }) => {
+  const endTurn = await ctx.takeTurn()
   const begin = performance.now()
   const span = ctx.tracer?.start('internal', activeTrace())
-  const result = await within(span, () => next())
+  const result = await within(span, () => next()).finally(endTurn)
   const outcome = result.ok || result.error.cause instanceof AnsweredBefore ? 'ok' : codeOf(result.error)
   ctx.telemetry.procedureEnded({ path, outcome, durationMs: performance.now() - begin })
   span?.end({
@@ -168,11 +169,17 @@ export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => 
 })
 
 /** Errors between the events of a subscription get their row of the table, too. */
-export async function* withMappedErrors<T>(events: AsyncIterable<T>): AsyncGenerator<T> {
+export async function* withMappedErrors<T>(
+  { holdRefusal }: Pick<TrpcContext, 'holdRefusal'>,
+  events: AsyncIterable<T>,
+  signal: AbortSignal,
+): AsyncGenerator<T> {
   try {
     yield* events
   } catch (error) {
-    throw mappedError(error)
+    const mapped = mappedError(error)
+    if (mapped.code === errorTable.rate_limited.trpc) await holdRefusal(signal)
+    throw mapped
   }
 }
 

@@ -2,10 +2,12 @@ import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import type { PlatformContext } from '../../../context/service-context.ts'
 import type { Actor } from '../../../rules/actor.ts'
+import type { TrpcContext } from '../../trpc/context.ts'
 import type { MemberPolicy } from '../../trpc/policy.ts'
 
 export interface FileContext extends PlatformContext {
   actor: Actor
+  takeTurn: TrpcContext['takeTurn']
 }
 
 /** A file of any length: it is read while it is sent. */

@@ -35,10 +35,13 @@ export function tableFile(
   return { name: `${noun}-${day}.${format}`, type: typeOf[format], body: Readable.from(lines) }
 }
 
-export async function* pagesOf<Row>({ db, actor }: FileContext, read: ReadPage<Row>): AsyncGenerator<Row[]> {
+/** Each page takes a turn of its reader's account; none is held while the file is sent. */
+export async function* pagesOf<Row>({ db, actor, takeTurn }: FileContext, read: ReadPage<Row>): AsyncGenerator<Row[]> {
   let cursor: string | null = null
   do {
-    const page: Page<Row> = await inOrganization(db, actor.organizationId, (tenant) => read(tenant, cursor))
+    const endTurn = await takeTurn()
+    const reading: Promise<Page<Row>> = inOrganization(db, actor.organizationId, (tenant) => read(tenant, cursor))
+    const page = await reading.finally(endTurn)
     yield page.items
     cursor = page.nextCursor
   } while (cursor !== null)

@@ -266,6 +266,7 @@ function codesOf({ pathNames, policy, method, type, query, revision }: Operation
 function problemResponse(codes: AppErrorCode[]): Json {
   return {
     description: codes.map((code) => `\`${code}\`: ${errorTable[code].title}`).join(' '),
+    ...(codes.includes('rate_limited') ? { headers: { 'retry-after': retryAfter } } : {}),
     content: {
       'application/problem+json': { schema: refTo('Problem'), example: problemExample(codes[0] ?? 'invalid') },
     },
@@ -276,6 +277,12 @@ function problemExample(code: AppErrorCode): Json {
   const { status, title } = errorTable[code]
   const requestId = '5a2b1c5e-8f0d-4f0b-9a51-0f6f3d1c2b7a'
   return { type: `/api/docs/problems#${code}`, title, status, code, detail: title, requestId }
+}
+
+const retryAfter = {
+  description:
+    'Seconds to wait. A key exceeded its requests a minute, a person the calls of a person, or too many requests of the organization wait for their turn.',
+  schema: { type: 'integer', minimum: 0 },
 }
 
 const text = { type: 'string' }
