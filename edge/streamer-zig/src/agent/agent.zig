@@ -53,6 +53,7 @@ test {
     _ = @import("candidates_test.zig");
     _ = @import("cache_handover.zig");
     _ = @import("cache_layer_test.zig");
+    _ = @import("cache_snapshot.zig");
     _ = @import("device_keys_test.zig");
     _ = @import("dhcp_test.zig");
     _ = @import("failover_test.zig");
