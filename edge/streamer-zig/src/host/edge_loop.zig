@@ -371,7 +371,7 @@ fn hearHolders(loop: *EdgeLoop, now_us: u64) void {
 fn endOpenings(loop: *EdgeLoop, now_us: u64) void {
     const io = loop.boots.io;
     const opener = io.version_opener.?;
-    while (opener.takeEnded(&io.versions)) |ended| switch (ended) {
+    while (opener.takeEnded(&io.versions, &loop.boots.table)) |ended| switch (ended) {
         .version => |version| loop.boots.onVersionOpened(now_us, version.id, version.problem),
         .image => |image| loop.boots.onImageRead(now_us, image.name, image.version),
     };

@@ -185,7 +185,11 @@ pub const Ended = union(enum) {
 
 /// Takes the next version that has been opened into the table. One that a new state may describe
 /// differently is closed: whoever waits for it asks again.
-pub fn takeEnded(opener: *VersionOpener, table: *VersionTable) ?Ended {
+pub fn takeEnded(
+    opener: *VersionOpener,
+    table: *VersionTable,
+    boots: *core.boot.Table,
+) ?Ended {
     const ended = opener.ended.receive(Work) orelse return null;
     assert(ended.is_busy);
     ended.is_busy = false;
@@ -200,7 +204,7 @@ pub fn takeEnded(opener: *VersionOpener, table: *VersionTable) ?Ended {
         closing.close();
         return .{ .version = .{ .id = id, .problem = null } };
     }
-    const problem: ?Problem = if (table.take(version)) null else |_| .full;
+    const problem: ?Problem = if (table.take(boots, version)) null else |_| .full;
     return .{ .version = .{ .id = id, .problem = problem } };
 }
 
@@ -237,6 +241,8 @@ test "a thread opens what is described, or says why not, and the loop takes it" 
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "disk", .data = &@as([1024]u8, @splat(1)) });
     var table: VersionTable = try .init(testing.allocator, 1);
     defer table.deinit(testing.allocator);
+    var boots: core.boot.Table = try .init(testing.allocator, .{ .capacity = 1 });
+    defer boots.deinit(testing.allocator);
     var opener: VersionOpener = try .init(testing.allocator, null, tmp.dir.handle);
     try opener.run();
     defer opener.deinit(testing.allocator);
@@ -259,12 +265,12 @@ test "a thread opens what is described, or says why not, and the loop takes it" 
         try testing.expect(!opener.isIdle());
         if (step.is_stale) opener.onState();
         sys.waitReadable(opener.endedFd(), 30_000);
-        const ended = opener.takeEnded(&table).?.version;
+        const ended = opener.takeEnded(&table, &boots).?.version;
         try testing.expectEqual(described.id, ended.id);
         const is_problem = !step.is_open and !step.is_stale;
         try testing.expectEqual(is_problem, ended.problem != null);
         try testing.expectEqual(step.is_open, table.find(described.id) != null);
         try testing.expect(opener.isIdle());
-        try testing.expectEqual(null, opener.takeEnded(&table));
+        try testing.expectEqual(null, opener.takeEnded(&table, &boots));
     }
 }

@@ -96,8 +96,12 @@ pub const VersionTable = struct {
     versions: []?Version,
     /// Null: the edge's store directory has only plain files.
     store: ?*store.Store = null,
+    /// The place at which the next search for one to give up begins.
+    next_given_up: u32 = 0,
 
     pub const capacity_default = 256;
+    /// Each is looked for in all boots.
+    const given_up_tries_max = 8;
 
     pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!VersionTable {
         const versions = try gpa.alloc(?Version, capacity);
@@ -128,8 +132,13 @@ pub const VersionTable = struct {
         return error.Full;
     }
 
-    /// Takes a version that a thread has opened with its own store.
-    pub fn take(table: *VersionTable, opened: Version) error{Full}!void {
+    /// Takes a version that a thread has opened with its own store. A full table closes one that no
+    /// boot uses: it is opened again when it is wanted.
+    pub fn take(
+        table: *VersionTable,
+        boots: *core.boot.Table,
+        opened: Version,
+    ) error{Full}!void {
         assert(table.find(opened.id) == null);
         var version = opened;
         switch (version.disk) {
@@ -139,10 +148,27 @@ pub const VersionTable = struct {
                 stored.reader.reading = table.store.?.reading();
             },
         }
-        table.add(version) catch |err| {
-            version.close();
-            return err;
+        table.add(version) catch {
+            if (!table.giveUpOne(boots)) {
+                version.close();
+                return error.Full;
+            }
+            table.add(version) catch unreachable;
         };
+    }
+
+    fn giveUpOne(table: *VersionTable, boots: *core.boot.Table) bool {
+        for (0..@min(given_up_tries_max, table.versions.len)) |_| {
+            const place = &table.versions[table.next_given_up];
+            table.next_given_up += 1;
+            if (table.next_given_up == table.versions.len) table.next_given_up = 0;
+            const version = if (place.*) |*value| value else continue;
+            if (isUsed(boots, version.id)) continue;
+            version.close();
+            place.* = null;
+            return true;
+        }
+        return false;
     }
 
     /// Counts the free places.
@@ -321,6 +347,7 @@ const wire = @import("wire");
 /// What a thread and the loop do one after the other.
 fn openInto(
     table: *VersionTable,
+    boots: *core.boot.Table,
     store_fd: i32,
     described: *const core.uplink.desired_state.Version,
     below: ?*const core.uplink.desired_state.Version,
@@ -329,7 +356,7 @@ fn openInto(
     var problem: Problem = undefined;
     const version = openDescribed(table.store, store_fd, described, below, &problem) catch
         return problem;
-    table.take(version) catch return .full;
+    table.take(boots, version) catch return .full;
     return null;
 }
 
@@ -342,6 +369,8 @@ test "a version of the desired state is opened with all its files or not at all"
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "cut", .data = kernel[0..600] });
     var table: VersionTable = try .init(testing.allocator, 1);
     defer table.deinit(testing.allocator);
+    var boots: core.boot.Table = try .init(testing.allocator, .{ .capacity = 1 });
+    defer boots.deinit(testing.allocator);
     var described: core.uplink.desired_state.Version = .{
         .id = .fromRandom(@splat(1)),
         .number = 1,
@@ -351,13 +380,14 @@ test "a version of the desired state is opened with all its files or not at all"
         .commandLine = "quiet",
     };
     const fd = tmp.dir.handle;
-    try testing.expectEqual(error.Missing, openInto(&table, fd, &described, null).?.file.why);
+    const missing = openInto(&table, &boots, fd, &described, null).?;
+    try testing.expectEqual(error.Missing, missing.file.why);
     described.kernelPath = "kernel";
     described.sizeBytes = 2048;
-    try testing.expectEqual(1024, openInto(&table, fd, &described, null).?.size.have);
+    try testing.expectEqual(1024, openInto(&table, &boots, fd, &described, null).?.size.have);
     described.sizeBytes = 1024;
     described.kernelPath = "cut";
-    const problem = openInto(&table, fd, &described, null).?;
+    const problem = openInto(&table, &boots, fd, &described, null).?;
     try testing.expectEqual(error.CutShort, problem.kernel.why);
     var text: [64]u8 = undefined;
     try testing.expectEqualStrings(
@@ -365,11 +395,20 @@ test "a version of the desired state is opened with all its files or not at all"
         try std.mem.print(&text, "{f}", .{problem}),
     );
     described.kernelPath = "kernel";
-    try testing.expectEqual(null, openInto(&table, fd, &described, null));
-    try testing.expectEqual(null, openInto(&table, fd, &described, null));
+    try testing.expectEqual(null, openInto(&table, &boots, fd, &described, null));
+    try testing.expectEqual(null, openInto(&table, &boots, fd, &described, null));
     try testing.expectEqualStrings("quiet", table.find(described.id).?.commandLine());
+    const first = described.id;
+    const identity: core.boot.Identity = .{ .id = .fromRandom(@splat(6)), .mac = .{
+        .bytes = .{ 2, 0, 0, 0, 0, 1 },
+    }, .handle = 1, .token = @splat(1) };
+    const ref = try boots.insert(.init(identity, .{ .version_id = first }, 0, 0), 0);
     described.id = .fromRandom(@splat(2));
-    try testing.expectEqual(Problem.full, openInto(&table, fd, &described, null).?);
+    try testing.expectEqual(Problem.full, openInto(&table, &boots, fd, &described, null).?);
+    // What nobody boots makes room.
+    boots.remove(ref);
+    try testing.expectEqual(null, openInto(&table, &boots, fd, &described, null));
+    try testing.expectEqual(null, table.find(first));
 }
 
 test "a version in maintenance is opened as the version below it, and again once it is sealed" {
@@ -414,17 +453,18 @@ test "a version in maintenance is opened as the version below it, and again once
     described.commandLine = "new";
     var table: VersionTable = try .init(testing.allocator, 1);
     defer table.deinit(testing.allocator);
+    var boots: core.boot.Table = try .init(testing.allocator, .{ .capacity = 1 });
+    defer boots.deinit(testing.allocator);
     table.store = &from;
     const fd = tmp.dir.handle;
-    try testing.expectEqual(Problem.nothing_below, openInto(&table, fd, &described, null).?);
-    try testing.expectEqual(null, openInto(&table, fd, &described, &parent));
+    const alone = openInto(&table, &boots, fd, &described, null).?;
+    try testing.expectEqual(Problem.nothing_below, alone);
+    try testing.expectEqual(null, openInto(&table, &boots, fd, &described, &parent));
     const written = table.find(id).?;
     try testing.expect(written.layer_above.?.eql(parent_id));
     try testing.expect(written.disk.version.manifest.version.eql(parent_id));
     try testing.expectEqualStrings("new", written.commandLine());
     // A boot uses it; once sealed, it is a different disk all the same.
-    var boots: core.boot.Table = try .init(testing.allocator, .{ .capacity = 1 });
-    defer boots.deinit(testing.allocator);
     const identity: core.boot.Identity = .{ .id = .fromRandom(@splat(6)), .mac = .{
         .bytes = .{ 2, 0, 0, 0, 0, 1 },
     }, .handle = 1, .token = @splat(1) };
@@ -451,6 +491,6 @@ test "a version in maintenance is opened as the version below it, and again once
     versions[1].layerAboveVersionId = null;
     table.closeUnused(&boots, &state);
     try testing.expectEqual(null, table.find(id));
-    try testing.expectEqual(null, openInto(&table, fd, &versions[1], null));
+    try testing.expectEqual(null, openInto(&table, &boots, fd, &versions[1], null));
     try testing.expectEqual(null, table.find(id).?.layer_above);
 }
