@@ -168,7 +168,7 @@ describe.each(['both', 'only its checks', 'only row-level security'] as const)('
   })
 
   test('no answer contains anything of another organization, and foreign ids are answered like absent ones', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const wrong: unknown[] = []
     await inTurns(procedures, async (procedure) => {
