@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import { AppError } from '../../errors/app-error.ts'
 
 /**
