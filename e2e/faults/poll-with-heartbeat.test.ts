@@ -1,83 +1,8 @@
-import { EventEmitter, once } from 'node:events'
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ApiFront, type SeenRequest } from '../lib/control-plane/api-front.ts'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
 import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
-
-interface SeenRequest {
-  /** Method and path, without the query. */
-  name: string
-  body: string
-  /** Loses the connection while the request waits for its answer. */
-  cut: () => void
-}
-
-/** Stands before the API and sees an edge's requests; it can be an API of the release before. */
-class ApiFront {
-  isEarlier = false
-  readonly #requests = new EventEmitter()
-  readonly #apiUrl: string
-  readonly #server = http.createServer((request, response) => void this.#pass(request, response))
-  readonly #open = new Set<SeenRequest>()
-
-  constructor(apiUrl: string) {
-    this.#apiUrl = apiUrl
-  }
-
-  async open(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1')
-    await once(this.#server, 'listening')
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
-
-  /** Resolves with the next request of this name that arrives. */
-  async next(name: string): Promise<SeenRequest> {
-    for (;;) {
-      const [seen] = (await once(this.#requests, 'request')) as [SeenRequest]
-      if (seen.name === name) return seen
-    }
-  }
-
-  cutAll(): void {
-    for (const seen of this.#open) seen.cut()
-  }
-
-  close(): void {
-    this.#server.close()
-    this.#server.closeAllConnections()
-  }
-
-  async #pass(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-    const parts: Buffer[] = []
-    for await (const part of request) parts.push(part as Buffer)
-    const body = Buffer.concat(parts)
-    const { method = '', url = '' } = request
-    const cut = () => response.socket?.destroy()
-    const seen = { name: `${method} ${url.split('?')[0]}`, body: body.toString(), cut }
-    this.#open.add(seen)
-    response.once('close', () => this.#open.delete(seen))
-    this.#requests.emit('request', seen)
-    if (this.isEarlier && seen.name === 'POST /edge/v1/state') {
-      response.writeHead(404).end()
-      return
-    }
-    const passed = http.request(`${this.#apiUrl}${url}`, { method, headers: request.headers })
-    response.once('close', () => passed.destroy())
-    passed.once('error', cut)
-    passed.once('response', async (answer) => {
-      const answered: Buffer[] = []
-      for await (const part of answer) answered.push(part as Buffer)
-      const text = Buffer.concat(answered)
-      const isCut = this.isEarlier && seen.name === 'POST /edge/v1/heartbeat' && answer.statusCode === 200
-      const sent = isCut ? Buffer.from(JSON.stringify({ state: JSON.parse(text.toString()).state })) : text
-      const { 'content-length': _length, 'transfer-encoding': _coding, ...headers } = answer.headers
-      response.writeHead(answer.statusCode ?? 502, { ...headers, 'content-length': sent.length }).end(sent)
-    })
-    passed.end(body)
-  }
-}
 
 const scratch = scratchDirectory()
 const poll = 'POST /edge/v1/state'
@@ -142,12 +67,15 @@ test('an edge whose poll is cut sends a heartbeat by itself, and polls with it a
 })
 
 test('an edge is served by an API of the release before, and by this one again', async () => {
-  front.isEarlier = true
+  // It knows no poll with a heartbeat, and its answers to heartbeats have the state's pair alone.
+  front.refuse = ({ name }) => (name === poll ? 404 : null)
+  front.alter = ({ name }, text) => (name === heartbeat ? JSON.stringify({ state: JSON.parse(text).state }) : text)
   const separate = front.next(separatePoll)
   front.cutAll()
   await separate
   await front.next(heartbeat)
   await changeArrives('Renamed again')
-  front.isEarlier = false
+  front.refuse = null
+  front.alter = null
   await carriedPoll('Third')
 })

@@ -71,6 +71,8 @@ export const enrolResponse = z.object({
 export type EnrolResponse = z.infer<typeof enrolResponse>
 
 const statePair = z.object({ incarnation: count, counter: count })
+/** SHA-256 in hex. */
+const stateDigestText = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const stateEnvelope = z.object({
   payload: z.string(),
@@ -81,9 +83,23 @@ export const stateEnvelope = z.object({
 })
 export type StateEnvelope = z.infer<typeof stateEnvelope>
 
+/** How a payload follows from the one of that digest. */
+export const stateDelta = z.object({
+  base: stateDigestText,
+  /** In ascending order; positions and sizes are in bytes of the base, which has none of them twice. */
+  edits: z.array(z.object({ at: count, remove: count, insert: z.string() })),
+})
+export type StateDelta = z.infer<typeof stateDelta>
+
+/** The signature is that of the payload which the edge makes by it. */
+export const stateDeltaEnvelope = stateEnvelope.omit({ payload: true }).extend({ delta: stateDelta })
+export type StateDeltaEnvelope = z.infer<typeof stateDeltaEnvelope>
+
 export const stateQuery = z.object({
   after: z.string().regex(/^\d{1,15}\.\d{1,15}$/),
   waitMs: z.coerce.number().int().min(0).max(stateWaitMsMax),
+  /** The digest of the payload that the edge has: the answer may be a change of it. */
+  base: stateDigestText.optional(),
 })
 /** Of a poll that carries a heartbeat. */
 export const pollQuery = stateQuery.extend({ waitMs: z.coerce.number().int().min(0).max(pollWaitMs) })

@@ -755,6 +755,7 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.TrustAnchor) Error
         },
     };
     edge.link.?.setPair(box.state.pair());
+    edge.worker.?.keepBase(box);
     // Its key was not pinned yet if the last process ended between the two steps.
     edge.worker.?.pin(box.reached);
     edge.worker.?.rotation.order(

@@ -1,6 +1,6 @@
 //! Fuzzes desired states that are correctly signed and wrong inside: a control plane with a bug, or
-//! of another release, must not crash an edge. Also damaged envelopes. An accepted state is
-//! applied: every device gets a decision.
+//! of another release, must not crash an edge. Also damaged envelopes, and changes of a state that
+//! are made of random edits. An accepted state is applied: every device gets a decision.
 
 const std = @import("std");
 const base = @import("base");
@@ -63,15 +63,93 @@ pub fn reader(case: *Case) Violation!bool {
     return true;
 }
 
-fn seal(case: *Case, key: Ed25519.KeyPair, payload: []const u8) ![]u8 {
+const edits_max = 6;
+
+/// A change of the well-made state, signed as what it makes; some are damaged afterwards.
+pub fn delta(case: *Case) Violation!bool {
+    const key = Ed25519.KeyPair.generateDeterministic(@splat(9)) catch unreachable;
+    const former: core.uplink.state_delta.Base = .of(well_made);
+    var edits: [edits_max]core.uplink.state_delta.Edit = undefined;
+    const count: usize = @intCast(case.prng.between(0, edits_max));
+    for (edits[0..count]) |*edit| edit.* = randomEdit(case);
+    const payload = applied(case, edits[0..count]);
+    const text = sealDelta(case, key, payload orelse well_made, edits[0..count]) catch unreachable;
+    const sent = if (case.prng.chance(1, 4)) case.mutate(text, text.len) else text;
+    var received: core.uplink.desired_state.Received = undefined;
+    _ = core.uplink.desired_state.accept(case.gpa, sent, .{
+        .edge_id = base.Uuid.parse(edge_id) catch unreachable,
+        .signing_key = key.public_key.toBytes(),
+        .base = &former,
+        .received = &received,
+    }) catch |err| {
+        try fuzz_case.expect(err != error.OutOfMemory, "a small change needs little memory");
+        return false;
+    };
+    const made = payload orelse
+        return fuzz_case.violated("edits that lie in no order make no state");
+    try fuzz_case.expect(
+        std.mem.eql(u8, received.envelope.payload, made),
+        "an accepted change makes what was signed",
+    );
+    return true;
+}
+
+/// Most of them replace a digit by another one, which keeps the state well made.
+fn randomEdit(case: *Case) core.uplink.state_delta.Edit {
+    const counter_at = comptime std.mem.find(u8, well_made, "\"counter\":7").? + "\"counter\":".len;
+    if (case.prng.chance(3, 4)) return .{ .at = counter_at, .remove = 1, .insert = "8" };
+    return .{
+        .at = if (case.prng.chance(1, 16)) case.prng.nextU64() else case.prng.below(well_made.len),
+        .remove = if (case.prng.chance(1, 16)) case.prng.nextU64() else case.prng.below(8),
+        .insert = case.prng.pick([]const u8, &.{ "", "0", "\"", "},{", "x: 1", "1e9" }),
+    };
+}
+
+/// What the edits make, by another way; null if they do not lie one behind the other.
+fn applied(case: *Case, edits: []const core.uplink.state_delta.Edit) ?[]const u8 {
+    var out: std.ArrayList(u8) = .empty;
+    var rest: []const u8 = well_made;
+    for (edits) |*edit| {
+        const skipped = std.math.sub(u64, edit.at, well_made.len - rest.len) catch return null;
+        if (skipped > rest.len) return null;
+        out.appendSlice(case.gpa, rest[0..@intCast(skipped)]) catch return null;
+        out.appendSlice(case.gpa, edit.insert) catch return null;
+        rest = rest[@intCast(skipped)..];
+        if (edit.remove > rest.len) return null;
+        rest = rest[@intCast(edit.remove)..];
+    }
+    out.appendSlice(case.gpa, rest) catch return null;
+    return out.items;
+}
+
+fn sealDelta(
+    case: *Case,
+    key: Ed25519.KeyPair,
+    payload: []const u8,
+    edits: []const core.uplink.state_delta.Edit,
+) ![]u8 {
+    const digest = core.uplink.state_delta.digestOf(well_made);
+    var out: std.Io.Writer.Allocating = .init(case.gpa);
+    try std.json.Stringify.value(.{
+        .delta = .{ .base = @as([]const u8, &digest), .edits = edits },
+        .signature = @as([]const u8, &try signatureText(case, key, payload)),
+        .keyId = edge_id,
+    }, .{}, &out.writer);
+    return out.written();
+}
+
+fn signatureText(case: *Case, key: Ed25519.KeyPair, payload: []const u8) ![88]u8 {
     const signed = try std.mem.concat(case.gpa, u8, &.{ "bootfarm-state-v1\n", payload });
-    const signature = key.sign(signed);
-    var signature_text: [88]u8 = undefined;
-    _ = std.base64.standard.Encoder.encode(&signature_text, &signature.toBytes());
+    var text: [88]u8 = undefined;
+    _ = std.base64.standard.Encoder.encode(&text, &key.sign(signed).toBytes());
+    return text;
+}
+
+fn seal(case: *Case, key: Ed25519.KeyPair, payload: []const u8) ![]u8 {
     var out: std.Io.Writer.Allocating = .init(case.gpa);
     try std.json.Stringify.value(.{
         .payload = payload,
-        .signature = @as([]const u8, &signature_text),
+        .signature = @as([]const u8, &try signatureText(case, key, payload)),
         .keyId = edge_id,
     }, .{}, &out.writer);
     return out.written();

@@ -48,6 +48,7 @@ const targets = [_]Target{
     .{ .name = "image-disks", .run = @import("image_target.zig").disks, .weight = 16 },
     .{ .name = "image-loader-texts", .run = @import("image_target.zig").loaderTexts },
     .{ .name = "desired-state", .run = @import("desired_state_target.zig").reader, .weight = 64 },
+    .{ .name = "state-delta", .run = @import("desired_state_target.zig").delta, .weight = 64 },
     .{ .name = "signed-time", .run = @import("update_target.zig").time, .weight = 64 },
     .{ .name = "update-client", .run = @import("update_target.zig").client, .weight = 32 },
     .{ .name = "dhcp-service", .run = @import("dhcp_target.zig").service, .weight = 32 },

@@ -96,9 +96,9 @@ export async function edgeRoutes(
   const onAcknowledged = telemetry.stateAcknowledged.bind(telemetry)
   app.get('/state', async (request, reply) => {
     const edge = await authenticate(request)
-    const { after, waitMs } = parsed(stateQuery, request.query)
+    const { after, waitMs, base } = parsed(stateQuery, request.query)
     const signal = closedSignal(reply)
-    const options = { notifications, after: parseStatePair(after), waitMs, signal, onAcknowledged }
+    const options = { notifications, after: parseStatePair(after), base, waitMs, signal, onAcknowledged }
     return (await waitForState(context, edge, options)) ?? reply.code(204).send()
   })
   pollRoute(app, { context, notifications, accepted, onAcknowledged, within })
@@ -140,9 +140,9 @@ function pollRoute(
   const polls = new Polls(context)
   app.post('/state', { bodyLimit: heartbeatSizeMax }, async (request, reply) => {
     const signed = signedRequestOf(request)
-    const { after, waitMs } = parsed(pollQuery, request.query)
+    const { after, waitMs, base } = parsed(pollQuery, request.query)
     const signal = closedSignal(reply)
-    const options = { notifications, after: parseStatePair(after), waitMs, signal, onAcknowledged }
+    const options = { notifications, after: parseStatePair(after), base, waitMs, signal, onAcknowledged }
     const remembered = await edges.authenticate(signed)
     request.caller = { kind: 'edge', id: remembered.edgeId, organizationId: remembered.organizationId }
     const body = parseBody(heartbeat, request)

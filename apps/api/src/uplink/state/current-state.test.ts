@@ -122,6 +122,7 @@ async function pollWith(after: string) {
   const options = {
     notifications,
     after: parseStatePair(after),
+    base: undefined,
     waitMs: 0,
     signal: new AbortController().signal,
     onAcknowledged: () => undefined,

@@ -13,9 +13,11 @@ import { type ReadState, readStateContent } from './state-content.ts'
 /** A change that raised no version, since somebody had disabled triggers, reaches the edges within twice this. */
 const readAgainMs = 10 * 60_000
 
-interface SignedState {
+export interface SignedState {
   pair: StatePair
   envelope: StateEnvelope
+  /** The payload that this one has just replaced; null: it was there already, or is the first. */
+  replaced: string | null
 }
 
 const storedSelect = {
@@ -73,7 +75,7 @@ interface LookRow {
 export async function storedState(db: DbOrTransaction, edge: AuthenticatedEdge): Promise<SignedState> {
   const stored = await db.desiredState.findUniqueOrThrow({ where: keyOf(edge), select: storedSelect })
   const { keys } = await readSigningKeys(db, edge)
-  return signedStateOf(stored, keys)
+  return signedStateOf(stored, { keys, replaced: null })
 }
 
 /**
@@ -102,7 +104,7 @@ export async function renewState(transaction: DbTransaction, edge: Authenticated
     await transaction.$executeRaw`
       update desired_state set site_id = ${siteId}::uuid, site_version = ${siteVersion}, read_again_at = ${readAgainAt}
       where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid`
-    return signedStateOf(stored, keys)
+    return signedStateOf(stored, { keys, replaced: null })
   }
   const counter = (stored?.counter ?? 0n) + 1n
   const payload = canonicalJson({ ...sealedContent(read), counter: Number(counter), issuedUnixMs: now.getTime() })
@@ -118,7 +120,7 @@ export async function renewState(transaction: DbTransaction, edge: Authenticated
       signing_key_id = excluded.signing_key_id, issued_at = excluded.issued_at, acknowledged_at = null,
       site_id = excluded.site_id, site_version = excluded.site_version, read_again_at = excluded.read_again_at`
   const renewed = { incarnation, counter, payload, signature, signingKeyId: newest.id }
-  return signedStateOf(renewed, keys)
+  return signedStateOf(renewed, { keys, replaced: stored?.payload ?? null })
 }
 
 function keyOf({ organizationId, edgeId }: AuthenticatedEdge) {
@@ -159,10 +161,11 @@ function readAgainAfter({ changesAt }: ReadState, now: Date): Date {
 
 function signedStateOf(
   { incarnation, counter, payload, signature, signingKeyId }: StoredState,
-  keys: SigningKeyStatement[],
+  { keys, replaced }: { keys: SigningKeyStatement[]; replaced: string | null },
 ): SignedState {
   return {
     pair: { incarnation, counter: Number(counter) },
     envelope: { payload, signature, keyId: signingKeyId, ...(keys.length > 0 ? { keys } : {}) },
+    replaced,
   }
 }

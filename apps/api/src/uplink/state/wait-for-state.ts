@@ -1,15 +1,18 @@
 import { once } from 'node:events'
 import { inOrganization, type TenantDb } from '@bootfarm/db'
-import type { StateEnvelope } from '@bootfarm/proto/uplink'
+import type { StateDeltaEnvelope, StateEnvelope } from '@bootfarm/proto/uplink'
 import { type Notifications, topicText } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, DbOrTransaction, PlatformContext } from '../../context/service-context.ts'
 import { lookAtState, renewState, type StateLook, storedState } from './current-state.ts'
 import { isLater, type StatePair } from './site-facts.ts'
+import { stateAnswer } from './state-answer.ts'
 import { Turns } from './turns.ts'
 
 interface WaitOptions {
   notifications: Notifications
   after: StatePair
+  /** The digest of the payload that the edge has, if it takes a change of that. */
+  base: string | undefined
   waitMs: number
   /** Aborts when the edge disconnects. */
   signal: AbortSignal
@@ -35,8 +38,8 @@ const readings = new Turns(readingsMax)
 export async function waitForState(
   { db, clock }: PlatformContext,
   edge: AuthenticatedEdge,
-  { notifications, after, waitMs, signal, firstLook, onAcknowledged }: WaitOptions,
-): Promise<StateEnvelope | null | 'not_known'> {
+  { notifications, after, base, waitMs, signal, firstLook, onAcknowledged }: WaitOptions,
+): Promise<StateEnvelope | StateDeltaEnvelope | null | 'not_known'> {
   const { organizationId, siteId } = edge
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
   const waker = new EventTarget()
@@ -70,7 +73,7 @@ export async function waitForState(
           ),
         )
         if (state === null) return null
-        if (isLater(state.pair, after)) return state.envelope
+        if (isLater(state.pair, after)) return stateAnswer(state, base)
       }
       if (deadline.aborted) return null
       if (!isWoken) await once(waker, 'wake', { signal: deadline }).catch(() => undefined)

@@ -8,6 +8,7 @@ const key_text = @import("key_text.zig");
 const DeviceIdentity = @import("../site/device_identity.zig");
 const sealed_box = @import("sealed_box.zig");
 const site_edges = @import("../site/edges.zig");
+const state_delta = @import("state_delta.zig");
 const assert = std.debug.assert;
 const Ed25519 = base.Ed25519;
 
@@ -268,6 +269,8 @@ pub const DesiredState = struct {
     schedules: []const Schedule = &.{},
     storeJobs: []const StoreJob = &.{},
     issuedUnixMs: u64 = 0,
+    /// Null only in a state that was not parsed.
+    schema: ?u64 = null,
 
     /// The edge's key that another is to replace.
     rotateKey: ?[]const u8 = null,
@@ -309,6 +312,22 @@ pub const Envelope = struct {
     keys: []const SigningKeyStatement = &.{},
 };
 
+/// What the control plane sends: an envelope, or one with a change of the payload that this edge
+/// has in place of a payload.
+const Answer = struct {
+    payload: ?[]const u8 = null,
+    delta: ?state_delta.Delta = null,
+    signature: []const u8,
+    keyId: []const u8,
+    keys: []const SigningKeyStatement = &.{},
+};
+
+/// How an accepted state came.
+pub const Received = struct {
+    envelope: Envelope,
+    is_delta: bool,
+};
+
 /// The key that verified a state, to be pinned in place of the previous one.
 pub const VerifiedKey = struct {
     key: [32]u8,
@@ -327,6 +346,9 @@ pub const Refusal = error{
     OtherEdge,
     NotHigher,
     NotOpened,
+    /// What was sent is a change that leads from no state of this edge to one that it accepts. The
+    /// whole state may be acceptable.
+    DeltaUnfit,
     OutOfMemory,
 };
 
@@ -344,6 +366,9 @@ pub const TrustAnchor = struct {
     seal_secret: ?base.x25519.Key = null,
     /// The pair of the edge's current state; only a higher one is accepted.
     above: ?Pair = null,
+    /// What a delta may change; null: only whole states are accepted.
+    base: ?*const state_delta.Base = null,
+    received: ?*Received = null,
 };
 
 /// Verifies an envelope and parses its state. Everything returned lives in `arena`, or points into
@@ -354,27 +379,73 @@ pub fn accept(
     expected: TrustAnchor,
 ) Refusal!DesiredState {
     if (text.len > envelope_size_max) return error.TooLarge;
-    const envelope = parse(Envelope, arena, text) catch |err| return switch (err) {
+    const answer = parse(Answer, arena, text) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.Malformed => error.EnvelopeMalformed,
     };
-    const reached = try verifiedKey(&envelope, &expected);
-    const Head = struct { schema: u64 };
-    const head = parse(Head, arena, envelope.payload) catch |err| return switch (err) {
-        error.OutOfMemory => error.OutOfMemory,
-        error.Malformed => error.StateMalformed,
+    if (answer.delta) |*delta| return acceptDelta(arena, &answer, delta, &expected) catch |err|
+        switch (err) {
+            error.OutOfMemory => error.OutOfMemory,
+            else => error.DeltaUnfit,
+        };
+    const payload = answer.payload orelse return error.EnvelopeMalformed;
+    return acceptWhole(arena, envelopeOf(&answer, payload), &expected);
+}
+
+/// Makes the payload and accepts it as one that came whole: the signature is that of the payload.
+fn acceptDelta(
+    arena: std.mem.Allocator,
+    answer: *const Answer,
+    delta: *const state_delta.Delta,
+    expected: *const TrustAnchor,
+) (Refusal || error{Unfit})!DesiredState {
+    if (answer.payload != null) return error.Unfit;
+    const former = expected.base orelse return error.Unfit;
+    const payload = try state_delta.apply(arena, former, delta, envelope_size_max);
+    const state = try acceptWhole(arena, envelopeOf(answer, payload), expected);
+    if (expected.received) |received| received.is_delta = true;
+    return state;
+}
+
+fn envelopeOf(answer: *const Answer, payload: []const u8) Envelope {
+    return .{
+        .payload = payload,
+        .signature = answer.signature,
+        .keyId = answer.keyId,
+        .keys = answer.keys,
     };
-    if (head.schema > schema) return error.SchemaTooNew;
-    var state = parse(DesiredState, arena, envelope.payload) catch |err| return switch (err) {
-        error.OutOfMemory => error.OutOfMemory,
-        error.Malformed => error.StateMalformed,
+}
+
+fn acceptWhole(
+    arena: std.mem.Allocator,
+    envelope: Envelope,
+    expected: *const TrustAnchor,
+) Refusal!DesiredState {
+    const reached = try verifiedKey(&envelope, expected);
+    var state = parse(DesiredState, arena, envelope.payload) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        // A newer schema may look different.
+        error.Malformed => {
+            try checkSchema(parse(Head, arena, envelope.payload) catch Head{});
+            return error.StateMalformed;
+        },
     };
+    try checkSchema(.{ .schema = state.schema });
     if (!state.edgeId.eql(expected.edge_id)) return error.OtherEdge;
-    if (state.sealed) |box| try openSealed(arena, &state, box, &expected);
+    if (state.sealed) |box| try openSealed(arena, &state, box, expected);
     try checkLimits(&state);
     if (expected.above) |above| if (!state.pair().isHigher(above)) return error.NotHigher;
     if (expected.reached) |place| place.* = reached;
+    if (expected.received) |place| place.* = .{ .envelope = envelope, .is_delta = false };
     return state;
+}
+
+/// What states of every schema have.
+const Head = struct { schema: ?u64 = null };
+
+fn checkSchema(head: Head) Refusal!void {
+    const stated = head.schema orelse return error.StateMalformed;
+    if (stated > schema) return error.SchemaTooNew;
 }
 
 /// The keys that only this edge may read.
@@ -416,6 +487,8 @@ pub fn sentence(refusal: Refusal) []const u8 {
         error.OtherEdge => "it is for another edge",
         error.NotHigher => "it is not newer than the state that this edge has",
         error.NotOpened => "its keys are sealed to another key than this edge's seal.key",
+        error.DeltaUnfit => "it is a change that does not lead from this edge's state to one " ++
+            "that the organization has signed",
         error.OutOfMemory => "there is not enough memory",
     };
 }
@@ -424,7 +497,7 @@ pub fn sentence(refusal: Refusal) []const u8 {
 pub fn word(refusal: Refusal) []const u8 {
     return switch (refusal) {
         error.TooLarge => "too_large",
-        error.EnvelopeMalformed, error.StateMalformed => "malformed",
+        error.EnvelopeMalformed, error.StateMalformed, error.DeltaUnfit => "malformed",
         error.SignatureInvalid => "signature_invalid",
         error.SchemaTooNew => "schema_too_new",
         error.OtherEdge => "other_edge",

@@ -259,6 +259,8 @@ pub const Poller = struct {
     stopped: bool = false,
     /// Before this time polls carry no heartbeat: the API has refused one that did.
     separate_until_ms: u64 = 0,
+    /// Before this time polls request whole states: a change of one did not fit.
+    whole_until_ms: u64 = 0,
 
     pub const Step = union(enum) { poll, wait_until_ms: u64, stopped };
 
@@ -266,6 +268,8 @@ pub const Poller = struct {
     pub const Request = struct {
         wait_ms: u64,
         carries_heartbeat: bool,
+        /// It names the state that this edge has: the answer may be a change of that.
+        names_base: bool,
 
         /// Until when the heartbeat that it carries suffices.
         pub fn carriesUntil(request: Request, now_ms: u64) u64 {
@@ -278,10 +282,27 @@ pub const Poller = struct {
     /// names it (`pollWaitMs`); 0: the API takes none. Edges that come back together do not stay
     /// together: up to an eighth is taken off.
     pub fn plan(poller: *const Poller, now_ms: u64, named_ms: u64, random: u64) Request {
-        if (named_ms == 0 or now_ms < poller.separate_until_ms)
-            return .{ .wait_ms = poll_wait_ms, .carries_heartbeat = false };
+        const names_base = now_ms >= poller.whole_until_ms;
+        if (named_ms == 0 or now_ms < poller.separate_until_ms) return .{
+            .wait_ms = poll_wait_ms,
+            .carries_heartbeat = false,
+            .names_base = names_base,
+        };
         const wait_ms = std.math.clamp(named_ms, heartbeat_least_ms, carrying_wait_most_ms);
-        return .{ .wait_ms = wait_ms - random % (wait_ms / 8 + 1), .carries_heartbeat = true };
+        return .{
+            .wait_ms = wait_ms - random % (wait_ms / 8 + 1),
+            .carries_heartbeat = true,
+            .names_base = names_base,
+        };
+    }
+
+    /// The answer was a change that leads to no acceptable state. Returns whether the whole is
+    /// requested at once; a control plane that sends changes to polls without a base waits.
+    pub fn onUnfitDelta(poller: *Poller, now_ms: u64) bool {
+        const was_named = now_ms >= poller.whole_until_ms;
+        poller.whole_until_ms = now_ms + separate_ms;
+        assert(poller.whole_until_ms > now_ms);
+        return was_named;
     }
 
     /// A poll with a heartbeat was answered, before `answered`. An API that does not know such
@@ -543,6 +564,25 @@ test "a refused state is not requested again at once" {
     try testing.expectEqual(Poller.Step{ .wait_until_ms = 500 }, poller.next(1));
     _ = poller.answered(1, 0, .ok, true);
     try testing.expectEqual(Poller.Step.poll, poller.next(1));
+}
+
+test "a change that does not fit is followed by the whole state at once, and by no loop" {
+    var poller: Poller = .{};
+    try testing.expect(poller.plan(1000, 0, 0).names_base);
+    try testing.expect(poller.onUnfitDelta(1000));
+    _ = poller.answered(1000, 0, .ok, true);
+    try testing.expectEqual(Poller.Step.poll, poller.next(1000));
+    for ([_]u64{ 0, 28_000 }) |named_ms| {
+        try testing.expect(!poller.plan(1000, named_ms, 0).names_base);
+        try testing.expect(!poller.plan(1000 + separate_ms - 1, named_ms, 0).names_base);
+        try testing.expect(poller.plan(1000 + separate_ms, named_ms, 0).names_base);
+    }
+    // It was not asked for.
+    const again = poller.onUnfitDelta(2000);
+    try testing.expect(!again);
+    _ = poller.answered(2000, 0, .ok, again);
+    try testing.expectEqual(Poller.Step{ .wait_until_ms = 2500 }, poller.next(2001));
+    try testing.expect(!poller.plan(1000 + separate_ms, 0, 0).names_base);
 }
 
 test "a power-on is executed once" {

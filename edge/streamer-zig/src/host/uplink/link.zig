@@ -6,6 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const StoreErrors = @import("agent").StoreErrors;
+const assert = std.debug.assert;
 const Io = std.Io;
 
 /// A verified desired state and its memory.
@@ -15,6 +16,7 @@ pub const StateBox = struct {
     policy: core.boot.Policy,
     /// The keys that signed it, to be pinned.
     reached: core.uplink.desired_state.VerifiedKey,
+    received: core.uplink.desired_state.Received,
 
     /// Verifies and parses an envelope. The box owns everything; `destroy` frees it.
     pub fn create(
@@ -29,6 +31,7 @@ pub const StateBox = struct {
         const text = try box.arena.allocator().dupe(u8, envelope);
         var asked = expected;
         asked.reached = &box.reached;
+        asked.received = &box.received;
         box.state = try core.uplink.desired_state.accept(box.arena.allocator(), text, asked);
         box.policy = try .init(box.arena.allocator(), &box.state);
         return box;
@@ -37,6 +40,12 @@ pub const StateBox = struct {
     pub fn destroy(box: *StateBox, gpa: std.mem.Allocator) void {
         box.arena.deinit();
         gpa.destroy(box);
+    }
+
+    /// Returns the whole envelope of a state that came as a change of another one, for the disk.
+    pub fn wholeEnvelope(box: *StateBox) error{OutOfMemory}![]const u8 {
+        assert(box.received.is_delta);
+        return std.json.Stringify.valueAlloc(box.arena.allocator(), box.received.envelope, .{});
     }
 };
 

@@ -79,6 +79,8 @@ carrying_wait_ms: std.atomic.Value(u64) = .init(0),
 carried_until_ms: std.atomic.Value(u64) = .init(0),
 /// The same refusal is logged once.
 last_refusal: u64 = 0,
+/// The payload of the state that was accepted last; the thread that polls owns it.
+former: ?core.uplink.state_delta.Base = null,
 
 /// Both threads run until the process ends.
 pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
@@ -332,9 +334,14 @@ fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
     const pair = worker.link.above() orelse core.uplink.desired_state.Pair{};
     const named_ms = worker.carrying_wait_ms.load(.acquire);
     const plan = worker.poller.plan(nowMs(), named_ms, randomNumber());
-    var path: [128]u8 = undefined;
-    const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}", .{
-        pair.incarnation, pair.counter, plan.wait_ms,
+    const former = if (plan.names_base) worker.former else null;
+    var path: [192]u8 = undefined;
+    const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}{s}{s}", .{
+        pair.incarnation,
+        pair.counter,
+        plan.wait_ms,
+        if (former == null) "" else "&base=",
+        if (former) |*named| &named.digest else "",
     }) catch unreachable;
     const timeout_ms: u32 = @intCast(plan.wait_ms + poll_answer_ms);
     var body: [core.uplink.message.body_size_max]u8 = undefined;
@@ -355,7 +362,10 @@ fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
     if (said) |heartbeat_said| worker.onCarried(heartbeat_said.news, answer);
     var usable = true;
     if (result) |answered| {
-        if (answered.status == 200) usable = worker.takeState(answered.body);
+        if (answered.status == 200) usable = worker.takeState(
+            answered.body,
+            if (former) |*named| named else null,
+        );
         if (answered.status == 204) worker.link.onRefusal(null);
     } else |err| if (err == error.AnswerTooLarge) worker.refuseState(error.TooLarge);
     _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
@@ -370,20 +380,33 @@ fn onCarried(worker: *UplinkWorker, news: u64, answer: core.uplink.sender.Answer
     worker.carried_until_ms.store(0, .release);
 }
 
-/// Verifies the state, writes it to disk, then puts it in force.
-fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
-    const box = StateBox.create(worker.gpa, envelope, .{
+/// Verifies the state, writes it to disk, then puts it in force. Returns false if the next poll
+/// has to wait.
+fn takeState(
+    worker: *UplinkWorker,
+    answer: []const u8,
+    former: ?*const core.uplink.state_delta.Base,
+) bool {
+    const box = StateBox.create(worker.gpa, answer, .{
         .edge_id = worker.client_options.edge_id.?,
         .signing_key = worker.signing_key,
         .organization_id = worker.identity.organizationId,
         .named_key = named_key.read(worker.data),
         .seal_secret = worker.seal_secret,
         .above = worker.link.above(),
+        .base = former,
     }) catch |refusal| {
+        if (refusal == error.DeltaUnfit) {
+            log.info(
+                "The desired state was refused: {s}; the edge requests the whole state.",
+                .{core.uplink.desired_state.sentence(refusal)},
+            );
+            return worker.poller.onUnfitDelta(nowMs());
+        }
         worker.refuseState(refusal);
         return false;
     };
-    worker.data.write("state.json", envelope) catch {
+    worker.writeState(box, answer) catch {
         log.info(
             "The desired state cannot be written to the data directory; the edge retries.",
             .{},
@@ -393,6 +416,7 @@ fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
         return false;
     };
     health.set(.other_files_not_kept, false);
+    worker.keepBase(box);
     // After the state, which has the statements and is also verified by the previous key.
     worker.pin(box.reached);
     if (!box.reached.is_named) named_key.forget(worker.data);
@@ -402,6 +426,26 @@ fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
     worker.link.onRefusal(null);
     worker.link.offerState(box);
     return true;
+}
+
+/// As it came, or as it would have come whole: the file has the same form for every release.
+fn writeState(
+    worker: *UplinkWorker,
+    box: *StateBox,
+    answer: []const u8,
+) (sys.Error || error{OutOfMemory})!void {
+    const envelope = if (box.received.is_delta) try box.wholeEnvelope() else answer;
+    try worker.data.write("state.json", envelope);
+}
+
+/// The next state may come as a change of this one. The packet loop owns the box, and frees it when
+/// it pleases. Without memory for a copy, the next state comes whole.
+pub fn keepBase(worker: *UplinkWorker, box: *const StateBox) void {
+    if (worker.former) |*former| worker.gpa.free(former.payload);
+    worker.former = if (worker.gpa.dupe(u8, box.received.envelope.payload)) |payload|
+        .of(payload)
+    else |_|
+        null;
 }
 
 /// The edge keeps the state that it has, and its heartbeats report why.
