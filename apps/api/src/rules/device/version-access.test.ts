@@ -248,7 +248,7 @@ test('a state’s release is enough to act at its instant as the control plane w
     cases.set(words, found)
   }
   const golden: unknown = JSON.parse(
-    readFileSync(new URL('../../../../packages/proto/vectors/releases-v1.json', import.meta.url), 'utf8'),
+    readFileSync(new URL('../../../../../packages/proto/vectors/releases-v1.json', import.meta.url), 'utf8'),
   )
   expect({ version: 1, cases: [...cases.values()] }).toEqual(golden)
 })
