@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { DesiredState, SiteEdges } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bootDevices } from '../lib/device/simulated-devices.ts'
@@ -125,6 +126,13 @@ class Site {
     return (await this.reports()).map(bootsOf)
   }
 
+  /** Resolves once both edges have on their disks that all devices are ready: until then a killed one forgets it. */
+  async untilKept() {
+    const ready = () =>
+      [0, 1].flatMap((index) => this.edges.boots(index)).filter(({ outcome }) => outcome?.kind === 'ready')
+    while (ready().length < deviceCount) await pause(50)
+  }
+
   async remove(): Promise<void> {
     await this.edges.stop()
     this.segment.remove()
@@ -184,6 +192,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     site = new Site()
     await site.edges.startAll()
     await site.boot()
+    await site.untilKept()
     await site.edges.kill(0)
     // The other edge does not know it yet.
     await site.boot()

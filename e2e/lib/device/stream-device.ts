@@ -119,11 +119,16 @@ export class StreamDevice {
       return emitStreamPacket({ ...signed, proof: helloProof(secret, signed).toString('hex') })
     }
     const isOurs = (bytes: Buffer) => bytes.toString('hex', 16, 32) === hello.client_nonce
-    const cookie = parseStreamPacket(await this.#ask(prove(noCookie), isOurs))
-    if (cookie.type !== 'cookie') throw new Error(`${cookie.type} in place of a cookie`)
-    const withCookie = prove(cookie.cookie)
-    this.sentHello = withCookie.toString('hex')
-    const answer = await this.#ask(withCookie, (bytes) => isOurs(bytes) && bytes.readUInt8(1) !== cookieType)
+    let answer = await this.#ask(prove(noCookie), isOurs)
+    // An edge whose program was exchanged since does not know its cookie, and gives another one.
+    while (answer.readUInt8(1) === cookieType) {
+      const given = answer
+      const cookie = parseStreamPacket(given)
+      if (cookie.type !== 'cookie') throw new Error(`${cookie.type} in place of a cookie`)
+      const withCookie = prove(cookie.cookie)
+      this.sentHello = withCookie.toString('hex')
+      answer = await this.#ask(withCookie, (bytes) => isOurs(bytes) && !bytes.equals(given))
+    }
     if (answer.readUInt8(1) === refuseType) {
       const refusal = parseStreamPacket(answer)
       return refusal.type === 'refuse' ? refusal.code : refusal.type
