@@ -19,6 +19,7 @@ export interface Planted {
   rolloutId: string
   vdiskId: string
   webhookId: string
+  serviceAccountId: string
   siteId: string
   deviceId: string
 }
@@ -240,9 +241,11 @@ async function plantByPeople({ rows, mutate }: Ground) {
   const webhook = { name: first, url: 'https://hooks.example/<script>', events: ['boot.failed'] }
   const webhookId = await create('webhook.create', webhook)
   await create('apiKey.create', { name: first, role: 'viewer' })
+  const serviceAccountId = await create('serviceAccount.create', { name: first, role: 'viewer', scope: {} })
+  await create('apiKey.create', { name: first, role: 'viewer', serviceAccountId })
   const { runId } = await mutate<{ runId: string }>('schedule.runNow', { scheduleId })
   await mutate('device.remove', { deviceId: otherId })
-  return { menuId, scheduleId, runId, vdiskId, webhookId, siteIds }
+  return { menuId, scheduleId, runId, vdiskId, webhookId, serviceAccountId, siteIds }
 }
 
 /** Wherever it is taken. Throws at a refusal that is none of the text. @returns the sites with such names */
@@ -288,6 +291,7 @@ async function plantBending({ rows, mutate }: Ground): Promise<string[]> {
       events: ['boot.failed'],
     })
     await attempt('apiKey.create', { name: text, role: 'viewer' })
+    await attempt('serviceAccount.create', { name: text, role: 'viewer', scope: {} })
     await attempt('schedule.create', {
       ...schedule,
       name: text,
