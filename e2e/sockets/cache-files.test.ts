@@ -290,6 +290,8 @@ test.skipIf(missing)(
     edge.kill('SIGKILL')
     expect(await cut.ended).toBe(1)
     expect(cut.output).toMatch(/The edge has ended/)
+    // The command hears of it while the kernel still closes the edge's sockets, and its port still takes connections.
+    await edge.ended
     expect(readdirSync(scratch.path).filter((name) => name.startsWith('cut.'))).toEqual([])
     expect(readdirSync(store).filter((name) => name.startsWith('snapshot'))).toEqual([])
     // Without a running device it is an export.
