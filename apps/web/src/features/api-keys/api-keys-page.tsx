@@ -3,11 +3,11 @@
 import Link from 'next/link'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
-import { ShownSecret } from '../../components/shown-secret'
+import { EmptyState, Page, PageHeader } from '../../components/page'
 import { useMay } from '../session/use-may'
 import { ApiKeyList } from './api-key-list'
 import { CreateKeyDialog } from './create-key-dialog'
+import { NewKeyPanel } from './new-key-panel'
 
 export function ApiKeysPage() {
   const mayChange = useMay('api_key.change', {})
@@ -36,15 +36,7 @@ export function ApiKeysPage() {
         }
         actions={create}
       />
-      {secret && (
-        <Panel title="New API key">
-          <ShownSecret
-            label="Secret of the new API key"
-            secret={secret}
-            hint="Copy the secret now. It is shown only once and is not stored."
-          />
-        </Panel>
-      )}
+      <NewKeyPanel secret={secret} />
       <div className="rounded-lg border border-line bg-surface">
         <ApiKeyList
           label="API keys"

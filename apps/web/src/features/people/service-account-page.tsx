@@ -8,11 +8,11 @@ import { ConfirmButton } from '../../components/dialog'
 import { TextField } from '../../components/field'
 import { Instant } from '../../components/instant'
 import { EmptyState, Facts, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
-import { ShownSecret } from '../../components/shown-secret'
 import { useFailureToast, useToast } from '../../components/toast'
 import { useRefresh, useTRPC } from '../../lib/trpc'
 import { ApiKeyList } from '../api-keys/api-key-list'
 import { CreateKeyDialog } from '../api-keys/create-key-dialog'
+import { NewKeyPanel } from '../api-keys/new-key-panel'
 import { HistoryPanel } from '../audit/history-panel'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
@@ -60,15 +60,7 @@ function KeysPanel({ account }: { account: ServiceAccount }) {
   const [secret, setSecret] = useState<string | null>(null)
   return (
     <>
-      {secret && (
-        <Panel title="New API key">
-          <ShownSecret
-            label="Secret of the new API key"
-            secret={secret}
-            hint="Copy the secret now. It is shown only once and is not stored."
-          />
-        </Panel>
-      )}
+      <NewKeyPanel secret={secret} />
       <Panel
         title="API keys"
         flush
