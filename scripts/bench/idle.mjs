@@ -30,18 +30,20 @@ const measuredMs = 2 * combinedMsMax
 const emptyMs = 20_000
 const settleMs = 10_000
 const limitMs = 120_000
+/** For the first state of each edge, in addition. */
+const limitPerEdgeMs = 60
 const goalCores = 1
 const extrapolatedTo = 10_000
 
 /**
  * Prints the processor time of API and PostgreSQL for edges at as many sites where nothing happens.
- * @param {{ rounds: number, write: boolean, quick: boolean, before?: string }} options
+ * @param {{ rounds: number, write: boolean, quick: boolean, before?: string, edges?: number }} options
  *   `before`: a checkout of an earlier release with its packages, which is measured in turns with this one
  */
-export async function benchIdle({ rounds, write, quick, before }) {
+export async function benchIdle({ rounds, write, quick, before, edges }) {
   if (before && !existsSync(path.join(before, 'apps/api/src/main.ts')))
     throw new UserError('--before needs a checkout of an earlier release in which `npm install` was run.')
-  const edgeCount = quick ? edgeCounts.quick : edgeCounts.whole
+  const edgeCount = quick ? edgeCounts.quick : (edges ?? edgeCounts.whole)
   const loadBefore = os.loadavg()[0]
   const trees = [...(before ? [{ name: 'before', tree: before }] : []), { name: 'this release', tree: inRoot() }]
   const measured = []
@@ -53,7 +55,7 @@ export async function benchIdle({ rounds, write, quick, before }) {
     }
   const result = {
     date: new Date().toISOString(),
-    command: `npm run bench -- idle --rounds ${rounds}${quick ? ' --quick' : ''}${before ? ' --before DIR' : ''}`,
+    command: `npm run bench -- idle --rounds ${rounds}${quick ? ' --quick' : ''}${edges ? ` --edges ${edges}` : ''}${before ? ' --before DIR' : ''}`,
     machine: { model: os.cpus()[0]?.model ?? '', processors: os.cpus().length, loadBefore },
     edgeCount,
     measured,
@@ -84,7 +86,7 @@ async function measure(tree, edgeCount) {
     const load = edges.map((edge, index) =>
       runEdge({ edge, counts, agent, port: apiPort, stopping, delayMs: (index / edgeCount) * combinedMsMax }),
     )
-    const deadline = performance.now() + limitMs
+    const deadline = performance.now() + limitMs + edgeCount * limitPerEdgeMs
     while (counts.states < edgeCount) {
       if (performance.now() > deadline)
         throw new UserError(

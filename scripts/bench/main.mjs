@@ -17,7 +17,7 @@ const benches = {
     load: async () => (await import('./fairness.mjs')).benchFairness,
   },
   idle: {
-    what: 'processor time of API and PostgreSQL for 1,000 edges where nothing happens, beside an earlier release; 4 minutes each',
+    what: 'processor time of API and PostgreSQL for 1,000 edges where nothing happens, or --edges N, beside an earlier release; 4 minutes each',
     load: async () => (await import('./idle.mjs')).benchIdle,
   },
   stream: {
@@ -41,6 +41,7 @@ ${Object.entries(benches)
   --only TEXT   measures the case of this name, or else all cases whose names contain TEXT
   --write       writes the table into docs/results and the raw figures into bench-results
   --quick       (stream) measures each case once, and for a shorter time; (idle) with 50 edges
+  --edges N     (idle) 50 to 10,000 edges (default 1,000)
   --before FILE (stream) measures the bootfarm-edge in FILE, an earlier build, in place of the NBD servers
                 (idle) measures the checkout in FILE, a directory, of an earlier release, in turns with this one
 
@@ -58,13 +59,15 @@ export async function runBench([name, ...options]) {
   const parsed = parse(options)
   if (name !== 'stream' && name !== 'idle' && (parsed.quick || parsed.before))
     throw new UserError('only the benchmarks stream and idle have --quick and --before.')
+  if (name !== 'idle' && parsed.edges) throw new UserError('only the benchmark idle has --edges.')
+  if (parsed.edges && parsed.quick) throw new UserError('--quick says how many edges there are: leave out --edges.')
   const run = await bench.load()
   await run(parsed)
 }
 
-/** @returns {{ rounds: number, write: boolean, only: string, quick: boolean, before?: string }} */
+/** @returns {{ rounds: number, write: boolean, only: string, quick: boolean, before?: string, edges?: number }} */
 function parse(options) {
-  const parsed = { rounds: 3, write: false, only: '', quick: false, before: undefined }
+  const parsed = { rounds: 3, write: false, only: '', quick: false, before: undefined, edges: undefined }
   while (options.length > 0) {
     const option = options.shift()
     if (option === '--write') parsed.write = true
@@ -72,12 +75,19 @@ function parse(options) {
     else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? '')) parsed.rounds = Number(options.shift())
     else if (option === '--only' && options.length > 0) parsed.only = options.shift()
     else if (option === '--before' && existsSync(options[0] ?? '')) parsed.before = path.resolve(options.shift())
+    else if (option === '--edges') parsed.edges = edgeCount(options.shift())
     else if (option === '--before')
       throw new UserError('--before needs an earlier build of bootfarm-edge, or a checkout of an earlier release.')
     else
       throw new UserError(
-        `a benchmark has no option ${option}; there are --rounds 1 to 9, --only TEXT, --quick, --before FILE and --write.`,
+        `a benchmark has no option ${option}; there are --rounds 1 to 9, --only TEXT, --quick, --edges N, --before FILE and --write.`,
       )
   }
   return parsed
+}
+
+function edgeCount(text) {
+  const count = /^[1-9]\d*$/.test(text ?? '') ? Number(text) : 0
+  if (count < 50 || count > 10_000) throw new UserError('--edges needs a whole number from 50 to 10000.')
+  return count
 }
