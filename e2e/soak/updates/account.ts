@@ -20,12 +20,22 @@ export function noteStall({ stalls }: Account, device: string, ms: number): void
   stalls.set(device, Math.max(stalls.get(device) ?? 0, ms))
 }
 
-/** The kinds of device, whose stalls are not comparable: an emulated machine needs most of the time for itself. */
-export type DeviceKind = 'simulated' | 'machine'
+/**
+ * The kinds of device, whose stalls are not comparable: those that write retransmit at fixed times, and an emulated
+ * machine needs most of the time for itself.
+ */
+export type DeviceKind = 'reader' | 'writer' | 'machine'
 
-const isMachine = (device: string) => device.startsWith('machine')
-const ofKind = ({ stalls }: Account, kind: DeviceKind) =>
-  [...stalls].filter(([device]) => isMachine(device) === (kind === 'machine'))
+/** MAC addresses of devices that write. */
+export const writerMac = (index: number) => `02:bf:00:20:00:${index.toString(16).padStart(2, '0')}`
+const writerPrefix = writerMac(0).slice(0, -2)
+
+function kindOf(device: string): DeviceKind {
+  if (device.startsWith('machine')) return 'machine'
+  return device.startsWith(writerPrefix) ? 'writer' : 'reader'
+}
+
+const ofKind = ({ stalls }: Account, kind: DeviceKind) => [...stalls].filter(([device]) => kindOf(device) === kind)
 
 /** The longest stall of any device of this kind; 0 without one. */
 export function longestStallMs(account: Account, kind: DeviceKind): number {

@@ -45,13 +45,14 @@ test('whatever is lost, wrong or beyond its limit is a problem, and stands in th
     reportsLost: 0,
   }
   expect(problemsOf(good, options)).toEqual([])
-  expect(longestIncreaseMs(good.quiet, good.updating, 'simulated')).toBe(270)
+  expect(longestIncreaseMs(good.quiet, good.updating, 'reader')).toBe(270)
   const cases: [Partial<UpdateSoakResult>, RegExp][] = [
     [{ reportsLost: 2 }, /2 reports were declared lost/],
     [{ outcomes: { ready: 99 } }, /100 devices became ready, and 99 are reported/],
     [{ outcomes: { ready: 100, failed: 1 } }, /1 boots are reported as failed/],
     [{ updates: 9 }, /only 9 of 10 updates/],
-    [{ updating: having({ ...after, '02:bf:00:10:00:02': 281 }) }, /simulated devices was 201 ms above/],
+    [{ updating: having({ ...after, '02:bf:00:10:00:02': 281 }) }, /devices that boot and read was 201 ms above/],
+    [{ updating: having({ ...after, '02:bf:00:20:00:01': 291 }) }, /devices that write was 291 ms above/],
     [{ updating: having({ ...after, 'machine 0': 1101 }) }, /virtual machines was 201 ms above/],
     [{ updating: having(after, { errors: ['read 3: other bytes'] }) }, /read 3: other bytes/],
     [{ updating: having(after, { writes: 0 }) }, /nothing was tried/],

@@ -6,6 +6,7 @@ import { macOf } from '../../lib/device/machine.ts'
 import { patterned } from '../../lib/edge/loopback-edge.ts'
 import { x86Kernel } from '../../lib/images/loader-files.ts'
 import { ControlledMachines } from '../../lib/lab/controlled-machines.ts'
+import { writerMac } from './account.ts'
 import { guestScript } from './guests.ts'
 
 /** Simulated devices are behind a router: each program of them has its own address. */
@@ -33,8 +34,6 @@ export interface UpdateSite {
   /** MAC addresses of the devices that write: the first half in a volatile class. */
   writers: string[]
 }
-
-const writerMac = (index: number) => `02:bf:00:20:00:${index.toString(16).padStart(2, '0')}`
 
 export async function startSite(settings: Record<string, string>, sizes: SiteSizes): Promise<UpdateSite> {
   const trusted = ['--trust-mac-from', `${deviceNetwork}.0.0/16`]

@@ -125,12 +125,13 @@ export class UpdateSoak {
     const { quiet, updating } = this.#parts
     const minutes = (performance.now() - this.#beganAt) / 60_000
     const errors = [...quiet.errors, ...updating.errors]
-    const stall = (of: Account) => `${longestStallMs(of, 'simulated').toFixed(0)} ms`
+    const stall = (of: Account) =>
+      `${longestStallMs(of, 'reader').toFixed(0)} and ${longestStallMs(of, 'writer').toFixed(0)} ms`
     return [
       `${minutes.toFixed(1)} min`,
       `${this.#count} of ${this.#options.updates} updates, ${this.#seconds.left.length} left by themselves`,
       errors.length === 0 ? '0 errors' : `${errors.length} errors, the last: ${errors.at(-1)}`,
-      `longest stall ${stall(quiet)} before, ${stall(updating)} with updates`,
+      `longest stalls of those who read and write: ${stall(quiet)} before, ${stall(updating)} with updates`,
     ].join(' | ')
   }
 

@@ -5,8 +5,12 @@ import type { UpdateSoakResult } from './soak.ts'
 /** How much longer the longest stall may be than under the same load without updates. */
 const stallMoreMsMax = 200
 const errorsShown = 20
-const kinds: DeviceKind[] = ['simulated', 'machine']
-const nameOf = { simulated: 'simulated devices', machine: 'virtual machines' } as const
+const kinds: DeviceKind[] = ['reader', 'writer', 'machine']
+const nameOf = {
+  reader: 'devices that boot and read',
+  writer: 'devices that write',
+  machine: 'virtual machines',
+} as const
 
 /** Returns sentences for what was lost, wrong or beyond its limit; none where all is as it must be. */
 export function problemsOf(result: UpdateSoakResult, { updates, machines }: UpdateSoakOptions): string[] {

@@ -377,6 +377,45 @@ test "a running device without a session here has twelve seconds to bring it bac
     try two.expectWelcome();
 }
 
+test "restarts of the edge do not prolong the wait for a device that is gone" {
+    var two: Two = try .init();
+    defer two.deinit();
+    two.link.port.server.forget(two.runs.identity.id);
+    for (0..11) |_| {
+        two.runs.onRestart(two.site.io.now_us);
+        two.site.io.now_us += std.time.us_per_s;
+        try two.expectBusy();
+        try testing.expect(two.runs.touched);
+    }
+    // The machine with the edge may be off in between.
+    two.site.io.now_us += 60 * std.time.us_per_s;
+    two.runs.onRestart(two.site.io.now_us);
+    two.site.io.now_us += std.time.us_per_s - 1;
+    try two.expectBusy();
+    two.site.io.now_us += 1;
+    try two.expectWelcome();
+}
+
+test "a device that comes back after restarts has its twelve seconds again" {
+    var two: Two = try .init();
+    defer two.deinit();
+    two.link.port.server.forget(two.runs.identity.id);
+    two.runs.onRestart(two.site.io.now_us);
+    two.site.io.now_us += 11 * std.time.us_per_s;
+    try two.expectBusy();
+    const returned = try two.link.returnOf(two.runs, 9);
+    two.runs.touched = false;
+    two.link.read(&returned, 1);
+    try testing.expect(two.runs.touched);
+    two.link.port.server.forget(two.runs.identity.id);
+    two.runs.onRestart(two.site.io.now_us);
+    two.site.io.sent.count = 0;
+    two.site.io.now_us += 12 * std.time.us_per_s - 1;
+    try two.expectBusy();
+    two.site.io.now_us += 1;
+    try two.expectWelcome();
+}
+
 test "a HELLO that proves nothing asks nobody, and a boot that is ended takes nothing" {
     var two: Two = try .init();
     defer two.deinit();

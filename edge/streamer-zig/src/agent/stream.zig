@@ -529,6 +529,7 @@ pub fn Stream(comptime Io: type) type {
                 const session = port.server.sessionOf(other.identity.id) orelse {
                     // It was lost here, as by a restart: a device that runs brings it back.
                     if (!candidates.isHeard(other, now_us)) continue;
+                    other.onAwaited(now_us);
                     return .{ .no_cache = .busy };
                 };
                 switch (port.server.askWhetherThere(session, now_us, &port.reply)) {

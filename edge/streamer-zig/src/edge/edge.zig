@@ -324,6 +324,8 @@ fn exchangeFor(
     edge.exchange.ask(now_us);
     edge.exchange_order = order;
     loop.next_tick_us = now_us;
+    // While the next program is looked at.
+    if (edge.journal) |*journal| journal.compactNow(&edge.boots.table);
     edge.successor.store(.unknown, .release);
     edge.is_finding.store(true, .release);
     const find: std.Thread.SpawnError!std.Thread = if (order) |release|

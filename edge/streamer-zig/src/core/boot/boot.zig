@@ -120,6 +120,9 @@ last_us: u64 = 0,
 heard_us: u64 = 0,
 /// This edge was away until then: its device may have been there, and nobody heard it.
 away_until_us: u64 = 0,
+/// For how long this edge has served since the device was heard last or may have been, when another
+/// boot of the device last waited for that: a restart of the edge does not begin the wait anew.
+listened_us: u64 = 0,
 /// It was journaled and not reported: anybody could have begun it (agent/boots.zig).
 is_unreported: bool = false,
 /// A request said that the device has started again. Anybody can send one: it only says what a
@@ -282,13 +285,27 @@ fn loadedOrOverUs(boot: *const Boot) u64 {
     return breather.end_us orelse boot.last_us;
 }
 
+fn onHeard(boot: *Boot, at_us: u64) void {
+    boot.heard_us = @max(boot.heard_us, at_us -| boot.started_us);
+    if (boot.listened_us == 0) return;
+    boot.listened_us = 0;
+    boot.touched = true;
+    assert(boot.heardAt() >= at_us);
+}
+
+/// Another boot of the device waits until this one's device is certainly gone.
+pub fn onAwaited(boot: *Boot, now_us: u64) void {
+    assert(boot.stream_was_open);
+    boot.listened_us = now_us -| boot.heardAt();
+    boot.touched = true;
+}
+
 /// The only function that changes a boot by an event. Late events of a boot that is over are
 /// ignored.
 pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
     // A HELLO of version 2 can be replayed: it opens a session, and only the first one is news.
     const is_first = event == .stream_open and !boot.stream_was_open;
-    if (is_first or event.isOfSession())
-        boot.heard_us = @max(boot.heard_us, at_us -| boot.started_us);
+    if (is_first or event.isOfSession()) boot.onHeard(at_us);
     if (event == .guest) boot.onGuestReport(at_us, event.guest);
     if (boot.isOver()) return;
     // A device that has its session loads nothing more: this comes from somebody else.
@@ -537,7 +554,8 @@ pub fn onRestart(boot: *Boot, now_us: u64) void {
     boot.touched = false;
     boot.live_changes = .{};
     const age_us = now_us - boot.started_us;
-    if (boot.stream_was_open) boot.away_until_us = age_us;
+    // From then on it may have been there, but for the time in which this edge has listened.
+    if (boot.stream_was_open) boot.away_until_us = age_us -| boot.listened_us;
     if (boot.guest) |*guest| if (!guest.is_silent) {
         guest.heard_us = age_us;
     };

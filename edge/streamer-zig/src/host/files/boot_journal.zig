@@ -178,7 +178,12 @@ pub fn compact(journal: *BootJournal, table: *core.boot.Table) void {
         // The agent writes it at its next turn.
         boot.touched = true;
     };
-    if (!journal.writer.needsCompaction()) return;
+    if (journal.writer.needsCompaction()) journal.compactNow(table);
+}
+
+/// Leaves out what the next program needs not read before it serves.
+pub fn compactNow(journal: *BootJournal, table: *core.boot.Table) void {
+    assert(journal.live.len >= table.count);
     var count: usize = 0;
     var iterator = table.iterate();
     while (iterator.next()) |boot| : (count += 1) journal.live[count] = keyOf(boot.identity.id);
