@@ -12,6 +12,7 @@ test {
     _ = archive;
     _ = elf;
     _ = module_choice;
+    _ = @import("module_alias.zig");
     _ = module_table;
     _ = @import("cpio.zig");
     _ = @import("unpack.zig");

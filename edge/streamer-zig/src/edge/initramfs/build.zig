@@ -17,6 +17,8 @@ pub const file_size_max = 256 << 20;
 const line_size_max = 4096;
 /// All modules together; those of a distribution's kernel take about 30 MB.
 const unpacked_size_max = 512 << 20;
+/// Of modprobe.d; a distribution has about ten.
+const config_files_max = 256;
 
 /// `Explained`: the reason has already been printed.
 pub const Failure = error{ Explained, OutOfMemory };
@@ -138,6 +140,10 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
         )) orelse "",
         .alias = from.source.read(from.arena, try from.join(&.{ folder, "modules.alias" })) orelse
             "",
+        .builtin_modinfo = from.source.read(from.arena, try from.join(
+            &.{ folder, "modules.builtin.modinfo" },
+        )) orelse "",
+        .config = try readConfig(from, options.modules),
     }) catch |reason| switch (reason) {
         error.BadModuleList => return from.fail(
             "{s}/modules.dep was not written by depmod",
@@ -174,6 +180,27 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
         .dep = dep.written(),
         .alias = alias.written(),
     } };
+}
+
+/// Reads the files of modprobe.d(5) of the root that has the modules. A file hides those of the
+/// same name in later folders.
+fn readConfig(from: *const Build, root: []const u8) Failure![]const []const u8 {
+    const folders = [_][]const u8{
+        "etc/modprobe.d", "run/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d",
+    };
+    var texts: std.ArrayList([]const u8) = .empty;
+    var seen: std.array_hash_map.String(void) = .empty;
+    for (folders) |folder| {
+        const place = try from.join(&.{ root, folder });
+        for (from.source.list(from.arena, place)) |name| {
+            if (!std.mem.endsWith(u8, name, ".conf")) continue;
+            if (seen.count() == config_files_max) return texts.items;
+            if ((try seen.getOrPut(from.arena, name)).found_existing) continue;
+            const path = try from.join(&.{ place, name });
+            try texts.append(from.arena, from.source.read(from.arena, path) orelse continue);
+        }
+    }
+    return texts.items;
 }
 
 /// Returns the folder with the release's modules.dep.
