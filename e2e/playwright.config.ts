@@ -1,17 +1,5 @@
-import { existsSync } from 'node:fs'
-import { chromium, defineConfig } from '@playwright/test'
-
-/** Finds a Chromium: the named one, Playwright's own, the system's, else the headless one from npm. */
-async function browserProgram(): Promise<string> {
-  const candidates = [
-    process.env.CHROMIUM_PATH,
-    chromium.executablePath(),
-    '/usr/bin/chromium',
-    '/usr/bin/google-chrome',
-  ]
-  const found = candidates.find((path) => path && existsSync(path))
-  return found ?? (await import('@sparticuz/chromium')).default.executablePath()
-}
+import { defineConfig } from '@playwright/test'
+import { chromiumArgs, chromiumProgram } from './lib/lab/chromium.ts'
 
 /** Two runs side by side, each with its own product, session and results. */
 const results = `test-results/${process.env.BOOTFARM_BROWSER_RUN ?? 'browser'}`
@@ -33,17 +21,8 @@ export default defineConfig({
     // Without a graphics card, a pulsing dot repaints the whole page 60 times a second for as long as a boot runs.
     contextOptions: { reducedMotion: 'reduce' },
     launchOptions: {
-      executablePath: await browserProgram(),
-      args: [
-        // Chromium's own sandbox refuses to run as root.
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-quic',
-        '--no-first-run',
-        '--disable-background-networking',
-        '--disable-component-update',
-        '--disable-sync',
-      ],
+      executablePath: await chromiumProgram(),
+      args: chromiumArgs,
     },
   },
   projects: [

@@ -20,6 +20,10 @@ const benches = {
     what: 'processor time of API and PostgreSQL for 1,000 edges where nothing happens, or --edges N, beside an earlier release; 4 minutes each',
     load: async () => (await import('./idle.mjs')).benchIdle,
   },
+  pages: {
+    what: 'largest contentful paint of sign-in, overview, boots and a boot, with a browser at a quarter of its speed; 2 minutes a round',
+    load: async () => (await import('./pages.mjs')).benchPages,
+  },
   stream: {
     what: 'random reads, losses, replayed boots and 500 devices over the stream, beside nbdkit and qemu-nbd; about 12 minutes',
     load: async () => (await import('./stream.mjs')).benchStream,

@@ -23,7 +23,7 @@ const testSettings = {
  * @template T
  * @param {(env: Record<string, string>) => Promise<T>} work gets the addresses and the sign-in as environment for test
  *   runners
- * @param {string[]} options further ones of `npm start`
+ * @param {string[]} options further ones of `npm start`; the last of two equal ones counts
  * @returns {Promise<T>}
  */
 export async function withProduct(scratch, work, options = []) {
