@@ -132,6 +132,7 @@ pub const uplink = struct {
     pub const report_log = @import("uplink/report_log.zig");
     pub const sealed_box = @import("uplink/sealed_box.zig");
     pub const state_delta = @import("uplink/state_delta.zig");
+    pub const StateFollower = @import("uplink/state_follower.zig");
     pub const sender = @import("uplink/sender.zig");
     pub const batch_gzip = @import("uplink/batch_gzip.zig");
     pub const key_text = @import("uplink/key_text.zig");
@@ -281,6 +282,8 @@ test {
     _ = @import("uplink/sealed_box_test.zig");
     _ = @import("uplink/state_delta.zig");
     _ = @import("uplink/state_delta_test.zig");
+    _ = @import("uplink/state_follower.zig");
+    _ = @import("uplink/state_follower_test.zig");
     _ = @import("uplink/sender.zig");
     _ = @import("uplink/store_inventory.zig");
     _ = @import("uplink/store_job.zig");

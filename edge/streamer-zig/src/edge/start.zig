@@ -634,6 +634,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         .url = own.identity.url,
         .seal_secret = own.seal_secret,
         .identity = own.identity,
+        .follower = .{ .gpa = edge.gpa },
         .signing_key = own.signing_key,
         .rotation = rotation,
         .store_fd = edge.io.store_fd.?,

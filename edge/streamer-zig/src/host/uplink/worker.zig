@@ -66,7 +66,8 @@ updates: *UpdateWorker,
 boot_programs: []const core.uplink.message.BootProgram = &.{},
 counter: std.atomic.Value(u64) = .init(0),
 sender: core.uplink.sender.Sender = .{},
-poller: core.uplink.sender.Poller = .{},
+/// Used only by the thread that polls.
+follower: core.uplink.StateFollower,
 /// An unreachable API is logged once, not at each try.
 is_answered: bool = true,
 /// Orders heartbeats of both threads: one with a higher counter says what is later.
@@ -79,8 +80,6 @@ carrying_wait_ms: std.atomic.Value(u64) = .init(0),
 carried_until_ms: std.atomic.Value(u64) = .init(0),
 /// The same refusal is logged once.
 last_refusal: u64 = 0,
-/// The payload of the state that was accepted last; the thread that polls owns it.
-former: ?core.uplink.state_delta.Base = null,
 
 /// Both threads run until the process ends.
 pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
@@ -317,7 +316,7 @@ fn runPoller(worker: *UplinkWorker, buffer: []u8) void {
     while (true) {
         const now_ms = nowMs();
         client.key = worker.rotation.key();
-        switch (worker.poller.next(now_ms)) {
+        switch (worker.follower.poller.next(now_ms)) {
             .poll => worker.poll(&client, buffer),
             .wait_until_ms => |until_ms| worker.link.io.sleep(
                 .fromMilliseconds(@intCast(until_ms - now_ms)),
@@ -333,15 +332,15 @@ fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
     defer arena.deinit();
     const pair = worker.link.above() orelse core.uplink.desired_state.Pair{};
     const named_ms = worker.carrying_wait_ms.load(.acquire);
-    const plan = worker.poller.plan(nowMs(), named_ms, randomNumber());
-    const former = if (plan.names_base) worker.former else null;
+    const plan = worker.follower.poller.plan(nowMs(), named_ms, randomNumber());
+    const former = worker.follower.baseOf(&plan);
     var path: [192]u8 = undefined;
     const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}{s}{s}", .{
         pair.incarnation,
         pair.counter,
         plan.wait_ms,
         if (former == null) "" else "&base=",
-        if (former) |*named| &named.digest else "",
+        if (former) |named| &named.digest else "",
     }) catch unreachable;
     const timeout_ms: u32 = @intCast(plan.wait_ms + poll_answer_ms);
     var body: [core.uplink.message.body_size_max]u8 = undefined;
@@ -362,18 +361,15 @@ fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
     if (said) |heartbeat_said| worker.onCarried(heartbeat_said.news, answer);
     var usable = true;
     if (result) |answered| {
-        if (answered.status == 200) usable = worker.takeState(
-            answered.body,
-            if (former) |*named| named else null,
-        );
+        if (answered.status == 200) usable = worker.takeState(answered.body, former);
         if (answered.status == 204) worker.link.onRefusal(null);
     } else |err| if (err == error.AnswerTooLarge) worker.refuseState(error.TooLarge);
-    _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
+    _ = worker.follower.poller.answered(nowMs(), randomNumber(), answer, usable);
 }
 
 /// If it was not taken, the sender sends heartbeats until the API takes one, and reports why not.
 fn onCarried(worker: *UplinkWorker, news: u64, answer: core.uplink.sender.Answer) void {
-    worker.poller.onCarried(nowMs(), answer);
+    worker.follower.poller.onCarried(nowMs(), answer);
     if (answer == .ok) return;
     worker.loseHeartbeat(news);
     worker.carrying_wait_ms.store(0, .release);
@@ -396,15 +392,11 @@ fn takeState(
         .above = worker.link.above(),
         .base = former,
     }) catch |refusal| {
-        if (refusal == error.DeltaUnfit) {
-            log.info(
-                "The desired state was refused: {s}; the edge requests the whole state.",
-                .{core.uplink.desired_state.sentence(refusal)},
-            );
-            return worker.poller.onUnfitDelta(nowMs());
-        }
-        worker.refuseState(refusal);
-        return false;
+        if (refusal == error.DeltaUnfit) log.info(
+            "The desired state was refused: {s}; the edge requests the whole state.",
+            .{core.uplink.desired_state.sentence(refusal)},
+        ) else worker.refuseState(refusal);
+        return worker.follower.onRefused(nowMs(), refusal);
     };
     worker.writeState(box, answer) catch {
         log.info(
@@ -439,13 +431,9 @@ fn writeState(
 }
 
 /// The next state may come as a change of this one. The packet loop owns the box, and frees it when
-/// it pleases. Without memory for a copy, the next state comes whole.
+/// it pleases.
 pub fn keepBase(worker: *UplinkWorker, box: *const StateBox) void {
-    if (worker.former) |*former| worker.gpa.free(former.payload);
-    worker.former = if (worker.gpa.dupe(u8, box.received.envelope.payload)) |payload|
-        .of(payload)
-    else |_|
-        null;
+    worker.follower.onKept(box.received.envelope.payload);
 }
 
 /// The edge keeps the state that it has, and its heartbeats report why.
