@@ -40,10 +40,13 @@ interface JumboBoot {
   reads: SeenRead[]
 }
 
-/** Boots a machine with a card of 9000 bytes at an edge with the same, and reads the blob. */
-async function boot(more: string[] = []): Promise<JumboBoot> {
+/** Boots a machine at an edge with jumbo frames, and reads the blob. `cardMtu`: undefined is Ethernet's. */
+async function boot(
+  more: string[] = [],
+  { cardMtu }: { cardMtu: number | undefined } = { cardMtu: jumboMtu },
+): Promise<JumboBoot> {
   const edge = await site.startEdge('proxy', '', more)
-  site.mtu = jumboMtu
+  site.mtu = cardMtu
   const machine = await site.powerOn('bios')
   await machine.waitFor(/^ACKNOWLEDGED/m)
   expect(machine.output).toMatch(new RegExp(`^MTU ${jumboMtu}`, 'm'))
@@ -78,6 +81,17 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
     expect(new Set(reads.map(({ counter }) => counter)).size).toBe(reads.length)
     // Some reads are of 4 KiB.
     expect(status.readBytes / status.packetsIn).toBeGreaterThan(jumboFragment / 2)
+  })
+
+  test('uses them on a card that comes up with 1500, where the DHCP server says so', {
+    timeout: bootLimitMs,
+  }, async () => {
+    site = new MachineSite('jumbodhcp', { script, blobSize }, { dhcpServer: false })
+    site.segment.takeLargePackets(jumboMtu)
+    site.startDhcpServer([`--dhcp-option=26,${jumboMtu}`])
+    const { report, reads } = await boot([], { cardMtu: undefined })
+    expect(sizesOf(reads)).toEqual([jumboFragment])
+    expect(report).toMatchObject({ mtu: jumboMtu, outcome: { kind: 'ready' } })
   })
 
   test('reads in clear text where its edge says so, and its boot shows it', {

@@ -93,7 +93,8 @@ take_address() {
     own_network=${fixed_address%,*}
     interface=$1 ip=${own_network%/*} mask=${own_network#*/} router=${fixed_address#*,} /etc/udhcpc.sh bound
   else
-    udhcpc -i "$1" -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1
+    # It asks for the MTU in addition to what it asks for by itself.
+    udhcpc -i "$1" -O mtu -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1
   fi
 }
 
