@@ -1,8 +1,18 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { StreamDevice } from '../lib/device/stream-device.ts'
+import { testUuid, versionIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import { edgeAddress, edgePorts, makeBootFiles, patterned, startLoopbackEdge } from '../lib/edge/loopback-edge.ts'
 import { slowFilesMissing } from '../lib/edge/slow-files.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
@@ -227,8 +237,8 @@ async function bytesOf(machine: StreamDevice): Promise<number[]> {
 }
 
 /** Starts a snapshot whose command takes its time for each packet, so that the edge has to wait for it. */
-function slowSnapshot(device: string, file: string): RunningProcess {
-  const words = ['vdisk', 'caches', 'snapshot', file, '--device', device, '--store', store]
+function slowSnapshot(device: string, file: string, more: string[] = []): RunningProcess {
+  const words = ['vdisk', 'caches', 'snapshot', file, '--device', device, '--store', store, ...more]
   const delay = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=recvfrom', '-e', 'inject=recvfrom:delay_enter=100ms']
   const snapshot = new RunningProcess('strace', [...delay, edgeProgram, ...words])
   running.push(snapshot)
@@ -238,6 +248,28 @@ function slowSnapshot(device: string, file: string): RunningProcess {
 /** Returns whether some of the file has come. */
 const hasBegun = (file: string) => () => existsSync(`${file}.part`) && statSync(`${file}.part`).size > 0
 
+/** Has a device write while a snapshot is taken; returns how many of its writes were acknowledged before and after. */
+async function snapshotBeside(busy: BusyDevice, snapshot: RunningProcess): Promise<{ before: number; after: number }> {
+  const before = busy.acknowledged
+  let isOver = false
+  const ended = snapshot.ended.finally(() => {
+    isOver = true
+  })
+  await busy.writeUntil(() => isOver)
+  expect(await ended, snapshot.output).toBe(0)
+  expect(snapshot.output).toMatch(/^exported the writes of .*: 2\.0 MiB above/m)
+  return { before, after: busy.acknowledged }
+}
+
+/** Expects the bytes of one moment, after which the edge had to read what the device changed. */
+function expectOneMoment(found: number[], { before, after }: { before: number; after: number }): void {
+  const moments = Array.from({ length: after - before + 1 }, (_, index) => before + index)
+  const moment = moments.find((count) => bytesAfter(count).every((byte, block) => byte === found[block]))
+  expect(moment).toBeDefined()
+  const later = Array.from({ length: after - (moment ?? after) }, (_, index) => numbered((moment ?? 0) + index))
+  expect(later.some(({ sector }) => sector / 8 >= blocks / 2)).toBe(true)
+}
+
 test.skipIf(missing)(
   `a snapshot of a device that writes on has its disk of one moment, which another store takes${title}`,
   async () => {
@@ -245,29 +277,64 @@ test.skipIf(missing)(
     const busy = await BusyDevice.boot()
     const device = deviceOf()
     const file = path.join(scratch.path, 'running.cache')
-    const before = busy.acknowledged
-    const snapshot = slowSnapshot(device, file)
-    let isOver = false
-    const ended = snapshot.ended.finally(() => {
-      isOver = true
-    })
-    await busy.writeUntil(() => isOver)
-    expect(await ended, snapshot.output).toBe(0)
-    expect(snapshot.output).toMatch(/^exported the writes of .*: 2\.0 MiB above/m)
-    const after = busy.acknowledged
+    const written = await snapshotBeside(busy, slowSnapshot(device, file))
     expect(vdisk(['caches', 'snapshot', file, '--device', device], 1)).toMatch(/already exists; --force overwrites it/)
     expect(await edge.stop()).toBe(0)
     store = newStore(files.vdisk)
     expect(vdisk(['caches', 'import', file])).toMatch(/^imported the writes of .*: 2\.0 MiB above/)
     const again = await start(roomy)
-    const found = await bytesOf(await boot())
-    const moments = Array.from({ length: after - before + 1 }, (_, index) => before + index)
-    const moment = moments.find((count) => bytesAfter(count).every((byte, block) => byte === found[block]))
-    expect(moment).toBeDefined()
-    // The edge still had to read what the device changed then.
-    const later = Array.from({ length: after - (moment ?? after) }, (_, index) => numbered((moment ?? 0) + index))
-    expect(later.some(({ sector }) => sector / 8 >= blocks / 2)).toBe(true)
+    expectOneMoment(await bytesOf(await boot()), written)
     expect(await again.stop()).toBe(0)
+  },
+)
+
+const privateDevice = testUuid(300)
+const privateVdisk = testUuid(100)
+
+/** Starts an enrolled edge, where the device has a private image and is assigned this one of two versions. */
+async function startPrivate(name: string, assigned: number): Promise<RunningProcess> {
+  const data = path.join(scratch.path, name)
+  store = path.join(data, 'store')
+  mkdirSync(store, { recursive: true })
+  makeBootFiles(store, sectors)
+  const versionOf = (index: number) => ({
+    id: versionIdOf(index),
+    number: index + 1,
+    commandLine: '',
+    sizeBytes: sectors * 512,
+    diskPath: 'disk.raw',
+    kernelPath: 'kernel',
+    initrdPath: 'initrd',
+  })
+  const writeCache = { class: 'private', full: 'stop', limitBytes: 64 << 20 } as const
+  writeEnrolledEdge(data, [], [], [], undefined, {
+    vdisks: [{ id: privateVdisk, name: 'disk', versions: [versionOf(0), versionOf(1)], writeCache }],
+    devices: [{ id: privateDevice, name: 'pc', mac, versionId: versionIdOf(assigned), enabled: true }],
+  })
+  const edge = await startLoopbackEdge(ports, ['--data', data, '--boot-files', files.bootFiles])
+  running.push(edge)
+  return edge
+}
+
+test.skipIf(missing)(
+  `a snapshot of a private image that its device writes to is the image of one moment, above the version of then${title}`,
+  async () => {
+    const edge = await startPrivate('private', 0)
+    const busy = await BusyDevice.boot()
+    const file = path.join(scratch.path, 'private.cache')
+    const without = vdisk(['caches', 'snapshot', file, '--device', privateDevice], 1)
+    expect(without).toMatch(/There is no write cache of class edge_persistent/)
+    const written = await snapshotBeside(busy, slowSnapshot(privateDevice, file, ['--private']))
+    expect(await edge.stop()).toBe(0)
+    // The other site assigns the next version.
+    const other = await startPrivate('private-other', 1)
+    vdisk(['caches', 'import', file, '--vdisk', privateVdisk])
+    const device = await StreamDevice.boot(url, mac)
+    devices.push(device)
+    const welcome = await device.hello()
+    expect(welcome).toMatchObject({ type: 'welcome', version_id: versionIdOf(0).replaceAll('-', '') })
+    expectOneMoment(await bytesOf(device), written)
+    expect(await other.stop()).toBe(0)
   },
 )
 

@@ -193,6 +193,46 @@ test.skipIf(missing)(
 )
 
 test.skipIf(missing)(
+  `with ${delayMs} ms in every file call, threads read the heads of private images and open them, and the packet loop answers others meanwhile${title}`,
+  async () => {
+    const data = path.join(scratch.path, 'images')
+    const numbers = [2, 3, 4]
+    const image = { ...described('there'), writeCache: { class: 'private' as const, full: 'stop' as const } }
+    const all = [1, ...numbers].map((number) => `02:bf:00:00:00:0${number}`)
+    writeEnrolledEdge(data, all, [described('there'), image, image, image])
+    bringVersion(data, 'there')
+    const edge = await startLoopbackEdge(ports, ['--data', data, '--boot-files', files.bootFiles])
+    running.push(edge)
+    const runs = await boot(1)
+    expect(await runs.hello()).toMatchObject({ type: 'welcome' })
+    const probe = async () => expect(await runs.probe()).toBe('probe_ack')
+    const open = async (number: number) => {
+      const device = await boot(number)
+      expect(await device.hello()).toMatchObject({ type: 'welcome' })
+      return device
+    }
+    const disk = await SlowFiles.of(edge, delayMs, path.join(scratch.path, 'images.calls'))
+    const made = Promise.all(
+      numbers.map(async (number) => {
+        const device = await open(number)
+        expect(await device.write(3, number)).toBe('done')
+      }),
+    )
+    const whileMade = await answersDuring(made, probe)
+    const found = Promise.all(numbers.map(open))
+    const whileFound = await answersDuring(found, probe)
+    const { ofFirstThread, count } = await disk.end()
+    expect(ofFirstThread).toEqual([])
+    // Its head and its parts.
+    const each = count / numbers.length
+    expect(each).toBeGreaterThan(8)
+    expect(whileMade + whileFound).toBeGreaterThan(4 * each)
+    for (const [index, device] of (await found).entries())
+      expect(await device.read(3)).toEqual(Buffer.alloc(512, numbers[index]))
+  },
+)
+
+test.skipIf(missing)(
   `with ${delayMs} ms in every file call, a thread keeps that a schedule's run began before its device is switched on, and the packet loop answers others meanwhile${title}`,
   async () => {
     const data = path.join(scratch.path, 'schedules')
