@@ -1,27 +1,21 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import http from 'node:http'
 import os from 'node:os'
-import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { testOrigin, testSecret, testSecretsKey } from '../../apps/api/test/test-constants.ts'
-import { startEmbeddedPostgres } from '../../packages/db/src/embedded-postgres.ts'
-import { createDb } from '../../packages/db/src/index.ts'
-import { migrate } from '../../packages/db/src/migrate.ts'
+import { testOrigin } from '../../apps/api/test/test-constants.ts'
 import { UserError } from '../lib/fail.mjs'
-import { freePorts } from '../lib/free-ports.mjs'
 import { inRoot } from '../lib/paths.mjs'
 import { secondsOfProcess } from '../lib/processor-time.mjs'
 import { say } from '../lib/progress.mjs'
+import { casesNamed, quantile } from './cases.mjs'
+import { withControlPlane } from './control-plane.mjs'
 import { attacks } from './fairness/attacks.mjs'
 import { makeTenant } from './fairness/tenants.mjs'
 import { keepResult } from './results.mjs'
-import { WatchedProcess } from './watched-process.mjs'
 
 const measuredMs = 10_000
 /** Until an attack is at its full strength. */
 const warmUpMs = 3_000
-const limitMs = 60_000
 const pauseMs = 30
 const reportEveryMs = 500
 const pingEveryMs = 2_000
@@ -33,9 +27,7 @@ const goals = { ratio: 1.5, atLeastMs: 50, reportMs: 1_000 }
  * @param {{ rounds: number, write: boolean, only: string }} options
  */
 export async function benchFairness({ rounds, write, only }) {
-  const names = Object.keys(attacks)
-    .filter((name) => name === only || !(only in attacks))
-    .filter((name) => name.includes(only))
+  const names = casesNamed('fairness', Object.keys(attacks), only)
   const loadBefore = os.loadavg()[0]
   const measured = []
   for (let round = 0; round < rounds; round++)
@@ -58,62 +50,33 @@ export async function benchFairness({ rounds, write, only }) {
 }
 
 /** Of a new installation, so that no attack leaves anything to the next one. */
-async function measure(name) {
-  const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-fairness-'))
-  chmodSync(scratch, 0o755)
-  const [databasePort, apiPort] = await freePorts(2)
-  const postgres = await startEmbeddedPostgres({ dir: path.join(scratch, 'cluster'), port: databasePort })
-  const ending = []
-  try {
-    const [ownerUrl, apiUrl] = [postgres.url('bootfarm'), postgres.apiUrl('bootfarm')]
-    await migrate(ownerUrl, { apiUrl })
-    const api = startApi(apiUrl, apiPort)
-    ending.push(() => api.stop())
-    await api.waitFor(/listening/i, limitMs)
-    const db = createDb(ownerUrl)
-    ending.push(() => db.$disconnect())
-    const place = { db, url: `http://127.0.0.1:${apiPort}`, clock: { read: () => new Date() } }
-    const victim = await makeTenant(place, 'victim')
-    const attacker = await makeTenant(place, 'attacker')
-    const receiver = await startReceiver(place.url, victim)
-    ending.push(receiver.stop)
-    await victim.edge.report(100)
-    // Once everything is compiled and cached.
-    await work(place.url, victim, receiver, 2_000)
-    const alone = await work(place.url, victim, receiver, measuredMs)
-    const attack = startAttacker({
-      name,
-      url: place.url,
-      origin: testOrigin,
-      tenant: { ...attacker, edge: attacker.edge.place },
-    })
-    ending.push(attack.kill)
-    await delay(warmUpMs)
-    const before = secondsOfProcess(api.pid)
-    const attacked = await work(place.url, victim, receiver, measuredMs)
-    const apiCores = (secondsOfProcess(api.pid) - before) / (measuredMs / 1000)
-    return { alone, attacked, apiCores, ...(await attack.stop()) }
-  } finally {
-    for (const end of ending.reverse()) await end()
-    await postgres.stop()
-    rmSync(scratch, { recursive: true, force: true })
-  }
-}
-
-function startApi(databaseUrl, port) {
-  return new WatchedProcess({
-    command: process.execPath,
-    args: [inRoot('apps/api/src/main.ts')],
-    env: {
-      ...process.env,
-      DATABASE_URL: databaseUrl,
-      API_PORT: String(port),
-      WEB_URL: testOrigin,
-      BETTER_AUTH_SECRET: testSecret,
-      SECRETS_KEY: testSecretsKey,
-      WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8',
-      LOG_LEVEL: 'info',
-    },
+function measure(name) {
+  return withControlPlane('fairness', async (place) => {
+    const ending = []
+    try {
+      const victim = await makeTenant(place, 'victim')
+      const attacker = await makeTenant(place, 'attacker')
+      const receiver = await startReceiver(place.url, victim)
+      ending.push(receiver.stop)
+      await victim.edge.report(100)
+      // Once everything is compiled and cached.
+      await work(place.url, victim, receiver, 2_000)
+      const alone = await work(place.url, victim, receiver, measuredMs)
+      const attack = startAttacker({
+        name,
+        url: place.url,
+        origin: testOrigin,
+        tenant: { ...attacker, edge: attacker.edge.place },
+      })
+      ending.push(attack.kill)
+      await delay(warmUpMs)
+      const before = secondsOfProcess(place.pid)
+      const attacked = await work(place.url, victim, receiver, measuredMs)
+      const apiCores = (secondsOfProcess(place.pid) - before) / (measuredMs / 1000)
+      return { alone, attacked, apiCores, ...(await attack.stop()) }
+    } finally {
+      for (const end of ending.reverse()) await end()
+    }
   })
 }
 
@@ -194,11 +157,6 @@ async function repeat({ until, everyMs }, once) {
     await delay(everyMs)
   }
   return took
-}
-
-function quantile(values, part) {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
 }
 
 /** In a process of its own that everything else comes before. */
