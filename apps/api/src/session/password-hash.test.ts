@@ -1,14 +1,20 @@
+import { availableParallelism } from 'node:os'
 import { expect, test } from 'vitest'
-import { hashPassword, inTurn, verifyPassword } from './password-hash.ts'
+import { hashesAtOnce, hashPassword, inTurn, verifyPassword } from './password-hash.ts'
+
+test('hashing leaves half of the processors and half of the threads to everything else', () => {
+  expect([1, 2, 3, 4, 64].map(hashesAtOnce)).toEqual([1, 1, 1, 2, 2])
+})
 
 test('a flood of passwords is refused in part, and what was taken is hashed', async () => {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>()
   let atOnce = 0
+  const atOnceMax = hashesAtOnce(availableParallelism())
   // They take the turns and most places of the queue as passwords do, without the time that a hash takes.
-  const others = Array.from({ length: 100 }, () =>
+  const others = Array.from({ length: 98 + atOnceMax }, () =>
     inTurn(async () => {
       atOnce += 1
-      expect(atOnce).toBeLessThanOrEqual(2)
+      expect(atOnce).toBeLessThanOrEqual(atOnceMax)
       await opened
       atOnce -= 1
     }),
@@ -19,7 +25,7 @@ test('a flood of passwords is refused in part, and what was taken is hashed', as
     await expect(hashPassword('password 2')).rejects.toMatchObject(refused)
     await expect(verifyPassword({ hash: '', password: 'password 2' })).rejects.toMatchObject(refused)
   }
-  expect(atOnce).toBe(2)
+  expect(atOnce).toBe(atOnceMax)
   open()
   await Promise.all(others)
   const [hash = '', other = ''] = await Promise.all(taken)

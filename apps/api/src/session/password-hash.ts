@@ -1,8 +1,16 @@
+import { availableParallelism } from 'node:os'
 import * as betterAuth from 'better-auth/crypto'
 import { AppError } from '../errors/app-error.ts'
 
-/** A hash takes a tenth of a second of one of the process's four threads; the others stay free for everything else. */
-const atOnceMax = 2
+/**
+ * A hash takes a tenth of a second of a processor, on one of the process's four threads: two of those stay free for
+ * everything else, and half of the processors.
+ */
+export function hashesAtOnce(processors: number): number {
+  return Math.min(2, Math.max(1, Math.floor(processors / 2)))
+}
+
+const atOnceMax = hashesAtOnce(availableParallelism())
 /** Some seconds of work. */
 const waitingMax = 100
 

@@ -54,13 +54,22 @@ export async function restRoutes(app: FastifyInstance, options: RestRoutesOption
 
 const notFound = new AppError('not_found', { public: 'This address does not exist. See /api/docs.' })
 
-/** An empty body is none, regardless of its type; JSON is the only accepted type. */
+/**
+ * An empty body is none, regardless of its type; JSON is the only accepted type. It is parsed when the request has its
+ * turn (http/turns).
+ */
 function takeJson(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined)
-    else parseJson(request, body, done)
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (_request, body, done) =>
+    done(null, body === '' ? undefined : body),
+  )
+  app.addHook('preHandler', (request, _reply, done) => {
+    if (typeof request.body !== 'string') return done()
+    parseJson(request, request.body, (error, body) => {
+      request.body = body
+      done(error ?? undefined)
+    })
   })
 }
 

@@ -13,3 +13,13 @@ test('a person has a burst, then a rate; the others have theirs', () => {
   now += 60_000
   expect(takeAll('a', 500)).toBe(400)
 })
+
+test('what is taken beyond the limit is missing afterwards', () => {
+  let now = 0
+  const rates = new Rates({ burstMax: 10, perSecond: 2, nowMs: () => now })
+  expect([rates.take('a', 20), rates.take('a')]).toEqual([true, false])
+  now += 5_000
+  expect(rates.take('a')).toBe(false)
+  now += 500
+  expect(rates.take('a')).toBe(true)
+})

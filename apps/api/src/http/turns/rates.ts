@@ -27,15 +27,15 @@ export class Rates {
     this.#nowMs = nowMs
   }
 
-  /** Counts one and returns whether it is within the limit. */
-  take(name: string): boolean {
+  /** Counts so many and returns whether they begin within the limit; what is beyond it is taken from the next ones. */
+  take(name: string, count = 1): boolean {
     const now = this.#nowMs()
     const bucket = this.#buckets.get(name) ?? { left: this.#burstMax, filledAtMs: now }
     const left = this.#leftOf(bucket, now)
     const isWithin = left >= 1
     // The least recently seen one is first.
     this.#buckets.delete(name)
-    this.#buckets.set(name, { left: isWithin ? left - 1 : left, filledAtMs: now })
+    this.#buckets.set(name, { left: isWithin ? left - count : left, filledAtMs: now })
     this.#forgetFull(now)
     return isWithin
   }

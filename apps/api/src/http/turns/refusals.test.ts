@@ -29,3 +29,38 @@ test('whoever leaves is waited for no longer', async () => {
   left.abort()
   expect(await held).toBe(true)
 })
+
+test('a batch is as many refusals as it has procedures', async () => {
+  let waitsCount = 0
+  const refusals = new Refusals({
+    rates: new Rates({ burstMax: 20, perSecond: 0 }),
+    wait: async () => {
+      waitsCount += 1
+    },
+  })
+  const left = new AbortController().signal
+  await refusals.hold('a', left, 20)
+  expect(waitsCount).toBe(0)
+  await refusals.hold('a', left)
+  expect(waitsCount).toBe(1)
+})
+
+test('the more refusals an account collects at once, the longer each waits; others wait no longer', async () => {
+  const released = Promise.withResolvers<void>()
+  const waits: number[] = []
+  const refusals = new Refusals({
+    rates: new Rates({ burstMax: 0, perSecond: 0 }),
+    wait: (ms) => {
+      waits.push(ms)
+      return released.promise
+    },
+  })
+  const left = new AbortController().signal
+  const held = Array.from({ length: 200 }, () => refusals.hold('a', left))
+  held.push(refusals.hold('b', left))
+  expect([waits[0], waits[39], waits[199], waits[200]]).toEqual([5_000, 10_000, 30_000, 5_000])
+  released.resolve()
+  await Promise.all(held)
+  void refusals.hold('a', left)
+  expect(waits.at(-1)).toBe(5_000)
+})

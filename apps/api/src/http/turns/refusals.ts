@@ -2,12 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Rates } from './rates.ts'
 
 /** Whoever tries again at once after a refusal tries so often. */
-const heldMs = 5_000
+const heldMs = { min: 5_000, max: 30_000 }
+/** Of one account: the more refusals it collects at the same time, the longer each one waits. */
+const answeredPerSecond = 4
 /** At once. Beyond them connections are ended. */
 const heldMax = 2_000
-const answeredAtOnce = { burstMax: 60, perSecond: 10 }
+/** A page whose session has ended is refused some twenty times. */
+const answeredAtOnce = { burstMax: 60, perSecond: 2 }
 
-export const retryAfterSeconds = heldMs / 1_000
+export const retryAfterSeconds = heldMs.min / 1_000
 
 interface RefusalOptions {
   rates?: Rates
@@ -21,6 +24,8 @@ interface RefusalOptions {
 export class Refusals {
   readonly #rates: Rates
   readonly #wait: (ms: number, signal: AbortSignal) => Promise<unknown>
+  /** By account. */
+  readonly #held = new Map<string, number>()
   #heldCount = 0
 
   constructor({
@@ -34,13 +39,23 @@ export class Refusals {
   /**
    * Resolves when the account may hear of its refusal: at once if it was refused seldom. Returns false if too many are
    * held already, and the connection is to be ended. `left` ends the wait.
+   * @param count a batch of procedures is as many refusals
    */
-  async hold(account: string, left: AbortSignal): Promise<boolean> {
-    if (this.#rates.take(account)) return true
+  async hold(account: string, left: AbortSignal, count = 1): Promise<boolean> {
+    if (this.#rates.take(account, count)) return true
     if (this.#heldCount >= heldMax) return false
-    this.#heldCount += 1
-    await this.#wait(heldMs, left).catch(() => undefined)
-    this.#heldCount -= 1
+    const held = this.#countHeld(account, 1)
+    const turnMs = (held / answeredPerSecond) * 1_000
+    await this.#wait(Math.min(Math.max(turnMs, heldMs.min), heldMs.max), left).catch(() => undefined)
+    this.#countHeld(account, -1)
     return true
+  }
+
+  #countHeld(account: string, change: 1 | -1): number {
+    this.#heldCount += change
+    const held = (this.#held.get(account) ?? 0) + change
+    if (held === 0) this.#held.delete(account)
+    else this.#held.set(account, held)
+    return held
   }
 }

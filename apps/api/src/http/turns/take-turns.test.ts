@@ -29,12 +29,23 @@ class RecordedTurns extends Turns {
   }
 }
 
+/** Writes down as how many refusals each one counted. */
+class CountedRates extends Rates {
+  counts: number[] = []
+
+  override take(name: string, count = 1): boolean {
+    this.counts.push(count)
+    return super.take(name, count)
+  }
+}
+
 /** Refusals that wait are let go by the test. */
 let released = Promise.withResolvers<void>()
 released.resolve()
 let heldCount = 0
+const rates = new CountedRates({ burstMax: 1, perSecond: 0 })
 const refusals = new Refusals({
-  rates: new Rates({ burstMax: 1, perSecond: 0 }),
+  rates,
   wait: () => {
     heldCount += 1
     return released.promise
@@ -121,6 +132,40 @@ test('a large body is read when its turn has come, and without a credential not 
   released.resolve()
   await vi.waitFor(() => expect(refused).toMatch(/^HTTP\/1\.1 401/))
   stranger.destroy()
+})
+
+test('a large body is parsed when its turn for that has come', async () => {
+  // The refusal counts for the organization: another one than that of the other tests.
+  const other = await createTenant(api, 'other')
+  const headers = { cookie: await signInAs(api, other.organizationId, 'owner') }
+  await get('/api/v1/session', headers)
+  turns.taken = []
+  turns.heldKind = 'large'
+  let status = 0
+  const answered = fetch(`${api.url}/api/v1/sites/${other.siteId}/device-imports`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: '{'.repeat(400_000),
+  }).then((answer) => {
+    status = answer.status
+  })
+  const account = `organization ${other.organizationId}`
+  await vi.waitFor(() => expect(turns.taken).toEqual([`upload ${account}`, `large ${account}`]))
+  // The organization works meanwhile.
+  expect((await get('/api/v1/session', headers)).status).toBe(200)
+  expect(status).toBe(0)
+  turns.release()
+  await answered
+  expect(status).toBe(400)
+})
+
+test('each procedure of a batch that is refused counts as a refusal', async () => {
+  released.resolve()
+  rates.counts = []
+  const inputs = Object.fromEntries([0, 1, 2].map((index) => [index, { token: 'x'.repeat(40) }]))
+  const path = '/api/trpc/invitation.offer,invitation.offer,invitation.offer'
+  const answer = await get(`${path}?batch=1&input=${encodeURIComponent(JSON.stringify(inputs))}`, {})
+  expect([answer.status, rates.counts]).toEqual([404, [3]])
 })
 
 test('refusals of strangers are held once they are many, those of a known caller are not', async () => {

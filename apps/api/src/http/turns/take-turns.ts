@@ -15,6 +15,7 @@ declare module 'fastify' {
 const smallBodySizeMax = 64 * 1024
 /** Edges have limits of their own (`Places`) and poll for half a minute; supervisors ask for the rest. */
 const governedPrefix = '/api/'
+const batchPrefix = '/api/trpc/'
 const tooMany = errorTable.rate_limited.status
 
 /** How requests of one process share its event loop. */
@@ -56,7 +57,12 @@ export function takeTurns(app: FastifyInstance, governor: Governor, onRefused: (
     if (kind) await take(kind, request, reply)
   })
   app.addHook('preValidation', async (request, reply) => {
-    if (isGoverned(request) && turnBeforeBody(request) !== 'request') await take('request', request, reply)
+    if (!isGoverned(request)) return
+    const kind = isLarge(request.body) ? 'large' : 'request'
+    if (kind === turnBeforeBody(request)) return
+    // Nothing is parsed yet: what arrived slowly holds up nobody.
+    endTurns(request)
+    await take(kind, request, reply)
   })
   holdRefusals(app, governor)
 }
@@ -80,6 +86,17 @@ function turnBeforeBody({ headers, routeOptions: { bodyLimit = 0 } }: FastifyReq
   return headers['transfer-encoding'] === undefined ? null : 'request'
 }
 
+function isLarge(body: unknown): boolean {
+  return typeof body === 'string' && body.length > smallBodySizeMax
+}
+
+/** How many refusals it is: tRPC answers a batch as one request. */
+function callsOf({ routeOptions: { url }, raw }: FastifyRequest): number {
+  if (!url?.startsWith(batchPrefix)) return 1
+  const [path = ''] = (raw.url ?? '').split('?', 1)
+  return path.split(',').length
+}
+
 function holdRefusals(app: FastifyInstance, { accounts, refusals }: Governor): void {
   app.addHook('onSend', async (request, reply, payload) => {
     endTurns(request)
@@ -90,6 +107,7 @@ function holdRefusals(app: FastifyInstance, { accounts, refusals }: Governor): v
     if (!isRefusal) return
     const left = new AbortController()
     reply.raw.once('close', () => left.abort())
-    if (!(await refusals.hold(accounts.of(request), left.signal))) request.raw.socket.destroy()
+    const isHeard = await refusals.hold(accounts.of(request), left.signal, callsOf(request))
+    if (!isHeard) request.raw.socket.destroy()
   })
 }

@@ -141,6 +141,32 @@ test('while others work, a call starts after the one before, or 20 ms after its 
   expect(countOf(calls)).toBe(3)
 })
 
+test('while others work, a large body arrives 100 ms after the one before, and one at a time is answered', async () => {
+  ;(await settled(ask('b'))).end()
+  const uploads = await settled([ask('a', 'upload'), ask('a', 'upload')])
+  expect(countOf(uploads)).toBe(1)
+  uploads[0]?.end()
+  await idle(50)
+  expect(countOf(uploads)).toBe(1)
+  await idle(60)
+  expect(countOf(uploads)).toBe(2)
+  const answered = await settled(Array.from({ length: 3 }, () => ask('a', 'large')))
+  expect(countOf(answered)).toBe(1)
+  answered[0]?.end()
+  expect(countOf(await settled(answered))).toBe(2)
+})
+
+test('an organization that is alone has its large bodies answered as they come', async () => {
+  const uploads = await settled([ask('a', 'upload'), ask('a', 'upload')])
+  expect(countOf(uploads)).toBe(2)
+  expect(countOf(await settled(Array.from({ length: 6 }, () => ask('a', 'large'))))).toBe(4)
+})
+
+test('an account that asks for the first time is not forgotten with others that are idle', async () => {
+  ;(await settled(ask('b'))).end()
+  expect(countOf(await settled(Array.from({ length: 12 }, () => ask('a'))))).toBe(4)
+})
+
 test('turns of each kind are counted apart, so that a request’s calls never wait for requests', async () => {
   const requests = await settled(Array.from({ length: 8 }, () => ask('a')))
   expect(countOf(requests)).toBe(8)

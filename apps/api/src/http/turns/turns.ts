@@ -2,25 +2,30 @@ import { performance } from 'node:perf_hooks'
 import { AppError } from '../../errors/app-error.ts'
 
 /**
- * `upload`: a large body arrives, is parsed, and is answered. `request`: a request whose body has arrived, until its
- * answer begins. `call`: one procedure of a batch, or one page of a file.
+ * `upload`: a large body arrives. `large`: it is parsed, and is answered. `request`: a request with a small body, until
+ * its answer begins. `call`: one procedure of a batch, or one page of a file.
  */
-export type TurnKind = 'upload' | 'request' | 'call'
+export type TurnKind = 'upload' | 'large' | 'request' | 'call'
 
 /** In the order in which they start: what ends a request in progress comes first. */
-const kinds: readonly TurnKind[] = ['call', 'request', 'upload']
-/** Turns of one account at once. A call is a transaction, and an organization has four of those (`PoolShares`). */
+const kinds: readonly TurnKind[] = ['call', 'request', 'large', 'upload']
+/**
+ * Turns of one account at once. A call is a transaction, and an organization has four of those (`PoolShares`). A large
+ * body arrives over a slow line, too; parsing it holds up the loop, so that there is one while others work.
+ */
 const inProgressMax = {
-  alone: { upload: 4, request: 8, call: 4 },
-  shared: { upload: 4, request: 4, call: 4 },
+  alone: { upload: 4, large: 4, request: 8, call: 4 },
+  shared: { upload: 4, large: 1, request: 4, call: 4 },
 }
 /**
  * While others work, a turn starts when the one before has ended, or so long after it started: whatever still runs then
  * waits for the database or a slow line, and not for the loop. That leaves little in progress when another one comes.
  */
-const spacingMs = { upload: 100, request: 0, call: 20 }
+const spacingMs = { upload: 100, large: 0, request: 0, call: 20 }
+/** And so long after its start also where it has ended: ten large bodies a second leave most of the loop. */
+const gapMs = { upload: 100, large: 0, request: 0, call: 0 }
 /** Beyond them a request is refused. Calls are limited by the requests that make them. */
-const waitingMax = { upload: 16, request: 64, call: Number.POSITIVE_INFINITY }
+const waitingMax = { upload: 16, large: 16, request: 64, call: Number.POSITIVE_INFINITY }
 /** Another account's turn makes the process a shared one for so long. */
 const sharedForMs = 1_000
 /** For so long after its start a turn holds back those who have used more. Most turns are over before. */
@@ -119,7 +124,7 @@ export class Turns {
     const isShared = this.#isShared(account, now)
     const running = account.running[kind]
     if (running >= inProgressMax[isShared ? 'shared' : 'alone'][kind]) return false
-    if (isShared && running > 0 && now - account.startedAtMs[kind] < spacingMs[kind]) return false
+    if (isShared && now - account.startedAtMs[kind] < (running > 0 ? spacingMs : gapMs)[kind]) return false
     if (now - Math.max(sinceMs, newestStart(account)) >= turnAtLeastEveryMs) return true
     const used = usedOf(account, now)
     if (used < freeUseMs) return true
@@ -202,31 +207,31 @@ export class Turns {
       name,
       usedMs: 0,
       countedAtMs: now,
-      running: { upload: 0, request: 0, call: 0 },
+      running: { upload: 0, large: 0, request: 0, call: 0 },
       runningCount: 0,
-      startedAtMs: { upload: never, request: never, call: never },
+      startedAtMs: { upload: never, large: never, request: never, call: never },
       waiting: [],
     }
     this.#accounts.delete(name)
     this.#accounts.set(name, account)
-    this.#forgetIdle(now)
+    this.#forgetIdle(name, now)
     return account
   }
 
-  /** Looks at two for each request, so that none stays for long. */
-  #forgetIdle(now: number): void {
+  /** Looks at two for each request, so that none stays for long, and never at the one that asks: it is the last one. */
+  #forgetIdle(asking: string, now: number): void {
     let looked = 0
     for (const [name, account] of this.#accounts) {
       looked += 1
-      if (looked > 2 || looked === this.#accounts.size) return
+      if (looked > 2 || name === asking) return
       const isIdle = account.runningCount === 0 && account.waiting.length === 0
       if (isIdle && usedOf(account, now) < forgottenBelowMs) this.#accounts.delete(name)
     }
   }
 }
 
-function newestStart({ startedAtMs: { upload, request, call } }: Account): number {
-  return Math.max(upload, request, call)
+function newestStart({ startedAtMs: { upload, large, request, call } }: Account): number {
+  return Math.max(upload, large, request, call)
 }
 
 function usedOf({ usedMs, countedAtMs }: Account, now: number): number {
