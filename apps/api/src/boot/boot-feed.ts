@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, inOrganization } from '@bootfarm/db'
 import { findPlaces } from '../access/find-place.ts'
 import { ofLiveSite } from '../access/visible.ts'
@@ -15,6 +16,8 @@ import type { BootChange, BootDetail } from './schema.ts'
 const changesPerReadMax = 100
 /** Batches that wait for a reader who is slower than the boots. Beyond them it reads what it missed by itself. */
 const batchesWaitingMax = 50
+/** While boots change without a pause, they are read this often: what a read costs does not grow with the boots. */
+const readEveryMs = 250
 /** Live pages of one person, or one API key, in one process. */
 export const subscriptionsPerCallerMax = 10
 
@@ -61,6 +64,8 @@ interface FeedOptions extends PlatformContext {
   db: Db
   notifications: Notifications
   findActors: FindActors
+  /** Tests alone give another one. */
+  pause?: (ms: number) => Promise<unknown>
 }
 
 /**
@@ -226,6 +231,7 @@ class OrganizationFeed {
   async #readPending(): Promise<void> {
     await this.ready
     while ((this.#pending.boots || this.#pending.discovered) && this.#subscriptions.size > 0) {
+      const begin = performance.now()
       const isDiscovered = this.#pending.discovered
       Object.assign(this.#pending, { boots: false, discovered: false })
       const watchers = [...this.#subscriptions].map(({ watcher }) => watcher)
@@ -233,7 +239,14 @@ class OrganizationFeed {
       this.#last = batch.through
       if (batch.isFull) this.#pending.boots = true
       for (const subscription of this.#subscriptions) subscription.push(batch)
+      // Changes that come meanwhile are read together.
+      await this.#pause(readEveryMs - (performance.now() - begin))
     }
+  }
+
+  #pause(ms: number): Promise<unknown> {
+    const { pause = (pauseMs: number) => delay(pauseMs, undefined, { ref: false }) } = this.#options
+    return pause(Math.max(ms, 0))
   }
 
   /** Reads the first changes after `last`, and the rights of these watchers. */
