@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { canonicalJson, type Json } from './canonical-json.ts'
+import { canonicalJson, canonicalMembers, type Json, joinMembers } from './canonical-json.ts'
 
 test('keys are in order of their code units at every depth, and what is undefined is left out', () => {
   const value = { b: [{ z: 1, a: null, Z: undefined }], a: 'é"', 10: true, 9: { ä: 1, a: [] } }
@@ -34,4 +34,13 @@ test('the order in which keys were set makes no difference', () => {
       : Object.fromEntries(Object.entries(item).toReversed()),
   )
   expect(canonicalJson(turned)).toBe(canonicalJson(listOf(500)))
+})
+
+test('an object is the same text by its members, one of which another replaces', () => {
+  const value = { b: [1, { d: 2, c: 3 }], a: 'x', absent: undefined }
+  const members = canonicalMembers(value)
+  expect(joinMembers(members)).toBe(canonicalJson(value))
+  expect(joinMembers(new Map([...members, ...canonicalMembers({ a: 'y', z: null })]))).toBe(
+    canonicalJson({ ...value, a: 'y', z: null }),
+  )
 })

@@ -6,7 +6,7 @@ import { stateSignedText } from '@bootfarm/proto/uplink-signature'
 import { type AuthenticatedEdge, type DbOrTransaction, lockRow } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { readSigningKeys } from '../../organization/signing-keys.ts'
-import { canonicalJson } from '../../rules/canonical-json.ts'
+import { canonicalMembers, joinMembers } from '../../rules/canonical-json.ts'
 import type { StatePair } from './site-facts.ts'
 import { type ReadState, readStateContent } from './state-content.ts'
 
@@ -97,7 +97,9 @@ export async function renewState(transaction: DbTransaction, edge: Authenticated
   // Before the content: what commits while that is read has raised the version again.
   const siteVersion = await readSiteVersion(transaction, siteId)
   const read = await readStateContent(transaction, edge, now)
-  const contentHash = hashOf(read)
+  // The text of thousands of devices is made once, for the hash and for the payload.
+  const members = canonicalMembers(read.content)
+  const contentHash = hashOf(members, read.sealKey)
   const { keys, newest } = await readSigningKeys(transaction, edge)
   const readAgainAt = readAgainAfter(read, now)
   if (stored && stored.contentHash === contentHash && stored.signingKeyId === newest.id) {
@@ -107,7 +109,8 @@ export async function renewState(transaction: DbTransaction, edge: Authenticated
     return signedStateOf(stored, { keys, replaced: null })
   }
   const counter = (stored?.counter ?? 0n) + 1n
-  const payload = canonicalJson({ ...sealedContent(read), counter: Number(counter), issuedUnixMs: now.getTime() })
+  const signed = { ...sealedMembers(read), counter: Number(counter), issuedUnixMs: now.getTime() }
+  const payload = joinMembers(new Map([...members, ...canonicalMembers(signed)]))
   const signature = newest.sign(stateSignedText(payload))
   const { incarnation } = read.content
   await transaction.$executeRaw`
@@ -128,19 +131,17 @@ function keyOf({ organizationId, edgeId }: AuthenticatedEdge) {
 }
 
 /** Before it is sealed: every box is another text. Another key of the edge makes another state. */
-function hashOf({ content, sealKey }: ReadState): string {
-  return createHash('sha256')
-    .update(canonicalJson(sealKey ? { ...content, sealKey } : content))
-    .digest('hex')
+function hashOf(members: Map<string, string>, sealKey: string | null): string {
+  const hashed = sealKey ? new Map([...members, ...canonicalMembers({ sealKey })]) : members
+  return createHash('sha256').update(joinMembers(hashed)).digest('hex')
 }
 
-/** Returns the content as the edge gets it: keys in a box that this edge alone opens, if it knows boxes. */
-function sealedContent({ content, sealKey }: ReadState): Omit<DesiredState, 'counter' | 'issuedUnixMs'> {
+/** Returns what replaces the content's keys: a box that this edge alone opens, if it knows boxes. */
+function sealedMembers({ content, sealKey }: ReadState): Pick<DesiredState, 'siteEdges' | 'sealed'> {
   const { siteEdges } = content
-  if (!sealKey || !siteEdges?.key || !siteEdges.ticketKeys) return content
+  if (!sealKey || !siteEdges?.key || !siteEdges.ticketKeys) return {}
   const { key: siteKey, ticketKeys, ...open } = siteEdges
-  const sealed = sealStateKeys({ siteKey, ticketKeys }, { edgeId: content.edgeId, sealKey })
-  return { ...content, siteEdges: open, sealed }
+  return { siteEdges: open, sealed: sealStateKeys({ siteKey, ticketKeys }, { edgeId: content.edgeId, sealKey }) }
 }
 
 /** Null if the site has gone: no state is current then. */
