@@ -10,10 +10,14 @@ import { horizonOf } from './schedule-horizon.ts'
 /** Per organization and transaction; the next run continues. */
 const atOnceMax = 200
 
-/** For every organization separately. */
+/** For every organization separately in which something is due: most have nothing. */
 export async function keepAllSchedules({ db, clock }: PlatformContext): Promise<void> {
-  await inEachOrganization({ db }, (transaction, organizationId) =>
-    keepSchedules({ db: transaction, clock }, organizationId),
+  const rows = await db.$queryRaw<{ id: string }[]>`
+    select id::text from organizations_with_due_schedules(${clock()}) as id`
+  await inEachOrganization(
+    { db },
+    (transaction, organizationId) => keepSchedules({ db: transaction, clock }, organizationId),
+    rows.map(({ id }) => id),
   )
 }
 
