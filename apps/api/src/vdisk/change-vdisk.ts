@@ -1,4 +1,3 @@
-import { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf, readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
@@ -10,7 +9,7 @@ import { organizationPlace } from '../rules/place.ts'
 import { deleteObject, requireDeletion, restoreObject } from '../trash/public.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
 import type { createVdiskInput, removeVdiskInput, updateVdiskInput } from './schema.ts'
-import { hasLeft } from './tally-devices.ts'
+import { runningDevices } from './tally-devices.ts'
 import type { updateWriteCacheInput } from './version-schema.ts'
 
 const select = { id: true, name: true, revision: true } as const
@@ -79,33 +78,6 @@ export async function removeVdisk(
     { verb: 'used', instead: 'assign them another vDisk first, and restart running devices.' },
   )
   return deleteObject(context, { kind: 'vdisk', id: vdiskId, name, place })
-}
-
-/**
- * Devices whose last boot, as far as known, still reads it. A device that writes a version no longer runs once its edge
- * hears nothing of it.
- * @param seen a condition on `device`
- */
-export async function runningDevices(
-  { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
-  booted: { vdiskId: string } | { versionId: string },
-  seen = Prisma.sql`true`,
-): Promise<{ count: number; names: string[] }> {
-  const isOf =
-    'vdiskId' in booted
-      ? Prisma.sql`boot.vdisk_id = ${booted.vdiskId}::uuid`
-      : Prisma.sql`boot.version_id = ${booted.versionId}::uuid`
-  const rows = await db.$queryRaw<{ name: string }[]>`select device.name from device
-    join boot_key on boot_key.organization_id = device.organization_id and boot_key.boot_id = device.last_boot_id
-    join boot on boot.organization_id = boot_key.organization_id and boot.id = boot_key.boot_id
-      and boot.received_on = boot_key.received_on
-    where device.organization_id = ${actor.organizationId}::uuid and ${isOf} and ${seen}
-      and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
-        select from power_order where power_order.organization_id = device.organization_id
-          and power_order.taken_boot_id = device.last_boot_id)
-      and not ${hasLeft}
-    order by device.name, device.id`
-  return { count: rows.length, names: rows.map(({ name }) => name) }
 }
 
 async function requireStoreOf({ db, actor }: ServiceContext, farmId: string, storeId: string | null): Promise<void> {

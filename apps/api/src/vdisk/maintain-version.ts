@@ -5,9 +5,9 @@ import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { askStore, edgesHolding } from '../store/public.ts'
-import { runningDevices } from './change-vdisk.ts'
 import { nextVersionNumber } from './next-number.ts'
 import { changedVersionNow, changeVersion, conflict, nextVersions, type OpenVersion } from './open-version.ts'
+import { runningDevices } from './tally-devices.ts'
 import { writeVersions } from './version-facts.ts'
 import type {
   ChangedVersion,

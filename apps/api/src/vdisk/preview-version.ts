@@ -6,7 +6,7 @@ import { AppError } from '../errors/app-error.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/device/version-access.ts'
 import { onlyVisible, versionHolders } from './remove-version.ts'
 import { seesEdgesOf, sumOf, type Tally, tallyDevices, versionOfGroup } from './tally-devices.ts'
-import { versionDetailSelect } from './version-detail.ts'
+import { readAtEdges, versionDetailSelect } from './version-detail.ts'
 import { versionChoicesSelect } from './version-facts.ts'
 import type { previewInput, VersionPreview } from './version-schema.ts'
 import { apply } from './version-steps.ts'
@@ -43,10 +43,10 @@ export async function previewVersion(
   const after = resolveVersions(next, next.versions, now)
   const rowOf = (one: { id: string } | null) => vdisk.versions.find(({ id }) => id === one?.id) ?? null
   const tallies = await tallyDevices(db, { vdiskId, actor }, before)
+  const atEdges = await readAtEdges(db, { organizationId: actor.organizationId, versionIds: [versionId] })
   const numberOf = new Map(vdisk.versions.map(({ id, number }) => [id, number]))
-  const holders = (await versionHolders(context, versionId, onlyVisible(actor)))
-    .map(usersText)
-    .filter((text) => text !== null)
+  const seen = { ...onlyVisible(actor), running: tallies.runningOf(versionId) }
+  const holders = (await versionHolders(context, versionId, seen)).map(usersText).filter((text) => text !== null)
   return {
     action,
     refusals: action === 'delete' && holders.length > 0 ? holders : refusal ? [refusal.text] : [],
@@ -64,12 +64,12 @@ export async function previewVersion(
       .filter(({ parentVersionId }) => parentVersionId === versionId)
       .slice(0, childrenShownMax)
       .map(({ number }) => number),
-    edges: version.atEdges
-      .filter(({ state, edge }) => state !== 'missing' && seesEdge(edge.siteId))
-      .map(({ edgeId, edge, ownBytes, sharedBytes, reclaimableBytes }) => ({
+    edges: (atEdges.get(versionId) ?? [])
+      .filter(({ state, siteId }) => state !== 'missing' && seesEdge(siteId))
+      .map(({ edgeId, edgeName, siteName, ownBytes, sharedBytes, reclaimableBytes }) => ({
         edgeId,
-        edgeName: edge.name,
-        siteName: edge.site.name,
+        edgeName,
+        siteName,
         ownBytes: Number(ownBytes),
         sharedBytes: Number(sharedBytes),
         reclaimableBytes: Number(reclaimableBytes),

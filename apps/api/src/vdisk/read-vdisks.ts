@@ -16,9 +16,11 @@ import {
   type versionView,
 } from './schema.ts'
 import { seesEdgesOf, tallyDevices } from './tally-devices.ts'
-import { versionDetailOf, versionDetailSelect } from './version-detail.ts'
+import { readAtEdges, versionDetailOf, versionDetailSelect } from './version-detail.ts'
 import { readResolved, versionChoicesSelect } from './version-facts.ts'
 import { allowedSteps } from './version-steps.ts'
+
+const collectionsShownMax = 200
 
 function detailSelect(actor: Actor) {
   return {
@@ -40,16 +42,6 @@ function detailSelect(actor: Actor) {
       orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
       select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
     },
-    collections: {
-      where: visibleCollections(actor),
-      orderBy: byName,
-      select: {
-        id: true,
-        name: true,
-        site: { select: { name: true } },
-        _count: { select: { devices: { where: visibleDevices(actor) } } },
-      },
-    },
   } satisfies Prisma.VdiskSelect
 }
 
@@ -61,6 +53,8 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
   const resolved = resolveVersions(row, row.versions, now)
   const allowed = allowedSteps(row, now)
   const tallies = await tallyDevices(db, { vdiskId, actor }, resolved)
+  const { organizationId } = actor
+  const atEdges = await readAtEdges(db, { organizationId, versionIds: row.versions.map(({ id }) => id) })
   const writer = await readWriter(db, actor, row.maintenanceDeviceId)
   return {
     id: row.id,
@@ -73,7 +67,7 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
     revision: row.revision,
     deviceCount: row._count.devices,
     versions: row.versions.map((version) =>
-      versionDetailOf(version, { resolved, allowed, tallies, seesEdge: seesEdgesOf(actor, row.farmId) }),
+      versionDetailOf(version, { resolved, allowed, tallies, atEdges, seesEdge: seesEdgesOf(actor, row.farmId) }),
     ),
     writeCache: {
       class: row.writeCache,
@@ -87,13 +81,39 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
       releaseAt: resolved.pending.at.toISOString(),
     },
     maintenance: resolved.maintenance && { versionId: resolved.maintenance.id, device: writer },
-    collections: row.collections.map((collection) => ({
-      id: collection.id,
-      name: collection.name,
-      siteName: collection.site.name,
-      deviceCount: collection._count.devices,
-    })),
+    ...(await readCollections(db, { actor, vdiskId })),
     menus: menusOf(row.menuEntries),
+  }
+}
+
+/** The first collections that boot it: thousands may, and their own list has all. */
+async function readCollections(
+  db: DbOrTransaction,
+  { actor, vdiskId }: { actor: Actor; vdiskId: string },
+): Promise<Pick<VdiskDetail, 'collections' | 'collectionCount'>> {
+  const where = { organizationId: actor.organizationId, vdiskId, AND: [visibleCollections(actor)] }
+  const collections = await db.collection.findMany({
+    where,
+    orderBy: byName,
+    take: collectionsShownMax,
+    select: { id: true, name: true, site: { select: { name: true } } },
+  })
+  const ids = collections.map(({ id }) => id)
+  const counts = await db.device.groupBy({
+    by: ['collectionId'],
+    where: { organizationId: actor.organizationId, collectionId: { in: ids }, AND: [visibleDevices(actor)] },
+    _count: true,
+  })
+  const countOf = new Map(counts.map(({ collectionId, _count }) => [collectionId, _count]))
+  return {
+    collectionCount:
+      collections.length < collectionsShownMax ? collections.length : await db.collection.count({ where }),
+    collections: collections.map(({ id, name, site }) => ({
+      id,
+      name,
+      siteName: site.name,
+      deviceCount: countOf.get(id) ?? 0,
+    })),
   }
 }
 

@@ -8,9 +8,9 @@ import { AppError } from '../errors/app-error.ts'
 import type { Actor } from '../rules/actor.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
 import { deleteObject } from '../trash/public.ts'
-import { runningDevices } from './change-vdisk.ts'
 import { changedVersionOf, changedVersionSelect } from './change-version.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
+import { runningDevices, type Tally } from './tally-devices.ts'
 import { readResolved, readVersions, versionFactsSelect } from './version-facts.ts'
 import type { removeVersionInput } from './version-schema.ts'
 import { apply, holderOf } from './version-steps.ts'
@@ -57,6 +57,8 @@ interface HoldersSeen {
   devices: Prisma.DeviceWhereInput
   devicesSql: Prisma.Sql
   collections: Prisma.CollectionWhereInput
+  /** Those that run the version, where they are known. */
+  running?: Tally
 }
 
 /** For a deletion: a key that may delete, and sees no devices, must not delete what they run. */
@@ -78,7 +80,7 @@ export function onlyVisible(actor: Actor): HoldersSeen {
 export async function versionHolders(
   context: Pick<ServiceContext, 'db' | 'clock' | 'actor'>,
   versionId: string,
-  seen = everything,
+  seen: HoldersSeen = everything,
 ): Promise<Users[]> {
   const { db, clock, actor } = context
   const { organizationId } = actor
@@ -110,7 +112,7 @@ export async function versionHolders(
   const images = await db.device.findMany({ where: withImages, ...firstNames })
   const isBooted = resolved?.production?.id === versionId
   return [
-    { noun: 'running device', ...(await runningDevices(context, { versionId }, seen.devicesSql)) },
+    { noun: 'running device', ...(seen.running ?? (await runningDevices(context, { versionId }, seen.devicesSql))) },
     {
       noun: 'boot menu',
       count: await db.bootMenu.count({ where: ofVersion }),

@@ -110,7 +110,10 @@ export const vdiskDetail = z
         device: z.object({ id: uuid, name: z.string() }).nullable().describe('Null: the device that wrote it is gone.'),
       })
       .nullable(),
-    collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
+    collections: z
+      .array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count }))
+      .describe('Collections whose devices boot it, by name: the first 200.'),
+    collectionCount: count.describe('All of them.'),
     deviceCount: count.describe("Devices that boot it instead of their collection's."),
     menus: z
       .array(

@@ -1,6 +1,6 @@
 import { Prisma } from '@bootfarm/db'
 import { visibleDevicesSql } from '../access/visible.ts'
-import type { DbOrTransaction } from '../context/service-context.ts'
+import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { type Actor, may } from '../rules/actor.ts'
 import { type ResolvedVersions, versionFor } from '../rules/device/version-access.ts'
 import type { DeviceType } from '../rules/object-fields.ts'
@@ -54,64 +54,110 @@ export function sumOf(groups: Group[]): Tally {
   }
 }
 
-interface Row {
-  key: string
-  device_type: DeviceType | null
-  is_writer: boolean
-  count: number
-  names: string[]
-}
-
 /** Edges of the farm's sites that the actor sees. */
 export function seesEdgesOf(actor: Actor, farmId: string): (siteId: string) => boolean {
   return (siteId) => may(actor, 'edge.read', { farmId, siteId, collectionId: null })
 }
 
-/** Counts the devices that the actor may see, in two statements, however many there are. */
+interface TallyScope {
+  vdiskId: string
+  actor: Actor
+}
+
+/** Counts the devices that the actor may see, and names the first of them: their number hardly matters. */
 export async function tallyDevices(
   db: DbOrTransaction,
-  { vdiskId, actor }: { vdiskId: string; actor: Actor },
+  scope: TallyScope,
   resolved: ResolvedVersions,
 ): Promise<DeviceTallies> {
+  return new DeviceTallies({ groups: await tallyBooting(db, scope), running: await tallyRunning(db, scope) }, resolved)
+}
+
+async function tallyBooting(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Group[]> {
   const { organizationId } = actor
-  const booting = await db.$queryRaw<Row[]>`
-    select '' as key, device.device_type::text as device_type, coalesce(device.id = vdisk.maintenance_device_id, false) as is_writer,
-      count(*)::integer as count, (array_agg(device.name order by device.name))[1:${namesMax}::integer] as names
-    from device join collection on collection.organization_id = device.organization_id and collection.id = device.collection_id
-      join vdisk on vdisk.organization_id = device.organization_id and vdisk.id = coalesce(device.vdisk_id, collection.vdisk_id)
-    where device.organization_id = ${organizationId}::uuid and vdisk.id = ${vdiskId}::uuid
-      and ${visibleDevicesSql(actor)}
-    group by 1, 2, 3 order by 2, 3`
-  const running = await db.$queryRaw<Row[]>`
-    select boot.version_id::text as key, null as device_type, false as is_writer, count(*)::integer as count,
-      (array_agg(device.name order by device.name))[1:${namesMax}::integer] as names
-    from device join boot_key on boot_key.organization_id = device.organization_id and boot_key.boot_id = device.last_boot_id
-      join boot on boot.organization_id = boot_key.organization_id and boot.id = boot_key.boot_id
-        and boot.received_on = boot_key.received_on
-    where device.organization_id = ${organizationId}::uuid and boot.vdisk_id = ${vdiskId}::uuid and boot.version_id is not null
-      and ${visibleDevicesSql(actor)}
-      and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
-        select from power_order where power_order.organization_id = device.organization_id
-          and power_order.taken_boot_id = device.last_boot_id)
-      and not ${hasLeft}
-    group by 1`
-  return new DeviceTallies(
-    {
-      groups: booting.map(({ device_type, is_writer, count, names }) => ({
-        deviceType: device_type ?? 'production',
-        isWriter: is_writer,
-        tally: { count, names },
-      })),
-      running: new Map(running.map(({ key, count, names }) => [key, { count, names }])),
-    },
-    resolved,
-  )
+  const booting = Prisma.sql`device
+    join collection on collection.organization_id = device.organization_id and collection.id = device.collection_id
+    join vdisk on vdisk.organization_id = device.organization_id and vdisk.id = coalesce(device.vdisk_id, collection.vdisk_id)
+    where device.organization_id = ${organizationId}::uuid and vdisk.id = ${vdiskId}::uuid and ${visibleDevicesSql(actor)}`
+  const isWriter = Prisma.sql`coalesce(device.id = vdisk.maintenance_device_id, false)`
+  const counts = await db.$queryRaw<{ device_type: DeviceType; is_writer: boolean; count: number }[]>`
+    select device.device_type::text as device_type, ${isWriter} as is_writer, count(*)::integer as count
+    from ${booting} group by 1, 2 order by 1, 2`
+  const groups: Group[] = []
+  for (const { device_type: deviceType, is_writer, count } of counts) {
+    const ofGroup = Prisma.sql`device.device_type = ${deviceType}::"DeviceType" and ${isWriter} = ${is_writer}`
+    const names = await firstNames(db, Prisma.sql`${booting} and ${ofGroup}`)
+    groups.push({ deviceType, isWriter: is_writer, tally: { count, names } })
+  }
+  return groups
+}
+
+async function tallyRunning(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Map<string, Tally>> {
+  const running = runningSql(actor, Prisma.sql`device.read_vdisk_id = ${vdiskId}::uuid and ${visibleDevicesSql(actor)}`)
+  const counts = await db.$queryRaw<{ version_id: string; count: number }[]>`
+    select device.read_version_id::text as version_id, count(*)::integer as count
+    from ${running} and device.read_version_id is not null group by 1`
+  const tallies = new Map<string, Tally>()
+  for (const { version_id: versionId, count } of counts) {
+    const names = await firstNames(db, Prisma.sql`${running} and device.read_version_id = ${versionId}::uuid`)
+    tallies.set(versionId, { count, names })
+  }
+  return tallies
 }
 
 /**
- * A condition on `device` and its last `boot` in a statement: the device writes a version, its start is over, and every
- * edge that has its writes reports that it no longer hears the device.
+ * Counts the devices whose last boot, as far as known, still reads a vDisk or version, and names the first of them. A
+ * device that writes a version no longer runs once its edge hears nothing of it.
+ * @param seen a condition on `device`
  */
-export const hasLeft = Prisma.sql`(device.last_boot_outcome is not null and (
-  select bool_and(layer.is_written is not distinct from false) from edge_version as layer
-  where layer.organization_id = device.organization_id and layer.version_id = boot.version_id and layer.is_layer) is true)`
+export async function runningDevices(
+  { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
+  booted: { vdiskId: string } | { versionId: string },
+  seen = Prisma.sql`true`,
+): Promise<Tally> {
+  const isOf =
+    'vdiskId' in booted
+      ? Prisma.sql`device.read_vdisk_id = ${booted.vdiskId}::uuid`
+      : Prisma.sql`device.read_version_id = ${booted.versionId}::uuid`
+  const running = runningSql(actor, Prisma.sql`${isOf} and ${seen}`)
+  const [row] = await db.$queryRaw<{ count: number }[]>`select count(*)::integer as count from ${running}`
+  const count = row?.count ?? 0
+  return { count, names: count === 0 ? [] : await firstNames(db, running) }
+}
+
+/** Sorting the names of all devices would take longer than counting them. @param from of a statement */
+async function firstNames(db: DbOrTransaction, from: Prisma.Sql): Promise<string[]> {
+  const rows = await db.$queryRaw<{ name: string }[]>`
+    select device.name from ${from} order by device.name, device.id limit ${namesMax}`
+  return rows.map(({ name }) => name)
+}
+
+/**
+ * The `from` of a statement on devices that run, with what their last boot reads as `read_vdisk_id` and
+ * `read_version_id`: all but those whose start failed or that took a power order since. A device that writes a version,
+ * and whose start is over, has left when every edge that has its writes reports that it no longer hears the device.
+ */
+function runningSql({ organizationId }: Pick<Actor, 'organizationId'>, isOf: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`(${lastReads(organizationId)}) as device where ${isOf}
+    and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
+      select from power_order where power_order.organization_id = device.organization_id
+        and power_order.taken_boot_id = device.last_boot_id)
+    and not (device.last_boot_outcome is not null and device.read_version_id is not null and device.read_version_id in (
+      select layer.version_id from edge_version as layer
+      where layer.organization_id = ${organizationId}::uuid and layer.is_layer group by 1
+      having bool_and(layer.is_written is not distinct from false)))`
+}
+
+/** The devices' own columns say what they read, unless an API of the release before wrote their last boot. */
+function lastReads(organizationId: string): Prisma.Sql {
+  const columns = Prisma.sql`device.organization_id, device.id, device.name, device.site_id, device.collection_id,
+    device.last_boot_id, device.last_boot_outcome`
+  return Prisma.sql`
+    select ${columns}, device.runs_vdisk_id as read_vdisk_id, device.runs_version_id as read_version_id from device
+    where device.organization_id = ${organizationId}::uuid and device.runs_boot_id = device.last_boot_id
+    union all select ${columns}, boot.vdisk_id, boot.version_id from device
+    join boot_key on boot_key.organization_id = device.organization_id and boot_key.boot_id = device.last_boot_id
+    join boot on boot.organization_id = boot_key.organization_id and boot.id = boot_key.boot_id
+      and boot.received_on = boot_key.received_on
+    where device.organization_id = ${organizationId}::uuid and device.runs_boot_id is distinct from device.last_boot_id`
+}

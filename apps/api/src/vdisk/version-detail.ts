@@ -1,5 +1,6 @@
 import type { Prisma } from '@bootfarm/db'
 import type { BootProfileReport } from '@bootfarm/proto/uplink'
+import type { DbOrTransaction } from '../context/service-context.ts'
 import { accessOf, type ResolvedVersions } from '../rules/device/version-access.ts'
 import type { VdiskVersionDetail } from './schema.ts'
 import type { DeviceTallies } from './tally-devices.ts'
@@ -27,38 +28,62 @@ export const versionDetailSelect = {
   kernelSizeBytes: true,
   initrdSha256: true,
   initrdSizeBytes: true,
-  atEdges: {
-    where: { edge: { site: { deletionId: null } } },
-    orderBy: [{ edge: { name: 'asc' } }, { edgeId: 'asc' }],
-    take: edgesShownMax,
-    select: {
-      edgeId: true,
-      state: true,
-      isLayer: true,
-      checkedAt: true,
-      reportedAt: true,
-      ownBytes: true,
-      sharedBytes: true,
-      reclaimableBytes: true,
-      bootProfiles: true,
-      edge: { select: { name: true, siteId: true, site: { select: { name: true } } } },
-    },
-  },
 } satisfies Prisma.VdiskVersionSelect
 type VersionDetailRow = Prisma.VdiskVersionGetPayload<{ select: typeof versionDetailSelect }>
-type AtEdgeRow = VersionDetailRow['atEdges'][number]
+
+/** An edge's copy of a version. */
+export interface AtEdge {
+  versionId: string
+  edgeId: string
+  edgeName: string
+  siteId: string
+  siteName: string
+  state: VdiskVersionDetail['atEdges'][number]['state']
+  isLayer: boolean
+  checkedAt: Date | null
+  reportedAt: Date
+  ownBytes: bigint
+  sharedBytes: bigint
+  reclaimableBytes: bigint
+  bootProfiles: unknown
+}
+
+/**
+ * Returns the first copies of each of these versions, by the edges' names: thousands of edges have one, and only these
+ * are read.
+ */
+export async function readAtEdges(
+  db: DbOrTransaction,
+  { organizationId, versionIds }: { organizationId: string; versionIds: string[] },
+): Promise<Map<string, AtEdge[]>> {
+  const rows = await db.$queryRaw<AtEdge[]>`
+    select shown.* from unnest(${versionIds}::uuid[]) with ordinality as asked (version_id, place), lateral (
+      select stored.version_id::text as "versionId", edge.id::text as "edgeId", edge.name as "edgeName",
+        site.id::text as "siteId", site.name as "siteName", stored.state::text, stored.is_layer as "isLayer",
+        stored.checked_at as "checkedAt", stored.reported_at as "reportedAt", stored.own_bytes as "ownBytes",
+        stored.shared_bytes as "sharedBytes", stored.reclaimable_bytes as "reclaimableBytes",
+        stored.boot_profiles as "bootProfiles"
+      from edge join edge_version as stored on stored.organization_id = edge.organization_id and stored.edge_id = edge.id
+        join site on site.organization_id = edge.organization_id and site.id = edge.site_id
+      where edge.organization_id = ${organizationId}::uuid and stored.version_id = asked.version_id
+        and site.deletion_id is null
+      order by edge.name, edge.id limit ${edgesShownMax}) as shown
+    order by asked.place, shown."edgeName", shown."edgeId"`
+  return Map.groupBy(rows, ({ versionId }) => versionId)
+}
 
 interface DetailContext {
   resolved: ResolvedVersions
   allowed: Map<string, StepName[]>
   tallies: DeviceTallies
+  atEdges: Map<string, AtEdge[]>
   /** Returns whether an edge of this site is shown. */
   seesEdge: (siteId: string) => boolean
 }
 
 export function versionDetailOf(
   row: VersionDetailRow,
-  { resolved, allowed, tallies, seesEdge }: DetailContext,
+  { resolved, allowed, tallies, atEdges, seesEdge }: DetailContext,
 ): VdiskVersionDetail {
   const { id, number, diskPath, kernelPath, initrdPath, commandLine, note, labels, revision, state } = row
   return {
@@ -86,7 +111,7 @@ export function versionDetailOf(
     },
     kernel: bundleFileOf(row.kernelSha256, row.kernelSizeBytes),
     initrd: bundleFileOf(row.initrdSha256, row.initrdSizeBytes),
-    atEdges: row.atEdges.filter(({ edge }) => seesEdge(edge.siteId)).map(atEdgeOf),
+    atEdges: (atEdges.get(id) ?? []).filter(({ siteId }) => seesEdge(siteId)).map(atEdgeOf),
     running: tallies.runningOf(id),
     next: tallies.nextOf(id),
   }
@@ -96,11 +121,11 @@ function bundleFileOf(sha256: string | null, sizeBytes: bigint | null): VdiskVer
   return sha256 === null ? null : { sha256, sizeBytes: Number(sizeBytes ?? 0n) }
 }
 
-function atEdgeOf({ edge, checkedAt, reportedAt, ...row }: AtEdgeRow): VdiskVersionDetail['atEdges'][number] {
+function atEdgeOf({ checkedAt, reportedAt, ...row }: AtEdge): VdiskVersionDetail['atEdges'][number] {
   return {
     edgeId: row.edgeId,
-    edgeName: edge.name,
-    siteName: edge.site.name,
+    edgeName: row.edgeName,
+    siteName: row.siteName,
     state: row.state,
     isLayer: row.isLayer,
     ownBytes: Number(row.ownBytes),

@@ -113,5 +113,8 @@ async function resetLastBoots(transaction: DbTransaction, organizationId: string
       },
       select: { id: true },
     })
+    const { id: bootId = null, vdiskId = null, versionId = null } = newest ?? {}
+    await transaction.$executeRaw`update device set runs_boot_id = ${bootId}::uuid, runs_vdisk_id = ${vdiskId}::uuid,
+      runs_version_id = ${versionId}::uuid where organization_id = ${organizationId}::uuid and id = ${id}::uuid`
   }
 }

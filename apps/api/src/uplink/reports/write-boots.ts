@@ -153,12 +153,13 @@ async function writeRows(
       on conflict (organization_id, id, received_on) do update set
         ${newerBoot}
       returning id, device_id, started_at, outcome, total_us, write_cache_used_bytes, write_cache_size_bytes,
-        version_id, write_cache_held ->> 'class' in ('edge_persistent', 'private') as has_layer, write_cache_held ->> 'class' as class
+        vdisk_id, version_id, write_cache_held ->> 'class' in ('edge_persistent', 'private') as has_layer, write_cache_held ->> 'class' as class
     ), newest as (
       select distinct on (device_id) * from written where device_id is not null
       order by device_id, started_at desc, id desc
     )
     update device set last_boot_id = newest.id, last_boot_started_at = newest.started_at,
+      runs_boot_id = newest.id, runs_vdisk_id = newest.vdisk_id, runs_version_id = newest.version_id,
       last_boot_lost = coalesce((select is_lost from reported where reported.id = newest.id), false),
       last_boot_outcome = newest.outcome, last_boot_total_us = newest.total_us,
       last_boot_write_cache_percent = floor(

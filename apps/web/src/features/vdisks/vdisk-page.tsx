@@ -67,7 +67,7 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
           <VersionChain vdisk={vdisk} />
         )}
       </Panel>
-      <Panel title="Used by" flush>
+      <Panel title="Used by" aside={shownCollections(vdisk)} flush>
         {vdisk.collections.length === 0 ? (
           <EmptyState title="Not used by any collection." text="A collection selects the vDisk its devices boot." />
         ) : (
@@ -84,6 +84,12 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
       <VdiskMenus menus={vdisk.menus} />
     </Page>
   )
+}
+
+/** Nothing where all of them are shown. */
+function shownCollections({ collections, collectionCount }: VdiskDetail): string | undefined {
+  if (collectionCount <= collections.length) return undefined
+  return `First ${formatCount(collections.length)} of ${countOf(collectionCount, 'collection')}`
 }
 
 /** Which boot menus start it, and so why it cannot be removed; nothing where none does. */
