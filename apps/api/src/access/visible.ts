@@ -34,6 +34,12 @@ function boundsOf(actor: Actor, permission: Permission): Bounds | null {
   }
 }
 
+/** Returns whether nothing of the farm is hidden from the actor, as far as this permission goes. */
+export function seesWholeFarm(actor: Actor, permission: Permission, farmId: string): boolean {
+  const bounds = boundsOf(actor, permission)
+  return bounds === null || bounds.farmIds.includes(farmId)
+}
+
 /** Edges are not deleted themselves: with their site they are out of sight. */
 export const ofLiveSite = { site: { deletionId: null } }
 

@@ -1,12 +1,23 @@
+import { Prisma } from '@bootfarm/db'
 import {
+  seesWholeFarm,
   sitesOfVisibleBoots,
   visibleBoots,
   visibleCollections,
-  visibleDevices,
+  visibleDevicesSql,
   visibleEdges,
   visibleSites,
 } from '../access/visible.ts'
-import { type BootTimes, bootSummaryOf, daysBefore, fillDays, readBootDays, readBootsByStart } from '../boot/public.ts'
+import {
+  type BootRow,
+  type BootTimes,
+  bootSummaryOf,
+  daysBefore,
+  fillDays,
+  readBootDays,
+  readBootsByStart,
+} from '../boot/public.ts'
+import { KeptValues } from '../context/kept-values.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -17,6 +28,15 @@ import type { FarmOverview } from './schema.ts'
 
 const recentBootsMax = 10
 
+/** Figures of a farm with more sites are up to `figuresKeptMs` old: reading them takes a large part of a second. */
+const currentSitesMax = 500
+const figuresKeptMs = 10_000
+const figuresKeptMax = 100
+const keptFigures = new KeptValues<Figures>({ keptMs: figuresKeptMs, countMax: figuresKeptMax })
+
+/** Of the boots, from the rollups. */
+type Figures = Pick<FarmOverview, 'last24Hours' | 'byDay'>
+
 /** Throws `not_found`. */
 export async function getFarmOverview(context: ServiceContext, farmId: string): Promise<FarmOverview> {
   const { db, clock, actor } = context
@@ -25,78 +45,99 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
     select: { id: true, name: true, createdAt: true, revision: true },
   })
   if (!farm) throw new AppError('not_found')
-  const [sites, counts, visible, days] = await Promise.all([
-    readSites(context, farmId),
-    countRows(context, farmId),
-    visibleBoots(context),
-    readBootDays(context),
-  ])
-  const recentBoots = await readBootsByStart(context, {
-    days,
-    where: { AND: [{ siteId: { in: sites.ids } }, visible] },
-    before: null,
-    limit: recentBootsMax,
-  })
-  const [last24Hours, byDay] = await Promise.all([
-    bootTimesOfLastDay(context, sites.idsOfFigures),
-    bootTimesByDay(context, sites.idsOfFigures),
-  ])
+  const counts = await countRows(context, farmId)
+  const recentBoots = await readRecentBoots(context, farmId)
   const now = clock()
   return {
     farm: { ...farm, createdAt: farm.createdAt.toISOString() },
-    counts: { sites: sites.ids.length, ...counts },
+    counts,
     recentBoots: recentBoots.map((row) => bootSummaryOf(row, now)),
-    last24Hours,
-    byDay,
+    ...(await readFigures(context, { farmId, siteCount: counts.sites })),
   }
 }
 
-/** The farm's sites that the actor may see, and those whose figures he may see: they are kept by site. */
-async function readSites(
-  { db, actor }: ServiceContext,
+/** The farm's sites that match, as ids. */
+async function siteIdsOf(
+  { db, actor: { organizationId } }: ServiceContext,
   farmId: string,
-): Promise<{ ids: string[]; idsOfFigures: string[] }> {
-  const { organizationId } = actor
-  const [seen, seenWhole] = await Promise.all(
-    [visibleSites(actor), sitesOfVisibleBoots(actor)].map((visible) =>
-      db.site.findMany({ where: { organizationId, farmId, AND: [visible] }, select: { id: true } }),
-    ),
-  )
-  const idsOf = (sites: { id: string }[] = []) => sites.map(({ id }) => id)
-  return { ids: idsOf(seen), idsOfFigures: idsOf(seenWhole) }
+  visible: Prisma.SiteWhereInput,
+): Promise<string[]> {
+  const sites = await db.site.findMany({ where: { organizationId, farmId, AND: [visible] }, select: { id: true } })
+  return sites.map(({ id }) => id)
 }
 
-async function countRows(
-  { db, clock, actor }: ServiceContext,
-  farmId: string,
-): Promise<Omit<FarmOverview['counts'], 'sites'>> {
+/** The organization's newest boots are the farm's in most cases: then its sites are not listed. */
+async function readRecentBoots(context: ServiceContext, farmId: string): Promise<BootRow[]> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const [visible, days] = await Promise.all([visibleBoots(context), readBootDays(context)])
+  const newest = { days, before: null, limit: recentBootsMax }
+  const boots = await readBootsByStart(context, { ...newest, where: visible })
+  const siteIds = [...new Set(boots.map(({ siteId }) => siteId))]
+  const ofFarm = { organizationId, farmId, id: { in: siteIds }, AND: [visibleSites(actor)] }
+  if ((await db.site.count({ where: ofFarm })) === siteIds.length) return boots
+  const ids = await siteIdsOf(context, farmId, visibleSites(actor))
+  return readBootsByStart(context, { ...newest, where: { AND: [{ siteId: { in: ids } }, visible] } })
+}
+
+interface DeviceCounts {
+  devices: number
+  devicesBooting: number
+  keyAlarms: number
+  keysWaiting: number
+  devicesLost: number
+}
+
+async function countRows(context: ServiceContext, farmId: string): Promise<FarmOverview['counts']> {
+  const { db, clock, actor } = context
   const { organizationId } = actor
   const ofSites = { organizationId, site: { farmId } }
-  const ofDevices = { ...ofSites, AND: [visibleDevices(actor)] }
   // Asked at once: the connection answers one after the other, without a wait between.
-  const [edges, edgesOnline, collections, devices, devicesBooting, vdisks, keyAlarmCount, keysWaiting, devicesLost] =
-    await Promise.all([
-      db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
-      db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] } }),
-      db.collection.count({ where: { ...ofSites, AND: [visibleCollections(actor)] } }),
-      db.device.count({ where: ofDevices }),
-      db.device.count({ where: { ...ofDevices, lastBootId: { not: null }, lastBootOutcome: null } }),
-      db.vdisk.count({ where: { organizationId, farmId } }),
-      db.device.count({ where: { ...ofDevices, keyLabel: { in: [...keyAlarms] } } }),
-      db.device.count({ where: { ...ofDevices, keyLabel: 'key_waits' } }),
-      db.device.count({ where: { ...ofDevices, lastBootLost: true } }),
-    ])
-  return {
-    edges,
-    edgesOnline,
-    collections,
-    devices,
-    devicesBooting,
-    devicesLost,
-    vdisks,
-    keyAlarms: keyAlarmCount,
-    keysWaiting,
+  const [sites, edges, edgesOnline, collections, [ofDevices], vdisks] = await Promise.all([
+    db.site.count({ where: { organizationId, farmId, AND: [visibleSites(actor)] } }),
+    db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
+    db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] } }),
+    db.collection.count({ where: { ...ofSites, AND: [visibleCollections(actor)] } }),
+    countDevices(context, farmId),
+    db.vdisk.count({ where: { organizationId, farmId } }),
+  ])
+  if (!ofDevices) throw new AppError('internal', { internal: 'a count gave no row' })
+  return { sites, edges, edgesOnline, collections, vdisks, ...ofDevices }
+}
+
+/** All of them in one pass. */
+function countDevices({ db, actor }: ServiceContext, farmId: string): Promise<DeviceCounts[]> {
+  const { organizationId } = actor
+  return db.$queryRaw<DeviceCounts[]>`
+    select count(*)::integer as "devices",
+      count(*) filter (where last_boot_id is not null and last_boot_outcome is null)::integer as "devicesBooting",
+      count(*) filter (where key_label = any(${[...keyAlarms]}::"DeviceKeyLabel"[]))::integer as "keyAlarms",
+      count(*) filter (where key_label = 'key_waits')::integer as "keysWaiting",
+      count(*) filter (where last_boot_lost)::integer as "devicesLost"
+    from device where organization_id = ${organizationId}::uuid and ${visibleDevicesSql(actor)}
+      and site_id in (select id from site where organization_id = ${organizationId}::uuid and farm_id = ${farmId}::uuid)`
+}
+
+/** Returns the figures of the sites of which the actor may see every boot. */
+async function readFigures(
+  context: ServiceContext,
+  { farmId, siteCount }: { farmId: string; siteCount: number },
+): Promise<Figures> {
+  const { actor, clock } = context
+  if (!seesWholeFarm(actor, 'boot.read', farmId)) {
+    const ids = await siteIdsOf(context, farmId, sitesOfVisibleBoots(actor))
+    return figuresOf(context, Prisma.sql`= any(${ids}::uuid[])`)
   }
+  const { organizationId } = actor
+  const ofFarm = Prisma.sql`in (select id from site
+    where organization_id = ${organizationId}::uuid and farm_id = ${farmId}::uuid)`
+  if (siteCount <= currentSitesMax) return figuresOf(context, ofFarm)
+  return keptFigures.get(`${organizationId} ${farmId}`, clock(), () => figuresOf(context, ofFarm))
+}
+
+async function figuresOf(context: ServiceContext, sites: Prisma.Sql): Promise<Figures> {
+  const [last24Hours, byDay] = await Promise.all([bootTimesOfLastDay(context, sites), bootTimesByDay(context, sites)])
+  return { last24Hours, byDay }
 }
 
 /** From the rollups: the number of boots does not matter. */
@@ -115,16 +156,17 @@ interface SumsRow {
 }
 
 interface Span {
-  siteIds: string[]
+  /** The condition behind `site_id`. */
+  sites: Prisma.Sql
   grain: RollupGrain
   since: Date
 }
 
 /** The last 24 hours of the clock, including the current one. */
-async function bootTimesOfLastDay(context: ServiceContext, siteIds: string[]): Promise<BootTimes> {
+async function bootTimesOfLastDay(context: ServiceContext, sites: Prisma.Sql): Promise<BootTimes> {
   const hour = Math.floor(context.clock().getTime() / hourMs) * hourMs
   const since = new Date(hour - (hoursShown - 1) * hourMs)
-  const rows = await readSums(context, { siteIds, grain: 'hour', since })
+  const rows = await readSums(context, { sites, grain: 'hour', since })
   return {
     readyCount: sum(rows.map((row) => row.ready_count)),
     failedCount: sum(rows.map((row) => row.failed_count)),
@@ -133,10 +175,10 @@ async function bootTimesOfLastDay(context: ServiceContext, siteIds: string[]): P
   }
 }
 
-async function bootTimesByDay(context: ServiceContext, siteIds: string[]): Promise<(BootTimes & { day: string })[]> {
+async function bootTimesByDay(context: ServiceContext, sites: Prisma.Sql): Promise<(BootTimes & { day: string })[]> {
   const days = daysBefore(context.clock(), daysShown)
   const since = new Date(`${days[0]}T00:00:00Z`)
-  const rows = await readSums(context, { siteIds, grain: 'day', since })
+  const rows = await readSums(context, { sites, grain: 'day', since })
   return fillDays(
     days,
     rows.map((row) => ({
@@ -150,13 +192,13 @@ async function bootTimesByDay(context: ServiceContext, siteIds: string[]): Promi
 }
 
 /** PostgreSQL adds the sketches up: as rows they would be some hundred times as many. */
-function readSums({ db, actor }: ServiceContext, { siteIds, grain, since }: Span): Promise<SumsRow[]> {
+function readSums({ db, actor }: ServiceContext, { sites, grain, since }: Span): Promise<SumsRow[]> {
   const { organizationId } = actor
   return db.$queryRaw<SumsRow[]>`
     with summed as (
       select starts_at, ready_count, failed_count + silent_count as failed_count, generated_count, total_us_buckets
       from boot_rollup where organization_id = ${organizationId}::uuid and grain = ${grain}::"RollupGrain"
-        and starts_at >= ${since} and site_id = any(${siteIds}::uuid[])
+        and starts_at >= ${since} and site_id ${sites}
     ), sketches as (
       select starts_at, jsonb_object_agg(bucket, count) as buckets from (
         select starts_at, key as bucket, sum(value::integer) as count
