@@ -22,6 +22,8 @@ interface ListOrder {
   after: LastRow | null
   /** These three are the statement's: `take` reads one row too many, to learn whether there is a next page. */
   where: object
+  /** The same as `where` in one or two parts, one after the other: each of them is a range of an index. */
+  parts: object[]
   orderBy: object[]
   take: number
   page<Row extends object, Item>(rows: Row[], item: (row: Row) => Item): { items: Item[]; nextCursor: string | null }
@@ -36,10 +38,12 @@ export function listOrder(list: ListSort, { sort, cursor, limit }: Asked): ListO
   const direction = isDescending ? 'desc' : 'asc'
   const byField = mayBeNull ? { sort: direction, nulls: isDescending ? 'last' : 'first' } : direction
   const after = cursor ? lastRowOf(list, { field, sort }, cursor) : null
+  const parts = after ? rowsAfter(after, { field, idPath: list.idPath, isDescending }) : [{}]
   return {
     isDescending,
     after,
-    where: after ? rowsAfter(after, { field, idPath: list.idPath, isDescending }) : {},
+    where: parts.length > 1 ? { OR: parts } : (parts[0] ?? {}),
+    parts,
     orderBy: [at(path, byField), at(list.idPath, direction)],
     take: limit + 1,
     page(rows, item) {
@@ -83,15 +87,28 @@ interface Direction {
   isDescending: boolean
 }
 
-function rowsAfter({ value, id }: LastRow, { field, idPath, isDescending }: Direction): object {
+function rowsAfter({ value, id }: LastRow, { field, idPath, isDescending }: Direction): object[] {
   const { path, mayBeNull } = field
   const beyond = isDescending ? 'lt' : 'gt'
   const sameValue = { AND: [at(path, value), at(idPath, { [beyond]: id })] }
-  if (value === null) return isDescending ? sameValue : { OR: [sameValue, at(path, { not: null })] }
-  const later = [at(path, { [beyond]: value }), sameValue]
-  if (isDescending && mayBeNull) return { OR: [...later, at(path, null)] }
+  if (value === null) return isDescending ? [sameValue] : [sameValue, at(path, { not: null })]
+  const later = { OR: [at(path, { [beyond]: value }), sameValue] }
   // Redundant, but lets PostgreSQL start in the index at the page.
-  return { AND: [at(path, { [`${beyond}e`]: value }), { OR: later }] }
+  const withValue = { AND: [at(path, { [`${beyond}e`]: value }), later] }
+  return isDescending && mayBeNull ? [withValue, at(path, null)] : [withValue]
+}
+
+/**
+ * Reads a page of a long list that may be sorted by nothing: PostgreSQL would look for both parts from the beginning of
+ * the list on.
+ */
+export async function readParts<Row>(
+  { parts, take }: Pick<ListOrder, 'parts' | 'take'>,
+  find: (where: object, take: number) => Promise<Row[]>,
+): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const where of parts) if (rows.length < take) rows.push(...(await find(where, take - rows.length)))
+  return rows
 }
 
 /** `{ user: { name: value } }` for `user.name`. */

@@ -2,7 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleDevices } from '../access/visible.ts'
 import { escapeLike } from '../context/keyset.ts'
-import { listOrder } from '../context/list-order.ts'
+import { listOrder, readParts } from '../context/list-order.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { keyAlarms } from '../rules/device/device-key.ts'
 import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../rules/device/write-cache.ts'
@@ -25,15 +25,15 @@ export async function listDevices(
   const { db, clock, actor } = context
   const now = clock()
   const order = listOrder(deviceSort, input)
-  const rows = await db.device.findMany({
-    where: {
-      organizationId: actor.organizationId,
-      AND: [visibleDevices(actor), filterOf(input), order.where],
-    },
-    orderBy: order.orderBy,
-    take: order.take,
-    select: deviceSummarySelect,
-  })
+  const filters = [visibleDevices(actor), filterOf(input)]
+  const rows = await readParts(order, (where, take) =>
+    db.device.findMany({
+      where: { organizationId: actor.organizationId, AND: [...filters, where] },
+      orderBy: order.orderBy,
+      take,
+      select: deviceSummarySelect,
+    }),
+  )
   const names = await nameDevices(context, rows)
   return order.page(rows, (row) => deviceSummaryOf(row, { names, now }))
 }
