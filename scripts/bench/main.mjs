@@ -24,6 +24,10 @@ const benches = {
     what: 'largest contentful paint of sign-in, overview, boots and a boot, with a browser at a quarter of its speed; 2 minutes a round',
     load: async () => (await import('./pages.mjs')).benchPages,
   },
+  state: {
+    what: 'a change of one device until its edge has it, a revert at 10,000 sites, and queries of a large organization; 4 minutes a round',
+    load: async () => (await import('./state.mjs')).benchState,
+  },
   stream: {
     what: 'random reads, losses, replayed boots and 500 devices over the stream, beside nbdkit and qemu-nbd; about 12 minutes',
     load: async () => (await import('./stream.mjs')).benchStream,

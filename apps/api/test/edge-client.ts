@@ -133,9 +133,9 @@ export class EdgeClient {
   }
 
   /** Headers of a rightly signed request, for wherever else they are sent. */
-  signatureOf(method: SendOptions['method'], path: string): Record<string, string> {
+  signatureOf(method: SendOptions['method'], path: string, body = ''): Record<string, string> {
     this.counter += 1
-    return this.#sign({ method, path })
+    return this.#sign({ method, path, body })
   }
 
   #sign({ method, path, body = '' }: SendOptions): Record<string, string> {
