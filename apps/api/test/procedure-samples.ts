@@ -24,6 +24,8 @@ export const samples: Record<string, Sample> = {
   'session.me': {},
   'audit.list': {},
   'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
+  'event.list': {},
+  'event.get': { idName: 'eventId', ownId: (tenant) => tenant.eventId },
   ...apiSamples,
   ...peopleSamples,
   ...tenancySamples,

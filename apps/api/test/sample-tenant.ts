@@ -36,6 +36,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
     spareScheduleIds,
     runId: randomUUID(),
     auditEntryId: randomUUID(),
+    eventId: randomUUID(),
     discoveredId: randomUUID(),
     organizationName: `Organization ${slug}`,
     apiKeyId: randomUUID(),
@@ -61,6 +62,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const key = { name: 'A key', prefix: 'bfk_', secretHash: apiKeyId, role: 'viewer' as const }
   await api.db.apiKey.create({ data: { organizationId, id: apiKeyId, ...key, createdAt: menusMadeAt } })
   await createWebhooks(api, tenant)
+  await createEvent(api, tenant)
   await createDiscovered(api, tenant)
   return tenant
 }
@@ -99,6 +101,19 @@ async function createSchedules(
   const scheduleId = spareScheduleIds[0] ?? ''
   await api.db.scheduleRun.create({
     data: { ...run, organizationId, id: runId, scheduleId, instant: now, closesAt: now, createdAt: now },
+  })
+}
+
+async function createEvent(
+  { db }: TestApi,
+  { organizationId, farmId, siteId, collectionId, edgeId, deviceIds, eventId: id }: SampleTenant,
+): Promise<void> {
+  const [deviceId = null] = deviceIds
+  const data = { bootId: id, deviceId, siteId, edgeId }
+  const payload = { type: 'boot.failed', timestamp: menusMadeAt.toISOString(), organizationId, data }
+  const place = { farmId, siteId, collectionId, deviceId, edgeId }
+  await db.webhookEvent.create({
+    data: { organizationId, id, type: 'boot.failed', subject: id, payload, createdAt: menusMadeAt, ...place },
   })
 }
 

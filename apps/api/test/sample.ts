@@ -56,6 +56,8 @@ export type SampleTenant = TestTenant & {
   spareEdgeId: string
   bootId: string
   auditEntryId: string
+  /** Of a device of the site. */
+  eventId: string
   /** An unregistered machine of the site. */
   discoveredId: string
   apiKeyId: string

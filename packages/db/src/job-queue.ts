@@ -191,6 +191,7 @@ export const jobNames = [
   'drop old store jobs',
   'drop old rate limits',
   'seal secrets',
+  'number events',
 ] as const
 
 export type JobName = (typeof jobNames)[number]

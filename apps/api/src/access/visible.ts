@@ -170,6 +170,11 @@ export function visibleAudit(actor: Actor): Prisma.AuditEntryWhereInput {
   return ofPlaceColumns(boundsOf(actor, 'audit.read'))
 }
 
+/** An event is at the place where it happened, like an entry of the audit log. */
+export function visibleEvents(actor: Actor): Prisma.WebhookEventWhereInput {
+  return ofPlaceColumns(boundsOf(actor, 'event.read'))
+}
+
 /** Stores are the farm's, and no secret to who manages images in a part of it. */
 export function visibleStores(actor: Actor): Prisma.StoreWhereInput {
   const bounds = boundsOf(actor, 'store.read')

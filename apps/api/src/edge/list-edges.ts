@@ -45,7 +45,8 @@ export async function findSilentEdges({ db, clock }: PlatformContext): Promise<v
         where edge.organization_id = ${organizationId}::uuid and site.organization_id = edge.organization_id
           and site.id = edge.site_id and edge.revoked_at is null and edge.heartbeat_at <= ${since}
           and (edge.silence_told_at is null or edge.silence_told_at < edge.heartbeat_at)
-        returning edge.id::text, edge.name, edge.heartbeat_at, site.id::text as site_id, site.name as site_name`
+        returning edge.id::text, edge.name, edge.heartbeat_at, site.farm_id::text, site.id::text as site_id,
+          site.name as site_name`
       await emit('edgesFellSilent', { db: transaction, now, organizationId, edges })
     },
     rows.map(({ id }) => id),

@@ -38,6 +38,7 @@ export const errorTable = {
     'debug',
     'Name the revision that you have seen: in If-Match or as `revision`.',
   ),
+  cursor_expired: row(410, 'BAD_REQUEST', 'info', 'The list does not continue at this cursor any more.'),
   uri_too_long: row(414, 'BAD_REQUEST', 'info', 'The address is too long.'),
   unsupported_media_type: row(415, 'UNSUPPORTED_MEDIA_TYPE', 'info', 'The body must be application/json.'),
   headers_too_large: row(431, 'BAD_REQUEST', 'info', 'The headers are too large.'),

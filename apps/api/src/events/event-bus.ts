@@ -115,6 +115,7 @@ export interface PromotedVersion {
 /** A device has not proved the key that is known of it. */
 export interface KeyAlarm {
   deviceId: string
+  collectionId: string
   deviceName: string
   mac: string
   label: DeviceKeyLabel | null
@@ -164,6 +165,7 @@ export interface SilentEdge {
   id: string
   name: string
   heartbeat_at: Date
+  farm_id: string
   site_id: string
   site_name: string
 }

@@ -5,6 +5,8 @@ import { dropOldCaptures } from '../boot/drop-old-captures.ts'
 import { dropOldBoots, makeBootPartitions } from '../boot/keep-boot-partitions.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import { findSilentEdges } from '../edge/list-edges.ts'
+import { numberAllEvents } from '../event/number-events.ts'
+import { removeOldEvents } from '../event/remove-old-events.ts'
 import { dropOldAnswers } from '../idempotency/do-once.ts'
 import { deleteDueOrganizations } from '../organization/delete-due-organizations.ts'
 import { recordJob } from '../platform/record-job.ts'
@@ -19,7 +21,6 @@ import { dropOldStoreJobs } from '../store-job/change-jobs.ts'
 import { purgeOldDeletions } from '../trash/purge-deletion.ts'
 import { releaseDue } from '../vdisk/release-due.ts'
 import { WebhookDeliveries } from '../webhook/deliver-due.ts'
-import { dropOldDeliveries } from '../webhook/deliveries.ts'
 import type { TargetPolicy } from '../webhook/target-guard.ts'
 
 const minuteSeconds = 60
@@ -59,7 +60,8 @@ const jobs: Job[] = [
   { name: 'release versions', everySeconds: 10, run: releaseDue },
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
-  { name: 'drop old deliveries', everySeconds: hourSeconds, run: dropOldDeliveries },
+  { name: 'number events', everySeconds: 10, run: numberAllEvents },
+  { name: 'drop old deliveries', everySeconds: hourSeconds, run: removeOldEvents },
   { name: 'drop old captures', everySeconds: hourSeconds, run: dropOldCaptures },
   { name: 'seal secrets', everySeconds: hourSeconds, run: resealSecrets },
   { name: 'drop old answers', everySeconds: hourSeconds, run: dropOldAnswers },

@@ -35,6 +35,7 @@ export const permissions = {
   'api_key.change': row(admins, 'create and revoke API keys'),
   'webhook.read': row(['owner', 'admin', 'auditor'], 'see webhooks and their deliveries'),
   'webhook.change': row(admins, 'create, change and delete webhooks'),
+  'event.read': row(everybody, 'see events: failed boots, silent edges, ended runs, promoted versions and others'),
   'farm.read': row(everybody, 'see farms and their figures', { upwards: true }),
   'farm.change': row(admins, 'create, change, delete and restore farms'),
   'site.read': row(everybody, 'see sites', { upwards: true }),

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { inEachOrganization } from '../context/for-each-organization.ts'
 import { listOrder } from '../context/list-order.ts'
-import { ownRow, type PlatformContext, type ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import { dayMs } from '../rules/utc-day.ts'
 import { getWebhook } from './list-webhooks.ts'
 import {
   type DeliveryView,
@@ -141,14 +139,4 @@ function deliveryViewOf(row: DeliveryRow): DeliveryView {
     dueAt: state === 'pending' ? row.dueAt.toISOString() : null,
     attempts: row.attempts as WebhookAttempt[],
   }
-}
-
-const deliveriesKeptDays = 30
-
-/** Deletes events and their deliveries; pending ones are younger than this. */
-export async function dropOldDeliveries({ db, clock }: PlatformContext): Promise<void> {
-  const before = new Date(clock().getTime() - deliveriesKeptDays * dayMs)
-  await inEachOrganization({ db }, (transaction, organizationId) =>
-    transaction.webhookEvent.deleteMany({ where: { organizationId, createdAt: { lt: before } } }),
-  )
 }

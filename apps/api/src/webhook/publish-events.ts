@@ -1,63 +1,88 @@
 import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
+import { ofLiveSite } from '../access/visible.ts'
 import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 import type { Events, PromotedVersion } from '../events/event-bus.ts'
 import { writeCacheMarks, writeCacheOf } from '../rules/device/write-cache.ts'
+import type { Place } from '../rules/place.ts'
 import { activeTraceparent } from '../rules/tracer.ts'
 import type { WebhookEventType } from './schema.ts'
 
 interface EventToPublish {
-  organizationId: string
   type: WebhookEventType
   /** The key that makes it one event, however often its cause occurs. */
   subject: string
+  /** Who may see it in the list of events. */
+  place: Place
+  /** The objects that the list of events is filtered by, besides the place. */
+  objects?: { deviceId?: string | null; edgeId?: string; vdiskId?: string }
   /** Texts of devices stand in a member `untrusted`. */
   data: Prisma.InputJsonObject
 }
 
+interface Publication {
+  db: DbOrTransaction
+  now: Date
+  organizationId: string
+}
+
 /**
- * Writes the event and a message for each endpoint that subscribes to it, in the transaction of the change: both are
- * stored, or neither. Nothing is written without subscribers; a known subject is not announced again.
+ * Writes the events, and a message for each endpoint that subscribes to one, in the transaction of the change: all are
+ * stored, or none. A known subject is not announced again. Takes neither a number nor a lock that others wait for:
+ * event/number-events.ts numbers the events afterwards.
  */
-async function publishEvents(db: DbOrTransaction, now: Date, events: EventToPublish[]): Promise<void> {
-  const [first] = events
-  if (!first) return
-  const { organizationId } = first
+async function publishEvents({ db, now, organizationId }: Publication, events: EventToPublish[]): Promise<void> {
+  if (events.length === 0) return
+  const traceparent = activeTraceparent()
+  const written = await db.webhookEvent.createManyAndReturn({
+    data: events.map(({ type, subject, place, objects, data }) => ({
+      organizationId,
+      id: randomUUID(),
+      type,
+      subject,
+      payload: { type, timestamp: now.toISOString(), organizationId, data },
+      createdAt: now,
+      traceparent,
+      ...place,
+      ...objects,
+    })),
+    skipDuplicates: true,
+    select: { id: true, type: true },
+  })
+  if (written.length === 0) return
   const endpoints = await db.webhookEndpoint.findMany({
     where: { organizationId, enabled: true },
     select: { id: true, events: true },
   })
-  for (const { type, subject, data } of events) {
-    const listeners = endpoints.filter((endpoint) => endpoint.events.includes(type))
-    if (listeners.length === 0) continue
-    const id = randomUUID()
-    const payload = { type, timestamp: now.toISOString(), organizationId, data }
-    const { count } = await db.webhookEvent.createMany({
-      data: [{ organizationId, id, type, subject, payload, createdAt: now, traceparent: activeTraceparent() }],
-      skipDuplicates: true,
-    })
-    if (count > 0)
-      await db.webhookDelivery.createMany({
-        data: listeners.map((endpoint) => ({
-          organizationId,
-          endpointId: endpoint.id,
-          eventId: id,
-          dueAt: now,
-          createdAt: now,
-        })),
-      })
-  }
+  const deliveries = written.flatMap(({ id: eventId, type }) =>
+    endpoints
+      .filter((endpoint) => endpoint.events.includes(type))
+      .map(({ id: endpointId }) => ({ organizationId, endpointId, eventId, dueAt: now, createdAt: now })),
+  )
+  if (deliveries.length > 0) await db.webhookDelivery.createMany({ data: deliveries })
+}
+
+/** Leaves out what was announced before: boots are reported again and again, and most reports are old news. */
+async function unannounced<Cause extends { subject: string }>(
+  { db, organizationId }: Publication,
+  type: WebhookEventType,
+  causes: Cause[],
+): Promise<Cause[]> {
+  if (causes.length === 0) return []
+  const subject = { in: causes.map((cause) => cause.subject) }
+  const rows = await db.webhookEvent.findMany({ where: { organizationId, type, subject }, select: { subject: true } })
+  const known = new Set(rows.map((row) => row.subject))
+  return causes.filter((cause) => !known.has(cause.subject))
 }
 
 /** wave.done, of runs of schedules that have ended. */
 export async function publishEndedRuns({ db, now, organizationId, runs }: Events['runsEnded']): Promise<void> {
   await publishEvents(
-    db,
-    now,
+    { db, now, organizationId },
     runs.map((run) => ({
-      organizationId,
       type: 'wave.done',
       subject: run.id,
+      place: { farmId: run.farm_id, siteId: run.site_id, collectionId: null },
       data: {
         scheduleId: run.schedule_id,
         scheduleName: run.name,
@@ -85,12 +110,13 @@ export async function publishEndedRuns({ db, now, organizationId, runs }: Events
 /** version.promoted, of a vDisk whose devices boot another version from now on. */
 export async function publishPromotion({ db, now, version, previous, ...vdisk }: PromotedVersion): Promise<void> {
   const { organizationId, farmId, vdiskId, vdiskName } = vdisk
-  await publishEvents(db, now, [
+  await publishEvents({ db, now, organizationId }, [
     {
-      organizationId,
       type: 'version.promoted',
       // The same version may be promoted again, after a newer one came and went.
       subject: `${version.id} ${randomUUID()}`,
+      place: { farmId, siteId: null, collectionId: null },
+      objects: { vdiskId },
       data: {
         farmId,
         vdiskId,
@@ -107,12 +133,12 @@ export async function publishPromotion({ db, now, version, previous, ...vdisk }:
 /** edge.offline, of edges whose heartbeats have stopped. */
 export async function publishSilentEdges({ db, now, organizationId, edges }: Events['edgesFellSilent']): Promise<void> {
   await publishEvents(
-    db,
-    now,
+    { db, now, organizationId },
     edges.map((edge) => ({
-      organizationId,
       type: 'edge.offline',
       subject: `${edge.id} ${edge.heartbeat_at.toISOString()}`,
+      place: { farmId: edge.farm_id, siteId: edge.site_id, collectionId: null },
+      objects: { edgeId: edge.id },
       data: {
         edgeId: edge.id,
         edgeName: edge.name,
@@ -124,107 +150,118 @@ export async function publishSilentEdges({ db, now, organizationId, edges }: Eve
   )
 }
 
-const failedBootSelect = {
-  id: true,
-  mac: true,
-  startedAt: true,
-  failedPhase: true,
-  failedCause: true,
-  failedText: true,
-  simulated: true,
-  deviceId: true,
-} as const
-
 /** boot.failed, once for each boot that its edge reports as failed; history that a demo makes up is none. */
 export async function publishFailedBoots({ db, now, edge, boots }: Events['bootsReported']): Promise<void> {
-  const { organizationId, siteId, edgeId } = edge
-  const ids = boots.filter(({ outcome, generated }) => outcome?.kind === 'failed' && !generated).map(({ id }) => id)
-  if (ids.length === 0) return
-  const listeners = await db.webhookEndpoint.count({
-    where: { organizationId, enabled: true, events: { has: 'boot.failed' } },
-  })
-  if (listeners === 0) return
-  const rows = await db.boot.findMany({
-    where: { organizationId, id: { in: ids }, outcome: 'failed' },
-    select: failedBootSelect,
-  })
-  const names = await eventNamesOf(db, { organizationId, siteId, edgeId }, rows)
-  await publishEvents(
+  const publication = { db, now, organizationId: edge.organizationId }
+  const failed = boots.filter(({ outcome, generated }) => outcome?.kind === 'failed' && !generated)
+  const fresh = await unannounced(
+    publication,
+    'boot.failed',
+    failed.map(({ id }) => ({ subject: id })),
+  )
+  const rows = await readBoots(
     db,
-    now,
-    rows.map((boot) => ({
-      organizationId,
-      type: 'boot.failed',
-      subject: boot.id,
-      data: {
-        bootId: boot.id,
-        deviceId: boot.deviceId,
-        deviceName: names.devices.get(boot.deviceId ?? '') ?? null,
-        mac: boot.mac,
-        siteId,
-        siteName: names.site,
-        edgeId,
-        edgeName: names.edge,
-        startedAt: boot.startedAt.toISOString(),
-        simulated: boot.simulated,
-        phase: boot.failedPhase,
-        cause: boot.failedCause,
-        untrusted: { text: boot.failedText },
-      },
-    })),
+    edge,
+    fresh.map(({ subject }) => subject),
+  )
+  await publishEvents(
+    publication,
+    rows
+      // An older report may have come late.
+      .filter(({ outcome }) => outcome === 'failed')
+      .map((boot) => ({
+        type: 'boot.failed',
+        subject: boot.id,
+        ...whereOf(boot, edge),
+        data: {
+          ...namesOf(boot, edge),
+          startedAt: boot.startedAt.toISOString(),
+          phase: boot.failedPhase,
+          cause: boot.failedCause,
+          untrusted: { text: boot.failedText },
+        },
+      })),
   )
 }
 
 /** write_cache.filling, once for each boot and mark that its write cache reaches; of several at once the highest. */
 export async function publishFillingCaches({ db, now, edge, boots }: Events['bootsReported']): Promise<void> {
-  const { organizationId, siteId, edgeId } = edge
+  const publication = { db, now, organizationId: edge.organizationId }
   const filling = boots.flatMap((boot) => {
     const said = boot.guest?.writeCache
     if (!said || boot.generated) return []
     const { level, ...cache } = writeCacheOf(said, said)
     const mark = writeCacheMarks.findLast(({ percent }) => cache.percent >= percent)
-    return mark ? [{ id: boot.id, mark: mark.percent, level, cache }] : []
+    if (!mark) return []
+    return [{ id: boot.id, subject: `${boot.id} ${mark.percent}`, mark: mark.percent, level, cache }]
   })
-  if (filling.length === 0) return
-  const listeners = await db.webhookEndpoint.count({
-    where: { organizationId, enabled: true, events: { has: 'write_cache.filling' } },
-  })
-  if (listeners === 0) return
-  const rows = await db.boot.findMany({
-    where: { organizationId, id: { in: filling.map(({ id }) => id) } },
-    select: { id: true, mac: true, deviceId: true, simulated: true },
-  })
-  const names = await eventNamesOf(db, { organizationId, siteId, edgeId }, rows)
+  const fresh = await unannounced(publication, 'write_cache.filling', filling)
+  const rows = await readBoots(
+    db,
+    edge,
+    fresh.map(({ id }) => id),
+  )
   const known = new Map(rows.map((row) => [row.id, row]))
   await publishEvents(
-    db,
-    now,
-    filling.flatMap(({ id, mark, level, cache }) => {
+    publication,
+    fresh.flatMap(({ id, subject, mark, level, cache }) => {
       const boot = known.get(id)
       if (!boot) return []
-      const { deviceId, mac, simulated } = boot
-      const deviceName = names.devices.get(deviceId ?? '') ?? null
-      return {
-        organizationId,
-        type: 'write_cache.filling' as const,
-        subject: `${id} ${mark}`,
-        data: {
-          bootId: id,
-          deviceId,
-          deviceName,
-          mac,
-          simulated,
-          siteId,
-          siteName: names.site,
-          edgeId,
-          edgeName: names.edge,
-          mark,
-          level,
-          ...cache,
-        },
-      }
+      const type = 'write_cache.filling' as const
+      return { type, subject, ...whereOf(boot, edge), data: { ...namesOf(boot, edge), mark, level, ...cache } }
     }),
   )
+}
+
+interface ReportingEdge {
+  /** Null for a site in the trash. */
+  farmId: string | null
+  siteName: string | null
+  edgeName: string | null
+}
+
+interface EventBoot extends ReportingEdge {
+  id: string
+  mac: string
+  startedAt: Date
+  outcome: string | null
+  failedPhase: string | null
+  failedCause: string | null
+  failedText: string | null
+  simulated: boolean
+  deviceId: string | null
+  deviceName: string | null
+  collectionId: string | null
+}
+
+/** One statement, however many boots: it is part of taking reports. */
+async function readBoots(
+  db: DbOrTransaction,
+  { organizationId, siteId, edgeId }: AuthenticatedEdge,
+  ids: string[],
+): Promise<EventBoot[]> {
+  if (ids.length === 0) return []
+  return db.$queryRaw<EventBoot[]>`
+    select boot.id::text, boot.mac, boot.started_at as "startedAt", boot.outcome::text, boot.simulated,
+      boot.failed_phase as "failedPhase", boot.failed_cause as "failedCause", boot.failed_text as "failedText",
+      boot.device_id::text as "deviceId", device.name as "deviceName", device.collection_id::text as "collectionId",
+      site.farm_id::text as "farmId", site.name as "siteName", edge.name as "edgeName"
+    from boot_key as key
+    join boot on boot.organization_id = key.organization_id and boot.id = key.boot_id
+      and boot.received_on = key.received_on
+    left join device on device.organization_id = boot.organization_id and device.id = boot.device_id
+    left join site on site.organization_id = key.organization_id and site.id = ${siteId}::uuid
+    left join edge on edge.organization_id = key.organization_id and edge.id = ${edgeId}::uuid
+    where key.organization_id = ${organizationId}::uuid and key.boot_id = any(${ids}::uuid[])`
+}
+
+function whereOf({ farmId, collectionId, deviceId }: EventBoot, { siteId, edgeId }: AuthenticatedEdge) {
+  return { place: { farmId, siteId, collectionId }, objects: { deviceId, edgeId } }
+}
+
+function namesOf(boot: EventBoot, { siteId, edgeId }: AuthenticatedEdge) {
+  const { id: bootId, deviceId, deviceName, mac, siteName, edgeName, simulated } = boot
+  return { bootId, deviceId, deviceName, mac, siteId, siteName, edgeId, edgeName, simulated }
 }
 
 /** rollout.paused, for one that paused by itself. */
@@ -235,30 +272,36 @@ export async function publishPausedRollout({
   rollout,
 }: Events['rolloutPaused']): Promise<void> {
   const { id: rolloutId, revision, ...data } = rollout
-  await publishEvents(db, now, [
-    { organizationId, type: 'rollout.paused', subject: `${rolloutId} ${revision}`, data: { rolloutId, ...data } },
+  await publishEvents({ db, now, organizationId }, [
+    {
+      type: 'rollout.paused',
+      subject: `${rolloutId} ${revision}`,
+      place: { farmId: rollout.farmId, siteId: null, collectionId: null },
+      objects: { edgeId: rollout.edgeId },
+      data: { rolloutId, ...data },
+    },
   ])
 }
 
 /** device.key_alarm, once for each kind of alarm until a person decides: a device in a loop floods nobody. */
 export async function publishKeyAlarms({ db, now, edge, alarms }: Events['keyAlarmsRaised']): Promise<void> {
   const { organizationId, siteId, edgeId } = edge
-  const names = await eventNamesOf(db, edge, [])
+  const { farmId, siteName, edgeName } = await readEdge(db, edge)
   await publishEvents(
-    db,
-    now,
-    alarms.map(({ deviceId, deviceName, mac, label, key, claimed, claimBootId, revision }) => ({
-      organizationId,
+    { db, now, organizationId },
+    alarms.map(({ deviceId, collectionId, deviceName, mac, label, key, claimed, claimBootId, revision }) => ({
       type: 'device.key_alarm',
       subject: `${deviceId} ${revision} ${label}`,
+      place: { farmId, siteId, collectionId },
+      objects: { deviceId, edgeId },
       data: {
         deviceId,
         deviceName,
         mac,
         siteId,
-        siteName: names.site,
+        siteName,
         edgeId,
-        edgeName: names.edge,
+        edgeName,
         bootId: claimBootId,
         label,
         knownKey: key,
@@ -268,20 +311,10 @@ export async function publishKeyAlarms({ db, now, edge, alarms }: Events['keyAla
   )
 }
 
-/** The names of site, edge and devices in an event of an edge's boots. */
-async function eventNamesOf(
-  db: DbOrTransaction,
-  { organizationId, siteId, edgeId }: Pick<AuthenticatedEdge, 'organizationId' | 'siteId' | 'edgeId'>,
-  boots: { deviceId: string | null }[],
-) {
-  const select = { id: true, name: true } as const
-  const deviceIds = boots.flatMap(({ deviceId }) => deviceId ?? [])
-  const devices = await db.device.findMany({ where: { organizationId, id: { in: deviceIds } }, select })
-  const site = await db.site.findFirst({ where: { organizationId, id: siteId }, select })
-  const edge = await db.edge.findFirst({ where: { organizationId, id: edgeId }, select })
-  return {
-    devices: new Map(devices.map(({ id, name }) => [id, name])),
-    site: site?.name ?? null,
-    edge: edge?.name ?? null,
-  }
+async function readEdge(db: DbOrTransaction, { organizationId, edgeId }: AuthenticatedEdge): Promise<ReportingEdge> {
+  const edge = await db.edge.findFirst({
+    where: { organizationId, id: edgeId, ...ofLiveSite },
+    select: { name: true, site: { select: { name: true, farmId: true } } },
+  })
+  return { farmId: edge?.site.farmId ?? null, siteName: edge?.site.name ?? null, edgeName: edge?.name ?? null }
 }

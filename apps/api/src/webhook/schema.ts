@@ -3,8 +3,8 @@ import { instantOf, listSort, text } from '../rules/list-sort.ts'
 import { nameOf, pageInput, pageOf, seenRevision } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 
-/** The events of an endpoint; docs/reference/api.md describes the content of each. */
-const webhookEventTypes = [
+/** The types of events; docs/reference/api.md describes the content of each. */
+export const webhookEventTypes = [
   'boot.failed',
   'edge.offline',
   'wave.done',

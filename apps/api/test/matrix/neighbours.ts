@@ -42,17 +42,18 @@ export async function createNeighbours(api: TestApi, tenant: SampleTenant): Prom
   return { siteId: site.id, siteCollectionId: outside.collectionId, collectionId: inside.collectionId }
 }
 
-/** Makes an edge of the site report a boot of one device and a request of an unknown one. */
+/** Makes an edge of the site report two boots of one device, one of which failed, and a request of an unknown one. */
 async function reportOf(
   api: TestApi,
   tenant: SampleTenant,
   { mac, stranger }: { mac: string; stranger: string },
 ): Promise<void> {
   const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
-  const boots = bootReports(1, [bootWith({ id: randomUUID(), mac })])
+  const failed = { kind: 'failed', phase: 'nbp', cause: 'tftp_timeout', text: 'no answer' } as const
+  const boots = [bootWith({ id: randomUUID(), mac, outcome: failed }), bootWith({ id: randomUUID(), mac })]
   const answer = await edge.reports(1, [
-    ...boots,
-    { seq: 2, type: 'discovered', device: discoveredWith({ mac: stranger }) },
+    ...bootReports(1, boots),
+    { seq: 3, type: 'discovered', device: discoveredWith({ mac: stranger }) },
   ])
   if (answer.status !== 200) throw new Error(`reports were answered ${answer.status}`)
 }

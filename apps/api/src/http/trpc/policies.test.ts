@@ -224,7 +224,16 @@ test('what lists keep from a role of one place is there for a role of all', asyn
     }),
   )
   const rows = await rowsOf(api.db, tenant.organizationId)
-  for (const table of ['site', 'collection', 'device', 'edge', 'boot_key', 'schedule', 'discovered_device']) {
+  for (const table of [
+    'site',
+    'collection',
+    'device',
+    'edge',
+    'boot_key',
+    'schedule',
+    'discovered_device',
+    'webhook_event',
+  ]) {
     const ids = idsWithin(rows, (row, of) => of === table && row.site_id === beside.siteId)
     for (const id of ids) expect([table, shown.some((text) => text.includes(id))]).toEqual([table, true])
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { AskedPlaces } from '../../access/authorise.ts'
-import { AppError } from '../../errors/app-error.ts'
+import { AppError, type AppErrorCode } from '../../errors/app-error.ts'
 import type { Change } from '../../events/event-bus.ts'
 import type { Fields } from '../../rules/audit-change.ts'
 import type { Permission, Role } from '../../rules/permissions.ts'
@@ -116,6 +116,8 @@ export interface RestOperation {
   isLarge?: true
   /** Answers 204: the output adds nothing to the status. */
   silent?: true
+  /** Codes of problems that do not follow from its shape. */
+  codes?: AppErrorCode[]
 }
 
 /** Why a procedure is none. */

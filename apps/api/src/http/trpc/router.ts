@@ -7,6 +7,7 @@ import { collectionRouter } from '../../collection/router.ts'
 import { deviceRouter } from '../../device/router.ts'
 import { discoveredRouter } from '../../discovery/router.ts'
 import { edgeRouter } from '../../edge/router.ts'
+import { eventRouter } from '../../event/router.ts'
 import { farmRouter } from '../../farm/router.ts'
 import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
@@ -38,6 +39,7 @@ export const appRouter = router({
   serviceAccount: serviceAccountRouter,
   invitation: invitationRouter,
   webhook: webhookRouter,
+  event: eventRouter,
   farm: farmRouter,
   site: siteRouter,
   edge: edgeRouter,

@@ -39,7 +39,14 @@ export async function applyDeviceKeys(
     if (!key) continue
     after.set(boot.mac, { ...device, ...key })
     if (isAlarm(key.label) && (key.label !== device.label || key.claimed !== device.claimed))
-      alarms.push({ ...key, label: key.label, deviceId: device.id, deviceName: device.name, mac: device.mac })
+      alarms.push({
+        ...key,
+        label: key.label,
+        deviceId: device.id,
+        collectionId: device.collectionId,
+        deviceName: device.name,
+        mac: device.mac,
+      })
   }
   const changed = [...after.values()].filter((device) => device !== before.get(device.mac))
   if (changed.length > 0) await writeKeys(transaction, edge, { devices: changed, now })

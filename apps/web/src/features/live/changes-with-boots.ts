@@ -17,6 +17,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   serviceAccount: false,
   invitation: false,
   webhook: false,
+  event: ['list'],
   farm: ['overview'],
   site: false,
   edge: true,

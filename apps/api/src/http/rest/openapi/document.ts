@@ -251,7 +251,7 @@ const changes: AppErrorCode[] = [
 ]
 
 /** Returns the codes that an operation may answer, derived from its shape. */
-function codesOf({ pathNames, policy, method, type, query, revision }: Operation): AppErrorCode[] {
+function codesOf({ pathNames, policy, method, type, query, revision, codes = [] }: Operation): AppErrorCode[] {
   const names = 'cursor' in query ? pathNames.length : Object.keys(query).length + pathNames.length
   const namesObject = names > 0 || (typeof policy.place !== 'string' && policy.place !== undefined)
   return [
@@ -260,6 +260,7 @@ function codesOf({ pathNames, policy, method, type, query, revision }: Operation
     ...(method === 'GET' ? [] : changes),
     ...(method !== 'GET' && revision ? (['precondition_failed', 'precondition_required'] as const) : []),
     ...(method === 'POST' && type === 'mutation' ? (['idempotency_key_reused'] as const) : []),
+    ...codes,
   ]
 }
 

@@ -8,6 +8,7 @@ export const tagTexts: Record<string, string> = {
   serviceAccount: 'Service accounts: members that are programs, own API keys and never sign in.',
   invitation: 'Invitations of people.',
   webhook: 'Webhooks, and the messages that they were sent.',
+  event: 'Events: what webhooks are told, in the order in which it became known.',
   farm: 'Farms, which hold sites, stores and vDisks.',
   site: 'Sites: places with edges and devices.',
   edge: 'Edges: the servers of a site that devices boot from.',

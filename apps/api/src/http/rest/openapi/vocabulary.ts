@@ -101,6 +101,7 @@ export const vocabulary: Record<string, string> = {
   entries: 'The entries, in their order.',
   entryCount: 'Count of entries.',
   entryId: 'Identifies the entry.',
+  eventId: 'Identifies the event.',
   events: 'Types of events that are delivered.',
   eventType: 'Type of the event.',
   expiresAt: 'When it expires.',
