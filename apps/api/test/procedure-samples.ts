@@ -150,6 +150,7 @@ export const samples: Record<string, Sample> = {
   'boot.get': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
+  'boot.newestChange': {},
   'boot.onChange': {},
   ...keySamples,
   ...scheduleSamples,

@@ -13,7 +13,7 @@ export interface SeenRequest {
   answer: Promise<{ status: number; text: string }>
 }
 
-/** Stands before the API, sees an edge's requests, and may change the API's answers. */
+/** Stands before the API, sees the requests of an edge or a dashboard, and may hold them or change the answers. */
 export class ApiFront {
   /**
    * Returns what the edge gets in place of the API's answer; null: nothing, the connection is lost. For each answer
@@ -22,6 +22,8 @@ export class ApiFront {
   alter: ((seen: SeenRequest, text: string) => string | null) | null = null
   /** Returns the status with which a request is refused before the API sees it. */
   refuse: ((seen: SeenRequest) => number | null) | null = null
+  /** A request goes on to the API once this has resolved. */
+  hold: ((seen: SeenRequest) => Promise<unknown>) | null = null
   readonly #requests = new EventEmitter()
   readonly #apiUrl: string
   readonly #server = http.createServer((request, response) => void this.#pass(request, response))
@@ -70,6 +72,7 @@ export class ApiFront {
     this.#open.add(seen)
     response.once('close', () => this.#open.delete(seen))
     this.#requests.emit('request', seen)
+    await this.hold?.(seen)
     const refused = this.refuse?.(seen) ?? null
     if (refused !== null) {
       response.writeHead(refused).end()
@@ -79,7 +82,9 @@ export class ApiFront {
     response.once('close', () => passed.destroy())
     passed.once('error', cut)
     passed.once('response', async (from) => {
-      const text = (await bytesOf(from)).toString()
+      const text = await bytesOf(from).then(String, () => null)
+      // Whoever asked has gone.
+      if (text === null) return cut()
       const status = from.statusCode ?? 502
       answered({ status, text })
       const sent = status === 200 && this.alter ? this.alter(seen, text) : text

@@ -120,6 +120,29 @@ describe('boot.onChange', () => {
     return change.kind === 'boot' ? change.boot.id : change.kind
   }
 
+  test('continues after the newest change of an earlier look, with all that was applied since and nothing before', async () => {
+    await report(bootAt(5))
+    const { id } = await site().query<{ id: string }>('boot.newestChange', {})
+    expect(id).toMatch(/^[1-9]/)
+    const between = bootAt(1)
+    await report(between)
+    const events = await open(id)
+    expect(bootIdOf((await events.next()).data)).toBe('synced')
+    expect(bootIdOf((await events.next()).data)).toBe(between.id)
+    events.close()
+  })
+
+  test('tells a role of one place no number, which would count the boots beside it', async () => {
+    const { api, tenant } = site()
+    const { organizationId, collectionId } = tenant
+    const cookie = await signInAs(api, organizationId, 'viewer')
+    const { id } = await api.db.roleGrant.findFirstOrThrow({ where: { organizationId }, orderBy: { id: 'desc' } })
+    await api.db.roleGrant.update({ where: { organizationId_id: { organizationId, id } }, data: { collectionId } })
+    await report(bootAt(0))
+    const { status, text } = await callProcedure(api, { path: 'boot.newestChange', cookie })
+    expect([status, JSON.parse(text)]).toMatchObject([200, { result: { data: { id: null } } }])
+  })
+
   test('sends synced first, then each change as it is applied', async () => {
     await report(bootAt(5))
     const events = await open()

@@ -3,6 +3,7 @@ import { procedure, router, watchingProcedure, withMappedErrors } from '../http/
 import { getBoot } from './get-boot.ts'
 import { getBootCapture } from './get-boot-capture.ts'
 import { getBootConsole } from './get-boot-console.ts'
+import { getNewestChange } from './get-newest-change.ts'
 import { listBoots } from './list-boots.ts'
 import {
   bootCapture,
@@ -14,6 +15,7 @@ import {
   bootGetInput,
   bootListInput,
   bootPage,
+  newestChangeView,
 } from './schema.ts'
 import { watchBoots } from './watch-boots.ts'
 
@@ -63,6 +65,14 @@ export const bootRouter = router({
     .input(bootCaptureInput)
     .output(bootCapture)
     .query(({ ctx, input }) => getBootCapture(ctx, input.bootId)),
+  newestChange: procedure
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { excluded: 'for pages that are made before they connect: REST has no lists that are kept up to date' },
+    })
+    .output(newestChangeView)
+    .query(({ ctx }) => getNewestChange(ctx)),
   onChange: watchingProcedure
     .meta({
       permission: 'boot.read',

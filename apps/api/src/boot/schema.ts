@@ -298,9 +298,17 @@ export const bootChangeInput = z
       .string()
       .regex(/^\d{1,18}$/)
       .nullish()
-      .describe('Set by the client itself when it reconnects.'),
+      .describe('Set by the client itself when it reconnects; at first what `boot.newestChange` returned.'),
   })
   .optional()
+
+/** What is read after this may be shown without another look, if the live updates then continue after `id`. */
+export const newestChangeView = z.object({
+  id: z
+    .string()
+    .nullable()
+    .describe('The `lastEventId` to connect with; null for a role of a part of the organization.'),
+})
 
 /**
  * `synced` comes first on every connection: read your lists again, later changes follow as `boot`.

@@ -3,6 +3,7 @@ import { GeistSans } from 'geist/font/sans'
 import type { Metadata, Viewport } from 'next'
 import { cookies } from 'next/headers'
 import type { ReactNode } from 'react'
+import { KeepTimeZone } from '../components/keep-time-zone'
 import { themeCookie, themeFrom } from '../lib/theme'
 import './globals.css'
 
@@ -26,7 +27,10 @@ export default async function RootLayout({ children }: { children: ReactNode }) 
       className={`${GeistSans.variable} ${GeistMono.variable}`}
       {...(theme === 'system' ? {} : { 'data-theme': theme })}
     >
-      <body>{children}</body>
+      <body>
+        {children}
+        <KeepTimeZone />
+      </body>
     </html>
   )
 }

@@ -1,6 +1,6 @@
-import Link from 'next/link'
 import type { ComponentProps, ReactNode } from 'react'
 import { classNames } from '../lib/class-names'
+import { PageLink } from './page-link'
 
 const looks = {
   primary: 'bg-ink text-canvas hover:opacity-90',
@@ -58,17 +58,17 @@ interface LinkButtonProps {
 /** A link that looks like a button: it leads to another page. */
 export function LinkButton({ href, look = 'quiet', children }: LinkButtonProps) {
   return (
-    <Link href={href} className={buttonClasses(look)}>
+    <PageLink href={href} className={buttonClasses(look)}>
       {children}
-    </Link>
+    </PageLink>
   )
 }
 
-/** The name of an object as a link to its page. Lists have many: none is loaded before it is followed. */
+/** The name of an object as a link to its page. */
 export function ObjectLink({ href, children }: { href: string; children: ReactNode }) {
   return (
-    <Link prefetch={false} href={href} className="rounded font-medium text-ink underline-offset-4 hover:underline">
+    <PageLink href={href} className="rounded font-medium text-ink underline-offset-4 hover:underline">
       {children}
-    </Link>
+    </PageLink>
   )
 }

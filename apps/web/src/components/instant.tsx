@@ -1,5 +1,6 @@
 'use client'
 
+import { useFirstPaint } from '../lib/first-paint'
 import { formatAge, formatInstant, formatInstantInFull, formatUtc } from '../lib/format-time'
 import { useNow } from '../lib/use-now'
 
@@ -9,12 +10,15 @@ interface InstantProps {
   full?: boolean
 }
 
-/** An instant in the viewer's zone; the title has it in UTC. Only for what is rendered in the browser. */
+/** An instant in the viewer's zone; the title has it in UTC. */
 export function Instant({ at, full = false }: InstantProps) {
   const instant = new Date(at)
-  const text = full ? formatInstantInFull(instant) : formatInstant(instant, new Date())
+  const paint = useFirstPaint()
+  const now = paint ? new Date(paint.now) : new Date()
+  const text = full ? formatInstantInFull(instant, paint?.timeZone) : formatInstant(instant, now, paint?.timeZone)
   return (
-    <time dateTime={at} title={formatUtc(instant)} className="whitespace-nowrap">
+    // The server's version of Unicode's data may write a month or a zone in another way.
+    <time suppressHydrationWarning dateTime={at} title={formatUtc(instant)} className="whitespace-nowrap">
       {text}
     </time>
   )

@@ -2,29 +2,41 @@
 
 const locale = 'en-GB'
 
+/** Formats are slow to make, and a list needs the same few for each row. */
+const formats = new Map<string, Intl.DateTimeFormat>()
+/** Several for each zone that a page shows; the server shows each of its viewers another one. */
+const formatsMax = 500
+
+function format(instant: Date, options: Intl.DateTimeFormatOptions): string {
+  const key = JSON.stringify(options)
+  let made = formats.get(key)
+  if (!made) {
+    if (formats.size >= formatsMax) formats.clear()
+    made = new Intl.DateTimeFormat(locale, options)
+    formats.set(key, made)
+  }
+  return made.format(instant)
+}
+
 /**
  * `14:03:22` today, `18 Nov 14:03` this year, `18 Nov 2025` before.
  * @param timeZone an IANA name; the viewer's zone without it
  */
 export function formatInstant(at: Date, now: Date, timeZone?: string): string {
   const zone = timeZone === undefined ? {} : { timeZone }
-  const day = (instant: Date) => instant.toLocaleDateString(locale, zone)
-  if (day(at) === day(now)) return at.toLocaleTimeString(locale, { ...zone, hourCycle: 'h23' })
-  const year = (instant: Date) => instant.toLocaleDateString(locale, { ...zone, year: 'numeric' })
-  const dayAndMonth = at.toLocaleDateString(locale, { ...zone, day: 'numeric', month: 'short' })
+  const day = (instant: Date) => format(instant, zone)
+  if (day(at) === day(now))
+    return format(at, { ...zone, hour: 'numeric', minute: 'numeric', second: 'numeric', hourCycle: 'h23' })
+  const year = (instant: Date) => format(instant, { ...zone, year: 'numeric' })
+  const dayAndMonth = format(at, { ...zone, day: 'numeric', month: 'short' })
   if (year(at) !== year(now)) return `${dayAndMonth} ${year(at)}`
-  const minutes = at.toLocaleTimeString(locale, {
-    ...zone,
-    hour: '2-digit',
-    minute: '2-digit',
-    hourCycle: 'h23',
-  })
+  const minutes = format(at, { ...zone, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
   return `${dayAndMonth} ${minutes}`
 }
 
 /** Day, time with seconds and the zone's short name, for pages that show one instant. */
 export function formatInstantInFull(at: Date, timeZone?: string): string {
-  return at.toLocaleString(locale, {
+  return format(at, {
     ...(timeZone === undefined ? {} : { timeZone }),
     day: 'numeric',
     month: 'short',
@@ -54,10 +66,5 @@ export function formatAge(at: Date, now: Date): string {
 
 /** The day of a daily rollup, `2026-11-18`, as `Wed 18 Nov`; it names a day, not an instant, so no zone moves it. */
 export function formatDay(day: string): string {
-  return new Date(`${day}T00:00:00Z`).toLocaleDateString(locale, {
-    timeZone: 'UTC',
-    weekday: 'short',
-    day: 'numeric',
-    month: 'short',
-  })
+  return format(new Date(`${day}T00:00:00Z`), { timeZone: 'UTC', weekday: 'short', day: 'numeric', month: 'short' })
 }

@@ -5,6 +5,7 @@ import { type QueryKey, useQueryClient } from '@tanstack/react-query'
 import { createTRPCContext } from '@trpc/tanstack-react-query'
 
 export type { BootChange, RouterInputs, RouterOutputs } from '@bootfarm/api/router'
+export { nextPage } from './next-page'
 
 export const { TRPCProvider, useTRPC, useTRPCClient } = createTRPCContext<AppRouter>()
 
@@ -46,9 +47,6 @@ function isUnreachable(error: unknown): boolean {
 function fieldOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }
-
-/** For lists that page by key. */
-export const nextPage = { getNextPageParam: (page: { nextCursor: string | null }) => page.nextCursor }
 
 /** For `onSuccess`: reads again what a change touched, or everything without a filter. */
 export function useRefresh(filter?: { queryKey: QueryKey }): () => Promise<void> {

@@ -3,20 +3,19 @@
 import { usePathname, useSearchParams } from 'next/navigation'
 import { useCallback, useEffect, useMemo, useRef } from 'react'
 import type { z } from 'zod'
+import { readFilters } from './read-filters.ts'
 
 /**
- * Filters that live in the URL: a link or a reload shows the same list. A value that the schema does not know counts as
- * not set, so that an old or mistyped link never breaks a page.
+ * Filters that live in the URL: a link or a reload shows the same list.
  * @param shape one optional schema for each parameter
  */
 export function useUrlFilters<Shape extends Record<string, z.ZodType<string | undefined>>>(shape: Shape) {
-  type Filters = { [Name in keyof Shape]?: z.infer<Shape[Name]> }
   const parameters = useSearchParams()
   const pathname = usePathname()
 
   const query = parameters.toString()
   // By its text: the same query keeps the same filters, and everything derived from them.
-  const filters = useMemo(() => readFilters(shape, new URLSearchParams(query)), [shape, query]) as Filters
+  const filters = useMemo(() => readFilters(shape, new URLSearchParams(query)), [shape, query])
 
   // While Next applies a query, the address bar may briefly show an earlier one: a new value then builds on the last
   // requested one, not on the address bar.
@@ -54,16 +53,4 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
 export function stillAwaited(asked: string[], came: string): string[] {
   const index = asked.lastIndexOf(came)
   return index < 0 ? [] : asked.slice(index + 1)
-}
-
-export function readFilters(
-  shape: Record<string, z.ZodType<string | undefined>>,
-  parameters: { get(name: string): string | null },
-): Record<string, string> {
-  const filters: Record<string, string> = {}
-  for (const [name, schema] of Object.entries(shape)) {
-    const parsed = schema.safeParse(parameters.get(name) ?? undefined)
-    if (parsed.success && parsed.data) filters[name] = parsed.data
-  }
-  return filters
 }

@@ -1,7 +1,7 @@
-import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
 import { type Fact, Facts } from '../../components/page'
+import { PageLink } from '../../components/page-link'
 import { keyLabels } from '../devices/key-text'
 import type { BootDetail } from './boot-types'
 import { readAheadText } from './read-ahead-text'
@@ -89,9 +89,9 @@ export function architecture(clientArch: number | null): string | null {
 
 function link(href: string, text: string | null): ReactNode {
   return (
-    <Link href={href} className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink">
+    <PageLink href={href} className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink">
       {text}
-    </Link>
+    </PageLink>
   )
 }
 

@@ -4,6 +4,7 @@ import { useMemo } from 'react'
 import { FilterBar, SelectFilter } from '../../components/filter'
 import { ObjectFilter } from '../../components/object-picker'
 import { EmptyState, Page, PageHeader } from '../../components/page'
+import { useFirstPaint } from '../../lib/first-paint'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { bootFilterShape, bootListInput, originOptions, periodOptions } from './boot-filters'
@@ -20,7 +21,9 @@ const outcomeOptions = [
 
 export function BootsPage() {
   const { filters, bind, clearFilters, filtered } = useUrlFilters(bootFilterShape)
-  const input = useMemo(() => bootListInput(filters, new Date()), [filters])
+  const paint = useFirstPaint()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the list of the first paint stays until a filter changes
+  const input = useMemo(() => bootListInput(filters, paint ? new Date(paint.now) : new Date()), [filters])
   return (
     <Page>
       <PageHeader title="Boots" summary="Every boot of every device." />

@@ -1,10 +1,10 @@
 'use client'
 
 import { useMutation, useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import { useEffect, useState } from 'react'
 import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
+import { PageLink } from '../../components/page-link'
 import { useFailureToast, useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
 
@@ -40,9 +40,9 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
       showToast({
         title: `${name} is booting.`,
         text: (
-          <Link href={`/boots/${bootId}`} className="underline underline-offset-4">
+          <PageLink href={`/boots/${bootId}`} className="underline underline-offset-4">
             View this boot
-          </Link>
+          </PageLink>
         ),
         tone: 'live',
       })

@@ -4,7 +4,7 @@ import { createTRPCClient, TRPCClientError } from '@trpc/client'
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query'
 import { expect, test, vi } from 'vitest'
 import type { RouterOutputs } from '../../lib/trpc.ts'
-import { changeWriter, refreshAll } from './apply-change.ts'
+import { changeWriter, refreshAll, refreshDiscovered } from './apply-change.ts'
 
 type BootDetail = RouterOutputs['boot']['get']
 
@@ -68,6 +68,18 @@ test('a new connection reads everything again but the boot that it sends', () =>
   expect([...lists, key].map((one) => queryClient.getQueryState(one)?.isInvalidated)).toEqual([true, true, false])
   refreshAll({ queryClient, trpc }, null)
   expect(queryClient.getQueryState(key)?.isInvalidated).toBe(true)
+})
+
+test('a first connection that continues after what the server read asks only for what has no number', () => {
+  const { queryClient, trpc, key } = openPage()
+  const numbered = [trpc.farm.list.queryKey({}), trpc.boot.list.queryKey({})]
+  const others = [trpc.discovered.waitingCount.queryKey(), trpc.discovered.list.queryKey({})]
+  for (const one of [...numbered, ...others]) queryClient.setQueryData<unknown>(one, {})
+  queryClient.setQueryData(key, detail(1))
+  refreshDiscovered({ queryClient, trpc })
+  const isRead = (one: typeof key) => queryClient.getQueryState(one)?.isInvalidated
+  expect([...numbered, key].map((one) => isRead(one as typeof key))).toEqual([false, false, false])
+  expect(others.map((one) => isRead(one as unknown as typeof key))).toEqual([true, true])
 })
 
 test('the page of a withdrawn boot is loaded again', () => {

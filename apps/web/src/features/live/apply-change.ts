@@ -56,6 +56,11 @@ export function refreshAll({ queryClient, trpc }: Cache, openBootId: string | nu
   readAgain(queryClient, ({ queryHash }) => queryHash !== pushed)
 }
 
+/** Reads discovered devices again: no number says whether they changed since the server made the page. */
+export function refreshDiscovered({ queryClient, trpc }: Cache): void {
+  void queryClient.invalidateQueries(trpc.discovered.pathFilter())
+}
+
 /**
  * Reads the matching queries again. To read a list again cancels a further page that is on its way, so that "Load more"
  * would do nothing: such a list is read again as soon as it has that page.

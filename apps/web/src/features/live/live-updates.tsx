@@ -7,7 +7,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 import { Dot } from '../../components/tag'
 import { errorCode, useTRPC } from '../../lib/trpc'
 import { signInPath } from '../session/sign-in-path'
-import { changeWriter, readAgain, refreshAll } from './apply-change'
+import { changeWriter, readAgain, refreshAll, refreshDiscovered } from './apply-change'
 import { changesWithBoots } from './changes-with-boots'
 import { openBootId } from './open-boot'
 
@@ -22,17 +22,24 @@ function useLiveStatus(): LiveStatus {
   return useContext(LiveStatusContext)
 }
 
+interface LiveUpdatesProps {
+  /** The newest change before the server read what the page shows; null: nothing is known to have been read since. */
+  after: string | null
+  children: ReactNode
+}
+
 /**
  * The only subscription of the dashboard. On the page of a boot it also carries that boot whole, so opening or leaving
  * such a page replaces the connection, and the new one continues after the last event of the old.
  */
-export function LiveUpdates({ children }: { children: ReactNode }) {
+export function LiveUpdates({ after, children }: LiveUpdatesProps) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const refreshLists = useListRefresh()
-  const lastEventId = useRef<string | null>(null)
+  const lastEventId = useRef(after)
   const bootId = openBootId(usePathname())
   const input = useMemo(() => ({ bootId, lastEventId: lastEventId.current }), [bootId])
+  const firstInput = useRef(input)
   const syncedInput = useRef<object | null>(null)
   const write = useMemo(() => changeWriter({ queryClient, trpc }, refreshLists), [queryClient, trpc, refreshLists])
   const subscription = useSubscription(
@@ -46,8 +53,9 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
         const continues = input.lastEventId !== null && syncedInput.current !== input
         syncedInput.current = input
         // Boots that changed between the two connections follow; discovered devices have no number to continue after.
-        if (continues) refreshLists()
-        else refreshAll({ queryClient, trpc }, bootId)
+        if (!continues) refreshAll({ queryClient, trpc }, bootId)
+        else if (input === firstInput.current) refreshDiscovered({ queryClient, trpc })
+        else refreshLists()
       },
       onError: (error) => {
         if (errorCode(error) === 'UNAUTHORIZED')

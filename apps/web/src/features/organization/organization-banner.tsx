@@ -1,9 +1,9 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
+import { PageLink } from '../../components/page-link'
 import { useTRPC } from '../../lib/trpc'
 
 /** On every page, while something holds for the whole organization that everybody should know. */
@@ -21,9 +21,9 @@ export function OrganizationBanner() {
       {data.deleteAfter && (
         <Banner>
           This organization will be deleted after <Instant at={data.deleteAfter} full />.{' '}
-          <Link href="/organization" className="underline underline-offset-4">
+          <PageLink href="/organization" className="underline underline-offset-4">
             An owner can cancel the deletion
-          </Link>
+          </PageLink>
         </Banner>
       )}
     </>

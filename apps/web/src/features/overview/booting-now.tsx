@@ -2,9 +2,9 @@
 
 import { bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import { Age } from '../../components/instant'
 import { EmptyState, ErrorState, LoadingState, Panel, Skeleton } from '../../components/page'
+import { PageLink } from '../../components/page-link'
 import { countOf } from '../../lib/format-quantity'
 import { type Listed, nextPage, readableError, useTRPC } from '../../lib/trpc'
 import { BootBar, barScaleUs } from '../boots/boot-bar'
@@ -12,17 +12,15 @@ import type { BootSummary } from '../boots/boot-types'
 import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
 import { EdgeState } from '../edges/edge-columns'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { bootingNowInput, edgesInput, sitesInput } from './overview-inputs'
 
-const bootsShownMax = 8
 /** Short boots do not fill the line at once. */
 const scaleUsMin = 15_000_000
 
 /** Boots in progress; a boot that ends stays until the list is read again. */
 export function BootingNow() {
   const trpc = useTRPC()
-  const query = useInfiniteQuery(
-    trpc.boot.list.infiniteQueryOptions({ outcome: 'booting', limit: bootsShownMax }, nextPage),
-  )
+  const query = useInfiniteQuery(trpc.boot.list.infiniteQueryOptions(bootingNowInput, nextPage))
   const boots = query.data?.pages[0]?.items
   return (
     <Panel
@@ -30,9 +28,9 @@ export function BootingNow() {
       flush
       className="h-full"
       aside={
-        <Link href="/boots?outcome=booting" className="rounded underline-offset-4 hover:underline">
+        <PageLink href="/boots?outcome=booting" className="rounded underline-offset-4 hover:underline">
           View all
-        </Link>
+        </PageLink>
       }
     >
       {boots ? <Boots boots={boots} /> : query.isPending ? <BootsSkeleton /> : null}
@@ -55,11 +53,7 @@ function Boots({ boots }: { boots: BootSummary[] }) {
     <ul aria-label="Boots in progress">
       {boots.map((boot) => (
         <li key={boot.id} className="animate-[arrive_1.2s_ease-out] border-line border-t first:border-t-0">
-          <Link
-            prefetch={false}
-            href={`/boots/${boot.id}`}
-            className="block px-4 py-2.5 -outline-offset-2 hover:bg-hover"
-          >
+          <PageLink href={`/boots/${boot.id}`} className="block px-4 py-2.5 -outline-offset-2 hover:bg-hover">
             <span className="flex items-center gap-2.5">
               <span className="truncate font-medium text-ink">{boot.deviceName ?? boot.mac}</span>
               <OriginTags {...boot} />
@@ -77,7 +71,7 @@ function Boots({ boots }: { boots: BootSummary[] }) {
             <span className="mt-2 block">
               <BootBar boot={boot} scaleUs={scaleUs} />
             </span>
-          </Link>
+          </PageLink>
         </li>
       ))}
     </ul>
@@ -99,13 +93,11 @@ function BootsSkeleton() {
 type SiteSummary = Listed<'site'>
 type EdgeSummary = Listed<'edge'>
 
-const shownMax = 20
-
 export function SitesAndEdges({ farmId }: { farmId: string }) {
   const trpc = useTRPC()
   const often = { refetchInterval: heartbeatRefreshMs }
-  const sites = useQuery(trpc.site.list.queryOptions({ farmId, limit: shownMax }, often))
-  const edges = useQuery(trpc.edge.list.queryOptions({ limit: shownMax }, often))
+  const sites = useQuery(trpc.site.list.queryOptions(sitesInput(farmId), often))
+  const edges = useQuery(trpc.edge.list.queryOptions(edgesInput, often))
   const failed = sites.error ?? edges.error
   return (
     <Panel title="Sites and edges" flush className="h-full">
@@ -136,12 +128,12 @@ function SiteList({ sites, edges }: { sites: SiteSummary[]; edges: EdgeSummary[]
       {sites.map((site) => (
         <li key={site.id} className="border-line border-t px-4 py-3 first:border-t-0">
           <div className="flex items-baseline justify-between gap-3">
-            <Link
+            <PageLink
               href={`/sites/${site.id}`}
               className="wrap-anywhere min-w-0 rounded font-medium underline-offset-4 hover:underline"
             >
               {site.name}
-            </Link>
+            </PageLink>
             <span className="shrink-0 text-ink-faint text-xs">{countOf(site.deviceCount, 'device')}</span>
           </div>
           <ul className="mt-2 flex flex-col gap-2">
@@ -161,9 +153,9 @@ function EdgeLine({ edge }: { edge: EdgeSummary }) {
   return (
     <li className="flex items-center gap-3 rounded-md bg-sunken px-3 py-2">
       <div className="min-w-0 flex-1">
-        <Link href={`/edges/${edge.id}`} className="wrap-anywhere rounded underline-offset-4 hover:underline">
+        <PageLink href={`/edges/${edge.id}`} className="wrap-anywhere rounded underline-offset-4 hover:underline">
           {edge.name}
-        </Link>
+        </PageLink>
         <p className="truncate text-ink-faint text-xs">
           {edge.agentVersion} on {edge.arch}
           {edge.heartbeatAt && (

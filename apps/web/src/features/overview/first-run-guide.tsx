@@ -1,15 +1,16 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import { type ReactNode, useState } from 'react'
 import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
 import { Panel } from '../../components/page'
+import { PageLink } from '../../components/page-link'
 import { useTRPC } from '../../lib/trpc'
 import { AddEdge } from '../edges/add-edge'
 import { useMay } from '../session/use-may'
 import { type GuideStep, guideSteps } from './guide-steps'
+import { firstFarmInput, firstReadyInput } from './overview-inputs'
 
 /** How soon a completed step turns green. */
 const lookAgainMs = 3_000
@@ -21,7 +22,7 @@ export function FirstRunGuide() {
   const trpc = useTRPC()
   const [dismissed, setDismissed] = useState(isDismissed)
   const may = useMay('site.change')
-  const ready = useQuery(trpc.boot.list.queryOptions({ outcome: 'ready', limit: 1 }))
+  const ready = useQuery(trpc.boot.list.queryOptions(firstReadyInput))
   const isNew = ready.data?.items.length === 0
   if (!may || dismissed || !isNew) return null
   return (
@@ -128,9 +129,9 @@ function StepMark({ number, done, skipped }: { number: number; done: boolean; sk
 
 function StepLink({ href, children }: { href: string; children: ReactNode }) {
   return (
-    <Link href={href} className="shrink-0 rounded text-sm underline underline-offset-4">
+    <PageLink href={href} className="shrink-0 rounded text-sm underline underline-offset-4">
       {children}
-    </Link>
+    </PageLink>
   )
 }
 
@@ -138,14 +139,14 @@ function StepLink({ href, children }: { href: string; children: ReactNode }) {
 function useSteps(): GuideStep[] | null {
   const trpc = useTRPC()
   const look = { refetchInterval: lookAgainMs }
-  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 1 }, look))
+  const farms = useQuery(trpc.farm.list.queryOptions(firstFarmInput, look))
   const sites = useQuery(trpc.site.list.queryOptions({ limit: 1 }, look))
   const edges = useQuery(trpc.edge.list.queryOptions({ limit: 100 }, look))
   const vdisks = useQuery(trpc.vdisk.list.queryOptions({ limit: 100 }, look))
   const collections = useQuery(trpc.collection.list.queryOptions({ limit: 100 }, look))
   const devices = useQuery(trpc.device.list.queryOptions({ limit: 1 }, look))
   const boots = useQuery(trpc.boot.list.queryOptions({ limit: 1 }, look))
-  useQuery(trpc.boot.list.queryOptions({ outcome: 'ready', limit: 1 }, look))
+  useQuery(trpc.boot.list.queryOptions(firstReadyInput, look))
   // Steps that turn green one after the other would move the buttons of those below them away under the pointer.
   if ([farms, sites, edges, vdisks, collections, devices, boots].some(({ isPending }) => isPending)) return null
   return guideSteps({

@@ -1,9 +1,9 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import { Banner } from '../../components/banner'
 import { EmptyState, ErrorState, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
+import { PageLink } from '../../components/page-link'
 import { Table } from '../../components/table'
 import { Dot, Tag, type Tone } from '../../components/tag'
 import { countOf, formatCount, formatDuration } from '../../lib/format-quantity'
@@ -15,12 +15,13 @@ import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { BootingNow, SitesAndEdges } from './booting-now'
 import { DayChart } from './day-chart'
 import { FirstRunGuide } from './first-run-guide'
+import { firstFarmInput } from './overview-inputs'
 
 type FarmOverview = RouterOutputs['farm']['overview']
 
 export function OverviewPage() {
   const trpc = useTRPC()
-  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 1 }))
+  const farms = useQuery(trpc.farm.list.queryOptions(firstFarmInput))
   const farmId = farms.data?.items[0]?.id
   const overview = useQuery(
     trpc.farm.overview.queryOptions(
@@ -81,18 +82,18 @@ function KeyAlarms({ counts: { keyAlarms, keysWaiting } }: Pick<FarmOverview, 'c
     <Banner label="Keys of devices" tone={keyAlarms > 0 ? 'failed' : 'silent'}>
       {keyAlarms > 0 && (
         <p>
-          <Link href="/devices?key=alarm" className={link}>
+          <PageLink href="/devices?key=alarm" className={link}>
             {countOf(keyAlarms, 'device')}
-          </Link>{' '}
+          </PageLink>{' '}
           did not prove the known key of {keyAlarms === 1 ? 'its' : 'their'} TPM. What is private stays closed until you
           decide.
         </p>
       )}
       {keysWaiting > 0 && (
         <p>
-          <Link href="/devices?key=key_waits" className={link}>
+          <PageLink href="/devices?key=key_waits" className={link}>
             {countOf(keysWaiting, 'device')}
-          </Link>{' '}
+          </PageLink>{' '}
           {keysWaiting === 1 ? 'waits' : 'wait'} for approval of {keysWaiting === 1 ? 'its' : 'their'} key.
         </p>
       )}
@@ -106,9 +107,9 @@ function LostDevices({ counts: { devicesLost } }: Pick<FarmOverview, 'counts'>) 
   return (
     <Banner label="Devices without their disk" tone="failed">
       <p>
-        <Link href="/devices?waits=lost_disk" className="rounded underline underline-offset-4">
+        <PageLink href="/devices?waits=lost_disk" className="rounded underline underline-offset-4">
           {countOf(devicesLost, 'device')}
-        </Link>{' '}
+        </PageLink>{' '}
         {devicesLost === 1 ? 'has lost its disk for good and waits' : 'have lost their disks for good and wait'} for a
         restart.
       </p>
@@ -152,9 +153,9 @@ function LatestBoots({ boots }: { boots: BootSummary[] }) {
       title="Latest boots"
       flush
       aside={
-        <Link href="/boots" className="rounded underline-offset-4 hover:underline">
+        <PageLink href="/boots" className="rounded underline-offset-4 hover:underline">
           All boots
-        </Link>
+        </PageLink>
       }
     >
       {boots.length === 0 ? (
@@ -227,7 +228,7 @@ function Figures(farm: Pick<FarmOverview, 'counts' | 'last24Hours'>) {
     >
       {figuresOf(farm).map(({ label, value, note, tone, href }) => (
         <li key={label} className="bg-surface">
-          <Link href={href} className="block px-4 py-3 -outline-offset-2 hover:bg-hover">
+          <PageLink href={href} className="block px-4 py-3 -outline-offset-2 hover:bg-hover">
             <span className="flex items-center gap-1.5 text-ink-faint text-xs">
               {tone && <Dot tone={tone} pulsing={tone === 'live'} />}
               {label}
@@ -236,7 +237,7 @@ function Figures(farm: Pick<FarmOverview, 'counts' | 'last24Hours'>) {
               <span className="font-semibold text-ink text-xl tracking-tight">{value}</span>
               {note && <span className="truncate text-ink-faint text-xs">{note}</span>}
             </span>
-          </Link>
+          </PageLink>
         </li>
       ))}
     </ul>

@@ -1,9 +1,9 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { Icon } from '../../components/icon'
+import { PageLink } from '../../components/page-link'
 import { ThemeToggle } from '../../components/theme-toggle'
 import { ToastProvider } from '../../components/toast'
 import type { Theme } from '../../lib/theme'
@@ -17,9 +17,9 @@ export function PlatformFrame({ theme, children }: { theme: Theme; children: Rea
     <ApiProvider>
       <ToastProvider>
         <div className="sticky top-0 z-30 flex h-12 items-center gap-4 border-line border-b bg-canvas/90 px-4 backdrop-blur sm:px-6 lg:px-8">
-          <Link href="/" aria-label="Bootfarm, overview" className="rounded-md">
+          <PageLink href="/" aria-label="Bootfarm, overview" className="rounded-md">
             <Logo />
-          </Link>
+          </PageLink>
           <span className="ml-auto" />
           <ThemeToggle initial={theme} />
         </div>
@@ -36,11 +36,11 @@ export function PlatformLink() {
   const { data } = useQuery(useTRPC().session.access.queryOptions())
   if (!data?.isPlatformOperator) return null
   return (
-    <Link
+    <PageLink
       href="/platform"
       className="flex h-8 items-center gap-2.5 rounded-md px-2.5 text-ink-soft text-sm hover:bg-hover hover:text-ink max-md:h-10"
     >
       <Icon name="platform" /> Platform
-    </Link>
+    </PageLink>
   )
 }

@@ -1,9 +1,9 @@
 'use client'
 
-import Link from 'next/link'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { ProblemNote } from '../../components/page'
+import { PageLink } from '../../components/page-link'
 import { askAuth, authProblem } from './ask-auth'
 import { EntranceForm } from './entrance-form'
 import { providerProblem } from './provider-problem'
@@ -54,13 +54,13 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
         working="Signing in"
         onSubmit={signIn}
       />
-      <Link href="/forgotten-password" className="text-ink-soft text-sm underline underline-offset-4">
+      <PageLink href="/forgotten-password" className="text-ink-soft text-sm underline underline-offset-4">
         Forgot password?
-      </Link>
+      </PageLink>
       {isSelfService && (
-        <Link href="/sign-up" className="text-ink-soft text-sm underline underline-offset-4">
+        <PageLink href="/sign-up" className="text-ink-soft text-sm underline underline-offset-4">
           No account yet?
-        </Link>
+        </PageLink>
       )}
     </div>
   )

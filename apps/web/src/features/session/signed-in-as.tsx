@@ -1,9 +1,9 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import { DropdownMenu } from 'radix-ui'
 import { Icon } from '../../components/icon'
+import { PageLink } from '../../components/page-link'
 import { useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
 import { askAuth } from './ask-auth'
@@ -51,9 +51,9 @@ export function SignedInAs({ session }: { session: SessionView }) {
           <DropdownMenu.Separator className="my-1 h-px bg-line" />
           <OrganizationItems currentId={session.organization.id} />
           <DropdownMenu.Item asChild className={itemClass}>
-            <Link href="/account">
+            <PageLink href="/account">
               <Icon name="account" /> Your account
-            </Link>
+            </PageLink>
           </DropdownMenu.Item>
           <DropdownMenu.Item onSelect={() => void signOut()} className={itemClass}>
             <Icon name="signOut" /> Sign out

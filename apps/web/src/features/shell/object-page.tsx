@@ -1,11 +1,11 @@
 'use client'
 
-import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 import { createContext, type ReactNode, useContext, useEffect, useState } from 'react'
 import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
 import { ErrorState, LoadingState, Page, Skeleton } from '../../components/page'
+import { PageLink } from '../../components/page-link'
 import { errorCode, readableError } from '../../lib/trpc'
 import { placeOf } from './places'
 
@@ -40,9 +40,9 @@ export function Breadcrumbs() {
       <ol className="flex items-center gap-1.5 text-sm">
         <li className={deeper ? 'shrink-0' : 'min-w-0'}>
           {deeper ? (
-            <Link href={place.href} className="rounded text-ink-soft hover:text-ink">
+            <PageLink href={place.href} className="rounded text-ink-soft hover:text-ink">
               {place.title}
-            </Link>
+            </PageLink>
           ) : (
             <span aria-current="page" className="font-medium text-ink">
               {place.title}

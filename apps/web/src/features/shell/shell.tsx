@@ -1,15 +1,19 @@
 'use client'
 
-import Link from 'next/link'
+import type { DehydratedState } from '@tanstack/react-query'
 import { usePathname } from 'next/navigation'
 import { Dialog } from 'radix-ui'
-import { type ReactNode, useState, useSyncExternalStore } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Icon } from '../../components/icon'
+import { PageLink } from '../../components/page-link'
 import { ThemeToggle } from '../../components/theme-toggle'
 import { ToastProvider } from '../../components/toast'
 import { classNames } from '../../lib/class-names'
+import { type FirstPaint, FirstPaintProvider, useFirstPaint } from '../../lib/first-paint'
 import type { Theme } from '../../lib/theme'
+import { browserTimeZone } from '../../lib/time-zone'
 import { WaitingCount } from '../discovered/waiting-count'
+import { FirstData } from '../first-data/first-data'
 import { LiveMark, LiveUpdates } from '../live/live-updates'
 import { OrganizationBanner } from '../organization/organization-banner'
 import { PlatformLink } from '../platform/platform-frame'
@@ -24,31 +28,50 @@ import { type Place, placeOf, places } from './places'
 interface ShellProps {
   session: SessionView
   theme: Theme
+  paint: FirstPaint
+  /** What the frame shows first. */
+  firstData: DehydratedState
+  /** Live updates continue after it. */
+  newestChange: string | null
   children: ReactNode
 }
 
 /** Around every page: skip link, navigation, breadcrumbs, live mark, organization and user. */
-export function Shell({ session, theme, children }: ShellProps) {
+export function Shell({ session, theme, paint, firstData, newestChange, children }: ShellProps) {
   return (
-    <ApiProvider>
-      <LiveUpdates>
-        <ToastProvider>
-          <BreadcrumbProvider>
-            <SkipLink />
-            <div className="flex min-h-dvh">
-              <SideBar session={session} theme={theme} />
-              <div className="flex min-w-0 flex-1 flex-col">
-                <TopBar session={session} theme={theme} />
-                <OrganizationBanner />
-                <main id="main" tabIndex={-1} className="flex-1 px-4 py-5 outline-none sm:px-6 lg:px-8">
+    <FirstPaintProvider value={paint}>
+      <ApiProvider>
+        <FirstData data={firstData}>
+          <LiveUpdates after={newestChange}>
+            <ToastProvider>
+              <BreadcrumbProvider>
+                <Frame session={session} theme={theme}>
                   {children}
-                </main>
-              </div>
-            </div>
-          </BreadcrumbProvider>
-        </ToastProvider>
-      </LiveUpdates>
-    </ApiProvider>
+                </Frame>
+              </BreadcrumbProvider>
+            </ToastProvider>
+          </LiveUpdates>
+        </FirstData>
+      </ApiProvider>
+    </FirstPaintProvider>
+  )
+}
+
+function Frame({ session, theme, children }: Pick<ShellProps, 'session' | 'theme' | 'children'>) {
+  return (
+    <>
+      <SkipLink />
+      <div className="flex min-h-dvh">
+        <SideBar session={session} theme={theme} />
+        <div className="flex min-w-0 flex-1 flex-col">
+          <TopBar session={session} theme={theme} />
+          <OrganizationBanner />
+          <main id="main" tabIndex={-1} className="flex-1 px-4 py-5 outline-none sm:px-6 lg:px-8">
+            {children}
+          </main>
+        </div>
+      </div>
+    </>
   )
 }
 
@@ -66,9 +89,9 @@ function SkipLink() {
 function SideBar({ session, theme }: { session: SessionView; theme: Theme }) {
   return (
     <div className="sticky top-0 hidden h-dvh w-54 shrink-0 flex-col gap-4 border-line border-r p-3 md:flex">
-      <Link href="/" className="flex h-8 items-center rounded-md px-2" aria-label="Bootfarm, overview">
+      <PageLink href="/" className="flex h-8 items-center rounded-md px-2" aria-label="Bootfarm, overview">
         <Logo />
-      </Link>
+      </PageLink>
       <Navigation />
       <ShellFoot session={session} theme={theme} />
     </div>
@@ -142,12 +165,9 @@ function MobileMenu({ children }: { children: ReactNode }) {
   )
 }
 
-const never = () => () => {}
-const browserZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone
-
-/** The zone that all times are shown in; only the browser knows it. */
+/** The zone that all times are shown in. */
 function ViewerZone() {
-  const zone = useSyncExternalStore(never, browserZone, () => '')
+  const zone = useFirstPaint()?.timeZone ?? browserTimeZone()
   return (
     <span className="truncate text-2xs text-ink-faint" title="Times are shown in this time zone.">
       {zone.replaceAll('_', ' ')}
@@ -180,7 +200,7 @@ function NavigationItem({ place, isCurrent, onNavigate }: NavigationItemProps) {
   if (place.permission && !may) return null
   return (
     <li>
-      <Link
+      <PageLink
         href={place.href}
         aria-current={isCurrent ? 'page' : undefined}
         {...(onNavigate ? { onClick: onNavigate } : {})}
@@ -194,7 +214,7 @@ function NavigationItem({ place, isCurrent, onNavigate }: NavigationItemProps) {
         <Icon name={place.icon} />
         {place.title}
         {place.href === '/discovered' && <WaitingCount />}
-      </Link>
+      </PageLink>
     </li>
   )
 }

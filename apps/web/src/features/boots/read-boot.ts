@@ -1,0 +1,6 @@
+import type { FirstReader } from '../first-data/read-first-data'
+
+/** Reads a boot for its page, beside the session: the live updates begin with the whole boot. */
+export async function readBoot({ queryClient, trpc }: FirstReader, bootId: string): Promise<void> {
+  await queryClient.prefetchQuery(trpc.boot.get.queryOptions({ bootId }))
+}

@@ -1,0 +1,2 @@
+/** For lists that page by key. */
+export const nextPage = { getNextPageParam: (page: { nextCursor: string | null }) => page.nextCursor }
