@@ -1,14 +1,33 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemTree } from '../../scripts/lib/machines/system-root.mjs'
 import { ApiClient, required } from '../lib/control-plane/api-client.ts'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { makeExt } from '../lib/images/image-files.ts'
+import { x86Kernel } from '../lib/images/loader-files.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 import { namespacesMissing } from '../lib/lab/segment.ts'
 import { ServerRoot, type Tamper } from '../lib/lab/server-root.ts'
 
 interface Edge {
   id: string
   online: boolean
+}
+
+interface Job {
+  state: string
+  untrusted: { message: string | null }
+}
+
+const release = '6.1.0-1-plain'
+/** The smallest system that an initramfs can be made for: its kernel has all drivers built in. */
+const plainFiles = {
+  [`boot/vmlinuz-${release}`]: x86Kernel(release, Buffer.alloc(30_001, 'kernel')),
+  [`lib/modules/${release}/modules.dep`]: '',
+  [`lib/modules/${release}/modules.builtin`]:
+    'kernel/drivers/block/nbd.ko\nkernel/fs/overlayfs/overlay.ko\nkernel/net/packet/af_packet.ko\n',
+  'etc/os-release': 'ID=plain\n',
+  'usr/bin/true': '',
 }
 
 /** Leaves out what the self-check needs to look for DHCP servers, since it would wait for their answers. */
@@ -44,6 +63,25 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
     }
     return edge
   }
+  /** Imports an image of a system that nobody has prepared for an edge, with nothing else done on the server. */
+  const takesAnImage = async () => {
+    const folder = scratchDirectory()
+    const image = makeExt(folder.path, 'plain', plainFiles, ['-t', 'ext4'])
+    copyFileSync(image, server.pathOf('/var/lib/bootfarm-edge/store/plain.raw'))
+    folder.remove()
+    const { jobIds } = await api.mutate<{ jobIds: string[] }>('version.import', {
+      vdiskId: tenant.rows.vdiskId,
+      edgeId: ownEdgeId(),
+      sourcePath: 'plain.raw',
+    })
+    let job: Job
+    do {
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      job = await api.query<Job>('storeJob.get', { jobId: jobIds[0] })
+    } while (job.state === 'queued' || job.state === 'running')
+    expect(job.untrusted.message).toBeNull()
+    expect(job.state).toBe('done')
+  }
   const ownEdgeId = () => (JSON.parse(server.read('/var/lib/bootfarm-edge/identity.json')) as { edgeId: string }).edgeId
 
   test('it enrols, runs as its own user with two capabilities, is left alone by a second run, and is removed without a trace', async () => {
@@ -59,6 +97,7 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
     expect(server.read('/etc/bootfarm-edge/options')).toContain(`"--listen ${server.address}"`)
 
     const edge = await seenOnline(ownEdgeId())
+    await takesAnImage()
     const status = readFileSync(`/proc/${edge.pid}/status`, 'utf8')
     expect(status).not.toMatch(/^Uid:\s+0/m)
     // CAP_NET_BIND_SERVICE is bit 10, CAP_NET_RAW bit 13.

@@ -325,7 +325,7 @@ const Plan = struct {
         const root = module(b, program.path, target, plan.optimize, &importsOf(modules));
         if (std.mem.eql(u8, program.name, "bootfarm-sim"))
             embed(b, root, "boot_trace_csv", "../../e2e/traces/boot-trace-bios.csv");
-        if (std.mem.eql(u8, program.name, "bootfarm-edge")) addBootMedia(b, root);
+        if (std.mem.eql(u8, program.name, "bootfarm-edge")) plan.addEmbedded(root);
         // It is sent to every device at every boot.
         if (program.runs_on == .any_device) root.strip = true;
         const exe = b.addExecutable(.{
@@ -340,6 +340,22 @@ const Plan = struct {
         const run_name = b.fmt("run-{s}", .{program.name});
         b.step(run_name, "run it with the arguments after --").dependOn(&run.step);
         plan.check.dependOn(&b.addExecutable(.{ .name = program.name, .root_module = root }).step);
+    }
+
+    /// What an edge hands out of itself: it must be there when only this one program was installed.
+    fn addEmbedded(plan: Plan, edge: *std.Build.Module) void {
+        const b = plan.b;
+        const imports = importsOf(plan.plain_modules);
+        const target =
+            module(b, "src/target/main.zig", plan.plain_target, plan.optimize, &imports);
+        target.strip = true;
+        const exe = b.addExecutable(.{
+            .name = "bootfarm-target",
+            .linkage = .static,
+            .root_module = target,
+        });
+        edge.addAnonymousImport("bootfarm_target", .{ .root_source_file = exe.getEmittedBin() });
+        edge.addAnonymousImport("boot_media_uefi", .{ .root_source_file = bootMediaUefi(b) });
     }
 
     /// Run alone by `test-NAME`, and with all others by `test`.
@@ -386,10 +402,6 @@ pub fn build(b: *std.Build) void {
     addMutation(plan);
 }
 
-fn addBootMedia(b: *std.Build, edge: *std.Build.Module) void {
-    edge.addAnonymousImport("boot_media_uefi", .{ .root_source_file = bootMediaUefi(b) });
-}
-
 fn addAllTests(plan: Plan) void {
     const b = plan.b;
     const modules = plan.test_modules;
@@ -399,7 +411,7 @@ fn addAllTests(plan: Plan) void {
     const target_path = "src/target/main.zig";
     plan.addTests("target", module(b, target_path, plan.native, plan.test_optimize, &imports));
     const edge = module(b, "src/edge/main.zig", plan.native, plan.test_optimize, &imports);
-    addBootMedia(b, edge);
+    plan.addEmbedded(edge);
     plan.addTests("edge", edge);
 }
 

@@ -313,6 +313,24 @@ make_folders() {
 	keep_uplink
 }
 
+# Images are imported into it, and vDisks are served from it. Plain images may lie beside it.
+# shellcheck disable=SC2086
+make_store() {
+	store=$data/store
+	previous=''
+	for word in $options; do
+		[ "$previous" != --store ] || store=$word
+		case $word in --store=*) store=${word#--store=} ;; esac
+		previous=$word
+	done
+	[ ! -e "$store/bootfarm-store" ] || return 0
+	organization=$(sed -n 's/.*"organizationId":"\([0-9a-f-]*\)".*/\1/p' "$data/identity.json")
+	said=$(as_edge "$program" vdisk init --beside-files --store "$store" \
+		${organization:+--organization $organization} 2>&1) && return 0
+	# Devices can boot what others bring: the self-check repeats what is missing.
+	say "There is no store for images yet: $said"
+}
+
 # The edge reads its own copy of the authorities: it cannot look into the home directories of people.
 keep_uplink() {
 	uplink_options=${insecure:+ --insecure-uplink}
@@ -576,6 +594,7 @@ install_edge() {
 	check_ports
 	check_devices
 	join
+	make_store
 	write_configuration
 	if [ -n "$with_systemd" ]; then start_service; else write_run; fi
 	undo=''

@@ -104,7 +104,9 @@ export const storeJobReport = z.object({
   progressBytes: count,
   /** 0: not known yet. */
   totalBytes: count,
-  /** Why it failed, or what it is doing. */
+  /** With `running`: it has not been started, and waits for what `message` says. */
+  isWaiting: z.boolean().optional(),
+  /** Why it failed, what it waits for, or what it did. */
   message: z
     .string()
     .max(256)

@@ -43,6 +43,8 @@ pub const Tools = struct {
     has_initramfs: bool = false,
     /// Replaces the image's command line; follows core's rules.
     command_line: ?[]const u8 = null,
+    /// The control plane ordered it: its messages name no options of a command.
+    is_job: bool = false,
 };
 
 pub const Answer = union(enum) { ready, reason: []const u8 };
@@ -82,8 +84,8 @@ pub fn open(
         try commandLine(arena, &bundle.disk, bundle.files.command_line);
     if (!core.boot.assignment.isCommandLine(bundle.command_line)) return explained(
         arena,
-        "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one (--cmdline)",
-        .{bundle.command_line},
+        "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one{s}",
+        .{ bundle.command_line, if (tools.is_job) "" else " (--cmdline)" },
     );
     if (bundle.files.is_prepared or tools.has_initramfs) return .ready;
     return bundle.buildInitramfs();
@@ -127,13 +129,17 @@ fn builder(bundle: *BootBundle, complaint: ?*Io.Writer.Allocating) Build {
             .listFn = listModules,
         },
         .complaint = complaint,
+        .is_job = bundle.tools.is_job,
     };
 }
 
 fn buildInitramfs(bundle: *BootBundle) error{OutOfMemory}!Answer {
     const arena = bundle.tools.arena;
     const kernel = bundle.files.kernel.path;
-    const given = "the initramfs has to be given (--initrd)";
+    const given = if (bundle.tools.is_job)
+        "the initramfs has to be given"
+    else
+        "the initramfs has to be given (--initrd)";
     const release = bundle.files.release orelse
         return explained(
             arena,

@@ -168,7 +168,7 @@ pub const texts = [_]Help{
     \\  --add-module NAME  add a driver and what it depends on; may be repeated
     \\  --busybox FILE     a statically linked busybox; default /bin/busybox
     \\  --target FILE      bootfarm-target for the device's processor; default: the
-    \\                     one beside this program
+    \\                     one that this program contains
     \\
     },
     .{ .command = "initramfs", .text = initramfs_build },
@@ -553,7 +553,7 @@ const initramfs_build =
     \\  --add-module NAME   add a driver and what it depends on; may be repeated
     \\  --busybox FILE      a statically linked busybox; default /bin/busybox
     \\  --target FILE       bootfarm-target for the device's processor; default: the
-    \\                      one beside this program
+    \\                      one that this program contains
     \\
 ;
 

@@ -87,6 +87,18 @@ test('an inventory of several pages is kept, and what no page names is missing',
   expect((await version(versionId))?.atEdges).toMatchObject([{ state: 'missing', ownBytes: 0 }])
 })
 
+test('a job that waits at its edge stays queued and says for what', async () => {
+  const { versionId } = site().tenant
+  await say(inventory(1, [present(versionId, { root: rootOf(1) })]))
+  const { jobIds } = await merge()
+  const [id] = jobIds
+  await say({ jobs: [report(id, { isWaiting: true, message: 'The edge has no store yet.' })] })
+  expect(await job(id)).toMatchObject({ state: 'queued', startedAt: null })
+  expect((await job(id)).untrusted.message).toBe('The edge has no store yet.')
+  await say({ jobs: [report(id, {})] })
+  expect(await job(id)).toMatchObject({ state: 'running', untrusted: { message: null } })
+})
+
 test('other bytes under a version’s name are damage', async () => {
   const { versionId } = site().tenant
   await say(inventory(1, [present(versionId, { root: rootOf(3) })]))

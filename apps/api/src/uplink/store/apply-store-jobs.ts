@@ -84,6 +84,10 @@ interface Reported {
 
 async function keepProgress(db: DbOrTransaction, { organizationId, report, now }: Reported): Promise<void> {
   const { id, progressBytes, totalBytes, message = null } = report
+  if (report.isWaiting) {
+    await db.storeJob.updateMany({ where: { organizationId, id, state: 'queued' }, data: { message } })
+    return
+  }
   await db.$executeRaw`update store_job set state = 'running', progress_bytes = ${progressBytes}, total_bytes = ${totalBytes},
       message = ${message}, started_at = coalesce(started_at, ${now})
     where organization_id = ${organizationId}::uuid and id = ${id}::uuid`

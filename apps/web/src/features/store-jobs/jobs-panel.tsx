@@ -127,7 +127,9 @@ function JobProgress({ job }: { job: StoreJob }) {
   const percent = jobPercent(job)
   const text =
     job.state === 'queued'
-      ? 'waiting for its edge'
+      ? job.untrusted.message
+        ? 'waiting'
+        : 'waiting for its edge'
       : percent === null
         ? `${formatBytes(job.progressBytes)} done`
         : `${percent} %, ${formatBytes(job.progressBytes)} of ${formatBytes(job.totalBytes)}`

@@ -36,6 +36,8 @@ pub const Job = struct {
     has_update: bool = false,
     /// Another process held the lock that it needs.
     not_before_ms: u64 = 0,
+    /// A process was started for it.
+    was_begun: bool = false,
 
     fn isOver(job: *const Job) bool {
         return job.stage == .done or job.stage == .failed;
@@ -90,6 +92,18 @@ pub fn next(jobs: *StoreJobs, queue: Queue, orders: []const Order, now_ms: u64) 
     return null;
 }
 
+/// No job can start; `why`: what all of them wait for.
+pub fn block(jobs: *StoreJobs, why: store_job.Message) void {
+    assert(why.count > 0);
+    for (jobs.jobs.slice()) |*job| {
+        if (job.stage != .waiting) continue;
+        if (std.mem.eql(u8, job.message.constSlice(), why.constSlice())) continue;
+        job.message = why;
+        job.has_update = true;
+        jobs.is_urgent = true;
+    }
+}
+
 /// A running job is started again later; `why`: who holds the lock.
 pub fn postpone(jobs: *StoreJobs, id: base.Uuid, now_ms: u64, why: store_job.Message) void {
     const job = jobs.find(id) orelse return;
@@ -107,8 +121,10 @@ pub fn begin(jobs: *StoreJobs, id: base.Uuid) void {
     assert(job.stage == .waiting);
     assert(jobs.running(job.queue) == null);
     job.stage = .running;
+    job.was_begun = true;
     // The reason is reported until it makes progress.
     if (job.not_before_ms > 0) return;
+    job.message = .empty;
     job.has_update = true;
     jobs.is_urgent = true;
 }
@@ -198,12 +214,13 @@ pub fn writeReports(
         if (which == .unreported and count == told_max) break;
         if (count > 0) try writer.writeByte(',');
         count += 1;
-        // A waiting job with something to report was started before.
+        // A waiting job was started before, or says what it waits for.
         const state: Stage = if (job.stage == .waiting) .running else job.stage;
         try writer.print(
             "{{\"id\":\"{f}\",\"state\":\"{t}\",\"progressBytes\":{d},\"totalBytes\":{d}",
             .{ job.id, state, job.done_bytes, job.total_bytes },
         );
+        if (job.stage == .waiting and !job.was_begun) try writer.writeAll(",\"isWaiting\":true");
         if (job.message.count > 0)
             try writer.print(",\"message\":{f}", .{std.json.fmt(job.message.constSlice(), .{})});
         if (job.made.count > 0) try writer.print(",\"made\":{s}", .{job.made.constSlice()});
@@ -365,6 +382,26 @@ test "a blocked job is started again later, others before it, and reports why" {
     jobs.onReported(&.{uuid(1)});
     jobs.update(&.{testOrder(2)});
     try testing.expectEqual(null, jobs.find(uuid(1)));
+}
+
+test "jobs that wait for a store say so until they start" {
+    var jobs: StoreJobs = .{};
+    var buffer: [1024]u8 = undefined;
+    jobs.update(&.{testOrder(1)});
+    jobs.block(store_job.messageOf("there is no store"));
+    try testing.expect(jobs.isDue(0));
+    const id = uuid(1).toText();
+    const head = "[{\"id\":\"" ++ id ++
+        "\",\"state\":\"running\",\"progressBytes\":0,\"totalBytes\":0";
+    try testing.expectEqualStrings(
+        head ++ ",\"isWaiting\":true,\"message\":\"there is no store\"}]",
+        try reports(&jobs, &buffer),
+    );
+    jobs.onReported(&.{});
+    jobs.block(store_job.messageOf("there is no store"));
+    try testing.expect(!jobs.isDue(60_000));
+    jobs.begin(uuid(1));
+    try testing.expectEqualStrings(head ++ "}]", try reports(&jobs, &buffer));
 }
 
 test "a cancelled job stops, and is forgotten if it waits" {

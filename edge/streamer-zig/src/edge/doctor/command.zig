@@ -89,6 +89,7 @@ fn look(
     const known = try control_plane.checkIdentity(findings, data) orelse return;
     if (try control_plane.keptState(findings, data, &known)) |*state|
         try local_files.checkStore(findings, io, options, state);
+    try local_files.checkImports(findings, io, options);
     var complaint: options_module.Complaint = .{};
     const transport = options.uplink.settings(
         init,

@@ -9,6 +9,7 @@ const host = @import("host");
 const store = @import("store");
 const wire = @import("wire");
 const options_module = @import("../options.zig");
+const initramfs_build = @import("../initramfs/build.zig");
 const Findings = @import("findings.zig");
 
 const StoreFile = store.StoreFile;
@@ -166,6 +167,34 @@ pub fn checkStore(
     };
     if (whole > 0) try findings.ok(.store, "{d} versions are complete in {s}.", .{ whole, path });
     try checkReadThrough(findings, io, options.data.?);
+}
+
+/// Checks that the edge can take an image, also before it has a state.
+pub fn checkImports(
+    findings: *Findings,
+    io: Io,
+    options: *const options_module.Serve,
+) error{OutOfMemory}!void {
+    const path = options.store orelse try findings.print("{s}/store", .{options.data.?});
+    if (Io.Dir.cwd().access(io, try findings.print("{s}/bootfarm-store", .{path}), .{}))
+        try findings.ok(.store, "Images can be imported into the store {s}.", .{path})
+    else |_|
+        try findings.report(
+            .warning,
+            .store,
+            try findings.print("There is no store in {s}: jobs of the control plane wait.", .{path}),
+            try findings.print(
+                "As the edge's user: bootfarm-edge vdisk init --beside-files --store {s}",
+                .{path},
+            ),
+        );
+    const problem = try initramfs_build.ownBusyboxProblem(findings.arena, io) orelse return;
+    try findings.report(
+        .warning,
+        .store,
+        try findings.print("Images that were not prepared cannot be imported: {s}.", .{problem}),
+        "Install the package busybox-static.",
+    );
 }
 
 /// Reports what the running edge found when it last verified the store.

@@ -13,6 +13,10 @@ const ModuleTable = initramfs.ModuleTable;
 const ModuleFile = initramfs.archive.ModuleFile;
 const module_table = initramfs.module_table;
 
+/// For devices with the processor of this edge.
+const own_target = @embedFile("bootfarm_target");
+const busybox_default = "/bin/busybox";
+
 pub const file_size_max = 256 << 20;
 const line_size_max = 4096;
 /// All modules together; those of a distribution's kernel take about 30 MB.
@@ -73,6 +77,8 @@ pub const Build = struct {
     source: ModuleSource,
     /// Takes an error message instead of the terminal; the contents are then not printed.
     complaint: ?*Io.Writer.Allocating = null,
+    /// The control plane ordered it: nobody who reads the message can give options.
+    is_job: bool = false,
 
     pub fn fail(from: *const Build, comptime format: []const u8, arguments: anytype) Failure {
         if (from.complaint) |text| {
@@ -92,6 +98,14 @@ pub const Build = struct {
 
     fn readModule(from: *const Build, path: []const u8) Failure![]const u8 {
         return from.source.read(from.arena, path) orelse from.fail("{s} cannot be read", .{path});
+    }
+
+    fn remedy(
+        from: *const Build,
+        comptime for_people: []const u8,
+        comptime for_jobs: []const u8,
+    ) []const u8 {
+        return if (from.is_job) for_jobs else for_people;
     }
 
     /// Reads a file of this machine.
@@ -267,7 +281,7 @@ fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!voi
         from.print("  warning: no file system for a root disk", .{});
     for (options.added) |name| {
         if (table.availability(name) == .absent)
-            return from.fail("kernel {s} has no module {s} (--add-module)", .{
+            return from.fail("kernel {s} has no module {s}, which was to be added", .{
                 options.release, name,
             });
     }
@@ -331,15 +345,11 @@ fn readModules(
 }
 
 fn readTarget(from: *const Build, options: Options) Failure![]const u8 {
-    const path = options.target orelse beside: {
-        var buffer: [Io.Dir.max_path_bytes]u8 = undefined;
-        const size = std.process.executablePath(from.io, &buffer) catch
-            return from.fail(
-                "--target is missing, and this program does not know where it is",
-                .{},
-            );
-        const folder = std.fs.path.dirnamePosix(buffer[0..size]) orelse "/";
-        break :beside try from.join(&.{ folder, "bootfarm-target" });
+    const path = options.target orelse {
+        from.print("  bootfarm-target {s}: that of this program, {d} KiB", .{
+            base.version, own_target.len >> 10,
+        });
+        return own_target;
     };
     const content = from.readOptional(path) orelse return from.fail("{s} cannot be read", .{path});
     const facts = initramfs.elf.facts(content) catch
@@ -351,21 +361,39 @@ fn readTarget(from: *const Build, options: Options) Failure![]const u8 {
 }
 
 fn readBusybox(from: *const Build, options: Options) Failure![]const u8 {
-    const advice = "install the package busybox-static, or name a busybox with --busybox";
-    const path = options.busybox orelse "/bin/busybox";
-    const content = from.readOptional(path) orelse
-        return from.fail("{s} cannot be read; {s}", .{ path, advice });
-    const facts = initramfs.elf.facts(content) catch
-        return from.fail("{s} is not a program; {s}", .{ path, advice });
-    if (facts.has_interpreter)
-        return from.fail(
-            "{s} is linked dynamically and would not run without its libraries; {s}",
-            .{ path, advice },
-        );
-    if (initramfs.archive.missingApplet(content)) |applet|
-        return from.fail("{s} has no `{s}`; {s}", .{ path, applet, advice });
+    const path = options.busybox orelse busybox_default;
+    const content = from.readOptional(path) orelse "";
+    if (try busyboxProblem(from.arena, path, content)) |problem|
+        return from.fail("{s}; install the package busybox-static{s}", .{
+            problem, from.remedy(", or name a busybox with --busybox", " on the edge's machine"),
+        });
     from.print("  busybox: {s}, {d} KiB", .{ path, content.len >> 10 });
     return content;
+}
+
+/// Returns why this machine's busybox cannot be in an initramfs; null: it can.
+pub fn ownBusyboxProblem(arena: Allocator, io: Io) error{OutOfMemory}!?[]const u8 {
+    const limit: Io.Limit = .limited(file_size_max);
+    const content = Io.Dir.cwd().readFileAlloc(io, busybox_default, arena, limit) catch "";
+    return busyboxProblem(arena, busybox_default, content);
+}
+
+/// `content` is empty if the file cannot be read.
+fn busyboxProblem(
+    arena: Allocator,
+    path: []const u8,
+    content: []const u8,
+) error{OutOfMemory}!?[]const u8 {
+    if (content.len == 0) return try std.fmt.allocPrint(arena, "{s} cannot be read", .{path});
+    const facts = initramfs.elf.facts(content) catch
+        return try std.fmt.allocPrint(arena, "{s} is not a program", .{path});
+    if (facts.has_interpreter) return try std.fmt.allocPrint(
+        arena,
+        "{s} is linked dynamically and would not run without its libraries",
+        .{path},
+    );
+    const applet = initramfs.archive.missingApplet(content) orelse return null;
+    return try std.fmt.allocPrint(arena, "{s} has no `{s}`", .{ path, applet });
 }
 
 /// Checks that everything is for the same processor.
@@ -380,8 +408,11 @@ fn checkMachines(
     const busybox_machine = (initramfs.elf.facts(busybox) catch unreachable).machine;
     if (busybox_machine != machine)
         return from.fail(
-            "bootfarm-target is for {t}, but busybox for {t}; name a matching one with --busybox",
-            .{ machine, busybox_machine },
+            "bootfarm-target is for {t}, but busybox for {t}{s}",
+            .{ machine, busybox_machine, from.remedy(
+                "; name a matching one with --busybox",
+                ": import the image at an edge with the processor of its devices",
+            ) },
         );
     for (files) |file| {
         const facts = initramfs.elf.facts(file.content) catch
@@ -389,13 +420,19 @@ fn checkMachines(
         const made_for = initramfs.elf.moduleRelease(file.content);
         if (made_for) |release| if (!std.mem.eql(u8, release, options.release))
             return from.fail(
-                "{s} is for kernel {s}, not {s}; name the modules of that one with --modules",
-                .{ file.path, release, options.release },
+                "{s} is for kernel {s}, not {s}{s}",
+                .{ file.path, release, options.release, from.remedy(
+                    "; name the modules of that one with --modules",
+                    "",
+                ) },
             );
         if (facts.machine == machine) continue;
         return from.fail(
-            "kernel {s} is for {t}, but bootfarm-target for {t}; name a matching one with --target",
-            .{ options.release, facts.machine, machine },
+            "kernel {s} is for {t}, but bootfarm-target for {t}{s}",
+            .{ options.release, facts.machine, machine, from.remedy(
+                "; name a matching one with --target",
+                ": import the image at an edge with the processor of its devices",
+            ) },
         );
     }
 }

@@ -202,6 +202,8 @@ pub fn takeOrders(worker: *StoreWorker) void {
     if (worker.orders) |earlier| earlier.destroy(worker.gpa);
     worker.orders = box;
     worker.jobs.update(box.orders);
+    // Without a store, the new ones say at once what they wait for.
+    if (worker.facts == null) worker.next_look_ms = 0;
     worker.stopUnwanted();
 }
 
@@ -249,6 +251,7 @@ pub fn lookForStore(worker: *StoreWorker, now_ms: u64) void {
     if (worker.facts != null or now_ms < worker.next_look_ms) return;
     worker.next_look_ms = now_ms + look_interval_ms;
     worker.facts = readFacts(worker.gpa, worker.path) catch |err| {
+        worker.blockJobs(err);
         const has_orders = if (worker.orders) |box| box.orders.len > 0 else false;
         if (!has_orders or worker.is_absence_reported) return;
         worker.is_absence_reported = true;
@@ -258,6 +261,31 @@ pub fn lookForStore(worker: *StoreWorker, now_ms: u64) void {
         );
         return;
     };
+}
+
+/// The control plane shows the reason at each job that waits.
+fn blockJobs(worker: *StoreWorker, problem: FactsError) void {
+    var buffer: [core.uplink.store_job.message_size_max]u8 = undefined;
+    const path = worker.path;
+    const text = switch (problem) {
+        error.NotAStore, error.NotFound => std.mem.print(
+            &buffer,
+            "The edge has no store yet. Create it on the edge's machine, as its user: bootfarm-edge vdisk init --beside-files --store {s}",
+            .{path},
+        ),
+        error.TooNew => std.mem.print(
+            &buffer,
+            "The edge's store has a later format than its release supports: update the edge.",
+            .{},
+        ),
+        else => |other| std.mem.print(
+            &buffer,
+            "The edge cannot open its store ({t}). On its machine, bootfarm-edge vdisk list --store {s} says what to do.",
+            .{ other, path },
+        ),
+        // The path is too long to be shown.
+    } catch "The edge has no store that it can open: run bootfarm-edge doctor on its machine.";
+    worker.jobs.block(core.uplink.store_job.messageOf(text));
 }
 
 pub fn begin(worker: *StoreWorker, now_ms: u64) void {
@@ -624,7 +652,13 @@ fn restore(worker: *StoreWorker) void {
     );
 }
 
-fn readFacts(gpa: std.mem.Allocator, path: []const u8) !core.uplink.store_job.StoreFacts {
+const FactsError = store_module.files.Error || store_module.store_dir.Error ||
+    error{ OutOfMemory, RecordDamaged };
+
+fn readFacts(
+    gpa: std.mem.Allocator,
+    path: []const u8,
+) FactsError!core.uplink.store_job.StoreFacts {
     var on = try store_module.LinuxFiles.open(path);
     defer on.close();
     var opened = try store_module.Store.open(gpa, on.files(), .{ .cache_nodes = 16 });

@@ -397,3 +397,23 @@ fn readZeros(
 ) error{ BeyondTheEnd, ReadFailed, Damaged, Lost }!void {
     @memset(buffer, 0);
 }
+
+test "jobs for an edge without a store say what they wait for, and start when there is one" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    try fixture.store_dir.rename("bootfarm-store", fixture.store_dir, "away", testing.io);
+    fixture.worker.setOrders(&.{.{ .id = uuid(4), .kind = "delete", .versionId = uuid(2) }});
+    fixture.worker.takeOrders();
+    fixture.worker.lookForStore(1);
+    const message = fixture.worker.jobs.find(uuid(4)).?.message.constSlice();
+    try testing.expect(std.mem.find(u8, message, "The edge has no store yet.") != null);
+    try testing.expect(std.mem.find(u8, message, "vdisk init --beside-files --store /") != null);
+    try testing.expect(fixture.worker.jobs.isDue(0));
+    try fixture.store_dir.rename("away", fixture.store_dir, "bootfarm-store", testing.io);
+    fixture.worker.next_look_ms = 0;
+    try testing.expectEqualStrings(
+        "its process ended before the job was done",
+        fixture.untilOver(uuid(4)).message.constSlice(),
+    );
+}
