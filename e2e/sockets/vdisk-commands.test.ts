@@ -1,7 +1,18 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, ftruncateSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { versionIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import { patterned } from '../lib/edge/loopback-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
@@ -85,6 +96,34 @@ describe('versions in a store', () => {
     await vdisk(['export', out, '--store', store, '--version', merged?.version ?? '', '--force'])
     expect(digest(out)).toBe(digest(image))
     expect((await vdisk(['verify', '--store', store, '--json'])).lines.at(-1)?.problems).toBe(0)
+  })
+
+  test('what the control plane offers is deleted with --force alone, and older versions as ever', async () => {
+    const data = path.join(scratch.path, 'enrolled')
+    const store = path.join(data, 'store')
+    const image = makeImage('offered.raw')
+    const disk = { sizeBytes: 24 << 20, commandLine: '' }
+    const [offered, old] = [versionIdOf(0), randomUUID()]
+    const vdiskId = randomUUID()
+    const versions = [offered, old].map((id, index) => ({ id, number: 4 - index, diskPath: `versions/${id}`, ...disk }))
+    writeEnrolledEdge(data, [], [], [], undefined, {
+      vdisks: [{ id: vdiskId, name: 'Lab', defaultVersionId: offered, versions }],
+    })
+    writeFileSync(path.join(data, 'edge.key'), '07'.repeat(32))
+    await vdisk(['init', '--store', store])
+    for (const id of [offered, old])
+      await imported([image, '--store', store, '--vdisk', vdiskId, '--version', id, '--name', 'Lab'])
+    const remove = ['delete', '--store', store, '--version']
+    const refused = await vdisk([...remove, offered], 1)
+    expect(refused.output).toMatch(/Version 4 of Lab is the default.*--force: boots of this one then fail with version_missing/)
+    const elsewhere = path.join(scratch.path, 'elsewhere')
+    renameSync(store, elsewhere)
+    const moved = ['delete', '--store', elsewhere, '--version', offered, '--data', data]
+    expect((await vdisk(moved, 1)).output).toContain('Version 4 of Lab')
+    renameSync(elsewhere, store)
+    await vdisk([...remove, old])
+    expect((await vdisk([...remove, offered, '--force'])).output).toContain('Boots of it fail with version_missing')
+    expect((await vdisk(['list', '--store', store, '--json'])).lines).toEqual([])
   })
 
   test('damage is found, named, and never exported', async () => {

@@ -16,6 +16,7 @@ export interface Events {
   platformEventRecorded: { db: DbOrTransaction; clock: Clock; event: PlatformEvent }
   versionPromoted: PromotedVersion
   bootsReported: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; boots: BootReport[] }
+  versionsLost: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; versions: LostVersion[] }
   keyAlarmsRaised: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; alarms: KeyAlarm[] }
   runsEnded: { db: DbOrTransaction; now: Date; organizationId: string; runs: EndedRun[] }
   rolloutPaused: { db: DbOrTransaction; now: Date; organizationId: string; rollout: PausedRollout }
@@ -110,6 +111,16 @@ export interface PromotedVersion {
   version: { id: string; number: number }
   /** The version that the vDisk's devices booted before; null if they booted none. */
   previous: { id: string; number: number } | null
+}
+
+/** A version that devices boot, which an edge had and has no longer. */
+export interface LostVersion {
+  id: string
+  number: number
+  vdiskId: string
+  vdiskName: string
+  /** How people see it: `default`, `override`, `pending` or `test`. */
+  access: string
 }
 
 /** A device has not proved the key that is known of it. */

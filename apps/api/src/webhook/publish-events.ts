@@ -318,3 +318,30 @@ async function readEdge(db: DbOrTransaction, { organizationId, edgeId }: Authent
   })
   return { farmId: edge?.site.farmId ?? null, siteName: edge?.site.name ?? null, edgeName: edge?.name ?? null }
 }
+
+/** version.missing, each time that an edge loses a version that devices boot. */
+export async function publishLostVersions({ db, now, edge, versions }: Events['versionsLost']): Promise<void> {
+  const { organizationId, siteId, edgeId } = edge
+  const { farmId, siteName, edgeName } = await readEdge(db, edge)
+  await publishEvents(
+    { db, now, organizationId },
+    versions.map(({ id, number, vdiskId, vdiskName, access }) => ({
+      type: 'version.missing',
+      // An edge may get it again, and lose it again.
+      subject: `${edgeId} ${id} ${randomUUID()}`,
+      place: { farmId, siteId, collectionId: null },
+      objects: { edgeId, vdiskId },
+      data: {
+        vdiskId,
+        vdiskName,
+        versionId: id,
+        versionNumber: number,
+        access,
+        siteId,
+        siteName,
+        edgeId,
+        edgeName,
+      },
+    })),
+  )
+}

@@ -9,6 +9,7 @@ export const webhookEventTypes = [
   'edge.offline',
   'wave.done',
   'version.promoted',
+  'version.missing',
   'write_cache.filling',
   'device.key_alarm',
   'rollout.paused',

@@ -440,12 +440,17 @@ pub const texts = [_]Help{
         ,
     ) },
     .{ .command = "vdisk delete", .text = ofVdisk(
-        \\Delete a version, or an interrupted import of it. Run gc to free its space.
+        \\Delete a version, or an interrupted import of it. Run gc to free its space. A
+        \\version that the control plane offers to devices is deleted with --force alone.
     ,
-        "--version ID [--again]",
+        "--version ID [OPTIONS]",
         "delete --store /srv/store --version ID",
         \\  --version ID  the version to delete
-        \\  --again       succeed if the version is already deleted
+        \\  --force       delete it also if devices boot it: their boots then fail
+        \\  --data DIR    the data directory of the store's edge; default: the directory
+        \\                that contains the store, and /var/lib/bootfarm-edge
+        \\  --again       for jobs of the control plane: no question about devices, and
+        \\                succeed if the version is already deleted
         \\
         ,
     ) },

@@ -87,6 +87,29 @@ test('an inventory of several pages is kept, and what no page names is missing',
   expect((await version(versionId))?.atEdges).toMatchObject([{ state: 'missing', ownBytes: 0 }])
 })
 
+test('whoever watches is told once that an edge lost a version that devices boot, and of no other version', async () => {
+  const { versionId, organizationId, vdiskId } = site().tenant
+  const file = { organizationId, vdiskId, sizeBytes: 512, diskPath: 'x', commandLine: '' }
+  const old = await site().api.db.vdiskVersion.create({
+    data: { ...file, number: 0, state: 'released', sealedAt: new Date() },
+    select: { id: true },
+  })
+  await site().mutate('webhook.create', {
+    name: 'Lost',
+    url: 'https://hooks.example/in',
+    events: ['version.missing'],
+  })
+  const events = () => site().api.db.webhookEvent.findMany({ where: { organizationId, type: 'version.missing' } })
+  await say(inventory(1, [present(versionId, { root: rootOf(1) }), present(old.id)]))
+  await say(inventory(2, []))
+  await say(inventory(3, []))
+  expect((await events()).map(({ payload }) => payload)).toMatchObject([
+    { data: { versionId, versionNumber: 1, vdiskId, access: 'default', edgeId: site().edge.edgeId } },
+  ])
+  const audited = await site().api.db.auditEntry.findMany({ where: { organizationId, action: 'version.missing' } })
+  expect(audited).toMatchObject([{ objectId: versionId }])
+})
+
 test('a job that waits at its edge stays queued and says for what', async () => {
   const { versionId } = site().tenant
   await say(inventory(1, [present(versionId, { root: rootOf(1) })]))

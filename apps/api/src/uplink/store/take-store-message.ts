@@ -7,6 +7,7 @@ import {
 } from '../../context/service-context.ts'
 import { dropOldImages, type InventoryPage, keepImages } from '../reports/keep-images.ts'
 import { applyStoreJobs, settledJobs } from './apply-store-jobs.ts'
+import { noteLostVersions, readLostVersions } from './note-lost-versions.ts'
 
 /**
  * Stores an edge's message about its store, unless a message with a later (epoch, counter) is known: a replay changes
@@ -64,6 +65,7 @@ async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page:
     boot_profiles: version.bootProfiles?.length ? version.bootProfiles : null,
     checked_at: version.checkedUnixMs === undefined ? null : new Date(version.checkedUnixMs).toISOString(),
   }))
+  let lost: Awaited<ReturnType<typeof readLostVersions>> = []
   await withTrash(db, async () => {
     // A root other than the version's means other bytes under its name.
     await db.$executeRaw`
@@ -84,10 +86,12 @@ async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page:
     await keepImages(db, edge, page)
     if (!isLast) return
     await dropOldImages(db, edge, scan)
+    lost = await readLostVersions(db, edge, scan)
     await db.$executeRaw`
       update edge_version set state = 'missing', own_bytes = 0, shared_bytes = 0, reclaimable_bytes = 0, boot_profiles = null, reported_at = ${now}, scan = ${scan}
       where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and scan <> ${scan}`
     await db.$executeRaw`update edge set store_reported_at = ${now}
       where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid`
   })
+  await noteLostVersions({ db, now }, edge, lost)
 }

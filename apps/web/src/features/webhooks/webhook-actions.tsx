@@ -195,6 +195,7 @@ export const eventText: Record<WebhookEvent, string> = {
   'edge.offline': 'Edge went offline',
   'wave.done': 'Boot wave finished',
   'version.promoted': 'Version promoted',
+  'version.missing': 'Version lost by an edge',
   'write_cache.filling': 'Write cache nearly full',
   'device.key_alarm': 'Device did not prove its key',
   'rollout.paused': 'Rollout paused by itself',

@@ -87,7 +87,7 @@ fn look(
     try restart.check(findings, io, data, .warning);
     if (options.vdisk != null) return;
     const known = try control_plane.checkIdentity(findings, data) orelse return;
-    if (try control_plane.keptState(findings, data, &known)) |*state|
+    if (try control_plane.keptState(findings, data, &known.identity)) |*state|
         try local_files.checkStore(findings, io, options, state);
     try local_files.checkImports(findings, io, options);
     var complaint: options_module.Complaint = .{};

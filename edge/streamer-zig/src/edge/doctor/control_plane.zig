@@ -24,7 +24,24 @@ pub const EnrolledEdge = struct {
 
 /// Reads the identity in the data directory without taking the directory from a running edge.
 pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?EnrolledEdge {
-    const identity_text = try readIn(findings, path, "identity.json") orelse {
+    const identity = try readIdentity(findings, path) orelse return null;
+    const seed = try readSecret(findings, path, "edge.key") orelse
+        return damaged(findings, path, "edge.key");
+    const key = base.Ed25519.KeyPair.generateDeterministic(seed) catch
+        return damaged(findings, path, "edge.key");
+    const epoch_text = try readIn(findings, path, "epoch") orelse "0";
+    const epoch = std.fmt.parseInt(u53, std.mem.trim(u8, epoch_text, " \n"), 10) catch
+        return damaged(findings, path, "epoch");
+    const site_name: base.UntrustedText = .init(identity.siteName);
+    try findings.ok(.identity, "This is edge {f} of site {f}.", .{ identity.edgeId, site_name });
+    return .{ .identity = identity, .key = key, .epoch = epoch };
+}
+
+pub fn readIdentity(
+    findings: *Findings,
+    path: []const u8,
+) error{OutOfMemory}!?host.data_dir.Identity {
+    const text = try readIn(findings, path, "identity.json") orelse {
         try findings.report(
             .problem,
             .identity,
@@ -36,22 +53,15 @@ pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?
         );
         return null;
     };
-    const identity = std.json.parseFromSliceLeaky(
+    return std.json.parseFromSliceLeaky(
         host.data_dir.Identity,
         findings.arena,
-        identity_text,
+        text,
         .{ .ignore_unknown_fields = true },
-    ) catch return damaged(findings, path, "identity.json");
-    const seed = try readSecret(findings, path, "edge.key") orelse
-        return damaged(findings, path, "edge.key");
-    const key = base.Ed25519.KeyPair.generateDeterministic(seed) catch
-        return damaged(findings, path, "edge.key");
-    const epoch_text = try readIn(findings, path, "epoch") orelse "0";
-    const epoch = std.fmt.parseInt(u53, std.mem.trim(u8, epoch_text, " \n"), 10) catch
-        return damaged(findings, path, "epoch");
-    const site_name: base.UntrustedText = .init(identity.siteName);
-    try findings.ok(.identity, "This is edge {f} of site {f}.", .{ identity.edgeId, site_name });
-    return .{ .identity = identity, .key = key, .epoch = epoch };
+    ) catch {
+        _ = try damaged(findings, path, "identity.json");
+        return null;
+    };
 }
 
 fn damaged(
@@ -72,7 +82,7 @@ fn damaged(
 pub fn keptState(
     findings: *Findings,
     path: []const u8,
-    known: *const EnrolledEdge,
+    identity: *const host.data_dir.Identity,
 ) error{OutOfMemory}!?core.uplink.desired_state.DesiredState {
     const text = try readIn(findings, path, "state.json") orelse {
         try findings.report(
@@ -83,11 +93,11 @@ pub fn keptState(
         );
         return null;
     };
-    const signing_key = core.uplink.key_text.parse(known.identity.signingKey) catch return null;
+    const signing_key = core.uplink.key_text.parse(identity.signingKey) catch return null;
     return core.uplink.desired_state.accept(findings.arena, text, .{
-        .edge_id = known.identity.edgeId,
+        .edge_id = identity.edgeId,
         .signing_key = signing_key,
-        .organization_id = known.identity.organizationId,
+        .organization_id = identity.organizationId,
         .seal_secret = try readSecret(findings, path, "seal.key"),
     }) catch |refusal| switch (refusal) {
         error.OutOfMemory => error.OutOfMemory,

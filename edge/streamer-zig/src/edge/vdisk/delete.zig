@@ -7,6 +7,7 @@ const host = @import("host");
 const store_module = @import("store");
 const Call = @import("subcommand.zig");
 const import = @import("import.zig");
+const offered = @import("offered.zig");
 const Uuid = base.Uuid;
 
 const Checkpoint = store_module.import_checkpoint.Checkpoint;
@@ -15,10 +16,16 @@ pub const Options = struct {
     version: ?Uuid = null,
     /// A version that does not exist counts as deleted.
     again: bool = false,
+    /// Deletes also what the control plane offers to devices.
+    force: bool = false,
+    /// The data directory of the edge that serves the store; null: where it usually is.
+    data: ?[]const u8 = null,
 };
 
 pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const id = try call.need(options.version, "--version ID");
+    // The control plane knows itself what it offers.
+    if (!options.again) try offered.check(call, id, options.data, options.force);
     var change = try call.lock();
     defer change.end();
     const is_found = [_]bool{
