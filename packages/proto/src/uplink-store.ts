@@ -26,6 +26,9 @@ export const writeCacheStates = ['read_only', 'stopped', 'lost'] as const
 export const writeCacheFullChoices = ['stop', 'read_only'] as const
 /** Kinds that an edge does which does not list them (`heartbeat`): those of the release before the list existed. */
 export const unsaidJobKinds = ['seal', 'merge', 'verify', 'gc', 'delete', 'import', 'drop_layer'] as const
+/** In the same list: the edge adds `modules` to the initramfs of an import. */
+export const addsModules = 'import_modules'
+export const importModulesMax = 16
 export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home', 'adopt'] as const
 /** Kinds that one edge may list. */
 export const saidJobKindsMax = 32
@@ -74,6 +77,11 @@ export const storeJobOrder = z.object({
   kernelPath: z.string().min(1).max(255).optional(),
   initrdPath: z.string().min(1).max(255).optional(),
   commandLine: z.string().max(1024).optional(),
+  /** Drivers that an import adds to the initramfs that it makes. */
+  modules: z
+    .array(z.string().regex(/^[A-Za-z0-9_-]{1,56}$/))
+    .max(importModulesMax)
+    .optional(),
   /** Boot files of an import or a seal that replace those on the disk: the same as the version below, or none. */
   bootFiles: z.enum(givenBootFiles).optional(),
 })

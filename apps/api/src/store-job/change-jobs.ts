@@ -7,6 +7,7 @@ import {
   ownRow,
   type PlatformContext,
   type ServiceContext,
+  withTrash,
 } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -145,7 +146,27 @@ export async function undoJob(
   const others = await db.storeJob.count({
     where: { organizationId, state: activeStates, OR: [{ versionId: id }, { intoVersionId: id }] },
   })
-  if (others === 0) await db.vdiskVersion.deleteMany({ where: { organizationId, id, sealedAt: null } })
+  if (others === 0) await removeUnmade(db, { organizationId, id })
+}
+
+/** Removes a version that was never made, and frees its number if it was the last one: nobody has seen its content. */
+async function removeUnmade(
+  db: DbOrTransaction,
+  { organizationId, id }: { organizationId: string; id: string },
+): Promise<void> {
+  const version = await db.vdiskVersion.findFirst({
+    where: { organizationId, id, sealedAt: null },
+    select: { number: true, vdiskId: true },
+  })
+  if (!version) return
+  await db.vdiskVersion.deleteMany({ where: { organizationId, id, sealedAt: null } })
+  await withTrash(
+    db,
+    () => db.$executeRaw`update vdisk set last_version_number = ${version.number - 1}
+      where organization_id = ${organizationId}::uuid and id = ${version.vdiskId}::uuid and last_version_number = ${version.number}
+        and not exists (select from vdisk_version as other where other.organization_id = ${organizationId}::uuid
+          and other.vdisk_id = ${version.vdiskId}::uuid and other.number >= ${version.number})`,
+  )
 }
 
 export function madeVersionId({

@@ -15,6 +15,8 @@ export interface StoreOrder {
   sourcePath?: string | null
   /** For a seal or an import; null: taken from the disk. */
   bootFiles?: 'parent' | 'none' | null
+  /** For an import: drivers that are added to the initramfs that it makes. */
+  modules?: string[]
   deviceId?: string | null
   layerClass?: (typeof layerClasses)[number] | null
 }

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { addsModules } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import { askStore, edgesHolding, readImagesEdge, type StoreOrder } from '../store/public.ts'
+import { askStore, edgesHolding, type ImagesEdge, readImagesEdge, type StoreOrder } from '../store/public.ts'
 import { nextVersionNumber } from './next-number.ts'
 import {
   changedVersionNow,
@@ -62,25 +64,28 @@ export function mergeVersion(
 }
 
 /**
- * Makes a version from a raw image in an edge's store. Throws `not_found`; `invalid` for a kernel or an initramfs of a
- * version that is to have none, and for a vDisk of another farm than the edge's; `conflict` for an edge that does not
- * support it.
+ * Makes a version from a raw image in an edge's store. Throws `not_found`; `invalid` for boot files that exclude each
+ * other, for a vDisk of another farm than the edge's, and for a parent that is no sealed version of the vDisk;
+ * `conflict` for an edge that does not support it or does not hold the parent.
  */
 export function importVersion(
   context: ServiceContext,
-  { vdiskId, edgeId, sourcePath, bootFiles, ...fields }: z.output<typeof importInput>,
+  { vdiskId, edgeId, sourcePath, bootFiles, modules, ...fields }: z.output<typeof importInput>,
 ): Promise<VersionWithJobs> {
-  if (bootFiles === 'none' && (fields.kernelPath || fields.initrdPath || fields.commandLine))
-    throw new AppError('invalid', {
-      public: 'A disk with its own boot loader needs no kernel, initramfs or kernel command line. Leave them out.',
-    })
+  const problem = bootFilesProblem({ bootFiles, modules, ...fields })
+  if (problem) throw new AppError('invalid', { public: problem })
   return changeVdiskVersions(context, { vdiskId }, async (open) => {
     const edge = await readImagesEdge(context, edgeId)
     if (open.vdisk.farmId !== edge.site.farmId)
       throw new AppError('invalid', {
         public: `${edge.name} belongs to another farm than ${open.vdisk.name}, so its devices could not boot the version. Import it on an edge of the vDisk’s farm.`,
       })
-    const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n, parentVersionId: null })
+    if (modules.length > 0 && !canAddModules(edge))
+      throw conflict(
+        `The edge ${edge.name} (release ${edge.agentVersion ?? 'unknown'}) cannot add drivers to an import. Update it.`,
+      )
+    if (fields.parentVersionId) await requireParent(context, { vdiskId, edge, parentVersionId: fields.parentVersionId })
+    const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n })
     return askAll(context, made, [
       {
         edgeId,
@@ -89,9 +94,53 @@ export function importVersion(
         versionId: made,
         sourcePath,
         bootFiles: bootFiles === 'image' ? null : bootFiles,
+        modules,
       },
     ])
   })
+}
+
+type BootFilesInput = Pick<
+  z.output<typeof importInput>,
+  'bootFiles' | 'modules' | 'kernelPath' | 'initrdPath' | 'commandLine' | 'parentVersionId'
+>
+
+function bootFilesProblem(input: BootFilesInput): string | null {
+  const { bootFiles, modules, kernelPath, initrdPath, commandLine, parentVersionId } = input
+  const isGiven = kernelPath !== null || initrdPath !== null
+  if (bootFiles === 'none' && (isGiven || commandLine))
+    return 'A disk with its own boot loader needs no kernel, initramfs or kernel command line. Leave them out.'
+  if (bootFiles === 'parent' && parentVersionId === null)
+    return 'The version can boot like its parent only if it has one. Name the parent version.'
+  if (bootFiles === 'parent' && isGiven)
+    return 'A version that boots like its parent needs no kernel and no initramfs. Leave them out.'
+  if (modules.length > 0 && (isGiven || bootFiles !== 'image'))
+    return 'Drivers are added to an initramfs that is made from the image. Leave them out, or the other boot files.'
+  return null
+}
+
+function canAddModules(edge: ImagesEdge): boolean {
+  const heartbeat = heartbeatOf(edge)
+  // An edge that was never heard refuses the job when it comes, if it must.
+  return !heartbeat || (heartbeat.storeJobKinds ?? []).includes(addsModules)
+}
+
+async function requireParent(
+  { db, actor }: ServiceContext,
+  { vdiskId, edge, parentVersionId }: { vdiskId: string; edge: ImagesEdge; parentVersionId: string },
+): Promise<void> {
+  const { organizationId } = actor
+  const parent = await db.vdiskVersion.findUnique({
+    where: ownRow(actor, parentVersionId),
+    select: { vdiskId: true, number: true, sealedAt: true },
+  })
+  if (parent?.vdiskId !== vdiskId || parent.sealedAt === null)
+    throw new AppError('invalid', { public: 'The parent must be a sealed version of the same vDisk.' })
+  const edges = await edgesHolding(db, { organizationId, versionId: parentVersionId }, { isLayer: false })
+  if (!edges.some(({ edgeId }) => edgeId === edge.id))
+    throw conflict(
+      `${edge.name} has not reported that its store holds version ${parent.number} completely. Import the image on an edge that holds it, or without a parent.`,
+    )
 }
 
 interface Unsealed {

@@ -1,4 +1,4 @@
-import { edgeVersionStates, writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
+import { edgeVersionStates, importModulesMax, writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { objectName, objectNote, seenRevision, tags } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
@@ -86,7 +86,19 @@ export const importInput = z.object({
   kernelPath: storePath.nullable().default(null).describe('Null, and an empty command line: taken from the image.'),
   initrdPath: storePath.nullable().default(null),
   commandLine: commandLineText,
-  bootFiles: z.enum(['image', 'none']).default('image').describe('`none`: a disk with a boot loader.'),
+  bootFiles: z
+    .enum(['image', 'parent', 'none'])
+    .default('image')
+    .describe('`parent`: the same as the parent version; `none`: a disk with a boot loader.'),
+  parentVersionId: uuid
+    .nullable()
+    .default(null)
+    .describe('A version of the vDisk that the edge holds: what is equal is not stored again. Null: a new base.'),
+  modules: z
+    .array(z.string().regex(/^[A-Za-z0-9_-]{1,56}$/, 'A driver has the name of a kernel module, such as r8169.'))
+    .max(importModulesMax, `An import can add at most ${importModulesMax} drivers.`)
+    .default([])
+    .describe('Drivers that are added to the initramfs, where one is made from the image.'),
   note: objectNote.default(''),
   labels: tags.default([]),
   state: z.enum(['test', 'released']).default('test'),

@@ -344,6 +344,7 @@ pub const texts = [_]Help{
         \\                        use these where the control plane has assigned them
         \\  --kernel FILE, --initrd FILE, --cmdline TEXT
         \\                        boot these instead of those found on the disk
+        \\  --add-modules A,B     add these drivers to the initramfs that is made
         \\  --parent-boot-files   boot what the parent boots
         \\  --no-boot-files       boot the disk itself, or not at all
         \\  --resume ID           continue the interrupted import of version ID

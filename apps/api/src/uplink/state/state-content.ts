@@ -119,6 +119,7 @@ async function readStoreJobs(
       intoVersionId: true,
       sourcePath: true,
       bootFiles: true,
+      modules: true,
       deviceId: true,
       layerClass: true,
     },
@@ -138,7 +139,7 @@ async function readStoreJobs(
   const versionOf = new Map(versions.map((version) => [version.id, version]))
   return jobs.map((job) => {
     const made = versionOf.get(madeVersionId(job) ?? '')
-    const { id, kind, vdiskId, versionId, intoVersionId, sourcePath, bootFiles, deviceId, layerClass } = job
+    const { id, kind, vdiskId, versionId, intoVersionId, sourcePath, bootFiles, modules, deviceId, layerClass } = job
     return {
       id,
       kind,
@@ -147,6 +148,7 @@ async function readStoreJobs(
       ...(intoVersionId ? { intoVersionId } : {}),
       ...(sourcePath ? { sourcePath } : {}),
       ...(bootFiles ? { bootFiles } : {}),
+      ...(modules.length > 0 ? { modules } : {}),
       ...(made ? { number: made.number } : {}),
       // For other kinds, the command line found in the image counts.
       ...(made && kind === 'import' && made.commandLine !== '' ? { commandLine: made.commandLine } : {}),

@@ -291,6 +291,48 @@ test('an import makes a version, released if that was asked for; its edge is tol
   expect(wrong.status).toBe(400)
 })
 
+test('an import on a parent that the edge holds shares with it, and adds drivers where the edge can', async () => {
+  const { vdiskId, versionId } = site().tenant
+  const { edge } = site()
+  const input = { vdiskId, edgeId: edge.edgeId, sourcePath: 'imports/linux.raw', parentVersionId: versionId }
+  const refusedOf = async (more: object) => (await site().tryMutation('version.import', { ...input, ...more })).text
+  expect(await refusedOf({})).toContain('has not reported that its store holds version 1 completely')
+  await say(inventory(1, [present(versionId, { root: rootOf(1) })]))
+  expect(await refusedOf({ parentVersionId: randomUUID() })).toContain('must be a sealed version of the same vDisk')
+  expect(await refusedOf({ parentVersionId: null, bootFiles: 'parent' })).toContain('Name the parent version')
+  expect(await refusedOf({ bootFiles: 'parent', kernelPath: 'imports/k' })).toContain('needs no kernel')
+  expect(await refusedOf({ bootFiles: 'parent', modules: ['r8125'] })).toContain('made from the image')
+  expect(await refusedOf({ modules: ['r8125,--force'] })).toContain('name of a kernel module')
+  await edge.heartbeat({ storeJobKinds: ['import'] })
+  expect(await refusedOf({ modules: ['r8125'] })).toContain('cannot add drivers to an import. Update it.')
+  await edge.heartbeat({ storeJobKinds: ['import', 'import_modules'] })
+  await site().mutate<VersionWithJobs>('version.import', { ...input, modules: ['r8125', 'crc32c_generic'] })
+  await site().mutate<VersionWithJobs>('version.import', { ...input, bootFiles: 'parent', commandLine: 'quiet' })
+  expect((await site().state()).storeJobs).toMatchObject([
+    { kind: 'import', parentVersionId: versionId, modules: ['r8125', 'crc32c_generic'] },
+    { kind: 'import', parentVersionId: versionId, bootFiles: 'parent', commandLine: 'quiet' },
+  ])
+})
+
+test('an import that fails or is cancelled does not use up a number, unless a later one was made', async () => {
+  const input = { vdiskId: site().tenant.vdiskId, edgeId: site().edge.edgeId, sourcePath: 'imports/linux.raw' }
+  const start = () => site().mutate<VersionWithJobs>('version.import', input)
+  const end = (made: VersionWithJobs, more: Partial<StoreJobReport>) =>
+    say({ jobs: [report(made.jobIds[0], { state: 'failed', message: 'It is no image.', ...more })] })
+  const numberOf = async (made: VersionWithJobs) => (await version(made.id))?.number
+  await end(await start(), {})
+  const second = await start()
+  expect(await numberOf(second)).toBe(2)
+  const third = await start()
+  await end(second, {})
+  await site().mutate('storeJob.cancel', { jobId: third.jobIds[0] })
+  const next = await start()
+  expect(await numberOf(next)).toBe(3)
+  await end(next, { state: 'done', message: 'wrote 1.0 KiB', made: madeOf(next.id) })
+  expect(await job(next.jobIds[0])).toMatchObject({ state: 'done', untrusted: { message: 'wrote 1.0 KiB' } })
+  expect(await numberOf(await start())).toBe(4)
+})
+
 test('an import for a vDisk of another farm than the edge’s is refused, and makes neither a version nor a job', async () => {
   const { organizationId } = site().tenant
   const { id: farmId } = await site().api.db.farm.create({

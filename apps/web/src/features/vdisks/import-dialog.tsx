@@ -14,13 +14,16 @@ const bootMethods = [
   { value: 'image', label: 'from the kernel and initramfs in the image' },
   { value: 'none', label: 'from the disk’s own boot loader' },
 ]
+const parentMethod = { value: 'parent', label: 'like the parent version' }
 
 /** Makes a version from a raw image in an edge's store. */
 export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () => void }) {
   const trpc = useTRPC()
   const { edge, pickers } = useEdgeChoice(vdisk.farmId)
   const [sourcePath, setSourcePath] = useState('')
-  const [bootFiles, setBootFiles] = useState<'image' | 'none'>('image')
+  const [parentId, setParentId] = useState('')
+  const [bootFiles, setBootFiles] = useState<'image' | 'parent' | 'none'>('image')
+  const [drivers, setDrivers] = useState('')
   const [commandLine, setCommandLine] = useState('')
   const [note, setNote] = useState('')
   const [state, setState] = useState('test')
@@ -38,6 +41,8 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
           edgeId: edge.id,
           sourcePath,
           bootFiles,
+          parentVersionId: parentId || null,
+          modules: bootFiles === 'image' ? drivers.split(/[\s,]+/).filter(Boolean) : [],
           note,
           commandLine: bootFiles === 'none' ? '' : commandLine,
           state: state === 'released' ? 'released' : 'test',
@@ -56,25 +61,54 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         hint="A raw image in the store directory of that edge."
       />
       <SelectField
+        label="Parent version"
+        value={parentId}
+        options={parentsOf(vdisk)}
+        onChange={(value) => {
+          setParentId(value)
+          if (value === '' && bootFiles === 'parent') setBootFiles('image')
+        }}
+        hint="What is equal is not stored again. The edge must hold the parent."
+      />
+      <SelectField
         label="Boot method"
         value={bootFiles}
-        options={bootMethods}
-        onChange={(value) => setBootFiles(value === 'none' ? 'none' : 'image')}
+        options={parentId ? [...bootMethods, parentMethod] : bootMethods}
+        onChange={(value) => setBootFiles(value === 'none' || value === 'parent' ? value : 'image')}
       />
       {bootFiles === 'image' && (
+        <TextField
+          label="Additional drivers"
+          value={drivers}
+          onChange={setDrivers}
+          mono
+          maxLength={400}
+          placeholder="r8125"
+          hint="Kernel modules for the initramfs that is made from the image, besides the usual ones."
+        />
+      )}
+      {bootFiles !== 'none' && (
         <TextField
           label="Kernel command line"
           value={commandLine}
           onChange={setCommandLine}
           mono
           maxLength={1024}
-          hint="Leave empty to use the one in the image."
+          hint={`Leave empty to use the one ${bootFiles === 'parent' ? 'of the parent' : 'in the image'}.`}
         />
       )}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField label="After import" value={state} options={firstStates} onChange={setState} />
     </ObjectDialog>
   )
+}
+
+function parentsOf({ versions }: VdiskDetail) {
+  const sealed = versions.filter(({ manifest }) => manifest !== null)
+  return [
+    { value: '', label: 'none: a new base' },
+    ...sealed.map(({ id, number }) => ({ value: id, label: `version ${number}` })),
+  ]
 }
 
 /** An edge of a site of the farm, and the fields that choose both. */

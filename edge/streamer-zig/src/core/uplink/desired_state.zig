@@ -237,6 +237,8 @@ pub const StoreJob = struct {
     kernelPath: ?[]const u8 = null,
     initrdPath: ?[]const u8 = null,
     commandLine: ?[]const u8 = null,
+    /// Drivers that are added to an initramfs that is made.
+    modules: []const []const u8 = &.{},
     /// Replaces those that are taken from the disk.
     bootFiles: ?BootFiles = null,
 

@@ -174,7 +174,16 @@ pub const Heartbeat = struct {
     problems: []const []const u8 = &.{},
     /// Null: no release is ordered.
     update: ?UpdateStatus = null,
-    storeJobKinds: []const []const u8 = @typeInfo(store_job.Kind).@"enum".field_names,
+    storeJobKinds: []const []const u8 = &store_job_words,
+};
+
+/// The kinds of jobs that this edge does, and what else of them it understands.
+const store_job_words = words: {
+    const kinds = @typeInfo(store_job.Kind).@"enum".field_names;
+    var all: [kinds.len + 1][]const u8 = undefined;
+    for (all[0..kinds.len], kinds) |*word, kind| word.* = kind;
+    all[kinds.len] = "import_modules";
+    break :words all;
 };
 
 /// A boot program in the heartbeat (`bootProgram` in src/uplink.ts).

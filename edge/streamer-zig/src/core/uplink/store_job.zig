@@ -26,6 +26,9 @@ pub const Kind = enum {
 };
 
 pub const message_size_max = 256;
+/// Drivers that an import adds to its initramfs.
+const modules_max = 16;
+const module_name_size_max = 56;
 /// Of a path below the store's directory.
 const path_size_max = 255;
 /// Exit code of a process that could not get a lock: its job is executed later.
@@ -143,6 +146,7 @@ fn problemOf(order: *const Order, kind: Kind) ?[]const u8 {
             _ = order.vdiskId orelse return "it does not say whose version it is to be";
             if (pathProblem(order.sourcePath orelse
                 return "it does not say where the image lies")) |problem| return problem;
+            if (!areModules(order.modules)) return "it names a module that none can be called";
         },
     }
     for ([_]?[]const u8{ order.kernelPath, order.initrdPath }) |path|
@@ -181,11 +185,34 @@ fn addOptions(arguments: *Arguments, order: *const Order, kind: Kind) void {
             arguments.add("--in-store", .{});
             arguments.addOption("version", "{f}", order.versionId);
             arguments.addOption("parent", "{f}", order.parentVersionId);
-            if (kind == .import) arguments.addOption("vdisk", "{f}", order.vdiskId);
+            if (kind == .import) {
+                arguments.addOption("vdisk", "{f}", order.vdiskId);
+                addModules(arguments, order.modules);
+            }
             writeBoot(arguments, order);
         },
     }
     if (makesVersion(kind)) arguments.addOption("number", "{d}", order.number);
+}
+
+fn addModules(arguments: *Arguments, names: []const []const u8) void {
+    if (names.len == 0) return;
+    assert(names.len <= modules_max);
+    var buffer: [modules_max * (module_name_size_max + 1)]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    for (names, 0..) |name, index|
+        writer.print("{s}{s}", .{ if (index == 0) "" else ",", name }) catch unreachable;
+    arguments.addOption("add-modules", "{s}", @as(?[]const u8, writer.buffered()));
+}
+
+fn areModules(names: []const []const u8) bool {
+    if (names.len > modules_max) return false;
+    for (names) |name| {
+        if (name.len == 0 or name.len > module_name_size_max) return false;
+        for (name) |byte|
+            if (!std.ascii.isAlphanumeric(byte) and byte != '_' and byte != '-') return false;
+    }
+    return true;
 }
 
 /// Each queue runs one job at a time, in parallel with the other's: jobs that read whole images,
@@ -282,6 +309,8 @@ pub const OutputEvent = union(enum) {
     /// Why it failed.
     failed: Message,
     damaged: base.Uuid,
+    /// What the job did, for a person.
+    did: Message,
     /// A version that was created, or that the store contains.
     version: struct { stored: StoredVersion, made: Made },
     /// Contents of the store other than versions.
@@ -349,7 +378,55 @@ const Line = struct {
     initrd: ?BundleFile = null,
     ownBytes: u64 = 0,
     sharedBytes: u64 = 0,
+    freedBytes: ?u64 = null,
+    checkedBytes: ?u64 = null,
+    problems: ?u64 = null,
+    writtenBytes: ?u64 = null,
+    zeroBytes: u64 = 0,
+    deleted: ?base.Uuid = null,
+    dropped: ?u64 = null,
+    cleared: ?u64 = null,
 };
+
+/// Bytes as people read them.
+const Size = struct {
+    bytes: u64,
+
+    pub fn format(size: Size, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        const units = [_][]const u8{ "KiB", "MiB", "GiB", "TiB" };
+        if (size.bytes < 1024) return writer.print("{d} B", .{size.bytes});
+        // Rounded down. No file is so large that it overflows.
+        var tenths = size.bytes *| 10 / 1024;
+        var unit: usize = 0;
+        while (tenths >= 10 * 1024 and unit + 1 < units.len) : (unit += 1) tenths /= 1024;
+        try writer.print("{d}.{d} {s}", .{ tenths / 10, tenths % 10, units[unit] });
+    }
+};
+
+/// What the last lines of a job say that it did; null: another line.
+fn didOf(line: *const Line) ?Message {
+    if (line.freedBytes) |bytes| return printed("freed {f}", .{Size{ .bytes = bytes }});
+    if (line.checkedBytes) |bytes| return printed("read {f}, {d} problems", .{
+        Size{ .bytes = bytes }, line.problems orelse 0,
+    });
+    if (line.writtenBytes) |bytes| return printed(
+        "wrote {f}; {f} were shared with the parent, {f} were zeros",
+        .{
+            Size{ .bytes = bytes },
+            Size{ .bytes = line.sharedBytes },
+            Size{ .bytes = line.zeroBytes },
+        },
+    );
+    if (line.deleted != null) return messageOf("deleted; freeing space gives its blocks back");
+    if (line.dropped) |count| return printed("dropped {d} layers of writes", .{count});
+    if (line.cleared) |count| return printed("cleared {d} boot profiles", .{count});
+    return null;
+}
+
+fn printed(comptime format: []const u8, values: anytype) Message {
+    var buffer: [message_size_max]u8 = undefined;
+    return messageOf(std.mem.print(&buffer, format, values) catch unreachable);
+}
 
 /// Returns null for a line that is not understood.
 pub fn parse(text: []const u8) ?OutputEvent {
@@ -360,6 +437,7 @@ pub fn parse(text: []const u8) ?OutputEvent {
         .ignore_unknown_fields = true,
     }) catch return null;
     if (line.@"error") |sentence| return .{ .failed = messageOf(sentence) };
+    if (didOf(&line)) |message| return .{ .did = message };
     if (line.progress) |progress| return .{ .progress = .{
         .done_bytes = numberOf(progress.positionBytes) orelse return null,
         .total_bytes = numberOf(progress.sizeBytes orelse 0) orelse return null,
@@ -420,12 +498,24 @@ fn numberOf(value: u64) ?u64 {
     return if (value > number_max) null else value;
 }
 
-/// Printable ASCII, truncated to fit.
+/// Printable ASCII. What does not fit is left out by whole sentences, or else by whole words.
 pub fn messageOf(text: []const u8) Message {
     var message: Message = .empty;
-    for (text[0..@min(text.len, message_size_max)]) |byte|
+    const cut = cutOf(text);
+    for (text[0..cut.size]) |byte|
         message.appendAssumeCapacity(if (std.ascii.isPrint(byte)) byte else '?');
+    for (cut.end) |byte| message.appendAssumeCapacity(byte);
     return message;
+}
+
+fn cutOf(text: []const u8) struct { size: usize, end: []const u8 = "" } {
+    if (text.len <= message_size_max) return .{ .size = text.len };
+    const mark = "...";
+    const start = text[0 .. message_size_max - mark.len];
+    if (std.mem.findLast(u8, text[0..message_size_max], ". ")) |stop|
+        return .{ .size = stop + 1 };
+    const space = std.mem.findScalarLast(u8, start, ' ') orelse start.len;
+    return .{ .size = space, .end = mark };
 }
 
 /// Removes the store's path, which means nothing to readers elsewhere; a command to type keeps it.
@@ -497,6 +587,30 @@ test "a sentence for the control plane contains a path of this machine only in a
     }
 }
 
+test "a long message is cut behind a sentence, or behind a word" {
+    const sentence = "The disk of the store is full.";
+    const filler: [message_size_max]u8 = @splat('x');
+    const first = messageOf(sentence ++ " " ++ filler);
+    try testing.expectEqualStrings(sentence, first.constSlice());
+    const words = messageOf("no sentence ends " ++ filler);
+    try testing.expectEqualStrings("no sentence ends...", words.constSlice());
+    try testing.expectEqual(message_size_max, messageOf(&filler ++ "x").count);
+    try testing.expectEqualStrings(&filler, messageOf(&filler).constSlice());
+}
+
+test "the last line of a job says what it did" {
+    for ([_][2][]const u8{
+        .{ "{\"freedBytes\":2791728742}", "freed 2.6 GiB" },
+        .{ "{\"checkedBytes\":1023,\"problems\":2}", "read 1023 B, 2 problems" },
+        .{
+            "{\"writtenBytes\":1048576,\"sharedBytes\":0,\"zeroBytes\":2048}",
+            "wrote 1.0 MiB; 0 B were shared with the parent, 2.0 KiB were zeros",
+        },
+        .{ "{\"dropped\":2,\"device\":\"x\"}", "dropped 2 layers of writes" },
+        .{ "{\"cleared\":3}", "cleared 3 boot profiles" },
+    }) |case| try testing.expectEqualStrings(case[1], parse(case[0]).?.did.constSlice());
+}
+
 test "a job becomes a command line, or a sentence that names what is missing" {
     const two, const three, const four = .{ uuid(2).toText(), uuid(3).toText(), uuid(4).toText() };
     const head = [_][]const u8{ "p", "vdisk" };
@@ -554,6 +668,7 @@ test "a job becomes a command line, or a sentence that names what is missing" {
             "--vdisk",
             &four,
         } ++
+            .{ "--add-modules", "crc32c_generic,r8125" } ++
             .{ "--kernel", "imports/k", "--cmdline", "quiet splash", "--number", "1" }),
         &.{
             .id = uuid(1),
@@ -564,6 +679,7 @@ test "a job becomes a command line, or a sentence that names what is missing" {
             .sourcePath = "imports/a.raw",
             .kernelPath = "imports/k",
             .commandLine = "quiet splash",
+            .modules = &.{ "crc32c_generic", "r8125" },
         },
     );
     var arguments: Arguments = .{};
@@ -576,7 +692,8 @@ test "a job becomes a command line, or a sentence that names what is missing" {
             .number = 1,
             .sourcePath = "a",
         };
-    var dashed, var no_source, var no_kernel = .{ import, import, import };
+    var dashed, var no_source, var no_kernel, var no_module = .{ import, import, import, import };
+    no_module.modules = &.{"r8125,--force"};
     dashed.sourcePath = "--abandon";
     no_source.sourcePath = null;
     no_kernel.kernelPath = "";
@@ -598,6 +715,7 @@ test "a job becomes a command line, or a sentence that names what is missing" {
         dashed,
         no_source,
         no_kernel,
+        no_module,
     }) |order| try testing.expect(write(&arguments, "p", "/s", &order) != null);
 }
 

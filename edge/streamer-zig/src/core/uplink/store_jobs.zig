@@ -141,17 +141,25 @@ pub fn progress(jobs: *StoreJobs, id: base.Uuid, done_bytes: u64, total_bytes: u
     job.message = .empty;
 }
 
-pub const End = union(enum) { done: store_job.Made, failed: store_job.Message };
+pub const Done = struct {
+    made: store_job.Made = .empty,
+    /// For a person.
+    did: store_job.Message = .empty,
+};
+
+pub const End = union(enum) { done: Done, failed: store_job.Message };
 
 /// End of a running job, or of one that could not start.
 pub fn end(jobs: *StoreJobs, id: base.Uuid, how: End) void {
     const job = jobs.find(id) orelse return;
     assert(!job.isOver());
     switch (how) {
-        .done => |made| {
+        .done => |done| {
             job.stage = .done;
-            job.made = made;
-            job.message = .empty;
+            job.made = done.made;
+            job.message = done.did;
+            // Progress is printed now and then, and not at the very end.
+            job.done_bytes = @max(job.done_bytes, job.total_bytes);
         },
         .failed => |message| {
             job.stage = .failed;
@@ -321,7 +329,7 @@ test "jobs run one after another in order, and each once" {
     try testing.expectEqual(uuid(2), jobs.next(.changes, &orders, 0).?);
     jobs.begin(uuid(2));
     try testing.expectEqual(null, jobs.next(.changes, &orders, 0));
-    jobs.end(uuid(2), .{ .done = .empty });
+    jobs.end(uuid(2), .{ .done = .{} });
     // The state lists it until the control plane knows its end.
     jobs.update(&orders);
     try testing.expectEqual(uuid(1), jobs.next(.changes, &orders, 0).?);
@@ -435,7 +443,7 @@ test "jobs that read an image run beside those that change the store, one of eac
     jobs.progress(uuid(1), 7, 9);
     try testing.expectEqual(0, jobs.find(uuid(3)).?.done_bytes);
     // The end of one is not that of the other.
-    jobs.end(uuid(3), .{ .done = .empty });
+    jobs.end(uuid(3), .{ .done = .{} });
     try testing.expect(jobs.isRunning(uuid(1)));
     try testing.expectEqual(uuid(4), jobs.next(.changes, &orders, 0).?);
     jobs.begin(uuid(4));
@@ -454,7 +462,7 @@ test "ends are restored after a start, and a job that was running is started aga
     jobs.begin(uuid(1));
     const made =
         "{\"versionId\":\"11111111-1111-4111-8111-111111111111\",\"root\":\"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\",\"counter\":3,\"sizeBytes\":4096}";
-    jobs.end(uuid(1), .{ .done = try store_job.parseMade(made) });
+    jobs.end(uuid(1), .{ .done = .{ .made = try store_job.parseMade(made) } });
     jobs.begin(uuid(2));
     try testing.expect(jobs.is_end_changed);
     var buffer: [2048]u8 = undefined;
@@ -481,7 +489,7 @@ test "a full list of jobs is accepted while others are over" {
         other.* = testOrder(@intCast(number + 100));
     }
     jobs.update(&first);
-    for (&first) |*one| jobs.end(one.id, .{ .done = .empty });
+    for (&first) |*one| jobs.end(one.id, .{ .done = .{} });
     jobs.update(&second);
     try testing.expectEqual(StoreJobs.jobs_max, jobs.jobs.count);
     try testing.expectEqual(second[0].id, jobs.next(.changes, &second, 0).?);

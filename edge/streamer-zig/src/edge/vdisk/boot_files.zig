@@ -27,6 +27,8 @@ pub const Options = struct {
     cmdline: ?[]const u8 = null,
     busybox: ?[]const u8 = null,
     target: ?[]const u8 = null,
+    /// Modules that an initramfs that is built has in addition, separated by commas.
+    add_modules: ?[]const u8 = null,
     parent_boot_files: bool = false,
     no_boot_files: bool = false,
     /// All paths, also that of an image, are below the store's directory.
@@ -35,7 +37,8 @@ pub const Options = struct {
     /// Returns whether the options choose what the version boots with.
     pub fn isChosen(options: *const Options) bool {
         return options.kernel != null or options.initrd != null or
-            options.cmdline != null or options.parent_boot_files or options.no_boot_files;
+            options.cmdline != null or options.add_modules != null or
+            options.parent_boot_files or options.no_boot_files;
     }
 };
 
@@ -48,6 +51,8 @@ pub const BootChoice = struct {
     /// Programs for an initramfs that is built; null takes those of this machine.
     busybox: ?[]const u8 = null,
     target: ?[]const u8 = null,
+    /// Separated by commas.
+    add_modules: []const u8 = "",
     /// The paths of kernel and initramfs are below the store's directory.
     in_store: bool = false,
 
@@ -61,6 +66,11 @@ pub const BootChoice = struct {
             );
         if (options.parent_boot_files and is_given)
             return call.fail("--parent-boot-files excludes --kernel and --initrd.", .{});
+        if (options.add_modules != null and
+            (is_given or options.no_boot_files or options.parent_boot_files)) return call.fail(
+            "--add-modules excludes --kernel, --initrd, --parent-boot-files and --no-boot-files: modules are added to an initramfs that is made.",
+            .{},
+        );
         if (!core.boot.assignment.isCommandLine(options.cmdline orelse "")) return call.fail(
             "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
             .{"{"},
@@ -74,6 +84,7 @@ pub const BootChoice = struct {
             .command_line = options.cmdline,
             .busybox = options.busybox,
             .target = options.target,
+            .add_modules = options.add_modules orelse "",
             .in_store = options.in_store,
         };
     }
@@ -141,6 +152,9 @@ fn takeFromDisk(
     var arena: std.heap.ArenaAllocator = .init(call.gpa);
     defer arena.deinit();
     const bundle = try arena.allocator().create(BootBundle);
+    var added: std.ArrayList([]const u8) = .empty;
+    var names = std.mem.tokenizeScalar(u8, wanted.add_modules, ',');
+    while (names.next()) |name| try added.append(arena.allocator(), name);
     const tools: BootBundle.Tools = .{
         .io = call.init.io,
         .arena = arena.allocator(),
@@ -149,14 +163,23 @@ fn takeFromDisk(
         .target = wanted.target,
         .has_initramfs = wanted.initrd != null,
         .command_line = wanted.command_line,
+        .added = added.items,
+        .is_job = wanted.in_store,
     };
     switch (try bundle.open(&tools, disk)) {
         .ready => {},
         .reason => |reason| return call.fail(
-            "The boot files of the disk cannot be used: {s}. Give --kernel, --initrd and --cmdline, or add --parent-boot-files or --no-boot-files.",
-            .{reason},
+            "The boot files of the disk cannot be used: {s}. {s}",
+            .{ reason, if (wanted.in_store)
+                "Give a kernel and an initramfs, or choose the boot files of the parent, or none."
+            else
+                "Give --kernel, --initrd and --cmdline, or add --parent-boot-files or --no-boot-files." },
         ),
     }
+    if (added.items.len > 0 and bundle.built == null) return call.fail(
+        "The system on the disk was prepared and has its own initramfs, to which no modules can be added here.",
+        .{},
+    );
     return .{
         .kernel = try copyPart(call, bundle, BootBundle.writeKernel),
         .initrd = if (wanted.initrd) |path| blk: {

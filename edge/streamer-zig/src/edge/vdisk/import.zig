@@ -395,6 +395,12 @@ fn printMade(
     done: ?*const store_module.import.Progress,
 ) u8 {
     const call = running.call;
+    // In front: the version is the last line.
+    if (call.is_json) if (done) |figures| call.print(.{
+        .writtenBytes = figures.written_bytes,
+        .sharedBytes = figures.shared_bytes,
+        .zeroBytes = figures.zero_bytes,
+    }, "", .{});
     call.print(
         output.Version{ .manifest = manifest },
         "imported version {f}, number {d} of vDisk {f}: {f}",
@@ -424,6 +430,16 @@ fn isKept(running: *const ImportRun, id: Uuid) bool {
     return true;
 }
 
+/// A failed job leaves nothing to continue or to abandon, and who reads this gives no options.
+fn sentenceOfJob(problem: store_module.import.Error) ?[]const u8 {
+    return switch (problem) {
+        error.SourceChanged => "was replaced while it was read: import it again.",
+        error.NotSectors => "is not a disk image: its size is not a multiple of 512 bytes.",
+        error.ParentMissing => "cannot be imported here: the parent is not in the store.",
+        else => null,
+    };
+}
+
 fn explain(
     running: *ImportRun,
     path: []const u8,
@@ -432,6 +448,8 @@ fn explain(
     id: Uuid,
 ) Call.Error {
     const complaint, const store = .{ running.call.complaint, running.call.path() };
+    if (running.options.again) if (sentenceOfJob(problem)) |sentence|
+        return complaint.set("{s} {s}", .{ path, sentence });
     return switch (problem) {
         error.OutOfMemory, error.NoThreads => error.OutOfMemory,
         error.Canceled => unreachable,

@@ -103,6 +103,7 @@ const Work = struct {
     child: StoreChild,
     purpose: union(enum) { job: base.Uuid, check: base.Uuid },
     made: core.uplink.store_job.Made = .empty,
+    did: core.uplink.store_job.Message = .empty,
     why: core.uplink.store_job.Message = .empty,
 };
 
@@ -402,7 +403,7 @@ pub fn releaseHomes(worker: *StoreWorker, now_ms: u64) void {
             ""
     else |_|
         "its store cannot be read";
-    worker.jobs.end(id, if (why.len == 0) .{ .done = .empty } else .{
+    worker.jobs.end(id, if (why.len == 0) .{ .done = .{} } else .{
         .failed = core.uplink.store_job.messageOf(why),
     });
 }
@@ -455,6 +456,7 @@ const WorkListener = struct {
                 .check => {},
             },
             .version => |said| work.made = said.made,
+            .did => |message| work.did = message,
             .failed => |message| work.why = core.uplink.store_job.withoutPath(message, worker.path),
             .damaged => |id| {
                 worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
@@ -484,7 +486,7 @@ fn endWork(worker: *StoreWorker, queue: Queue) void {
             else
                 worker.jobs.end(
                     id,
-                    if (is_done) .{ .done = work.made } else .{ .failed = work.why },
+                    if (is_done) .{ .done = .{ .made = work.made, .did = work.did } } else .{ .failed = work.why },
                 );
             worker.next_list_ms = 0;
             worker.next_profiles_ms = 0;
@@ -516,7 +518,7 @@ fn takeListLine(worker: *StoreWorker, line: []const u8) void {
             worker.is_list_whole = false;
             log.info("The store {s} cannot be listed: {s}", .{ worker.path, message.constSlice() });
         },
-        .progress => {},
+        .progress, .did => {},
     }
 }
 
@@ -701,6 +703,9 @@ const StoreOrders = struct {
                 if (text.*) |given| {
                     text.* = try arena.dupe(u8, given);
                 };
+            const names = try arena.alloc([]const u8, order.modules.len);
+            for (names, order.modules) |*name, given| name.* = try arena.dupe(u8, given);
+            order.modules = names;
         }
         return copy;
     }
