@@ -108,7 +108,9 @@ test('removing an edge discards the writes that it keeps, after a warning', asyn
   await keepWrites(page)
   const { home, name } = await edges(second)
   const edgeId = home?.edgeId ?? tenant.edgeId
-  const answer = await page.request.post('/api/trpc/edge.revoke', { data: { edgeId } })
+  const seen = await page.request.get(`/api/trpc/edge.get?input=${encodeURIComponent(JSON.stringify({ edgeId }))}`)
+  const { revision } = (await seen.json()).result.data
+  const answer = await page.request.post('/api/trpc/edge.revoke', { data: { edgeId, revision, name } })
   expect(answer.status(), await answer.text()).toBe(200)
   await open(page)
   await expect(panel(page)).toContainText('removed')

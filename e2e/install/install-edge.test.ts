@@ -12,6 +12,8 @@ import { ServerRoot, type Tamper } from '../lib/lab/server-root.ts'
 interface Edge {
   id: string
   online: boolean
+  name: string
+  revision: number
 }
 
 interface Job {
@@ -119,7 +121,8 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
     const kept = await server.type(line(null), hearingNothing)
     expect(kept.output).toMatch(`is already edge ${first}`)
     expect(ownEdgeId()).toBe(first)
-    await api.mutate('edge.revoke', { edgeId: first })
+    const { name, revision } = await api.query<Edge>('edge.get', { edgeId: first })
+    await api.mutate('edge.revoke', { edgeId: first, revision, name })
     const refused = await server.type(line(null, '--no-systemd --listen 10.79.0.1'))
     expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('no longer accepts edge') })
     const joined = await server.type(line(await newToken()), hearingNothing)

@@ -68,7 +68,16 @@ export const samples: Record<string, Sample> = {
     ownId: (tenant) => tenant.edgeId,
     input: { version: null },
   },
-  'edge.revoke': { idName: 'edgeId', ownId: (tenant) => tenant.spareEdgeId },
+  'edge.update': {
+    idName: 'edgeId',
+    input: { revision: 1, name: 'edge-1' },
+    ownId: (tenant) => tenant.spareEdgeId,
+  },
+  'edge.revoke': {
+    idName: 'edgeId',
+    input: { revision: 1, name: 'edge-1' },
+    ownId: (tenant) => tenant.spareEdgeId,
+  },
   'site.bootProgramSets': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'site.setBootProgramSet': {
     idName: 'siteId',

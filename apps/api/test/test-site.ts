@@ -72,6 +72,11 @@ export class TestSite {
     this.#nextSeq.set(edge, fromSeq + reports.length)
   }
 
+  /** Revokes an edge as the person who is signed in. */
+  async revokeEdge(edgeId: string): Promise<void> {
+    await this.mutate('edge.revoke', await seenEdge(this.api, edgeId))
+  }
+
   /** One more edge of the site. */
   async enrolEdge(): Promise<EdgeClient> {
     return EdgeClient.enrolled(this.api.url, await makeJoinToken(this.api, this.tenant))
@@ -100,6 +105,12 @@ export class TestSite {
   tryMutation(path: string, input: unknown, cookie = this.cookie): Promise<ProcedureAnswer> {
     return callProcedure(this.api, { path, type: 'mutation', input, cookie })
   }
+}
+
+/** The input of `edge.revoke`, as the edge's page has it. */
+export async function seenEdge(api: TestApi, edgeId: string) {
+  const select = { name: true, revision: true } as const
+  return { edgeId, ...(await api.db.edge.findFirstOrThrow({ where: { id: edgeId }, select })) }
 }
 
 /** Starts one API for the tests of a file, and for each test a separate site with a signed-in person of this role. */

@@ -27,22 +27,23 @@ export function requireUnused(users: Users[], { verb, instead }: { verb: string;
 
 /** Objects with a name that is unique in its place: how people call both. */
 const named = {
-  farm: { noun: 'farm', place: 'This organization' },
-  site: { noun: 'site', place: 'This farm' },
-  store: { noun: 'store', place: 'This farm' },
-  vdisk: { noun: 'vDisk', place: 'This farm' },
-  collection: { noun: 'collection', place: 'This site' },
+  farm: { noun: 'a farm', place: 'This organization' },
+  site: { noun: 'a site', place: 'This farm' },
+  store: { noun: 'a store', place: 'This farm' },
+  vdisk: { noun: 'a vDisk', place: 'This farm' },
+  collection: { noun: 'a collection', place: 'This site' },
+  edge: { noun: 'an edge', place: 'This site' },
 } as const
 
 /** Throws `conflict` where something else in the place already has the name. */
 export async function requireFreeName(
   { db, actor: { organizationId } }: ServiceContext,
   kind: keyof typeof named,
-  where: { name: string; farmId?: string; siteId?: string },
+  where: { name: string; farmId?: string; siteId?: string; revokedAt?: null },
 ): Promise<void> {
   if ((await tableOf(db, kind).count({ where: { organizationId, ...where } })) === 0) return
   const { noun, place } = named[kind]
-  throw new AppError('conflict', { public: `${place} already has a ${noun} named ${where.name}.` })
+  throw new AppError('conflict', { public: `${place} already has ${noun} named ${where.name}.` })
 }
 
 const usedNouns = { edge: 'edge', collection: 'collection', device: 'device', vdisk: 'vDisk', bootMenu: 'boot menu' }

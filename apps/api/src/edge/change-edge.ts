@@ -1,11 +1,20 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
+import { requireFreeName } from '../context/in-use.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange, recordNothing } from '../events/record-change.ts'
+import type { ChangedObject } from '../rules/changed-object.ts'
 import { newEdgeKey } from './edge-key.ts'
-import type { drainEdgeInput, edgeShareView, revokeEdgeInput, setShareInput } from './schema.ts'
+import type {
+  drainEdgeInput,
+  edgeShareView,
+  revokeEdgeInput,
+  rotateKeyInput,
+  setShareInput,
+  updateEdgeInput,
+} from './schema.ts'
 
 type Share = z.infer<typeof edgeShareView>
 
@@ -33,36 +42,70 @@ export function drainEdge(
   return change(context, { edgeId, revision }, { draining })
 }
 
-/**
- * Refuses the edge's requests from now on, permanently, and gives the site's other edges a new key. The edge continues
- * with its state until somebody stops it. Revoking again changes nothing. Throws `not_found`.
- */
-export async function revokeEdge(
+/** Throws `not_found`; `conflict` for a name that another edge of the site has, or if somebody else changed it. */
+export async function renameEdge(
   context: ServiceContext,
-  { edgeId }: z.output<typeof revokeEdgeInput>,
-): Promise<{ revokedAt: string }> {
-  const { db, clock, actor } = context
-  const { organizationId } = actor
-  const where = { organizationId, id: edgeId }
-  const { count } = await db.edge.updateMany({
-    where: { ...where, revokedAt: null },
-    data: { revokedAt: clock() },
-  })
-  const edge = await db.edge.findUnique({
-    where: { organizationId_id: where },
-    select: { name: true, siteId: true, revokedAt: true },
-  })
-  if (!edge?.revokedAt) throw new AppError('not_found')
-  const { name, siteId, revokedAt } = edge
-  if (count > 0) {
-    const edgeKey = newEdgeKey({ organizationId, siteId })
-    await db.site.updateMany({ where: { organizationId, id: siteId }, data: { edgeKey } })
+  { edgeId, revision, name }: z.output<typeof updateEdgeInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const place = await requireCurrent(context, { kind: 'edge', id: edgeId, revision })
+  const where = ownRow(actor, edgeId)
+  const select = { id: true, name: true, revision: true } as const
+  const before = await db.edge.findUniqueOrThrow({ where, select: { ...select, siteId: true } })
+  const { siteId } = before
+  if (name === before.name) {
+    recordNothing(context)
+    return { id: edgeId, name, revision: before.revision }
   }
+  await requireFreeName(context, 'edge', { siteId, name, revokedAt: null })
+  const after = await db.edge.update({ where, data: { name }, select })
   await recordChange(context, {
     kind: 'edge',
     id: edgeId,
     name,
-    before: { revokedAt: count > 0 ? null : revokedAt },
+    place,
+    before: { name: before.name },
+    after: { name },
+  })
+  return after
+}
+
+/**
+ * Refuses the edge's requests from now on, permanently, and gives the site's other edges a new key. The edge continues
+ * with its state until somebody stops it. Revoking again changes nothing. Throws `not_found`; `invalid` for another
+ * name than the edge's; `conflict` if somebody else changed it meanwhile.
+ */
+export async function revokeEdge(
+  context: ServiceContext,
+  { edgeId, revision, name }: z.output<typeof revokeEdgeInput>,
+): Promise<{ revokedAt: string }> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'edge', id: edgeId, revision })
+  const where = ownRow(actor, edgeId)
+  const edge = await db.edge.findUniqueOrThrow({
+    where,
+    select: { name: true, siteId: true, revokedAt: true },
+  })
+  if (name !== edge.name)
+    throw new AppError('invalid', {
+      public: `This edge is named ${edge.name}. Enter that name to revoke it: it cannot be undone.`,
+    })
+  if (edge.revokedAt) {
+    recordNothing(context)
+    return { revokedAt: edge.revokedAt.toISOString() }
+  }
+  const revokedAt = clock()
+  const { siteId } = edge
+  await db.edge.update({ where, data: { revokedAt }, select: { id: true } })
+  const edgeKey = newEdgeKey({ organizationId, siteId })
+  await db.site.updateMany({ where: { organizationId, id: siteId }, data: { edgeKey } })
+  await recordChange(context, {
+    kind: 'edge',
+    id: edgeId,
+    name,
+    place,
+    before: { revokedAt: null },
     after: { revokedAt },
   })
   return { revokedAt: revokedAt.toISOString() }
@@ -74,7 +117,7 @@ export async function revokeEdge(
  */
 export async function orderNewKey(
   context: ServiceContext,
-  { edgeId }: z.output<typeof revokeEdgeInput>,
+  { edgeId }: z.output<typeof rotateKeyInput>,
 ): Promise<{ ordered: true }> {
   const { db, actor } = context
   const { organizationId } = actor

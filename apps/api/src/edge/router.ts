@@ -1,10 +1,10 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { edgeInstallation } from '../installation/public.ts'
 import { rotateSigningKey } from '../organization/public.ts'
-import { doneView } from '../rules/changed-object.ts'
+import { changedObject, doneView } from '../rules/changed-object.ts'
 import { listEdgeImages } from '../store/public.ts'
 import { edgeImagePage, edgeImagesInput } from '../store/schema.ts'
-import { drainEdge, orderNewKey, revokeEdge, setShare } from './change-edge.ts'
+import { drainEdge, orderNewKey, renameEdge, revokeEdge, setShare } from './change-edge.ts'
 import { getJoinToken, listJoinTokens, offerJoinToken, revokeJoinToken } from './create-join-token.ts'
 import { getEdge } from './get-edge.ts'
 import { listEdges } from './list-edges.ts'
@@ -31,6 +31,7 @@ import {
   rotateKeyResult,
   setShareInput,
   signingKeyView,
+  updateEdgeInput,
 } from './schema.ts'
 
 export const edgeRouter = router({
@@ -124,6 +125,15 @@ export const edgeRouter = router({
     .input(joinTokenInput)
     .output(doneView)
     .mutation(({ ctx, input }) => revokeJoinToken(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'PATCH', path: '/edges/{edgeId}', summary: 'Rename an edge' },
+    })
+    .input(updateEdgeInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => renameEdge(ctx, input)),
   setShare: procedure
     .meta({
       permission: 'edge.change',

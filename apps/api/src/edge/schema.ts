@@ -2,7 +2,7 @@ import { bootProgram, edgeInterface, edgeMachine, releaseVersion, siteEdgesMax }
 import { z } from 'zod'
 import { ipv4Network } from '../rules/ipv4-network.ts'
 import { instantOf, instantOrNull, listSort, text } from '../rules/list-sort.ts'
-import { pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
+import { nameOf, pageInput, pageOf, searchInput, seenRevision } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 
 const statePair = z.object({ incarnation: count, counter: count })
@@ -208,5 +208,14 @@ export const setShareInput = z.object({
   subnets: z.array(ipv4Network).max(subnetsMax, `An edge can prefer at most ${subnetsMax} networks.`),
 })
 export const drainEdgeInput = z.object({ edgeId: uuid, revision: seenRevision, draining: z.boolean() })
-export const revokeEdgeInput = z.object({ edgeId: uuid })
+export const updateEdgeInput = z.object({
+  edgeId: uuid,
+  revision: seenRevision,
+  name: nameOf('Enter a name for the edge.'),
+})
+export const revokeEdgeInput = z.object({
+  edgeId: uuid,
+  revision: seenRevision,
+  name: z.string().trim().describe('The name of the edge, which confirms that it is the one.'),
+})
 export const revokeEdgeResult = z.object({ revokedAt: instant }).meta({ id: 'RevokedEdge' })

@@ -239,7 +239,7 @@ describe('a rollout pauses by itself', () => {
     const { id } = await create()
     await advance()
     await site().mutate('edge.orderRelease', { edgeId: site().edge.edgeId, version: '0.1.0' })
-    await site().mutate('edge.revoke', { edgeId: others[0]?.edge.edgeId })
+    await site().revokeEdge(others[0]?.edge.edgeId ?? '')
     await advance()
     expect(await stateOf(id, site().edge)).toMatchObject({ state: 'left', cause: 'other_order' })
     expect(await stateOf(id, others[0]?.edge ?? site().edge)).toMatchObject({ state: 'left', cause: 'revoked' })

@@ -52,7 +52,7 @@ describe('sets of boot programs', () => {
   test('are none where no edge reports any, or only a revoked one', async () => {
     expect(await sets()).toEqual([])
     await site().edge.heartbeat({ bootPrograms: reported })
-    await site().mutate('edge.revoke', { edgeId: site().edge.edgeId })
+    await site().revokeEdge(site().edge.edgeId)
     expect(await sets()).toEqual([])
   })
 

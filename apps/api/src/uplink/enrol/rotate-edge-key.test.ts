@@ -35,7 +35,7 @@ describe('revocation', () => {
     const listening = api.nextListener()
     const poll = site.edge.state(`${incarnation}.${counter}`, 25_000)
     await listening
-    await site.mutate('edge.revoke', { edgeId: site.edge.edgeId })
+    await site.revokeEdge(site.edge.edgeId)
     expect(await poll).toMatchObject({ status: 403, body: { code: 'edge_revoked' } })
   })
 })
@@ -86,7 +86,7 @@ describe('a new key of an edge', () => {
     site.edge.seed = old
     expect(code(await site.edge.rotateKey([statement]))).toBe('signature_invalid')
     expect((await site.edge.heartbeat()).status).toBe(200)
-    await site.mutate('edge.revoke', { edgeId: site.edge.edgeId })
+    await site.revokeEdge(site.edge.edgeId)
     site.edge.seed = to
     expect(code(await site.edge.rotateKey([statement]))).toBe('edge_revoked')
     site.edge.edgeId = '0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c7e9'

@@ -211,7 +211,7 @@ test('a device that was never started is told of, where its home is away; with w
     edge: { id: edge.edgeId },
     sentence: expect.stringContaining('cannot start'),
   })
-  await site().mutate('edge.revoke', { edgeId: edge.edgeId })
+  await site().revokeEdge(edge.edgeId)
   expect((await device()).waitsFor).toMatchObject({
     sentence: expect.stringContaining('was removed'),
     remedy: expect.stringMatching(/^Move the persistent-write location .*device\.moveHome.*permanently lost/),

@@ -80,7 +80,7 @@ test('where a device has written before the edge there is its home, though it wa
     where: { organizationId_id: { organizationId, id: site().deviceId } },
     data: { layerClass: 'private', layerEdgeId: second.edgeId },
   })
-  await site().mutate('edge.revoke', { edgeId: second.edgeId })
+  await site().revokeEdge(second.edgeId)
   await keepWrites('private')
   expect((await told(site().edge)).home?.id).toBe(second.edgeId)
 })
@@ -178,7 +178,7 @@ test('what a removed edge kept is given up by an order that says so, and not bef
     data: { layerClass: 'private', layerEdgeId: from.edgeId, layerBytes: 4096n },
   })
   expect((await move(to, true)).text).toContain('was not removed')
-  await site().mutate('edge.revoke', { edgeId: from.edgeId })
+  await site().revokeEdge(from.edgeId)
   expect((await told(to)).home?.id).toBe(from.edgeId)
   expect((await move(to)).text).toMatch(/4096 bytes of its private image.*permanently lost/)
   expect((await move(from, true)).status).toBe(400)

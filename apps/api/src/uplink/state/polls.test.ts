@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { EdgeClient, heartbeatWith } from '../../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { mutate } from '../../../test/test-client.ts'
+import { seenEdge } from '../../../test/test-site.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../../test/test-tenant.ts'
 import { Polls } from './polls.ts'
 
@@ -31,7 +32,7 @@ const rowOf = (of: EdgeClient) => api.db.edge.findFirstOrThrow({ where: { id: of
 const snapshotOf = (body: unknown) => desiredState.parse(JSON.parse((body as StateEnvelope).payload))
 const revoke = async (of: EdgeClient) => {
   const cookie = await signInAs(api, tenant.organizationId, 'admin')
-  await mutate(api, cookie, 'edge.revoke', { edgeId: of.edgeId })
+  await mutate(api, cookie, 'edge.revoke', await seenEdge(api, of.edgeId))
 }
 
 /** What is each edge's alone. */

@@ -146,12 +146,12 @@ test('who has not seen an edge’s last change does not write over it', async ()
 test('a revoked edge is refused, and the others get a new key', async () => {
   const [second, third] = [await site().enrolEdge(), await site().enrolEdge()]
   const before = (await site().state()).siteEdges
-  await site().mutate('edge.revoke', { edgeId: third.edgeId })
+  await site().revokeEdge(third.edgeId)
   const after = (await site().state()).siteEdges
   expect(after?.edges.map(({ id }) => id)).toEqual([site().edge.edgeId, second.edgeId])
   expect(after?.key).not.toBe(before?.key)
   expect(await third.state('0.0', 0)).toMatchObject({ status: 403, body: { code: 'edge_revoked' } })
-  await site().mutate('edge.revoke', { edgeId: third.edgeId })
+  await site().revokeEdge(third.edgeId)
   expect((await site().state()).siteEdges).toEqual(after)
 })
 
@@ -161,7 +161,7 @@ test('an edge that is revoked while it waits for its state gets none, and with i
   const listening = site().api.nextListener()
   const waiting = second.state(`1.${counter}`, 25_000)
   await listening
-  await site().mutate('edge.revoke', { edgeId: second.edgeId })
+  await site().revokeEdge(second.edgeId)
   expect(await waiting).toMatchObject({ status: 403, body: { code: 'edge_revoked' } })
 })
 

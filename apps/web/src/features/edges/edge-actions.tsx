@@ -1,23 +1,28 @@
 'use client'
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../../components/button'
 import { ConfirmButton } from '../../components/dialog'
+import { TextField } from '../../components/field'
 import { useFailureToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
-/** Drain, resume and revoke. Each explains its effect and asks for confirmation. */
+/** Rename, drain, resume, rotate the key and revoke. Each explains its effect and asks for confirmation. */
 export function EdgeActions({ edge }: { edge: EdgeDetail }) {
   const mayDrain = useMay('edge.drain', { siteId: edge.siteId }) && edge.revokedAt === null
   const mayRevoke = useMay('edge.change', { siteId: edge.siteId }) && edge.revokedAt === null
   const options = useAfterChange(edge)
   const trpc = useTRPC()
   const drain = useMutation(trpc.edge.drain.mutationOptions(options))
-  const revoke = useMutation(trpc.edge.revoke.mutationOptions(options))
   const rotateKey = useMutation(trpc.edge.rotateKey.mutationOptions(options))
+  const [open, setOpen] = useState<'rename' | 'revoke' | null>(null)
+  const close = () => setOpen(null)
   return (
     <>
       {mayDrain && (
@@ -51,22 +56,64 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
         </ConfirmButton>
       )}
       {mayRevoke && (
-        <ConfirmButton
-          look="bare"
-          label="Revoke"
-          busy={revoke.isPending}
-          title={`Revoke ${edge.name}?`}
-          action={`Revoke ${edge.name}`}
-          onConfirm={() => revoke.mutate({ edgeId: edge.id })}
-        >
-          <p>
-            The control plane refuses its requests from now on, and the site’s other edges get a new key. The edge keeps
-            booting devices with its last desired state until you stop it on the server.
-          </p>
-          <p>You cannot undo this. To use the server again, enrol it with a new key.</p>
-        </ConfirmButton>
+        <>
+          <Button look="bare" onClick={() => setOpen('rename')}>
+            Rename
+          </Button>
+          <Button look="bare" onClick={() => setOpen('revoke')}>
+            Revoke
+          </Button>
+        </>
       )}
+      {open === 'rename' && <RenameDialog edge={edge} onClose={close} />}
+      {open === 'revoke' && <RevokeDialog edge={edge} onClose={close} />}
     </>
+  )
+}
+
+function RenameDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () => void }) {
+  const trpc = useTRPC()
+  const [seen] = useState(edge)
+  const [name, setName] = useState(seen.name)
+  const update = useMutation(trpc.edge.update.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <ObjectDialog
+      title={`Rename ${seen.name}`}
+      action="Save"
+      saving={update}
+      disabled={name.trim() === ''}
+      onSave={(revision = seen.revision) => update.mutate({ edgeId: seen.id, revision, name })}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} hint="The server’s own host name stays as it is." />
+    </ObjectDialog>
+  )
+}
+
+/** It cannot be undone, so it asks for the name. */
+function RevokeDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () => void }) {
+  const trpc = useTRPC()
+  const [seen] = useState(edge)
+  const [name, setName] = useState('')
+  const revoke = useMutation(trpc.edge.revoke.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <ObjectDialog
+      title={`Revoke ${seen.name}?`}
+      action={`Revoke ${seen.name}`}
+      saving={revoke}
+      disabled={name.trim() !== seen.name}
+      onSave={(revision = seen.revision) => revoke.mutate({ edgeId: seen.id, revision, name })}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-2 text-ink-soft text-sm">
+        <p>
+          The control plane refuses its requests from now on, and the site’s other edges get a new key. The edge keeps
+          booting devices with its last desired state until you stop it on the server.
+        </p>
+        <p>You cannot undo this. To use the server again, enrol it with a new key.</p>
+      </div>
+      <TextField label={`Enter ${seen.name} to confirm`} value={name} onChange={setName} />
+    </ObjectDialog>
   )
 }
 
