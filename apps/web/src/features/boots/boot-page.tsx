@@ -1,13 +1,14 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
+import { Banner } from '../../components/banner'
 import { Notice } from '../../components/field'
 import { Icon } from '../../components/icon'
 import { Instant } from '../../components/instant'
 import { LoadingState, Page, PageHeader, Panel, Skeleton, Unknown } from '../../components/page'
 import { type Column, Table } from '../../components/table'
 import { Mono, Tag } from '../../components/tag'
-import { countOf, formatBytes, formatOffset } from '../../lib/format-quantity'
+import { countOf, formatBytes, formatDuration, formatOffset } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { BootAgain } from '../devices/boot-again'
 import { WaitNotice } from '../devices/wait-notice'
@@ -22,6 +23,7 @@ import { offerKinds, offersSentence } from './offers'
 import { BootDuration, OriginTags, OutcomeTag } from './outcome-tag'
 import { PhaseTable, StepTable } from './phase-table'
 import { ReadSizeHistogram, ReadTimesTable, readSizeRows } from './read-times-table'
+import { routerWaitUs } from './router-wait'
 import { BootWaterfall } from './waterfall/boot-waterfall'
 
 /** Live updates write each change of the open boot into this query: the page requests nothing after its first load. */
@@ -51,6 +53,7 @@ function Boot({ boot }: { boot: BootDetail }) {
         actions={boot.deviceId && <BootAgain deviceId={boot.deviceId} />}
       />
       <BootVerdict boot={boot} />
+      <RouterWait phases={boot.phases} />
       {boot.waitsFor && <WaitNotice wait={boot.waitsFor} />}
       {boot.detailGone && <DetailGone keptDays={boot.detailGone.keptDays} />}
       {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
@@ -85,6 +88,23 @@ function Boot({ boot }: { boot: BootDetail }) {
         )}
       </div>
     </Page>
+  )
+}
+
+/** Names the time in front of the kernel's download in which the device sends nothing to its edge. */
+function RouterWait({ phases }: Pick<BootDetail, 'phases'>) {
+  const waitedUs = routerWaitUs(phases)
+  if (waitedUs === null) return null
+  return (
+    <Banner label="Wait for an IPv6 router" tone="silent">
+      <p className="font-medium">
+        The device waited {formatDuration(waitedUs)} before it downloaded its kernel, probably for an IPv6 router.
+      </p>
+      <p className="mt-0.5">
+        iPXE waits this long in a network without one. Start the edge with <Mono>--router-advertisement</Mono>: it then
+        answers that there is no router, which other machines ignore.
+      </p>
+    </Banner>
   )
 }
 

@@ -396,10 +396,10 @@ fn printMade(
 ) u8 {
     const call = running.call;
     // In front: the version is the last line.
-    if (call.is_json) if (done) |figures| call.print(.{
-        .writtenBytes = figures.written_bytes,
-        .sharedBytes = figures.shared_bytes,
-        .zeroBytes = figures.zero_bytes,
+    if (call.is_json) if (done) |sums| call.print(.{
+        .writtenBytes = sums.written_bytes,
+        .sharedBytes = sums.shared_bytes,
+        .zeroBytes = sums.zero_bytes,
     }, "", .{});
     call.print(
         output.Version{ .manifest = manifest },

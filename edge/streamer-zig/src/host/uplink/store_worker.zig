@@ -268,7 +268,7 @@ pub fn lookForStore(worker: *StoreWorker, now_ms: u64) void {
 fn blockJobs(worker: *StoreWorker, problem: FactsError) void {
     var buffer: [core.uplink.store_job.message_size_max]u8 = undefined;
     const path = worker.path;
-    const text = switch (problem) {
+    const text: []const u8 = switch (problem) {
         error.NotAStore, error.NotFound => std.mem.print(
             &buffer,
             "The edge has no store yet. Create it on the edge's machine, as its user: bootfarm-edge vdisk init --beside-files --store {s}",

@@ -1,0 +1,18 @@
+import type { BootPhaseView } from './boot-types'
+
+/** iPXE solicits a router several times: 13 to 17 s in emulated machines. Other programs pause less, or far longer. */
+const shortestUs = 8_000_000
+const longestUs = 30_000_000
+
+/**
+ * Returns how long a boot stood still between its last DHCP answer or boot program and the download of its kernel, if
+ * that is as long as iPXE waits for an IPv6 router; null: it is not. No phase has this time, since nothing is sent to
+ * the edge.
+ */
+export function routerWaitUs(phases: Pick<BootPhaseView, 'name' | 'startUs' | 'durationUs'>[]): number | null {
+  const loader = phases.find(({ name }) => name === 'loader')
+  const before = phases.filter(({ name }) => name === 'dhcp' || name === 'nbp')
+  if (!loader || before.length === 0 || before.some(({ durationUs }) => durationUs === null)) return null
+  const waitedUs = loader.startUs - Math.max(...before.map(({ startUs, durationUs }) => startUs + (durationUs ?? 0)))
+  return waitedUs >= shortestUs && waitedUs <= longestUs ? waitedUs : null
+}
