@@ -102,24 +102,25 @@ describe('versions in a store', () => {
     const data = path.join(scratch.path, 'enrolled')
     const store = path.join(data, 'store')
     const image = makeImage('offered.raw')
-    const disk = { sizeBytes: 24 << 20, commandLine: '' }
+    const disk = { sizeBytes: 24 << 20, kernelPath: null, initrdPath: null, commandLine: '' }
     const [offered, old] = [versionIdOf(0), randomUUID()]
     const vdiskId = randomUUID()
     const versions = [offered, old].map((id, index) => ({ id, number: 4 - index, diskPath: `versions/${id}`, ...disk }))
     writeEnrolledEdge(data, [], [], [], undefined, {
       vdisks: [{ id: vdiskId, name: 'Lab', defaultVersionId: offered, versions }],
     })
-    writeFileSync(path.join(data, 'edge.key'), '07'.repeat(32))
     await vdisk(['init', '--store', store])
     for (const id of [offered, old])
       await imported([image, '--store', store, '--vdisk', vdiskId, '--version', id, '--name', 'Lab'])
     const remove = ['delete', '--store', store, '--version']
     const refused = await vdisk([...remove, offered], 1)
-    expect(refused.output).toMatch(/Version 4 of Lab is the default.*--force: boots of this one then fail with version_missing/)
+    expect(refused.output).toMatch(
+      /Version 4 of "Lab" is the default.*--force: boots of this one then fail with version_missing/,
+    )
     const elsewhere = path.join(scratch.path, 'elsewhere')
     renameSync(store, elsewhere)
     const moved = ['delete', '--store', elsewhere, '--version', offered, '--data', data]
-    expect((await vdisk(moved, 1)).output).toContain('Version 4 of Lab')
+    expect((await vdisk(moved, 1)).output).toContain('Version 4 of "Lab"')
     renameSync(elsewhere, store)
     await vdisk([...remove, old])
     expect((await vdisk([...remove, offered, '--force'])).output).toContain('Boots of it fail with version_missing')

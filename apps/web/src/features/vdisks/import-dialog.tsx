@@ -21,10 +21,7 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
   const trpc = useTRPC()
   const { edge, pickers } = useEdgeChoice(vdisk.farmId)
   const [sourcePath, setSourcePath] = useState('')
-  const [parentId, setParentId] = useState('')
-  const [bootFiles, setBootFiles] = useState<'image' | 'parent' | 'none'>('image')
-  const [drivers, setDrivers] = useState('')
-  const [commandLine, setCommandLine] = useState('')
+  const [boot, setBoot] = useState<BootChoice>({ parentId: '', bootFiles: 'image', drivers: '', commandLine: '' })
   const [note, setNote] = useState('')
   const [state, setState] = useState('test')
   const importing = useMutation(trpc.version.import.mutationOptions({ onSuccess: useSaved(onClose) }))
@@ -40,11 +37,8 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
           vdiskId: vdisk.id,
           edgeId: edge.id,
           sourcePath,
-          bootFiles,
-          parentVersionId: parentId || null,
-          modules: bootFiles === 'image' ? drivers.split(/[\s,]+/).filter(Boolean) : [],
+          ...bootInput(boot),
           note,
-          commandLine: bootFiles === 'none' ? '' : commandLine,
           state: state === 'released' ? 'released' : 'test',
         })
       }
@@ -60,43 +54,7 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         placeholder="imports/linux.raw"
         hint="A raw image in the store directory of that edge."
       />
-      <SelectField
-        label="Parent version"
-        value={parentId}
-        options={parentsOf(vdisk)}
-        onChange={(value) => {
-          setParentId(value)
-          if (value === '' && bootFiles === 'parent') setBootFiles('image')
-        }}
-        hint="What is equal is not stored again. The edge must hold the parent."
-      />
-      <SelectField
-        label="Boot method"
-        value={bootFiles}
-        options={parentId ? [...bootMethods, parentMethod] : bootMethods}
-        onChange={(value) => setBootFiles(value === 'none' || value === 'parent' ? value : 'image')}
-      />
-      {bootFiles === 'image' && (
-        <TextField
-          label="Additional drivers"
-          value={drivers}
-          onChange={setDrivers}
-          mono
-          maxLength={400}
-          placeholder="r8125"
-          hint="Kernel modules for the initramfs that is made from the image, besides the usual ones."
-        />
-      )}
-      {bootFiles !== 'none' && (
-        <TextField
-          label="Kernel command line"
-          value={commandLine}
-          onChange={setCommandLine}
-          mono
-          maxLength={1024}
-          hint={`Leave empty to use the one ${bootFiles === 'parent' ? 'of the parent' : 'in the image'}.`}
-        />
-      )}
+      <BootFields vdisk={vdisk} value={boot} onChange={setBoot} />
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField label="After import" value={state} options={firstStates} onChange={setState} />
     </ObjectDialog>
@@ -109,6 +67,72 @@ function parentsOf({ versions }: VdiskDetail) {
     { value: '', label: 'none: a new base' },
     ...sealed.map(({ id, number }) => ({ value: id, label: `version ${number}` })),
   ]
+}
+
+interface BootChoice {
+  parentId: string
+  bootFiles: 'image' | 'parent' | 'none'
+  drivers: string
+  commandLine: string
+}
+
+function bootInput({ parentId, bootFiles, drivers, commandLine }: BootChoice) {
+  return {
+    bootFiles,
+    parentVersionId: parentId || null,
+    modules: bootFiles === 'image' ? drivers.split(/[\s,]+/).filter(Boolean) : [],
+    commandLine: bootFiles === 'none' ? '' : commandLine,
+  }
+}
+
+interface BootFieldsProps {
+  vdisk: VdiskDetail
+  value: BootChoice
+  onChange: (value: BootChoice) => void
+}
+
+/** What the version builds on, and what it boots with. */
+function BootFields({ vdisk, value, onChange }: BootFieldsProps) {
+  const { parentId, bootFiles, drivers, commandLine } = value
+  const set = (changes: Partial<BootChoice>) => onChange(Object.assign({}, value, changes))
+  return (
+    <>
+      <SelectField
+        label="Parent version"
+        value={parentId}
+        options={parentsOf(vdisk)}
+        onChange={(id) => set({ parentId: id, bootFiles: id === '' && bootFiles === 'parent' ? 'image' : bootFiles })}
+        hint="What is equal is not stored again. The edge must hold the parent."
+      />
+      <SelectField
+        label="Boot method"
+        value={bootFiles}
+        options={parentId ? [...bootMethods, parentMethod] : bootMethods}
+        onChange={(method) => set({ bootFiles: method === 'none' || method === 'parent' ? method : 'image' })}
+      />
+      {bootFiles === 'image' && (
+        <TextField
+          label="Additional drivers"
+          value={drivers}
+          onChange={(text) => set({ drivers: text })}
+          mono
+          maxLength={400}
+          placeholder="r8125"
+          hint="Kernel modules for the initramfs that is made from the image, besides the usual ones."
+        />
+      )}
+      {bootFiles !== 'none' && (
+        <TextField
+          label="Kernel command line"
+          value={commandLine}
+          onChange={(text) => set({ commandLine: text })}
+          mono
+          maxLength={1024}
+          hint={`Leave empty to use the one ${bootFiles === 'parent' ? 'of the parent' : 'in the image'}.`}
+        />
+      )}
+    </>
+  )
 }
 
 /** An edge of a site of the farm, and the fields that choose both. */

@@ -600,7 +600,7 @@ test "a long message is cut behind a sentence, or behind a word" {
 
 test "the last line of a job says what it did" {
     for ([_][2][]const u8{
-        .{ "{\"freedBytes\":2791728742}", "freed 2.6 GiB" },
+        .{ "{\"freedBytes\":2800000000}", "freed 2.6 GiB" },
         .{ "{\"checkedBytes\":1023,\"problems\":2}", "read 1023 B, 2 problems" },
         .{
             "{\"writtenBytes\":1048576,\"sharedBytes\":0,\"zeroBytes\":2048}",

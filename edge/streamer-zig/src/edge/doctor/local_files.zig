@@ -182,7 +182,9 @@ pub fn checkImports(
         try findings.report(
             .warning,
             .store,
-            try findings.print("There is no store in {s}: jobs of the control plane wait.", .{path}),
+            try findings.print("There is no store in {s}: jobs of the control plane wait.", .{
+                path,
+            }),
             try findings.print(
                 "As the edge's user: bootfarm-edge vdisk init --beside-files --store {s}",
                 .{path},

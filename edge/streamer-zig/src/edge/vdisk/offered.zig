@@ -83,8 +83,11 @@ pub fn check(call: *const Call, id: Uuid, data: ?[]const u8, is_forced: bool) Ca
 fn find(state: *const DesiredState, id: Uuid) ?Offer {
     for (state.vdisks) |*vdisk| for (vdisk.versions) |*version| {
         if (!version.id.eql(id)) continue;
-        const offer: Offer = .{ .number = version.number, .vdisk = .init(vdisk.name), .role = .menu };
-        return roleOf(state, vdisk, version, offer);
+        return roleOf(state, vdisk, version, .{
+            .number = version.number,
+            .vdisk = .init(vdisk.name),
+            .role = .menu,
+        });
     };
     return null;
 }

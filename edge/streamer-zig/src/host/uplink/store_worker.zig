@@ -484,10 +484,10 @@ fn endWork(worker: *StoreWorker, queue: Queue) void {
             if (code == core.uplink.store_job.exit_busy)
                 worker.jobs.postpone(id, nowMs(), work.why)
             else
-                worker.jobs.end(
-                    id,
-                    if (is_done) .{ .done = .{ .made = work.made, .did = work.did } } else .{ .failed = work.why },
-                );
+                worker.jobs.end(id, if (is_done)
+                    .{ .done = .{ .made = work.made, .did = work.did } }
+                else
+                    .{ .failed = work.why });
             worker.next_list_ms = 0;
             worker.next_profiles_ms = 0;
             worker.profiles_eager_until_ms = nowMs() + profiles_eager_ms;
