@@ -139,7 +139,7 @@ describe('boot.onChange', () => {
     const { id } = await api.db.roleGrant.findFirstOrThrow({ where: { organizationId }, orderBy: { id: 'desc' } })
     await api.db.roleGrant.update({ where: { organizationId_id: { organizationId, id } }, data: { collectionId } })
     await report(bootAt(0))
-    const { status, text } = await callProcedure(api, { path: 'boot.newestChange', cookie })
+    const { status, text } = await callProcedure(api, { path: 'boot.newestChange', type: 'query', cookie })
     expect([status, JSON.parse(text)]).toMatchObject([200, { result: { data: { id: null } } }])
   })
 

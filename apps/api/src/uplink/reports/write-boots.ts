@@ -150,8 +150,7 @@ async function writeRows(
         write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
       from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
         and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
-      on conflict (organization_id, id, received_on) do update set
-        ${newerBoot}
+      on conflict (organization_id, id, received_on) do update set ${newerBoot}
       returning id, device_id, started_at, outcome, total_us, write_cache_used_bytes, write_cache_size_bytes,
         vdisk_id, version_id, write_cache_held ->> 'class' in ('edge_persistent', 'private') as has_layer, write_cache_held ->> 'class' as class
     ), newest as (
