@@ -33,9 +33,10 @@ const currentSitesMax = 500
 const figuresKeptMs = 10_000
 const figuresKeptMax = 100
 const keptFigures = new KeptValues<Figures>({ keptMs: figuresKeptMs, countMax: figuresKeptMax })
+/** Whoever has them at the whole farm sees the same figures. */
+const figuresPermissions = ['site.read', 'edge.read', 'collection.read', 'device.read', 'boot.read'] as const
 
-/** Of the boots, from the rollups. */
-type Figures = Pick<FarmOverview, 'last24Hours' | 'byDay'>
+type Figures = Pick<FarmOverview, 'counts' | 'last24Hours' | 'byDay'>
 
 /** Throws `not_found`. */
 export async function getFarmOverview(context: ServiceContext, farmId: string): Promise<FarmOverview> {
@@ -45,15 +46,24 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
     select: { id: true, name: true, createdAt: true, revision: true },
   })
   if (!farm) throw new AppError('not_found')
-  const counts = await countRows(context, farmId)
   const recentBoots = await readRecentBoots(context, farmId)
+  const figures = await currentFigures(context, farmId)
   const now = clock()
   return {
     farm: { ...farm, createdAt: farm.createdAt.toISOString() },
-    counts,
     recentBoots: recentBoots.map((row) => bootSummaryOf(row, now)),
-    ...(await readFigures(context, { farmId, siteCount: counts.sites })),
+    ...figures,
   }
+}
+
+async function currentFigures(context: ServiceContext, farmId: string): Promise<Figures> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const sites = await db.site.count({ where: { organizationId, farmId, AND: [visibleSites(actor)] } })
+  const read = () => readFigures(context, farmId, sites)
+  const isWhole = figuresPermissions.every((permission) => seesWholeFarm(actor, permission, farmId))
+  if (!isWhole || sites <= currentSitesMax) return read()
+  return keptFigures.get(`${organizationId} ${farmId}`, clock(), read)
 }
 
 /** The farm's sites that match, as ids. */
@@ -88,13 +98,12 @@ interface DeviceCounts {
   devicesLost: number
 }
 
-async function countRows(context: ServiceContext, farmId: string): Promise<FarmOverview['counts']> {
+async function countRows(context: ServiceContext, farmId: string): Promise<Omit<FarmOverview['counts'], 'sites'>> {
   const { db, clock, actor } = context
   const { organizationId } = actor
   const ofSites = { organizationId, site: { farmId } }
   // Asked at once: the connection answers one after the other, without a wait between.
-  const [sites, edges, edgesOnline, collections, [ofDevices], vdisks] = await Promise.all([
-    db.site.count({ where: { organizationId, farmId, AND: [visibleSites(actor)] } }),
+  const [edges, edgesOnline, collections, [ofDevices], vdisks] = await Promise.all([
     db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
     db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] } }),
     db.collection.count({ where: { ...ofSites, AND: [visibleCollections(actor)] } }),
@@ -102,7 +111,7 @@ async function countRows(context: ServiceContext, farmId: string): Promise<FarmO
     db.vdisk.count({ where: { organizationId, farmId } }),
   ])
   if (!ofDevices) throw new AppError('internal', { internal: 'a count gave no row' })
-  return { sites, edges, edgesOnline, collections, vdisks, ...ofDevices }
+  return { edges, edgesOnline, collections, vdisks, ...ofDevices }
 }
 
 /** All of them in one pass. */
@@ -118,26 +127,19 @@ function countDevices({ db, actor }: ServiceContext, farmId: string): Promise<De
       and site_id in (select id from site where organization_id = ${organizationId}::uuid and farm_id = ${farmId}::uuid)`
 }
 
-/** Returns the figures of the sites of which the actor may see every boot. */
-async function readFigures(
-  context: ServiceContext,
-  { farmId, siteCount }: { farmId: string; siteCount: number },
-): Promise<Figures> {
-  const { actor, clock } = context
-  if (!seesWholeFarm(actor, 'boot.read', farmId)) {
-    const ids = await siteIdsOf(context, farmId, sitesOfVisibleBoots(actor))
-    return figuresOf(context, Prisma.sql`= any(${ids}::uuid[])`)
-  }
-  const { organizationId } = actor
-  const ofFarm = Prisma.sql`in (select id from site
-    where organization_id = ${organizationId}::uuid and farm_id = ${farmId}::uuid)`
-  if (siteCount <= currentSitesMax) return figuresOf(context, ofFarm)
-  return keptFigures.get(`${organizationId} ${farmId}`, clock(), () => figuresOf(context, ofFarm))
-}
-
-async function figuresOf(context: ServiceContext, sites: Prisma.Sql): Promise<Figures> {
-  const [last24Hours, byDay] = await Promise.all([bootTimesOfLastDay(context, sites), bootTimesByDay(context, sites)])
-  return { last24Hours, byDay }
+/** Times of boots are those of the sites of which the actor may see every boot. */
+async function readFigures(context: ServiceContext, farmId: string, sites: number): Promise<Figures> {
+  const { actor } = context
+  const ofSites = seesWholeFarm(actor, 'boot.read', farmId)
+    ? Prisma.sql`in (select id from site
+        where organization_id = ${actor.organizationId}::uuid and farm_id = ${farmId}::uuid)`
+    : Prisma.sql`= any(${await siteIdsOf(context, farmId, sitesOfVisibleBoots(actor))}::uuid[])`
+  const [counts, last24Hours, byDay] = await Promise.all([
+    countRows(context, farmId),
+    bootTimesOfLastDay(context, ofSites),
+    bootTimesByDay(context, ofSites),
+  ])
+  return { counts: { sites, ...counts }, last24Hours, byDay }
 }
 
 /** From the rollups: the number of boots does not matter. */

@@ -93,14 +93,19 @@ async function tallyBooting(db: DbOrTransaction, { vdiskId, actor }: TallyScope)
 }
 
 async function tallyRunning(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Map<string, Tally>> {
-  const running = runningSql(actor, Prisma.sql`device.read_vdisk_id = ${vdiskId}::uuid and ${visibleDevicesSql(actor)}`)
+  const isOf = (reads: Reads) => Prisma.sql`${reads.vdisk} = ${vdiskId}::uuid and ${visibleDevicesSql(actor)}`
   const counts = await db.$queryRaw<{ version_id: string; count: number }[]>`
-    select device.read_version_id::text as version_id, count(*)::integer as count
-    from ${running} and device.read_version_id is not null group by 1`
+    select version_id::text, sum(count)::integer as count from (${Prisma.join(
+      allReads.map(
+        (reads) => Prisma.sql`select ${reads.version} as version_id, count(*) as count
+          from ${runningSql(actor, reads, isOf(reads))} group by 1`,
+      ),
+      ' union all ',
+    )}) as counted where version_id is not null group by 1`
   const tallies = new Map<string, Tally>()
   for (const { version_id: versionId, count } of counts) {
-    const names = await firstNames(db, Prisma.sql`${running} and device.read_version_id = ${versionId}::uuid`)
-    tallies.set(versionId, { count, names })
+    const ofVersion = (reads: Reads) => Prisma.sql`${isOf(reads)} and ${reads.version} = ${versionId}::uuid`
+    tallies.set(versionId, { count, names: await namesOfRunning(db, actor, ofVersion) })
   }
   return tallies
 }
@@ -115,14 +120,27 @@ export async function runningDevices(
   booted: { vdiskId: string } | { versionId: string },
   seen = Prisma.sql`true`,
 ): Promise<Tally> {
-  const isOf =
+  const isOf = (reads: Reads) =>
     'vdiskId' in booted
-      ? Prisma.sql`device.read_vdisk_id = ${booted.vdiskId}::uuid`
-      : Prisma.sql`device.read_version_id = ${booted.versionId}::uuid`
-  const running = runningSql(actor, Prisma.sql`${isOf} and ${seen}`)
-  const [row] = await db.$queryRaw<{ count: number }[]>`select count(*)::integer as count from ${running}`
-  const count = row?.count ?? 0
-  return { count, names: count === 0 ? [] : await firstNames(db, running) }
+      ? Prisma.sql`${reads.vdisk} = ${booted.vdiskId}::uuid and ${seen}`
+      : Prisma.sql`${reads.version} = ${booted.versionId}::uuid and ${seen}`
+  let count = 0
+  for (const reads of allReads) {
+    const [row] = await db.$queryRaw<{ count: number }[]>`
+      select count(*)::integer as count from ${runningSql(actor, reads, isOf(reads))}`
+    count += row?.count ?? 0
+  }
+  return { count, names: count === 0 ? [] : await namesOfRunning(db, actor, isOf) }
+}
+
+async function namesOfRunning(
+  db: DbOrTransaction,
+  actor: Pick<Actor, 'organizationId'>,
+  isOf: (reads: Reads) => Prisma.Sql,
+): Promise<string[]> {
+  const names: string[] = []
+  for (const reads of allReads) names.push(...(await firstNames(db, runningSql(actor, reads, isOf(reads)))))
+  return names.sort().slice(0, namesMax)
 }
 
 /** Sorting the names of all devices would take longer than counting them. @param from of a statement */
@@ -132,32 +150,51 @@ async function firstNames(db: DbOrTransaction, from: Prisma.Sql): Promise<string
   return rows.map(({ name }) => name)
 }
 
+/** Where a statement finds what the last boot of a device reads. */
+interface Reads {
+  from: Prisma.Sql
+  isKnown: Prisma.Sql
+  vdisk: Prisma.Sql
+  version: Prisma.Sql
+}
+
 /**
- * The `from` of a statement on devices that run, with what their last boot reads as `read_vdisk_id` and
- * `read_version_id`: all but those whose start failed or that took a power order since. A device that writes a version,
- * and whose start is over, has left when every edge that has its writes reports that it no longer hears the device.
+ * The devices' own columns say it, unless an API of the release before wrote their last boot. `isKnown` is no
+ * comparison: PostgreSQL expects that of two columns to hold for hardly any device.
  */
-function runningSql({ organizationId }: Pick<Actor, 'organizationId'>, isOf: Prisma.Sql): Prisma.Sql {
-  return Prisma.sql`(${lastReads(organizationId)}) as device where ${isOf}
+const ownReads: Reads = {
+  from: Prisma.sql`device`,
+  isKnown: Prisma.sql`case when device.runs_boot_id = device.last_boot_id then true else false end`,
+  vdisk: Prisma.sql`device.runs_vdisk_id`,
+  version: Prisma.sql`device.runs_version_id`,
+}
+const bootReads: Reads = {
+  from: Prisma.sql`device
+    join boot_key on boot_key.organization_id = device.organization_id and boot_key.boot_id = device.last_boot_id
+    join boot on boot.organization_id = boot_key.organization_id and boot.id = boot_key.boot_id
+      and boot.received_on = boot_key.received_on`,
+  isKnown: Prisma.sql`device.runs_boot_id is distinct from device.last_boot_id`,
+  vdisk: Prisma.sql`boot.vdisk_id`,
+  version: Prisma.sql`boot.version_id`,
+}
+const allReads = [ownReads, bootReads]
+
+/**
+ * The `from` of a statement on devices that run: all but those whose start failed or that took a power order since. A
+ * device that writes a version, and whose start is over, has left when every edge that has its writes reports that it
+ * no longer hears the device.
+ */
+function runningSql(
+  { organizationId }: Pick<Actor, 'organizationId'>,
+  { from, isKnown, version }: Reads,
+  isOf: Prisma.Sql,
+): Prisma.Sql {
+  return Prisma.sql`${from} where device.organization_id = ${organizationId}::uuid and ${isKnown} and ${isOf}
     and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
-      select from power_order where power_order.organization_id = device.organization_id
+      select from power_order where power_order.organization_id = ${organizationId}::uuid
         and power_order.taken_boot_id = device.last_boot_id)
-    and not (device.last_boot_outcome is not null and device.read_version_id is not null and device.read_version_id in (
+    and not (device.last_boot_outcome is not null and ${version} is not null and ${version} in (
       select layer.version_id from edge_version as layer
       where layer.organization_id = ${organizationId}::uuid and layer.is_layer group by 1
       having bool_and(layer.is_written is not distinct from false)))`
-}
-
-/** The devices' own columns say what they read, unless an API of the release before wrote their last boot. */
-function lastReads(organizationId: string): Prisma.Sql {
-  const columns = Prisma.sql`device.organization_id, device.id, device.name, device.site_id, device.collection_id,
-    device.last_boot_id, device.last_boot_outcome`
-  return Prisma.sql`
-    select ${columns}, device.runs_vdisk_id as read_vdisk_id, device.runs_version_id as read_version_id from device
-    where device.organization_id = ${organizationId}::uuid and device.runs_boot_id = device.last_boot_id
-    union all select ${columns}, boot.vdisk_id, boot.version_id from device
-    join boot_key on boot_key.organization_id = device.organization_id and boot_key.boot_id = device.last_boot_id
-    join boot on boot.organization_id = boot_key.organization_id and boot.id = boot_key.boot_id
-      and boot.received_on = boot_key.received_on
-    where device.organization_id = ${organizationId}::uuid and device.runs_boot_id is distinct from device.last_boot_id`
 }

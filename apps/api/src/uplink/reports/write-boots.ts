@@ -158,12 +158,11 @@ async function writeRows(
       order by device_id, started_at desc, id desc
     )
     update device set last_boot_id = newest.id, last_boot_started_at = newest.started_at,
-      runs_boot_id = newest.id, runs_vdisk_id = newest.vdisk_id, runs_version_id = newest.version_id,
+      last_boot_outcome = newest.outcome, last_boot_total_us = newest.total_us, runs_boot_id = newest.id,
+      runs_vdisk_id = newest.vdisk_id, runs_version_id = newest.version_id,
       last_boot_lost = coalesce((select is_lost from reported where reported.id = newest.id), false),
-      last_boot_outcome = newest.outcome, last_boot_total_us = newest.total_us,
-      last_boot_write_cache_percent = floor(
-        least(newest.write_cache_used_bytes, newest.write_cache_size_bytes) * 100.0 / newest.write_cache_size_bytes
-      )::integer,
+      last_boot_write_cache_percent = floor(least(newest.write_cache_used_bytes, newest.write_cache_size_bytes)
+        * 100.0 / newest.write_cache_size_bytes)::integer,
       layer_class = case when has_layer then newest.class::"WriteCacheClass" else layer_class end,
       layer_edge_id = case when has_layer then ${edgeId}::uuid else layer_edge_id end,
       layer_version_id = case when has_layer then newest.version_id else layer_version_id end,
