@@ -56,6 +56,9 @@ const diskPackages = [
   { paths: ['/sbin/sfdisk', '/usr/sbin/sfdisk'], debian: 'fdisk' },
 ]
 
+/** For disk images in other formats than raw. */
+const formatPackages = [{ paths: ['/usr/bin/qemu-img'], debian: 'qemu-utils' }]
+
 /** Other DHCP clients and relay agents, and a client that looks for IPv6 routers. */
 const dhcpPackages = [
   { paths: ['/sbin/dhclient', '/usr/sbin/dhclient'], debian: 'isc-dhcp-client' },
@@ -79,6 +82,7 @@ const testPackages = [
   { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
   ...tftpClientPackages,
   ...diskPackages,
+  ...formatPackages,
   { paths: ['/usr/bin/strace'], debian: 'strace' },
   {
     paths: ['/usr/lib/x86_64-linux-gnu/libnss3.so', '/usr/lib/aarch64-linux-gnu/libnss3.so'],

@@ -57,7 +57,7 @@ pub const top =
     \\  doctor          Find what would keep machines from booting
     \\  leases          List the addresses that the DHCP server has leased
     \\  vdisk           Manage the versions of vDisks in a store
-    \\  image           Inspect a raw disk image, or extract its kernel
+    \\  image           Inspect a disk image, or extract its kernel
     \\  initramfs       Build an initramfs that streams a root disk
     \\  boot-files      Import, list and remove sets of boot programs
     \\  boot-media      Build a CD or USB image for sites whose DHCP is fixed
@@ -128,7 +128,7 @@ pub const texts = [_]Help{
     \\
     },
     .{ .command = "image", .text =
-    \\Look at a raw disk image without mounting it.
+    \\Look at a disk image without mounting it: raw, VHD, VHDX, qcow2 or VMDK.
     \\
     \\Usage: bootfarm-edge image COMMAND FILE [OPTIONS]
     \\
@@ -141,20 +141,23 @@ pub const texts = [_]Help{
     \\
     },
     .{ .command = "image inspect", .text =
-    \\Show what a raw disk image would boot: kernel, initramfs, command line and
+    \\Show what a disk image would boot: kernel, initramfs, command line and
     \\root file system. If it would not boot, say why.
     \\
-    \\Usage: bootfarm-edge image inspect FILE [--json]
+    \\Usage: bootfarm-edge image inspect FILE [OPTIONS]
     \\
     \\Example:
     \\  bootfarm-edge image inspect disk.raw
     \\
     \\Options:
-    \\  --json  print JSON
+    \\  --json         print JSON
+    \\  --format NAME  raw, vhd, vhdx, qcow2 or vmdk; default: as the file's content
+    \\                 says. Only raw overrules the content
+    \\  --parents DIR  where the parents of a difference are; default: beside it
     \\
     },
     .{ .command = "image extract", .text =
-    \\Write the kernel of a raw disk image, and an initramfs that streams its root
+    \\Write the kernel of a disk image, and an initramfs that streams its root
     \\disk and keeps writes in the device's RAM.
     \\
     \\Usage: bootfarm-edge image extract FILE [--kernel-to FILE] [--initrd-to FILE]
@@ -169,6 +172,9 @@ pub const texts = [_]Help{
     \\  --busybox FILE     a statically linked busybox; default /bin/busybox
     \\  --target FILE      bootfarm-target for the device's processor; default: the
     \\                     one that this program contains
+    \\  --format NAME      raw, vhd, vhdx, qcow2 or vmdk; default: as the file's
+    \\                     content says. Only raw overrules the content
+    \\  --parents DIR      where the parents of a difference are; default: beside it
     \\
     },
     .{ .command = "initramfs", .text = initramfs_build },
@@ -333,12 +339,17 @@ pub const texts = [_]Help{
         ,
     ) },
     .{ .command = "vdisk import", .text = ofVdisk(
-        \\Make a version of a raw image, a block device, or standard input (-).
+        \\Make a version of an image (raw, VHD, VHDX, qcow2, VMDK), of a block device,
+        \\or of standard input (-), which is raw.
     ,
         "FILE [OPTIONS]",
         "import disk.raw --store /srv/store --name Workstation",
         \\  --name NAME           name of the new vDisk
         \\  --parent ID           make an update of this version
+        \\  --format NAME         raw, vhd, vhdx, qcow2 or vmdk; default: as the file's
+        \\                        content says. Only raw overrules the content
+        \\  --parents DIR         where the parents of a difference are; default: beside
+        \\                        the image
         \\  --pad                 fill a size that is no multiple of the block size
         \\  --vdisk ID, --version ID, --number N
         \\                        use these where the control plane has assigned them
@@ -747,6 +758,6 @@ test "a command line that asks for help gets that of its longest known command" 
     const vdisk = find(&.{ "vdisk", "--help" }).?;
     const import = find(&.{ "vdisk", "import", "disk", "--help" }).?;
     try testing.expect(std.mem.startsWith(u8, vdisk, "Manage the versions"));
-    try testing.expect(std.mem.startsWith(u8, import, "Make a version of a raw image"));
+    try testing.expect(std.mem.startsWith(u8, import, "Make a version of an image"));
     try testing.expectEqualStrings(vdisk, find(&.{ "vdisk", "unknown", "--help" }).?);
 }

@@ -1,20 +1,23 @@
-//! `bootfarm-edge image inspect` and `image extract`: show what a raw disk image would boot, and
-//! write its kernel and initramfs to files.
+//! `bootfarm-edge image inspect` and `image extract`: show what a disk image would boot, and write
+//! its kernel and initramfs to files.
 
 const std = @import("std");
 const Io = std.Io;
 const Allocator = std.mem.Allocator;
 const BootBundle = @import("boot_bundle.zig");
 const image = @import("image");
+const Complaint = @import("complaint.zig");
 const image_report = @import("image_report.zig");
+const SourceImage = @import("source_image.zig");
 const store = @import("store");
 const Terminal = @import("terminal.zig").Terminal;
-const StoreFile = store.StoreFile;
+const FdSource = store.image_source.FdSource;
 
 const added_max = 64;
 
 const Options = struct {
     file: []const u8 = "",
+    source: SourceImage.Options = .{},
     is_json: bool = false,
     kernel_to: ?[]const u8 = null,
     initrd_to: ?[]const u8 = null,
@@ -87,7 +90,10 @@ fn parse(
             options.is_json = true;
             continue;
         }
-        const place: ?*?[]const u8 = if (!is_extract) null //
+        const place: ?*?[]const u8 = if (std.mem.eql(u8, name, "--format"))
+            &options.source.format
+        else if (std.mem.eql(u8, name, "--parents")) &options.source.parents //
+        else if (!is_extract) null //
             else if (std.mem.eql(u8, name, "--kernel-to")) &options.kernel_to //
             else if (std.mem.eql(u8, name, "--initrd-to")) &options.initrd_to //
             else if (std.mem.eql(u8, name, "--busybox")) &options.busybox //
@@ -110,7 +116,7 @@ fn parse(
     }
     options.added = added.items;
     if (options.file.len == 0)
-        return command.fail("Name the image: a raw disk image or a block device.", .{});
+        return command.fail("Name the image: a file or a block device.", .{});
     if (is_extract and options.kernel_to == null and options.initrd_to == null)
         return command.fail(
             "Name a file to write: --kernel-to FILE, --initrd-to FILE or both.",
@@ -119,22 +125,54 @@ fn parse(
     return options;
 }
 
-fn openFile(command: *const Command, path: []const u8) Failure!StoreFile {
-    return StoreFile.open(path, .disk) catch |problem|
-        command.fail("{s} {s}", .{ path, store.store_file.sentence(problem, .disk) });
-}
+/// An open image as a disk.
+const OpenDisk = struct {
+    image: SourceImage,
+    complaint: Complaint,
+    source: store.BlockSource,
+
+    const never: std.atomic.Value(bool) = .init(false);
+
+    fn open(command: *const Command, options: *const Options) Failure!*OpenDisk {
+        const path = options.file;
+        const opened = try command.arena.create(OpenDisk);
+        opened.complaint = .{};
+        const file = FdSource.open(path, &never) catch |problem|
+            return command.fail("{s} {s}", .{ path, store.image_source.sentence(problem) });
+        opened.image.open(
+            std.heap.smp_allocator,
+            file,
+            .{ .path = path, .is_canceled = &never },
+            &options.source,
+            &opened.complaint,
+        ) catch return command.fail("{s}", .{opened.complaint.text()});
+        errdefer opened.image.close();
+        opened.source = opened.image.blockSource() orelse
+            return command.fail("{s} is neither a file nor a block device", .{path});
+        if (opened.image.chain.size() % 512 != 0) return command.fail(
+            "{s} is not a disk image: its size is not a multiple of 512 bytes",
+            .{path},
+        );
+        return opened;
+    }
+
+    fn fail(opened: *OpenDisk, command: *const Command, problem: image.Problem) Failure {
+        if (opened.image.explainRead() == null)
+            return command.fail("{s} {s}", .{ opened.image.place.path, image.sentence(problem) });
+        return command.fail("{s}", .{opened.complaint.text()});
+    }
+};
 
 fn inspect(command: *const Command, options: *const Options) Failure!void {
-    var file = try openFile(command, options.file);
-    defer file.close();
-    const source = file.source();
+    const opened = try OpenDisk.open(command, options);
+    defer opened.image.close();
+    const source = opened.source;
     const disk = try command.arena.create(image.Disk);
-    disk.open(&source) catch |problem|
-        return command.fail("{s} {s}", .{ options.file, image.sentence(problem) });
+    disk.open(&source) catch |problem| return opened.fail(command, problem);
     disk.renewWork();
     const answer = image.find(command.arena, disk) catch |problem| switch (problem) {
         error.OutOfMemory => return error.OutOfMemory,
-        else => |other| return command.fail("{s} {s}", .{ options.file, image.sentence(other) }),
+        else => |other| return opened.fail(command, other),
     };
     const report = try image_report.make(command.arena, disk, source.size, &answer);
     if (options.is_json) return command.print("{f}", .{std.json.fmt(report, .{})});
@@ -144,9 +182,8 @@ fn inspect(command: *const Command, options: *const Options) Failure!void {
 }
 
 fn extract(command: *const Command, options: *const Options) Failure!void {
-    var file = try openFile(command, options.file);
-    defer file.close();
-    const source = file.source();
+    const opened = try OpenDisk.open(command, options);
+    defer opened.image.close();
     const bundle = try command.arena.create(BootBundle);
     const answer = try bundle.open(&.{
         .io = command.io,
@@ -155,10 +192,14 @@ fn extract(command: *const Command, options: *const Options) Failure!void {
         .busybox = options.busybox,
         .target = options.target,
         .added = options.added,
-    }, &source);
+    }, &opened.source);
     switch (answer) {
         .ready => {},
-        .reason => |reason| return command.fail("{s}: {s}", .{ options.file, reason }),
+        .reason => |reason| {
+            if (opened.image.explainRead() == null)
+                return command.fail("{s}: {s}", .{ options.file, reason });
+            return command.fail("{s}", .{opened.complaint.text()});
+        },
     }
     if (options.kernel_to) |path| try write(command, bundle, path, BootBundle.writeKernel);
     if (options.initrd_to) |path| try write(command, bundle, path, BootBundle.writeInitramfs);

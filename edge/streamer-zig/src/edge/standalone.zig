@@ -9,6 +9,7 @@ const options_module = @import("options.zig");
 const complaint_module = @import("complaint.zig");
 const edge_store = @import("edge_store.zig");
 const Edge = @import("edge.zig");
+const SourceImage = @import("source_image.zig");
 
 const Complaint = options_module.Complaint;
 const Error = complaint_module.Error || error{OutOfMemory};
@@ -18,6 +19,10 @@ pub fn prepareFile(edge: *Edge, complaint: *Complaint) Error!void {
     const options = &edge.options;
     const path = options.vdisk.?;
     var disk = try openFile(path, .disk, complaint);
+    if (SourceImage.containerOf(&disk)) |format| return complaint.set(
+        "{s} is {s}, and a file is served as it is. Import it into a store (bootfarm-edge vdisk import) and serve that, or convert it to raw.",
+        .{ path, format.name() },
+    );
     if (host.disk_check.findShortage(&disk.source())) |shortage| return complaint.set(
         "{s} is smaller than its contents: {f}; import the whole image again.",
         .{ path, shortage },

@@ -1,4 +1,4 @@
-//! Module `image`: finds what a raw disk image would boot, without mounting or executing anything;
+//! Module `image`: finds what a disk image would boot, without mounting or executing anything;
 //! ../../../docs/ARCHITECTURE.md says what belongs here. Images are untrusted: every number is
 //! checked, every loop ends, and memory is bounded.
 //!
@@ -22,6 +22,8 @@ pub const BootFile = boot_files.BootFile;
 pub const Reason = boot_files.Reason;
 pub const find = boot_files.find;
 pub const command_line = @import("command_line.zig");
+/// Disks in other formats than raw.
+pub const container = @import("container/container.zig");
 pub const disk = @import("disk.zig");
 pub const Disk = disk.Disk;
 pub const FileRef = disk.FileRef;
@@ -65,6 +67,7 @@ pub fn sentence(problem: Problem) []const u8 {
 test {
     _ = boot_files;
     _ = command_line;
+    _ = container;
     _ = disk;
     _ = @import("ext.zig");
     _ = @import("fat.zig");

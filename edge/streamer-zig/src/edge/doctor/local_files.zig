@@ -11,6 +11,7 @@ const wire = @import("wire");
 const options_module = @import("../options.zig");
 const initramfs_build = @import("../initramfs/build.zig");
 const Findings = @import("findings.zig");
+const SourceImage = @import("../source_image.zig");
 
 const StoreFile = store.StoreFile;
 
@@ -102,6 +103,15 @@ pub fn checkDisk(
             continue;
         };
         defer file.close();
+        if (one.kind == .disk) if (SourceImage.containerOf(&file)) |format| {
+            try findings.report(
+                .problem,
+                .vdisk,
+                try findings.print("{s} is {s}, not a raw disk.", .{ path, format.name() }),
+                "Import it into a store (bootfarm-edge vdisk import), or convert it to raw.",
+            );
+            continue;
+        };
         if (one.kind == .disk) if (host.disk_check.findShortage(&file.source())) |shortage| {
             try findings.report(
                 .problem,

@@ -9,13 +9,12 @@ const boot_files = @import("boot_files.zig");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
 const output = @import("output.zig");
+const SourceImage = @import("../source_image.zig");
 const store_paths = @import("store_paths.zig");
 const Uuid = base.Uuid;
 
-const BlockSource = store_module.BlockSource;
 const Change = store_module.store_dir.Change;
 const Checkpoint = store_module.import_checkpoint.Checkpoint;
-const FdSource = store_module.image_source.FdSource;
 const Import = store_module.import.Import;
 const Manifest = store_module.Manifest;
 const Size = output.Size;
@@ -28,6 +27,7 @@ pub const Options = struct {
     number: ?u32 = null,
     parent: ?Uuid = null,
     boot: boot_files.Options = .{},
+    source: SourceImage.Options = .{},
     pad: bool = false,
     @"resume": ?Uuid = null,
     abandon: ?Uuid = null,
@@ -47,6 +47,8 @@ const ImportRun = struct {
     line: output.ProgressLine,
     /// The right to change the store; not held while the image is read.
     change: ?Change,
+    /// The image, while it is open.
+    source: ?*SourceImage = null,
 
     fn letGo(running: *ImportRun) void {
         if (running.change) |*change| change.end();
@@ -84,10 +86,10 @@ fn check(call: *const Call, options: *const Options) Call.Error!void {
         options.number != null or
         options.parent != null or options.boot.isChosen() or options.pad or options.again))
         return call.fail(
-            "--resume and --abandon take --store alone: an import continues with the options that it began with.",
+            "--resume and --abandon take --store, --format and --parents alone: an import continues with the options that it began with.",
             .{},
         );
-    if (options.abandon != null and options.positional != null)
+    if (options.abandon != null and (options.positional != null or options.source.isChosen()))
         return call.fail("--abandon takes no image.", .{});
     if (options.again and options.version == null) return call.fail(
         "--again goes with --version ID, which identifies a finished import.",
@@ -184,41 +186,32 @@ fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Er
     const options, const call = .{ running.options, running.call };
     const change = &running.change.?;
     const path = options.positional.?;
-    var source = try store_paths.openImage(call, path, options.boot.in_store, &cancel.is_asked);
+    var source: SourceImage = undefined;
+    try store_paths.openSource(call, &source, path, options.boot.in_store, &options.source);
     defer source.close();
+    running.source = &source;
     const parent: ?Manifest = if (options.parent) |id| call.store().manifestOf(id) catch |err|
         return call.failVersion(id, err) else null;
     var wanted = try wantedOf(running, change, path, if (parent) |*known| known else null);
-    if (source.size == null and wanted_boot.needsDisk()) return call.fail(
+    const disk = source.blockSource();
+    if (disk == null and wanted_boot.needsDisk()) return call.fail(
         "Standard input is read once, and only after it is known what the version boots with: give --kernel, --initrd and --cmdline, or add " ++
             "--parent-boot-files or --no-boot-files.",
         .{},
     );
-    const disk: BlockSource = .{
-        .context = &source,
-        .vtable = &.{ .read = readDisk },
-        .size = std.mem.alignBackward(u64, source.size orelse 0, 512),
-    };
-    const boot =
-        try boot_files.take(call, wanted_boot, if (parent) |*known| known else null, &disk);
+    const boot = boot_files.take(
+        call,
+        wanted_boot,
+        if (parent) |*known| known else null,
+        if (disk) |*found| found else null,
+    ) catch |err| return source.explainRead() orelse err;
     wanted.kernel = boot.kernel;
     wanted.initrd = boot.initrd;
     wanted.command_line = boot.command_line;
-    var import = Import.begin(givenOf(running, &source), change, wanted) catch |err|
+    var import = Import.begin(givenOf(running), change, wanted) catch |err|
         return explain(running, path, err, 0, wanted.version);
     defer import.deinit();
     return finish(running, &import, path);
-}
-
-fn readDisk(
-    context: *anyopaque,
-    buffer: []u8,
-    offset: u64,
-) store_module.block_source.ReadError!void {
-    const on: *FdSource = @ptrCast(@alignCast(context));
-    var failed_at: u64 = 0;
-    const count = on.source().read(buffer, offset, &failed_at) catch return error.ReadFailed;
-    if (count < buffer.len) return error.ReadFailed;
 }
 
 /// Returns everything about the new version except what the source determines and what it boots
@@ -276,21 +269,23 @@ fn proceed(running: *ImportRun, id: Uuid) Call.Error!u8 {
     const checkpoint =
         Checkpoint.read(call.files(), id) catch |err| return explainCheckpoint(running, id, err);
     const path = running.options.positional orelse checkpoint.path.constSlice();
-    var source =
-        try store_paths.openImage(call, path, running.options.boot.in_store, &cancel.is_asked);
+    const options = running.options;
+    var source: SourceImage = undefined;
+    try store_paths.openSource(call, &source, path, options.boot.in_store, &options.source);
     defer source.close();
+    running.source = &source;
     var import =
-        Import.proceed(givenOf(running, &source), &running.change.?, checkpoint) catch |err|
+        Import.proceed(givenOf(running), &running.change.?, checkpoint) catch |err|
             return explain(running, path, err, 0, id);
     defer import.deinit();
     return finish(running, &import, path);
 }
 
-fn givenOf(running: *ImportRun, source: *FdSource) Import.Options {
+fn givenOf(running: *ImportRun) Import.Options {
     return .{
         .gpa = running.call.gpa,
         .io = running.call.init.io,
-        .source = source.source(),
+        .source = running.source.?.source(&running.options.source),
         .is_canceled = &cancel.is_asked,
         .watch = .{ .context = running, .progress = progress, .monotonicUs = host.sys.monotonicUs },
     };
@@ -325,7 +320,8 @@ fn explainEnd(
 ) Call.Error!u8 {
     const id = import.checkpoint.version;
     if (problem == error.Canceled) return explainInterruption(running, id);
-    if (isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
+    const is_format = problem == error.ReadFailed and running.source.?.explainRead() != null;
+    if (is_format or isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
     return explain(running, path, problem, import.failed_at, id);
 }
 
@@ -448,6 +444,8 @@ fn explain(
     id: Uuid,
 ) Call.Error {
     const complaint, const store = .{ running.call.complaint, running.call.path() };
+    if (problem == error.ReadFailed) if (running.source.?.explainRead()) |explained|
+        return explained;
     if (running.options.again) if (sentenceOfJob(problem)) |sentence|
         return complaint.set("{s} {s}", .{ path, sentence });
     return switch (problem) {

@@ -4,7 +4,9 @@
 
 const std = @import("std");
 const store_module = @import("store");
+const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
+const SourceImage = @import("../source_image.zig");
 
 const FdSource = store_module.image_source.FdSource;
 const StoreFile = store_module.StoreFile;
@@ -19,8 +21,24 @@ pub fn openPlain(call: *const Call, path: []const u8, in_store: bool) Call.Error
         call.fail("{s} {s}.", .{ path, store_module.store_file.sentence(err, .plain) });
 }
 
+/// Opens an image of any format, as the disk that it holds.
+pub fn openSource(
+    call: *const Call,
+    opened: *SourceImage,
+    path: []const u8,
+    in_store: bool,
+    options: *const SourceImage.Options,
+) Call.Error!void {
+    const file = try openImage(call, path, in_store, &cancel.is_asked);
+    return opened.open(call.gpa, file, .{
+        .path = path,
+        .below = if (in_store) call.opened.on.dir_fd else null,
+        .is_canceled = &cancel.is_asked,
+    }, options, call.complaint);
+}
+
 /// `-` is standard input, except for a path in the store.
-pub fn openImage(
+fn openImage(
     call: *const Call,
     path: []const u8,
     in_store: bool,
@@ -28,8 +46,8 @@ pub fn openImage(
 ) Call.Error!FdSource {
     if (in_store) {
         try checkOwn(call, path);
-        const file = StoreFile.openBelow(call.opened.on.dir_fd, path, .disk) catch |err|
-            return call.fail("{s} {s}.", .{ path, store_module.store_file.sentence(err, .disk) });
+        const file = StoreFile.openBelow(call.opened.on.dir_fd, path, .image) catch |err|
+            return call.fail("{s} {s}.", .{ path, store_module.store_file.sentence(err, .image) });
         return FdSource.fromFd(file.fd, is_canceled) catch |err|
             return call.fail("{s} {s}.", .{ path, store_module.image_source.sentence(err) });
     }
@@ -42,10 +60,7 @@ pub fn openImage(
 }
 
 fn checkOwn(call: *const Call, path: []const u8) Call.Error!void {
-    var parts = std.mem.splitScalar(u8, path, '/');
-    const first = parts.first();
-    if (store_module.store_dir.isOwn(first) and
-        !std.mem.eql(u8, first, "imports")) return call.fail(
+    if (SourceImage.isOwn(path)) return call.fail(
         "{s} is one of the store's own files; put the file into imports/ or another directory below {s}.",
         .{ path, call.path() },
     );

@@ -17,6 +17,8 @@ pub const ReadError = error{ BeyondTheEnd, ReadFailed };
 pub const Kind = enum {
     /// A disk: a regular file or a block device, a multiple of 512 bytes.
     disk,
+    /// An image in any format: a regular file or a block device.
+    image,
     /// A kernel or initramfs: a regular file.
     plain,
 };
@@ -118,7 +120,7 @@ fn fromRc(rc: usize, kind: Kind) OpenError!StoreFile {
         return error.NotReadable;
     const size = switch (stat.mode & linux.S.IFMT) {
         linux.S.IFREG => stat.size,
-        linux.S.IFBLK => if (kind == .disk) blockDeviceSize(fd) orelse
+        linux.S.IFBLK => if (kind != .plain) blockDeviceSize(fd) orelse
             return error.NotReadable else return error.NotAFile,
         else => return error.NotAFile,
     };
@@ -161,7 +163,7 @@ pub fn sentence(problem: OpenError, kind: Kind) []const u8 {
         error.Missing => "does not exist",
         error.NotReadable => "cannot be read by this user",
         error.NotAFile => switch (kind) {
-            .disk => "is neither a file nor a block device",
+            .disk, .image => "is neither a file nor a block device",
             .plain => "is not a file",
         },
         error.Empty => "is empty",

@@ -12,6 +12,8 @@ pub const piece_size = 1 << 20;
 const piece_blocks = piece_size / block.block_size;
 const ring_size = 8;
 const threads_max = 4;
+/// Unpacking zstd takes two buffers of 128 KiB.
+const stack_size = 1 << 20;
 
 /// `Short`: the source ended before its size.
 pub const Problem = image_source.ReadError || error{Short};
@@ -76,7 +78,7 @@ pub fn create(
     const wanted = @min(threads_max, std.Thread.getCpuCount() catch 1);
     while (pieces.thread_count < wanted) : (pieces.thread_count += 1) {
         pieces.threads[pieces.thread_count] = std.Thread.spawn(
-            .{ .stack_size = 256 << 10 },
+            .{ .stack_size = stack_size },
             work,
             .{pieces},
         ) catch
