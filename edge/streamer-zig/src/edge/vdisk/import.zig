@@ -436,6 +436,19 @@ fn sentenceOfJob(problem: store_module.import.Error) ?[]const u8 {
     };
 }
 
+/// What the image's format knows of the problem, or what a caller without options can do.
+fn explainedBySource(
+    running: *ImportRun,
+    path: []const u8,
+    problem: store_module.import.Error,
+) ?Call.Error {
+    if (problem == error.ReadFailed) if (running.source.?.explainRead()) |explained|
+        return explained;
+    if (!running.options.again) return null;
+    const sentence = sentenceOfJob(problem) orelse return null;
+    return running.call.complaint.set("{s} {s}", .{ path, sentence });
+}
+
 fn explain(
     running: *ImportRun,
     path: []const u8,
@@ -444,10 +457,7 @@ fn explain(
     id: Uuid,
 ) Call.Error {
     const complaint, const store = .{ running.call.complaint, running.call.path() };
-    if (problem == error.ReadFailed) if (running.source.?.explainRead()) |explained|
-        return explained;
-    if (running.options.again) if (sentenceOfJob(problem)) |sentence|
-        return complaint.set("{s} {s}", .{ path, sentence });
+    if (explainedBySource(running, path, problem)) |explained| return explained;
     return switch (problem) {
         error.OutOfMemory, error.NoThreads => error.OutOfMemory,
         error.Canceled => unreachable,
