@@ -219,6 +219,59 @@ test "a boot that began before the device's first key was accepted knows that ke
     try testing.expect((try greet(&link, second, own, null)).body == .welcome);
 }
 
+/// Boots of as many other devices as the table has slots for, which fail at once: whatever may give
+/// up its slot does.
+fn crowd(site: *Site) !void {
+    const refs = try site.arena.allocator().alloc(Site.Ref, site.boots.table.slots.len);
+    for (refs, 100..) |*ref, number| {
+        site.io.now_us += core.boot.Table.search_interval_us;
+        ref.* = try site.begin(@intCast(number));
+        const failed: core.boot.Boot.Event = .{ .failed = .{ .cause = .store_read_error } };
+        site.boots.apply(ref.*, site.io.now_us, failed);
+        try testing.expect(!site.boot(ref.*).changed);
+    }
+    for (refs) |ref| site.boots.table.remove(ref);
+}
+
+test "a full table keeps the only boot that knows a device's key until the state has the key" {
+    const site = try privateSite(&accept_first);
+    defer site.destroy();
+    const Device = @typeInfo(@FieldType(@FieldType(Site, "state"), "devices")).pointer.child;
+    const devices = try site.arena.allocator().alloc(Device, 1 + site.boots.table.slots.len);
+    devices[0] = site.devices[0];
+    for (devices[1..], 100..) |*known, number| {
+        known.* = site.devices[0];
+        known.id = fixture.uuid(@intCast(number));
+        known.mac = fixture.macOf(@intCast(number));
+    }
+    site.state.devices = devices;
+    try site.decide();
+    var link: Link = try .init(site);
+    defer link.deinit();
+    const first = site.boot(try site.begin(1));
+    const id = first.identity.id;
+    _ = try greet(&link, first, .{ .claim = .{ .signed = 1 } }, null);
+    // It is off for so long that nobody expects it to run, and another edge has it since.
+    link.port.server.forget(id);
+    site.io.now_us += core.boot.Table.runs_us_max;
+    site.boots.supersede(site.io.now_us, site.boots.table.findById(id).?);
+    try crowd(site);
+    try testing.expect(site.boots.table.findById(id) != null);
+    // A state that says nothing of the key changes nothing, and another key opens nothing.
+    site.boots.onState();
+    try crowd(site);
+    const second = site.boot(try site.begin(1));
+    try testing.expectEqual(fingerprintOf(1), second.device_identity.state.known);
+    try expectRefused(try greet(&link, second, .{ .claim = .{ .signed = 2 } }, null));
+    const failed: core.boot.Boot.Event = .{ .failed = .{ .cause = .store_read_error } };
+    site.boots.apply(site.boots.table.findById(second.identity.id).?, site.io.now_us, failed);
+    const known = core.uplink.key_text.write(fingerprintOf(1));
+    devices[0].key = &known;
+    site.boots.onState();
+    try crowd(site);
+    try testing.expectEqual(null, site.boots.table.findByMac(fixture.macOf(1)));
+}
+
 test "a device without a key gets what the policy says, and shared versions need none" {
     const site = try privateSite(&lenient);
     defer site.destroy();
