@@ -1,7 +1,7 @@
 //! Images that hold a disk in a format of their own, read without other programs: VHD, VHDX,
 //! qcow2, VMDK, and raw ones, all as one disk (`Chain`). Files are untrusted: every place and size
 //! is checked against the file before it is read, every loop ends, and memory is bounded.
-//! docs/decisions/0059-image-formats.md says what is read and what is not.
+//! docs/decisions/0060-image-formats.md says what is read and what is not.
 
 pub const Chain = @import("chain.zig");
 pub const fault = @import("fault.zig");
