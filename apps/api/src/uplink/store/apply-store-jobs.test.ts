@@ -3,6 +3,7 @@ import type { StoredVersion, StoreJobReport, StoreMessage } from '@bootfarm/prot
 import { beforeEach, expect, test } from 'vitest'
 import { bootWith, type EdgeClient } from '../../../test/edge-client.ts'
 import { useTestSite } from '../../../test/test-site.ts'
+import { signInAs } from '../../../test/test-tenant.ts'
 import type { StoreJobView } from '../../store-job/schema.ts'
 import type { VdiskDetail } from '../../vdisk/schema.ts'
 import type { VersionWithJobs } from '../../vdisk/version-schema.ts'
@@ -94,11 +95,9 @@ test('whoever watches is told once that an edge lost a version that devices boot
     data: { ...file, number: 0, state: 'released', sealedAt: new Date() },
     select: { id: true },
   })
-  await site().mutate('webhook.create', {
-    name: 'Lost',
-    url: 'https://hooks.example/in',
-    events: ['version.missing'],
-  })
+  const admin = await signInAs(site().api, organizationId, 'admin')
+  const endpoint = { name: 'Lost', url: 'https://hooks.example/in', events: ['version.missing'] }
+  expect((await site().tryMutation('webhook.create', endpoint, admin)).status).toBe(200)
   const events = () => site().api.db.webhookEvent.findMany({ where: { organizationId, type: 'version.missing' } })
   await say(inventory(1, [present(versionId, { root: rootOf(1) }), present(old.id)]))
   await say(inventory(2, []))
