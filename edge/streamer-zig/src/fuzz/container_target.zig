@@ -41,7 +41,8 @@ pub fn vhd(case: *Case) Violation!bool {
         std.mem.writeInt(u32, top[64..68], sumOf(top[0..512], 64), .big);
         if (case.prng.chance(1, 2)) @memcpy(top[top.len - 512 ..], top[0..512]);
     }
-    return readAll(case, cut(case, top), below, top[0] == 'c');
+    const has_signature = std.mem.startsWith(u8, top, "conectix");
+    return readAll(case, cut(case, top), below, has_signature);
 }
 
 /// The complement of a sum of bytes, as a VHD has it.
