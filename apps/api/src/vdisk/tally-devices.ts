@@ -93,6 +93,7 @@ async function tallyBooting(db: DbOrTransaction, { vdiskId, actor }: TallyScope)
 }
 
 async function tallyRunning(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Map<string, Tally>> {
+  const allReads = await readsOf(db, actor.organizationId)
   const isOf = (reads: Reads) => Prisma.sql`${reads.vdisk} = ${vdiskId}::uuid and ${visibleDevicesSql(actor)}`
   const counts = await db.$queryRaw<{ version_id: string; count: number }[]>`
     select version_id::text, sum(count)::integer as count from (${Prisma.join(
@@ -105,7 +106,7 @@ async function tallyRunning(db: DbOrTransaction, { vdiskId, actor }: TallyScope)
   const tallies = new Map<string, Tally>()
   for (const { version_id: versionId, count } of counts) {
     const ofVersion = (reads: Reads) => Prisma.sql`${isOf(reads)} and ${reads.version} = ${versionId}::uuid`
-    tallies.set(versionId, { count, names: await namesOfRunning(db, actor, ofVersion) })
+    tallies.set(versionId, { count, names: await namesOfRunning(db, actor, { allReads, isOf: ofVersion }) })
   }
   return tallies
 }
@@ -124,19 +125,20 @@ export async function runningDevices(
     'vdiskId' in booted
       ? Prisma.sql`${reads.vdisk} = ${booted.vdiskId}::uuid and ${seen}`
       : Prisma.sql`${reads.version} = ${booted.versionId}::uuid and ${seen}`
+  const allReads = await readsOf(db, actor.organizationId)
   let count = 0
   for (const reads of allReads) {
     const [row] = await db.$queryRaw<{ count: number }[]>`
       select count(*)::integer as count from ${runningSql(actor, reads, isOf(reads))}`
     count += row?.count ?? 0
   }
-  return { count, names: count === 0 ? [] : await namesOfRunning(db, actor, isOf) }
+  return { count, names: count === 0 ? [] : await namesOfRunning(db, actor, { allReads, isOf }) }
 }
 
 async function namesOfRunning(
   db: DbOrTransaction,
   actor: Pick<Actor, 'organizationId'>,
-  isOf: (reads: Reads) => Prisma.Sql,
+  { allReads, isOf }: { allReads: Reads[]; isOf: (reads: Reads) => Prisma.Sql },
 ): Promise<string[]> {
   const names: string[] = []
   for (const reads of allReads) names.push(...(await firstNames(db, runningSql(actor, reads, isOf(reads)))))
@@ -177,7 +179,14 @@ const bootReads: Reads = {
   vdisk: Prisma.sql`boot.vdisk_id`,
   version: Prisma.sql`boot.version_id`,
 }
-const allReads = [ownReads, bootReads]
+
+/** Asks first whether there is any other device: joining boots is slow, also where no device needs it. */
+async function readsOf(db: DbOrTransaction, organizationId: string): Promise<Reads[]> {
+  const [row] = await db.$queryRaw<{ has_others: boolean }[]>`
+    select exists (select from device where organization_id = ${organizationId}::uuid
+      and runs_boot_id is distinct from last_boot_id) as has_others`
+  return row?.has_others ? [ownReads, bootReads] : [ownReads]
+}
 
 /**
  * The `from` of a statement on devices that run: all but those whose start failed or that took a power order since. A
