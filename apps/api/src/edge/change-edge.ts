@@ -81,20 +81,19 @@ export async function revokeEdge(
 ): Promise<{ revokedAt: string }> {
   const { db, clock, actor } = context
   const { organizationId } = actor
-  const place = await requireCurrent(context, { kind: 'edge', id: edgeId, revision })
   const where = ownRow(actor, edgeId)
-  const edge = await db.edge.findUniqueOrThrow({
-    where,
-    select: { name: true, siteId: true, revokedAt: true },
-  })
+  const select = { name: true, siteId: true, revokedAt: true } as const
+  const revoked = await db.edge.findUnique({ where, select })
+  if (revoked?.revokedAt && revoked.name === name) {
+    recordNothing(context)
+    return { revokedAt: revoked.revokedAt.toISOString() }
+  }
+  const place = await requireCurrent(context, { kind: 'edge', id: edgeId, revision })
+  const edge = await db.edge.findUniqueOrThrow({ where, select })
   if (name !== edge.name)
     throw new AppError('invalid', {
       public: `This edge is named ${edge.name}. Enter that name to revoke it: it cannot be undone.`,
     })
-  if (edge.revokedAt) {
-    recordNothing(context)
-    return { revokedAt: edge.revokedAt.toISOString() }
-  }
   const revokedAt = clock()
   const { siteId } = edge
   await db.edge.update({ where, data: { revokedAt }, select: { id: true } })

@@ -94,7 +94,7 @@ test('an event of a transaction that is rolled back takes no number', async () =
 /** Numbers what there is and holds the lock, like a request that has not ended yet. */
 async function numberAndWait(): Promise<pg.Client> {
   const client = await openTransaction()
-  await client.query('select number_events($1, 5000)', [site.tenant.organizationId])
+  await client.query('select number_events($1, 1000)', [site.tenant.organizationId])
   return client
 }
 
@@ -156,7 +156,7 @@ test('readers of two processes each see everything once while edges report', asy
 
 test('the job numbers the events of all organizations, however many wait', async () => {
   const neighbour = await site.other('owner')
-  const count = 5_003
+  const count = 2_003
   await api.db.$executeRaw`
     insert into webhook_event (organization_id, id, type, subject, payload, created_at)
     select ${site.tenant.organizationId}::uuid, gen_random_uuid(), 'boot.failed', n::text, '{}', now()

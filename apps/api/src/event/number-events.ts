@@ -4,7 +4,7 @@ import type { DbOrTransaction, PlatformContext } from '../context/service-contex
 import { AppError } from '../errors/app-error.ts'
 
 /** In one transaction. A request numbers no more; the job goes on until none is left. */
-const numberedAtOnceMax = 5_000
+const numberedAtOnceMax = 1_000
 
 /** How far an organization's list of events reaches. */
 export interface EventNumbering {

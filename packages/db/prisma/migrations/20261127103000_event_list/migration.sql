@@ -24,26 +24,22 @@ CREATE FUNCTION number_events(of_organization uuid, count_max integer) RETURNS i
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   last_one bigint;
-  highest bigint;
-  numbered integer;
+  numbered integer := 0;
+  waiting uuid;
 BEGIN
   INSERT INTO public.event_numbering (organization_id) VALUES (of_organization) ON CONFLICT DO NOTHING;
   SELECT last_number INTO last_one FROM public.event_numbering WHERE organization_id = of_organization FOR UPDATE;
-  WITH next AS (
-    SELECT waiting.id, row_number() OVER (ORDER BY waiting.created_at, waiting.id) AS place
-    FROM (
-      SELECT event.id, event.created_at FROM public.webhook_event AS event
-      WHERE event.organization_id = of_organization AND event.number IS NULL AND event.type <> 'ping'
-      ORDER BY event.created_at, event.id LIMIT count_max
-    ) AS waiting
-  ), given AS (
-    UPDATE public.webhook_event AS event SET number = last_one + next.place FROM next
-    WHERE event.organization_id = of_organization AND event.id = next.id
-    RETURNING event.number
-  )
-  SELECT count(*), max(given.number) INTO numbered, highest FROM given;
+  -- One by one, each by its key: a join of both is planned by what is known of the table, and that may be nothing yet.
+  FOR waiting IN SELECT event.id FROM public.webhook_event AS event
+    WHERE event.organization_id = of_organization AND event.number IS NULL AND event.type <> 'ping'
+    ORDER BY event.created_at, event.id LIMIT count_max
+  LOOP
+    numbered := numbered + 1;
+    UPDATE public.webhook_event AS event SET number = last_one + numbered
+    WHERE event.organization_id = of_organization AND event.id = waiting;
+  END LOOP;
   IF numbered > 0 THEN
-    UPDATE public.event_numbering SET last_number = highest WHERE organization_id = of_organization;
+    UPDATE public.event_numbering SET last_number = last_one + numbered WHERE organization_id = of_organization;
   END IF;
   RETURN numbered;
 END
