@@ -14,7 +14,7 @@ let edge: RunningProcess
 
 describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('uefi', { script, blobSize: 4 << 20 })
+    site = new MachineSite('uefi', { script, blobSize: 4 << 20 }, { machines: 2 })
     edge = await site.startEdge()
   })
 
@@ -23,10 +23,10 @@ describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () =
   })
 
   test.for([
-    { firmware: 'uefi', client: 'PXE', clientArch: 7 },
-    { firmware: 'uefi-http', client: 'HTTP boot', clientArch: 16 },
+    { firmware: 'uefi', client: 'PXE', clientArch: 7, port: 0 },
+    { firmware: 'uefi-http', client: 'HTTP boot', clientArch: 16, port: 1 },
   ] as const)('boots with the $client client of its firmware and its phases are reported', async (boot) => {
-    const machine = await site.powerOn(boot.firmware)
+    const machine = await site.powerOn(boot.firmware, boot.port)
     const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)
     expect(sum, 'the root disk has the bytes of the image').toBe(site.disk.blobSum)
     await machine.waitFor(/^ACKNOWLEDGED/m)
