@@ -187,11 +187,8 @@ describe.skipIf(missing)(`what cannot be read is refused, and never becomes a di
     ['qed', [], /is a QED image\. Convert it with qemu-img/],
     ['qcow', [], /is a qcow image of version 1\. Convert it with qemu-img/],
     ['parallels', [], /is a Parallels image\. Convert it with qemu-img/],
-    [
-      'qcow2',
-      ['--object', 'secret,id=s,data=x', '-o', 'encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10'],
-      /is encrypted/,
-    ],
+    // Not luks: for that, qemu-img first times this processor, and ends with an error when a busy one is read as zero.
+    ['qcow2', ['--object', 'secret,id=s,data=x', '-o', 'encrypt.format=aes,encrypt.key-secret=s'], /is encrypted/],
     ['vmdk', ['-o', 'subformat=twoGbMaxExtentSparse'], /description of a VMDK disk whose data is in other files/],
     ['vmdk', ['-o', 'subformat=monolithicFlat'], /description of a VMDK disk whose data is in other files/],
   ] as const)('%s %s', (format, options, sentence) => {
