@@ -1,7 +1,7 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterEach, describe, expect, test } from 'vitest'
 import { machinesMissing } from '../lib/device/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import { type EdgeDhcp, finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 
 /** Reads a file larger than everything that the system reads, and prints the result. */
 const blobSize = 16 << 20
@@ -40,16 +40,22 @@ interface JumboBoot {
   reads: SeenRead[]
 }
 
-/** Boots a machine at an edge with jumbo frames, and reads the blob. `cardMtu`: undefined is Ethernet's. */
-async function boot(
-  more: string[] = [],
-  { cardMtu }: { cardMtu: number | undefined } = { cardMtu: jumboMtu },
-): Promise<JumboBoot> {
-  const edge = await site.startEdge('proxy', '', more)
+interface Network {
+  /** What the card comes up with; undefined: Ethernet's. */
+  cardMtu?: number | undefined
+  /** What the system's card has in the end. */
+  systemMtu?: number
+  dhcp?: EdgeDhcp
+}
+
+/** Boots a machine, and reads the blob. */
+async function boot(more: string[] = [], network: Network = { cardMtu: jumboMtu }): Promise<JumboBoot> {
+  const { cardMtu, systemMtu = jumboMtu, dhcp = 'proxy' } = network
+  const edge = await site.startEdge(dhcp, '', more)
   site.mtu = cardMtu
   const machine = await site.powerOn('bios')
   await machine.waitFor(/^ACKNOWLEDGED/m)
-  expect(machine.output).toMatch(new RegExp(`^MTU ${jumboMtu}`, 'm'))
+  expect(machine.output).toMatch(new RegExp(`^MTU ${systemMtu}`, 'm'))
   expect(machine.output.match(/^BLOB (\w{32})/m)?.[1]).toBe(site.disk.blobSum)
   expect(machine.output).not.toMatch(/I\/O error/)
   const status = JSON.parse(machine.output.match(/^STATUS (.*)$/m)?.[1] ?? '{}') as Status
@@ -89,7 +95,7 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
     site = new MachineSite('jumbodhcp', { script, blobSize }, { dhcpServer: false })
     site.segment.takeLargePackets(jumboMtu)
     site.startDhcpServer([`--dhcp-option=26,${jumboMtu}`])
-    const { report, reads } = await boot([], { cardMtu: undefined })
+    const { report, reads } = await boot([], {})
     expect(sizesOf(reads)).toEqual([jumboFragment])
     expect(report).toMatchObject({ mtu: jumboMtu, outcome: { kind: 'ready' } })
   })
@@ -115,5 +121,34 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
     expect(sizesOf(reads)).toEqual([ethernetFragment])
     expect(report).toMatchObject({ mtu: 1500, outcome: { kind: 'ready' } })
     expect(status.readBytes / status.packetsIn).toBeLessThan(ethernetFragment)
+  })
+
+  test('boots a card that comes up with 9000 at an edge and a switch of 1500', { timeout: bootLimitMs }, async () => {
+    site = new MachineSite('jumbocard', { script, blobSize })
+    const { report, reads } = await boot()
+    expect(sizesOf(reads).at(-1)).toBe(ethernetFragment)
+    expect(report).toMatchObject({ mtu: 1500, outcome: { kind: 'ready' } })
+  })
+
+  test('boots a card that comes up with 9000 where the edge leases addresses, and jumbo frames with them', {
+    timeout: bootLimitMs,
+  }, async () => {
+    site = new MachineSite('jumboserver', { script, blobSize }, { dhcpServer: false })
+    site.segment.takeLargePackets(jumboMtu)
+    const { report, reads } = await boot(['--subnet', `${site.segment.subnet},mtu=${jumboMtu}`], {
+      cardMtu: jumboMtu,
+      dhcp: 'server',
+    })
+    expect(sizesOf(reads)).toEqual([jumboFragment])
+    expect(report).toMatchObject({ mtu: jumboMtu, outcome: { kind: 'ready' } })
+  })
+
+  test('boots a card that comes up with 9000 where the DHCP server says 1500', { timeout: bootLimitMs }, async () => {
+    site = new MachineSite('jumboless', { script, blobSize }, { dhcpServer: false })
+    site.segment.takeLargePackets(jumboMtu)
+    site.startDhcpServer(['--dhcp-option=26,1500'])
+    const { report, reads } = await boot([], { cardMtu: jumboMtu, systemMtu: 1500 })
+    expect(sizesOf(reads)).toEqual([ethernetFragment])
+    expect(report).toMatchObject({ mtu: 1500, outcome: { kind: 'ready' } })
   })
 })

@@ -206,6 +206,21 @@ test "a client gets the parameters that it requests, and the identifier that it 
     try testing.expect(some.lease_time_s != null);
 }
 
+test "firmware and loaders are told no MTU above Ethernet's" {
+    for ([_]u16{ 9000, 1501, 1500, 1400 }) |mtu| {
+        var networks = three(.server);
+        networks[0].mtu = mtu;
+        var fixture: ServiceFixture = try .of(&networks);
+        defer fixture.deinit();
+        const system = (try fixture.reply(from_nowhere, plain(.discover))).packet.options;
+        try testing.expectEqual(mtu, system.interface_mtu.?);
+        var firmware = plain(.discover);
+        firmware.options.vendor_class = "PXEClient:Arch:00000:UNDI:002001";
+        const told = (try fixture.reply(from_nowhere, firmware)).packet.options;
+        try testing.expectEqual(if (mtu > 1500) null else mtu, told.interface_mtu);
+    }
+}
+
 test "an answer fits the size that its client accepts, and keeps the options that matter" {
     const domain: [128]u8 = @splat('d');
     const many: [8]Ip4 = @splat(.init(10, 77, 0, 3));

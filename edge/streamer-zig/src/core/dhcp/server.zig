@@ -10,7 +10,10 @@ const dhcp_network = @import("network.zig");
 const DhcpLeases = @import("leases.zig");
 const Ip4 = base.Ip4;
 const Network = dhcp_network.Network;
+const BootClient = boot_client.BootClient;
 const assert = std.debug.assert;
+
+const ethernet_mtu = 1500;
 
 pub const Client = DhcpLeases.Client;
 
@@ -81,6 +84,16 @@ fn leaseTime(network: *const Network, wish_s: ?u32) u32 {
     return std.math.clamp(wished, shortest_s, longest_s);
 }
 
+/// iPXE in network cards sizes its buffers by the option, has no memory for those of jumbo frames,
+/// and falls silent (QEMU 7.2's ROMs with `host_mtu=9000`, 2026-11): firmware and loaders learn of
+/// no more than Ethernet's size. The initramfs asks for itself.
+fn mtuFor(network: *const Network, packet: *const dhcp.Packet) ?u16 {
+    const mtu = network.mtu orelse return null;
+    if (mtu <= ethernet_mtu) return mtu;
+    const message_type = packet.options.message_type orelse return mtu;
+    return if (BootClient.of(packet, message_type) == null) mtu else null;
+}
+
 /// Adds the network's parameters. A client with a parameter request list (option 55) gets only what
 /// it lists; mask and times are always sent.
 pub fn addParameters(
@@ -107,7 +120,7 @@ pub fn addParameters(
     if (query.wants(.dns_servers)) options.dns_servers = network.dns_servers;
     if (query.wants(.ntp_servers)) options.ntp_servers = network.ntp_servers;
     if (query.wants(.domain_name)) options.domain_name = network.domain_name;
-    if (query.wants(.interface_mtu)) options.interface_mtu = network.mtu;
+    if (query.wants(.interface_mtu)) options.interface_mtu = mtuFor(network, packet);
     const client = clientOf(network, packet);
     if (query.wants(.host_name)) options.host_name = leases.hostNameOf(&client);
     // RFC 6842: an answer returns the client's identifier.
