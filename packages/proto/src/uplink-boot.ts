@@ -269,6 +269,18 @@ export const bootReport = z.object({
   resumedUs: count.optional(),
   /** Absent: the boot began at the edge that reports it. */
   handOver: handOverReport.optional(),
+  /**
+   * The longest pause in which the loader waited for an IPv6 router, between its last DHCP packet or its boot program
+   * and its next download; absent: it did not, or the edge is older than this field.
+   */
+  routerWait: z
+    .object({
+      atUs: count,
+      durationUs: count,
+      /** Router solicitations of the device that the edge heard in it; 0: it has inferred the wait from its length. */
+      solicitations: count,
+    })
+    .optional(),
   /** Set and file name of the first boot program that the device got. */
   program: z.object({ set: bootProgramSetName, file: untrustedText }).optional(),
   /** Title of the entry that was chosen in the boot menu. */

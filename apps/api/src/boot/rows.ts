@@ -31,6 +31,7 @@ export interface BootFacts {
   resumedUs?: number | undefined
   /** Where it failed over last, and from where. */
   handOver?: (HandOverReport & { edgeId: string }) | undefined
+  routerWait?: BootReport['routerWait']
   program?: BootReport['program']
   readAhead?: BootReport['readAhead']
   readTimes?: BootReport['readTimes']
@@ -130,6 +131,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
       program: facts.program ?? null,
     },
     handOver: options.handOver,
+    routerWait: facts.routerWait ?? null,
     readAhead: facts.readAhead ?? null,
     readTimes: facts.readTimes ? readTimesViewOf(facts.readTimes) : null,
     offers: (facts.offers ?? []).map(offerView),

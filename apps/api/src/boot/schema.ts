@@ -244,6 +244,16 @@ export const bootDetail = bootSummary
       .describe(
         'Null if the boot ended at the edge where it started; otherwise the edge to which its device failed over last.',
       ),
+    routerWait: z
+      .object({
+        atUs: count.describe('Since the start of the boot.'),
+        durationUs: count,
+        solicitations: count.describe(
+          'Router solicitations of the device that the edge heard in it; 0: inferred from the length of the pause.',
+        ),
+      })
+      .nullable()
+      .describe("The loader's wait for an IPv6 router; null: there was none, or the edge is too old to report it."),
     readAhead: z
       .object({
         hadProfile: z.boolean().describe('There was a boot profile for the device when its stream opened.'),

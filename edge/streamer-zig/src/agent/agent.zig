@@ -40,6 +40,7 @@ pub fn Agent(comptime Io: type) type {
         pub const HttpPaths = @import("http_paths.zig").HttpPaths(Io);
         pub const Peers = @import("peers.zig").Peers(Io);
         pub const Profiles = profiles.Profiles(Io);
+        pub const Routers = @import("segment/routers.zig").Routers(Io);
         pub const Schedules = @import("schedules.zig").Schedules(Io);
         pub const Stream = stream.Stream(Io);
         pub const Tftp = @import("tftp.zig").Tftp(Io);
@@ -61,6 +62,7 @@ test {
     _ = @import("loader_texts_test.zig");
     _ = @import("peers_test.zig");
     _ = @import("profile/profiles_test.zig");
+    _ = @import("segment/routers_test.zig");
     _ = @import("schedules_test.zig");
     _ = @import("session_boots.zig");
     _ = StoreErrors;

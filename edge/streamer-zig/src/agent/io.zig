@@ -12,6 +12,7 @@
 //! - `random`: fills a buffer with bytes that nobody can guess
 //! - `log`: one line for a person
 //! - `send`: sends a datagram from one of the edge's ports; it may be lost
+//! - `sendRouterMessage`: sends an ICMPv6 message of router discovery on a segment; it may be lost
 //! - `findVersion`: an open version
 //! - `openVersion`: opens a version that the desired state describes: it is open now, or cannot be,
 //!   or a thread opens it, and `Boots.onVersionOpened` follows
@@ -118,7 +119,7 @@ const functions = [_][]const u8{
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
     "compactSchedules", "sendAfterJournal", "sendAfterOrders", "neighbourOf",       "isStoreShort",
     "writeProblems",    "setUnreadable",    "probeAddress",    "keptRuns",          "mayOpenAhead",
-    "readImage",        "snapshotOrder",    "answerSnapshot",
+    "readImage",        "snapshotOrder",    "answerSnapshot",  "sendRouterMessage",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

@@ -9,6 +9,7 @@ const core = @import("core");
 const profiles = @import("profile/profiles.zig");
 const store = @import("store");
 const write_caches = @import("write_caches.zig");
+const router_discovery = @import("wire").router_discovery;
 const DesiredVersion = core.uplink.desired_state.Version;
 const Boot = core.boot.Boot;
 const ReadRequest = core.stream.Server.ReadRequest;
@@ -34,6 +35,7 @@ answer: ?write_caches.HoldAnswer = null,
 written: ?core.uplink.store_inventory.Written = null,
 reading: bool = false,
 sent: base.BoundedArray(Sent, 16) = .empty,
+router_messages: base.BoundedArray(RouterMessage, 32) = .empty,
 journaled: u32 = 0,
 /// A thread opens versions: `opening` is the latest.
 opens_late: bool = false,
@@ -90,6 +92,18 @@ power_result: ?agent_io.PowerResult = null,
 runs_reported: u32 = 0,
 /// What the neighbour table has for every address.
 neighbour_mac: ?base.Mac = null,
+
+/// Messages of router discovery.
+pub const RouterMessage = struct {
+    segment: u8,
+    to: router_discovery.Address,
+    size: u8,
+    buffer: [32]u8 = undefined,
+
+    pub fn bytes(sent: *const RouterMessage) []const u8 {
+        return sent.buffer[0..sent.size];
+    }
+};
 
 pub const Sent = struct {
     port: agent_io.Port,
@@ -222,6 +236,17 @@ pub fn send(io: *TestIo, port: agent_io.Port, to: base.Endpoint, bytes: []const 
     const kept = @min(bytes.len, sent.buffer.len);
     @memcpy(sent.buffer[0..kept], bytes[0..kept]);
     io.sent.appendAssumeCapacity(sent);
+}
+
+pub fn sendRouterMessage(
+    io: *TestIo,
+    segment: u8,
+    to: router_discovery.Address,
+    bytes: []const u8,
+) void {
+    var sent: RouterMessage = .{ .segment = segment, .to = to, .size = @intCast(bytes.len) };
+    @memcpy(sent.buffer[0..bytes.len], bytes);
+    io.router_messages.appendAssumeCapacity(sent);
 }
 
 pub fn findVersion(io: *TestIo, id: base.Uuid) ?*Version {

@@ -103,6 +103,8 @@ pub const Mutant = enum {
     start_before_kept,
     /// A boot fails when its device asks while a thread still opens its version.
     refuse_while_opening,
+    /// Whoever solicits a router is told that there is none.
+    advertise_to_strangers,
 };
 
 /// Per thread.

@@ -637,8 +637,10 @@ const serve =
     \\                   only a machine that a lease of this edge or the neighbour
     \\                   table shows to be that device gets it. Attached networks
     \\                   are refused here; 127.0.0.0/8 is for simulated devices
-    \\  --router-advertisement   answer IPv6 router solicitations with "no router",
-    \\                           for which old iPXE versions wait
+    \\  --router-advertisement   answer every IPv6 router solicitation with "no router",
+    \\                           where no router was heard. Default: only those of
+    \\                           devices in their loader, which wait for it
+    \\  --no-router-advertisement   answer none
     \\  --dhcp-port N    default 67      --pxe-port N     default 4011
     \\  --tftp-port N    default 69      --http-port N    default 6980
     \\  --stream-port N  default 6910    --peer-port N    default 6911 (other edges)

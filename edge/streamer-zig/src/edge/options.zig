@@ -27,7 +27,7 @@ pub const Serve = struct {
     dhcp_config: ?[]const u8 = null,
     /// Networks behind routers whose machines may name any MAC address.
     trusted: std.ArrayList(base.Ip4Prefix) = .empty,
-    router_advertisement: bool = false,
+    router_mode: core.site.RouterDiscovery.Mode = .booting,
     ports: host.EdgeSockets.Ports = .{},
     /// Threads that serve the stream, each with its own socket; null: derived from the number of
     /// cores.
@@ -125,6 +125,7 @@ const ServeOption = enum {
     @"--dhcp-config",
     @"--trust-mac-from",
     @"--router-advertisement",
+    @"--no-router-advertisement",
     @"--dhcp-port",
     @"--pxe-port",
     @"--tftp-port",
@@ -197,7 +198,8 @@ fn parseOptions(
             .@"--json" => serve.json = true,
             .@"--clear" => serve.clear = true,
             .@"--insecure-uplink" => serve.uplink.insecure = true,
-            .@"--router-advertisement" => serve.router_advertisement = true,
+            .@"--router-advertisement" => serve.router_mode = .everybody,
+            .@"--no-router-advertisement" => serve.router_mode = .never,
             else => {
                 const text = try arguments.value(argument.name, argument.value);
                 try setServe(arena, &serve, option, text, complaint);
@@ -273,7 +275,8 @@ fn setServe(
         .@"--boot-profile" => serve.boot_profile = try parseSwitch(name, text, complaint),
         .@"--ca-file" => serve.uplink.ca_file = text,
         .@"--proxy" => serve.uplink.proxy = text,
-        .@"--json", .@"--clear", .@"--insecure-uplink", .@"--router-advertisement" => unreachable,
+        .@"--json", .@"--clear", .@"--insecure-uplink" => unreachable,
+        .@"--router-advertisement", .@"--no-router-advertisement" => unreachable,
     }
 }
 

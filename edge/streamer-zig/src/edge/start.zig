@@ -326,7 +326,8 @@ fn prepareLoop(
         .stream_ciphers = if (edge.options.clear) core.stream.seal.withClear() else null,
         .wol_target = options.wol_target,
         .schedules = &edge.schedules,
-        .advertisers = try openAdvertisers(edge, found.listens, complaint),
+        .router_ports = try openRouterPorts(edge, found.listens, complaint),
+        .router_mode = edge.options.router_mode,
         .listeners = try openListeners(edge, found.listens),
         .probers = try openProbers(edge, found),
     }) catch |err| return switch (err) {
@@ -367,23 +368,24 @@ fn ownNetwork(found: *const networks.Networks) base.Ip4 {
     return found.links[0].ip;
 }
 
-/// Opens one for each interface, if they are wanted.
-fn openAdvertisers(
+/// Opens one for each interface. By default an edge does without where it cannot; what an option
+/// wants has to work.
+fn openRouterPorts(
     edge: *const Edge,
     listens: []const host.EdgeSockets.Listen,
     complaint: *Complaint,
-) Error![]host.RouterAdvertiser {
-    var advertisers: std.ArrayList(host.RouterAdvertiser) = .empty;
-    if (!edge.options.router_advertisement) return advertisers.items;
+) Error![]host.RouterPort {
+    var ports: std.ArrayList(host.RouterPort) = .empty;
+    const is_wanted = edge.options.router_mode == .everybody;
     for (listens) |*listen| {
         const interface = if (listen.interface) |*interface| interface else continue;
-        const is_there = for (advertisers.items) |*other| {
+        const is_there = for (ports.items) |*other| {
             if (other.interface_index == interface.index) break true;
         } else false;
         if (is_there) continue;
-        try advertisers.append(
-            edge.gpa,
-            host.RouterAdvertiser.open(interface) catch |err| return switch (err) {
+        const port = host.RouterPort.open(interface) catch |err| {
+            if (!is_wanted) continue;
+            return switch (err) {
                 error.PermissionDenied => complaint.set(
                     "--router-advertisement needs root or CAP_NET_RAW.",
                     .{},
@@ -396,10 +398,11 @@ fn openAdvertisers(
                     "The system refused the socket of --router-advertisement on {s}.",
                     .{interface.name()},
                 ),
-            },
-        );
+            };
+        };
+        try ports.append(edge.gpa, port);
     }
-    return advertisers.items;
+    return ports.items;
 }
 
 /// Opens one for each link whose network this edge leases addresses of.

@@ -23,6 +23,7 @@ const targets = [_]Target{
     .{ .name = "tftp", .run = @import("tftp_target.zig").parser },
     .{ .name = "ethernet", .run = @import("ethernet_target.zig").parser },
     .{ .name = "wake-on-lan", .run = @import("wake_on_lan_target.zig").parser },
+    .{ .name = "router-discovery", .run = @import("router_discovery_target.zig").parser },
     .{ .name = "peer", .run = @import("peer_target.zig").parser },
     .{ .name = "stream", .run = @import("stream_target.zig").parser },
     .{ .name = "stream-ticket", .run = @import("stream_target.zig").ticketBody },

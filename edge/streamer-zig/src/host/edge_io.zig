@@ -20,6 +20,7 @@ const LayerWorkers = @import("stream/layer_workers.zig");
 const SnapshotThread = @import("stream/snapshot_thread.zig");
 const LeaseFile = @import("files/lease_file.zig");
 const AddressProber = @import("net/address_prober.zig");
+const RouterPort = @import("net/router_port.zig");
 const neighbours = @import("net/neighbours.zig");
 const sockets = @import("net/sockets.zig");
 const PowerHook = @import("power_hook.zig").PowerHook;
@@ -81,6 +82,8 @@ peer_socket: ?*UdpSocket = null,
 records_fd: i32 = -1,
 /// By link; null where the edge leases no addresses, or cannot ask.
 probers: []?AddressProber = &.{},
+/// By segment of `Agent.Routers`.
+router_ports: []RouterPort = &.{},
 /// Where magic packets go.
 wol_target: base.Endpoint = undefined,
 tftp: TftpCalls = undefined,
@@ -166,6 +169,15 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
         .stream => io.stream_socket.send(to, bytes),
         .peer => io.peer_socket.?.send(to, bytes),
     }
+}
+
+pub fn sendRouterMessage(
+    io: *EdgeIo,
+    segment: u8,
+    to: wire.router_discovery.Address,
+    bytes: []const u8,
+) void {
+    io.router_ports[segment].send(to, bytes);
 }
 
 /// Sends a magic packet to every network: that of the device is not known yet.

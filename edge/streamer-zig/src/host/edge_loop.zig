@@ -8,7 +8,7 @@ const wire = @import("wire");
 const sys = @import("sys.zig");
 const Epoll = @import("net/epoll.zig");
 const PageWarmer = @import("files/page_warmer.zig");
-const RouterAdvertiser = @import("net/router_advertiser.zig");
+const RouterPort = @import("net/router_port.zig");
 const UdpSocket = @import("net/udp_socket.zig");
 const Agent = @import("edge_io.zig").Agent;
 const Boots = Agent.Boots;
@@ -41,8 +41,9 @@ watch: *SegmentWatch,
 /// Null without a control plane.
 peers: ?PeerPort = null,
 schedules: *Agent.Schedules,
-/// Empty without `--router-advertisement`.
-advertisers: []RouterAdvertiser,
+routers: Agent.Routers,
+/// The socket of each segment of `routers`; empty where the system has none for this process.
+router_ports: []RouterPort,
 /// By link.
 probers: []?AddressProber,
 /// The destination of magic packets.
@@ -73,7 +74,8 @@ pub const Options = struct {
     schedules: *Agent.Schedules,
     /// Empty if the system does not let this process listen.
     listeners: []SegmentListener = &.{},
-    advertisers: []RouterAdvertiser,
+    router_ports: []RouterPort = &.{},
+    router_mode: core.site.RouterDiscovery.Mode = .never,
     probers: []?AddressProber = &.{},
 };
 
@@ -98,7 +100,7 @@ const Token = struct {
     const listener = 6;
     const segment = 7;
     const peer = 8;
-    const solicitation = 9;
+    const router_discovery = 9;
     const layers = 10;
     const disk_reads = 11;
     const shards = 12;
@@ -142,6 +144,8 @@ pub fn init(
     };
     const watch = try gpa.create(SegmentWatch);
     watch.* = .{ .boots = boots, .own = own, .listeners = options.listeners };
+    var routers: Agent.Routers = .{ .boots = boots };
+    for (options.router_ports) |_| _ = routers.add(options.router_mode);
     const paths = try gpa.create(Agent.HttpPaths);
     paths.* = .{ .boots = boots, .own = own };
     var tftp_options: core.tftp.Server.Options = .{};
@@ -175,7 +179,8 @@ pub fn init(
         .http = try makeHttp(gpa, open.listener, epoll, paths),
         .boots = boots,
         .watch = watch,
-        .advertisers = options.advertisers,
+        .routers = routers,
+        .router_ports = options.router_ports,
         .probers = options.probers,
         .wol_target = options.wol_target,
         .schedules = options.schedules,
@@ -219,6 +224,7 @@ pub fn attach(loop: *EdgeLoop) void {
     io.peer_socket = if (loop.sockets.peer) |*socket| socket else null;
     io.wol_target = loop.wol_target;
     io.probers = loop.probers;
+    io.router_ports = loop.router_ports;
     io.records_fd = loop.records_fd;
     io.tftp = loop.tftp.calls();
     io.stream = loop.stream.calls();
@@ -260,7 +266,7 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         loop.watch.tick(loop.epoll, Token.segment, now_us);
         loop.boots.tick(now_us);
         if (loop.peers) |*peers| peers.tick(now_us);
-        for (loop.advertisers) |*advertiser| advertiser.tick();
+        loop.routers.tick(now_us);
         for (loop.probers) |*known| if (known.*) |*prober| prober.tick();
         loop.http.tick(now_us);
         loop.stream.policy.tick(now_us);
@@ -315,8 +321,8 @@ fn addAll(loop: *EdgeLoop) sys.Error!void {
     if (loop.http.warmer) |warmer|
         try loop.epoll.add(warmer.endedFd(), .read, Token.file_reads);
     try loop.epoll.add(loop.tftp.warmer.endedFd(), .read, Token.tftp_reads);
-    for (loop.advertisers) |*advertiser|
-        try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
+    for (loop.router_ports) |*port|
+        try loop.epoll.add(port.fd, .read, Token.router_discovery);
     for (loop.probers) |*known| if (known.*) |*prober|
         try loop.epoll.add(prober.fd, .read, Token.holders);
     try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
@@ -335,7 +341,11 @@ fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
         },
         Token.holders => loop.hearHolders(now_us),
         Token.versions => loop.endOpenings(now_us),
-        Token.solicitation => for (loop.advertisers) |*advertiser| advertiser.receive(),
+        Token.router_discovery => for (loop.router_ports, 0..) |*port, segment| {
+            var batch: RouterPort.Batch = .{ .port = port };
+            while (batch.next()) |packet|
+                loop.routers.receive(now_us, @intCast(segment), packet);
+        },
         Token.dhcp...Token.pxe - 1 => {
             // Whoever has an address that was offered has answered before its client accepts it.
             loop.hearHolders(now_us);

@@ -84,6 +84,7 @@ pub fn pump(
             packet.to,
             packet.bytes,
         ),
+        .solicit_router => unreachable, // Its profile waits for none.
         .http_open => |open| device_host.openHttp(environment, now_us, open.to, open.request),
         .http_close => device_host.close(.http),
         .stream_open => |endpoint| {

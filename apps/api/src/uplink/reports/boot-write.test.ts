@@ -33,6 +33,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
     const boot = newBoot({
       offers: [own, other],
       program: { set: 'ipxe', file: 'snponly.efi' },
+      routerWait: { atUs: 410_000, durationUs: 15_340_000, solicitations: 2 },
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
       readTimes: { turnaround: { firstBucket: 10, counts: [1, 2], maxUs: 1500, sumUs: 3500 } },
       lastPackets: {
@@ -49,6 +50,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
         { ...absent, ...other },
       ],
       facts: { program: { set: 'ipxe', file: 'snponly.efi' } },
+      routerWait: { atUs: 410_000, durationUs: 15_340_000, solicitations: 2 },
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
       readTimes: {
         turnaround: { count: 3, maxUs: 1500, sumUs: 3500 },
@@ -95,6 +97,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
       offers: [],
       lastPackets: null,
       menuEntry: null,
+      routerWait: null,
       readAhead: null,
       readTimes: null,
       facts: { program: null },

@@ -109,6 +109,7 @@ function factsOf(boot: BootReport, edgeId: string): BootFacts {
     deviceKey: boot.deviceKey,
     reconnects: boot.reconnects,
     resumedUs: boot.resumedUs,
+    routerWait: boot.routerWait,
     program: boot.program,
     readAhead: boot.readAhead,
     readTimes: boot.readTimes && keptReadTimes(boot.readTimes),

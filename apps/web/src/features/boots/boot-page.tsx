@@ -23,7 +23,7 @@ import { offerKinds, offersSentence } from './offers'
 import { BootDuration, OriginTags, OutcomeTag } from './outcome-tag'
 import { PhaseTable, StepTable } from './phase-table'
 import { ReadSizeHistogram, ReadTimesTable, readSizeRows } from './read-times-table'
-import { routerWaitUs } from './router-wait'
+import { routerWaitOf } from './router-wait'
 import { BootWaterfall } from './waterfall/boot-waterfall'
 
 /** Live updates write each change of the open boot into this query: the page requests nothing after its first load. */
@@ -53,7 +53,7 @@ function Boot({ boot }: { boot: BootDetail }) {
         actions={boot.deviceId && <BootAgain deviceId={boot.deviceId} />}
       />
       <BootVerdict boot={boot} />
-      <RouterWait phases={boot.phases} />
+      <RouterWait boot={boot} />
       {boot.waitsFor && <WaitNotice wait={boot.waitsFor} />}
       {boot.detailGone && <DetailGone keptDays={boot.detailGone.keptDays} />}
       {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
@@ -92,17 +92,19 @@ function Boot({ boot }: { boot: BootDetail }) {
 }
 
 /** Names the time in front of the kernel's download in which the device sends nothing to its edge. */
-function RouterWait({ phases }: Pick<BootDetail, 'phases'>) {
-  const waitedUs = routerWaitUs(phases)
-  if (waitedUs === null) return null
+function RouterWait({ boot }: { boot: BootDetail }) {
+  const wait = routerWaitOf(boot)
+  if (wait === null) return null
   return (
     <Banner label="Wait for an IPv6 router" tone="silent">
       <p className="font-medium">
-        The device waited {formatDuration(waitedUs)} before it downloaded its kernel, probably for an IPv6 router.
+        The device waited {formatDuration(wait.durationUs)} before it downloaded its kernel,{' '}
+        {wait.isHeard ? 'for an IPv6 router that nobody is.' : 'probably for an IPv6 router.'}
       </p>
       <p className="mt-0.5">
-        iPXE waits this long in a network without one. Start the edge with <Mono>--router-advertisement</Mono>: it then
-        answers that there is no router, which other machines ignore.
+        iPXE waits this long in a network without one. An edge on the device&apos;s own segment tells such devices that
+        there is no router, unless it has just started, has no IPv6 or no CAP_NET_RAW, has heard a router, or runs with{' '}
+        <Mono>--no-router-advertisement</Mono>.
       </p>
     </Banner>
   )

@@ -17,6 +17,7 @@ const BootReadAhead = @import("read_ahead_tally.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
 const LostDevice = @import("lost.zig");
+const RouterWait = @import("router_wait.zig");
 const BootFailover = @import("failover.zig").BootFailover;
 const assert = std.debug.assert;
 
@@ -107,6 +108,8 @@ loader_done: LoaderFiles = .{},
 files_begun: bool = false,
 /// A boot menu is shown: extends the silence limit by this.
 menu_wait_us: u64 = 0,
+/// What is known of waits for an IPv6 router.
+router_wait: RouterWait = .{},
 /// Title of the menu entry that was chosen.
 menu_entry: base.UntrustedText = .empty,
 /// The loader was active after the boot program; until then, parts of the program may still
@@ -317,6 +320,7 @@ pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
     boot.last_us = now_us;
     boot.touched = true;
     if (event != .suspected) boot.is_left = false;
+    boot.noteRouterWait(now_us, &event);
     switch (event) {
         // A download's events may be reported late but carry their own time: only that phase
         // may use it.
@@ -355,6 +359,18 @@ pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
         },
         .menu_choice => |choice| if (boot.mayChoose()) boot.choose(choice.title, choice.assignment),
         .left_to_local_disk => boot.finish(now_us, .local_disk),
+    }
+}
+
+fn noteRouterWait(boot: *Boot, now_us: u64, event: *const Event) void {
+    assert(!boot.isOver());
+    switch (event.*) {
+        .dhcp_request, .dhcp_answer, .nbp_traffic, .nbp_end => if (!boot.files_begun)
+            boot.router_wait.onPause(now_us),
+        .nbp_begin, .loader_begin, .stage1_read => {
+            if (boot.router_wait.onDownload(now_us, boot.ipxe_xid != null)) boot.changed = true;
+        },
+        else => {},
     }
 }
 
@@ -434,6 +450,20 @@ pub fn onPacket(
     assert(boot.outcome == null);
     boot.last_packets.record(direction, at_us -| boot.started_us, packet);
     boot.touched = true;
+}
+
+/// Its device has solicited an IPv6 router. It is no event: it only explains a pause.
+pub fn onSolicitation(boot: *Boot, at_us: u64, is_answered: bool) void {
+    assert(boot.isInLoader());
+    boot.router_wait.onSolicitation(at_us -| boot.started_us, is_answered);
+    boot.touched = true;
+}
+
+/// Nothing of an operating system was loaded yet: firmware or a loader runs.
+pub fn isInLoader(boot: *const Boot) bool {
+    const phase = boot.current() orelse return false;
+    if (!boot.isCandidate() or boot.files_begun) return false;
+    return @backingInt(phase) <= @backingInt(Phase.loader);
 }
 
 /// Records an offer seen for this boot's device. Another server's packets are no sign of the

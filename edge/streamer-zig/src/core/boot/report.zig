@@ -170,6 +170,14 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
     }
     if (facts.mtu) |mtu| try number(json, "mtu", mtu);
     if (facts.cipher) |cipher| try field(json, "cipher", @tagName(cipher));
+    if (boot.router_wait.pause) |*pause| {
+        try json.objectField("routerWait");
+        try json.beginObject();
+        try number(json, "atUs", pause.at_us);
+        try number(json, "durationUs", pause.duration_us);
+        try number(json, "solicitations", pause.solicitations);
+        try json.endObject();
+    }
     if (facts.program) |*program| {
         try json.objectField("program");
         try json.beginObject();

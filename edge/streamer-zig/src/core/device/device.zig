@@ -8,6 +8,7 @@ const base = @import("base");
 const wire = @import("wire");
 const DhcpExchange = @import("dhcp_exchange.zig");
 const HttpExchange = @import("http_exchange.zig");
+const RouterSolicitor = @import("router_solicitor.zig");
 const TftpClient = @import("../tftp/client.zig");
 const StreamClient = @import("../stream/client/client.zig");
 const ReadAhead = @import("../profile/read_ahead.zig");
@@ -51,6 +52,10 @@ tftp_file_buffer: [wire.dhcp.file_size_max]u8 = undefined,
 tftp_file_size: u8 = 0,
 script_url: script.Url = undefined,
 tftp_packet: ?struct { to: base.Endpoint, bytes: TftpClient.Buffer, size: u16 } = null,
+/// It waits for an IPv6 router, and downloads nothing.
+router: ?RouterSolicitor = null,
+/// For how long it has waited for one in this boot.
+router_waited_us: u64 = 0,
 http: Http = .{},
 script_buffer: [script_size_max]u8 = undefined,
 script_size: u16 = 0,
@@ -104,6 +109,8 @@ pub const Action = union(enum) {
     /// From now on packets have this source address.
     use_address: struct { ip: base.Ip4, subnet_mask: ?base.Ip4 },
     tftp: struct { to: base.Endpoint, bytes: []const u8 },
+    /// Sends an IPv6 router solicitation.
+    solicit_router,
     /// Opens a connection that replaces any earlier one, and sends the request.
     http_open: struct { to: base.Endpoint, request: []const u8 },
     http_close,
@@ -245,6 +252,21 @@ pub fn httpClosed(device: *Device, now_us: u64) void {
     device.retryHttp(now_us);
 }
 
+/// A router has answered, if only that it is none.
+pub fn receiveRouterAdvertisement(device: *Device, now_us: u64) void {
+    if (device.phase != .loader or device.router == null) return;
+    device.endRouterWait(now_us);
+    assert(device.router == null);
+}
+
+fn endRouterWait(device: *Device, now_us: u64) void {
+    assert(!device.http.is_open);
+    device.router_waited_us = now_us - device.router.?.since_us;
+    device.router = null;
+    device.http.due_at_us = now_us;
+    assert(device.http.due_at_us >= device.power_on_at_us);
+}
+
 pub fn receiveStream(device: *Device, now_us: u64, payload: []const u8) void {
     if (device.phase != .stage2 and device.phase != .ready) return;
     assert(device.client.state != .idle);
@@ -271,7 +293,14 @@ pub fn next(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
         .dhcp, .ipxe_dhcp => if (device.dhcp.transmit(now_us, buffer)) |packet|
             return .{ .dhcp = packet },
         .nbp => {},
-        .loader => if (device.openHttp(now_us, buffer)) |action| return action,
+        .loader => {
+            if (device.router) |*router| {
+                if (router.takeDue(now_us)) return .solicit_router;
+                if (router.hasGivenUp(now_us)) device.endRouterWait(now_us);
+            }
+            if (device.router == null)
+                if (device.openHttp(now_us, buffer)) |action| return action;
+        },
         .breather => if (now_us >= device.breather_until_us) device.beginStream(now_us),
         .stage2, .ready => if (device.nextOfStream(now_us, buffer)) |action| return action,
     }
@@ -284,7 +313,9 @@ pub fn deadline(device: *const Device) ?u64 {
         .off, .failed => null,
         .dhcp, .ipxe_dhcp => device.dhcp.deadline(),
         .nbp => device.tftp.deadline_us,
-        .loader => if (device.http.is_open) device.http.idle_until_us else device.http.due_at_us,
+        .loader => if (device.router) |*router|
+            router.deadline()
+        else if (device.http.is_open) device.http.idle_until_us else device.http.due_at_us,
         .breather => device.breather_until_us,
         .ready => @min(device.client.deadline() orelse
             std.math.maxInt(u64), device.guest.deadline() orelse std.math.maxInt(u64)),
@@ -369,6 +400,7 @@ fn finishDhcp(device: *Device, now_us: u64, answer: *const DhcpExchange.Answer) 
     if (device.phase == .ipxe_dhcp) {
         device.transition(now_us, .loader);
         device.http = .{ .due_at_us = now_us };
+        if (device.profile.waits_for_router) device.router = .{ .since_us = now_us };
         // The URL outlives the exchange in the file buffer.
         const size = answer.file_size;
         @memcpy(device.tftp_file_buffer[0..size], answer.file());

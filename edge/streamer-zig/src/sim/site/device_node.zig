@@ -169,6 +169,11 @@ pub fn receive(node: *DeviceNode, from: Endpoint, to: Endpoint, bytes: []u8) voi
     node.pump();
 }
 
+pub fn receiveRouterAdvertisement(node: *DeviceNode) void {
+    node.device.receiveRouterAdvertisement(node.fabric.now_us);
+    node.pump();
+}
+
 pub fn stepHttp(
     node: *DeviceNode,
     edges: []EdgeNode,
@@ -235,6 +240,10 @@ fn act(node: *DeviceNode, action: Device.Action) void {
             const from = node.socket(&node.tftp_socket) orelse return;
             fabric.sendToEdge(node.link, from, packet.to, packet.bytes);
         },
+        .solicit_router => fabric.plan(
+            fabric.now_us + 1,
+            .{ .router_solicitation = node.link },
+        ),
         .http_open => |request| node.http.open(fabric, node.link, request.to, request.request),
         .http_close => node.http.close(),
         .stream_open => |to| {

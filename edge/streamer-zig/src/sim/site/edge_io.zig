@@ -22,6 +22,8 @@ const ProfileWorld = @import("profile_world.zig");
 const ReportUplink = @import("report_uplink.zig");
 const Invariants = @import("invariants.zig");
 const Mutant = @import("mutants.zig").Mutant;
+const RouterSegment = @import("router_segment.zig");
+const router_discovery = @import("wire").router_discovery;
 
 const DesiredVersion = core.uplink.desired_state.Version;
 const ReadRequest = core.stream.Server.ReadRequest;
@@ -34,6 +36,7 @@ pub const EdgeIo = @This();
 const nbp_size = 61 * 1432 + 77;
 const kernel_size = 300_000;
 const initrd_size = 150_000;
+const router_message_us = 500;
 
 fabric: *Fabric,
 /// The edge's index in the site.
@@ -54,6 +57,8 @@ wakes: ?Wakes = null,
 account: CookieAccount = .{},
 reads_answered: u64 = 0,
 profile_world: ProfileWorld,
+/// Null where nobody solicits a router.
+routers: ?*RouterSegment = null,
 /// Null where no device reads.
 profile_reads: ?*ProfileReads,
 /// At most one for each layer; a crash ends them.
@@ -212,6 +217,37 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
         .stream => io.sendStream(to, bytes, 0),
         .peer => io.fabric.sendBetweenEdges(io.endpoint(addresses.peer_port), to, bytes),
     }
+}
+
+pub fn sendRouterMessage(
+    io: *EdgeIo,
+    _: u8,
+    to: router_discovery.Address,
+    bytes: []const u8,
+) void {
+    const fabric = io.fabric;
+    const routers = io.routers orelse return;
+    const at_us = fabric.now_us + router_message_us;
+    if (std.mem.eql(u8, &to, &router_discovery.all_routers))
+        return fabric.plan(at_us, .{ .router_question = io.edge });
+    const device = routers.noteAnswer(fabric.invariants, fabric.now_us, .{
+        .edge = io.edge,
+        .to = to,
+        .bytes = bytes,
+        .is_booting = io.isBeforeSystem(router_discovery.macOf(to)),
+    }) orelse return;
+    fabric.plan(at_us, .{ .router_answer = device });
+}
+
+fn isBeforeSystem(io: *const EdgeIo, mac: ?base.Mac) bool {
+    const table = &io.dhcp.boots.table;
+    var boots = table.iterateOf(mac orelse return false);
+    while (boots.next()) |ref| {
+        const boot = table.get(ref).?;
+        if (boot.isOver() or boot.stream_was_open or boot.files_begun) continue;
+        return true;
+    }
+    return false;
 }
 
 fn endpoint(io: *const EdgeIo, port: u16) base.Endpoint {

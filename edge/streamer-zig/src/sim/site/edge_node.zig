@@ -17,6 +17,7 @@ const Invariants = @import("invariants.zig");
 const ProfileReads = @import("profile_reads.zig");
 const ProfileWorld = @import("profile_world.zig");
 const ReportUplink = @import("report_uplink.zig");
+const RouterSegment = @import("router_segment.zig");
 const Mutant = @import("mutants.zig").Mutant;
 const SimFiles = @import("../kit/sim_files.zig");
 const device_keys = @import("device_keys.zig");
@@ -44,6 +45,8 @@ journal: Journal,
 files: *SimFiles,
 reports: ReportUplink,
 disk: *Disk,
+/// Null where nobody solicits a router.
+routers: ?*RouterSegment = null,
 /// Null where no device reads.
 profile_reads: ?*ProfileReads = null,
 prng: *base.Prng,
@@ -84,6 +87,7 @@ const Process = struct {
     stream: Agent.Stream,
     http: Agent.HttpPaths,
     schedules: Agent.Schedules,
+    routers: Agent.Routers,
 };
 
 pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
@@ -174,6 +178,7 @@ fn startIo(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
             .disk = edge.disk,
             .worker = worker,
         },
+        .routers = edge.routers,
         .profile_reads = edge.profile_reads,
         .prng = edge.prng,
         .versions = &process.versions,
@@ -248,6 +253,9 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
         .ciphers = if (edge.mutant == .accept_foreign_fragment) .{ .clear = true } else null,
     }), boots);
     process.http = .{ .boots = boots, .own = own };
+    process.routers = .{ .boots = boots };
+    _ = process.routers.add(.booting);
+    if (edge.routers) |routers| routers.noteStart(edge.index, edge.fabric.now_us);
 }
 
 /// Removes the machine with its disk.
@@ -379,6 +387,27 @@ pub fn receive(edge: *EdgeNode, from: Endpoint, to: Endpoint, bytes: []const u8)
     edge.checkTables(process);
 }
 
+/// Receives a message of router discovery of its segment.
+pub fn receiveRouterMessage(
+    edge: *EdgeNode,
+    from: wire.router_discovery.Address,
+    bytes: []const u8,
+) void {
+    const process = edge.process orelse return;
+    const routers = edge.routers.?;
+    if (routers.loses(edge.fabric.invariants.healed)) return;
+    if (bytes[0] == wire.router_discovery.type_advertisement) {
+        routers.noteRouter(edge.index, edge.fabric.now_us);
+    } else if (wire.router_discovery.macOf(from)) |mac| {
+        if (Invariants.deviceOf(mac)) |device| routers.noteAsked(edge.index, device);
+    }
+    process.routers.receive(edge.fabric.now_us, 0, .{
+        .from = from,
+        .hop_limit = wire.router_discovery.hop_limit,
+        .bytes = bytes,
+    });
+}
+
 /// Sends the messages to the other edges that are due.
 pub fn wakePeers(edge: *EdgeNode) void {
     const process = edge.process orelse return;
@@ -409,6 +438,7 @@ pub fn second(edge: *EdgeNode) void {
     edge.checkRecordings(process);
     process.peer_port.tick(edge.fabric.now_us);
     process.stream.tick(edge.fabric.now_us);
+    process.routers.tick(edge.fabric.now_us);
     edge.flushPeers(process);
     edge.checkTables(process);
 }

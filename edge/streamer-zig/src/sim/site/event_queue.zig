@@ -37,6 +37,12 @@ pub const Event = union(enum) {
     /// Somebody clears the TPM of this device: it has another key from then on.
     clear_tpm: Link,
     attack,
+    /// An IPv6 router solicitation of this device arrives at the edges.
+    router_solicitation: Link,
+    /// "No router here" arrives at this device.
+    router_answer: Link,
+    /// This edge has solicited a router.
+    router_question: u8,
     heal,
     /// Time for schedules, and for what may go wrong with them.
     schedule_turn,

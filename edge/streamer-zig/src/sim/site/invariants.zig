@@ -92,6 +92,11 @@ pub const Check = enum {
     private_for_its_key,
     /// A key counts only from a boot that has proved itself, and then in every boot of its device.
     accepted_key_kept,
+    /// An edge says that there is no IPv6 router only to a device in its loader that asks, and
+    /// where it knows of none.
+    router_denied_rarely,
+    /// A boot that waits for an IPv6 router is recognized, and does not wait where none is.
+    router_wait_known,
     /// Writes that outlive their boot are kept by the edge that the plan names.
     one_write_owner,
     one_address_per_device,

@@ -102,6 +102,8 @@ pub const Mutant = enum {
     key_before_proof,
     /// A boot fails when its device asks while a thread still opens its version.
     refuse_while_opening,
+    /// Whoever solicits a router is told that there is none.
+    advertise_to_strangers,
     /// A restarted edge has forgotten which runs of schedules it has begun.
     forget_schedules,
     /// A run of a schedule switches devices on before it is on the disk that it began.
@@ -133,6 +135,7 @@ pub const Mutant = enum {
         return switch (mutant) {
             .keys_unjudged, .signature_unverified, .key_forgotten, .approval_left_out => 2,
             .missing_key_opens, .key_before_proof => 2,
+            .advertise_to_strangers => 7,
             .forget_leases => 10,
             .deaf_to_claims => 20,
             .forget_orders => 22,

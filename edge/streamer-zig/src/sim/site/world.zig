@@ -24,6 +24,8 @@ const Faults = @import("../kit/faults.zig").Faults;
 const Journal = @import("journal.zig");
 const Invariants = @import("invariants.zig");
 const Mutant = @import("mutants.zig").Mutant;
+const RouterSegment = @import("router_segment.zig");
+const router_discovery = @import("wire").router_discovery;
 const scenario = @import("scenario.zig");
 const SimFiles = @import("../kit/sim_files.zig");
 const assert = std.debug.assert;
@@ -55,6 +57,8 @@ is_uplink_up: [addresses.edges_max]bool = @splat(true),
 devices: []DeviceNode,
 reads: [][]core.device.read_trace.Read,
 attacker: Attacker,
+/// Null where nobody solicits a router.
+routers: ?RouterSegment = null,
 events: u64 = 0,
 done_at_us: ?u64 = null,
 /// Orders that are planned and not given yet.
@@ -162,6 +166,10 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
         var policies: base.Prng = .init(options.seed *% 0x9e37_79b9 +% 11);
         plane.setKeys(&policies);
     }
+    world.routers = if (RouterSegment.isIn(options.seed))
+        .init(options.seed, plan.heal_at_us)
+    else
+        null;
     try world.initEdges(&prng);
     errdefer world.deinitEdges();
     try world.initAttacker(prng.nextU64());
@@ -224,6 +232,7 @@ fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
                 .answers = .draw(&uplinks),
             }),
             .disk = &world.disk,
+            .routers = if (world.routers) |*routers| routers else null,
             .profile_reads = &world.profile_reads,
             .prng = &world.prng,
             .versions = &plan.versions,
@@ -288,6 +297,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
                 .speed_per_mille = world.plan.speed_per_mille,
                 .breather_us = prng.between(0, 800) * std.time.us_per_ms,
                 .writes_max = 4,
+                .waits_for_router = world.routers != null,
                 .read_ahead_bytes = if (index % 3 == 0)
                     0
                 else
@@ -467,6 +477,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             for (world.edges) |*edge| edge.second();
             for (world.devices) |*node| node.checkProgress();
             for (world.devices) |*node| world.checkKept(node);
+            if (world.routers) |*routers| world.stepRouters(routers);
             fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
         },
         .http => |http| world.devices[http.link].stepHttp(world.edges, http.serial, http.step),
@@ -494,13 +505,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             world.fabric.trace.print(fabric.now_us, "the desired state changes", .{});
             try world.changeState();
         },
-        .cut => |cut| {
-            world.fabric.trace.print(fabric.now_us, "link {d} is cut for {d} us", .{
-                cut.link, cut.duration_us,
-            });
-            world.cutLink(cut.link, true);
-            fabric.plan(fabric.now_us + cut.duration_us, .{ .mend = cut.link });
-        },
+        .cut => |cut| world.cutFor(cut.link, cut.duration_us),
         .mend => |link| world.cutLink(link, false),
         .switch_version => world.edges[0].assign(1 - world.edges[0].version_index),
         .clear_tpm => |link| {
@@ -519,8 +524,69 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             world.attacker.act();
             fabric.plan(fabric.now_us + world.attacker.period_us, .attack);
         },
+        .router_solicitation, .router_answer, .router_question => world.handleRouters(event),
         .heal => try world.heal(),
     }
+}
+
+fn handleRouters(world: *World, event: EventQueue.Event) void {
+    switch (event) {
+        .router_solicitation => |link| {
+            const bytes = router_discovery.solicitation();
+            const from = router_discovery.linkLocalOf(Invariants.macOf(link));
+            for (world.edges) |*edge| edge.receiveRouterMessage(from, &bytes);
+        },
+        .router_answer => |link| world.devices[link].receiveRouterAdvertisement(),
+        .router_question => |edge| if (world.isRouterThere()) world.advertiseRouter(edge),
+        else => unreachable,
+    }
+}
+
+fn isRouterThere(world: *const World) bool {
+    const at_us = world.routers.?.router_at_us orelse return false;
+    return world.fabric.now_us >= network.start_us + at_us;
+}
+
+fn advertiseRouter(world: *World, edge: u8) void {
+    var bytes = router_discovery.advertisement();
+    std.mem.writeInt(u16, bytes[6..8], 1800, .big);
+    const from = router_discovery.linkLocalOf(addresses.attackerMacOf(Attacker.ip).?);
+    world.edges[edge].receiveRouterMessage(from, &bytes);
+}
+
+/// Who is on the segment solicits in anybody's name, and where he wants to be a router says so.
+fn stepRouters(world: *World, routers: *RouterSegment) void {
+    if (world.isRouterThere())
+        for (world.edges) |*edge| world.advertiseRouter(edge.index);
+    const bytes = router_discovery.solicitation();
+    if (world.invariants.is_attacked) for (0..20) |_| {
+        const from = routers.attackersName(world.plan.device_count);
+        for (world.edges) |*edge| edge.receiveRouterMessage(from, &bytes);
+    };
+    for (world.devices) |*node| world.checkRouterWait(node, routers);
+}
+
+/// A device that is beyond its loader on the quiet network has waited only beside a router, or an
+/// edge that has just started; and then its boot says so.
+fn checkRouterWait(world: *World, node: *const DeviceNode, routers: *const RouterSegment) void {
+    const device = &node.device;
+    if (device.phase != .stage2 or !node.powered_on_healed or !node.is_expected) return;
+    const waited_us = device.router_waited_us;
+    if (waited_us < 3 * std.time.us_per_s) return;
+    const power_on_us = device.power_on_at_us;
+    if (routers.isAvoided(world.plan.edge_count, power_on_us))
+        return world.invariants.violate(.router_wait_known, "device {d} waited {d} ms", .{
+            node.link, waited_us / std.time.us_per_ms,
+        });
+    const edge = addresses.edgeOf(node.stream_to.ip) orelse return;
+    if (routers.started_us[edge] > power_on_us) return;
+    const process = world.edges[edge].process orelse return;
+    const ref = process.boots.table.findById(device.plan.?.boot_id) orelse return;
+    const boot = process.boots.get(ref).?;
+    if (boot.failover == null and boot.router_wait.pause == null)
+        world.invariants.violate(.router_wait_known, "device {d} waited {d} ms unseen", .{
+            node.link, waited_us / std.time.us_per_ms,
+        });
 }
 
 fn exchange(world: *World, edge: u8) error{OutOfMemory}!void {
@@ -547,6 +613,13 @@ fn checkKept(world: *World, node: *const DeviceNode) void {
         "device {d} runs, and edge {d} has ended its boot",
         .{ node.link, edge },
     );
+}
+
+fn cutFor(world: *World, link: u8, duration_us: u64) void {
+    const fabric = &world.fabric;
+    fabric.trace.print(fabric.now_us, "link {d} is cut for {d} us", .{ link, duration_us });
+    world.cutLink(link, true);
+    fabric.plan(fabric.now_us + duration_us, .{ .mend = link });
 }
 
 /// Cuts a link, or ends the cut; the links after the attacker's are those between edges.

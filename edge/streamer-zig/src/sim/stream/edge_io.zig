@@ -201,6 +201,8 @@ pub fn isStoreShort(_: *const EdgeIo) bool {
     return false;
 }
 
+pub fn sendRouterMessage(_: *EdgeIo, _: u8, _: [16]u8, _: []const u8) void {}
+
 pub fn setUnreadable(_: *const EdgeIo, _: bool) void {}
 
 pub fn writeProblems(_: *const EdgeIo, _: *std.Io.Writer) std.Io.Writer.Error!void {}

@@ -1,8 +1,8 @@
-//! Answers IPv6 router solicitations of one segment with "no router here". The iPXE of 2019, which
-//! is in many network cards, waits for such an answer before it continues with IPv4.
+//! The socket of router discovery on one segment: passes solicitations and advertisements to the
+//! agent (agent/segment/routers.zig), which decides what is answered. Needs CAP_NET_RAW, and IPv6
+//! on the interface.
 
 const std = @import("std");
-const base = @import("base");
 const wire = @import("wire");
 const sys = @import("../sys.zig");
 const sockets = @import("sockets.zig");
@@ -11,15 +11,11 @@ const router_discovery = wire.router_discovery;
 
 pub const OpenError = error{ PermissionDenied, NoIpv6, SystemCallFailed };
 
-pub const RouterAdvertiser = @This();
+pub const RouterPort = @This();
 
 fd: i32,
 interface_index: u32,
-/// Answers that may still be sent in this second.
-budget: u32 = answers_per_second_max,
 
-/// More than the machines that are switched on together need; a flood gets no more.
-const answers_per_second_max = 64;
 const batch_max = 16;
 
 /// linux/icmpv6.h, linux/in6.h; std does not have them.
@@ -29,10 +25,8 @@ const ipv6_multicast_hops = 18;
 const ipv6_add_membership = 20;
 const ipv6_recv_hop_limit = 51;
 const ipv6_hop_limit = 52;
-const all_routers: [16]u8 = .{ 0xff, 2 } ++ @as([13]u8, @splat(0)) ++ .{2};
-const all_nodes: [16]u8 = .{ 0xff, 2 } ++ @as([13]u8, @splat(0)) ++ .{1};
 
-pub fn open(interface: *const sockets.Interface) OpenError!RouterAdvertiser {
+pub fn open(interface: *const sockets.Interface) OpenError!RouterPort {
     const flags = linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
     const rc = linux.socket(linux.AF.INET6, flags, linux.IPPROTO.ICMPV6);
     const fd: i32 = switch (linux.errno(rc)) {
@@ -44,8 +38,10 @@ pub fn open(interface: *const sockets.Interface) OpenError!RouterAdvertiser {
     errdefer sys.close(fd);
     // A set bit blocks a type.
     var filter: [8]u32 = @splat(std.math.maxInt(u32));
-    const solicitation = router_discovery.type_solicitation;
-    filter[solicitation / 32] ^= 1 << (solicitation % 32);
+    for ([_]u8{
+        router_discovery.type_solicitation,
+        router_discovery.type_advertisement,
+    }) |message_type| filter[message_type / 32] ^= @as(u32, 1) << @intCast(message_type % 32);
     try set(fd, linux.IPPROTO.ICMPV6, icmpv6_filter, std.mem.sliceAsBytes(&filter));
     const name = interface.name();
     try set(fd, linux.SOL.SOCKET, linux.SO.BINDTODEVICE, name);
@@ -55,62 +51,66 @@ pub fn open(interface: *const sockets.Interface) OpenError!RouterAdvertiser {
     try set(fd, linux.IPPROTO.IPV6, ipv6_multicast_hops, std.mem.asBytes(&hops));
     try set(fd, linux.IPPROTO.IPV6, ipv6_recv_hop_limit, std.mem.asBytes(&on));
     const Membership = extern struct { group: [16]u8, interface_index: u32 };
-    const membership: Membership = .{ .group = all_routers, .interface_index = interface.index };
+    const membership: Membership =
+        .{ .group = router_discovery.all_routers, .interface_index = interface.index };
     set(fd, linux.IPPROTO.IPV6, ipv6_add_membership, std.mem.asBytes(&membership)) catch
         return error.NoIpv6;
     return .{ .fd = fd, .interface_index = interface.index };
 }
 
-pub fn close(advertiser: *RouterAdvertiser) void {
-    sys.close(advertiser.fd);
-    advertiser.* = undefined;
+pub fn close(port: *RouterPort) void {
+    sys.close(port.fd);
+    port.* = undefined;
 }
 
-/// Answers what waits, at most one batch.
-pub fn receive(advertiser: *RouterAdvertiser) void {
-    for (0..batch_max) |_| {
-        var message: [1500]u8 = undefined;
-        var from: linux.sockaddr.in6 = undefined;
-        var control: [64]u8 align(8) = undefined;
-        var vector = [1]std.posix.iovec{.{ .base = &message, .len = message.len }};
-        var header: linux.msghdr = .{
-            .name = @ptrCast(&from),
-            .namelen = @sizeOf(linux.sockaddr.in6),
-            .iov = &vector,
-            .iovlen = 1,
-            .control = &control,
-            .controllen = control.len,
-            .flags = 0,
-        };
-        const size = sys.check(linux.recvmsg(advertiser.fd, &header, linux.MSG.DONTWAIT)) catch
-            return;
-        const hop_limit = hopLimitIn(control[0..header.controllen]) orelse continue;
-        if (!router_discovery.isSolicitation(message[0..size], hop_limit)) continue;
-        advertiser.answer(from.addr);
+pub const Batch = struct {
+    port: *const RouterPort,
+    left: u32 = batch_max,
+    /// Of longer ones the end is cut off: they are damaged then. A router's have a few hundred
+    /// bytes.
+    message: [1500]u8 = undefined,
+
+    /// Returns what waits next, at most one batch; its bytes are valid until the next call.
+    pub fn next(batch: *Batch) ?router_discovery.Packet {
+        while (batch.left > 0) {
+            batch.left -= 1;
+            var from: linux.sockaddr.in6 = undefined;
+            var control: [64]u8 align(8) = undefined;
+            var vector = [1]std.posix.iovec{
+                .{ .base = &batch.message, .len = batch.message.len },
+            };
+            var header: linux.msghdr = .{
+                .name = @ptrCast(&from),
+                .namelen = @sizeOf(linux.sockaddr.in6),
+                .iov = &vector,
+                .iovlen = 1,
+                .control = &control,
+                .controllen = control.len,
+                .flags = 0,
+            };
+            const rc = linux.recvmsg(batch.port.fd, &header, linux.MSG.DONTWAIT);
+            const size = sys.check(rc) catch return null;
+            return .{
+                .from = from.addr,
+                .hop_limit = hopLimitIn(control[0..header.controllen]) orelse continue,
+                .bytes = batch.message[0..size],
+            };
+        }
+        return null;
     }
-}
+};
 
-/// Runs once a second.
-pub fn tick(advertiser: *RouterAdvertiser) void {
-    advertiser.budget = answers_per_second_max;
-}
-
-/// Sends to the host itself, or to all hosts if it has no address yet (RFC 4861 section 6.2.6).
-fn answer(advertiser: *RouterAdvertiser, host: [16]u8) void {
-    if (advertiser.budget == 0) return;
-    advertiser.budget -= 1;
-    const is_nobody = std.mem.allEqual(u8, &host, 0);
+/// A message that cannot be sent is as good as lost: who waits for it asks again.
+pub fn send(port: *const RouterPort, address: router_discovery.Address, message: []const u8) void {
     const to: linux.sockaddr.in6 = .{
         .port = 0,
         .flowinfo = 0,
-        .addr = if (is_nobody) all_nodes else host,
-        .scope_id = advertiser.interface_index,
+        .addr = address,
+        .scope_id = port.interface_index,
     };
-    const message = router_discovery.advertisement();
-    // If an answer cannot be sent, the host asks again.
     _ = linux.sendto(
-        advertiser.fd,
-        &message,
+        port.fd,
+        message.ptr,
         message.len,
         linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL,
         @ptrCast(&to),
