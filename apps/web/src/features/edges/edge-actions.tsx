@@ -110,7 +110,7 @@ function RevokeDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () => void
           The control plane refuses its requests from now on, and the site’s other edges get a new key. The edge keeps
           booting devices with its last desired state until you stop it on the server.
         </p>
-        <p>You cannot undo this. To use the server again, enrol it with a new key.</p>
+        <p>You cannot undo this. To use the server again, enrol it with a new join token.</p>
       </div>
       <TextField label={`Enter ${seen.name} to confirm`} value={name} onChange={setName} />
     </ObjectDialog>
