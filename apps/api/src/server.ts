@@ -146,7 +146,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   setFallbacks(app)
   logRequests(app, { onAnswered: (answered) => countRequest(telemetry, answered), tracer: options.tracer })
   protectWebSurface(app, webUrl)
-  const governor = options.governor ?? newGovernor()
+  const governor = options.governor ?? newGovernor((kind, waitedMs) => telemetry.turnStarted(kind, waitedMs))
   takeTurns(app, governor, () => telemetry.rateLimited('turns'))
   const drain = options.drain ?? (async () => undefined)
   await app.register(healthRoutes, { checks: readinessChecks(options), drain })

@@ -55,6 +55,8 @@ export interface Telemetry {
   mailSent(isSent: boolean): void
   /** Refused since too many came from the same: a key, a person, an account whose requests wait, or an address. */
   rateLimited(kind: 'api_key' | 'person' | 'turns' | 'sign_in'): void
+  /** A turn at the event loop has started after so long: docs/decisions/0056-turns-at-the-event-loop.md. */
+  turnStarted(kind: 'upload' | 'large' | 'request' | 'call', waitedMs: number): void
 }
 
 export const noTelemetry: Telemetry = {
@@ -67,6 +69,7 @@ export const noTelemetry: Telemetry = {
   deliveryTried() {},
   mailSent() {},
   rateLimited() {},
+  turnStarted() {},
 }
 
 /** Returns a telemetry that calls each of them. */
@@ -81,5 +84,6 @@ export function tellAll(listeners: Telemetry[]): Telemetry {
     deliveryTried: (isTaken) => listeners.forEach((each) => void each.deliveryTried(isTaken)),
     mailSent: (isSent) => listeners.forEach((each) => void each.mailSent(isSent)),
     rateLimited: (kind) => listeners.forEach((each) => void each.rateLimited(kind)),
+    turnStarted: (kind, waitedMs) => listeners.forEach((each) => void each.turnStarted(kind, waitedMs)),
   }
 }

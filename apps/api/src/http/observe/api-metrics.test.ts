@@ -20,7 +20,7 @@ let server: MetricsServer
 let monotonicMs = 0
 
 beforeAll(async () => {
-  api = await startTestApi({ change: (options) => ({ ...options, telemetry: metrics }) })
+  api = await startTestApi({ change: ({ governor: _unhurried, ...options }) => ({ ...options, telemetry: metrics }) })
   site = await TestSite.open(api, 'blue-whale', 'owner')
   addFleetGauges(metrics.registry, {
     read: () => readFleetFigures({ db: api.serverDb, clock: api.clock.read }),
@@ -84,6 +84,19 @@ test('a boot is counted once, however often its reports come', async () => {
   expect(grown('bootfarm_report_batches_total{result="repeated"}')).toBe(1)
   expect(grown('bootfarm_report_batches_total{result="refused"}')).toBe(1)
   expect(grown('bootfarm_reports_applied_total{type="boot"}')).toBe(2)
+})
+
+test('each turn at the event loop is counted with its wait, and edges take none', async () => {
+  const counts = async () => {
+    const series = await scrape()
+    return ['request', 'call', 'upload'].map(
+      (kind) => series.get(`bootfarm_turn_wait_duration_seconds_count{kind="${kind}"}`) ?? 0,
+    )
+  }
+  const before = await counts()
+  await query(api, site.cookie, 'device.list', {})
+  await site.edge.heartbeat()
+  expect((await counts()).map((count, index) => count - (before[index] ?? 0))).toEqual([1, 1, 0])
 })
 
 test('a state is acknowledged once, by the request for what follows it', async () => {

@@ -15,6 +15,8 @@ const queryBuckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10]
 const jobBuckets = [0.01, 0.1, 1, 10, 60, 600]
 const bootBuckets = [5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600]
 const phaseBuckets = [0.1, 0.5, 1, 2, 5, 10, 20, 40, 80, 160]
+/** From "waited for nobody" to the longest wait that fairness allows several times over. */
+const turnBuckets = [0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1, 5]
 const stateBuckets = [0.05, 0.2, 1, 5, 30, 300]
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -114,6 +116,12 @@ export class ApiMetrics implements Telemetry {
     help: 'Requests refused since too many came from the same.',
     labelNames: ['kind'],
   })
+  readonly #turns = this.#histogram({
+    name: 'bootfarm_turn_wait_duration_seconds',
+    help: 'How long requests, large bodies and calls of a batch waited for their turn at the event loop.',
+    labelNames: ['kind'],
+    buckets: turnBuckets,
+  })
 
   constructor({ version, pool }: { version: string; pool: () => PoolFigures }) {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: 10 })
@@ -187,6 +195,10 @@ export class ApiMetrics implements Telemetry {
 
   rateLimited(kind: 'api_key' | 'person' | 'turns' | 'sign_in'): void {
     this.#rateLimited.inc({ kind })
+  }
+
+  turnStarted(kind: 'upload' | 'large' | 'request' | 'call', waitedMs: number): void {
+    this.#turns.observe({ kind }, waitedMs / 1000)
   }
 
   /** History that the demo makes up never happened. */

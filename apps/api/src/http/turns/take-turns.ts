@@ -25,8 +25,9 @@ export interface Governor {
   refusals: Refusals
 }
 
-export function newGovernor(): Governor {
-  return { turns: new Turns(), accounts: new Accounts(), refusals: new Refusals() }
+/** @param onStarted called for each turn, with the time that it waited */
+export function newGovernor(onStarted?: (kind: TurnKind, waitedMs: number) => void): Governor {
+  return { turns: new Turns(onStarted ? { onStarted } : {}), accounts: new Accounts(), refusals: new Refusals() }
 }
 
 /**

@@ -5,12 +5,18 @@ import { type TurnKind, Turns } from './turns.ts'
 let now = 0
 let active = 0
 let turns: Turns
+let started: [TurnKind, number][]
 
 beforeEach(() => {
   vi.useFakeTimers()
   now = 0
   active = 0
-  turns = new Turns({ nowMs: () => now, activeMs: () => active })
+  started = []
+  turns = new Turns({
+    nowMs: () => now,
+    activeMs: () => active,
+    onStarted: (kind, waitedMs) => started.push([kind, waitedMs]),
+  })
 })
 afterEach(() => vi.useRealTimers())
 
@@ -178,6 +184,16 @@ test('too many that wait are refused, those of other accounts are not', async ()
   await settled(Array.from({ length: 8 + 64 }, () => ask('a')))
   await expect(turns.take('a', 'request')).rejects.toMatchObject({ code: 'rate_limited' })
   expect((await settled(ask('b'))).hasTurn).toBe(true)
+})
+
+test('each turn tells how long it waited, and one that is refused or still waits tells nothing', async () => {
+  const asked = await settled(Array.from({ length: 8 + 64 }, () => ask('a')))
+  await expect(turns.take('a', 'request')).rejects.toMatchObject({ code: 'rate_limited' })
+  expect(started).toEqual(Array.from({ length: 8 }, () => ['request', 0]))
+  await idle(70)
+  asked[0]?.end()
+  await settled(asked)
+  expect(started.slice(8)).toEqual([['request', 70]])
 })
 
 test('a turn ends once', async () => {

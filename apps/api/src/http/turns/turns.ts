@@ -65,6 +65,8 @@ interface TurnOptions {
   nowMs?: () => number
   /** The time that the event loop was not idle, since any instant. */
   activeMs?: () => number
+  /** Called for each turn that starts, with the time that it waited. */
+  onStarted?: (kind: TurnKind, waitedMs: number) => void
 }
 
 /**
@@ -83,6 +85,7 @@ export class Turns {
   readonly #queued = new Set<Account>()
   readonly #nowMs: () => number
   readonly #activeMs: () => number
+  readonly #onStarted: (kind: TurnKind, waitedMs: number) => void
   #runningCount = 0
   #chargedMs: number
   /** When the account started a turn that did so last, and when any other one did last. */
@@ -92,8 +95,10 @@ export class Turns {
   constructor({
     nowMs = () => performance.now(),
     activeMs = () => performance.eventLoopUtilization().active,
+    onStarted = () => undefined,
   }: TurnOptions = {}) {
     this.#nowMs = nowMs
+    this.#onStarted = onStarted
     this.#activeMs = activeMs
     this.#chargedMs = activeMs()
   }
@@ -111,9 +116,9 @@ export class Turns {
         public: 'Too many requests of your organization or address are in progress. Wait, then try again.',
       })
     const sinceMs = this.#nowMs()
-    if (ahead === 0 && this.#mayStart(account, kind, sinceMs)) return this.#start(account, kind)
+    if (ahead === 0 && this.#mayStart(account, kind, sinceMs)) return this.#start(account, kind, sinceMs)
     const { promise, resolve } = Promise.withResolvers<() => void>()
-    account.waiting.push({ kind, sinceMs, start: () => resolve(this.#start(account, kind)) })
+    account.waiting.push({ kind, sinceMs, start: () => resolve(this.#start(account, kind, sinceMs)) })
     this.#queued.add(account)
     this.#lookAgain()
     return promise
@@ -133,8 +138,9 @@ export class Turns {
     return true
   }
 
-  #start(account: Account, kind: TurnKind): () => void {
+  #start(account: Account, kind: TurnKind, sinceMs: number): () => void {
     const now = this.#nowMs()
+    this.#onStarted(kind, now - sinceMs)
     this.#charge()
     this.#countTurn(account, kind, 1)
     account.startedAtMs[kind] = now
