@@ -4,7 +4,6 @@ import path from 'node:path'
 import { testOrigin, testSecret, testSecretsKey } from '../../apps/api/test/test-constants.ts'
 import { startEmbeddedPostgres } from '../../packages/db/src/embedded-postgres.ts'
 import { createDb } from '../../packages/db/src/index.ts'
-import { migrate } from '../../packages/db/src/migrate.ts'
 import { freePorts } from '../lib/free-ports.mjs'
 import { inRoot } from '../lib/paths.mjs'
 import { WatchedProcess } from './watched-process.mjs'
@@ -16,11 +15,13 @@ const limitMs = 60_000
  * @template T
  * @param {string} name of the benchmark
  * @param {(place: ControlPlane) => Promise<T>} work
+ * @param {string} tree another checkout, whose API and migrations run in place of this one's
  * @returns {Promise<T>}
  * @typedef {{ db: import('@bootfarm/db').Db, url: string, clock: { read(): Date }, ownerUrl: string, apiUrl: string,
- *   pid: number }} ControlPlane `db` connects as the owner of the tables, whom no row-level security binds
+ *   pid: number, postgresPid: number }} ControlPlane `pid` is the API's; `db` connects as the owner of the tables, whom
+ *   no row-level security binds
  */
-export async function withControlPlane(name, work) {
+export async function withControlPlane(name, work, tree = inRoot()) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), `bootfarm-${name}-`))
   chmodSync(scratch, 0o755)
   const [databasePort, apiPort] = await freePorts(2)
@@ -28,14 +29,23 @@ export async function withControlPlane(name, work) {
   const ending = []
   try {
     const [ownerUrl, apiUrl] = [postgres.url('bootfarm'), postgres.apiUrl('bootfarm')]
+    const { migrate } = await import(path.join(tree, 'packages/db/src/migrate.ts'))
     await migrate(ownerUrl, { apiUrl })
-    const api = startApi(apiUrl, apiPort)
+    const api = startApi(tree, apiUrl, apiPort)
     ending.push(() => api.stop())
     await api.waitFor(/listening/i, limitMs)
     const db = createDb(ownerUrl)
     ending.push(() => db.$disconnect())
     const url = `http://127.0.0.1:${apiPort}`
-    return await work({ db, url, clock: { read: () => new Date() }, ownerUrl, apiUrl, pid: api.pid })
+    return await work({
+      db,
+      url,
+      clock: { read: () => new Date() },
+      ownerUrl,
+      apiUrl,
+      pid: api.pid,
+      postgresPid: postgres.pid,
+    })
   } finally {
     for (const end of ending.reverse()) await end()
     await postgres.stop()
@@ -43,10 +53,10 @@ export async function withControlPlane(name, work) {
   }
 }
 
-function startApi(databaseUrl, port) {
+function startApi(tree, databaseUrl, port) {
   return new WatchedProcess({
     command: process.execPath,
-    args: [inRoot('apps/api/src/main.ts')],
+    args: [path.join(tree, 'apps/api/src/main.ts')],
     env: {
       ...process.env,
       DATABASE_URL: databaseUrl,

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import http from 'node:http'
 import { createRequire } from 'node:module'
 import os from 'node:os'
@@ -10,7 +10,7 @@ import { publicKeyOf, signText, uplinkSignedText } from '../../packages/proto/sr
 import { UserError } from '../lib/fail.mjs'
 import { freePorts } from '../lib/free-ports.mjs'
 import { inRoot } from '../lib/paths.mjs'
-import { secondsOfProcess } from '../lib/processor-time.mjs'
+import { secondsOfProcess, secondsOfServer } from '../lib/processor-time.mjs'
 import { say } from '../lib/progress.mjs'
 import { keepResult } from './results.mjs'
 import { WatchedProcess } from './watched-process.mjs'
@@ -141,29 +141,6 @@ function startApi(tree, databaseUrl, port) {
       LOG_LEVEL: 'info',
     },
   })
-}
-
-/** The postmaster with its ended children, and the live ones. */
-function secondsOfServer(postmaster) {
-  const fieldsOf = (pid) => {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat
-      .slice(stat.lastIndexOf(')') + 2)
-      .split(' ')
-      .map(Number)
-  }
-  let ticks = fieldsOf(postmaster)
-    .slice(11, 15)
-    .reduce((sum, one) => sum + one, 0)
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const fields = fieldsOf(pid)
-      if (fields[1] === postmaster) ticks += fields[11] + fields[12]
-    } catch {
-      // It ended meanwhile: the postmaster counts it from now on.
-    }
-  }
-  return ticks / 100
 }
 
 /** @returns an organization with one edge at each of its sites, by SQL: enrolling them is not what is measured */

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** The kernel's unit in /proc, on every Linux that Node supports. */
 const ticksPerSecond = 100
@@ -45,15 +45,29 @@ export function secondsOfProcess(pid) {
   return (user + system) / ticksPerSecond
 }
 
+/** Returns the same for a PostgreSQL server: the postmaster with its ended children, and the live ones. */
+export function secondsOfServer(postmaster) {
+  let ticks = statFields(postmaster, 11, 4).reduce((sum, one) => sum + one, 0)
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const [parent] = statFields(pid, 1)
+      if (parent === postmaster) ticks += statFields(pid, 11).reduce((sum, one) => sum + one, 0)
+    } catch {
+      // It ended meanwhile: the postmaster counts it from now on.
+    }
+  }
+  return ticks / ticksPerSecond
+}
+
 /** The fields `cutime` and `cstime` (proc(5)). */
 function secondsOfChildren() {
   const [user, system] = statFields('self', 13)
   return (user + system) / ticksPerSecond
 }
 
-/** Reads two numbers from the field `first` on, counted from behind the name, which may contain spaces. */
-function statFields(pid, first) {
+/** Reads numbers from the field `first` on, counted from behind the name, which may contain spaces. */
+function statFields(pid, first, count = 2) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return [Number(fields[first]), Number(fields[first + 1])]
+  return fields.slice(first, first + count).map(Number)
 }

@@ -37,3 +37,47 @@ test('devices are counted by what their last boot reads, whichever release has w
     where organization_id = ${organizationId}::uuid and name in ('pc-01', 'pc-02')`
   expect(await running()).toEqual({ count: 3, names: ['pc-03', 'pc-04', 'pc-05'] })
 })
+
+test('counts by type agree with the devices, whether the vDisk is their own or their collection’s', async () => {
+  const { api, tenant } = site()
+  const { organizationId, farmId, siteId, vdiskId } = tenant
+  const other = await api.db.vdisk.create({ data: { organizationId, farmId, name: 'Other' }, select: { id: true } })
+  const file = { sizeBytes: 512, diskPath: 'a/2/disk.raw', commandLine: '' }
+  await api.db.vdiskVersion.create({ data: { organizationId, vdiskId, number: 2, state: 'test', ...file } })
+  const room = await api.db.collection.create({
+    data: { organizationId, siteId, name: 'Elsewhere', vdiskId: other.id },
+    select: { id: true },
+  })
+  // Every combination of collection, own vDisk and type, each a different number of times.
+  await api.db.$executeRaw`
+    insert into device (organization_id, id, site_id, collection_id, name, mac, vdisk_id, device_type)
+    select ${organizationId}::uuid, gen_random_uuid(), ${siteId}::uuid, collection_id, 'made-' || number, '06:00:00:00:00:' || lpad(to_hex(number), 2, '0'),
+      case number % 3 when 0 then null when 1 then ${vdiskId}::uuid else ${other.id}::uuid end,
+      (array['production', 'test', 'maintenance'])[1 + number / 3 % 3]::"DeviceType"
+    from (select number, case when number % 7 < 4 then ${tenant.collectionId}::uuid else ${room.id}::uuid end as collection_id
+      from generate_series(1, 100) as number) as made`
+  const [writer] = await api.db.device.findMany({
+    where: { organizationId, deviceType: 'maintenance', vdiskId },
+    orderBy: { name: 'asc' },
+    take: 1,
+    select: { id: true },
+  })
+  await api.db.vdisk.update({
+    where: { organizationId_id: { organizationId, id: vdiskId } },
+    data: { maintenanceDeviceId: writer?.id ?? null },
+  })
+  const devices = await api.db.device.findMany({
+    where: { organizationId },
+    orderBy: { name: 'asc' },
+    select: { id: true, name: true, deviceType: true, vdiskId: true, collection: { select: { vdiskId: true } } },
+  })
+  const booting = devices.filter((device) => (device.vdiskId ?? device.collection.vdiskId) === vdiskId)
+  const tallyOf = (some: typeof booting) => ({ count: some.length, names: some.map(({ name }) => name).slice(0, 3) })
+  const { versions } = await read()
+  const next = Object.fromEntries(versions.map((version) => [version.number, version.next]))
+  // The maintenance version is not there yet: its writer gets what is in test, like the others of its type.
+  const ofTest = booting.filter(({ deviceType }) => deviceType !== 'production')
+  expect(ofTest.length).toBeGreaterThan(5)
+  expect(next[2]).toEqual(tallyOf(ofTest))
+  expect(next[1]).toEqual(tallyOf(booting.filter((device) => !ofTest.includes(device))))
+})

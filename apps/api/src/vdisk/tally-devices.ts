@@ -1,6 +1,7 @@
 import { Prisma } from '@bootfarm/db'
+import { deviceTypes } from '@bootfarm/proto/uplink'
 import { visibleDevicesSql } from '../access/visible.ts'
-import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { type Actor, may } from '../rules/actor.ts'
 import { type ResolvedVersions, versionFor } from '../rules/device/version-access.ts'
 import type { DeviceType } from '../rules/object-fields.ts'
@@ -73,23 +74,59 @@ export async function tallyDevices(
   return new DeviceTallies({ groups: await tallyBooting(db, scope), running: await tallyRunning(db, scope) }, resolved)
 }
 
-async function tallyBooting(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Group[]> {
+/** Each type apart, and the device that writes the maintenance version after the others of its type. */
+async function tallyBooting(db: DbOrTransaction, scope: TallyScope): Promise<Group[]> {
+  const { vdiskId, actor } = scope
   const { organizationId } = actor
-  const booting = Prisma.sql`device
-    join collection on collection.organization_id = device.organization_id and collection.id = device.collection_id
-    join vdisk on vdisk.organization_id = device.organization_id and vdisk.id = coalesce(device.vdisk_id, collection.vdisk_id)
-    where device.organization_id = ${organizationId}::uuid and vdisk.id = ${vdiskId}::uuid and ${visibleDevicesSql(actor)}`
-  const isWriter = Prisma.sql`coalesce(device.id = vdisk.maintenance_device_id, false)`
-  const counts = await db.$queryRaw<{ device_type: DeviceType; is_writer: boolean; count: number }[]>`
-    select device.device_type::text as device_type, ${isWriter} as is_writer, count(*)::integer as count
-    from ${booting} group by 1, 2 order by 1, 2`
+  const counts = await countBooting(db, scope)
+  const booting = Prisma.sql`device join collection on collection.organization_id = device.organization_id
+      and collection.id = device.collection_id
+    where device.organization_id = ${organizationId}::uuid and ${visibleDevicesSql(actor)}
+      and coalesce(device.vdisk_id, collection.vdisk_id) = ${vdiskId}::uuid`
+  const vdisk = await db.vdisk.findUnique({ where: ownRow(actor, vdiskId), select: { maintenanceDeviceId: true } })
+  const writerId = vdisk?.maintenanceDeviceId ?? null
+  const [writer] =
+    writerId === null
+      ? []
+      : await db.$queryRaw<{ name: string; device_type: DeviceType }[]>`
+          select device.name, device.device_type::text as device_type from ${booting} and device.id = ${writerId}::uuid`
   const groups: Group[] = []
-  for (const { device_type: deviceType, is_writer, count } of counts) {
-    const ofGroup = Prisma.sql`device.device_type = ${deviceType}::"DeviceType" and ${isWriter} = ${is_writer}`
-    const names = await firstNames(db, Prisma.sql`${booting} and ${ofGroup}`)
-    groups.push({ deviceType, isWriter: is_writer, tally: { count, names } })
+  for (const deviceType of deviceTypes) {
+    const isWritersType = writer?.device_type === deviceType
+    const count = (counts.get(deviceType) ?? 0) - (isWritersType ? 1 : 0)
+    const ofGroup = Prisma.sql`device.device_type = ${deviceType}::"DeviceType" and device.id is distinct from ${writerId}::uuid`
+    if (count > 0) {
+      const names = await firstNames(db, Prisma.sql`${booting} and ${ofGroup}`)
+      groups.push({ deviceType, isWriter: false, tally: { count, names } })
+    }
+    if (isWritersType) groups.push({ deviceType, isWriter: true, tally: { count: 1, names: [writer.name] } })
   }
   return groups
+}
+
+/**
+ * Counts by type. Devices are counted by collection first: the index `device_of_collection` has all that takes, in this
+ * order, and each collection is then looked at once.
+ */
+async function countBooting(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Map<DeviceType, number>> {
+  const { organizationId } = actor
+  const columns = (column: (type: DeviceType) => Prisma.Sql) => Prisma.join(deviceTypes.map(column))
+  const name = (kind: string, type: DeviceType) => Prisma.raw(`${kind}_${type}`)
+  const isType = (type: DeviceType) => Prisma.sql`device_type = ${type}::"DeviceType"`
+  const [counts] = await db.$queryRaw<Record<DeviceType, number>[]>`
+    select ${columns(
+      (type) => Prisma.sql`coalesce(sum(${name('own', type)}
+        + case when collection.vdisk_id = ${vdiskId}::uuid then ${name('inherited', type)} else 0 end), 0)::integer
+        as ${Prisma.raw(type)}`,
+    )}
+    from (select collection_id, ${columns(
+      (type) => Prisma.sql`count(*) filter (where vdisk_id is null and ${isType(type)}) as ${name('inherited', type)},
+        count(*) filter (where vdisk_id = ${vdiskId}::uuid and ${isType(type)}) as ${name('own', type)}`,
+    )}
+        from device where device.organization_id = ${organizationId}::uuid and ${visibleDevicesSql(actor)}
+        group by collection_id) as counted
+      join collection on collection.organization_id = ${organizationId}::uuid and collection.id = counted.collection_id`
+  return new Map(deviceTypes.map((type) => [type, counts?.[type] ?? 0]))
 }
 
 async function tallyRunning(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Map<string, Tally>> {
@@ -162,7 +199,8 @@ interface Reads {
 
 /**
  * The devices' own columns say it, unless an API of the release before wrote their last boot. `isKnown` is no
- * comparison: PostgreSQL expects that of two columns to hold for hardly any device.
+ * comparison: PostgreSQL expects that of two columns to hold for hardly any device. The index `device_running` has it
+ * literally, and `hasStarted`.
  */
 const ownReads: Reads = {
   from: Prisma.sql`device`,
@@ -180,12 +218,15 @@ const bootReads: Reads = {
   version: Prisma.sql`boot.version_id`,
 }
 
+const hasStarted = Prisma.sql`(device.last_boot_outcome is null or device.last_boot_outcome = 'ready')`
+
 /** Asks first whether there is any other device: joining boots is slow, also where no device needs it. */
 async function readsOf(db: DbOrTransaction, organizationId: string): Promise<Reads[]> {
-  const [row] = await db.$queryRaw<{ has_others: boolean }[]>`
-    select exists (select from device where organization_id = ${organizationId}::uuid
-      and runs_boot_id is distinct from last_boot_id) as has_others`
-  return row?.has_others ? [ownReads, bootReads] : [ownReads]
+  // In the order of the index that has only these: PostgreSQL expects nearly all devices to be among them.
+  const others = await db.$queryRaw<{ id: string }[]>`
+    select id::text from device where organization_id = ${organizationId}::uuid
+      and runs_boot_id is distinct from last_boot_id order by last_boot_id limit 1`
+  return others.length > 0 ? [ownReads, bootReads] : [ownReads]
 }
 
 /**
@@ -199,7 +240,7 @@ function runningSql(
   isOf: Prisma.Sql,
 ): Prisma.Sql {
   return Prisma.sql`${from} where device.organization_id = ${organizationId}::uuid and ${isKnown} and ${isOf}
-    and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
+    and ${hasStarted} and not exists (
       select from power_order where power_order.organization_id = ${organizationId}::uuid
         and power_order.taken_boot_id = device.last_boot_id)
     and not (device.last_boot_outcome is not null and ${version} is not null and ${version} in (
