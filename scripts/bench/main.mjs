@@ -24,6 +24,10 @@ const benches = {
     what: 'largest contentful paint of sign-in, overview, boots and a boot, with a browser at a quarter of its speed; 2 minutes a round',
     load: async () => (await import('./pages.mjs')).benchPages,
   },
+  reports: {
+    what: 'boots a minute that the edges of one organization report while all of its devices boot, ready or failed; a minute each',
+    load: async () => (await import('./reports.mjs')).benchReports,
+  },
   state: {
     what: 'a change of one device until its edge has it, a revert at 10,000 sites, and queries of a large organization; 4 minutes a round',
     load: async () => (await import('./state.mjs')).benchState,
@@ -51,7 +55,7 @@ ${Object.entries(benches)
   --quick       (stream) measures each case once, and for a shorter time; (idle) with 50 edges
   --edges N     (idle) 50 to 10,000 edges (default 1,000)
   --before FILE (stream) measures the bootfarm-edge in FILE, an earlier build, in place of the NBD servers
-                (idle) measures the checkout in FILE, a directory, of an earlier release, in turns with this one
+                (idle, reports) measures the checkout in FILE, a directory, of an earlier release, in turns with this one
 
 Example: npm run bench -- stream --only '16 devices' --rounds 9 --before /tmp/bootfarm-edge
 `
@@ -65,8 +69,10 @@ export async function runBench([name, ...options]) {
   const bench = benches[name]
   if (!bench) throw new UserError(`there is no benchmark ${name}; there are: ${Object.keys(benches).join(', ')}.`)
   const parsed = parse(options)
-  if (name !== 'stream' && name !== 'idle' && (parsed.quick || parsed.before))
-    throw new UserError('only the benchmarks stream and idle have --quick and --before.')
+  if (name !== 'stream' && name !== 'idle' && parsed.quick)
+    throw new UserError('only the benchmarks stream and idle have --quick.')
+  if (name !== 'stream' && name !== 'idle' && name !== 'reports' && parsed.before)
+    throw new UserError('only the benchmarks stream, idle and reports have --before.')
   if (name !== 'idle' && parsed.edges) throw new UserError('only the benchmark idle has --edges.')
   if (parsed.edges && parsed.quick) throw new UserError('--quick says how many edges there are: leave out --edges.')
   const run = await bench.load()

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Prisma } from '@bootfarm/db'
+import { Prisma } from '@bootfarm/db'
 import { ofLiveSite } from '../access/visible.ts'
 import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 import type { Events, PromotedVersion } from '../events/event-bus.ts'
@@ -29,37 +29,38 @@ interface Publication {
 /**
  * Writes the events, and a message for each endpoint that subscribes to one, in the transaction of the change: all are
  * stored, or none. A known subject is not announced again. Takes neither a number nor a lock that others wait for:
- * event/number-events.ts numbers the events afterwards.
+ * event/number-events.ts numbers the events afterwards. One statement, however many events: it is part of taking
+ * reports.
  */
 async function publishEvents({ db, now, organizationId }: Publication, events: EventToPublish[]): Promise<void> {
   if (events.length === 0) return
-  const traceparent = activeTraceparent()
-  const written = await db.webhookEvent.createManyAndReturn({
-    data: events.map(({ type, subject, place, objects, data }) => ({
-      organizationId,
-      id: randomUUID(),
-      type,
-      subject,
-      payload: { type, timestamp: now.toISOString(), organizationId, data },
-      createdAt: now,
-      traceparent,
-      ...place,
-      ...objects,
-    })),
-    skipDuplicates: true,
-    select: { id: true, type: true },
-  })
-  if (written.length === 0) return
-  const endpoints = await db.webhookEndpoint.findMany({
-    where: { organizationId, enabled: true },
-    select: { id: true, events: true },
-  })
-  const deliveries = written.flatMap(({ id: eventId, type }) =>
-    endpoints
-      .filter((endpoint) => endpoint.events.includes(type))
-      .map(({ id: endpointId }) => ({ organizationId, endpointId, eventId, dueAt: now, createdAt: now })),
-  )
-  if (deliveries.length > 0) await db.webhookDelivery.createMany({ data: deliveries })
+  const timestamp = now.toISOString()
+  const rows = events.map(({ type, subject, place, objects, data }) => ({
+    id: randomUUID(),
+    type,
+    subject,
+    payload: { type, timestamp, organizationId, data },
+    farm_id: place.farmId,
+    site_id: place.siteId,
+    collection_id: place.collectionId,
+    device_id: objects?.deviceId ?? null,
+    edge_id: objects?.edgeId ?? null,
+    vdisk_id: objects?.vdiskId ?? null,
+  }))
+  await db.$executeRaw`
+    with written as (
+      insert into webhook_event (organization_id, id, type, subject, payload, created_at, traceparent, farm_id, site_id,
+        collection_id, device_id, edge_id, vdisk_id)
+      select ${organizationId}::uuid, id, type, subject, payload, ${now}, ${activeTraceparent()}::text, farm_id, site_id,
+        collection_id, device_id, edge_id, vdisk_id
+      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (id uuid, type text, subject text, payload jsonb,
+        farm_id uuid, site_id uuid, collection_id uuid, device_id uuid, edge_id uuid, vdisk_id uuid)
+      on conflict do nothing returning id, type
+    )
+    insert into webhook_delivery (organization_id, id, endpoint_id, event_id, due_at, created_at)
+    select ${organizationId}::uuid, gen_random_uuid(), endpoint.id, written.id, ${now}, ${now}
+    from written join webhook_endpoint as endpoint on endpoint.organization_id = ${organizationId}::uuid
+      and endpoint.enabled and written.type = any(endpoint.events)`
 }
 
 /** Leaves out what was announced before: boots are reported again and again, and most reports are old news. */
@@ -152,20 +153,14 @@ export async function publishSilentEdges({ db, now, organizationId, edges }: Eve
 
 /** boot.failed, once for each boot that its edge reports as failed; history that a demo makes up is none. */
 export async function publishFailedBoots({ db, now, edge, boots }: Events['bootsReported']): Promise<void> {
-  const publication = { db, now, organizationId: edge.organizationId }
   const failed = boots.filter(({ outcome, generated }) => outcome?.kind === 'failed' && !generated)
-  const fresh = await unannounced(
-    publication,
-    'boot.failed',
-    failed.map(({ id }) => ({ subject: id })),
-  )
-  const rows = await readBoots(
-    db,
-    edge,
-    fresh.map(({ subject }) => subject),
-  )
+  const ids = [...new Set(failed.map(({ id }) => id))]
+  // Boots are reported again and again, and most reports are old news.
+  const isNews = Prisma.sql`not exists (select from webhook_event as event
+    where event.organization_id = key.organization_id and event.type = 'boot.failed' and event.subject = key.boot_id::text)`
+  const rows = await readBoots(db, edge, { ids, which: isNews })
   await publishEvents(
-    publication,
+    { db, now, organizationId: edge.organizationId },
     rows
       // An older report may have come late.
       .filter(({ outcome }) => outcome === 'failed')
@@ -196,11 +191,8 @@ export async function publishFillingCaches({ db, now, edge, boots }: Events['boo
     return [{ id: boot.id, subject: `${boot.id} ${mark.percent}`, mark: mark.percent, level, cache }]
   })
   const fresh = await unannounced(publication, 'write_cache.filling', filling)
-  const rows = await readBoots(
-    db,
-    edge,
-    fresh.map(({ id }) => id),
-  )
+  const ids = fresh.map(({ id }) => id)
+  const rows = await readBoots(db, edge, { ids, which: Prisma.sql`true` })
   const known = new Map(rows.map((row) => [row.id, row]))
   await publishEvents(
     publication,
@@ -234,11 +226,14 @@ interface EventBoot extends ReportingEdge {
   collectionId: string | null
 }
 
-/** One statement, however many boots: it is part of taking reports. */
+/**
+ * One statement, however many boots: it is part of taking reports.
+ * @param which a condition on `key`, the boot's row of `boot_key`
+ */
 async function readBoots(
   db: DbOrTransaction,
   { organizationId, siteId, edgeId }: AuthenticatedEdge,
-  ids: string[],
+  { ids, which }: { ids: string[]; which: Prisma.Sql },
 ): Promise<EventBoot[]> {
   if (ids.length === 0) return []
   return db.$queryRaw<EventBoot[]>`
@@ -252,7 +247,7 @@ async function readBoots(
     left join device on device.organization_id = boot.organization_id and device.id = boot.device_id
     left join site on site.organization_id = key.organization_id and site.id = ${siteId}::uuid
     left join edge on edge.organization_id = key.organization_id and edge.id = ${edgeId}::uuid
-    where key.organization_id = ${organizationId}::uuid and key.boot_id = any(${ids}::uuid[])`
+    where key.organization_id = ${organizationId}::uuid and key.boot_id = any(${ids}::uuid[]) and ${which}`
 }
 
 function whereOf({ farmId, collectionId, deviceId }: EventBoot, { siteId, edgeId }: AuthenticatedEdge) {

@@ -1,7 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
-import { type AuthenticatedEdge, ownRow } from '../../context/service-context.ts'
+import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { adoptingDevicesMax } from '../../discovery/adoption-rule.ts'
 import { adoptedChange } from '../../discovery/ignore-discovered.ts'
 import { forgetDiscovered } from '../../discovery/rows.ts'
@@ -19,11 +19,6 @@ export async function adoptDevices(
   { boots, now }: { boots: BootReport[]; now: Date },
 ): Promise<void> {
   const { organizationId, siteId } = edge
-  const site = await transaction.site.findUniqueOrThrow({
-    where: ownRow({ organizationId }, siteId),
-    select: { unknownDevices: true },
-  })
-  if (site.unknownDevices !== 'boot') return
   const macs = [...new Set(boots.filter(({ generated }) => !generated).map(({ mac }) => mac))]
   const known = await transaction.device.findMany({
     where: { organizationId, siteId, mac: { in: macs } },

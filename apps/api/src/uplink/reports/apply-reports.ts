@@ -11,6 +11,7 @@ import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
 import { applyWaiting, endWaits } from './apply-waiting.ts'
 import { ensureBootPartitions } from './boot-partitions.ts'
+import { type BootChanges, numberChanges } from './number-changes.ts'
 import { tieReportedBoots } from './tie-boots.ts'
 import { readBoots, withdrawBoots } from './withdraw-boots.ts'
 import { writeBoots } from './write-boots.ts'
@@ -44,14 +45,15 @@ export async function applyReports(
     const fresh = batch.reports.filter((report) => lastSeqOf(report) > acked)
     const last = fresh.at(-1)
     if (!last) return { ackedSeq: acked, counts: new Map(), lostCount: 0, endedBoots: [] }
-    const endedBoots = await applyFresh(transaction, edge, { fresh, now })
+    const { adoptsDevices } = await lockSite(transaction, edge)
+    const { endedBoots, ...changes } = await applyFresh(transaction, edge, { fresh, adoptsDevices, now })
     const ackedSeq = lastSeqOf(last)
     const { organizationId, edgeId } = edge
     const lostCount = await keepGaps(transaction, edge, { bootEpoch: batch.bootEpoch, fresh, acked, now })
-    await transaction.reportCursor.update({
-      where: { organizationId_edgeId_bootEpoch: { organizationId, edgeId, bootEpoch: batch.bootEpoch } },
-      data: { ackedSeq, lostCount: { increment: lostCount }, updatedAt: now },
-    })
+    await transaction.$executeRaw`
+      update report_cursor set acked_seq = ${ackedSeq}, lost_count = lost_count + ${lostCount}, updated_at = ${now}
+      where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and boot_epoch = ${batch.bootEpoch}`
+    await numberChanges(transaction, organizationId, changes)
     return { ackedSeq, counts: countByType(fresh), lostCount, endedBoots }
   })
 }
@@ -65,15 +67,15 @@ function countByType(reports: ReceivedReport[]): Map<string, number> {
 async function applyFresh(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,
-  { fresh, now }: { fresh: ReceivedReport[]; now: Date },
-): Promise<EndedBoot[]> {
+  { fresh, adoptsDevices, now }: { fresh: ReceivedReport[]; adoptsDevices: boolean; now: Date },
+): Promise<BootChanges & { endedBoots: EndedBoot[] }> {
   const devices = fresh.flatMap((report) => (report.type === 'discovered' ? [report.device] : []))
   if (devices.length > 0) await applyDiscovered(transaction, edge, { devices, now })
   const boots = await readBoots(transaction, edge, fresh)
-  let endedBoots: EndedBoot[] = []
+  let written: Awaited<ReturnType<typeof writeBoots>> = { writtenIds: [], endedBoots: [] }
   if (boots.length > 0) {
-    await adoptDevices(transaction, edge, { boots, now })
-    endedBoots = await writeBoots(transaction, edge, { boots, now })
+    if (adoptsDevices) await adoptDevices(transaction, edge, { boots, now })
+    written = await writeBoots(transaction, edge, { boots, now })
     await applyDeviceKeys(transaction, edge, { boots, now })
     await endWaits(transaction, edge, boots)
     await takePowerOrders(transaction, edge, { boots, now })
@@ -87,12 +89,31 @@ async function applyFresh(
   const runs = fresh.flatMap((report) => (report.type === 'schedule_run' ? [report.run] : []))
   if (runs.length > 0) await applyScheduleRuns(transaction, edge, { reports: runs, now })
   const withdrawals = fresh.filter((report) => report.type === 'withdrawn')
-  if (withdrawals.length > 0) await withdrawBoots(transaction, edge, { withdrawals, now })
+  const withdrawnIds = withdrawals.length > 0 ? await withdrawBoots(transaction, edge, { withdrawals, now }) : []
   const waits = fresh.filter((report) => report.type === 'waiting')
-  if (waits.length > 0) await applyWaiting(transaction, edge, { reports: waits, now })
+  const waitingIds = waits.length > 0 ? await applyWaiting(transaction, edge, { reports: waits, now }) : []
   if (boots.length + withdrawals.length + waits.length > 0)
     await notify(transaction, { boots: { organizationId: edge.organizationId } })
-  return endedBoots
+  return { endedBoots: written.endedBoots, bootIds: [...written.writtenIds, ...waitingIds], withdrawnIds }
+}
+
+/**
+ * Boots, sums and waits are read and then written, and all of them are the site's: its edges take turns here. Throws
+ * `unavailable` for a site in the trash: its edges keep their reports, as it may be restored.
+ */
+async function lockSite(
+  transaction: DbTransaction,
+  { organizationId, siteId }: AuthenticatedEdge,
+): Promise<{ adoptsDevices: boolean }> {
+  const [row] = await transaction.$queryRaw<{ unknown_devices: string | null }[]>`
+    select (select unknown_devices::text from site where organization_id = ${organizationId}::uuid
+        and id = ${siteId}::uuid) as unknown_devices,
+      pg_advisory_xact_lock(hashtextextended(${`boots of ${siteId}`}, 0))::text as locked`
+  if (!row?.unknown_devices)
+    throw new AppError('unavailable', {
+      public: 'The site of this edge is in the trash. Its reports are accepted when it is restored.',
+    })
+  return { adoptsDevices: row.unknown_devices === 'boot' }
 }
 
 function requireConsecutive(batch: ReportBatch): void {
@@ -111,13 +132,16 @@ async function lockCursor(
   { organizationId, edgeId }: AuthenticatedEdge,
   { bootEpoch, now }: { bootEpoch: number; now: Date },
 ): Promise<number> {
+  const lock = () => transaction.$queryRaw<{ acked_seq: bigint }[]>`
+    select acked_seq from report_cursor where organization_id = ${organizationId}::uuid
+      and edge_id = ${edgeId}::uuid and boot_epoch = ${bootEpoch} for update`
+  const [known] = await lock()
+  if (known) return Number(known.acked_seq)
   await transaction.$executeRaw`
     insert into report_cursor (organization_id, edge_id, boot_epoch, updated_at)
     values (${organizationId}::uuid, ${edgeId}::uuid, ${bootEpoch}, ${now}) on conflict do nothing`
-  const rows = await transaction.$queryRaw<{ acked_seq: bigint }[]>`
-    select acked_seq from report_cursor where organization_id = ${organizationId}::uuid
-      and edge_id = ${edgeId}::uuid and boot_epoch = ${bootEpoch} for update`
-  return Number(rows[0]?.acked_seq ?? 0n)
+  const [made] = await lock()
+  return Number(made?.acked_seq ?? 0n)
 }
 
 /**

@@ -2,7 +2,6 @@ import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, Report } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { isStillThere } from '../../rules/device/device-wait.ts'
-import { advanceFeed } from './write-boots.ts'
 
 type WaitingReport = Extract<Report, { type: 'waiting' }>
 
@@ -12,15 +11,15 @@ const rememberedMs = 90 * 86_400_000
 /**
  * Records that devices wait for another edge of this edge's site. A report that is late, after the device is back or
  * has started another boot, has no effect. Boots come first: they may be in the same batch.
+ * @returns the boots whose devices wait
  */
 export async function applyWaiting(
   transaction: DbTransaction,
   { organizationId, edgeId, siteId }: AuthenticatedEdge,
   { reports, now }: { reports: WaitingReport[]; now: Date },
-): Promise<void> {
+): Promise<string[]> {
   const newest = [...new Map(reports.map((report) => [report.bootId, report])).values()]
-  const lastChange = await advanceFeed(transaction, organizationId, newest.length)
-  const rows = newest.map(({ bootId, mac, edgeId, startedUnixMs, atUs }, index) => {
+  const rows = newest.map(({ bootId, mac, edgeId, startedUnixMs, atUs }) => {
     const startedAt = Math.min(startedUnixMs, now.getTime())
     const since = Math.min(startedAt + atUs / 1000, now.getTime())
     return {
@@ -28,7 +27,6 @@ export async function applyWaiting(
       mac,
       edge_id: edgeId,
       asked_us: atUs,
-      change: lastChange - index,
       started_at: new Date(startedAt),
       waits_since: new Date(since),
     }
@@ -40,14 +38,13 @@ export async function applyWaiting(
       receivedAt: { lt: new Date(now.getTime() - rememberedMs) },
     },
   })
-  await transaction.$executeRaw`
-    with kept as (
+  const kept = await transaction.$queryRaw<{ id: string }[]>`
       insert into boot_wait (organization_id, boot_id, site_id, mac, edge_id, asked_edge_id, started_at, waits_since,
         asked_us, resumed_us, received_at)
       select ${organizationId}::uuid, row.boot_id, ${siteId}::uuid, row.mac, home.id, ${edgeId}::uuid, row.started_at,
         row.waits_since, row.asked_us, (detail.facts ->> 'resumedUs')::bigint, ${now}
       from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (boot_id uuid, mac text, edge_id uuid, asked_us bigint,
-        started_at timestamptz, waits_since timestamptz, change bigint)
+        started_at timestamptz, waits_since timestamptz)
       join edge as home on home.organization_id = ${organizationId}::uuid and home.site_id = ${siteId}::uuid
         and home.id = row.edge_id and home.id <> ${edgeId}::uuid
       left join boot_key as key on key.organization_id = home.organization_id and key.boot_id = row.boot_id
@@ -60,17 +57,13 @@ export async function applyWaiting(
         asked_edge_id = excluded.asked_edge_id, waits_since = excluded.waits_since, asked_us = excluded.asked_us,
         resumed_us = excluded.resumed_us, received_at = excluded.received_at
         where excluded.asked_us > boot_wait.asked_us
-      returning boot_id
-    )
-    update boot_key set change = row.change
-    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (boot_id uuid, change bigint)
-    where boot_key.organization_id = ${organizationId}::uuid and boot_key.boot_id = row.boot_id
-      and row.boot_id in (select boot_id from kept)`
+      returning boot_id::text as id`
+  return kept.map(({ id }) => id)
 }
 
 /**
  * Removes the waits of devices that continue, according to the reports just applied. The caller holds the
- * organization's feed.
+ * site's lock.
  */
 export async function endWaits(
   transaction: DbTransaction,

@@ -11,7 +11,6 @@ export interface BootWrite {
   /** Null for a new boot. */
   before: KnownBoot | null
   edgeId: string
-  change: number
   receivedOn: Date
   now: Date
 }
@@ -21,7 +20,7 @@ export interface BootWrite {
  * @param detailDays the days that have partitions of details
  */
 export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
-  const { before, edgeId, change, receivedOn, now } = write
+  const { before, edgeId, receivedOn, now } = write
   const boot = joinedBoot(write)
   const columns = bootColumns(boot, now)
   const day = dayText(receivedOn)
@@ -29,8 +28,8 @@ export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
     id: boot.id,
     received_on: day,
     mac: boot.mac,
+    is_new: before === null,
     revision: boot.revision,
-    change,
     started_at: columns.startedAt.toISOString(),
     outcome: columns.outcome,
     failed_phase: columns.failedPhase,

@@ -7,7 +7,6 @@ import { type AuthenticatedEdge, ownRow } from '../../context/service-context.ts
 import { RollupChanges } from '../../rules/boot-rollup.ts'
 import { untieBoots } from '../../schedule/move-run-devices.ts'
 import { readKnownBoots } from './known-boots.ts'
-import { advanceFeed } from './write-boots.ts'
 import { writeRollups } from './write-rollups.ts'
 
 type Withdrawal = Extract<Report, { type: 'withdrawn' }>
@@ -31,41 +30,40 @@ export async function readBoots(
     if (report.type === 'boot' && !withdrawnHere.has(report.boot.id)) boots.push(report.boot)
   }
   if (boots.length === 0) return []
-  const known = await transaction.withdrawnBoot.findMany({
-    where: { organizationId, edgeId, bootId: { in: boots.map(({ id }) => id) } },
-    select: { bootId: true },
-  })
-  const withdrawnBefore = new Set(known.map(({ bootId }) => bootId))
+  const known = await transaction.$queryRaw<{ id: string }[]>`
+    select boot_id::text as id from withdrawn_boot where organization_id = ${organizationId}::uuid
+      and edge_id = ${edgeId}::uuid and boot_id = any(${boots.map(({ id }) => id)}::uuid[])`
+  const withdrawnBefore = new Set(known.map(({ id }) => id))
   return boots.filter(({ id }) => !withdrawnBefore.has(id))
 }
 
 /**
  * Deletes boots that failed over to another edge, unless they became ready here; only those of the reporting edge. The
  * newest remaining boot becomes the device's last boot.
+ * @returns their ids
  */
 export async function withdrawBoots(
   transaction: DbTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
   { withdrawals, now }: { withdrawals: Withdrawal[]; now: Date },
-): Promise<void> {
+): Promise<string[]> {
   const byBootId = new Map(withdrawals.map((withdrawal) => [withdrawal.bootId, withdrawal]))
-  const lastChange = await advanceFeed(transaction, organizationId, byBootId.size)
   const known = await readKnownBoots(transaction, organizationId, [...byBootId.keys()])
   for (const [id, boot] of known)
     if (boot === null || boot.outcome === 'ready' || boot.edgeId !== edgeId) byBootId.delete(id)
   const bootIds = [...byBootId.keys()]
-  if (bootIds.length === 0) return
+  if (bootIds.length === 0) return []
   await transaction.withdrawnBoot.deleteMany({
     where: { organizationId, edgeId, withdrawnAt: { lt: new Date(now.getTime() - rememberedMs) } },
   })
   await transaction.withdrawnBoot.createMany({
-    data: [...byBootId.values()].map(({ bootId, toEdgeId }, index) => ({
+    data: [...byBootId.values()].map(({ bootId, toEdgeId }) => ({
       organizationId,
       edgeId,
       bootId,
       toEdgeId: toEdgeId ?? null,
       withdrawnAt: now,
-      change: lastChange - bootIds.length + index + 1,
+      change: 0,
     })),
     skipDuplicates: true,
   })
@@ -89,6 +87,7 @@ export async function withdrawBoots(
   for (const boot of gone) changes.count(boot, -1)
   await writeRollups(transaction, organizationId, changes)
   await resetLastBoots(transaction, organizationId, bootIds)
+  return bootIds
 }
 
 /** Returns the device's newest remaining boot. */

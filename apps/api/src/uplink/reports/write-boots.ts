@@ -13,16 +13,15 @@ import { writeRollups } from './write-rollups.ts'
  * Writes boots and the sums over them. A row is replaced only by a higher revision from the edge that made it, and the
  * device's last boot follows. Start, arrival and day stay those of the first report. The partitions of the days exist
  * already.
- * @returns the boots that ended by it
+ * @returns the boots that were news, and those that ended by it
  */
 export async function writeBoots(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
-): Promise<EndedBoot[]> {
+): Promise<{ writtenIds: string[]; endedBoots: EndedBoot[] }> {
   const { organizationId } = edge
   const newest = newestRevisions(boots)
-  const lastChange = await advanceFeed(transaction, organizationId, newest.length)
   const known = await readKnownBoots(
     transaction,
     organizationId,
@@ -31,12 +30,11 @@ export async function writeBoots(
   const today = utcDay(now)
   const writes = newest
     .filter((boot) => isNews(boot, known.get(boot.id), edge))
-    .map((boot, index): BootWrite => {
+    .map((boot): BootWrite => {
       const before = known.get(boot.id) ?? null
-      const change = lastChange - newest.length + index + 1
-      return { boot, before, edgeId: edge.edgeId, change, receivedOn: before?.receivedOn ?? today, now }
+      return { boot, before, edgeId: edge.edgeId, receivedOn: before?.receivedOn ?? today, now }
     })
-  if (writes.length === 0) return []
+  if (writes.length === 0) return { writtenIds: [], endedBoots: [] }
   const detailDays = await keptDetailDays(transaction, writes, today)
   const rows = writes.map((write) => bootRowOf(write, detailDays))
   await writeRows(transaction, edge, { rows, now })
@@ -47,7 +45,10 @@ export async function writeBoots(
     if (row) changes.count(rollupBootOf(row, before, edge), 1)
   }
   await writeRollups(transaction, organizationId, changes)
-  return writes.flatMap((write) => endedBoot(write, edge))
+  return {
+    writtenIds: writes.map(({ boot }) => boot.id),
+    endedBoots: writes.flatMap((write) => endedBoot(write, edge)),
+  }
 }
 
 /** Returns the boot if this report is the first with its outcome: once for each boot. */
@@ -101,16 +102,7 @@ function newestRevisions(boots: BootReport[]): BootReport[] {
   return [...byId.values()]
 }
 
-/** Locks the organization's feed until the transaction ends: see BootFeed in the schema. */
-export async function advanceFeed(transaction: DbTransaction, organizationId: string, count: number): Promise<number> {
-  const feed = await transaction.bootFeed.update({
-    where: { organizationId },
-    data: { lastChange: { increment: count } },
-    select: { lastChange: true },
-  })
-  return Number(feed.lastChange)
-}
-
+/** The day's row is the organization's, and a conflict locks it: it is left alone unless it changes. */
 async function writeRows(
   transaction: DbTransaction,
   { organizationId, edgeId, siteId }: AuthenticatedEdge,
@@ -121,11 +113,12 @@ async function writeRows(
       select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (${reportedColumns})
     ), keys as (
       insert into boot_key (organization_id, boot_id, received_on, change)
-      select ${organizationId}::uuid, id, received_on, change from reported
-      on conflict (organization_id, boot_id) do update set change = excluded.change
+      select ${organizationId}::uuid, id, received_on, 0 from reported where is_new
     ), days as (
       insert into boot_day (organization_id, received_on, earliest_started_at)
       select ${organizationId}::uuid, received_on, min(started_at) from reported group by received_on
+      having not exists (select from boot_day as known where known.organization_id = ${organizationId}::uuid
+        and known.received_on = reported.received_on and known.earliest_started_at <= min(reported.started_at))
       on conflict (organization_id, received_on) do update set earliest_started_at = excluded.earliest_started_at
       where excluded.earliest_started_at < boot_day.earliest_started_at
     ), details as (
@@ -184,7 +177,7 @@ const newerBoot = Prisma.sql`
   lost = excluded.lost`
 
 const reportedColumns = Prisma.sql`
-  id uuid, received_on date, mac text, revision bigint, change bigint, started_at timestamptz,
+  id uuid, received_on date, mac text, is_new boolean, revision bigint, started_at timestamptz,
   outcome "BootOutcome", failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint,
   bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid,
   menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,

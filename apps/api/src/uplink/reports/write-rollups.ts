@@ -10,7 +10,7 @@ import {
 } from '../../rules/boot-rollup.ts'
 import type { TimeSketch } from '../../rules/time-sketch.ts'
 
-/** Adds to the sums. The caller holds the organization's feed: nobody else changes them between this read and write. */
+/** Adds to the sums. The caller holds the site's lock: nobody else changes them between this read and write. */
 export async function writeRollups(
   transaction: DbTransaction,
   organizationId: string,
