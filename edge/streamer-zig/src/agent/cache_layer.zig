@@ -89,6 +89,9 @@ pub const Layer = struct {
     /// Not carried out yet; a thread has the first `writing_count`.
     orders: OrderPool.Queue = .{},
     writing_count: u16 = 0,
+    /// Those of them that the thread leaves for the next turn: the first is a discard that it has
+    /// begun. Written by the thread.
+    left_count: u16 = 0,
     batch: WriteLayer.Batch = .{},
     /// Writes that wait for a sync, oldest first; the first `syncing_count` wait for the running
     /// one.
@@ -164,28 +167,48 @@ pub const Layer = struct {
     fn runOrders(layer: *Layer) void {
         assert(layer.isWriting());
         assert(layer.writing_count <= layer.orders.count);
+        assert(layer.left_count == 0);
         var orders = layer.pool.iterate(&layer.orders, layer.writing_count);
         var refusal_of_all: WriteLayer.WriteError!void = if (layer.is_closed) error.Full;
         while (orders.next()) |pending| {
             pending.result = refusal_of_all;
             if (std.meta.isError(refusal_of_all) and pending.order != .flush) continue;
-            pending.result = layer.runOrder(pending.order);
-            pending.result catch |err| if (err == error.Full or err == error.NoSpace) {
-                refusal_of_all = err;
+            const is_whole = layer.runOrder(pending) catch |err| {
+                pending.result = err;
+                if (err == error.Full or err == error.NoSpace) refusal_of_all = err;
+                continue;
             };
+            pending.result = {};
+            if (is_whole) continue;
+            // Nothing overtakes its rest, and reads come first.
+            layer.left_count = orders.left + 1;
+            return;
         }
     }
 
-    fn runOrder(layer: *Layer, order: Order) WriteLayer.WriteError!void {
-        switch (order) {
+    /// Returns whether the order is carried out to its end.
+    fn runOrder(layer: *Layer, pending: *OrderPool.Pending) WriteLayer.WriteError!bool {
+        switch (pending.order) {
             .write => |write| try layer.inner.write(
                 if (mutants.has(.write_kept_in_part)) write.bytes[0..512] else write.bytes,
                 write.offset,
             ),
-            .discard => |range| if (!mutants.has(.discard_does_nothing))
-                try layer.inner.discard(range.offset, range.length),
+            .discard => |range| if (!mutants.has(.discard_does_nothing)) {
+                const done = pending.done_size;
+                assert(done == 0 or done < range.length);
+                const part = try layer.inner.discardPart(range.offset + done, range.length - done);
+                pending.done_size += @intCast(part);
+                if (mutants.has(.discard_ends_early)) return true;
+                return pending.done_size == range.length;
+            },
             .flush => if (layer.inner.is_lost) return error.Lost,
         }
+        return true;
+    }
+
+    /// Returns whether a snapshot may begin: no thread writes, and no order is carried out in part.
+    pub fn isBetweenOrders(layer: *const Layer) bool {
+        return !layer.isWriting() and !layer.pool.isFirstBegun(&layer.orders);
     }
 
     pub fn held(layer: *const Layer) core.boot.Guest.CacheStatus {

@@ -24,7 +24,7 @@ pub const Order = struct {
 pub const Answer = enum { begun, not_open, lost, let_go };
 
 /// Carries out the order, or leaves it until no thread writes the layer: between two batches of
-/// orders is a moment.
+/// orders is a moment. One of which a part is carried out belongs to neither side of it.
 pub fn tend(layers: anytype) void {
     layers.snapshot_slot = null;
     const order: Order = layers.io.snapshotOrder() orelse return;
@@ -34,7 +34,8 @@ pub fn tend(layers: anytype) void {
         findNamed(layers, order.layer);
     const layer = found orelse
         return layers.io.answerSnapshot(if (order.is_over) .let_go else .not_open);
-    if (layer.isWriting()) {
+    const is_moment = if (order.is_over) !layer.isWriting() else layer.isBetweenOrders();
+    if (!is_moment) {
         layers.snapshot_slot = layer.slot;
         return;
     }

@@ -49,6 +49,8 @@ pub const Mutant = enum {
     write_kept_in_part,
     /// A discard is acknowledged and not carried out.
     discard_does_nothing,
+    /// A discard that is carried out in parts is acknowledged after the first one.
+    discard_ends_early,
     /// Writes are acknowledged after a sync that does nothing.
     sync_left_out,
     /// An empty layer silently replaces one that is lost.

@@ -29,6 +29,8 @@ pub const Pending = struct {
     order: Order = .flush,
     /// Written by the thread that carries it out.
     result: store.WriteLayer.WriteError!void = {},
+    /// So much of a discard is carried out; written by threads, one after the other.
+    done_size: u32 = 0,
     next: u16 = none,
 };
 
@@ -105,6 +107,11 @@ pub fn batchOf(pool: *const OrderPool, queue: *const Queue) u16 {
         index = slot.next;
     }
     return count;
+}
+
+/// Returns whether a part of the oldest order is carried out, and not all of it.
+pub fn isFirstBegun(pool: *const OrderPool, queue: *const Queue) bool {
+    return queue.count > 0 and pool.slots[queue.first].done_size > 0;
 }
 
 /// The first orders of a queue, to which others may be added at the same time.

@@ -404,7 +404,8 @@ pub fn WriteCaches(comptime Io: type) type {
         /// all, and the layer may be closed now.
         pub fn endOrders(layers: *Self, layer: *Layer) ?EndedOrder {
             assert(layer.work.is_run);
-            if (layer.writing_count == 0) {
+            if (layer.writing_count == layer.left_count) {
+                if (layer.left_count > 0) layers.endWriting(layer);
                 layers.noteWork(layer);
                 if (layer.is_over) layers.end(layer);
                 return null;
@@ -413,14 +414,20 @@ pub fn WriteCaches(comptime Io: type) type {
             assert(layer.orders.count >= layer.writing_count);
             const pending = layer.pool.takeFirst(&layer.orders);
             layer.writing_count -= 1;
-            if (layer.writing_count == 0) {
-                layer.inner.below = layer.below;
-                if (layer.is_lost) layer.inner.is_lost = true;
-                if (layers.snapshot_slot == layer.slot) layers.tendSnapshot();
-            }
+            if (layer.writing_count == 0) layers.endWriting(layer);
             if (layer.refusal(pending.order)) |code|
                 return .{ .ref = pending.ref, .outcome = .{ .ended = code } };
             return .{ .ref = pending.ref, .outcome = layers.outcomeOf(layer, &pending) };
+        }
+
+        /// The thread's orders are taken: the layer is the agent's again.
+        fn endWriting(layers: *Self, layer: *Layer) void {
+            assert(layer.writing_count == layer.left_count);
+            layer.writing_count = 0;
+            layer.left_count = 0;
+            layer.inner.below = layer.below;
+            if (layer.is_lost) layer.inner.is_lost = true;
+            if (layers.snapshot_slot == layer.slot) layers.tendSnapshot();
         }
 
         fn outcomeOf(
@@ -594,15 +601,12 @@ pub fn WriteCaches(comptime Io: type) type {
                 if (is_over and (boot == null or !layer.binding.class.isDurable()))
                     layers.end(layer);
                 if (!layer.isOpen()) continue;
-                const used, const limit = .{
-                    layer.inner.usedBytes(),
-                    layer.inner.head.limit_bytes,
-                };
+                const used = layer.inner.usedBytes();
+                const limit = layer.inner.head.limit_bytes;
                 if (layer.fill.note(now_us, used, limit)) |mark|
                     log_lines.fill(layers.io, layer, now_us, mark);
-                layer.level = if (layer.is_closed) .full else .of(
-                    store.layer_fill.percentOf(used, limit),
-                );
+                const percent = store.layer_fill.percentOf(used, limit);
+                layer.level = if (layer.is_closed) .full else .of(percent);
             }
         }
 

@@ -54,6 +54,8 @@ pub const Mutant = enum {
     sums_always_certain,
     /// The last part of a layer's map is not handed over.
     handover_without_last,
+    /// A discard whose blocks a snapshot copies ends after its first part.
+    discard_ends_early,
     /// A block changes before a snapshot has copied it.
     snapshot_without_copy,
     /// A snapshot takes what it read of a block that changed meanwhile.

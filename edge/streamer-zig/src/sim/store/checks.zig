@@ -57,6 +57,22 @@ pub fn checkRange(model: *StoreModel, range: Range) Error!void {
     }
 }
 
+/// Checks that sectors in one piece hold these stamps.
+pub fn checkSectors(
+    model: *StoreModel,
+    device: *StoreDevice,
+    first: usize,
+    stamps: []const u64,
+) Error!void {
+    var bytes: StoreModel.DiskBytes align(8) = undefined;
+    const part = bytes[0 .. stamps.len * sector_size];
+    device.layer.read(part, model.offsetOf(first)) catch |err|
+        return model.failUnlessStopped(err, "a layer cannot be read beside a discard");
+    for (stamps, 0..) |stamp, index|
+        if (StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) != stamp)
+            return model.fail("a byte of a layer is wrong beside a discard");
+}
+
 pub fn checkContent(model: *StoreModel, version: *StoreModel.Version) Error!void {
     if (version.opened == null) {
         const opened = try model.environment.gpa.create(store_module.OpenVersion);

@@ -136,6 +136,8 @@ pending: ?Version = null,
 leaving: ?Uuid = null,
 /// While an image is read: how many more operations others may do, and how one failed.
 meanwhile: struct { chances: u8 = 0, problem: ?Failure = null } = .{},
+/// A block of a snapshot is being read.
+is_snapshot_read: bool = false,
 /// The violation, for people.
 violation: []const u8 = "",
 
@@ -251,7 +253,7 @@ fn apply(model: *StoreModel, operation: Operation) Failure!void {
         .read => |who| _ = try model.openLayer(who),
         .snapshot => try model.beginSnapshot(),
         .snapshot_step => for (0..model.prng.between(1, snapshot_rounds_max)) |_|
-            try model.proceedSnapshot(),
+            try model.proceedSnapshot(.{ .is_written = true }),
         .seal => try model.seal(),
         .merge => try model.merge(),
         .import => try model.import(),
@@ -392,8 +394,22 @@ fn discard(model: *StoreModel, range: Range) Failure!void {
     const device = try model.openLayer(range.who);
     if (device.isFull()) try model.flush(range.who);
     const count = model.runOf(range.first, range.count);
+    var before: StoreDevice.Content = undefined;
+    for (before[0..count], range.first..) |*stamp, sector| stamp.* = device.now(sector);
     try device.note(model.environment.gpa, range.first, count, 0);
-    try device.layer.discard(model.offsetOf(range.first), count * sector_size);
+    const offset, const size = .{ model.offsetOf(range.first), count * sector_size };
+    device.layer.kept_part_size = store_module.block.block_size;
+    var done: usize = 0;
+    while (true) {
+        done += @intCast(try device.layer.discardPart(offset + done, size - done));
+        if (done == size) return;
+        const zeros = done / sector_size;
+        for (before[0..zeros]) |*stamp| stamp.* = 0;
+        try store_checks.checkSectors(model, device, range.first, before[0..count]);
+        // The device writes nothing before the rest.
+        if (!model.is_snapshot_read and range.who == .persistent)
+            try model.proceedSnapshot(.{ .is_written = false });
+    }
 }
 
 fn flush(model: *StoreModel, who: LayerKind) Failure!void {
@@ -432,15 +448,15 @@ fn beginSnapshot(model: *StoreModel) Failure!void {
     return device.beginSnapshot(snapshot);
 }
 
-fn proceedSnapshot(model: *StoreModel) Failure!void {
+fn proceedSnapshot(model: *StoreModel, beside: struct { is_written: bool }) Failure!void {
     const device = model.devices.getPtr(.persistent);
     const snapshot = device.snapshot orelse return;
-    if (model.prng.chance(1, 60)) {
+    if (beside.is_written and model.prng.chance(1, 60)) {
         snapshot.fillDisk();
         // No write fails because of the snapshot.
         return model.changePersistent();
     }
-    const is_written = model.prng.chance(1, 2);
+    const is_written = beside.is_written and model.prng.chance(1, 2);
     model.meanwhile.problem = null;
     const is_complete = snapshot.proceed(if (is_written) .{
         .context = model,
@@ -460,6 +476,8 @@ fn proceedSnapshot(model: *StoreModel) Failure!void {
 
 fn changeWhileRead(context: *anyopaque) void {
     const model: *StoreModel = @ptrCast(@alignCast(context));
+    model.is_snapshot_read = true;
+    defer model.is_snapshot_read = false;
     model.changePersistent() catch |err| {
         model.meanwhile.problem = err;
     };

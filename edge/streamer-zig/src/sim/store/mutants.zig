@@ -49,6 +49,7 @@ pub const all = [_]Mutant{
     inStore(.counter_stands),
     inStore(.sums_always_certain),
     inStore(.handover_without_last),
+    inStore(.discard_ends_early),
     inStore(.snapshot_without_copy),
     inStore(.snapshot_of_changed),
     ofDamage(.block_unchecked),

@@ -79,6 +79,7 @@ pub const Mutant = enum {
     /// A write counts as whole before all its fragments have arrived.
     whole_without_a_fragment,
     discard_does_nothing,
+    discard_ends_early,
     sync_left_out,
     lost_cache_replaced,
     ready_twice,

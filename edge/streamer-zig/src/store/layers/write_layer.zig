@@ -32,6 +32,8 @@ pub const sector_size = 512;
 pub const write_size_max = 1 << 20;
 /// Longest discard, in bytes.
 pub const discard_size_max = 64 << 20;
+/// A keeper copies as many bytes as one write may have.
+const kept_part_size_usual = write_size_max;
 pub const Class = layer_head.Class;
 pub const Binding = layer_head.Binding;
 pub const Batch = LayerMap.Batch;
@@ -84,6 +86,8 @@ is_lost: bool = false,
 is_short: bool = false,
 /// Hears of blocks before they change; set while no thread writes.
 keeper: ?Keeper = null,
+/// In bytes, whole blocks: how much of a discard is carried out at once while there is a keeper.
+kept_part_size: u64 = kept_part_size_usual,
 
 /// Makes a new layer in the directory `dir`, which must not hold one; the parent directory exists.
 /// `layer_id` is unguessable.
@@ -424,6 +428,17 @@ pub fn discard(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
     if (offset < first_whole) try layer.write(zeros[0..@intCast(first_whole - offset)], offset);
     if (first_whole < whole_end) try layer.punch(first_whole, whole_end - first_whole);
     if (whole_end < end) try layer.write(zeros[0..@intCast(end - whole_end)], whole_end);
+}
+
+/// Like `discard`, of the first part of the range alone where a keeper has to hear of its blocks.
+/// Returns the size of that part: the caller lets others read the layer before it discards the
+/// rest, and carries out nothing else for the device meanwhile.
+pub fn discardPart(layer: *WriteLayer, offset: u64, size: u64) WriteError!u64 {
+    const most = layer.kept_part_size - offset % layer.kept_part_size;
+    const part = if (layer.keeper == null) size else @min(size, most);
+    assert(part == size or (offset + part) % block_size == 0);
+    try layer.discard(offset, part);
+    return if (simulated.has(.discard_ends_early)) size else part;
 }
 
 /// Bytes that the layer's blocks take on the disk.
