@@ -103,8 +103,8 @@ function RouterWait({ boot }: { boot: BootDetail }) {
       </p>
       <p className="mt-0.5">
         iPXE waits this long in a network without one. An edge on the device&apos;s own segment tells such devices that
-        there is no router, unless it has just started, has no IPv6 or no CAP_NET_RAW, has heard a router, or was started
-        with <Mono>--no-router-advertisement</Mono>.
+        there is no router. It does not if it has just started, has no IPv6 or no CAP_NET_RAW, has heard a router, or
+        was started with <Mono>--no-router-advertisement</Mono>.
       </p>
     </Banner>
   )
