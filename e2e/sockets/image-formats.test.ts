@@ -17,6 +17,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { patterned } from '../lib/edge/loopback-edge.ts'
 import { type Change, writeVhdDifference, writeVhdxDifference } from '../lib/images/difference-images.ts'
+import { digestByLibvhdi, vhdiMissing } from '../lib/images/vhdi-disk.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
@@ -156,16 +157,38 @@ describe.skipIf(missing)(`a difference is read through its parents${title}`, () 
     expect(refusal(top)).toMatch(/is a difference to another state of its parent/)
   })
 
+  /** Other programs have to read in the tests' own differences what this one reads. */
+  function expectChanged(image: string, times: number, byOthers: string | undefined): void {
+    expect(imported(image).digest).toBe(changed(times, diskSize))
+    if (byOthers) expect(byOthers).toBe(changed(times, diskSize))
+  }
+  const byLibvhdi = (image: string) => (vhdiMissing ? undefined : digestByLibvhdi(image))
+
   test('VHD with two differences', () => {
     const base = inScratch('chain.vhd')
     qemuImg('convert', '-f', 'raw', '-O', 'vpc', '-o', 'force_size=on', disk, base)
     const [one, two] = [inScratch('chain.1.avhd'), inScratch('chain.2.avhd')]
     writeVhdDifference(one, base, 0x11, changes(1))
     writeVhdDifference(two, one, 0x22, changes(2))
-    expect(imported(one).digest).toBe(changed(1, diskSize))
-    expect(imported(two).digest).toBe(changed(2, diskSize))
+    expectChanged(one, 1, undefined)
+    expectChanged(two, 2, undefined)
     writeVhdDifference(one, base, 0x33, changes(1))
     expect(refusal(two)).toMatch(/chain\.2\.avhd is a difference to another state of its parent/)
+  })
+
+  // libvhdi 20210425 takes the bits of a VHD's bitmap eight at a time: only changes of whole 4 KiB are read right.
+  test.skipIf(vhdiMissing)('VHD with two differences of whole pages, as libvhdi reads it', () => {
+    const base = inScratch('pages.vhd')
+    qemuImg('convert', '-f', 'raw', '-O', 'vpc', '-o', 'force_size=on', disk, base)
+    const [one, two] = [inScratch('pages.1.avhd'), inScratch('pages.2.avhd')]
+    const pages = (seed: number): Change[] => [
+      { at: 3 * mib, bytes: patterned(2 * mib).fill(seed, 0, 4096) },
+      { at: 17 * mib + seed * 8192, bytes: Buffer.alloc(12_288, seed) },
+    ]
+    writeVhdDifference(one, base, 0x11, pages(1))
+    writeVhdDifference(two, one, 0x22, pages(2))
+    expect(digestByLibvhdi(two)).toBe(imported(two).digest)
+    expect(digestByLibvhdi(one)).toBe(imported(one).digest)
   })
 
   test('VHDX with two differences', () => {
@@ -174,8 +197,8 @@ describe.skipIf(missing)(`a difference is read through its parents${title}`, () 
     const [one, two] = [inScratch('chain.1.avhdx'), inScratch('chain.2.avhdx')]
     writeVhdxDifference(one, base, diskSize, 0x11, changes(1))
     writeVhdxDifference(two, one, diskSize, 0x22, changes(2))
-    expect(imported(one).digest).toBe(changed(1, diskSize))
-    expect(imported(two).digest).toBe(changed(2, diskSize))
+    expectChanged(one, 1, byLibvhdi(one))
+    expectChanged(two, 2, byLibvhdi(two))
     truncateSync(base, 7 * mib)
     expect(refusal(two)).toMatch(/The parent chain\.vhdx .*truncated/)
   })

@@ -57,7 +57,10 @@ const diskPackages = [
 ]
 
 /** For disk images in other formats than raw. */
-const formatPackages = [{ paths: ['/usr/bin/qemu-img'], debian: 'qemu-utils' }]
+const formatPackages = [
+  { paths: ['/usr/bin/qemu-img'], debian: 'qemu-utils' },
+  { paths: ['/usr/bin/vhdimount'], debian: 'libvhdi-utils' },
+]
 
 /** Other DHCP clients and relay agents, and a client that looks for IPv6 routers. */
 const dhcpPackages = [

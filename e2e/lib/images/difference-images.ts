@@ -161,6 +161,8 @@ function metadata(size: number, parent: string): Buffer {
   const pairs = [
     ['parent_linkage', `{${guidText(dataWriteGuid(parent))}}`],
     ['relative_path', `.\\${path.basename(parent)}`],
+    // The one that libvhdi takes.
+    ['absolute_win32_path', `D:\\store\\${path.basename(parent)}`],
   ]
   guid('b04aefb7-d19e-4a81-b789-25b8e9445913').copy(items, 64)
   items.writeUInt16LE(pairs.length, 64 + 18)

@@ -370,9 +370,10 @@ pub const texts = [_]Help{
     ,
         "FILE --version ID [OPTIONS]",
         "export disk.raw --store /srv/store --version ID",
-        \\  --version ID  the version to write
-        \\  --force       overwrite what FILE contains
-        \\  --resume      continue an interrupted export to FILE
+        \\  --version ID     the version to write
+        \\  --format FORMAT  raw (the default), qcow2 or vhdx
+        \\  --force          overwrite what FILE contains
+        \\  --resume         continue an interrupted export to FILE of a raw image
         \\
         ,
     ) },

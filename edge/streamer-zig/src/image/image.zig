@@ -40,6 +40,9 @@ pub const test_disk = @import("test_disk.zig");
 pub const version_order = @import("version_order.zig");
 pub const volume = @import("volume.zig");
 pub const MemoryDisk = volume.MemoryDisk;
+/// Disks as files of other formats than raw.
+pub const writer = @import("writer/writer.zig");
+pub const Writer = writer.Writer;
 
 pub const Problem = disk.OpenError || disk.Error;
 
@@ -79,4 +82,5 @@ test {
     _ = stream;
     _ = version_order;
     _ = volume;
+    _ = writer;
 }

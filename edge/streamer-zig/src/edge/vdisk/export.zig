@@ -1,9 +1,11 @@
-//! `bootfarm-edge vdisk export`: writes a version as a raw image. A file gets its name when it is
-//! complete; until then it is `NAME.part`, from which an interrupted export continues.
+//! `bootfarm-edge vdisk export`: writes a version as an image. A file gets its name when it is
+//! complete; until then it is `NAME.part`, from which an interrupted export of a raw image
+//! continues. Other formats start again: their `NAME.part` is removed.
 
 const std = @import("std");
 const base = @import("base");
 const host = @import("host");
+const image = @import("image");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
@@ -12,6 +14,7 @@ const linux = std.os.linux;
 const Uuid = base.Uuid;
 
 const Complaint = @import("../options.zig").Complaint;
+const Format = image.writer.Format;
 const Export = store_module.@"export".Export;
 const Progress = store_module.@"export".Progress;
 const Target = store_module.@"export".Target;
@@ -23,6 +26,7 @@ const Path = [path_size_max + suffix.len:0]u8;
 pub const Options = struct {
     positional: ?[]const u8 = null,
     version: ?Uuid = null,
+    format: ?[]const u8 = null,
     force: bool = false,
     @"resume": bool = false,
 };
@@ -40,6 +44,7 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const is_stream = std.mem.eql(u8, path, "-");
     if (is_stream and (call.is_json or options.@"resume" or options.force))
         return call.fail("--json, --resume and --force do not go with standard output.", .{});
+    const format = try parseFormat(call, options, is_stream);
     const id = try call.need(options.version, "--version ID");
     var version = call.store().openVersion(id) catch |err| return call.failVersion(id, err);
     defer version.close();
@@ -47,25 +52,78 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const to = if (is_stream) OpenTarget{
         .fd = 1,
         .target = .stream,
-    } else try openTarget(options, path, version.manifest.disk_size, call.complaint);
+    } else try openTarget(options, path, .{
+        .size = version.manifest.disk_size,
+        .format = format,
+    }, call.complaint);
     defer if (!is_stream) host.sys.close(to.fd);
+    // Nothing continues it.
+    var is_whole = format == .raw;
+    errdefer if (!is_whole) removePart(path);
+    var writer = try startWriter(call, format, to.fd, &version.manifest);
+    defer if (writer) |*open| open.deinit(call.gpa);
     var line: output.ProgressLine = .init(call.is_json);
     var running: Export = .{
         .reader = &version.reader,
         .fd = to.fd,
         .target = to.target,
+        .layout = if (writer) |*open| open.layout() else null,
         .is_canceled = &cancel.is_asked,
         .watch = .{ .context = &line, .progress = progress },
         .done = .{ .size = version.manifest.disk_size },
     };
     running.run(call.gpa) catch |err| {
         line.end();
+        if (err == error.Canceled) return explainInterruption(&running, path);
         return explain(call, &running, path, err);
     };
     line.end();
+    is_whole = true;
     if (to.target == .file or to.target == .begun_file) try giveName(path, call.complaint);
-    if (!is_stream) printDone(call, id, &running.done);
+    if (!is_stream) printDone(call, id, format, &running.done);
     return 0;
+}
+
+fn parseFormat(call: *const Call, options: *const Options, is_stream: bool) Call.Error!Format {
+    const name = options.format orelse return .raw;
+    const format = std.meta.stringToEnum(Format, name) orelse
+        return call.fail("--format is raw, qcow2 or vhdx, not '{s}'.", .{name});
+    if (format == .raw) return format;
+    if (is_stream) return call.fail(
+        "A {t} image cannot be written to standard output, since its tables are written last: name a file.",
+        .{format},
+    );
+    if (options.@"resume") return call.fail(
+        "--resume is for raw images: an export to {t} starts again.",
+        .{format},
+    );
+    return format;
+}
+
+fn startWriter(
+    call: *const Call,
+    format: Format,
+    fd: i32,
+    manifest: *const store_module.Manifest,
+) Call.Error!?image.Writer {
+    return image.Writer.init(
+        call.gpa,
+        format,
+        fd,
+        manifest.disk_size,
+        manifest.version,
+    ) catch |err| switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.TooLarge => call.fail(
+            "The disk has {f}, and no {t} image can hold it: choose another format.",
+            .{ output.Size{ .bytes = manifest.disk_size }, format },
+        ),
+    };
+}
+
+fn removePart(path: []const u8) void {
+    const part = pathOf(path, suffix);
+    _ = linux.unlinkat(linux.AT.FDCWD, &part, 0);
 }
 
 fn progress(context: *anyopaque, done: *const Progress) void {
@@ -73,11 +131,19 @@ fn progress(context: *anyopaque, done: *const Progress) void {
     line.update(.{ .position = done.position, .size = done.size });
 }
 
-fn printDone(call: *const Call, id: Uuid, done: *const Progress) void {
+fn printDone(call: *const Call, id: Uuid, format: Format, done: *const Progress) void {
     call.print(
-        .{ .exported = id, .sizeBytes = done.size, .writtenBytes = done.written_bytes },
-        "exported {f}: {f}, {f} written",
-        .{ id, output.Size{ .bytes = done.size }, output.Size{ .bytes = done.written_bytes } },
+        .{
+            .exported = id,
+            .format = format,
+            .sizeBytes = done.size,
+            .writtenBytes = done.written_bytes,
+        },
+        "exported {f} as {t}: {f}, {f} written",
+        .{
+            id,                                format,
+            output.Size{ .bytes = done.size }, output.Size{ .bytes = done.written_bytes },
+        },
     );
 }
 
@@ -91,7 +157,7 @@ fn pathOf(path: []const u8, comptime end: []const u8) Path {
 fn openTarget(
     options: *const Options,
     path: []const u8,
-    size: u64,
+    wanted: struct { size: u64, format: Format },
     complaint: *Complaint,
 ) Call.Error!OpenTarget {
     const path_z = pathOf(path, "");
@@ -104,7 +170,11 @@ fn openTarget(
         return complaint.set("{s} is neither a file nor a block device.", .{path});
     if (is_there and !options.force)
         return complaint.set("{s} already exists; --force overwrites it.", .{path});
-    if (kind == linux.S.IFBLK) return openDevice(options, path, size, complaint);
+    if (kind == linux.S.IFBLK and wanted.format != .raw) return complaint.set(
+        "{s} is a block device, which takes a raw image: name a file for a {t} image.",
+        .{ path, wanted.format },
+    );
+    if (kind == linux.S.IFBLK) return openDevice(options, path, wanted.size, complaint);
     const part = pathOf(path, suffix);
     const flags: linux.O =
         .{
@@ -121,8 +191,8 @@ fn openTarget(
             .target = if (options.@"resume") .begun_file else .file,
         },
         .EXIST => complaint.set(
-            "{s}" ++ suffix ++ " already exists: an export to it was interrupted, or is running. --resume continues it; to start again, remove it.",
-            .{path},
+            "{s}" ++ suffix ++ " already exists: an export to it was interrupted, or is running. {s}o start again, remove it.",
+            .{ path, if (wanted.format == .raw) "--resume continues it; t" else "T" },
         ),
         .NOENT => if (options.@"resume")
             complaint.set(
@@ -196,22 +266,32 @@ fn giveName(path: []const u8, complaint: *Complaint) Call.Error!void {
     _ = linux.fsync(@intCast(rc));
 }
 
+/// Returns whether what was written helps an export that continues.
+fn canResume(running: *const Export) bool {
+    return running.layout == null and
+        (running.target == .file or running.target == .begun_file);
+}
+
+fn explainInterruption(running: *const Export, path: []const u8) u8 {
+    if (running.layout != null) {
+        removePart(path);
+        host.log.info("The export was interrupted, and nothing of it is kept.", .{});
+    } else if (canResume(running)) host.log.info(
+        "The export was interrupted; the same command with --resume continues it.",
+        .{},
+    ) else host.log.info("The export was interrupted; {s} is incomplete.", .{path});
+    return Call.exit_interrupted;
+}
+
 fn explain(
     call: *const Call,
     running: *const Export,
     path: []const u8,
     problem: store_module.@"export".Error,
-) Call.Error!u8 {
-    const is_file = running.target == .file or running.target == .begun_file;
+) Call.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
-        error.Canceled => {
-            if (is_file) host.log.info(
-                "The export was interrupted; the same command with --resume continues it.",
-                .{},
-            ) else host.log.info("The export was interrupted; {s} is incomplete.", .{path});
-            return Call.exit_interrupted;
-        },
+        error.Canceled => unreachable,
         error.Damaged, error.Lost => call.fail(
             "The version is damaged at byte {d}: its bytes are not those that were sealed; import it again, or export it from another store.",
             .{running.failed_at},
@@ -230,7 +310,7 @@ fn explain(
             .{
                 path,
                 store_module.@"export".sentence(other),
-                if (is_file) " The same command with --resume continues it." else "",
+                if (canResume(running)) " The same command with --resume continues it." else "",
             },
         ),
     };
