@@ -312,6 +312,7 @@ pub const texts = [_]Help{
     \\Commands:
     \\  init         Create a store
     \\  import       Make a version of a disk image
+    \\  import-pvs   Make versions of a vDisk in a store of Citrix Provisioning
     \\  export       Write a version to a file or a block device
     \\  list, show   Show what is in the store; show one version
     \\  diff         Count the bytes in which two versions differ
@@ -345,6 +346,7 @@ pub const texts = [_]Help{
         "FILE [OPTIONS]",
         "import disk.raw --store /srv/store --name Workstation",
         \\  --name NAME           name of the new vDisk
+        \\  --note TEXT           a line about the version, for people
         \\  --parent ID           make an update of this version
         \\  --format NAME         raw, vhd, vhdx, qcow2 or vmdk; default: as the file's
         \\                        content says. Only raw overrules the content
@@ -362,6 +364,19 @@ pub const texts = [_]Help{
         \\  --abandon ID          drop the interrupted import of version ID
         \\  --again               succeed if this version is already imported, and
         \\                        continue it if it is interrupted; needs --version
+        \\
+        ,
+    ) },
+    .{ .command = "vdisk import-pvs", .text = ofVdisk(
+        \\Make a vDisk of one in a store of Citrix Provisioning, with all its versions:
+        \\.vhd or .vhdx, .avhd or .avhdx, and the exported manifest (.xml) if there is one.
+    ,
+        "DIRECTORY|MANIFEST [OPTIONS]",
+        "import-pvs /srv/pvs --disk lab --store /srv/store --no-boot-files",
+        \\  --disk NAME      the vDisk, where the directory has several
+        \\  --name NAME      name of the new vDisk; default: as in PVS
+        \\  --list           show what would be imported, and import nothing
+        \\  --no-boot-files  boot the disk itself, or not at all
         \\
         ,
     ) },

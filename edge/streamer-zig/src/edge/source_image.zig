@@ -122,6 +122,12 @@ pub fn blockSource(opened: *SourceImage) ?store.BlockSource {
     return if (opened.is_stream) null else opened.chain.blockSource();
 }
 
+/// The name of the file that the image is a difference to; null for a whole disk.
+pub fn parentName(opened: *const SourceImage) ?[]const u8 {
+    const names = opened.names.constSlice();
+    return if (names.len > 1) names[1].constSlice() else null;
+}
+
 /// Explains why a read of the image has failed, if its format is the reason.
 pub fn explainRead(opened: *SourceImage) ?Complaint.Error {
     if (!opened.is_stream) {

@@ -32,6 +32,8 @@ pub const grub_menu = @import("grub_menu.zig");
 pub const kernel_names = @import("kernel_names.zig");
 pub const loader_texts = @import("loader_texts.zig");
 pub const partitions = @import("partitions.zig");
+/// vDisks as they lie in a store of Citrix Provisioning.
+pub const pvs = @import("pvs/pvs.zig");
 pub const stream = @import("stream.zig");
 pub const Stream = stream.Stream;
 pub const copy = stream.copy;
@@ -79,6 +81,7 @@ test {
     _ = kernel_names;
     _ = loader_texts;
     _ = partitions;
+    _ = pvs;
     _ = stream;
     _ = version_order;
     _ = volume;

@@ -22,6 +22,7 @@ const Size = output.Size;
 pub const Options = struct {
     positional: ?[]const u8 = null,
     name: ?[]const u8 = null,
+    note: ?[]const u8 = null,
     vdisk: ?Uuid = null,
     version: ?Uuid = null,
     number: ?u32 = null,
@@ -82,9 +83,10 @@ fn check(call: *const Call, options: *const Options) Call.Error!void {
             .{},
         );
     if (modes == 2) return call.fail("--resume and --abandon exclude each other.", .{});
-    if (modes == 1 and (options.name != null or options.vdisk != null or options.version != null or
-        options.number != null or
-        options.parent != null or options.boot.isChosen() or options.pad or options.again))
+    const is_described = options.name != null or options.note != null or
+        options.vdisk != null or options.version != null or options.number != null or
+        options.parent != null;
+    if (modes == 1 and (is_described or options.boot.isChosen() or options.pad or options.again))
         return call.fail(
             "--resume and --abandon take --store, --format and --parents alone: an import continues with the options that it began with.",
             .{},
@@ -99,6 +101,10 @@ fn check(call: *const Call, options: *const Options) Call.Error!void {
         return call.fail("--name has 1 to {d} bytes.", .{store_module.manifest.name_size_max});
     if (options.name) |name| for (name) |byte| if (std.ascii.isControl(byte))
         return call.fail("--name is one line, without control characters.", .{});
+    if (options.note) |note| if (note.len > store_module.manifest.note_size_max)
+        return call.fail("--note has at most {d} bytes.", .{store_module.manifest.note_size_max});
+    if (options.note) |note| for (note) |byte| if (std.ascii.isControl(byte))
+        return call.fail("--note is one line, without control characters.", .{});
     if (options.name == null and modes == 0 and options.parent == null and options.vdisk == null)
         return call.fail(
             "vdisk import needs --name NAME, the name of the vDisk for people, or --vdisk ID.",
@@ -237,6 +243,8 @@ fn wantedOf(
     };
     if (options.name) |name|
         wanted.name = @FieldType(Checkpoint, "name").fromSlice(name) catch unreachable;
+    if (options.note) |note|
+        wanted.note = @FieldType(Checkpoint, "note").fromSlice(note) catch unreachable;
     if (parent) |known| {
         if (options.vdisk) |vdisk| if (!vdisk.eql(known.vdisk))
             return call.fail("The parent {f} is a version of the vDisk {f}, not of {f}.", .{

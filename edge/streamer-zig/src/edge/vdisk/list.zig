@@ -83,7 +83,7 @@ fn printVersion(
     var buffer: [32]u8 = undefined;
     call.print(
         output.Version{ .manifest = manifest, .sizes = sizes },
-        "{f}  {s:<38}{d:>6}  {s:>10}  {f}  {s}{s}",
+        "{f}  {s:<38}{d:>6}  {s:>10}  {f}  {s}{s}{s}{s}",
         .{
             manifest.version,
             if (manifest.isBase()) "-" else &parent,
@@ -92,6 +92,8 @@ fn printVersion(
             output.Instant{ .unix_ms = manifest.created_unix_ms },
             shown_sizes,
             manifest.name.constSlice(),
+            if (manifest.note.count > 0) ": " else "",
+            manifest.note.constSlice(),
         },
     );
 }

@@ -80,6 +80,7 @@ fn writeVersion(
     try field(json, "version", manifest.version);
     try field(json, "vdisk", manifest.vdisk);
     try field(json, "name", manifest.name.constSlice());
+    if (manifest.note.count > 0) try field(json, "note", manifest.note.constSlice());
     try field(json, "number", manifest.number);
     try field(json, "parent", if (manifest.isBase()) null else @as(?base.Uuid, manifest.parent));
     try field(

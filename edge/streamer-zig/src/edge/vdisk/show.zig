@@ -35,6 +35,8 @@ fn writeText(writer: *std.Io.Writer, manifest: *const Manifest) std.Io.Writer.Er
     try writer.print("version       {f}, number {d}\nvDisk         {f} {s}\n", .{
         manifest.version, manifest.number, manifest.vdisk, manifest.name.constSlice(),
     });
+    if (manifest.note.count > 0)
+        try writer.print("note          {s}\n", .{manifest.note.constSlice()});
     if (manifest.isBase()) try writer.writeAll(
         "parent        none: a base\n",
     ) else try writer.print("parent        {f}\n", .{manifest.parent});

@@ -33,6 +33,7 @@ kernel: ?BootFile = null,
 initrd: ?BootFile = null,
 command_line: base.BoundedArray(u8, manifest_module.command_line_size_max) = .empty,
 name: base.BoundedArray(u8, manifest_module.name_size_max) = .empty,
+note: base.BoundedArray(u8, manifest_module.note_size_max) = .empty,
 path: base.BoundedArray(u8, image_source.path_size_max) = .empty,
 stamp: image_source.Stamp,
 /// Bytes; null for a stream whose end is unknown.
@@ -93,6 +94,8 @@ fn encode(checkpoint: *const Checkpoint, writer: *base.ByteWriter) base.ByteWrit
     }
     for ([_]block.Location{ checkpoint.data_from, checkpoint.nodes_from }) |from|
         try writer.int(u64, @bitCast(from));
+    try writer.int(u16, @intCast(checkpoint.note.count));
+    try writer.bytes(checkpoint.note.constSlice());
 }
 
 pub fn read(files: Files, version: Uuid) Error!Checkpoint {
@@ -141,6 +144,8 @@ fn decodeBody(cursor: *base.Cursor) !Checkpoint {
         @field(found, field) = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
     inline for (.{ "data_from", "nodes_from" }) |field| @field(found, field) =
         @bitCast(try cursor.int(u64));
+    // Zeros where an earlier bootfarm-edge wrote it.
+    found.note = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
     return found;
 }
 
@@ -252,9 +257,9 @@ pub fn sentence(problem: Error) []const u8 {
 
 comptime {
     // The longest texts fit in one block.
-    const numbers = 8 + 4 + 3 * 16 + 4 + 2 * 40 + 1 + 6 * 8 + 32 + 2 + 3 * 2 + 2 * 8;
+    const numbers = 8 + 4 + 3 * 16 + 4 + 2 * 40 + 1 + 6 * 8 + 32 + 2 + 4 * 2 + 2 * 8;
     const texts = manifest_module.command_line_size_max + manifest_module.name_size_max +
-        image_source.path_size_max;
+        manifest_module.note_size_max + image_source.path_size_max;
     std.debug.assert(numbers + texts + Sha256.digest_length <= file_size);
 }
 

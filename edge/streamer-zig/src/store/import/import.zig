@@ -363,6 +363,7 @@ pub fn finish(import: *Import, change: *Change) Error!Manifest {
         .initrd = checkpoint.initrd,
         .command_line = checkpoint.command_line,
         .name = checkpoint.name,
+        .note = checkpoint.note,
     };
     try change.commit(&manifest);
     // The version is there; a leftover checkpoint reports that to a resumed import.

@@ -18,11 +18,14 @@ const Uuid = base.Uuid;
 pub const file_size = block.block_size;
 pub const command_line_size_max = 1024;
 pub const name_size_max = 64;
+pub const note_size_max = 512;
 /// 4 PiB: larger than any disk, and far below the point where sums of sizes overflow.
 pub const disk_size_max: u64 = 1 << 52;
 
 const magic = "BFMANIF1".*;
-const format: u32 = 1;
+/// A manifest without a note is of format 1, which earlier programs read.
+const plain_format: u32 = 1;
+const noted_format: u32 = 2;
 const signature_prefix = "bootfarm manifest 1";
 
 /// Suffix of a manifest's file in `versions/`, after the version's id.
@@ -61,6 +64,8 @@ pub const Manifest = struct {
     command_line: base.BoundedArray(u8, command_line_size_max) = .empty,
     /// Name of the vDisk where the version was made; for people.
     name: base.BoundedArray(u8, name_size_max) = .empty,
+    /// One line about this version; for people.
+    note: base.BoundedArray(u8, note_size_max) = .empty,
 
     pub fn blockCount(manifest: *const Manifest) u64 {
         return block.blockCount(manifest.disk_size);
@@ -109,8 +114,9 @@ pub fn decode(bytes: *const Bytes, public_key: Ed25519.PublicKey) Error!Manifest
     if (!is_whole) return error.Damaged;
     var cursor: base.Cursor = .init(checked);
     cursor.skip(magic.len) catch unreachable;
-    if ((cursor.int(u32) catch unreachable) > format) return error.TooNew;
-    var manifest = read(&cursor) catch return error.Malformed;
+    const format = cursor.int(u32) catch unreachable;
+    if (format > noted_format) return error.TooNew;
+    var manifest = read(&cursor, format == noted_format) catch return error.Malformed;
     const signed = bytes[0..cursor.position];
     const signature = cursor.array(Ed25519.Signature.encoded_length) catch return error.Malformed;
     if (!isSigned(signed, signature, public_key)) return error.WrongSignature;
@@ -139,7 +145,8 @@ fn prefixed(signed: []const u8, into: *[signature_prefix.len + file_size]u8) []c
 
 fn write(writer: *base.ByteWriter, manifest: *const Manifest) base.ByteWriter.Error!void {
     try writer.bytes(&magic);
-    try writer.int(u32, format);
+    const is_noted = manifest.note.count > 0;
+    try writer.int(u32, if (is_noted) noted_format else plain_format);
     for ([_]Uuid{
         manifest.store,
         manifest.organization,
@@ -164,9 +171,15 @@ fn write(writer: *base.ByteWriter, manifest: *const Manifest) base.ByteWriter.Er
         try writer.int(u16, @intCast(text.len));
         try writer.bytes(text);
     }
+    if (!is_noted) return;
+    try writer.int(u16, @intCast(manifest.note.count));
+    try writer.bytes(manifest.note.constSlice());
 }
 
-fn read(cursor: *base.Cursor) (base.Cursor.Error || error{Malformed})!Manifest {
+fn read(
+    cursor: *base.Cursor,
+    is_noted: bool,
+) (base.Cursor.Error || error{Malformed})!Manifest {
     var manifest: Manifest = undefined;
     inline for (.{ "store", "organization", "vdisk", "version", "parent" }) |field|
         @field(manifest, field) = .fromBytes((try cursor.array(16)).*);
@@ -184,6 +197,11 @@ fn read(cursor: *base.Cursor) (base.Cursor.Error || error{Malformed})!Manifest {
         @field(manifest, field) = @FieldType(Manifest, field).fromSlice(text) catch
             return error.Malformed;
     }
+    manifest.note = .empty;
+    if (!is_noted) return manifest;
+    const note = try cursor.bytes(try cursor.int(u16));
+    if (note.len == 0) return error.Malformed;
+    manifest.note = @TypeOf(manifest.note).fromSlice(note) catch return error.Malformed;
     return manifest;
 }
 
@@ -239,13 +257,29 @@ test "a manifest is decoded from its bytes unchanged" {
     try testing.expectEqual(bytes, encode(&found, key));
 }
 
+test "a manifest with a note is of the next format, and one without is not" {
+    const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
+    var manifest = testManifest();
+    try testing.expectEqual(1, encode(&manifest, key)[11]);
+    const longest: [note_size_max]u8 = @splat('n');
+    for ([_][]const u8{ "Office & drivers", &longest }) |note| {
+        manifest.note = @TypeOf(manifest.note).fromSlice(note) catch unreachable;
+        manifest.command_line.count = if (note.len == note_size_max) command_line_size_max else 5;
+        const bytes = encode(&manifest, key);
+        try testing.expectEqual(2, bytes[11]);
+        const found = try decode(&bytes, key.public_key);
+        try testing.expectEqualStrings(note, found.note.constSlice());
+        try testing.expectEqual(bytes, encode(&found, key));
+    }
+}
+
 test "a manifest of another key, another kind or a later format is reported as such" {
     const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
     const other = try Ed25519.KeyPair.generateDeterministic(@splat(2));
     const manifest = testManifest();
     var bytes = encode(&manifest, key);
     try testing.expectError(error.WrongSignature, decode(&bytes, other.public_key));
-    bytes[11] = 2;
+    bytes[11] = 3;
     resum(&bytes);
     try testing.expectError(error.TooNew, decode(&bytes, key.public_key));
     bytes[0] = 'X';
