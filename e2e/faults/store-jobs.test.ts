@@ -1,4 +1,5 @@
-import { closeSync, openSync, readdirSync, readFileSync, symlinkSync, writeSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, symlinkSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { required } from '../lib/control-plane/api-client.ts'
@@ -97,8 +98,8 @@ const readAheadSize = 24 * mib
 /** Images whose import is held in progress; the import takes long enough to be found. */
 const heldSizeMib = 256
 
-/** Returns the process that the edge started for an import, paused once it has read part of the image. */
-async function heldImport(): Promise<number> {
+/** Returns the process that the edge started for a job, paused once it has read part of the image. */
+async function heldImport(command = 'import'): Promise<number> {
   for (;;) {
     for (const name of readdirSync('/proc')) {
       const pid = Number(name)
@@ -106,7 +107,7 @@ async function heldImport(): Promise<number> {
       try {
         const parent = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1]
         if (Number(parent) !== edge.process.pid) continue
-        if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[2] !== 'import') continue
+        if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[2] !== command) continue
         const read = Number(/rchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1])
         if (read < readAheadSize) continue
         process.kill(pid, 'SIGSTOP')
@@ -213,6 +214,47 @@ test('a job that is cancelled while running stops and leaves nothing behind', as
   expect(deleting?.kind).toBe('delete')
   expect(await ended(deleting?.id ?? '')).toMatchObject({ state: 'done' })
   expect(await vdisk(['list'])).toHaveLength(before)
+})
+
+/** Imports an image, and waits until the edge has reported that it holds the version. */
+async function heldVersion(name: string, sizeMib: number): Promise<string> {
+  const made = await importImage(writeImage(name, sizeMib), { bootFiles: 'none' })
+  expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
+  while ((await versionNow(made.id))?.atEdges[0]?.state !== 'present') await pause()
+  return made.id
+}
+
+test('a version is exported to a file that another program reads, whose name the job says', async () => {
+  const versionId = await heldVersion('exported.raw', 8)
+  const start = { edgeId: edge.edgeId, kind: 'export', versionId, format: 'qcow2' }
+  const said = async () => {
+    const { id } = await edge.api.mutate<Job>('storeJob.start', start)
+    const done = await ended(id)
+    expect(done).toMatchObject({ state: 'done' })
+    return done.untrusted.message ?? ''
+  }
+  const [, file = '', wrote] =
+    /^exported to (exports\/\S+\.qcow2), a disk of 8\.0 MiB: wrote (.*)$/.exec(await said()) ?? []
+  expect(wrote).toBe('8.0 MiB')
+  if (existsSync('/usr/bin/qemu-img'))
+    execFileSync('qemu-img', ['compare', '-f', 'raw', path.join(store, 'imports/exported.raw'), path.join(store, file)])
+  // The same version and format are the same file.
+  expect(await said()).toContain(`exported to ${file}, a disk of 8.0 MiB: wrote 0 B`)
+})
+
+test('an export that is cancelled leaves no file that looks like one, and its rest is freed', async () => {
+  const versionId = await heldVersion('cut-off.raw', heldSizeMib)
+  const start = { edgeId: edge.edgeId, kind: 'export', versionId, format: 'vhdx' }
+  const { id } = await edge.api.mutate<Job>('storeJob.start', start)
+  const pid = await heldImport('export')
+  await untilJob(id, ({ state }) => state === 'running')
+  await edge.api.mutate<Job>('storeJob.cancel', { jobId: id })
+  while (readdirSync('/proc').includes(String(pid))) await pause()
+  const left = () => readdirSync(path.join(store, 'exports')).filter((name) => name.includes('.vhdx'))
+  expect(left()).toEqual([expect.stringMatching(/\.vhdx\.part$/)])
+  const freeing = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })
+  expect(await ended(freeing.id)).toMatchObject({ state: 'done' })
+  expect(left()).toEqual([])
 })
 
 test('a job that finds the store in use names the process, and finishes afterwards', async () => {

@@ -29,7 +29,8 @@ export const unsaidJobKinds = ['seal', 'merge', 'verify', 'gc', 'delete', 'impor
 /** In the same list: the edge adds `modules` to the initramfs of an import. */
 export const addsModules = 'import_modules'
 export const importModulesMax = 16
-export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home', 'adopt'] as const
+export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home', 'adopt', 'export'] as const
+export const exportFormats = ['raw', 'qcow2', 'vhdx'] as const
 /** Kinds that one edge may list. */
 export const saidJobKindsMax = 32
 /** Profiles of one version: eight classes of hardware, and all boots. */
@@ -58,7 +59,7 @@ export const storeJobOrder = z.object({
   kind: z.string().regex(/^[a-z][a-z_]{0,31}$/),
   /** Absent: the whole store (`gc`). */
   vdiskId: uuid.optional(),
-  /** The version that is sealed, merged, verified, deleted, adopted or made by an import. */
+  /** The version that is sealed, merged, verified, deleted, adopted, exported or made by an import. */
   versionId: uuid.optional(),
   /** The version that a merge makes. */
   intoVersionId: uuid.optional(),
@@ -84,6 +85,8 @@ export const storeJobOrder = z.object({
     .optional(),
   /** Boot files of an import or a seal that replace those on the disk: the same as the version below, or none. */
   bootFiles: z.enum(givenBootFiles).optional(),
+  /** Of the file that an export writes. */
+  format: z.enum(exportFormats).optional(),
 })
 export type StoreJobOrder = z.infer<typeof storeJobOrder>
 

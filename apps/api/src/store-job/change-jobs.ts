@@ -17,26 +17,43 @@ import { changeVdiskVersions } from '../vdisk/public.ts'
 import { getStoreJob } from './list-jobs.ts'
 import { type StoreJobView, type startStoreJobInput, storeJobsKeptDays } from './schema.ts'
 
-/** Throws `not_found` for the edge, and for a version that its store has not named. */
+/**
+ * Throws `not_found` for the edge, and for a version that its store has not named; `invalid` for fields that the kind
+ * does not have or lacks; `conflict` for an export of a version that the store does not hold completely.
+ */
 export async function startStoreJob(
   context: ServiceContext,
-  { edgeId, kind, versionId }: z.output<typeof startStoreJobInput>,
+  input: z.output<typeof startStoreJobInput>,
 ): Promise<StoreJobView> {
   const { db, actor } = context
   const { organizationId } = actor
-  if (versionId !== null && kind === 'gc')
-    throw new AppError('invalid', { public: 'A store is cleaned as a whole. Leave the version out.' })
+  const { edgeId, kind, versionId, format } = input
+  const problem = problemOf(input)
+  if (problem) throw new AppError('invalid', { public: problem })
   const stored =
     versionId === null
       ? null
       : await db.edgeVersion.findUnique({
           where: { organizationId_edgeId_versionId: { organizationId, edgeId, versionId } },
-          select: { version: { select: { vdiskId: true } } },
+          select: { state: true, isLayer: true, version: { select: { vdiskId: true, number: true } } },
         })
   if (versionId !== null && !stored)
     throw new AppError('not_found', { public: 'This edge’s store has no such version.' })
+  if (kind === 'export' && (stored?.state !== 'present' || stored.isLayer))
+    throw new AppError('conflict', {
+      public: `This edge has not reported that its store holds version ${stored?.version.number} completely.`,
+    })
   const vdiskId = stored?.version.vdiskId ?? null
-  return getStoreJob(context, await askStore(context, { edgeId, kind, vdiskId, versionId }))
+  const exportFormat = format ? { exportFormat: format } : {}
+  return getStoreJob(context, await askStore(context, { edgeId, kind, vdiskId, versionId, ...exportFormat }))
+}
+
+function problemOf({ kind, versionId, format }: z.output<typeof startStoreJobInput>): string | null {
+  if (kind === 'gc' && versionId !== null) return 'A store is cleaned as a whole. Leave the version out.'
+  if (kind === 'export' && versionId === null) return 'An export is of one version. Name it.'
+  if (kind === 'export' && format === null) return 'Name the format of the file: raw, qcow2 or vhdx.'
+  if (kind !== 'export' && format !== null) return 'Only an export has a format. Leave it out.'
+  return null
 }
 
 /**

@@ -1,4 +1,4 @@
-import { storeJobKinds } from '@bootfarm/proto/uplink'
+import { exportFormats, storeJobKinds } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { instantOf, listSort } from '../rules/list-sort.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
@@ -22,8 +22,16 @@ export const storeJobListInput = z.object({
 export const storeJobGetInput = z.object({ jobId: uuid })
 export const startStoreJobInput = z.object({
   edgeId: uuid,
-  kind: z.enum(['verify', 'gc']).describe('`verify` reads all and compares it; `gc` frees what no version holds.'),
-  versionId: uuid.nullable().default(null).describe('The version to verify; absent: the whole store.'),
+  kind: z
+    .enum(['verify', 'gc', 'export'])
+    .describe(
+      '`verify` reads all and compares it; `gc` frees what no version holds; `export` writes a version to a file in the directory `exports` of the store.',
+    ),
+  versionId: uuid
+    .nullable()
+    .default(null)
+    .describe('The version to verify or to export; absent: the whole store is verified.'),
+  format: z.enum(exportFormats).nullable().default(null).describe('The format of the file, for an export.'),
 })
 
 export const storeJobView = z
@@ -40,6 +48,7 @@ export const storeJobView = z
       .nullable()
       .describe('The device whose writes are dropped; null also if it is gone.'),
     sourcePath: z.string().nullable(),
+    format: z.enum(exportFormats).nullable().describe('The format of an exported file.'),
     progressBytes: count,
     totalBytes: count.describe('0: not known yet.'),
     untrusted: z.object({ message: z.string().nullable() }).describe("In the edge's words."),

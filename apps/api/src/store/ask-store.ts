@@ -1,5 +1,11 @@
 import { Prisma } from '@bootfarm/db'
-import { type layerClasses, type storeJobKinds, storeJobsMax, unsaidJobKinds } from '@bootfarm/proto/uplink'
+import {
+  type exportFormats,
+  type layerClasses,
+  type storeJobKinds,
+  storeJobsMax,
+  unsaidJobKinds,
+} from '@bootfarm/proto/uplink'
 import { findPlaces } from '../access/find-place.ts'
 import { type DbOrTransaction, lockRow, type ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/public.ts'
@@ -17,6 +23,8 @@ export interface StoreOrder {
   bootFiles?: 'parent' | 'none' | null
   /** For an import: drivers that are added to the initramfs that it makes. */
   modules?: string[]
+  /** For an export. */
+  exportFormat?: (typeof exportFormats)[number] | null
   deviceId?: string | null
   layerClass?: (typeof layerClasses)[number] | null
 }

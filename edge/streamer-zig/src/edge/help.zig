@@ -383,12 +383,15 @@ pub const texts = [_]Help{
     .{ .command = "vdisk export", .text = ofVdisk(
         \\Write a version to a file, a block device, or standard output (-).
     ,
-        "FILE --version ID [OPTIONS]",
+        "FILE|--in-store --version ID [OPTIONS]",
         "export disk.raw --store /srv/store --version ID",
         \\  --version ID     the version to write
         \\  --format FORMAT  raw (the default), qcow2 or vhdx
         \\  --force          overwrite what FILE contains
         \\  --resume         continue an interrupted export to FILE of a raw image
+        \\  --in-store       in place of FILE: write to exports/ in the store, with a
+        \\                   name of the version
+        \\  --again          with --in-store: succeed if it is already exported
         \\
         ,
     ) },

@@ -120,6 +120,7 @@ async function readStoreJobs(
       sourcePath: true,
       bootFiles: true,
       modules: true,
+      exportFormat: true,
       deviceId: true,
       layerClass: true,
     },
@@ -139,7 +140,7 @@ async function readStoreJobs(
   const versionOf = new Map(versions.map((version) => [version.id, version]))
   return jobs.map((job) => {
     const made = versionOf.get(madeVersionId(job) ?? '')
-    const { id, kind, vdiskId, versionId, intoVersionId, sourcePath, bootFiles, modules, deviceId, layerClass } = job
+    const { id, kind, vdiskId, versionId, intoVersionId, sourcePath, bootFiles, modules, exportFormat } = job
     return {
       id,
       kind,
@@ -149,12 +150,13 @@ async function readStoreJobs(
       ...(sourcePath ? { sourcePath } : {}),
       ...(bootFiles ? { bootFiles } : {}),
       ...(modules.length > 0 ? { modules } : {}),
+      ...(exportFormat ? { format: exportFormat } : {}),
       ...(made ? { number: made.number } : {}),
       // For other kinds, the command line found in the image counts.
       ...(made && kind === 'import' && made.commandLine !== '' ? { commandLine: made.commandLine } : {}),
-      ...(deviceId ? { deviceId } : {}),
+      ...(job.deviceId ? { deviceId: job.deviceId } : {}),
       // Only `dropWrites` sets it.
-      ...(layerClass ? { layerClass: layerClass as StoreJobOrder['layerClass'] } : {}),
+      ...(job.layerClass ? { layerClass: job.layerClass as StoreJobOrder['layerClass'] } : {}),
       ...(made?.parentVersionId ? { parentVersionId: made.parentVersionId } : {}),
       ...(made?.kernelPath ? { kernelPath: made.kernelPath } : {}),
       ...(made?.initrdPath ? { initrdPath: made.initrdPath } : {}),

@@ -465,6 +465,40 @@ test('a store is verified when somebody asks, once it has room for another job',
   expect([full.status, full.text]).toEqual([409, expect.stringContaining('already has 64 jobs')])
 })
 
+test('a version is exported by an edge that holds all of it, in a format that is named', async () => {
+  const { edgeId } = site().edge
+  const { versionId } = site().tenant
+  const start = (more: object = {}) =>
+    site().tryMutation('storeJob.start', { edgeId, kind: 'export', versionId, format: 'vhdx', ...more })
+  expect(await start()).toMatchObject({ status: 404, text: expect.stringContaining('has no such version') })
+  await say(inventory(1, [present(versionId, { state: 'damaged', root: rootOf(1) })]))
+  expect(await start()).toMatchObject({ status: 409, text: expect.stringMatching(/holds version \d+ completely/) })
+  await say(inventory(2, [present(versionId, { root: rootOf(1) })]))
+  for (const [more, why] of [
+    [{ versionId: null }, 'An export is of one version'],
+    [{ format: null }, 'Name the format of the file'],
+    [{ kind: 'verify' }, 'Only an export has a format'],
+    [{ kind: 'gc', format: null }, 'A store is cleaned as a whole'],
+  ] as const)
+    expect(await start(more)).toMatchObject({ status: 400, text: expect.stringContaining(why) })
+  expect((await start({ format: 'vmdk' })).status).toBe(400)
+  await site().edge.heartbeat({ storeJobKinds: ['verify'] })
+  expect(await start()).toMatchObject({ status: 409, text: expect.stringContaining('does not support export') })
+  await site().edge.heartbeat({ storeJobKinds: ['verify', 'export'] })
+  expect((await start()).status).toBe(200)
+  const { items } = await site().query<{ items: StoreJobView[] }>('storeJob.list', { state: 'active' })
+  const id = items[0]?.id ?? ''
+  expect(items).toMatchObject([{ kind: 'export', format: 'vhdx', version: { id: versionId } }])
+  const { vdiskId } = site().tenant
+  expect((await site().state()).storeJobs).toEqual([{ id, kind: 'export', format: 'vhdx', vdiskId, versionId }])
+  const message = 'exported to exports/linux-1.vhdx'
+  expect(await say({ jobs: [report(id, { state: 'done', message })] })).toEqual([id])
+  const done = await site().query<StoreJobView>('storeJob.get', { jobId: id })
+  expect(done).toMatchObject({ state: 'done', untrusted: { message } })
+  // Nothing about the version has changed.
+  expect(await version(versionId)).toMatchObject({ atEdges: [{ state: 'present' }] })
+})
+
 test('a boot profile is shown as its edge tells it, and cleared by an order that the edge gets once', async () => {
   const { versionId } = site().tenant
   const bootProfiles = [

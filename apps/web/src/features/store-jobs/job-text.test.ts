@@ -6,6 +6,7 @@ const job: StoreJob = {
   kind: 'merge',
   state: 'running',
   sourcePath: null,
+  format: null,
   device: null,
   progressBytes: 1,
   totalBytes: 3,
@@ -25,6 +26,7 @@ test('a job says what is done to what', () => {
   const ofStore = { ...job, vdisk: null, version: null, intoVersion: null }
   expect(jobText({ ...ofStore, kind: 'verify' })).toBe('Verify the whole store')
   expect(jobText({ ...ofStore, kind: 'gc' })).toBe('Free space')
+  expect(jobText({ ...job, intoVersion: null, kind: 'export', format: 'vhdx' })).toBe('Export Linux version 4 as VHDX')
   const dropped = { ...job, intoVersion: null, kind: 'drop_layer' } as const
   expect(jobText({ ...dropped, device: { id: 'p', name: 'pc-01' } })).toBe(
     'Delete the writes of pc-01 on Linux version 4',

@@ -13,17 +13,21 @@ const kindText: Record<StoreJob['kind'], string> = {
   clear_profile: 'Clear the boot profile of',
   release_home: 'Release',
   adopt: 'Adopt',
+  export: 'Export',
 }
 
+export const formatText: Record<NonNullable<StoreJob['format']>, string> = { raw: 'raw', qcow2: 'qcow2', vhdx: 'VHDX' }
+
 /** The work and its object. */
-export function jobText({ kind, version, intoVersion, vdisk, device, sourcePath }: StoreJob): string {
+export function jobText({ kind, version, intoVersion, vdisk, device, sourcePath, format }: StoreJob): string {
   const what = [vdisk?.name, version && `version ${version.number}`].filter(Boolean).join(' ')
   const into = intoVersion ? ` into version ${intoVersion.number}` : ''
   const from = sourcePath ? ` from ${sourcePath}` : ''
+  const as = format ? ` as ${formatText[format]}` : ''
   const written = ` the writes of ${device?.name ?? 'a device'}${what && ' on'}`
   const writing = ` the writes of ${device?.name ?? 'a device'}`
   const whose = kind === 'drop_layer' ? written : kind === 'release_home' ? writing : ''
-  return `${kindText[kind]}${whose}${what ? ` ${what}` : kind === 'verify' ? ' the whole store' : ''}${into}${from}`
+  return `${kindText[kind]}${whose}${what ? ` ${what}` : kind === 'verify' ? ' the whole store' : ''}${into}${from}${as}`
 }
 
 /** Null until the edge has reported the total. */

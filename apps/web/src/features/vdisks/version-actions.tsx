@@ -12,6 +12,7 @@ import { readableError, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
+import { ExportDialog } from './export-dialog'
 import {
   DeleteVersionDialog,
   MergeDialog,
@@ -69,6 +70,7 @@ const dialogs = {
   revert: RevertDialog,
   override: OverrideDialog,
   merge: MergeDialog,
+  export: ExportDialog,
   delete: DeleteVersionDialog,
 }
 

@@ -11,6 +11,7 @@ export const stepText = {
   override: 'Override',
   clearOverride: 'Clear override',
   merge: 'Merge',
+  export: 'Export',
   label: 'Edit note and labels',
   delete: 'Delete',
 } as const
@@ -26,13 +27,25 @@ interface Steps {
   more: Step[]
 }
 
+type Held = { atEdges: Pick<Version['atEdges'][number], 'edgeId' | 'edgeName' | 'state' | 'isLayer'>[] }
+
+/** The edges that can export it: those that hold all of it. */
+export function holdersOf({ atEdges }: Held): Held['atEdges'] {
+  return atEdges.filter(({ state, isLayer }) => state === 'present' && !isLayer)
+}
+
 /** The allowed steps as buttons and as a menu, where its note and labels can always be edited. */
-export function arrangeSteps({ allowedSteps }: Pick<Version, 'allowedSteps'>): Steps {
+export function arrangeSteps({ allowedSteps, ...held }: Pick<Version, 'allowedSteps'> & Held): Steps {
   const next = allowedSteps.filter((step) => nextSteps.includes(step))
   const first = next.length > 0 ? next : allowedSteps.filter((step) => otherwiseNext.includes(step)).slice(0, 1)
   const rest = allowedSteps.filter((step) => !first.includes(step))
   return {
     first,
-    more: [...rest.filter((step) => step !== 'delete'), 'label', ...rest.filter((step) => step === 'delete')],
+    more: [
+      ...rest.filter((step) => step !== 'delete'),
+      ...(holdersOf(held).length > 0 ? (['export'] as const) : []),
+      'label',
+      ...rest.filter((step) => step === 'delete'),
+    ],
   }
 }

@@ -241,6 +241,8 @@ pub const StoreJob = struct {
     modules: []const []const u8 = &.{},
     /// Replaces those that are taken from the disk.
     bootFiles: ?BootFiles = null,
+    /// Of the file that an export writes.
+    format: ?[]const u8 = null,
 
     pub const BootFiles = enum { parent, none };
 };

@@ -23,6 +23,7 @@ pub const Kind = enum {
     clear_profile,
     release_home,
     adopt,
+    @"export",
 };
 
 pub const message_size_max = 256;
@@ -131,6 +132,12 @@ fn problemOf(order: *const Order, kind: Kind) ?[]const u8 {
         },
         .delete => _ = order.versionId orelse return "it does not say which version to delete",
         .adopt => _ = order.versionId orelse return "it does not say which version to take up",
+        .@"export" => {
+            _ = order.versionId orelse return "it does not say which version to export";
+            const format = order.format orelse return "it does not say in which format";
+            if (std.meta.stringToEnum(enum { raw, qcow2, vhdx }, format) == null)
+                return "this edge does not write that format";
+        },
         .clear_profile => _ = order.versionId orelse
             return "it does not say of which version to clear the boot profile",
         .merge => {
@@ -169,6 +176,11 @@ fn addOptions(arguments: *Arguments, order: *const Order, kind: Kind) void {
         .clear_profile => {
             arguments.add("clear", .{});
             arguments.addOption("version", "{f}", order.versionId);
+        },
+        .@"export" => {
+            arguments.add("--in-store", .{});
+            arguments.addOption("version", "{f}", order.versionId);
+            arguments.addOption("format", "{s}", order.format);
         },
         .merge => {
             arguments.addOption("version", "{f}", order.versionId);
@@ -222,7 +234,7 @@ pub const Queue = enum { images, changes };
 
 pub fn queueOf(order: *const Order) Queue {
     return switch (std.meta.stringToEnum(Kind, order.kind) orelse return .changes) {
-        .import, .adopt, .verify => .images,
+        .import, .adopt, .verify, .@"export" => .images,
         .seal, .merge, .gc, .delete, .drop_layer, .clear_profile, .release_home => .changes,
     };
 }
@@ -378,6 +390,8 @@ const Line = struct {
     initrd: ?BundleFile = null,
     ownBytes: u64 = 0,
     sharedBytes: u64 = 0,
+    exported: ?base.Uuid = null,
+    file: ?[]const u8 = null,
     freedBytes: ?u64 = null,
     checkedBytes: ?u64 = null,
     problems: ?u64 = null,
@@ -387,6 +401,9 @@ const Line = struct {
     dropped: ?u64 = null,
     cleared: ?u64 = null,
 };
+
+/// Bytes of a file's name in a message.
+const file_shown_max = 160;
 
 /// Bytes as people read them.
 const Size = struct {
@@ -405,6 +422,14 @@ const Size = struct {
 
 /// What the last lines of a job say that it did; null: another line.
 fn didOf(line: *const Line) ?Message {
+    if (line.exported != null) {
+        const file = line.file orelse return null;
+        return printed("exported to {s}, a disk of {f}: wrote {f}", .{
+            file[0..@min(file.len, file_shown_max)],
+            Size{ .bytes = line.sizeBytes orelse 0 },
+            Size{ .bytes = line.writtenBytes orelse 0 },
+        });
+    }
     if (line.freedBytes) |bytes| return printed("freed {f}", .{Size{ .bytes = bytes }});
     if (line.checkedBytes) |bytes| return printed("read {f}, {d} problems", .{
         Size{ .bytes = bytes }, line.problems orelse 0,
@@ -659,6 +684,11 @@ test "a job becomes a command line, or a sentence that names what is missing" {
         },
     );
     try expectWords(
+        &(head ++ .{"export"} ++ store ++
+            .{ "--again", "--in-store", "--version", &two, "--format", "vhdx" }),
+        &.{ .id = uuid(1), .kind = "export", .versionId = uuid(2), .format = "vhdx" },
+    );
+    try expectWords(
         &(head ++ .{"import"} ++ store ++ .{
             "--again",
             "imports/a.raw",
@@ -711,6 +741,9 @@ test "a job becomes a command line, or a sentence that names what is missing" {
         .{ .id = uuid(1), .kind = "seal", .versionId = uuid(2), .number = 1 },
         .{ .id = uuid(1), .kind = "delete" },
         .{ .id = uuid(1), .kind = "adopt" },
+        .{ .id = uuid(1), .kind = "export", .versionId = uuid(2) },
+        .{ .id = uuid(1), .kind = "export", .versionId = uuid(2), .format = "--force" },
+        .{ .id = uuid(1), .kind = "export", .format = "raw" },
         .{ .id = uuid(1), .kind = "defragment" },
         dashed,
         no_source,
@@ -756,6 +789,13 @@ test "output lines of a job are parsed, and other text is ignored" {
     try testing.expectEqualStrings("disk full?", parse(
         "{\"error\":\"disk full\\u001b\"}",
     ).?.failed.constSlice());
+    try testing.expectEqualStrings(
+        "exported to exports/lab-1.vhdx, a disk of 4.0 KiB: wrote 512 B",
+        parse(
+            "{\"exported\":\"" ++ test_id ++ "\",\"format\":\"vhdx\",\"file\":\"exports/lab-1.vhdx\"," ++
+                "\"sizeBytes\":4096,\"writtenBytes\":512}",
+        ).?.did.constSlice(),
+    );
     const head = "{\"version\":\"" ++ test_id ++ "\",";
     const version = parse(head ++ "\"name\":\"Lab\",\"sizeBytes\":4096,\"manifest\":{\"root\":\"" ++
         test_root ++

@@ -9,6 +9,7 @@ const image = @import("image");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
+const export_directory = @import("export_directory.zig");
 const output = @import("output.zig");
 const linux = std.os.linux;
 const Uuid = base.Uuid;
@@ -20,7 +21,7 @@ const Progress = store_module.@"export".Progress;
 const Target = store_module.@"export".Target;
 
 const path_size_max = 1024;
-const suffix = ".part";
+const suffix = export_directory.part_suffix;
 const Path = [path_size_max + suffix.len:0]u8;
 
 pub const Options = struct {
@@ -29,16 +30,63 @@ pub const Options = struct {
     format: ?[]const u8 = null,
     force: bool = false,
     @"resume": bool = false,
+    /// Writes to the directory `exports` of the store, under a name that the version gives.
+    in_store: bool = false,
+    /// For programs that repeat an interrupted command: a finished export counts as done, and an
+    /// interrupted one continues or starts again. Goes with `in_store`.
+    again: bool = false,
 };
 
 const OpenTarget = struct { fd: i32, target: Target };
 
 pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
+    if (options.in_store) return runInStore(call, options);
     const path = options.positional orelse
         return call.fail(
             "vdisk export needs a target: a file, a block device, or - for standard output.",
             .{},
         );
+    if (options.again) return call.fail("--again goes with --in-store.", .{});
+    return write(call, options, path, null);
+}
+
+/// The same version and format have the same name and the same bytes.
+fn runInStore(call: *const Call, options: *const Options) Call.Error!u8 {
+    if (options.positional != null or options.force or options.@"resume")
+        return call.fail("--in-store takes no FILE, no --force and no --resume.", .{});
+    const id = try call.need(options.version, "--version ID");
+    const format = try parseFormat(call, options, false);
+    const manifest = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
+    const file = export_directory.pathOf(&manifest, format);
+    var buffer: [path_size_max]u8 = undefined;
+    const path = std.mem.print(&buffer, "{s}/{s}", .{
+        call.path(), file.constSlice(),
+    }) catch return call.fail("The path of the store {s} is too long.", .{call.path()});
+    try export_directory.make(call);
+    if (options.again and isFile(path)) {
+        printDone(call, .{ .id = id, .format = format, .file = file.constSlice() }, &.{
+            .size = manifest.disk_size,
+        });
+        return 0;
+    }
+    return write(call, options, path, file.constSlice());
+}
+
+fn isFile(path: []const u8) bool {
+    const path_z = pathOf(path, "");
+    var stat: linux.Statx = undefined;
+    return linux.errno(
+        linux.statx(linux.AT.FDCWD, &path_z, linux.AT.SYMLINK_NOFOLLOW, .{ .TYPE = true }, &stat),
+    ) == .SUCCESS;
+}
+
+/// @param file the name below the store's directory; null for another path
+fn write(
+    call: *const Call,
+    options: *const Options,
+    path: []const u8,
+    file: ?[]const u8,
+) Call.Error!u8 {
     if (path.len == 0 or path.len > path_size_max)
         return call.fail("The path to write to is empty or too long.", .{});
     const is_stream = std.mem.eql(u8, path, "-");
@@ -75,12 +123,13 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     running.run(call.gpa) catch |err| {
         line.end();
         if (err == error.Canceled) return explainInterruption(&running, path);
-        return explain(call, &running, path, err);
+        return explain(call, &running, path, err, canResume(&running) and file == null);
     };
     line.end();
     is_whole = true;
     if (to.target == .file or to.target == .begun_file) try giveName(path, call.complaint);
-    if (!is_stream) printDone(call, id, format, &running.done);
+    if (!is_stream)
+        printDone(call, .{ .id = id, .format = format, .file = file }, &running.done);
     return 0;
 }
 
@@ -131,17 +180,20 @@ fn progress(context: *anyopaque, done: *const Progress) void {
     line.update(.{ .position = done.position, .size = done.size });
 }
 
-fn printDone(call: *const Call, id: Uuid, format: Format, done: *const Progress) void {
+const Exported = struct { id: Uuid, format: Format, file: ?[]const u8 };
+
+fn printDone(call: *const Call, what: Exported, done: *const Progress) void {
     call.print(
         .{
-            .exported = id,
-            .format = format,
+            .exported = what.id,
+            .format = what.format,
+            .file = what.file,
             .sizeBytes = done.size,
             .writtenBytes = done.written_bytes,
         },
         "exported {f} as {t}: {f}, {f} written",
         .{
-            id,                                format,
+            what.id,                           what.format,
             output.Size{ .bytes = done.size }, output.Size{ .bytes = done.written_bytes },
         },
     );
@@ -181,15 +233,12 @@ fn openTarget(
             .ACCMODE = .RDWR,
             .CLOEXEC = true,
             .CREAT = !options.@"resume",
-            .EXCL = !options.@"resume",
+            .EXCL = !options.@"resume" and !options.again,
             .NOFOLLOW = true,
         };
     const rc = linux.openat(linux.AT.FDCWD, &part, flags, 0o600);
     return switch (linux.errno(rc)) {
-        .SUCCESS => .{
-            .fd = @intCast(rc),
-            .target = if (options.@"resume") .begun_file else .file,
-        },
+        .SUCCESS => takePart(options, path, wanted.format, @intCast(rc), complaint),
         .EXIST => complaint.set(
             "{s}" ++ suffix ++ " already exists: an export to it was interrupted, or is running. {s}o start again, remove it.",
             .{ path, if (wanted.format == .raw) "--resume continues it; t" else "T" },
@@ -208,6 +257,26 @@ fn openTarget(
             .{path},
         ),
     };
+}
+
+/// Takes ownership of the open `.part`.
+fn takePart(
+    options: *const Options,
+    path: []const u8,
+    format: Format,
+    fd: i32,
+    complaint: *Complaint,
+) Call.Error!OpenTarget {
+    errdefer host.sys.close(fd);
+    if (!export_directory.lock(fd)) return complaint.set(
+        "{s}" ++ suffix ++ " is being written by another process; wait until it ends, or stop it first.",
+        .{path},
+    );
+    if (format == .raw and (options.@"resume" or options.again))
+        return .{ .fd = fd, .target = .begun_file };
+    if (linux.errno(linux.ftruncate(fd, 0)) != .SUCCESS)
+        return complaint.set("{s}" ++ suffix ++ " cannot be written by this user.", .{path});
+    return .{ .fd = fd, .target = .file };
 }
 
 const seek_end = 2;
@@ -288,6 +357,7 @@ fn explain(
     running: *const Export,
     path: []const u8,
     problem: store_module.@"export".Error,
+    can_resume: bool,
 ) Call.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
@@ -310,7 +380,7 @@ fn explain(
             .{
                 path,
                 store_module.@"export".sentence(other),
-                if (canResume(running)) " The same command with --resume continues it." else "",
+                if (can_resume) " The same command with --resume continues it." else "",
             },
         ),
     };

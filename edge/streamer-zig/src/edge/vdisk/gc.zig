@@ -4,6 +4,7 @@
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
+const export_directory = @import("export_directory.zig");
 const output = @import("output.zig");
 const Pace = @import("pace.zig");
 
@@ -17,6 +18,7 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     var change = try call.lock();
     defer change.end();
     cancel.listen();
+    export_directory.removeAbandoned(call);
     store_module.import_checkpoint.tidy(call.files()) catch |err| return explain(call, err);
     var pace: Pace = .init(options.rate_mib, options.idle);
     const rest: store_module.usage.RateLimit = .{ .context = &pace, .wait = waitWhileCounting };

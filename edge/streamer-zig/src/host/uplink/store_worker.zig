@@ -699,6 +699,7 @@ const StoreOrders = struct {
                 &order.initrdPath,
                 &order.commandLine,
                 &order.layerClass,
+                &order.format,
             }) |text|
                 if (text.*) |given| {
                     text.* = try arena.dupe(u8, given);

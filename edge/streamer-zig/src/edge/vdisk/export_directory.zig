@@ -1,0 +1,101 @@
+//! The directory `exports` of a store, where jobs write versions as images. A file's name says
+//! which version and format it is, so that the same job finds what it has written. A `.part` that
+//! no process writes is the rest of an export that was canceled.
+
+const std = @import("std");
+const base = @import("base");
+const host = @import("host");
+const image = @import("image");
+const store_module = @import("store");
+const Call = @import("subcommand.zig");
+const Io = std.Io;
+const LOCK = std.posix.LOCK;
+const linux = std.os.linux;
+
+pub const directory = "exports";
+pub const part_suffix = ".part";
+const name_size_max = store_module.manifest.name_size_max + 40;
+
+/// Below the store's directory.
+pub const Path = base.BoundedArray(u8, directory.len + 1 + name_size_max);
+
+/// The name of the vDisk, the version's number, and the beginning of its id.
+pub fn pathOf(manifest: *const store_module.Manifest, format: image.writer.Format) Path {
+    var path: Path = .empty;
+    var name: [store_module.manifest.name_size_max]u8 = undefined;
+    const given = manifest.name.constSlice();
+    for (given, 0..) |char, index| {
+        const is_plain = std.ascii.isAlphanumeric(char) or char == '_' or
+            (index > 0 and (char == '.' or char == '-'));
+        name[index] = if (is_plain) char else '-';
+    }
+    const id = manifest.version.toText();
+    var buffer: [path.buffer.len]u8 = undefined;
+    const text = std.mem.print(&buffer, directory ++ "/{s}-{d}-{s}.{t}", .{
+        if (given.len > 0) name[0..given.len] else "vdisk", manifest.number, id[0..8], format,
+    }) catch unreachable;
+    path = Path.fromSlice(text) catch unreachable;
+    return path;
+}
+
+/// Makes the directory if it is not there.
+pub fn make(call: *const Call) Call.Error!void {
+    const rc = linux.mkdirat(call.opened.on.dir_fd, directory, 0o700);
+    switch (linux.errno(rc)) {
+        .SUCCESS, .EXIST => {},
+        .NOSPC, .DQUOT => return call.fail("The disk of the store {s} is full.", .{call.path()}),
+        else => return call.fail("{s}/" ++ directory ++ " cannot be created.", .{call.path()}),
+    }
+}
+
+/// Removes what exports that were canceled or killed have left. Without the directory there is
+/// nothing to do.
+pub fn removeAbandoned(call: *const Call) void {
+    const io = call.init.io;
+    const store_dir: Io.Dir = .{ .handle = call.opened.on.dir_fd };
+    var dir = store_dir.openDir(io, directory, .{ .iterate = true }) catch return;
+    defer dir.close(io);
+    var entries = dir.iterate();
+    // What cannot be removed now is tried again by the next export.
+    while (entries.next(io) catch return) |entry| {
+        if (!std.mem.endsWith(u8, entry.name, part_suffix)) continue;
+        const file = dir.openFile(io, entry.name, .{ .follow_symlinks = false }) catch continue;
+        defer file.close(io);
+        if (lock(file.handle)) dir.deleteFile(io, entry.name) catch {};
+    }
+}
+
+/// Returns false if another process writes the file. The lock ends with the process.
+pub fn lock(fd: i32) bool {
+    return linux.errno(linux.flock(fd, LOCK.EX | LOCK.NB)) == .SUCCESS;
+}
+
+const testing = std.testing;
+
+test "a file's name has no characters that a shell or Windows would not take" {
+    var manifest: store_module.Manifest = .{
+        .store = .fromRandom(@splat(1)),
+        .organization = .zero,
+        .vdisk = .fromRandom(@splat(2)),
+        .version = .fromRandom(@splat(0x3a)),
+        .parent = .zero,
+        .number = 7,
+        .incarnation = 0,
+        .counter = 1,
+        .created_unix_ms = 1,
+        .disk_size = 512,
+        .root = .zeros,
+    };
+    const empty = pathOf(&manifest, .raw);
+    try testing.expectEqualStrings("exports/vdisk-7-3a3a3a3a.raw", empty.constSlice());
+    manifest.name = @TypeOf(manifest.name).fromSlice("../Büro 1.2/x") catch unreachable;
+    manifest.number = std.math.maxInt(u32);
+    const escaped = pathOf(&manifest, .vhdx);
+    try testing.expectEqualStrings(
+        "exports/-.-B--ro-1.2-x-4294967295-3a3a3a3a.vhdx",
+        escaped.constSlice(),
+    );
+    const longest: [store_module.manifest.name_size_max]u8 = @splat('n');
+    manifest.name = @TypeOf(manifest.name).fromSlice(&longest) catch unreachable;
+    try testing.expect(pathOf(&manifest, .qcow2).count > longest.len);
+}
