@@ -6,6 +6,7 @@ import { say } from '../lib/progress.mjs'
 import { requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, buildStoreBench, ensureZig } from '../lib/toolchain.mjs'
 import { keepResult } from './results.mjs'
+import { measureFormats } from './vdisk/formats.mjs'
 import { measureImports } from './vdisk/imports.mjs'
 import { measureLarge, measureReads } from './vdisk/store.mjs'
 import { asMarkdown } from './vdisk/table.mjs'
@@ -21,6 +22,7 @@ const parts = {
   merge: measureLarge,
   reads: measureReads,
   imports: measureImports,
+  formats: measureFormats,
   writes: measureWrites,
 }
 

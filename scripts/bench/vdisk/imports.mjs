@@ -45,7 +45,8 @@ export async function measureImports(directory, rounds) {
   return { imageMib, seconds: measured }
 }
 
-async function timed(work) {
+/** Returns the seconds that it takes. */
+export async function timed(work) {
   const begin = performance.now()
   await work()
   return (performance.now() - begin) / 1000
@@ -64,6 +65,6 @@ function makeImage(image) {
 }
 
 /** Drops pages that are on the disk already; the others are written first. */
-function dropPageCache() {
+export function dropPageCache() {
   writeFileSync('/proc/sys/vm/drop_caches', '3')
 }

@@ -1,9 +1,10 @@
 /** Prints the measurements of each part, as medians of the rounds. */
-export function asMarkdown({ date, rounds, processors, loadBefore, merge, reads, imports, writes }) {
+export function asMarkdown({ date, rounds, processors, loadBefore, merge, reads, imports, formats, writes }) {
   const parts = [
     merge && mergeText(merge),
     reads && readsText(reads),
     imports && importsText(imports),
+    formats && formatsText(formats),
     writes && writesText(writes),
   ]
   return `# The vDisk store beside raw files and qcow2
@@ -59,6 +60,26 @@ function importsText({ imageMib, seconds }) {
 | bootfarm s | qemu-img s | times qemu-img |
 |---|---|---|
 ${table(rows)}
+`
+}
+
+function formatsText({ imageMib, imports, exports, fileMib }) {
+  const rowsOf = (measured, cell) =>
+    Object.entries(measured).map(([name, seconds]) => {
+      const ratio = (median(seconds) / median(measured.raw)).toFixed(2)
+      return [name, ...cell(name), median(seconds).toFixed(2), ratio]
+    })
+  return `Import of the same disk of ${imageMib} MiB from files of other formats, each with a cold page cache.
+
+| format | file MiB | s | times raw |
+|---|---|---|---|
+${table(rowsOf(imports, (name) => [fileMib[name].toFixed(0)]))}
+
+Its export, with a cold page cache, synced.
+
+| format | s | times raw |
+|---|---|---|
+${table(rowsOf(exports, () => []))}
 `
 }
 
