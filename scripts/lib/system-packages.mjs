@@ -54,7 +54,13 @@ const diskPackages = [
   { paths: ['/sbin/mkfs.vfat', '/usr/sbin/mkfs.vfat'], debian: 'dosfstools' },
   { paths: ['/usr/bin/mcopy'], debian: 'mtools' },
   { paths: ['/sbin/sfdisk', '/usr/sbin/sfdisk'], debian: 'fdisk' },
+  { paths: ['/sbin/mkfs.xfs', '/usr/sbin/mkfs.xfs'], debian: 'xfsprogs' },
+  { paths: ['/bin/mkfs.btrfs', '/sbin/mkfs.btrfs', '/usr/sbin/mkfs.btrfs'], debian: 'btrfs-progs' },
+  { paths: ['/usr/bin/mksquashfs'], debian: 'squashfs-tools' },
 ]
+
+/** For logical volumes, which are made in a virtual machine. */
+const volumePackages = [{ paths: ['/sbin/lvm', '/usr/sbin/lvm'], debian: 'lvm2' }]
 
 /** For disk images in other formats than raw. */
 const formatPackages = [
@@ -85,6 +91,7 @@ const testPackages = [
   { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
   ...tftpClientPackages,
   ...diskPackages,
+  ...volumePackages,
   ...formatPackages,
   { paths: ['/usr/bin/strace'], debian: 'strace' },
   {

@@ -22,8 +22,10 @@ export type Files = Record<string, FileContent>
 /** The output of `bootfarm-edge image inspect --json`. */
 export interface ImageReport {
   table: string
+  sectorSizeBytes: number
   partitions: {
     number: number | null
+    logicalVolume: string | null
     fileSystem: string | null
     role: string | null
     refused: string | null
@@ -177,7 +179,15 @@ export function flipBit(file: string, at: number, bit: number): void {
 
 /** Why such images cannot be made here; undefined where they can. */
 export function imageToolsMissing(): string | undefined {
-  const tools = { mke2fs: 'e2fsprogs', 'mkfs.vfat': 'dosfstools', mcopy: 'mtools', sfdisk: 'fdisk' }
+  const tools = {
+    mke2fs: 'e2fsprogs',
+    'mkfs.vfat': 'dosfstools',
+    mcopy: 'mtools',
+    sfdisk: 'fdisk',
+    'mkfs.xfs': 'xfsprogs',
+    'mkfs.btrfs': 'btrfs-progs',
+    mksquashfs: 'squashfs-tools',
+  }
   const folders = ['/usr/sbin', '/sbin', '/usr/bin', '/bin']
   const absent = Object.entries(tools).flatMap(([tool, debian]) =>
     folders.some((folder) => existsSync(path.join(folder, tool))) ? [] : [debian],
