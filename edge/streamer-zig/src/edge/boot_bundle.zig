@@ -41,6 +41,8 @@ pub const Tools = struct {
     added: []const []const u8 = &.{},
     /// An initramfs is given, so none is taken or built.
     has_initramfs: bool = false,
+    /// The boot files are written to files, not to a version that devices boot.
+    is_for_files: bool = false,
     /// Replaces the image's command line; follows core's rules.
     command_line: ?[]const u8 = null,
     /// The control plane ordered it: its messages name no options of a command.
@@ -69,8 +71,10 @@ pub fn open(
     bundle.tools = tools.*;
     bundle.built = null;
     const arena = tools.arena;
-    bundle.disk.open(source) catch |problem|
-        return explained(arena, "the disk {s}", .{image.sentence(problem)});
+    bundle.disk.open(arena, source) catch |problem| switch (problem) {
+        error.OutOfMemory => return error.OutOfMemory,
+        else => |other| return explained(arena, "the disk {s}", .{image.sentence(other)}),
+    };
     bundle.disk.renewWork();
     const answer = image.find(arena, &bundle.disk) catch |problem| switch (problem) {
         error.OutOfMemory => return error.OutOfMemory,
@@ -87,7 +91,10 @@ pub fn open(
         "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one{s}",
         .{ bundle.command_line, if (tools.is_job) "" else " (--cmdline)" },
     );
-    if (bundle.files.is_prepared or tools.has_initramfs) return .ready;
+    if (tools.has_initramfs) return .ready;
+    if (!tools.is_for_files) if (whyNotMounted(&bundle.disk)) |reason|
+        return explained(arena, "{s}; the initramfs has to be given", .{reason});
+    if (bundle.files.is_prepared) return .ready;
     return bundle.buildInitramfs();
 }
 
@@ -198,32 +205,62 @@ fn isAny(_: []const u8) bool {
     return true;
 }
 
+/// Returns why a device could not mount a root that can be read here, or null.
+pub fn whyNotMounted(disk: *const Disk) ?[]const u8 {
+    const root = disk.root orelse return null;
+    const part = &disk.parts.buffer[root];
+    if (part.logical != null) return "the root file system is in LVM, which an initramfs for " ++
+        "the network does not open";
+    if (part.partition != null and disk.sector_size != 512)
+        return "the partition table is for sectors of 4096 bytes, and devices get sectors of " ++
+            "512";
+    return null;
+}
+
 fn whyNoRoot(disk: *const Disk) []const u8 {
     for (disk.parts.buffer[0..disk.parts.count]) |*part| switch (part.content) {
         .readable => {},
         .refused => |refusal| switch (refusal) {
-            .xfs => return "one is XFS",
-            .btrfs => return "one is Btrfs",
-            .lvm => return "one is in LVM",
+            .several_devices => return "one is Btrfs on several devices",
+            .unknown_profile => return "one is Btrfs with a profile that is not read",
+            .lvm,
+            .lvm_striped,
+            .lvm_raid,
+            .lvm_thin,
+            .lvm_cache,
+            .lvm_other,
+            => return "one is in LVM",
+            .lvm_on_another_disk => return "one is also on another disk",
+            .lvm_damaged => return "one is in LVM, whose metadata is damaged",
             .luks => return "one is encrypted",
             .not_unmounted => return "one was not unmounted: boot and shut it down first",
             .damaged => return "one is damaged",
-            .squashfs, .swap, .unknown_feature, .unknown => {},
+            .unknown_codec, .swap, .unknown_feature, .unknown => {},
         },
     };
     return "there is none with a system on it";
 }
 
-/// Adds the partition of the root, which the initramfs would otherwise search for.
+/// Adds the partition of the root, which the initramfs would otherwise search for, and its
+/// subvolume.
 fn commandLine(
     arena: Allocator,
     disk: *const Disk,
     kept: []const u8,
 ) error{OutOfMemory}![]const u8 {
-    const root = disk.root orelse return kept;
-    const number = disk.parts.buffer[root].number() orelse return kept;
-    const space = if (kept.len > 0) " " else "";
-    return std.fmt.allocPrint(arena, "{s}{s}bootfarm.root=nbd0p{d}", .{ kept, space, number });
+    var line: Io.Writer.Allocating = .init(arena);
+    const writer = &line.writer;
+    writer.writeAll(kept) catch return error.OutOfMemory;
+    const root = disk.root orelse return line.written();
+    if (disk.parts.buffer[root].number()) |number| writer.print(
+        "{s}bootfarm.root=nbd0p{d}",
+        .{ if (kept.len > 0) " " else "", number },
+    ) catch return error.OutOfMemory;
+    if (disk.system(root).?.subvolume()) |name| writer.print(
+        "{s}bootfarm.subvolume={s}",
+        .{ if (line.written().len > 0) " " else "", name },
+    ) catch return error.OutOfMemory;
+    return line.written();
 }
 
 /// Replaces what is not printable: names and words of an image are untrusted.

@@ -168,7 +168,10 @@ fn inspect(command: *const Command, options: *const Options) Failure!void {
     defer opened.image.close();
     const source = opened.source;
     const disk = try command.arena.create(image.Disk);
-    disk.open(&source) catch |problem| return opened.fail(command, problem);
+    disk.open(command.arena, &source) catch |problem| switch (problem) {
+        error.OutOfMemory => return error.OutOfMemory,
+        else => |other| return opened.fail(command, other),
+    };
     disk.renewWork();
     const answer = image.find(command.arena, disk) catch |problem| switch (problem) {
         error.OutOfMemory => return error.OutOfMemory,
@@ -192,6 +195,7 @@ fn extract(command: *const Command, options: *const Options) Failure!void {
         .busybox = options.busybox,
         .target = options.target,
         .added = options.added,
+        .is_for_files = true,
     }, &opened.source);
     switch (answer) {
         .ready => {},
@@ -210,6 +214,8 @@ fn extract(command: *const Command, options: *const Options) Failure!void {
         if (bundle.built == null) "the image's own" else "built from the image's modules",
     });
     try command.print("command line: {s}", .{bundle.command_line});
+    if (BootBundle.whyNotMounted(&bundle.disk)) |reason|
+        try command.print("warning: {s}", .{reason});
 }
 
 const Writing = fn (*BootBundle, *Io.Writer) BootBundle.WriteError!void;

@@ -8,20 +8,30 @@ const image = @import("image");
 const printable = boot_bundle.printable;
 
 pub const Partition = struct {
-    /// Null for a file system that fills the disk.
+    /// Null for a file system that fills the disk, and for a logical volume.
     number: ?u16,
-    firstByte: u64,
+    /// "group/volume" of a logical volume of LVM.
+    logicalVolume: ?[]const u8,
+    /// On the disk; null for a logical volume, which may be in several places.
+    firstByte: ?u64,
     sizeBytes: u64,
     purpose: []const u8,
     /// Null if none can be read.
     fileSystem: ?[]const u8,
+    /// The subvolume of Btrfs with the system, if it is not the default one.
+    subvolume: ?[]const u8,
     /// `root` or `boot`: the role of the partition for the boot files.
     role: ?[]const u8,
     /// Why the file system cannot be read.
     refused: ?[]const u8,
 };
 
-pub const File = struct { path: []const u8, partition: ?u16, sizeBytes: u64 };
+pub const File = struct {
+    path: []const u8,
+    partition: ?u16,
+    logicalVolume: ?[]const u8,
+    sizeBytes: u64,
+};
 
 pub const Boot = struct {
     foundBy: []const u8,
@@ -36,6 +46,7 @@ pub const Boot = struct {
 
 pub const Report = struct {
     sizeBytes: u64,
+    sectorSizeBytes: u32,
     table: []const u8,
     partitions: []const Partition,
     boot: ?Boot,
@@ -56,14 +67,18 @@ pub fn make(
         const index: u8 = @intCast(number);
         entry.* = .{
             .number = part.number(),
-            .firstByte = part.volume.first,
+            .logicalVolume = if (part.logical) |name| try printable(arena, name) else null,
+            .firstByte = if (part.logical == null) part.volume.first else null,
             .sizeBytes = if (part.partition) |partition| partition.size else part.volume.size,
             .purpose = if (part.partition) |partition|
                 @tagName(partition.purpose)
-            else
-                "whole_disk",
+            else if (part.logical != null) "logical_volume" else "whole_disk",
             .fileSystem = switch (part.content) {
                 .readable => |*system| system.name(),
+                .refused => null,
+            },
+            .subvolume = switch (part.content) {
+                .readable => |*system| system.subvolume(),
                 .refused => null,
             },
             .role = if (disk.root == index) "root" else if (disk.boot == index) "boot" else null,
@@ -75,6 +90,7 @@ pub fn make(
     }
     return .{
         .sizeBytes = size,
+        .sectorSizeBytes = disk.sector_size,
         .table = @tagName(disk.table),
         .partitions = listed,
         .boot = switch (answer.*) {
@@ -116,9 +132,11 @@ fn fileOf(
     disk: *const image.Disk,
     found: *const image.BootFile,
 ) Allocator.Error!File {
+    const part = &disk.parts.buffer[found.place.part];
     return .{
         .path = try printable(arena, found.path),
-        .partition = disk.parts.buffer[found.place.part].number(),
+        .partition = part.number(),
+        .logicalVolume = if (part.logical) |name| try printable(arena, name) else null,
         .sizeBytes = found.size(),
     };
 }
@@ -137,6 +155,8 @@ fn warningsOf(
     for (disk.parts.buffer[0..disk.parts.count]) |*part| {
         const name = if (part.number()) |number|
             try std.fmt.allocPrint(arena, "partition {d}", .{number})
+        else if (part.logical) |logical|
+            try printable(arena, logical)
         else
             "the disk";
         if (part.is_cut) try warnings.append(arena, try std.fmt.allocPrint(
@@ -147,7 +167,7 @@ fn warningsOf(
         const ext = switch (part.content) {
             .readable => |*system| switch (system.*) {
                 .ext => |*ext| ext,
-                .fat => continue,
+                .fat, .squashfs, .xfs, .btrfs => continue,
             },
             .refused => continue,
         };
@@ -179,9 +199,13 @@ pub fn print(writer: *Writer, path: []const u8, report: *const Report) Writer.Er
         if (partition.number) |number| try writer.print(
             "  partition {d}: ",
             .{number},
+        ) else if (partition.logicalVolume) |volume| try writer.print(
+            "  logical volume {s}: ",
+            .{volume},
         ) else try writer.print("  whole disk: ", .{});
         try writer.print("{d:.1} MiB, {s}", .{ mib(partition.sizeBytes), partition.fileSystem orelse
             partition.refused.? });
+        if (partition.subvolume) |name| try writer.print(", subvolume {s}", .{name});
         if (partition.role) |role| try writer.print(", {s}", .{role});
         if (!std.mem.eql(u8, partition.purpose, "unknown") and partition.number != null)
             try writer.print(" ({s})", .{partition.purpose});
@@ -213,5 +237,6 @@ fn mib(bytes: u64) f64 {
 fn printFile(writer: *Writer, title: []const u8, file: *const File) Writer.Error!void {
     try writer.print("  {s}: {s}, {d:.1} MiB", .{ title, file.path, mib(file.sizeBytes) });
     if (file.partition) |number| try writer.print(", partition {d}", .{number});
+    if (file.logicalVolume) |volume| try writer.print(", logical volume {s}", .{volume});
     try writer.print("\n", .{});
 }

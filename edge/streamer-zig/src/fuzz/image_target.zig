@@ -22,8 +22,11 @@ pub fn disks(case: *Case) Violation!bool {
     for (0..@intCast(prng.below(8))) |_| damage(case);
     var memory_disk: image.MemoryDisk = .{ .bytes = &bytes };
     const source = memory_disk.source();
-    disk.open(&source) catch return false;
     var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+    disk.open(fixed.allocator(), &source) catch |problem| {
+        try expect(problem != error.OutOfMemory, "an open disk takes no more memory than is said");
+        return false;
+    };
     const answer = image.find(fixed.allocator(), &disk) catch |problem| {
         try expect(
             problem != error.OutOfMemory,
@@ -111,6 +114,71 @@ pub fn partitionTables(case: *Case) Violation!bool {
             return fuzz_case.violated("a partition has an end");
     }
     return layout.partitions.count > 0;
+}
+
+var golden: image.golden.GoldenDisk = undefined;
+/// What is open at once: the search, and the memory to unpack files of Btrfs.
+var golden_memory: [24 << 20]u8 = undefined;
+
+/// File systems made by their own tools, with damaged tables, most often with matching checksums.
+pub fn fileSystems(case: *Case) Violation!bool {
+    const prng = &case.prng;
+    const name = prng.pick(image.golden.Name, std.enums.values(image.golden.Name));
+    golden.load(name);
+    for (0..@intCast(prng.below(6))) |_| {
+        const sector = golden.sector(@intCast(prng.below(golden.count)));
+        const at: usize = @intCast(prng.below(508));
+        switch (prng.below(4)) {
+            0 => sector[at] ^= @as(u8, 1) << @intCast(prng.below(8)),
+            1 => sector[at] = case.byte(),
+            2 => std.mem.writeInt(u32, sector[at..][0..4], prng.nextU32(), .little),
+            else => @memset(sector[at..][0..4], if (prng.chance(1, 2)) 0xff else 0),
+        }
+    }
+    if (name == .btrfs and !prng.chance(1, 8)) golden.seal();
+    const source = golden.source();
+    var fixed: std.heap.FixedBufferAllocator = .init(&golden_memory);
+    disk.open(fixed.allocator(), &source) catch |problem| {
+        try expect(problem != error.OutOfMemory, "an open disk takes no more memory than is said");
+        return false;
+    };
+    const answer = image.find(fixed.allocator(), &disk) catch |problem| {
+        try expect(problem != error.OutOfMemory, "a search takes no more memory than is said");
+        return false;
+    };
+    switch (answer) {
+        .reason => return false,
+        .found => |*files| try expectWhole(files),
+    }
+    return true;
+}
+
+var lvm_bytes: [image.lvm.test_size]u8 = undefined;
+
+/// A volume group whose label, header or text is damaged, most often with a matching checksum.
+pub fn logicalVolumes(case: *Case) Violation!bool {
+    const prng = &case.prng;
+    image.lvm.testVolume(&lvm_bytes);
+    for (0..@intCast(prng.below(4))) |_| image.lvm.damageTest(&lvm_bytes, prng.nextU32());
+    if (!prng.chance(1, 8)) image.lvm.sealTest(&lvm_bytes);
+    var memory_disk: image.MemoryDisk = .{ .bytes = &lvm_bytes };
+    const source = memory_disk.source();
+    var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+    disk.open(fixed.allocator(), &source) catch |problem| {
+        try expect(problem != error.OutOfMemory, "an open disk takes no more memory than is said");
+        return false;
+    };
+    var is_linear = false;
+    for (disk.parts.constSlice()) |*part| {
+        if (part.logical == null or part.volume.size == 0) continue;
+        is_linear = true;
+        const volume = &part.volume;
+        try expect(volume.size <= 1 << 40, "a linear volume is no larger than its extents");
+        var last: [1]u8 = undefined;
+        volume.read(&last, volume.size - 1) catch
+            return fuzz_case.violated("a volume that was located can be read to its end");
+    }
+    return is_linear;
 }
 
 const grub =

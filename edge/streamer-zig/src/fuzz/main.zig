@@ -46,6 +46,12 @@ const targets = [_]Target{
         .run = @import("image_target.zig").partitionTables,
         .weight = 4,
     },
+    .{ .name = "image-lvm", .run = @import("image_target.zig").logicalVolumes, .weight = 16 },
+    .{
+        .name = "image-file-systems",
+        .run = @import("image_target.zig").fileSystems,
+        .weight = 64,
+    },
     .{ .name = "image-disks", .run = @import("image_target.zig").disks, .weight = 16 },
     .{ .name = "image-vhd", .run = @import("container_target.zig").vhd, .weight = 16 },
     .{ .name = "image-vhdx", .run = @import("container_target.zig").vhdxFile, .weight = 64 },

@@ -1,8 +1,8 @@
 //! Finds what a disk would boot: kernel, initramfs and command line, as distributions install them.
-//! Search order: entries of the Boot Loader Specification, grub.cfg, extlinux or syslinux, names of
-//! kernels; each in the root's /boot, a boot partition and an EFI system partition. A path may
-//! start at the root of the loader's file system or of the system's: both are tried. Unusable finds
-//! give a reason, as a sentence for people.
+//! Search order: entries of the Boot Loader Specification, grub.cfg, extlinux or syslinux, unified
+//! kernel images, names of kernels; each in the root's /boot, a boot partition and an EFI system
+//! partition. A path may start at the root of the loader's file system or of the system's: both are
+//! tried. Unusable finds give a reason, as a sentence for people.
 
 const std = @import("std");
 const wire = @import("wire");
@@ -12,6 +12,7 @@ const file_system = @import("file_system.zig");
 const grub_menu = @import("grub_menu.zig");
 const kernel_names = @import("kernel_names.zig");
 const loader_texts = @import("loader_texts.zig");
+const unified_kernel = @import("unified_kernel.zig");
 const version_order = @import("version_order.zig");
 const Allocator = std.mem.Allocator;
 const FileRef = Disk.FileRef;
@@ -30,6 +31,7 @@ pub const Source = enum {
     boot_loader_specification,
     grub,
     extlinux,
+    unified,
     names,
 
     pub fn text(by: Source) []const u8 {
@@ -37,6 +39,7 @@ pub const Source = enum {
             .boot_loader_specification => "an entry of the Boot Loader Specification",
             .grub => "the default entry of grub.cfg",
             .extlinux => "the default entry of extlinux or syslinux",
+            .unified => "the newest unified kernel image",
             .names => "the newest kernel by its name",
         };
     }
@@ -46,9 +49,24 @@ pub const Source = enum {
 pub const BootFile = struct {
     path: []const u8,
     place: FileRef,
+    /// The section of a unified kernel image; null for a whole file.
+    section: ?unified_kernel.Range = null,
 
     pub fn size(found: *const BootFile) u64 {
-        return found.place.node.size();
+        return if (found.section) |section| section.size else found.place.node.size();
+    }
+
+    /// Bytes of the file before it.
+    pub fn first(found: *const BootFile) u64 {
+        return if (found.section) |section| section.first else 0;
+    }
+
+    fn read(found: *const BootFile, disk: *const Disk, buffer: []u8) Error!void {
+        var content: file_system.Content = .open(
+            disk.system(found.place.part).?,
+            &found.place.node,
+        );
+        return content.read(buffer, found.first());
     }
 };
 
@@ -76,9 +94,10 @@ pub const Reason = union(enum) {
     refused: struct { part: u8, refusal: file_system.Refusal },
     /// Readable, but without a known kernel.
     no_kernel,
-    /// The path of a unified kernel image, which holds kernel, initramfs and command line in one
-    /// program.
-    unified: []const u8,
+    /// What could be a kernel or its configuration is damaged.
+    damaged,
+    /// The path of a program where unified kernel images are, without a kernel in it.
+    not_unified: []const u8,
     /// A path and its problem.
     kernel: struct { path: []const u8, problem: wire.kernel_image.Problem },
     too_large: struct { path: []const u8, size: u64, size_max: u64 },
@@ -93,8 +112,9 @@ pub const Reason = union(enum) {
                 "no kernel was found, neither in /boot nor in a boot or EFI system partition; {s}",
                 .{given},
             ),
-            .unified => |path| try writer.print(
-                "{s} is a unified kernel image, which cannot be used yet; {s}",
+            .damaged => try writer.print("the disk {s}", .{image_damaged}),
+            .not_unified => |path| try writer.print(
+                "{s} is not a unified kernel image, or is cut; {s}",
                 .{ path, given },
             ),
             .kernel => |it| try writer.print("{s} {s}; {s}", .{
@@ -113,20 +133,33 @@ pub const Reason = union(enum) {
     }
 };
 
+pub const image_damaged = "is damaged where its boot files are: check the image with the tool " ++
+    "of its file system (e2fsck, xfs_repair, btrfs check), or import it again";
+
 /// Why a volume cannot be read, and what to do.
 pub fn sentence(refusal: file_system.Refusal) []const u8 {
     const given = "kernel and initramfs have to be given (--kernel, --initrd): ";
     return switch (refusal) {
-        .xfs => given ++ "the file system is XFS",
-        .btrfs => given ++ "the file system is Btrfs",
-        .squashfs => given ++ "the file system is Squashfs",
-        .lvm => given ++ "the file systems are in LVM",
+        .several_devices => given ++ "the file system is Btrfs on several devices",
+        .unknown_profile => given ++ "the file system is Btrfs with a profile other than " ++
+            "single and DUP",
+        .unknown_codec => given ++ "the file system is compressed by a codec that is not read",
+        .lvm => given ++ "the disk belongs to a volume group of LVM whose metadata is elsewhere",
+        .lvm_damaged => "the metadata of LVM is damaged: repair it with vgcfgrestore, or import " ++
+            "the image again",
+        .lvm_striped => given ++ "a logical volume is striped",
+        .lvm_raid => given ++ "a logical volume is mirrored or a RAID",
+        .lvm_thin => given ++ "a logical volume is thin",
+        .lvm_cache => given ++ "a logical volume has a cache",
+        .lvm_other => given ++ "a logical volume is of a kind that is not read",
+        .lvm_on_another_disk => given ++ "a logical volume is also on another disk",
         .luks => given ++ "the file system is encrypted (LUKS)",
         .swap => given ++ "only swap space was found",
         .not_unmounted => "the file system was not unmounted: boot and shut it down first, or " ++
-            "run e2fsck on the image",
+            "repair the image (e2fsck, xfs_repair, btrfs rescue zero-log)",
         .unknown_feature => given ++ "the file system has an unknown feature",
-        .damaged => "the file system is damaged: run e2fsck on the image, or import it again",
+        .damaged => "the file system is damaged: check the image with its own tool (e2fsck, " ++
+            "xfs_repair, btrfs check), or import it again",
         .unknown => given ++ "no known file system was found",
     };
 }
@@ -138,8 +171,8 @@ pub const Answer = union(enum) { found: BootFiles, reason: Reason };
 pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     var scratch: std.heap.ArenaAllocator = .init(gpa);
     defer scratch.deinit();
-    var unified: ?[]const u8 = null;
     var problem: ?Reason = null;
+    var is_damaged = false;
     const bases = try basesOf(gpa, disk);
     for (std.enums.values(Source)) |by| for (bases) |base| {
         _ = scratch.reset(.retain_capacity);
@@ -150,7 +183,11 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
             by,
         ) catch |reason| switch (reason) {
             // Skip a damaged configuration; the kernel may still be found by its name.
-            error.Corrupt, error.Encrypted => continue,
+            error.Encrypted, error.Unsupported => continue,
+            error.Corrupt => {
+                is_damaged = true;
+                continue;
+            },
             else => |other| return other,
         } orelse continue;
         switch (answer) {
@@ -161,23 +198,12 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
         }
     };
     if (problem) |reason| return .{ .reason = reason };
-    for (bases) |base| {
-        _ = scratch.reset(.retain_capacity);
-        const path = kernel_names.unified(
-            scratch.allocator(),
-            disk,
-            base.part,
-        ) catch |reason| switch (reason) {
-            error.Corrupt, error.Encrypted => continue,
-            else => |other| return other,
-        };
-        if (unified == null and path != null) unified = try gpa.dupe(u8, path.?);
-    }
-    if (unified) |path| return .{ .reason = .{ .unified = path } };
+    if (is_damaged) return .{ .reason = .damaged };
     return .{ .reason = whatRefused(disk) };
 }
 
 fn answerOf(scratch: Allocator, disk: *Disk, base: *const Base, by: Source) Error!?Answer {
+    if (by == .unified) return unifiedAnswer(scratch, disk, base);
     const candidate = try candidateOf(scratch, disk, base, by) orelse return null;
     return try judge(scratch, disk, &candidate, by);
 }
@@ -198,8 +224,8 @@ fn kept(gpa: Allocator, found: *const BootFiles) Allocator.Error!BootFiles {
 fn reasonKept(gpa: Allocator, reason: Reason) Allocator.Error!Reason {
     var copy = reason;
     switch (copy) {
-        .refused, .no_kernel, .command_line_too_long => {},
-        .unified => |*path| path.* = try gpa.dupe(u8, path.*),
+        .refused, .no_kernel, .damaged, .command_line_too_long => {},
+        .not_unified => |*path| path.* = try gpa.dupe(u8, path.*),
         .kernel => |*it| it.path = try gpa.dupe(u8, it.path),
         .too_large => |*it| it.path = try gpa.dupe(u8, it.path),
     }
@@ -215,6 +241,7 @@ fn whatRefused(disk: *const Disk) Reason {
             .refused => |refusal| refusal,
         };
         if (refusal == .swap or refusal == .unknown) continue;
+        if (refusal == .lvm and hasLogical(disk)) continue;
         const before = if (worst) |other| disk.parts.buffer[other].volume.size else 0;
         if (worst == null or part.volume.size > before) worst = @intCast(index);
     }
@@ -226,7 +253,12 @@ fn whatRefused(disk: *const Disk) Reason {
     return .{ .refused = .{ .part = 0, .refusal = .unknown } };
 }
 
-fn judge(gpa: Allocator, disk: *Disk, candidate: *const Candidate, by: Source) Error!Answer {
+fn hasLogical(disk: *const Disk) bool {
+    for (disk.parts.buffer[0..disk.parts.count]) |*part| if (part.logical != null) return true;
+    return false;
+}
+
+fn judge(gpa: Allocator, disk: *const Disk, candidate: *const Candidate, by: Source) Error!Answer {
     const kernel = &candidate.kernel;
     if (kernel.size() > kernel_size_max) return tooLarge(kernel, kernel_size_max);
     const image = inspectKernel(gpa, disk, kernel) catch |reason| switch (reason) {
@@ -270,8 +302,7 @@ fn inspectKernel(
     kernel: *const BootFile,
 ) (Error || wire.kernel_image.Problem)!wire.kernel_image.KernelImage {
     const head = try gpa.alloc(u8, @intCast(@min(kernel.size(), wire.kernel_image.head_size_max)));
-    var content: file_system.Content = .open(disk.system(kernel.place.part).?, &kernel.place.node);
-    try content.read(head, 0);
+    try kernel.read(disk, head);
     return wire.kernel_image.inspect(head, kernel.size());
 }
 
@@ -281,8 +312,7 @@ fn isPrepared(gpa: Allocator, disk: *const Disk, initrds: []const BootFile) Erro
     if (initrds.len == 0) return false;
     const first = &initrds[0];
     const head = try gpa.alloc(u8, @intCast(@min(first.size(), wire.initramfs_mark.head_size_max)));
-    var content: file_system.Content = .open(disk.system(first.place.part).?, &first.place.node);
-    try content.read(head, 0);
+    try first.read(disk, head);
     if (wire.initramfs_mark.read(head) != null) return true;
     const root = disk.root orelse return false;
     return try disk.has(root, "/etc/initramfs-tools/hooks/bootfarm", .file) and
@@ -327,6 +357,7 @@ fn candidateOf(gpa: Allocator, disk: *const Disk, base: *const Base, by: Source)
         .grub => fromGrub(gpa, disk, base),
         .extlinux => fromExtlinux(gpa, disk, base),
         .names => fromNames(gpa, disk, base),
+        .unified => unreachable, // It has an answer of its own.
     };
 }
 
@@ -419,7 +450,9 @@ fn fromExtlinux(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Can
 
 fn fromNames(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candidate {
     const directory = try std.mem.concat(gpa, u8, &.{ base.directory, "/" });
-    const pair = try kernel_names.newest(gpa, disk, base.part, directory) orelse return null;
+    const pair = try kernel_names.newest(gpa, disk, base.part, directory) orelse
+        if (base.directory.len > 0) return null else //
+        try kernel_names.newestOfModules(gpa, disk, base.part) orelse return null;
     const entry: loader_texts.Entry = .{
         .kernel = pair.kernel,
         .initrds = if (pair.initrd) |path| loader_texts.Initrds.fromSlice(&.{path}) catch
@@ -427,6 +460,56 @@ fn fromNames(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candid
         .options = try optionsOfSystem(gpa, disk),
     };
     return ofEntry(gpa, disk, base, "/", directory, &entry);
+}
+
+/// Only where boot loaders look: below EFI/Linux. Null if there is no such program.
+fn unifiedAnswer(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Answer {
+    const path = try kernel_names.unified(gpa, disk, base.part, base.directory) orelse return null;
+    const place = try disk.find(base.part, path) orelse return null;
+    const whole: BootFile = .{ .path = path, .place = place };
+    if (place.node.kind() != .file) return null;
+    const head = try gpa.alloc(u8, @intCast(@min(whole.size(), unified_kernel.head_size_max)));
+    try whole.read(disk, head);
+    const parts = unified_kernel.parse(head, whole.size()) orelse
+        return .{ .reason = .{ .not_unified = path } };
+    var initrds: [2]BootFile = undefined;
+    var count: usize = 0;
+    for ([_]?unified_kernel.Range{ parts.microcode, parts.initrd }) |range| {
+        initrds[count] =
+            .{ .path = path, .place = place, .section = range orelse continue };
+        count += 1;
+    }
+    const candidate: Candidate = .{
+        .kernel = .{ .path = path, .place = place, .section = parts.linux },
+        .initrds = try gpa.dupe(BootFile, initrds[0..count]),
+        .options = try sectionText(gpa, disk, &whole, parts.command_line) orelse
+            try optionsOfSystem(gpa, disk),
+        .origin = path,
+    };
+    var answer = try judge(gpa, disk, &candidate, .unified);
+    switch (answer) {
+        .reason => {},
+        .found => |*found| if (found.release == null) {
+            found.release = try sectionText(gpa, disk, &whole, parts.release);
+        },
+    }
+    return answer;
+}
+
+/// Returns the text of a section without what follows it; null if it is missing or too long.
+fn sectionText(
+    gpa: Allocator,
+    disk: *const Disk,
+    whole: *const BootFile,
+    range: ?unified_kernel.Range,
+) Error!?[]const u8 {
+    var section = whole.*;
+    section.section = range orelse return null;
+    if (section.size() > entry_size_max) return null;
+    const text = try gpa.alloc(u8, @intCast(section.size()));
+    try section.read(disk, text);
+    const end = std.mem.findScalar(u8, text, 0) orelse text.len;
+    return std.mem.trim(u8, text[0..end], " \t\r\n");
 }
 
 /// What a system's own tools would put into the configuration of its boot loader.

@@ -29,6 +29,7 @@ const of_edge = [_][]const u8{
     "bootfarm.token",
     "bootfarm.report",
     "bootfarm.root",
+    "bootfarm.subvolume",
 };
 const names = of_root ++ of_sleep ++ of_loaders ++ of_initramfs ++ of_edge;
 /// Options of dracut's initramfs, and of systemd's.

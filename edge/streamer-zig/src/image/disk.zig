@@ -4,9 +4,12 @@
 const std = @import("std");
 const base = @import("base");
 const store = @import("store");
+const wire = @import("wire");
 const partitions_module = @import("partitions.zig");
 const file_system = @import("file_system.zig");
+const lvm = @import("lvm/lvm.zig");
 const volume_module = @import("volume.zig");
+const Workspace = @import("workspace.zig");
 const Allocator = std.mem.Allocator;
 const BlockSource = store.BlockSource;
 const FileSystem = file_system.FileSystem;
@@ -22,11 +25,13 @@ const depth_max = 48;
 const reads_max = 2_000_000;
 
 pub const Error = file_system.Error;
-pub const OpenError = partitions_module.Error;
+pub const OpenError = partitions_module.Error || Allocator.Error;
 
 pub const Part = struct {
-    /// Null for a file system that fills the disk.
+    /// Null for a file system that fills the disk, and for a logical volume.
     partition: ?partitions_module.Partition,
+    /// "group/volume" of a logical volume of LVM.
+    logical: ?[]const u8 = null,
     volume: Volume,
     content: file_system.OpenResult,
     /// The partition, or its file system, extends beyond the end of the disk.
@@ -46,18 +51,24 @@ pub const FileRef = struct { part: u8, node: Node };
 pub const Disk = @This();
 
 read_budget: ReadBudget,
+workspace: Workspace,
 table: partitions_module.Table,
+/// Bytes, according to the partition table.
+sector_size: u32,
 is_backup_table: bool,
 parts: Parts,
 /// Indices of `parts`. The boot part is mounted at /boot of the root.
 root: ?u8,
 boot: ?u8,
 
-/// Scans the whole disk. `source` must outlive the disk.
-pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
+/// Scans the whole disk. `source` must outlive the disk; `arena` keeps what describes its logical
+/// volumes, and what is needed to unpack its files.
+pub fn open(disk: *Disk, arena: Allocator, source: *const BlockSource) OpenError!void {
     disk.* = .{
         .read_budget = .{ .reads_left = reads_max },
+        .workspace = .init(arena),
         .table = .none,
+        .sector_size = wire.partition_table.sector_size,
         .is_backup_table = false,
         .parts = .empty,
         .root = null,
@@ -66,6 +77,7 @@ pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
     const whole: Volume = .whole(source, &disk.read_budget);
     const layout = try partitions_module.read(&whole);
     disk.table = layout.table;
+    disk.sector_size = layout.sector_size;
     disk.is_backup_table = layout.is_backup;
     if (layout.table == .none) {
         try disk.append(null, whole);
@@ -74,12 +86,100 @@ pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
             Volume{ .source = source, .first = 0, .size = 0, .read_budget = &disk.read_budget };
         try disk.append(partition, volume);
     }
+    try disk.openLogicalVolumes(arena, source);
     try disk.findRoles();
+}
+
+/// Adds a part for each logical volume of the disk's groups.
+fn openLogicalVolumes(disk: *Disk, arena: Allocator, source: *const BlockSource) OpenError!void {
+    var members: std.ArrayList(lvm.PhysicalVolume) = .empty;
+    for (disk.parts.slice()) |*part| switch (part.content) {
+        .readable => {},
+        .refused => |refusal| if (refusal == .lvm) {
+            const member = lvm.open(&part.volume) catch |reason| switch (reason) {
+                error.Damaged, error.BeyondTheEnd => null,
+                else => |other| return other,
+            };
+            if (member) |known| {
+                try members.append(arena, known);
+            } else part.content = .{ .refused = .lvm_damaged };
+        },
+    };
+    var groups: std.ArrayList(lvm.Group) = .empty;
+    for (members.items) |*member| {
+        if (lvm.isMember(groups.items, &member.id)) continue;
+        if (groups.items.len == lvm.groups_max) return error.TooManyPartitions;
+        const found = disk.readGroup(arena, source, member, members.items) catch |reason|
+            switch (reason) {
+                error.Damaged, error.BeyondTheEnd => {
+                    disk.markDamaged(member);
+                    continue;
+                },
+                else => |other| return other,
+            };
+        try groups.append(arena, found orelse continue);
+    }
+}
+
+fn readGroup(
+    disk: *Disk,
+    arena: Allocator,
+    source: *const BlockSource,
+    member: *const lvm.PhysicalVolume,
+    members: []const lvm.PhysicalVolume,
+) (OpenError || error{Damaged})!?lvm.Group {
+    const group = try member.readGroup(arena) orelse return null;
+    for (try lvm.logicalVolumes(arena, source, &group, members)) |*logical|
+        try disk.appendLogical(arena, logical);
+    return group;
+}
+
+fn markDamaged(disk: *Disk, member: *const lvm.PhysicalVolume) void {
+    for (disk.parts.slice()) |*part| if (part.logical == null and
+        part.volume.first == member.volume.first)
+    {
+        part.content = .{ .refused = .lvm_damaged };
+    };
+}
+
+fn appendLogical(disk: *Disk, arena: Allocator, logical: *const lvm.Found) OpenError!void {
+    if (disk.parts.count == partitions_module.partitions_max) return error.TooManyPartitions;
+    const volume: Volume = switch (logical.content) {
+        .linear => |linear| linear: {
+            const source = try arena.create(BlockSource);
+            source.* = linear.source();
+            break :linear .whole(source, &disk.read_budget);
+        },
+        .refused => |refusal| {
+            disk.parts.appendAssumeCapacity(.{
+                .partition = null,
+                .logical = logical.name,
+                .volume = .{
+                    .source = disk.parts.buffer[0].volume.source,
+                    .first = 0,
+                    .size = 0,
+                    .read_budget = &disk.read_budget,
+                },
+                .content = .{ .refused = switch (refusal) {
+                    .striped => .lvm_striped,
+                    .raid => .lvm_raid,
+                    .thin => .lvm_thin,
+                    .cache => .lvm_cache,
+                    .snapshot, .other => .lvm_other,
+                    .on_another_disk => .lvm_on_another_disk,
+                } },
+                .is_cut = false,
+            });
+            return;
+        },
+    };
+    try disk.append(null, volume);
+    disk.parts.buffer[disk.parts.count - 1].logical = logical.name;
 }
 
 fn append(disk: *Disk, partition: ?partitions_module.Partition, volume: Volume) OpenError!void {
     const content: file_system.OpenResult = if (volume.size ==
-        0) .{ .refused = .unknown } else try FileSystem.open(volume);
+        0) .{ .refused = .unknown } else try FileSystem.open(volume, &disk.workspace);
     const needs = switch (content) {
         .readable => |*readable| readable.size(),
         .refused => 0,
@@ -108,7 +208,8 @@ pub fn system(disk: *const Disk, part: u8) ?*const FileSystem {
 fn findRoles(disk: *Disk) volume_module.ReadError!void {
     for (0..disk.parts.count) |index| {
         const part: u8 = @intCast(index);
-        if (disk.root == null and try disk.isRoot(part)) disk.root = part;
+        if (disk.root == null and
+            (try disk.isRoot(part) or try disk.findSubvolume(part))) disk.root = part;
     }
     const root = disk.root orelse return;
     if (try disk.hasKernel(root, "/boot")) return;
@@ -117,6 +218,22 @@ fn findRoles(disk: *Disk) volume_module.ReadError!void {
         if (part == root or disk.boot != null) continue;
         if (try disk.hasKernel(part, "/")) disk.boot = part;
     }
+}
+
+/// Looks for a root in the subvolumes that are not mounted by default.
+fn findSubvolume(disk: *Disk, part: u8) volume_module.ReadError!bool {
+    const content = &disk.parts.buffer[part].content;
+    if (content.* != .readable) return false;
+    const before = content.readable;
+    for (file_system.root_subvolumes) |name| {
+        const is_there = content.readable.enter(name) catch |reason| switch (reason) {
+            error.Corrupt, error.Encrypted, error.Unsupported => false,
+            else => |other| return other,
+        };
+        if (is_there and try disk.isRoot(part)) return true;
+        content.readable = before;
+    }
+    return false;
 }
 
 fn isRoot(disk: *const Disk, part: u8) volume_module.ReadError!bool {
@@ -134,7 +251,7 @@ pub fn has(
     kind: file_system.Kind,
 ) volume_module.ReadError!bool {
     const found = disk.find(part, path) catch |reason| switch (reason) {
-        error.Corrupt, error.Encrypted => return false,
+        error.Corrupt, error.Encrypted, error.Unsupported => return false,
         else => |other| return other,
     } orelse return false;
     return found.node.kind() == kind;
@@ -142,7 +259,7 @@ pub fn has(
 
 fn hasKernel(disk: *const Disk, part: u8, path: []const u8) volume_module.ReadError!bool {
     return disk.hasKernelOrError(part, path) catch |reason| switch (reason) {
-        error.Corrupt, error.Encrypted => false,
+        error.Corrupt, error.Encrypted, error.Unsupported => false,
         else => |other| other,
     };
 }

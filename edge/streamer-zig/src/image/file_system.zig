@@ -3,23 +3,45 @@
 
 const std = @import("std");
 const wire = @import("wire");
+const btrfs = @import("btrfs/btrfs.zig");
+const btrfs_file = @import("btrfs/file.zig");
 const ext = @import("ext.zig");
 const fat = @import("fat.zig");
+const squashfs = @import("squashfs/squashfs.zig");
 const volume_module = @import("volume.zig");
 const Volume = volume_module.Volume;
+const Workspace = @import("workspace.zig");
+const xfs = @import("xfs/xfs.zig");
+const xfs_directory = @import("xfs/directory.zig");
 
+pub const root_subvolumes = btrfs.root_subvolumes;
 pub const name_size_max = fat.name_size_max;
 pub const Kind = ext.Kind;
 
-pub const Error = ext.InodeError;
+pub const Error = ext.InodeError || error{
+    /// A file that is stored in a way that is not read.
+    Unsupported,
+};
+pub const OpenError = volume_module.ReadError || error{OutOfMemory};
 
 /// Why a volume cannot be read.
 pub const Refusal = enum {
-    xfs,
-    btrfs,
-    squashfs,
-    /// A physical volume of LVM.
+    /// Btrfs on more than this device, or with a profile that is not read.
+    several_devices,
+    unknown_profile,
+    /// Compressed by a codec that is not read.
+    unknown_codec,
+    /// A physical volume of LVM. The logical volumes of its group are parts of their own.
     lvm,
+    lvm_damaged,
+    /// Logical volumes that are not linear.
+    lvm_striped,
+    lvm_raid,
+    lvm_thin,
+    lvm_cache,
+    lvm_other,
+    /// A logical volume that is not only on this disk.
+    lvm_on_another_disk,
     luks,
     swap,
     /// Its journal must be replayed.
@@ -35,9 +57,15 @@ pub const OpenResult = union(enum) { readable: FileSystem, refused: Refusal };
 pub const FileSystem = union(enum) {
     ext: ext.Ext,
     fat: fat.Fat,
+    squashfs: squashfs.Squashfs,
+    xfs: xfs.Xfs,
+    btrfs: btrfs.Btrfs,
 
     /// Detects the content of the volume. Errors are the disk's.
-    pub fn open(volume: Volume) volume_module.ReadError!OpenResult {
+    pub fn open(volume: Volume, workspace: *Workspace) OpenError!OpenResult {
+        if (try openBtrfs(volume, workspace)) |opened| return opened;
+        if (try openXfs(volume)) |opened| return opened;
+        if (try openSquashfs(volume, workspace)) |opened| return opened;
         if (try openExt(volume)) |opened| return opened;
         const found_fat: ?fat.Fat = fat.Fat.open(volume) catch |reason| switch (reason) {
             error.NotFat => null,
@@ -59,6 +87,43 @@ pub const FileSystem = union(enum) {
         return .{ .readable = .{ .ext = found } };
     }
 
+    fn openBtrfs(volume: Volume, workspace: *Workspace) OpenError!?OpenResult {
+        const found = btrfs.Btrfs.open(volume, workspace) catch |reason| return switch (reason) {
+            error.NotBtrfs => null,
+            error.NotUnmounted => .{ .refused = .not_unmounted },
+            error.SeveralDevices => .{ .refused = .several_devices },
+            error.UnknownFeature => .{ .refused = .unknown_feature },
+            error.Unsupported => .{ .refused = .unknown_profile },
+            error.Corrupt => .{ .refused = .damaged },
+            else => |other| other,
+        };
+        return .{ .readable = .{ .btrfs = found } };
+    }
+
+    fn openXfs(volume: Volume) OpenError!?OpenResult {
+        const found = xfs.Xfs.open(volume) catch |reason| return switch (reason) {
+            error.NotXfs => null,
+            error.NotUnmounted => .{ .refused = .not_unmounted },
+            error.UnknownFeature => .{ .refused = .unknown_feature },
+            error.Corrupt, error.Unsupported => .{ .refused = .damaged },
+            else => |other| other,
+        };
+        return .{ .readable = .{ .xfs = found } };
+    }
+
+    fn openSquashfs(volume: Volume, workspace: *Workspace) OpenError!?OpenResult {
+        return .{ .readable = .{
+            .squashfs = squashfs.Squashfs.open(volume, workspace) catch |reason|
+                return switch (reason) {
+                    error.NotSquashfs => null,
+                    error.OldVersion => .{ .refused = .unknown_feature },
+                    error.UnknownCodec => .{ .refused = .unknown_codec },
+                    error.Corrupt => .{ .refused = .damaged },
+                    else => |other| other,
+                },
+        } };
+    }
+
     fn identify(volume: Volume) volume_module.ReadError!Refusal {
         const file_system = wire.file_system;
         var front: [file_system.front_size]u8 = @splat(0);
@@ -70,15 +135,21 @@ pub const FileSystem = union(enum) {
             .{ .front = &front, .btrfs = if (has_btrfs) &super else null },
         )) |found|
             return switch (found.kind) {
-                .xfs => .xfs,
-                .btrfs => .btrfs,
-                .squashfs => .squashfs,
-                .ext4 => .damaged,
+                .xfs, .btrfs, .squashfs, .ext4 => .damaged,
             };
         if (std.mem.startsWith(u8, &front, "LUKS\xba\xbe")) return .luks;
-        if (std.mem.startsWith(u8, front[512..], "LABELONE")) return .lvm;
+        for (0..4) |sector|
+            if (std.mem.startsWith(u8, front[sector * 512 ..], "LABELONE")) return .lvm;
         if (std.mem.eql(u8, front[4086..4096], "SWAPSPACE2")) return .swap;
         return .unknown;
+    }
+
+    /// Returns the subvolume that a mount must ask for to see the same root, or null.
+    pub fn subvolume(system: *const FileSystem) ?[]const u8 {
+        return switch (system.*) {
+            .btrfs => |*found| found.subvolume_path,
+            else => null,
+        };
     }
 
     pub fn name(system: *const FileSystem) []const u8 {
@@ -91,6 +162,17 @@ pub const FileSystem = union(enum) {
                 .fat16 => "FAT16",
                 .fat32 => "FAT32",
             },
+            .squashfs => "Squashfs",
+            .xfs => "XFS",
+            .btrfs => "Btrfs",
+        };
+    }
+
+    /// Takes a subvolume as the root of paths; false if there is none of this name.
+    pub fn enter(system: *FileSystem, subvolume_name: []const u8) Error!bool {
+        return switch (system.*) {
+            .btrfs => |*found| try found.enter(subvolume_name),
+            else => false,
         };
     }
 
@@ -105,6 +187,9 @@ pub const FileSystem = union(enum) {
         return switch (system.*) {
             .ext => |*open_ext| .{ .ext = try open_ext.inodeOf(ext.root_inode) },
             .fat => |*open_fat| .{ .fat = open_fat.root() },
+            .squashfs => |*found| .{ .squashfs = try found.root() },
+            .xfs => |*found| .{ .xfs = try found.root() },
+            .btrfs => |*found| .{ .btrfs = try found.root() },
         };
     }
 
@@ -120,6 +205,19 @@ pub const FileSystem = union(enum) {
             .fat => |*open_fat| return .{
                 .fat = try fat.find(open_fat, directory.fat, wanted) orelse return null,
             },
+            .squashfs => |*found| {
+                const node = try squashfs.find(found, &directory.squashfs, wanted) orelse
+                    return null;
+                return .{ .squashfs = node };
+            },
+            .xfs => |*found| {
+                const number = try xfs_directory.findName(found, &directory.xfs, wanted) orelse
+                    return null;
+                return .{ .xfs = try found.inodeOf(number) };
+            },
+            .btrfs => |*found| return .{
+                .btrfs = try btrfs.find(found, &directory.btrfs, wanted) orelse return null,
+            },
         }
     }
 };
@@ -128,10 +226,13 @@ pub const FileSystem = union(enum) {
 pub const Node = union(enum) {
     ext: ext.Inode,
     fat: fat.Node,
+    squashfs: squashfs.Node,
+    xfs: xfs.Inode,
+    btrfs: btrfs.Node,
 
     pub fn kind(node: *const Node) Kind {
         return switch (node.*) {
-            .ext => |*inode| inode.kind,
+            inline .ext, .squashfs, .xfs, .btrfs => |*inode| inode.kind,
             .fat => |*found| if (found.is_directory) .directory else .file,
         };
     }
@@ -148,18 +249,24 @@ pub const Node = union(enum) {
 pub const Content = union(enum) {
     ext: ext.File,
     fat: fat.File,
+    squashfs: squashfs.File,
+    xfs: xfs.File,
+    btrfs: btrfs_file.File,
 
     pub fn open(system: *const FileSystem, node: *const Node) Content {
         return switch (system.*) {
             .ext => |*open_ext| .{ .ext = .{ .ext = open_ext, .inode = &node.ext } },
             .fat => |*open_fat| .{ .fat = .{ .fat = open_fat, .node = node.fat } },
+            .squashfs => |*found| .{ .squashfs = .open(found, &node.squashfs) },
+            .xfs => |*found| .{ .xfs = .{ .xfs = found, .inode = &node.xfs } },
+            .btrfs => |*found| .{ .btrfs = .open(found, &node.btrfs) },
         };
     }
 
     /// Fills `buffer` from byte `offset`; the range is within the file.
     pub fn read(content: *Content, buffer: []u8, offset: u64) Error!void {
         switch (content.*) {
-            .ext => |*file| try file.read(buffer, offset),
+            inline .ext, .squashfs, .xfs, .btrfs => |*file| try file.read(buffer, offset),
             .fat => |*file| if (!try file.read(buffer, offset)) return error.Corrupt,
         }
     }
@@ -169,22 +276,29 @@ pub const Content = union(enum) {
 pub const Names = union(enum) {
     ext: ext.Directory,
     fat: fat.Directory,
+    squashfs: squashfs.Directory,
+    xfs: xfs_directory.Directory,
+    btrfs: btrfs.Directory,
 
     pub fn open(system: *const FileSystem, node: *const Node) Error!Names {
         return switch (system.*) {
             .ext => |*open_ext| .{ .ext = try .open(open_ext, &node.ext) },
             .fat => |*open_fat| .{ .fat = try .open(open_fat, node.fat) },
+            .squashfs => |*found| .{ .squashfs = try .open(found, &node.squashfs) },
+            .xfs => |*found| .{ .xfs = try .open(found, &node.xfs) },
+            .btrfs => |*found| .{ .btrfs = try .open(found, &node.btrfs) },
         };
     }
 
     /// Returns null at the end; valid until the next call. Skips `.` and `..`.
     pub fn next(names: *Names) Error!?[]const u8 {
         switch (names.*) {
-            .ext => |*directory| while (try directory.next()) |entry| {
+            inline .ext, .xfs => |*directory| while (try directory.next()) |entry| {
                 if (std.mem.eql(u8, entry.name, ".") or std.mem.eql(u8, entry.name, "..")) continue;
                 return entry.name;
             },
-            .fat => |*directory| if (try directory.next()) |entry| return entry.name,
+            inline .fat, .squashfs, .btrfs => |*directory| if (try directory.next()) |entry|
+                return entry.name,
         }
         return null;
     }

@@ -3,7 +3,7 @@
 //! checked, every loop ends, and memory is bounded.
 //!
 //!     var disk: image.Disk = undefined;                  // about 40 KiB that must not move
-//!     try disk.open(&source);                            // a raw file, a version, a write layer
+//!     try disk.open(arena, &source);                     // a raw file, a version, a write layer
 //!     switch (try image.find(arena, &disk)) {
 //!         .found => |files| {                            // command_line has no root of a disk
 //!             try image.copy(&disk, &files.kernel, writer, &buffer);
@@ -31,6 +31,7 @@ pub const file_system = @import("file_system.zig");
 pub const grub_menu = @import("grub_menu.zig");
 pub const kernel_names = @import("kernel_names.zig");
 pub const loader_texts = @import("loader_texts.zig");
+pub const lvm = @import("lvm/lvm.zig");
 pub const partitions = @import("partitions.zig");
 /// vDisks as they lie in a store of Citrix Provisioning.
 pub const pvs = @import("pvs/pvs.zig");
@@ -38,7 +39,9 @@ pub const stream = @import("stream.zig");
 pub const Stream = stream.Stream;
 pub const copy = stream.copy;
 /// Disks for tests and the fuzzer.
+pub const golden = @import("golden.zig");
 pub const test_disk = @import("test_disk.zig");
+pub const unified_kernel = @import("unified_kernel.zig");
 pub const version_order = @import("version_order.zig");
 pub const volume = @import("volume.zig");
 pub const MemoryDisk = volume.MemoryDisk;
@@ -53,15 +56,16 @@ pub fn sentence(problem: Problem) []const u8 {
     return switch (problem) {
         error.TableDamaged => "has a damaged partition table, and its copy at the end is " ++
             "damaged too",
-        error.LargeSectors => "has sectors of 4096 bytes; devices get sectors of 512",
         error.TooManyPartitions => "has too many partitions, or a chain of logical partitions " ++
             "that does not end",
         error.TooMuchWork => "is damaged: its directories are too large, or its tables form a " ++
             "cycle",
-        error.Corrupt => "is damaged where its boot files are: run e2fsck on the image, or " ++
-            "import it again",
+        error.Corrupt => boot_files.image_damaged,
+        error.Unsupported => "stores its boot files in a way that is not read; kernel and " ++
+            "initramfs have to be given (--kernel, --initrd)",
         error.Encrypted => "has encrypted boot files; kernel and initramfs have to be given " ++
             "(--kernel, --initrd)",
+        error.OutOfMemory => "needs more memory than there is",
         error.BeyondTheEnd => "ends before its file systems do: it is truncated",
         error.ReadFailed => "cannot be read: the disk that holds it reports an error",
         error.Damaged => "is damaged: its bytes differ from those that were stored",
@@ -76,13 +80,29 @@ test {
     _ = disk;
     _ = @import("ext.zig");
     _ = @import("fat.zig");
+    _ = @import("btrfs/btrfs.zig");
+    _ = @import("btrfs/checksum.zig");
+    _ = @import("btrfs/file.zig");
+    _ = @import("btrfs/tree.zig");
+    _ = @import("codec/codec.zig");
+    _ = @import("codec/lz4.zig");
+    _ = @import("codec/lzo.zig");
+    _ = @import("squashfs/squashfs.zig");
+    _ = @import("workspace.zig");
+    _ = @import("xfs/directory.zig");
+    _ = @import("xfs/log.zig");
+    _ = @import("xfs/xfs.zig");
+    _ = golden;
     _ = @import("image_test.zig");
     _ = grub_menu;
     _ = kernel_names;
     _ = loader_texts;
+    _ = lvm;
+    _ = @import("lvm/text.zig");
     _ = partitions;
     _ = pvs;
     _ = stream;
+    _ = unified_kernel;
     _ = version_order;
     _ = volume;
     _ = writer;

@@ -20,7 +20,7 @@ const SearchResult = struct {
         errdefer found.arena.deinit();
         found.memory = .{ .bytes = bytes };
         found.source = found.memory.source();
-        try found.disk.open(&found.source);
+        try found.disk.open(found.arena.allocator(), &found.source);
         found.answer = try image.find(found.arena.allocator(), &found.disk);
     }
 
@@ -109,9 +109,7 @@ test "file systems that cannot be read are named" {
     std.mem.writeInt(u64, bytes[8..16], 16, .big);
     var found: SearchResult = undefined;
     try found.open(&bytes);
-    try found.expectReason(
-        "kernel and initramfs have to be given (--kernel, --initrd): the file system is XFS",
-    );
+    try found.expectReason("the file system has an unknown feature");
     found.close();
     @memset(&bytes, 0);
     try found.open(&bytes);
@@ -124,7 +122,7 @@ test "file systems that cannot be read are named" {
     found.close();
 }
 
-test "a file that is not a kernel is reported, and so is a unified kernel image" {
+test "a file that is not a kernel is reported, and so is a program that has none" {
     var bytes: test_disk.Bytes = undefined;
     var ext: test_disk.Ext = .init(&bytes, .ext4);
     ext.file(2, "vmlinuz", "#!/bin/sh\n");
@@ -135,8 +133,55 @@ test "a file that is not a kernel is reported, and so is a unified kernel image"
     ext = .init(&bytes, .ext4);
     ext.file(ext.directory(ext.directory(2, "EFI"), "Linux"), "arch.efi", "MZ");
     try found.open(&bytes);
-    try found.expectReason("/EFI/Linux/arch.efi is a unified kernel image");
+    try found.expectReason("/EFI/Linux/arch.efi is not a unified kernel image");
     found.close();
+}
+
+test "the newest unified kernel image gives its kernel, its initramfs and its command line" {
+    var program: [24 << 10]u8 = undefined;
+    const file = image.unified_kernel.testImage(&program, &.{
+        .{ ".uname", "6.9.4-arch1\n" },
+        .{ ".cmdline", "root=UUID=1 rw quiet\n\x00" },
+        .{ ".linux", test_disk.kernel },
+        .{ ".initrd", "initrd" },
+    });
+    var bytes: test_disk.Bytes = undefined;
+    var ext: test_disk.Ext = .init(&bytes, .ext2);
+    const directory = ext.directory(ext.directory(2, "EFI"), "Linux");
+    ext.file(directory, "arch-6.8.efi", "MZ");
+    ext.file(directory, "arch-6.10.efi", file);
+    var found: SearchResult = undefined;
+    try found.open(&bytes);
+    defer found.close();
+    try found.expectKernel("/EFI/Linux/arch-6.10.efi");
+    const files = &found.answer.found;
+    try testing.expectEqual(image.boot_files.Source.unified, files.by);
+    try testing.expectEqualStrings("quiet", files.command_line);
+    try testing.expectEqualStrings("6.9.4-arch1", files.release.?);
+    try testing.expectEqual(6, files.initrds[0].size());
+    var stream: image.Stream = .open(&found.disk, &files.initrds[0]);
+    var buffer: [16]u8 = undefined;
+    try testing.expectEqual(6, try stream.read(&buffer));
+    try testing.expectEqualStrings("initrd", buffer[0..6]);
+}
+
+test "a kernel beside its modules is used if there is no other" {
+    var bytes: test_disk.Bytes = undefined;
+    var ext: test_disk.Ext = .init(&bytes, .ext4);
+    _ = ext.directory(2, "etc");
+    const usr = ext.directory(2, "usr");
+    _ = ext.directory(usr, "bin");
+    const modules = ext.directory(ext.directory(usr, "lib"), "modules");
+    ext.file(ext.directory(modules, "6.9.4"), "vmlinuz", "old");
+    const newest = ext.directory(modules, "6.10.1");
+    ext.file(newest, "vmlinuz", test_disk.kernel);
+    ext.file(newest, "initramfs.img", "initrd");
+    var found: SearchResult = undefined;
+    try found.open(&bytes);
+    defer found.close();
+    try found.expectKernel("/usr/lib/modules/6.10.1/vmlinuz");
+    try testing.expectEqualStrings("6.10.1", found.answer.found.release.?);
+    try testing.expectEqual(1, found.answer.found.initrds.len);
 }
 
 test "cycles of symbolic links end" {
@@ -160,7 +205,7 @@ test "memory stays small during a search, whatever the disk says" {
     var memory_disk: image.MemoryDisk = .{ .bytes = &bytes };
     const source = memory_disk.source();
     var disk: Disk = undefined;
-    try disk.open(&source);
+    try disk.open(fixed.allocator(), &source);
     try testing.expect(try image.find(fixed.allocator(), &disk) == .found);
 }
 

@@ -38,7 +38,11 @@ fn versionOf(name: []const u8) ?[]const u8 {
 /// Returns the release in a kernel's path, or null.
 pub fn releaseOf(path: []const u8) ?[]const u8 {
     const name = path[if (std.mem.findScalarLast(u8, path, '/')) |slash| slash + 1 else 0..];
-    const version = versionOf(name) orelse return null;
+    var version = versionOf(name) orelse return null;
+    if (version.len == 0) if (std.mem.findLast(u8, path, "/lib/modules/")) |at| {
+        const behind = path[at + "/lib/modules/".len ..];
+        version = behind[0 .. std.mem.findScalar(u8, behind, '/') orelse return null];
+    };
     return if (version.len > 0 and std.ascii.isDigit(version[0])) version else null;
 }
 
@@ -90,18 +94,46 @@ fn isEfi(name: []const u8) bool {
     return std.ascii.endsWithIgnoreCase(name, ".efi");
 }
 
-/// Finds the first unified kernel image (Boot Loader Specification, type 2).
-pub fn unified(gpa: Allocator, disk: *const Disk, part: u8) Error!?[]const u8 {
-    for ([_][]const u8{
-        "/EFI/Linux/",
-        "/efi/EFI/Linux/",
-        "/boot/EFI/Linux/",
-        "/boot/efi/EFI/Linux/",
-    }) |directory| {
-        const names = try disk.list(gpa, part, directory, isEfi);
-        if (names.len > 0) return try join(gpa, directory, "", names[0], "");
+/// Finds the newest unified kernel image by its name (Boot Loader Specification, type 2); null if
+/// there is none.
+pub fn unified(
+    gpa: Allocator,
+    disk: *const Disk,
+    part: u8,
+    directory: []const u8,
+) Error!?[]const u8 {
+    for ([_][]const u8{ "/EFI/Linux/", "/efi/EFI/Linux/" }) |below| {
+        const place = try join(gpa, directory, "", below, "");
+        const names = try disk.list(gpa, part, place, isEfi);
+        var best: ?[]const u8 = null;
+        for (names) |name| if (best == null or isBetter(name, best.?)) {
+            best = name;
+        };
+        if (best) |name| return try join(gpa, place, "", name, "");
     }
     return null;
+}
+
+fn isAnyName(_: []const u8) bool {
+    return true;
+}
+
+/// Finds the newest kernel that lies beside its modules, where Fedora and SUSE install it; an
+/// initramfs may lie there as well.
+pub fn newestOfModules(gpa: Allocator, disk: *const Disk, part: u8) Error!?Pair {
+    const modules = "/usr/lib/modules/";
+    const names = try disk.list(gpa, part, modules, isAnyName);
+    var best: ?[]const u8 = null;
+    for (names) |name| {
+        if (!try disk.has(part, try join(gpa, modules, name, "/vmlinuz", ""), .file)) continue;
+        if (best == null or isBetter(name, best.?)) best = name;
+    }
+    const name = best orelse return null;
+    const initrd = try join(gpa, modules, name, "/initramfs.img", "");
+    return .{
+        .kernel = try join(gpa, modules, name, "/vmlinuz", ""),
+        .initrd = if (try disk.has(part, initrd, .file)) initrd else null,
+    };
 }
 
 test "a name tells a kernel and its release from the files beside it" {
@@ -109,6 +141,7 @@ test "a name tells a kernel and its release from the files beside it" {
     try testing.expectEqualStrings("6.1.0-18-amd64", releaseOf("/boot/vmlinuz-6.1.0-18-amd64").?);
     try testing.expectEqual(null, releaseOf("/boot/vmlinuz-linux"));
     try testing.expectEqual(null, releaseOf("vmlinuz"));
+    try testing.expectEqualStrings("6.9.4", releaseOf("/usr/lib/modules/6.9.4/vmlinuz").?);
     inline for (.{
         "vmlinuz",
         "vmlinuz-6.1",

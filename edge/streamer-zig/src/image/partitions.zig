@@ -1,6 +1,6 @@
-//! Partitions of a disk with 512-byte sectors: MBR with logical partitions, GPT with both copies
-//! (UEFI 2.10, chapter 5). Checksums are enforced: a GPT with two bad copies is damaged, never
-//! guessed.
+//! Partitions of a disk: MBR with logical partitions, GPT with both copies (UEFI 2.10, chapter 5),
+//! which may count in sectors of 512 or 4096 bytes. Checksums are enforced: a GPT with two bad
+//! copies is damaged, never guessed.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,6 +11,8 @@ const Volume = volume_module.Volume;
 const int = volume_module.int;
 const partition_table = wire.partition_table;
 const sector_size = partition_table.sector_size;
+/// Of disks that are addressed in larger sectors ("4Kn").
+const large_sector_size = 4096;
 
 /// More than a bootable disk has; a longer table is refused, not cut.
 pub const partitions_max = 128;
@@ -45,6 +47,8 @@ pub const Partitions = base.BoundedArray(Partition, partitions_max);
 
 pub const Layout = struct {
     table: Table,
+    /// Bytes.
+    sector_size: u32 = sector_size,
     partitions: Partitions = .empty,
     /// The table at the start of the disk is damaged; this is the copy at its end.
     is_backup: bool = false,
@@ -53,8 +57,6 @@ pub const Layout = struct {
 pub const Error = ReadError || error{
     /// Both copies of the GPT are damaged.
     TableDamaged,
-    /// A table for sectors of 4096 bytes.
-    LargeSectors,
     /// More than `partitions_max`, or a chain of logical partitions that does not end.
     TooManyPartitions,
 };
@@ -62,8 +64,8 @@ pub const Error = ReadError || error{
 /// `disk` is the whole disk.
 pub fn read(disk: *const Volume) Error!Layout {
     const first = try disk.readArray(sector_size, 0);
-    if (try hasMagicAt(disk, 4096) and
-        !try hasMagicAt(disk, sector_size)) return error.LargeSectors;
+    if (try hasMagicAt(disk, large_sector_size) and
+        !try hasMagicAt(disk, sector_size)) return readGpt(disk);
     const entries = partition_table.mbrEntries(&first) orelse return .{ .table = .none };
     for (entries) |entry| if (entry.isGpt()) return readGpt(disk);
     return readMbr(disk, &entries);
@@ -147,22 +149,25 @@ fn hasMagicAt(disk: *const Volume, offset: u64) ReadError!bool {
     return std.mem.eql(u8, &magic, gpt.magic);
 }
 
+/// Tries the tables at the start before those at the end. A header says which sector it is in, so
+/// that none is taken for one of the other size.
 fn readGpt(disk: *const Volume) Error!Layout {
-    const first = readGptAt(disk, 1) catch |reason| switch (reason) {
-        error.TableDamaged, error.BeyondTheEnd => null,
-        else => return reason,
+    for ([_]bool{ false, true }) |is_backup| for ([_]u32{ sector_size, large_sector_size }) |size| {
+        const sectors = disk.size / size;
+        if (sectors < 2) continue;
+        const sector = if (is_backup) sectors - 1 else 1;
+        var layout = readGptAt(disk, size, sector) catch |reason| switch (reason) {
+            error.TableDamaged, error.BeyondTheEnd => continue,
+            else => return reason,
+        };
+        layout.is_backup = is_backup;
+        return layout;
     };
-    if (first) |layout| return layout;
-    var backup = readGptAt(disk, disk.size / sector_size - 1) catch |reason| switch (reason) {
-        error.BeyondTheEnd => return error.TableDamaged,
-        else => return reason,
-    };
-    backup.is_backup = true;
-    return backup;
+    return error.TableDamaged;
 }
 
-fn readGptAt(disk: *const Volume, sector: u64) Error!Layout {
-    var header = try disk.readArray(sector_size, sector * sector_size);
+fn readGptAt(disk: *const Volume, size: u32, sector: u64) Error!Layout {
+    var header = try disk.readArray(sector_size, sector * size);
     if (!std.mem.startsWith(u8, &header, gpt.magic)) return error.TableDamaged;
     const header_size = int(u32, &header, 12);
     if (header_size < gpt.header_size_min or header_size > sector_size) return error.TableDamaged;
@@ -170,7 +175,7 @@ fn readGptAt(disk: *const Volume, sector: u64) Error!Layout {
     @memset(header[16..20], 0);
     if (std.hash.Crc32.hash(header[0..header_size]) != header_sum) return error.TableDamaged;
     if (int(u64, &header, 24) != sector) return error.TableDamaged;
-    const entries_at = std.math.mul(u64, int(u64, &header, 72), sector_size) catch
+    const entries_at = std.math.mul(u64, int(u64, &header, 72), size) catch
         return error.TableDamaged;
     const count = int(u32, &header, 80);
     const entry_size = int(u32, &header, 84);
@@ -178,16 +183,19 @@ fn readGptAt(disk: *const Volume, sector: u64) Error!Layout {
         entry_size > gpt.entry_size_max) return error.TableDamaged;
     if (!std.math.isPowerOfTwo(entry_size)) return error.TableDamaged;
     if (@as(u64, count) * entry_size > gpt.entries_size_max) return error.TooManyPartitions;
-    return readGptEntries(
-        disk,
-        .{ .at = entries_at, .count = count, .size = entry_size, .sum = int(u32, &header, 88) },
-    );
+    return readGptEntries(disk, size, .{
+        .at = entries_at,
+        .count = count,
+        .size = entry_size,
+        .sum = int(u32, &header, 88),
+    });
 }
 
 const Entries = struct { at: u64, count: u32, size: u32, sum: u32 };
 
-fn readGptEntries(disk: *const Volume, entries: Entries) Error!Layout {
-    var layout: Layout = .{ .table = .gpt };
+fn readGptEntries(disk: *const Volume, size: u32, entries: Entries) Error!Layout {
+    var layout: Layout = .{ .table = .gpt, .sector_size = size };
+    const scale = size / sector_size;
     var sum: std.hash.Crc32 = .init();
     var buffer: [gpt.entry_size_max]u8 = undefined;
     for (0..entries.count) |index| {
@@ -199,8 +207,8 @@ fn readGptEntries(disk: *const Volume, entries: Entries) Error!Layout {
         const extent = partition_table.gptExtent(entry[0..128]) orelse continue;
         layout.partitions.append(.{
             .number = @intCast(index + 1),
-            .first = extent.first,
-            .size = extent.size,
+            .first = std.math.mul(u64, extent.first, scale) catch return error.TableDamaged,
+            .size = std.math.mul(u64, extent.size, scale) catch return error.TableDamaged,
             .purpose = purposeOf(entry[0..16]),
         }) catch return error.TooManyPartitions;
     }
@@ -268,10 +276,11 @@ pub fn testGpt() [gpt_sectors * sector_size]u8 {
 fn writeTestHeader(
     disk: []u8,
     entries: []const u8,
-    sectors: struct { at: u64, other: u64, entries: u64 },
+    sectors: struct { at: u64, other: u64, entries: u64, size: u64 = sector_size },
 ) void {
-    @memcpy(disk[@intCast(sectors.entries * sector_size)..][0..entries.len], entries);
-    const header = disk[@intCast(sectors.at * sector_size)..][0..gpt.header_size_min];
+    @memcpy(disk[@intCast(sectors.entries * sectors.size)..][0..entries.len], entries);
+    const header = disk[@intCast(sectors.at * sectors.size)..][0..gpt.header_size_min];
+    @memset(header, 0);
     @memcpy(header[0..8], gpt.magic);
     std.mem.writeInt(u32, header[12..16], gpt.header_size_min, .little);
     std.mem.writeInt(u64, header[24..32], sectors.at, .little);
@@ -302,11 +311,62 @@ test "a GPT is read from its copy at the end of the disk if the first is damaged
     }
 }
 
-test "a table for large sectors is told from a missing one" {
-    var disk: [64 * 512]u8 = @splat(0);
-    try testing.expectEqual(Table.none, (try readBytes(&disk)).table);
-    @memcpy(disk[4096..][0..8], gpt.magic);
-    try testing.expectError(error.LargeSectors, readBytes(&disk));
+const large_sectors = 2 * 6 + 8;
+
+/// A disk of sectors of 4096 bytes with both copies of a GPT; partition 2 takes sectors 6 to 13.
+fn testLargeGpt() [large_sectors * large_sector_size]u8 {
+    var disk: [large_sectors * large_sector_size]u8 = @splat(0);
+    disk[510..512].* = .{ 0x55, 0xaa };
+    disk[446 + 4] = 0xee;
+    disk[446 + 8] = 1;
+    var entries: [128 * 128]u8 = @splat(0);
+    _ = std.fmt.hexToBytes(entries[128..144], "af3dc60f838472478e793d69d8477de4") catch unreachable;
+    std.mem.writeInt(u64, entries[128 + 32 ..][0..8], 6, .little);
+    std.mem.writeInt(u64, entries[128 + 40 ..][0..8], 13, .little);
+    const last = large_sectors - 1;
+    writeTestHeader(&disk, &entries, .{ .at = 1, .other = last, .entries = 2, .size = 4096 });
+    writeTestHeader(
+        &disk,
+        &entries,
+        .{ .at = last, .other = 1, .entries = last - 4, .size = 4096 },
+    );
+    return disk;
+}
+
+test "a table that counts in sectors of 4096 bytes is read, from its copy as well" {
+    var empty: [64 * 512]u8 = @splat(0);
+    try testing.expectEqual(Table.none, (try readBytes(&empty)).table);
+    var disk = testLargeGpt();
+    for ([_]bool{ false, true }) |is_backup| {
+        const layout = try readBytes(&disk);
+        try testing.expectEqual(4096, layout.sector_size);
+        try testing.expectEqual(is_backup, layout.is_backup);
+        try testing.expectEqualSlices(Partition, &.{.{
+            .number = 2,
+            .first = 6 * 4096,
+            .size = 8 * 4096,
+            .purpose = .linux,
+        }}, layout.partitions.constSlice());
+        // The magic as well: the protective record alone leads to the copy.
+        disk[4096] = 0;
+    }
+    disk[disk.len - 4096] ^= 1;
+    try testing.expectError(error.TableDamaged, readBytes(&disk));
+}
+
+test "a place beyond 2^64 bytes is damage" {
+    var disk = testLargeGpt();
+    for ([_]usize{ 1, large_sectors - 1 }) |at| {
+        const first: usize = if (at == 1) 2 else large_sectors - 5;
+        const entries = disk[first * 4096 ..][0 .. 128 * 128];
+        std.mem.writeInt(u64, entries[128 + 32 ..][0..8], 1 << 53, .little);
+        std.mem.writeInt(u64, entries[128 + 40 ..][0..8], (1 << 53) + 1, .little);
+        const header = disk[at * 4096 ..][0..92];
+        std.mem.writeInt(u32, header[88..92], std.hash.Crc32.hash(entries), .little);
+        @memset(header[16..20], 0);
+        std.mem.writeInt(u32, header[16..20], std.hash.Crc32.hash(header), .little);
+    }
+    try testing.expectError(error.TableDamaged, readBytes(&disk));
 }
 
 fn testRecord(sector: []u8, entries: []const [3]u32) void {

@@ -12,6 +12,8 @@ pub const Stream = @This();
 
 disk: *Disk,
 content: file_system.Content,
+/// Bytes of the file before what is read.
+first: u64,
 size: u64,
 at: u64 = 0,
 
@@ -19,6 +21,7 @@ pub fn open(disk: *Disk, found: *const boot_files.BootFile) Stream {
     return .{
         .disk = disk,
         .content = .open(disk.system(found.place.part).?, &found.place.node),
+        .first = found.first(),
         .size = found.size(),
     };
 }
@@ -28,7 +31,7 @@ pub fn read(stream: *Stream, buffer: []u8) Error!usize {
     const size: usize = @intCast(@min(buffer.len, stream.size - stream.at));
     if (size == 0) return 0;
     stream.disk.renewWork();
-    try stream.content.read(buffer[0..size], stream.at);
+    try stream.content.read(buffer[0..size], stream.first + stream.at);
     stream.at += size;
     return size;
 }

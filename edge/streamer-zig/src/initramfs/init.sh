@@ -4,7 +4,7 @@
 # that says so.
 #
 # Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token, bootfarm.overflow (by the edge's boot script),
-# bootfarm.lost=ACTION, bootfarm.disk=nbdN, bootfarm.root=DEVICE, bootfarm.overlay=SIZE, bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
+# bootfarm.lost=ACTION, bootfarm.disk=nbdN, bootfarm.root=DEVICE, bootfarm.subvolume=NAME, bootfarm.overlay=SIZE, bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
 # panic=SECONDS.
 export PATH=/bootfarm/bin:/bin:/sbin
 mkdir -p /proc /sys /dev /run /lower /overlay /newroot
@@ -23,6 +23,7 @@ after_failure=30
 for word in $(cat /proc/cmdline); do
   case $word in
     bootfarm.root=*) root=${word#*=} ;;
+    bootfarm.subvolume=*) subvolume=,subvol=${word#*=} ;;
     bootfarm.overlay=*) overlay_size=${word#*=} ;;
     bootfarm.overflow=*) overflow=${word#*=} ;;
     bootfarm.address=*) fixed_address=${word#*=} ;;
@@ -160,8 +161,8 @@ is_root() {
 
 mount_root() {
   # A disk that was not unmounted has a journal to replay, which a read-only disk cannot.
-  mount -o ro "$1" /lower 2>/dev/null || mount -o ro,noload "$1" /lower 2>/dev/null ||
-    mount -o ro,norecovery "$1" /lower 2>/dev/null || return 1
+  mount -o "ro$subvolume" "$1" /lower 2>/dev/null || mount -o "ro,noload$subvolume" "$1" /lower 2>/dev/null ||
+    mount -o "ro,norecovery$subvolume" "$1" /lower 2>/dev/null || return 1
   is_root && return 0
   seen_without_init="$seen_without_init $1"
   umount /lower
