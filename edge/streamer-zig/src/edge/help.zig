@@ -656,7 +656,7 @@ const serve =
     \\                   only a machine that a lease of this edge or the neighbour
     \\                   table shows to be that device gets it. Attached networks
     \\                   are refused here; 127.0.0.0/8 is for simulated devices
-    \\  --router-advertisement   answer every IPv6 router solicitation with "no router",
+    \\  --router-advertisement   answer IPv6 router solicitations with "no router",
     \\                           where no router was heard. Default: only those of
     \\                           devices in their loader, which wait for it
     \\  --no-router-advertisement   answer none
