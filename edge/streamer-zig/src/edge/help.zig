@@ -369,10 +369,10 @@ pub const texts = [_]Help{
     ) },
     .{ .command = "vdisk import-pvs", .text = ofVdisk(
         \\Make a vDisk of one in a store of Citrix Provisioning, with all its versions:
-        \\.vhd or .vhdx, .avhd or .avhdx, and the exported manifest (.xml) if there is one.
+        \\.vhd or .vhdx, .avhd or .avhdx, and the exported manifest (.xml) if present.
     ,
         "DIRECTORY|MANIFEST [OPTIONS]",
-        "import-pvs /srv/pvs --disk lab --store /srv/store --no-boot-files",
+        "import-pvs /srv/pvs --store /srv/store --no-boot-files",
         \\  --disk NAME      the vDisk, where the directory has several
         \\  --name NAME      name of the new vDisk; default: as in PVS
         \\  --list           show what would be imported, and import nothing

@@ -2,7 +2,7 @@
 //! ../../../docs/ARCHITECTURE.md says what belongs here. Images are untrusted: every number is
 //! checked, every loop ends, and memory is bounded.
 //!
-//!     var disk: image.Disk = undefined;                  // about 40 KiB that must not move
+//!     var disk: image.Disk = undefined;                  // some tens of KiB; must not move
 //!     try disk.open(arena, &source);                     // a raw file, a version, a write layer
 //!     switch (try image.find(arena, &disk)) {
 //!         .found => |files| {                            // command_line has no root of a disk
