@@ -383,7 +383,7 @@ pub const texts = [_]Help{
     .{ .command = "vdisk export", .text = ofVdisk(
         \\Write a version to a file, a block device, or standard output (-).
     ,
-        "FILE|--in-store --version ID [OPTIONS]",
+        "FILE|--in-store --version ID",
         "export disk.raw --store /srv/store --version ID",
         \\  --version ID     the version to write
         \\  --format FORMAT  raw (the default), qcow2 or vhdx
