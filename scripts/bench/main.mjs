@@ -29,7 +29,7 @@ const benches = {
     load: async () => (await import('./reports.mjs')).benchReports,
   },
   state: {
-    what: 'a change of one device until its edge has it, a revert at 10,000 sites, and queries of a large organization; 4 minutes a round',
+    what: 'a change of one device until its edge has it, a revert at 10,000 sites, and queries of a large organization and of its events; 6 minutes a round',
     load: async () => (await import('./state.mjs')).benchState,
   },
   stream: {

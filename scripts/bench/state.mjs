@@ -3,16 +3,17 @@ import { say } from '../lib/progress.mjs'
 import { casesNamed } from './cases.mjs'
 import { keepResult } from './results.mjs'
 import { deviceTable, measureDevice } from './state/device.mjs'
+import { eventsTable, measureEvents } from './state/events.mjs'
 import { measureLarge } from './state/large.mjs'
 import { queriesTable } from './state/queries.mjs'
 import { revertTable } from './state/revert.mjs'
 
 /** In this order. `revert` and `queries` share the organization of 10,000 sites, whose planting takes a minute. */
-const tables = { device: deviceTable, revert: revertTable, queries: queriesTable }
+const tables = { device: deviceTable, revert: revertTable, queries: queriesTable, events: eventsTable }
 
 /**
  * Prints how long a change takes until an edge has it, a revert at 10,000 sites, and the queries of a large
- * organization.
+ * organization and of its events.
  * @param {{ rounds: number, write: boolean, only: string }} options
  */
 export async function benchState({ rounds, write, only }) {
@@ -22,7 +23,8 @@ export async function benchState({ rounds, write, only }) {
   for (let round = 0; round < rounds; round++) {
     const one = {}
     if (names.includes('device')) one.device = await measureDevice()
-    const large = names.filter((name) => name !== 'device')
+    if (names.includes('events')) one.events = await measureEvents()
+    const large = names.filter((name) => name === 'revert' || name === 'queries')
     if (large.length > 0) Object.assign(one, await measureLarge(large))
     measured.push(one)
     loads.push(os.loadavg()[0])
