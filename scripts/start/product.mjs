@@ -108,6 +108,7 @@ async function startEverything(options, processes, sites, builds) {
     WEB_URL: webUrl,
     BETTER_AUTH_SECRET: secretIn(data),
     BOOTFARM_CONSOLES: consolesIn(data),
+    BOOTFARM_UPLOADS: path.join(data, 'uploads'),
     BOOTFARM_CONSOLES_ORGANIZATION: process.env.BOOTFARM_CONSOLES_ORGANIZATION || demoOrganization,
     ...releaseSettings(data),
   }

@@ -80,6 +80,12 @@ const variables = z.object({
     .default('')
     .transform((text) => text.split(/[\s,]+/).filter(Boolean))
     .pipe(z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks such as 10.20.0.0/16'))),
+  /** Directory of images that people upload: docs/guides/operations.md. Nobody can upload where it is empty. */
+  BOOTFARM_UPLOADS: z.string().default(''),
+  /** The largest upload, all uploads of an organization, and the space that uploads leave free, in GiB. */
+  UPLOAD_GIB_MAX: z.coerce.number().positive().max(65_536).default(128),
+  UPLOADS_ORGANIZATION_GIB_MAX: z.coerce.number().positive().max(1_048_576).default(512),
+  UPLOADS_FREE_GIB: z.coerce.number().min(0).max(65_536).default(5),
   /** Where `/metrics` is: docs/reference/observability.md. Nowhere without a port. */
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
   METRICS_PORT: z.union([z.literal('').transform(() => null), z.coerce.number().int().min(1).max(65535)]).default(null),

@@ -23,8 +23,11 @@ import { requireSecretKeys } from './secrets/reseal-secrets.ts'
 import { createServer } from './server.ts'
 import { type OidcSettings, parseDomainRules } from './session/oidc.ts'
 import { offerSetupLink } from './session/setup-link.ts'
+import { type UploadSettings, Uploads } from './upload/uploads.ts'
 
 const { version: apiVersion } = createRequire(import.meta.url)('../package.json') as { version: string }
+
+const gib = 1024 ** 3
 
 /** Starts the API and stops it in order at SIGTERM or SIGINT: requests, subscriptions, database. */
 async function main(): Promise<void> {
@@ -45,32 +48,30 @@ async function main(): Promise<void> {
   addFleetGauges(metrics.registry, { read: readFigures, now: () => performance.now() })
   const notifications = await openNotifications(environment.DATABASE_URL)
   await requireApiRole(db)
-  const { BOOTFARM_BOOT_SUMMARY_DAYS: summaryDays, BOOTFARM_BOOT_DETAIL_DAYS: detailDays } = environment
-  const bootRetention = { summaryDays, detailDays }
+  const bootRetention = retentionOf(environment)
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
+  const uploads = new Uploads(uploadSettings(environment))
   const { deliverMail, sendMail, ...people } = peopleOptions(environment, telemetry, (sealed) => jobs.keepMail(sealed))
+  const shared = { db, clock: systemClock, bootRetention, webhookTargets, uploads }
   const app = await createServer({
     ...people,
+    ...shared,
     sendMail,
     telemetry,
     tracer,
-    db,
     notifications,
-    clock: systemClock,
     webUrl: environment.WEB_URL,
     trustedProxies: environment.TRUSTED_PROXIES,
     secret: environment.BETTER_AUTH_SECRET,
     secretKeys: await loadSecretKeys(environment),
     ...consoleOptions(environment),
-    bootRetention,
-    webhookTargets,
     ...releaseOptions(environment),
     logLevel: environment.LOG_LEVEL,
     checkJobs: () => jobs.check(),
     drain: () => delay(environment.API_DRAIN_SECONDS * 1000),
   })
   await requireSecretKeys({ db, clock: systemClock })
-  const jobContext = { db, clock: systemClock, bootRetention, webhookTargets, telemetry, tracer, sendMail, deliverMail }
+  const jobContext = { ...shared, telemetry, tracer, sendMail, deliverMail }
   const jobs = await startJobs(environment.DATABASE_URL, jobContext, {
     onDone: (done) => jobDone(done, app.log, telemetry),
     onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),
@@ -102,6 +103,19 @@ function consoleOptions(environment: Environment) {
   return {
     consolesDirectory: environment.BOOTFARM_CONSOLES || null,
     consolesOrganization: environment.BOOTFARM_CONSOLES_ORGANIZATION,
+  }
+}
+
+function retentionOf({ BOOTFARM_BOOT_SUMMARY_DAYS: summaryDays, BOOTFARM_BOOT_DETAIL_DAYS: detailDays }: Environment) {
+  return { summaryDays, detailDays }
+}
+
+function uploadSettings(environment: Environment): UploadSettings {
+  return {
+    directory: environment.BOOTFARM_UPLOADS || null,
+    sizeBytesMax: environment.UPLOAD_GIB_MAX * gib,
+    organizationBytesMax: environment.UPLOADS_ORGANIZATION_GIB_MAX * gib,
+    freeBytesMin: environment.UPLOADS_FREE_GIB * gib,
   }
 }
 

@@ -48,6 +48,7 @@ import { type SecretKeys, secretKeysFrom } from './secrets/secret-keys.ts'
 import type { OidcSettings } from './session/oidc.ts'
 import type { AcceptedVersions } from './uplink/enrol/require-version.ts'
 import { edgeRoutes } from './uplink/routes/edge-routes.ts'
+import { defaultUploadSettings, Uploads } from './upload/uploads.ts'
 import type { TargetPolicy } from './webhook/target-guard.ts'
 
 /** Long poll of an edge (25 s) and a subscription's silence between pings both fit. */
@@ -96,6 +97,8 @@ export interface ServerOptions {
   installation: InstallationSettings
   /** Edges are not updated from here where it is left out. */
   updates?: UpdateSettings
+  /** Nobody uploads where it is left out. */
+  uploads?: Uploads
   /** Public addresses alone without it. */
   webhookTargets?: TargetPolicy
   logLevel: string
@@ -152,7 +155,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   await app.register(healthRoutes, { checks: readinessChecks(options), drain })
   await app.register(authRoutes, { auth, providerAuth, webUrl })
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
-  const edges = { context: { db, clock }, notifications, accepted, telemetry, repository }
+  const uploads = options.uploads ?? new Uploads(defaultUploadSettings)
+  const edges = { context: { db, clock }, notifications, accepted, telemetry, repository, uploads }
   await app.register(edgeRoutes, { prefix: '/edge/v1', ...edges })
   await app.register(installRoutes, { prefix: '/install', releases, checkMs: options.downloadCheckMs })
   const personRates = options.personRates ?? new Rates(personRate)
@@ -176,6 +180,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       telemetry,
       tracer: options.tracer,
       verifyCode: (given) => verifyCode(auth, given),
+      uploads,
       webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
       tenancy,
       oidcName: oidc?.name ?? null,

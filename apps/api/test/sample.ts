@@ -16,6 +16,7 @@ export const versionKinds = [
   'writeCache',
   'clearBootProfile',
   'adopt',
+  'upload',
 ] as const
 export type VersionSample = (typeof versionKinds)[number]
 

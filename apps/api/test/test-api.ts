@@ -15,6 +15,7 @@ import type { Mail } from '../src/rules/mail.ts'
 import { secretKeysFrom } from '../src/secrets/secret-keys.ts'
 import { createServer, type ServerOptions } from '../src/server.ts'
 import type { AcceptedVersions } from '../src/uplink/enrol/require-version.ts'
+import { Uploads } from '../src/upload/uploads.ts'
 import { makeTestReleases } from './matrix/test-releases.ts'
 import { testOrigin, testSecret, testSecretsKey } from './test-constants.ts'
 
@@ -33,6 +34,9 @@ export interface TestApi {
   serverDatabaseUrl: string
   /** Empty until a test keeps a console in it. */
   consolesDirectory: string
+  /** Of the bytes of uploads. */
+  uploadsDirectory: string
+  uploads: Uploads
   url: string
   /** The sent mails, oldest first. */
   mails: Mail[]
@@ -42,7 +46,16 @@ export interface TestApi {
   close(): Promise<void>
 }
 
-const secrets = { secret: testSecret, secretKeys: secretKeysFrom(testSecretsKey, testSecret) }
+const fixed = {
+  secret: testSecret,
+  secretKeys: secretKeysFrom(testSecretsKey, testSecret),
+  webUrl: testOrigin,
+  webhookTargets: testWebhookTargets,
+  bootRetention: defaultBootRetention,
+}
+
+/** Small ones, on any disk. */
+export const testUploadSettings = { sizeBytesMax: 8 << 20, organizationBytesMax: 24 << 20, freeBytesMin: 0 }
 
 /** Tests of the matrix ask faster than a person may. */
 const unlimited = new Rates({ burstMax: Number.POSITIVE_INFINITY, perSecond: 1 })
@@ -90,6 +103,7 @@ export async function startTestApi({
   const notifications = await openNotifications(serverUrl)
   const listening = observe(notifications)
   const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))
+  const ofUploads = openUploads(beside)
   const releasesDirectory = makeTestReleases()
   const mails: Mail[] = []
   const app = await createServer(
@@ -100,11 +114,9 @@ export async function startTestApi({
       db: serverDb,
       notifications: listening.observed,
       clock: clock.read,
-      webUrl: testOrigin,
-      ...secrets,
+      ...fixed,
       consolesDirectory,
-      webhookTargets: testWebhookTargets,
-      bootRetention: defaultBootRetention,
+      uploads: ofUploads.uploads,
       updates: { directory: releasesDirectory, timestampKey: null },
       installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
       ...(acceptedVersions ? { acceptedVersions } : {}),
@@ -118,6 +130,7 @@ export async function startTestApi({
     databaseUrl: database.url,
     serverDatabaseUrl: serverUrl,
     consolesDirectory,
+    ...ofUploads,
     mails,
     url: await app.listen({ host: '127.0.0.1', port: 0 }),
     clock,
@@ -127,9 +140,14 @@ export async function startTestApi({
       await notifications.close()
       for (const one of [serverDb, db]) await one.$disconnect()
       if (!given) await database.drop()
-      removeAll(consolesDirectory, releasesDirectory)
+      removeAll(consolesDirectory, releasesDirectory, ...(beside ? [] : [ofUploads.uploadsDirectory]))
     },
   }
+}
+
+function openUploads(beside: TestApi | undefined) {
+  const uploadsDirectory = beside?.uploadsDirectory ?? mkdtempSync(path.join(os.tmpdir(), 'bootfarm-uploads-'))
+  return { uploadsDirectory, uploads: new Uploads({ ...testUploadSettings, directory: uploadsDirectory }) }
 }
 
 function removeAll(...directories: string[]): void {

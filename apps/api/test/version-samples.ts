@@ -54,6 +54,18 @@ export const versionSamples: Record<string, Sample> = {
     limitBytes: null,
     full: 'stop',
   }),
+  'upload.list': { idName: 'vdiskId', ownId: (tenant) => tenant.versionSpares.vdisks.upload[0]?.vdiskId ?? '' },
+  'upload.get': {
+    idName: 'vdiskId',
+    input: (_tenant, id) => ({ uploadId: id }),
+    ownId: (tenant) => tenant.versionSpares.vdisks.upload[0]?.vdiskId ?? '',
+  },
+  'upload.create': {
+    idName: 'vdiskId',
+    input: { name: 'linux.raw', sizeBytes: 4096 },
+    ownId: (tenant) => tenant.versionSpares.vdisks.upload[0]?.vdiskId ?? '',
+  },
+  'upload.remove': ofVdisk('upload', (_tenant: SampleTenant, id: string) => ({ uploadId: id })),
   'storeJob.list': {},
   'storeJob.get': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds[0] ?? '' },
   'storeJob.start': { idName: 'edgeId', input: { kind: 'verify' }, ownId: (tenant) => tenant.edgeId },
@@ -96,6 +108,7 @@ export async function createVersionSpares(
       ...stored,
     })),
   })
+  await createUploads(db, { organizationId, vdisks: vdisks.upload, askedAt })
   await db.device.createMany({
     data: vdisks.startMaintenance.map(({ vdiskId, versionId }, index) => {
       const id = randomUUID()
@@ -128,6 +141,28 @@ interface Farm {
   farmId: string
 }
 
+interface SampleUploads {
+  organizationId: string
+  vdisks: { vdiskId: string }[]
+  askedAt: Date
+}
+
+/** Each has the id of its vDisk. */
+async function createUploads(db: TestApi['db'], { organizationId, vdisks, askedAt }: SampleUploads) {
+  await db.upload.createMany({
+    data: vdisks.map(({ vdiskId }) => ({
+      organizationId,
+      id: vdiskId,
+      vdiskId,
+      name: 'linux.raw',
+      sizeBytes: 4096n,
+      createdByName: 'x',
+      createdAt: askedAt,
+      expiresAt: new Date(askedAt.getTime() + 86_400_000),
+    })),
+  })
+}
+
 async function createVdisks(db: TestApi['db'], { organizationId, farmId }: Farm, now: Date) {
   const vdisks = {} as VersionSpares['vdisks']
   const releasedAt = new Date(now.getTime() + 86_400_000)
@@ -146,6 +181,7 @@ async function createVdisks(db: TestApi['db'], { organizationId, farmId }: Farm,
     writeCache: {},
     clearBootProfile: sealed,
     adopt: {},
+    upload: {},
   }
   for (const kind of versionKinds) {
     vdisks[kind] = Array.from({ length: spareCount }, () => ({

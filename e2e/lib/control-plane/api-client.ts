@@ -53,6 +53,16 @@ export class ApiClient {
     return resultOf(procedure, answer)
   }
 
+  /** Sends bytes to an operation, such as the piece of an upload. */
+  patchBytes(path: string, bytes: Uint8Array<ArrayBuffer>, headers: Record<string, string>): Promise<Response> {
+    return fetch(`${this.#url}/api/v1${path}`, {
+      method: 'PATCH',
+      headers: { cookie: this.#cookie, origin: this.#origin, ...headers },
+      body: bytes,
+      signal: AbortSignal.timeout(requestLimitMs),
+    })
+  }
+
   async query<T>(procedure: string, input?: unknown): Promise<T> {
     const query = input === undefined ? '' : `?input=${encodeURIComponent(JSON.stringify(input))}`
     const answer = await fetch(`${this.#url}/api/trpc/${procedure}${query}`, {

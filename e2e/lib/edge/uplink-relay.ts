@@ -12,6 +12,10 @@ export class UplinkRelay {
   lostShare = 0
   acknowledgementsLost = 0
   acknowledgementsPassed = 0
+  /** Bytes of the API that went to the edge. */
+  passedBytes = 0
+  /** Cuts the connection when so many have. */
+  cutAfterBytes = Number.POSITIVE_INFINITY
 
   /** @param apiUrls take connections in turn, as behind a load balancer */
   constructor(...apiUrls: string[]) {
@@ -75,6 +79,8 @@ export class UplinkRelay {
     }
     edge.pipe(api)
     api.on('data', (bytes: Buffer) => {
+      this.passedBytes += bytes.length
+      if (this.passedBytes >= this.cutAfterBytes) return void this.cut()
       if (bytes.includes('"ackedSeq"')) {
         // The API has applied the reports; only the edge never learns of it.
         if (Math.random() < this.lostShare) {

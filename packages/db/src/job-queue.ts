@@ -177,6 +177,7 @@ export async function openJobQueue(url: string, { onDone, onError }: JobEvents):
 /** Jobs that run automatically, in one API process at a time; `migrate` creates a queue for each. */
 export const jobNames = [
   'drop old captures',
+  'drop old uploads',
   'make boot partitions',
   'drop old boots',
   'keep schedules',

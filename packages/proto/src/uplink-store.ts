@@ -29,6 +29,8 @@ export const unsaidJobKinds = ['seal', 'merge', 'verify', 'gc', 'delete', 'impor
 /** In the same list: the edge adds `modules` to the initramfs of an import. */
 export const addsModules = 'import_modules'
 export const importModulesMax = 16
+/** In the same list: the edge imports uploads. */
+export const importsUploads = 'import_upload'
 export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home', 'adopt', 'export'] as const
 export const exportFormats = ['raw', 'qcow2', 'vhdx'] as const
 /** Kinds that one edge may list. */
@@ -75,6 +77,15 @@ export const storeJobOrder = z.object({
   layerClass: z.enum(layerClasses).optional(),
   /** For an import: relative to the store's directory, like `diskPath`. */
   sourcePath: z.string().min(1).max(255).optional(),
+  /** Instead: the edge fetches it from `/edge/v1/uploads/{uploadId}`. */
+  uploadId: uuid.optional(),
+  /** Of an upload. */
+  sourceSizeBytes: count.min(1).optional(),
+  /** Other bytes are refused, in hexadecimal digits. */
+  sourceSha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
   kernelPath: z.string().min(1).max(255).optional(),
   initrdPath: z.string().min(1).max(255).optional(),
   commandLine: z.string().max(1024).optional(),

@@ -19,6 +19,8 @@ import { resealSecrets } from '../secrets/reseal-secrets.ts'
 import { dropOldAttempts } from '../session/public.ts'
 import { dropOldStoreJobs } from '../store-job/change-jobs.ts'
 import { purgeOldDeletions } from '../trash/purge-deletion.ts'
+import { dropOldUploads } from '../upload/drop-old-uploads.ts'
+import type { Uploads } from '../upload/uploads.ts'
 import { releaseDue } from '../vdisk/release-due.ts'
 import { WebhookDeliveries } from '../webhook/deliver-due.ts'
 import type { TargetPolicy } from '../webhook/target-guard.ts'
@@ -33,6 +35,7 @@ interface JobSettings {
   deliverMail: ((sealed: string) => Promise<void>) | null
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
+  uploads: Uploads
   telemetry: Telemetry
   /** Without it no traces are collected. */
   tracer: Tracer | undefined
@@ -59,6 +62,7 @@ interface Job {
 const jobs: Job[] = [
   { name: 'release versions', everySeconds: 10, run: releaseDue },
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
+  { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'number events', everySeconds: 10, run: numberAllEvents },
   { name: 'drop old deliveries', everySeconds: hourSeconds, run: removeOldEvents },

@@ -19,6 +19,9 @@ export interface StoreOrder {
   versionId?: string | null
   intoVersionId?: string | null
   sourcePath?: string | null
+  uploadId?: string | null
+  sourceSizeBytes?: bigint | null
+  sourceSha256?: string | null
   /** For a seal or an import; null: taken from the disk. */
   bootFiles?: 'parent' | 'none' | null
   /** For an import: drivers that are added to the initramfs that it makes. */

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { addsModules } from '@bootfarm/proto/uplink'
+import { addsModules, importsUploads } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { askStore, edgesHolding, type ImagesEdge, readImagesEdge, type StoreOrder } from '../store/public.ts'
+import { requireComplete } from '../upload/public.ts'
 import { nextVersionNumber } from './next-number.ts'
 import {
   changedVersionNow,
@@ -64,15 +65,16 @@ export function mergeVersion(
 }
 
 /**
- * Makes a version from a raw image in an edge's store. Throws `not_found`; `invalid` for boot files that exclude each
- * other, for a vDisk of another farm than the edge's, and for a parent that is no sealed version of the vDisk;
- * `conflict` for an edge that does not support it or does not hold the parent.
+ * Makes a version from an image in an edge's store or from an upload. Throws `not_found`; `invalid` for no source or
+ * several, for boot files that exclude each other, for a vDisk of another farm than the edge's, and for a parent that
+ * is no sealed version of the vDisk; `conflict` for an edge that does not support it or does not hold the parent, and
+ * for an upload that is not complete.
  */
 export function importVersion(
   context: ServiceContext,
-  { vdiskId, edgeId, sourcePath, bootFiles, modules, ...fields }: z.output<typeof importInput>,
+  { vdiskId, edgeId, sourcePath, uploadId, bootFiles, modules, ...fields }: z.output<typeof importInput>,
 ): Promise<VersionWithJobs> {
-  const problem = bootFilesProblem({ bootFiles, modules, ...fields })
+  const problem = sourceProblem({ sourcePath, uploadId }) ?? bootFilesProblem({ bootFiles, modules, ...fields })
   if (problem) throw new AppError('invalid', { public: problem })
   return changeVdiskVersions(context, { vdiskId }, async (open) => {
     const edge = await readImagesEdge(context, edgeId)
@@ -80,10 +82,8 @@ export function importVersion(
       throw new AppError('invalid', {
         public: `${edge.name} belongs to another farm than ${open.vdisk.name}, so its devices could not boot the version. Import it on an edge of the vDisk’s farm.`,
       })
-    if (modules.length > 0 && !canAddModules(edge))
-      throw conflict(
-        `The edge ${edge.name} (release ${edge.agentVersion ?? 'unknown'}) cannot add drivers to an import. Update it.`,
-      )
+    if (modules.length > 0) requireAbility(edge, { word: addsModules, text: 'add drivers to an import' })
+    const source = await sourceOf(context, { edge, vdiskId, sourcePath, uploadId })
     if (fields.parentVersionId) await requireParent(context, { vdiskId, edge, parentVersionId: fields.parentVersionId })
     const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n })
     return askAll(context, made, [
@@ -92,7 +92,7 @@ export function importVersion(
         kind: 'import',
         vdiskId,
         versionId: made,
-        sourcePath,
+        ...source,
         bootFiles: bootFiles === 'image' ? null : bootFiles,
         modules,
       },
@@ -119,10 +119,28 @@ function bootFilesProblem(input: BootFilesInput): string | null {
   return null
 }
 
-function canAddModules(edge: ImagesEdge): boolean {
+type SourceInput = Pick<z.output<typeof importInput>, 'sourcePath' | 'uploadId'>
+
+function sourceProblem({ sourcePath, uploadId }: SourceInput): string | null {
+  const count = [sourcePath, uploadId].filter((one) => one !== null).length
+  return count === 1 ? null : 'Name one image: a path in the store of the edge, or an upload.'
+}
+
+async function sourceOf(
+  context: ServiceContext,
+  { edge, vdiskId, sourcePath, uploadId }: SourceInput & { edge: ImagesEdge; vdiskId: string },
+): Promise<Partial<StoreOrder>> {
+  if (uploadId === null) return { sourcePath }
+  requireAbility(edge, { word: importsUploads, text: 'import uploads' })
+  return { uploadId, ...(await requireComplete(context, { vdiskId, uploadId })) }
+}
+
+/** Throws `conflict` for an edge whose release does not support it. */
+function requireAbility(edge: ImagesEdge, { word, text }: { word: string; text: string }): void {
   const heartbeat = heartbeatOf(edge)
   // An edge that was never heard refuses the job when it comes, if it must.
-  return !heartbeat || (heartbeat.storeJobKinds ?? []).includes(addsModules)
+  if (!heartbeat || (heartbeat.storeJobKinds ?? []).includes(word)) return
+  throw conflict(`The edge ${edge.name} (release ${edge.agentVersion ?? 'unknown'}) cannot ${text}. Update it.`)
 }
 
 async function requireParent(

@@ -169,7 +169,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/vdisks/{vdiskId}/import',
-        summary: 'Import a raw image from an edge’s store as a version',
+        summary: 'Import an image as a version',
       },
     })
     .input(importInput)

@@ -82,7 +82,15 @@ export const mergeInput = z.object({
 export const importInput = z.object({
   vdiskId: uuid,
   edgeId: uuid,
-  sourcePath: storePath.describe('A raw image, e.g. `imports/linux.raw`.'),
+  sourcePath: storePath
+    .nullable()
+    .default(null)
+    .describe('An image in the store of the edge, e.g. `imports/linux.raw`. Null: an upload.'),
+  uploadId: uuid
+    .nullable()
+    .default(null)
+    .describe('A complete upload of the vDisk, which the edge fetches; it is deleted when it is imported.')
+    .meta({ examples: [null] }),
   kernelPath: storePath.nullable().default(null).describe('Null, and an empty command line: taken from the image.'),
   initrdPath: storePath.nullable().default(null),
   commandLine: commandLineText,

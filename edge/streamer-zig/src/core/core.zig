@@ -126,6 +126,7 @@ pub const uplink = struct {
     pub const ControlUrl = @import("uplink/control_url.zig");
     pub const Proxy = @import("uplink/proxy.zig");
     pub const desired_state = @import("uplink/desired_state.zig");
+    pub const import_source = @import("uplink/import_source.zig");
     pub const store_job = @import("uplink/store_job.zig");
     pub const store_jobs = @import("uplink/store_jobs.zig");
     pub const store_inventory = @import("uplink/store_inventory.zig");
@@ -277,6 +278,7 @@ test {
     _ = @import("uplink/control_url.zig");
     _ = @import("uplink/proxy.zig");
     _ = @import("uplink/desired_state.zig");
+    _ = @import("uplink/import_source.zig");
     _ = @import("uplink/desired_state_test.zig");
     _ = @import("uplink/message.zig");
     _ = @import("uplink/message_test.zig");

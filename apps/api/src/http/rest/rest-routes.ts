@@ -9,6 +9,7 @@ import { type Operation, readOperations } from './operations.ts'
 import { etagOf, failedPrecondition, hasEtag, isNoneMatch, withIfMatch } from './preconditions.ts'
 import { sendProblem } from './problem.ts'
 import { inputOf, invalid } from './read-input.ts'
+import { piecePath, pieceRoutes } from './upload-routes.ts'
 
 const bodySizeMax = 1024 * 1024
 const largeBodySizeMax = 6 * 1024 * 1024
@@ -34,6 +35,8 @@ export async function restRoutes(app: FastifyInstance, options: RestRoutesOption
     app.get(url, (request, reply) => answerFile(operation, { request, reply, context: options.createContext(request) }))
     refuseOtherMethods(app, url, ['GET'])
   }
+  await app.register(pieceRoutes, { createContext: options.createContext })
+  refuseOtherMethods(app, piecePath, ['HEAD', 'PATCH'])
   const byPath = Map.groupBy(readOperations().operations, ({ path }) => path)
   for (const [path, operations] of byPath) {
     const url = urlOf(path)

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { RateLimit } from '../../api-key/find-api-key-actor.ts'
 import { apiKeyPrefix } from '../../api-key/schema.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { pieceType } from '../../upload/schema.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -68,12 +69,14 @@ function refuseForeignOrigin(request: FastifyRequest, own: string): void {
     })
 }
 
-/** Only a script can send JSON, and a script of another site needs a preflight: forms end here. */
+const scriptTypes = new Set(['application/json', pieceType])
+
+/** Only a script can send JSON or pieces of uploads, and a script of another site needs a preflight: forms end here. */
 function refuseForms({ headers }: FastifyRequest): void {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   if (!hasBody) return
   const [type = ''] = (headers['content-type'] ?? '').split(';')
-  if (type.trim().toLowerCase() !== 'application/json') throw new AppError('unsupported_media_type')
+  if (!scriptTypes.has(type.trim().toLowerCase())) throw new AppError('unsupported_media_type')
 }
 
 /** As specified by draft-ietf-httpapi-ratelimit-headers-07. */

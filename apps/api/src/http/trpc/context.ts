@@ -11,6 +11,7 @@ import type { Person } from '../../rules/person.ts'
 import type { Telemetry } from '../../rules/telemetry.ts'
 import type { TenancySettings } from '../../rules/tenancy.ts'
 import type { Tracer } from '../../rules/tracer.ts'
+import type { Uploads } from '../../upload/uploads.ts'
 import type { TargetPolicy } from '../../webhook/target-guard.ts'
 import type { GivenCode } from '../auth/verify-code.ts'
 import type { Rates } from '../turns/rates.ts'
@@ -53,6 +54,7 @@ export interface TrpcContext extends PlatformContext {
   /** Verifies a code of an account's authenticator. */
   verifyCode(given: GivenCode): Promise<boolean>
   webhookTargets: TargetPolicy
+  uploads: Uploads
   telemetry: Telemetry
   /** Without it no traces are collected. */
   tracer: Tracer | undefined

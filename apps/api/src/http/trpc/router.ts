@@ -22,6 +22,7 @@ import { siteRouter } from '../../site/router.ts'
 import { storeRouter } from '../../store/router.ts'
 import { storeJobRouter } from '../../store-job/router.ts'
 import { trashRouter } from '../../trash/router.ts'
+import { uploadRouter } from '../../upload/router.ts'
 import { vdiskRouter } from '../../vdisk/router.ts'
 import { versionRouter } from '../../vdisk/version-router.ts'
 import { webhookRouter } from '../../webhook/router.ts'
@@ -54,6 +55,7 @@ export const appRouter = router({
   version: versionRouter,
   store: storeRouter,
   storeJob: storeJobRouter,
+  upload: uploadRouter,
   trash: trashRouter,
 })
 

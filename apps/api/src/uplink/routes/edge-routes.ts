@@ -21,11 +21,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { keepCapture } from '../../boot/keep-capture.ts'
 import type { Notifications } from '../../context/notifications.ts'
+import { Places } from '../../context/places.ts'
 import type { AuthenticatedEdge, PlatformContext, SystemContext } from '../../context/service-context.ts'
 import { AppError, errorTable } from '../../errors/app-error.ts'
 import { toAppError } from '../../errors/to-app-error.ts'
 import type { UpdateRepository } from '../../installation/update-repository.ts'
 import type { Telemetry } from '../../rules/telemetry.ts'
+import type { Uploads } from '../../upload/uploads.ts'
 import { authenticateEdge, type EdgeIdentity, findEdgeIdentity } from '../enrol/authenticate-edge.ts'
 import { enrolEdge } from '../enrol/enrol-edge.ts'
 import { KnownEdges } from '../enrol/known-edges.ts'
@@ -37,9 +39,9 @@ import { Polls } from '../state/polls.ts'
 import { parseStatePair } from '../state/site-facts.ts'
 import { waitForState } from '../state/wait-for-state.ts'
 import { takeStoreMessage } from '../store/take-store-message.ts'
-import { Places } from './places.ts'
 import { bytesOf, parseBody, parseBytes, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 import { updateRoutes } from './update-routes.ts'
+import { uploadRoutes } from './upload-routes.ts'
 
 /**
  * Batches in progress, at most 512 KiB each; the database has fewer connections than an organization has places. An
@@ -65,6 +67,7 @@ interface EdgeRoutesOptions {
   accepted: AcceptedVersions
   telemetry: Telemetry
   repository: UpdateRepository
+  uploads: Uploads
 }
 
 /**
@@ -73,7 +76,7 @@ interface EdgeRoutesOptions {
  */
 export async function edgeRoutes(
   app: FastifyInstance,
-  { context, notifications, accepted, telemetry, repository }: EdgeRoutesOptions,
+  { context, notifications, accepted, telemetry, repository, uploads }: EdgeRoutesOptions,
 ) {
   takeBytes(app)
 
@@ -104,6 +107,7 @@ export async function edgeRoutes(
   pollRoute(app, { context, notifications, accepted, onAcknowledged, within })
 
   await app.register(updateRoutes, { authenticate, within, clock: context.clock, repository })
+  await app.register(uploadRoutes, { authenticate, within, uploads })
   reportRoute(app, { authenticate, identify, within, telemetry })
 
   app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {

@@ -2,11 +2,11 @@ import { timeRequest } from '@bootfarm/proto/uplink'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { Places } from '../../context/places.ts'
 import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
 import type { UpdateRepository } from '../../installation/update-repository.ts'
 import type { Clock } from '../../rules/clock.ts'
 import { signTime } from '../update/sign-time.ts'
-import { Places } from './places.ts'
 import { parseBody, parsed } from './signed-request.ts'
 
 /** A program has some 15 MB; the next edge is asked to wait. No organization takes the places of the others. */

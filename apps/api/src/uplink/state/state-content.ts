@@ -117,7 +117,7 @@ async function readStoreJobs(
       vdiskId: true,
       versionId: true,
       intoVersionId: true,
-      sourcePath: true,
+      ...sourceSelect,
       bootFiles: true,
       modules: true,
       exportFormat: true,
@@ -140,14 +140,14 @@ async function readStoreJobs(
   const versionOf = new Map(versions.map((version) => [version.id, version]))
   return jobs.map((job) => {
     const made = versionOf.get(madeVersionId(job) ?? '')
-    const { id, kind, vdiskId, versionId, intoVersionId, sourcePath, bootFiles, modules, exportFormat } = job
+    const { id, kind, vdiskId, versionId, intoVersionId, bootFiles, modules, exportFormat } = job
     return {
       id,
       kind,
       ...(vdiskId ? { vdiskId } : {}),
       ...(versionId ? { versionId } : {}),
       ...(intoVersionId ? { intoVersionId } : {}),
-      ...(sourcePath ? { sourcePath } : {}),
+      ...sourceOf(job),
       ...(bootFiles ? { bootFiles } : {}),
       ...(modules.length > 0 ? { modules } : {}),
       ...(exportFormat ? { format: exportFormat } : {}),
@@ -162,6 +162,30 @@ async function readStoreJobs(
       ...(made?.initrdPath ? { initrdPath: made.initrdPath } : {}),
     }
   })
+}
+
+const sourceSelect = {
+  sourcePath: true,
+  uploadId: true,
+  sourceSizeBytes: true,
+  sourceSha256: true,
+} as const
+
+interface SourceColumns {
+  sourcePath: string | null
+  uploadId: string | null
+  sourceSizeBytes: bigint | null
+  sourceSha256: string | null
+}
+
+/** Where the image of an import is. */
+function sourceOf({ sourcePath, uploadId, sourceSizeBytes, sourceSha256 }: SourceColumns) {
+  return {
+    ...(sourcePath ? { sourcePath } : {}),
+    ...(uploadId ? { uploadId } : {}),
+    ...(sourceSizeBytes === null ? {} : { sourceSizeBytes: Number(sourceSizeBytes) }),
+    ...(sourceSha256 ? { sourceSha256 } : {}),
+  }
 }
 
 interface Siting {

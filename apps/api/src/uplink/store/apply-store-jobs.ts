@@ -6,6 +6,7 @@ import {
   type SystemContext,
 } from '../../context/service-context.ts'
 import { type JobRow, madeVersionId, undoJob } from '../../store-job/change-jobs.ts'
+import { forgetUpload } from '../../upload/public.ts'
 import { withVdiskHeld } from '../../vdisk/hold-vdisk.ts'
 import { readVersions, writeVersions } from '../../vdisk/version-facts.ts'
 import { commandLineText } from '../../vdisk/version-schema.ts'
@@ -15,6 +16,7 @@ import { recordOfEdge } from '../enrol/record-of-edge.ts'
 type Job = JobRow & {
   state: string
   layerClass: (typeof writeCacheClasses)[number] | null
+  uploadId: string | null
 }
 
 /**
@@ -41,6 +43,7 @@ export async function applyStoreJobs(
         intoVersionId: true,
         deviceId: true,
         layerClass: true,
+        uploadId: true,
       },
     })
     if (!job || !isOpen(job, report)) continue
@@ -109,6 +112,7 @@ async function endJob(
       total_bytes = ${totalBytes}, message = ${problem ?? message}, started_at = coalesce(started_at, ${now}), ended_at = ${now}
     where organization_id = ${organizationId}::uuid and id = ${job.id}::uuid`
   if (state !== 'done') await undoJob(db, { organizationId, job })
+  if (state === 'done' && job.uploadId) await forgetUpload(db, { organizationId, uploadId: job.uploadId })
   await recordOfEdge({ db, now }, edge, (place) => [
     {
       action: `store_job.${state}`,

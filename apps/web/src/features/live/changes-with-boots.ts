@@ -33,6 +33,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   version: false,
   store: false,
   storeJob: false,
+  upload: false,
   trash: false,
 }
 const rows = new Map<unknown, boolean | string[]>(Object.entries(changedByBoots))

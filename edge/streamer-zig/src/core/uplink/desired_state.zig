@@ -234,6 +234,10 @@ pub const StoreJob = struct {
     layerClass: ?[]const u8 = null,
     /// Of an import: below the store's directory.
     sourcePath: ?[]const u8 = null,
+    /// Instead: the edge fetches it from the control plane, with this size and SHA-256.
+    uploadId: ?base.Uuid = null,
+    sourceSizeBytes: ?u64 = null,
+    sourceSha256: ?[]const u8 = null,
     kernelPath: ?[]const u8 = null,
     initrdPath: ?[]const u8 = null,
     commandLine: ?[]const u8 = null,

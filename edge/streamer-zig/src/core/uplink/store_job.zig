@@ -6,6 +6,7 @@
 const std = @import("std");
 const base = @import("base");
 const desired_state = @import("desired_state.zig");
+const import_source = @import("import_source.zig");
 const key_text = @import("key_text.zig");
 const assert = std.debug.assert;
 
@@ -30,8 +31,6 @@ pub const message_size_max = 256;
 /// Drivers that an import adds to its initramfs.
 const modules_max = 16;
 const module_name_size_max = 56;
-/// Of a path below the store's directory.
-const path_size_max = 255;
 /// Exit code of a process that could not get a lock: its job is executed later.
 pub const exit_busy = 4;
 /// Size of `madeVersion` as JSON: a command line whose characters are all escaped, and less than
@@ -151,13 +150,12 @@ fn problemOf(order: *const Order, kind: Kind) ?[]const u8 {
         .import => {
             _ = order.versionId orelse return "it does not say which version to make";
             _ = order.vdiskId orelse return "it does not say whose version it is to be";
-            if (pathProblem(order.sourcePath orelse
-                return "it does not say where the image lies")) |problem| return problem;
+            if (import_source.problemOf(order)) |problem| return problem;
             if (!areModules(order.modules)) return "it names a module that none can be called";
         },
     }
     for ([_]?[]const u8{ order.kernelPath, order.initrdPath }) |path|
-        if (path) |given| if (pathProblem(given)) |problem| return problem;
+        if (path) |given| if (import_source.pathProblem(given)) |problem| return problem;
     return null;
 }
 
@@ -193,7 +191,7 @@ fn addOptions(arguments: *Arguments, order: *const Order, kind: Kind) void {
             if (std.mem.eql(u8, order.layerClass.?, "private")) arguments.add("--private", .{});
         },
         .seal, .import => {
-            if (kind == .import) arguments.add("{s}", .{order.sourcePath.?});
+            if (kind == .import) addSource(arguments, order);
             arguments.add("--in-store", .{});
             arguments.addOption("version", "{f}", order.versionId);
             arguments.addOption("parent", "{f}", order.parentVersionId);
@@ -205,6 +203,13 @@ fn addOptions(arguments: *Arguments, order: *const Order, kind: Kind) void {
         },
     }
     if (makesVersion(kind)) arguments.addOption("number", "{d}", order.number);
+}
+
+fn addSource(arguments: *Arguments, order: *const Order) void {
+    if (order.uploadId) |id|
+        arguments.add("{s}/{f}", .{ import_source.fetched_folder, id })
+    else
+        arguments.add("{s}", .{order.sourcePath.?});
 }
 
 fn addModules(arguments: *Arguments, names: []const []const u8) void {
@@ -263,14 +268,6 @@ fn writeBoot(arguments: *Arguments, order: *const Order) void {
         .parent => arguments.add("--parent-boot-files", .{}),
         .none => arguments.add("--no-boot-files", .{}),
     }
-}
-
-/// Returns why a path cannot be an argument.
-fn pathProblem(path: []const u8) ?[]const u8 {
-    if (path.len == 0 or path.len > path_size_max) return "a path in it is empty or too long";
-    for (path) |byte| if (std.ascii.isControl(byte)) return "a path in it has control characters";
-    // It would be parsed as an option.
-    return if (path[0] == '-') "a path in it begins with a dash" else null;
 }
 
 /// Writes the command that lists the store's contents.
@@ -752,11 +749,46 @@ test "a job becomes a command line, or a sentence that names what is missing" {
     }) |order| try testing.expect(write(&arguments, "p", "/s", &order) != null);
 }
 
+test "an import of an upload reads what was fetched, and names what is missing of it" {
+    var order: Order = .{
+        .id = uuid(1),
+        .kind = "import",
+        .vdiskId = uuid(9),
+        .versionId = uuid(2),
+        .number = 1,
+        .uploadId = uuid(3),
+        .sourceSizeBytes = 4096,
+        .sourceSha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    };
+    var arguments: Arguments = .{};
+    try testing.expectEqual(null, write(&arguments, "p", "/s", &order));
+    try testing.expectEqualStrings(
+        "imports/.fetched/" ++ comptime uuid(3).toText(),
+        arguments.word(7),
+    );
+    try testing.expectEqual(0xef, import_source.uploadOf(&order).?.sha256[31]);
+    order.sourcePath = "imports/linux.raw";
+    try testing.expectEqualStrings(
+        "it names two images",
+        write(&arguments, "p", "/s", &order).?,
+    );
+    order.sourcePath = null;
+    for ([_]?[]const u8{ null, "", "0123", &@as([64]u8, @splat('x')) }) |text| {
+        order.sourceSha256 = text;
+        try testing.expectEqualStrings(
+            "it does not describe the upload",
+            write(&arguments, "p", "/s", &order).?,
+        );
+    }
+    order.kind = "verify";
+    try testing.expectEqual(null, import_source.uploadOf(&order));
+}
+
 test "the longest command line of a job fits" {
     var arguments: Arguments = .{};
     const store_path: [Arguments.store_path_size_max]u8 = @splat('s');
     const program: [64]u8 = @splat('p');
-    const path: [path_size_max]u8 = @splat('p');
+    const path: [import_source.path_size_max]u8 = @splat('p');
     const line: [desired_state.command_line_size_max]u8 = @splat('c');
     const order: Order = .{
         .id = uuid(1),

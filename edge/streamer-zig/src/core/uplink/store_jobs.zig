@@ -141,6 +141,13 @@ pub fn progress(jobs: *StoreJobs, id: base.Uuid, done_bytes: u64, total_bytes: u
     job.message = .empty;
 }
 
+/// What a running job does besides its progress.
+pub fn note(jobs: *StoreJobs, id: base.Uuid, message: store_job.Message) void {
+    const job = jobs.find(id) orelse return;
+    assert(job.stage == .running);
+    job.message = message;
+}
+
 pub const Done = struct {
     made: store_job.Made = .empty,
     /// For a person.

@@ -16,6 +16,7 @@ const LayerHold = @import("../stream/layer_hold.zig");
 const KeyRotation = @import("key_rotation.zig");
 const StoreChild = @import("store_child.zig");
 const UplinkClient = @import("client.zig");
+const UploadFetch = @import("upload_fetch.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 const Io = std.Io;
@@ -86,6 +87,10 @@ jobs: StoreJobs = .{},
 facts: ?core.uplink.store_job.StoreFacts = null,
 works: std.enums.EnumArray(Queue, ?Work) = .initFill(null),
 list: ?StoreChild = null,
+/// Of the running import, whose process has not been started yet.
+fetch: ?*UploadFetch = null,
+/// The upload that was fetched last: an import that waits for a lock does not check it again.
+fetched_id: ?base.Uuid = null,
 back_off: core.uplink.sender.BackOff = .{},
 is_stopped: bool = false,
 /// That there is no store is logged once.
@@ -206,6 +211,14 @@ pub fn takeOrders(worker: *StoreWorker) void {
     // Without a store, the new ones say at once what they wait for.
     if (worker.facts == null) worker.next_look_ms = 0;
     worker.stopUnwanted();
+    worker.forgetFetched(box.orders);
+}
+
+/// The files of uploads that no job takes any more are removed.
+fn forgetFetched(worker: *StoreWorker, orders: []const Order) void {
+    UploadFetch.sweep(worker.io, worker.path, orders);
+    const id = worker.fetched_id orelse return;
+    if (!UploadFetch.isOrdered(id, orders)) worker.fetched_id = null;
 }
 
 /// Between two inventories: the pages of one inventory are consistent.
@@ -236,6 +249,10 @@ fn stopUnwanted(worker: *StoreWorker) void {
             .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(queue),
             .check => {},
         };
+    const fetch = worker.fetch orelse return;
+    if (worker.jobs.isRunning(fetch.options.job_id)) return;
+    fetch.release();
+    worker.fetch = null;
 }
 
 /// A job does not wait for idle work.
@@ -290,6 +307,7 @@ fn blockJobs(worker: *StoreWorker, problem: FactsError) void {
 }
 
 pub fn begin(worker: *StoreWorker, now_ms: u64) void {
+    worker.takeFetched();
     if (worker.hold.takeWritten()) |written| {
         worker.inventory.written = written;
         // Its layer may be new.
@@ -315,6 +333,50 @@ pub fn begin(worker: *StoreWorker, now_ms: u64) void {
     if (!is_busy[0] and !is_busy[1]) worker.beginCheck(now_ms);
 }
 
+/// Starts to fetch the upload of an import. Returns false if it has been fetched.
+fn beginFetch(worker: *StoreWorker, order: *const Order) bool {
+    const upload = core.uplink.import_source.uploadOf(order) orelse return false;
+    if (worker.fetched_id) |id| if (id.eql(upload.id)) return false;
+    worker.fetch = UploadFetch.start(worker.gpa, .{
+        .io = worker.io,
+        .client_options = worker.client_options,
+        .rotation = worker.rotation,
+        .wake_fd = worker.wake_fd,
+        .store_path = worker.path,
+        .job_id = order.id,
+        .upload_id = upload.id,
+        .size = upload.size,
+        .sha256 = upload.sha256,
+    }) catch {
+        worker.jobs.end(order.id, .{
+            .failed = core.uplink.store_job.messageOf("no thread could be started to fetch it"),
+        });
+        return true;
+    };
+    worker.jobs.begin(order.id);
+    return true;
+}
+
+/// Starts the import of what was fetched.
+fn takeFetched(worker: *StoreWorker) void {
+    const fetch = worker.fetch orelse return;
+    const id = fetch.options.job_id;
+    worker.jobs.progress(id, fetch.done_bytes.load(.monotonic), fetch.options.size);
+    const outcome = fetch.outcome();
+    if (outcome == .running) return worker.jobs.note(
+        id,
+        core.uplink.store_job.messageOf("fetching the upload from the control plane"),
+    );
+    worker.fetched_id = if (outcome == .fetched) fetch.options.upload_id else null;
+    fetch.release();
+    worker.fetch = null;
+    switch (outcome) {
+        .running => unreachable,
+        .failed => |why| worker.jobs.end(id, .{ .failed = why }),
+        .fetched => worker.startProcess(orderOf(worker.orders.?.orders, id), .images),
+    }
+}
+
 /// Returns false if nothing runs in this queue and nothing is to be started now.
 fn beginJob(worker: *StoreWorker, queue: Queue, now_ms: u64) bool {
     const orders = if (worker.orders) |box| box.orders else &.{};
@@ -333,24 +395,26 @@ fn beginJob(worker: *StoreWorker, queue: Queue, now_ms: u64) bool {
                 continue;
             },
         };
-        var arguments: Arguments = .{};
-        if (core.uplink.store_job.write(&arguments, worker.program, worker.path, order)) |why| {
-            worker.jobs.end(id, .{ .failed = core.uplink.store_job.messageOf(why) });
-            continue;
-        }
-        const child = StoreChild.start(&arguments) catch {
-            worker.jobs.end(id, .{
-                .failed = core.uplink.store_job.messageOf("no process could be started for it"),
-            });
-            continue;
-        };
-        worker.jobs.begin(id);
-        worker.works.set(queue, .{ .child = child, .purpose = .{ .job = id } });
-        return true;
+        if (worker.beginFetch(order)) continue;
+        worker.startProcess(order, queue);
     }
     if (worker.works.getPtr(queue).* != null) return true;
+    if (queue == .images and worker.fetch != null) return true;
     if (queue == .changes) worker.endHold();
     return false;
+}
+
+/// The job ends at once if it cannot be started.
+fn startProcess(worker: *StoreWorker, order: *const Order, queue: Queue) void {
+    const id = order.id;
+    var arguments: Arguments = .{};
+    if (core.uplink.store_job.write(&arguments, worker.program, worker.path, order)) |why|
+        return worker.jobs.end(id, .{ .failed = core.uplink.store_job.messageOf(why) });
+    const child = StoreChild.start(&arguments) catch return worker.jobs.end(id, .{
+        .failed = core.uplink.store_job.messageOf("no process could be started for it"),
+    });
+    if (!worker.jobs.isRunning(id)) worker.jobs.begin(id);
+    worker.works.set(queue, .{ .child = child, .purpose = .{ .job = id } });
 }
 
 fn orderOf(orders: []const Order, id: base.Uuid) *const Order {
@@ -695,6 +759,7 @@ const StoreOrders = struct {
             order.kind = try arena.dupe(u8, order.kind);
             for ([_]*?[]const u8{
                 &order.sourcePath,
+                &order.sourceSha256,
                 &order.kernelPath,
                 &order.initrdPath,
                 &order.commandLine,

@@ -22,6 +22,8 @@ export const tagTexts: Record<string, string> = {
   vdisk: 'vDisks: what devices boot.',
   version: 'Versions of vDisks, and the steps from maintenance to release.',
   store: 'Stores: what edges keep of a farm’s vDisks.',
+  upload:
+    'Images that are sent in pieces, for imports. The bytes go to `/vdisks/{vdiskId}/uploads/{uploadId}/bytes`: see the guide to the API.',
   storeJob: 'Storage jobs of edges.',
   trash: 'Deleted objects that can be restored.',
 }

@@ -334,6 +334,7 @@ export const vocabulary: Record<string, string> = {
   userId: 'Identifies the person.',
   value: 'The value.',
   vdiskCount: 'Count of vDisks.',
+  uploadId: 'Identifies the upload.',
   vdiskId: 'Identifies the vDisk.',
   vdiskName: 'Name of the vDisk.',
   vdiskRevision: 'Revision of the vDisk that the caller has seen.',

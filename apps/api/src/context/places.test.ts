@@ -1,11 +1,11 @@
 import Fastify from 'fastify'
 import { expect, test } from 'vitest'
-import { problemHandler } from './edge-routes.ts'
+import { toAppError } from '../errors/to-app-error.ts'
 import { Places } from './places.ts'
 
 test('a sender without room is told when to come again, the others have theirs, and a free place is used', async () => {
   const app = Fastify()
-  app.setErrorHandler(problemHandler)
+  app.setErrorHandler((thrown, _request, reply) => reply.code(503).send({ code: toAppError(thrown).code }))
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
   const { promise: full, resolve: fill } = Promise.withResolvers<void>()
   const places = new Places()

@@ -1,5 +1,4 @@
-import type { FastifyReply } from 'fastify'
-import { AppError } from '../../errors/app-error.ts'
+import { AppError } from '../errors/app-error.ts'
 
 const retryAfterSeconds = 2
 
@@ -7,6 +6,12 @@ const retryAfterSeconds = 2
 export interface PlaceLimit {
   key: string
   max: number
+}
+
+/** Fastify's, as far as it is needed here. */
+interface Answer {
+  header(name: string, value: string): unknown
+  raw: { once(event: 'close', listener: () => void): unknown }
 }
 
 /** Counts the requests in progress in this process, so that none of their senders takes the places of the others. */
@@ -17,7 +22,7 @@ export class Places {
    * Holds a place under each key until the answer is sent or the connection ends. Edges keep what they wanted to send
    * and back off. Throws `unavailable` with `retry-after`, and holds none, if one of the limits is reached.
    */
-  hold(reply: FastifyReply, limits: PlaceLimit[]): void {
+  hold(reply: Answer, limits: PlaceLimit[]): void {
     const full = limits.find(({ key, max }) => (this.#taken.get(key) ?? 0) >= max)
     if (full) {
       reply.header('retry-after', String(retryAfterSeconds))
