@@ -82,8 +82,8 @@ pub fn Boots(comptime Io: type) type {
                 (boots.begin(now_us, client.mac) catch null) orelse return null;
             const boot = boots.table.get(ref).?;
             assert(boot.identity.mac.eql(client.mac));
-            // A late copy of a request.
-            if (boot.stream_was_open) return ref;
+            if (mutants.has(.transaction_outlives_session) and boot.stream_was_open) return ref;
+            assert(!boot.stream_was_open);
             if (request.message == .discover and !candidates.mayStillBoot(boots, boot)) return null;
             // Facts come from the firmware: what iPXE sends later describes iPXE.
             if (boot.facts.client_arch == null) {

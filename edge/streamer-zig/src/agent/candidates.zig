@@ -108,6 +108,9 @@ pub fn continued(
     while (others.next()) |ref| {
         const boot = boots.table.get(ref).?;
         assert(boot.identity.mac.eql(mac));
+        if (mutants.has(.transaction_outlives_session) and boot.stream_was_open) {
+            if (boot.knowsTransaction(request.xid)) return ref;
+        }
         if (boot.dhcpMeaning(at_us, request) == .new_boot) continue;
         if (request.message == .discover and isOnlyOffered(boot) and
             !boot.knowsTransaction(request.xid)) continue;

@@ -225,9 +225,27 @@ test "a device's address is that of its session, whatever others say" {
     var client = clientOf(1, .discover);
     client.ip = .init(10, 0, 0, 66);
     // A copy of the request that began it.
-    try testing.expectEqual(runs, site.boots.forDhcp(site.io.now_us, &client, 1, 300).?);
+    try testing.expect(site.boots.forDhcp(site.io.now_us, &client, 1, 300) != null);
     try testing.expect(site.boot(runs).facts.ip.?.eql(.init(10, 0, 0, 7)));
     try testing.expectEqual(null, site.boot(runs).facts.client_arch);
+}
+
+test "a machine that was reset and repeats its transaction ids gets a token that is not used" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const runs = try run(site, 1);
+    for ([_]@FieldType(core.boot.Client, "loader"){ .pxe, .ipxe }) |loader| {
+        var client = clientOf(1, .discover);
+        client.loader = loader;
+        // The first DISCOVER of `run` had this one, and so has the machine's next.
+        const ref = site.boots.forDhcp(site.io.now_us, &client, 1, 300).?;
+        try testing.expect(!std.meta.eql(runs, ref));
+        try testing.expectEqual(null, site.boot(ref).token_nonce);
+        try testing.expect(!site.boot(ref).stream_was_open);
+        site.io.now_us += second / 10;
+    }
+    try testing.expectEqual(2, site.boots.table.count);
+    try testing.expect(site.boot(runs).isRunning());
 }
 
 /// Another machine, and its stream.
@@ -278,6 +296,27 @@ const Two = struct {
         return sent.constSlice();
     }
 
+    /// The other machine says its one HELLO, with its cookie, in this version; returns the version
+    /// of the WELCOME that goes out to it, if there is one. Nothing else may.
+    fn copy(two: *Two, version: wire.Version) !?wire.Version {
+        const token = &two.candidate.identity.token;
+        var said = Link.helloOf(two.candidate.identity.id, 7, .token, token);
+        said.version = version;
+        two.link.send(another, .{ .version = version, .body = .{ .hello = said } });
+        said.cookie = (try two.link.answer()).body.cookie.cookie;
+        said.proof = core.stream.seal.helloProof(token, &said);
+        two.link.send(another, .{ .version = version, .body = .{ .hello = said } });
+        const sent = &two.site.io.sent;
+        defer sent.count = 0;
+        var found: ?wire.Version = null;
+        for (sent.constSlice()) |*packet| {
+            if (packet.to.eql(device)) continue;
+            try testing.expect(try two.bodyOf(packet) == .welcome);
+            found = wire.Version.of(packet.bytes()).?;
+        }
+        return found;
+    }
+
     fn bodyOf(two: *Two, sent: *const TestSent) !wire.Body {
         @memcpy(two.link.out[0..sent.size], sent.bytes());
         return (try wire.parse(two.link.out[0..sent.size])).body;
@@ -325,6 +364,29 @@ test "a machine that was reset takes its session's place when that has not answe
     try testing.expectEqual(1, two.site.boots.table.count);
     try testing.expectEqual(0, two.site.boots.ignored.get(.stream_mac_in_use));
     try testing.expect(two.candidate.facts.ip.?.eql(another.ip));
+}
+
+test "copies of one HELLO, in both versions and in any order, refuse each other nothing" {
+    const copy_count = 6;
+    // What is still asked, the session that opens, and a journal that takes its record late.
+    for (0..1 << copy_count) |versions| for (0..4) |late_count| {
+        var two: Two = try .init();
+        defer two.deinit();
+        for (0..copy_count) |number| {
+            const version: wire.Version = if (versions >> @intCast(number) & 1 == 1) .v3 else .v2;
+            two.site.io.is_journal_full = number < copy_count - 3 + late_count and number >= 3;
+            _ = try two.copy(version);
+            two.site.io.now_us += 300_000;
+        }
+        two.site.io.is_journal_full = false;
+        // Its device continues in version 3, whatever came first.
+        try testing.expectEqual(.v3, try two.copy(.v3));
+        try testing.expectEqual(null, try two.copy(.v2));
+        try testing.expectEqual(.v3, try two.copy(.v3));
+        try testing.expectEqual(.v3, two.link.port.server.sessionOf(two.candidate.identity.id).?
+            .version);
+        try testing.expectEqual(null, two.candidate.suspicion);
+    };
 }
 
 test "a device that answers stays, and the other machine is told that it is busy" {

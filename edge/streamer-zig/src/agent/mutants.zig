@@ -7,6 +7,9 @@ pub const is_compiled_in: bool = @import("agent_options").has_mutants;
 pub const Mutant = enum {
     /// A token opens a session as often as somebody shows it.
     token_twice,
+    /// A device that has started again gets the boot whose transaction id it repeats, and with it a
+    /// token that is used.
+    transaction_outlives_session,
     /// A boot in progress follows the policy to another version.
     version_follows_policy,
     /// A resumption begins a new boot.

@@ -33,8 +33,7 @@ pub const LoaderFiles = assignment_module.LoaderFiles;
 pub const Event = boot_event.Event;
 pub const Assignment = assignment_module.Assignment;
 
-/// A copy of a DHCP request that was sent before its boot ended, or before its session opened, may
-/// arrive this much later.
+/// A copy of a DHCP request that was sent before its boot ended may arrive this much later.
 const duplicate_us_max = 10 * std.time.us_per_s;
 
 /// Tells whether a DHCP request belongs to the boot that its device is known to be in.
@@ -256,21 +255,23 @@ pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
 /// No message announces that a device starts again; its DHCP requests reveal it. The second
 /// DHCP exchange of a boot (iPXE after the firmware's ROM) and retransmitted requests belong to
 /// the same boot. Rules, in this order:
+/// - Its device has had a session: new boot, whatever its transaction id is. Some firmware derives
+///   the id from its MAC address, and iPXE from the time since it was loaded, so a machine may use
+///   the same one after a reset. Its boot has used its token, and a late copy of a request begins a
+///   candidate that nobody hears of.
 /// - A transaction id that this boot knows: same boot. For a boot that is over this holds only
-///   briefly (a late duplicate), as for one with a session, since some firmware derives the id
-///   from its MAC address and uses the same one after each reset.
-/// - The boot is over, or its device has had a session: new boot.
+///   briefly (a late duplicate).
+/// - The boot is over: new boot.
 /// - A REQUEST: same boot; only a DISCOVER starts one.
 /// - ROM: new boot once a download has begun or iPXE was seen, since a ROM does not come back
 ///   by itself.
 /// - iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and already
 ///   had its script.
 pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMeaning {
-    const is_known = boot.knowsTransaction(request.xid);
-    const is_past = boot.isOver() or boot.stream_was_open;
-    const since_us = if (is_past) at_us -| (boot.started_us + boot.loadedOrOverUs()) else 0;
-    if (is_known and since_us <= duplicate_us_max) return .same_boot;
-    if (is_past) return .new_boot;
+    if (boot.stream_was_open) return .new_boot;
+    const over_us = if (boot.isOver()) at_us -| (boot.started_us + boot.last_us) else 0;
+    if (boot.knowsTransaction(request.xid) and over_us <= duplicate_us_max) return .same_boot;
+    if (boot.isOver()) return .new_boot;
     if (request.message == .request) return .same_boot;
     const phase = boot.current() orelse return .same_boot;
     const reached = @backingInt(phase);
@@ -280,12 +281,6 @@ pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMean
             (boot.rom_xid == null and reached >= @backingInt(Phase.loader)),
     };
     return if (again) .new_boot else .same_boot;
-}
-
-fn loadedOrOverUs(boot: *const Boot) u64 {
-    if (boot.isOver() or !boot.stream_was_open) return boot.last_us;
-    const breather = boot.record(.breather) orelse return boot.last_us;
-    return breather.end_us orelse boot.last_us;
 }
 
 fn onHeard(boot: *Boot, at_us: u64) void {

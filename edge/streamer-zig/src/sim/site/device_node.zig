@@ -45,6 +45,9 @@ is_expected: bool = true,
 own_address: ?base.Ip4,
 /// In some runs all devices start with the same xid, which must not matter.
 xid_next: u32,
+/// After a boot that became ready, the firmware uses the same ones again.
+repeats_xids: bool,
+was_ready: bool = false,
 prng: base.Prng,
 /// While faults last, the device is switched on again and again.
 boots_ready: u32 = 0,
@@ -68,9 +71,10 @@ pub fn powerOn(node: *DeviceNode) void {
     // ROMs reuse their ports: a late packet of the previous boot arrives at the same port.
     node.port_next = first_port;
     fabric.links[node.link].setIp(node.own_address);
-    var random: Device.Random = .{ .xid = node.xid_next, .nonce_seed = undefined };
     // The device takes two consecutive xids.
-    node.xid_next +%= 16;
+    if (!node.repeats_xids or !node.was_ready) node.xid_next +%= 16;
+    node.was_ready = false;
+    var random: Device.Random = .{ .xid = node.xid_next, .nonce_seed = undefined };
     node.prng.fill(&random.nonce_seed);
     node.powered_on_healed = fabric.invariants.healed;
     node.writes.endBoot(node.keepsWrites());
@@ -316,6 +320,7 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
         .ready => {
             fabric.trace.print(fabric.now_us, "device {d} ready", .{node.link});
             node.boots_ready += 1;
+            node.was_ready = true;
             if (node.powered_on_healed and !node.is_expected)
                 fabric.invariants.violate(
                     .only_wanted_devices,

@@ -18,6 +18,8 @@ pub const Mutant = enum {
     answer_too_long,
     /// A token opens any number of sessions.
     token_twice,
+    /// A device that has started again gets the boot whose transaction id it repeats.
+    transaction_outlives_session,
     /// One read in a hundred is answered from another version.
     stale_read,
     /// A running boot follows the policy to another version.

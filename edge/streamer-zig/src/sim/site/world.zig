@@ -320,6 +320,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
             .writes = try makeWrites(gpa, @intCast(index), reads.*, world.plan.versions[2].size),
             .own_address = if (world.plan.mode == .proxy) address else null,
             .xid_next = if (world.plan.is_xid_shared) shared_xid else prng.nextU32(),
+            .repeats_xids = index % 3 == 1,
             .prng = .init(prng.nextU64()),
         };
         world.setKey(node);
