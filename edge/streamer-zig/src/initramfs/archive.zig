@@ -15,7 +15,7 @@ pub const adapt_root_script = @embedFile("adapt-root.sh");
 pub const applets = [_][]const u8{
     "awk",   "cat",  "cp",    "cut",      "dmesg",  "echo",        "find",   "grep",  "ip",
     "ln",    "ls",   "mkdir", "modprobe", "printf", "mount",       "reboot", "seq",   "sh",
-    "sleep", "sort", "tail",  "tr",       "udhcpc", "switch_root", "umount", "uname",
+    "sleep", "sort", "tail",  "tr",       "udhcpc", "switch_root", "umount", "uname", "poweroff",
 };
 
 pub const ModuleFile = struct {

@@ -4,7 +4,8 @@
 # that says so.
 #
 # Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token, bootfarm.overflow (by the edge's boot script),
-# bootfarm.lost=ACTION, bootfarm.disk=nbdN, bootfarm.root=DEVICE, bootfarm.subvolume=NAME, bootfarm.overlay=SIZE, bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
+# bootfarm.capture=DISK, bootfarm.lost=ACTION, bootfarm.disk=nbdN, bootfarm.root=DEVICE, bootfarm.subvolume=NAME, bootfarm.overlay=SIZE,
+# bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
 # panic=SECONDS.
 export PATH=/bootfarm/bin:/bin:/sbin
 mkdir -p /proc /sys /dev /run /lower /overlay /newroot
@@ -26,6 +27,7 @@ for word in $(cat /proc/cmdline); do
     bootfarm.subvolume=*) subvolume=,subvol=${word#*=} ;;
     bootfarm.overlay=*) overlay_size=${word#*=} ;;
     bootfarm.overflow=*) overflow=${word#*=} ;;
+    bootfarm.capture=*) capture=${word#*=} ;;
     bootfarm.address=*) fixed_address=${word#*=} ;;
     BOOTIF=*) boot_mac=$(echo "${word#BOOTIF=??-}" | tr 'A-F-' 'a-f:') ;;
     init=*) system_init=${word#*=} ;;
@@ -138,7 +140,7 @@ network_up "$network_limit" || fail no_address "no DHCP server gave $(echo $nics
 step network
 
 # Controllers were found with the network's cards; their disks come when they have answered, for which the target waits.
-[ -z "$overflow" ] || modprobe -a virtio_blk nvme sd_mod 2>/dev/null
+[ -z "$overflow$capture" ] || modprobe -a virtio_blk nvme sd_mod 2>/dev/null
 
 mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
 # It says itself why it failed, here and to the edge.
@@ -147,6 +149,16 @@ is_attached=yes
 # The driver's first device, unless it was taken or the command line names another.
 read -r disk </run/bootfarm/disk
 step disk
+
+# A machine whose disk is captured starts no system: bootfarm.capture=auto, or =NAME of one of several disks.
+if [ -n "$capture" ]; then
+  [ "$(cat "/sys/class/block/$disk/ro")" = 0 ] || fail no_capture "this machine does not write a version in maintenance"
+  problem=$(bootfarm-target capture "$capture" "/dev/$disk") || fail no_capture "$problem"
+  step capture
+  bootfarm-target ready capture
+  say "the disk is captured: the machine switches itself off, and the version can be sealed"
+  poweroff -f
+fi
 
 is_root() {
   for program in "$system_init" /sbin/init /lib/systemd/systemd /usr/lib/systemd/systemd /bin/init; do

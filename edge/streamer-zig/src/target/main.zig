@@ -13,6 +13,7 @@ const http_report = @import("http_report.zig");
 const StepList = @import("timings/step_list.zig");
 const DeviceKey = @import("device_key.zig");
 const attach = @import("attach.zig").attach;
+const capture = @import("capture/capture.zig");
 const prepare = @import("prepare");
 const usage = @import("usage.zig");
 
@@ -58,6 +59,8 @@ pub fn main(init: std.process.Init.Minimal) u8 {
     if (std.mem.eql(u8, verb, "status")) return status();
     if (std.mem.eql(u8, verb, "identity")) return identity();
     if (std.mem.eql(u8, verb, "prepare")) return prepare.run(rest);
+    if (std.mem.eql(u8, verb, "capture") and rest.len == 2)
+        return capture.run(std.mem.span(rest[0]), rest[1]);
     if (std.mem.eql(u8, verb, "version")) {
         console.print("bootfarm-target {s}", .{base.version});
         return 0;
@@ -202,6 +205,8 @@ fn panicOneLine(message: []const u8, _: ?usize) noreturn {
 
 test {
     _ = usage;
+    _ = capture;
+    _ = @import("capture/disk_copy.zig");
     _ = @import("disk_link.zig");
     _ = @import("tpm_device.zig");
     _ = @import("ram_cache.zig");

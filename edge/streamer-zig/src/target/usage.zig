@@ -13,6 +13,7 @@ pub const Command = enum {
     status,
     identity,
     prepare,
+    capture,
     version,
 
     pub fn fromName(name: []const u8) ?Command {
@@ -30,6 +31,7 @@ pub const Command = enum {
             .status => status,
             .identity => identity,
             .prepare => prepare,
+            .capture => capture,
             .version => version,
         };
     }
@@ -49,6 +51,7 @@ const overview =
     \\  status     print the state of the running target as JSON
     \\  identity   print the fingerprint of this machine's key in its TPM
     \\  prepare    prepare a Debian or Ubuntu system to boot from an edge
+    \\  capture    send a disk of this machine to the version that its boot writes
     \\  version    print the version
     \\
     \\`bootfarm-target COMMAND --help` explains a command and gives an example.
@@ -164,6 +167,20 @@ const prepare =
     \\
     \\Example:
     \\  bootfarm-target prepare --root /mnt/image --write-cache ram=2g
+    \\
+;
+
+const capture =
+    \\Usage: bootfarm-target capture auto|DISK DEVICE
+    \\
+    \\Copies a disk of this machine onto DEVICE, which has the same size: the disk that the edge
+    \\serves. `auto` is the only disk of the machine. The disk is only read. Zeros are not sent.
+    \\The first MiB comes last, so that an interrupted copy has no partition table. The initramfs
+    \\runs this for bootfarm.capture=DISK on the kernel's command line. If it fails, the reason is
+    \\on standard output, and the disks of the machine are on standard error.
+    \\
+    \\Example:
+    \\  bootfarm-target capture nvme0n1 /dev/nbd0
     \\
 ;
 

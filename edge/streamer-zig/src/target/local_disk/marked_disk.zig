@@ -44,7 +44,7 @@ pub const Folders = struct {
 pub const Name = struct {
     buffer: [name_size_max:0]u8 = @splat(0),
 
-    fn of(text: []const u8) ?Name {
+    pub fn of(text: []const u8) ?Name {
         if (text.len == 0 or text.len > name_size_max or
             std.mem.findScalar(u8, text, '/') != null) return null;
         var name: Name = .{};
@@ -153,7 +153,7 @@ fn openCandidate(places: Folders, candidate: *const Candidate) Result {
 }
 
 /// For a block device; null for anything else.
-fn sizeOfDevice(fd: i32) ?u64 {
+pub fn sizeOfDevice(fd: i32) ?u64 {
     const BLKGETSIZE64 = linux.IOCTL.IOR(0x12, 114, usize);
     var size: u64 = 0;
     return if (linux.errno(
@@ -162,7 +162,7 @@ fn sizeOfDevice(fd: i32) ?u64 {
 }
 
 /// Hardware, as opposed to devices that the kernel makes of files, memory or the network.
-fn isLocalDisk(places: Folders, disk: *const Name) bool {
+pub fn isLocalDisk(places: Folders, disk: *const Name) bool {
     for ([_][]const u8{
         "nbd",
         "loop",
@@ -230,17 +230,17 @@ fn partitionName(disk: *const Name, number: u16) ?Name {
     return .of(std.mem.print(&buffer, "{s}{s}{d}", .{ text, between, number }) catch unreachable);
 }
 
-fn numberIn(places: Folders, parts: []const []const u8) ?u64 {
+pub fn numberIn(places: Folders, parts: []const []const u8) ?u64 {
     var path: Path = .{};
     var buffer: [32]u8 = undefined;
     const text = sys.readFileIn(places.sys_block, path.join(parts), &buffer) catch "";
     return std.fmt.parseInt(u64, std.mem.trim(u8, text, " \n"), 10) catch null;
 }
 
-const Path = struct {
+pub const Path = struct {
     buffer: [3 * (name_size_max + 1):0]u8 = undefined,
 
-    fn join(path: *Path, parts: []const []const u8) [*:0]const u8 {
+    pub fn join(path: *Path, parts: []const []const u8) [*:0]const u8 {
         var writer: std.Io.Writer = .fixed(&path.buffer);
         for (parts, 0..) |part, index| writer.print(
             "{s}{s}",
@@ -252,11 +252,11 @@ const Path = struct {
 };
 
 /// The content of a folder.
-const Names = struct {
+pub const Names = struct {
     names: [names_max]Name = undefined,
     count: usize = 0,
 
-    fn init(folder_fd: i32) Names {
+    pub fn init(folder_fd: i32) Names {
         var names: Names = .{};
         _ = linux.lseek(folder_fd, 0, linux.SEEK.SET);
         var buffer: [4096]u8 align(8) = undefined;
@@ -276,7 +276,7 @@ const Names = struct {
         }
     }
 
-    fn all(names: *const Names) []const Name {
+    pub fn all(names: *const Names) []const Name {
         return names.names[0..names.count];
     }
 };
