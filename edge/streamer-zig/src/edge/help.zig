@@ -341,7 +341,8 @@ pub const texts = [_]Help{
     ) },
     .{ .command = "vdisk import", .text = ofVdisk(
         \\Make a version of an image (raw, VHD, VHDX, qcow2, VMDK), of a block device,
-        \\or of standard input (-), which is raw.
+        \\of standard input (-), which is raw, or of a container image: an archive of
+        \\docker save or podman save, or an OCI layout, with an init and a kernel in it.
     ,
         "FILE [OPTIONS]",
         "import disk.raw --store /srv/store --name Workstation",
@@ -353,6 +354,9 @@ pub const texts = [_]Help{
         \\  --parents DIR         where the parents of a difference are; default: beside
         \\                        the image
         \\  --pad                 fill a size that is no multiple of the block size
+        \\  --size SIZE           size of the disk that is made of a container image, such
+        \\                        as 16G; default: by its contents, at least 8G
+        \\  --platform OS/ARCH    which image of a container image for several
         \\  --vdisk ID, --version ID, --number N
         \\                        use these where the control plane has assigned them
         \\  --kernel FILE, --initrd FILE, --cmdline TEXT

@@ -17,9 +17,13 @@ const StoreFile = store.StoreFile;
 pub const Options = struct {
     format: ?[]const u8 = null,
     parents: ?[]const u8 = null,
+    /// Of the disk that is made of a container image.
+    size: ?[]const u8 = null,
+    platform: ?[]const u8 = null,
 
     pub fn isChosen(options: *const Options) bool {
-        return options.format != null or options.parents != null;
+        return options.format != null or options.parents != null or options.size != null or
+            options.platform != null;
     }
 };
 

@@ -32,6 +32,8 @@ pub const grub_menu = @import("grub_menu.zig");
 pub const kernel_names = @import("kernel_names.zig");
 pub const loader_texts = @import("loader_texts.zig");
 pub const lvm = @import("lvm/lvm.zig");
+/// Container images as disks.
+pub const oci = @import("oci/oci.zig");
 pub const partitions = @import("partitions.zig");
 /// vDisks as they lie in a store of Citrix Provisioning.
 pub const pvs = @import("pvs/pvs.zig");
@@ -99,6 +101,7 @@ test {
     _ = loader_texts;
     _ = lvm;
     _ = @import("lvm/text.zig");
+    _ = oci;
     _ = partitions;
     _ = pvs;
     _ = stream;

@@ -20,7 +20,7 @@ const Subcommand = struct { name: []const u8, run: Run };
 pub const subcommands = [_]Subcommand{
     of("init", @import("init.zig")),
     of("import", @import("import.zig")),
-    of("import-pvs", @import("import_pvs.zig")),
+    of("import-pvs", @import("pvs/import_pvs.zig")),
     of("export", @import("export.zig")),
     of("list", @import("list.zig")),
     of("show", @import("show.zig")),

@@ -88,7 +88,7 @@ fn check(call: *const Call, options: *const Options) Call.Error!void {
         options.parent != null;
     if (modes == 1 and (is_described or options.boot.isChosen() or options.pad or options.again))
         return call.fail(
-            "--resume and --abandon take --store, --format and --parents alone: an import continues with the options that it began with.",
+            "--resume and --abandon take --store, --format, --parents, --size and --platform alone: an import continues with the options that it began with.",
             .{},
         );
     if (options.abandon != null and (options.positional != null or options.source.isChosen()))
@@ -190,12 +190,19 @@ fn failExists(running: *ImportRun, id: Uuid) error{Wrong} {
 
 fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Error!u8 {
     const options, const call = .{ running.options, running.call };
-    const change = &running.change.?;
     const path = options.positional.?;
     var source: SourceImage = undefined;
-    try store_paths.openSource(call, &source, path, options.boot.in_store, &options.source);
+    try store_paths.openAny(call, &source, &.{
+        .path = path,
+        .in_store = options.boot.in_store,
+        .options = &options.source,
+        .needs = .{ .kernel = wanted_boot.needsDisk() },
+        .before_unpacking = .{ .context = running, .run = letOthersChange },
+    });
     defer source.close();
     running.source = &source;
+    if (running.change == null) running.change = try call.lock();
+    const change = &running.change.?;
     const parent: ?Manifest = if (options.parent) |id| call.store().manifestOf(id) catch |err|
         return call.failVersion(id, err) else null;
     var wanted = try wantedOf(running, change, path, if (parent) |*known| known else null);
@@ -218,6 +225,12 @@ fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Er
         return explain(running, path, err, 0, wanted.version);
     defer import.deinit();
     return finish(running, &import, path);
+}
+
+/// Unpacking a container image takes a while, in which others may change the store.
+fn letOthersChange(context: *anyopaque) void {
+    const running: *ImportRun = @ptrCast(@alignCast(context));
+    running.letGo();
 }
 
 /// Returns everything about the new version except what the source determines and what it boots
@@ -279,9 +292,15 @@ fn proceed(running: *ImportRun, id: Uuid) Call.Error!u8 {
     const path = running.options.positional orelse checkpoint.path.constSlice();
     const options = running.options;
     var source: SourceImage = undefined;
-    try store_paths.openSource(call, &source, path, options.boot.in_store, &options.source);
+    try store_paths.openAny(call, &source, &.{
+        .path = path,
+        .in_store = options.boot.in_store,
+        .options = &options.source,
+        .before_unpacking = .{ .context = running, .run = letOthersChange },
+    });
     defer source.close();
     running.source = &source;
+    if (running.change == null) running.change = try call.lock();
     var import =
         Import.proceed(givenOf(running), &running.change.?, checkpoint) catch |err|
             return explain(running, path, err, 0, id);

@@ -5,6 +5,8 @@
 const std = @import("std");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
+const ContainerImage = @import("container_image.zig");
+const image = @import("image");
 const Call = @import("subcommand.zig");
 const SourceImage = @import("../source_image.zig");
 
@@ -21,6 +23,35 @@ pub fn openPlain(call: *const Call, path: []const u8, in_store: bool) Call.Error
         call.fail("{s} {s}.", .{ path, store_module.store_file.sentence(err, .plain) });
 }
 
+/// How an image that may be a container image is opened.
+pub const Opening = struct {
+    path: []const u8,
+    in_store: bool,
+    options: *const SourceImage.Options,
+    /// What a container image must have.
+    needs: image.oci.machine.Needs = .{ .kernel = false },
+    /// Called before a container image is unpacked, which takes a while.
+    before_unpacking: struct { context: *anyopaque, run: *const fn (*anyopaque) void },
+};
+
+/// Opens an image of any format, or makes a disk of a container image.
+pub fn openAny(call: *const Call, opened: *SourceImage, how: *const Opening) Call.Error!void {
+    var container: ContainerImage = undefined;
+    const is_forced = how.options.format != null;
+    if (is_forced or !try container.open(call, how.path, how.in_store))
+        return openSource(call, opened, how.path, how.in_store, how.options);
+    defer container.close();
+    how.before_unpacking.run(how.before_unpacking.context);
+    const file = try container.convert(how.options, how.needs);
+    return opened.open(
+        call.gpa,
+        file,
+        .{ .path = how.path, .is_canceled = &cancel.is_asked },
+        &.{ .format = "raw" },
+        call.complaint,
+    );
+}
+
 /// Opens an image of any format, as the disk that it holds.
 pub fn openSource(
     call: *const Call,
@@ -29,6 +60,10 @@ pub fn openSource(
     in_store: bool,
     options: *const SourceImage.Options,
 ) Call.Error!void {
+    if (options.size != null or options.platform != null) return call.fail(
+        "--size and --platform are for container images, and {s} is none.",
+        .{path},
+    );
     const file = try openImage(call, path, in_store, &cancel.is_asked);
     return opened.open(call.gpa, file, .{
         .path = path,

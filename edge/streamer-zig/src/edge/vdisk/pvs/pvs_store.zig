@@ -6,9 +6,9 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const image = @import("image");
-const Call = @import("subcommand.zig");
-const SourceImage = @import("../source_image.zig");
-const store_paths = @import("store_paths.zig");
+const Call = @import("../subcommand.zig");
+const SourceImage = @import("../../source_image.zig");
+const store_paths = @import("../store_paths.zig");
 const Io = std.Io;
 const Manifest = image.pvs.Manifest;
 
