@@ -2,6 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query'
 import { DropdownMenu } from 'radix-ui'
+import { useState } from 'react'
 import { Icon } from '../../components/icon'
 import { PageLink } from '../../components/page-link'
 import { useToast } from '../../components/toast'
@@ -16,6 +17,7 @@ const itemClass =
 /** Organization and user, with the other organizations, the account and sign-out. */
 export function SignedInAs({ session }: { session: SessionView }) {
   const showToast = useToast()
+  const [isOpen, setOpen] = useState(false)
   async function signOut() {
     const { error } = await askAuth('sign-out')
     if (error)
@@ -23,9 +25,15 @@ export function SignedInAs({ session }: { session: SessionView }) {
     else window.location.assign('/sign-in')
   }
   return (
-    <DropdownMenu.Root>
+    <DropdownMenu.Root open={isOpen} onOpenChange={setOpen}>
       <ChosenElsewhere />
-      <DropdownMenu.Trigger className="flex w-full items-center gap-2.5 rounded-md px-2 py-1.5 text-left hover:bg-hover data-[state=open]:bg-hover">
+      <DropdownMenu.Trigger
+        // Not on the press: the menu grows while its organizations are loaded, and what comes under the pointer
+        // meanwhile would be chosen by its release.
+        onPointerDown={(event) => event.preventDefault()}
+        onClick={() => setOpen(!isOpen)}
+        className="flex w-full items-center gap-2.5 rounded-md px-2 py-1.5 text-left hover:bg-hover data-[state=open]:bg-hover"
+      >
         <Initials name={session.organization.name} />
         <span className="min-w-0 flex-1">
           <span className="block truncate font-medium text-ink text-sm">{session.organization.name}</span>
