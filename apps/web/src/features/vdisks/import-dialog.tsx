@@ -16,7 +16,7 @@ const bootMethods = [
 ]
 const parentMethod = { value: 'parent', label: 'like the parent version' }
 
-/** Makes a version from a raw image in an edge's store. */
+/** Makes a version from an image in an edge's store. */
 export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () => void }) {
   const trpc = useTRPC()
   const { edge, pickers } = useEdgeChoice(vdisk.farmId)
@@ -52,7 +52,7 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         mono
         maxLength={pathMax}
         placeholder="imports/linux.raw"
-        hint="A raw image in the store directory of that edge."
+        hint="An image of any format that Bootfarm reads, in the store directory of that edge."
       />
       <BootFields vdisk={vdisk} value={boot} onChange={setBoot} />
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
