@@ -8,6 +8,7 @@ const larger = new Set([
   'boot.console.after',
   'bootMenu.create.defaultEntry',
   'bootMenu.update.defaultEntry',
+  'upload.create.sizeBytes',
   'vdisk.registerVersion.sizeBytes',
   'vdisk.updateWriteCache.limitBytes',
 ])
