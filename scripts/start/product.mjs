@@ -109,6 +109,7 @@ async function startEverything(options, processes, sites, builds) {
     BETTER_AUTH_SECRET: secretIn(data),
     BOOTFARM_CONSOLES: consolesIn(data),
     BOOTFARM_UPLOADS: path.join(data, 'uploads'),
+    BOOTFARM_OBJECTS: path.join(data, 'objects'),
     BOOTFARM_CONSOLES_ORGANIZATION: process.env.BOOTFARM_CONSOLES_ORGANIZATION || demoOrganization,
     ...releaseSettings(data),
   }

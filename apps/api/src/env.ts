@@ -86,6 +86,10 @@ const variables = z.object({
   UPLOAD_GIB_MAX: z.coerce.number().positive().max(65_536).default(128),
   UPLOADS_ORGANIZATION_GIB_MAX: z.coerce.number().positive().max(1_048_576).default(512),
   UPLOADS_FREE_GIB: z.coerce.number().min(0).max(65_536).default(5),
+  /** Directory of differences (docs/guides/operations.md). Without it they go between the edges of a site alone. */
+  BOOTFARM_OBJECTS: z.string().default(''),
+  /** All differences of an organization, in GiB. */
+  OBJECTS_ORGANIZATION_GIB_MAX: z.coerce.number().positive().max(1_048_576).default(512),
   /** Where `/metrics` is: docs/reference/observability.md. Nowhere without a port. */
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
   METRICS_PORT: z.union([z.literal('').transform(() => null), z.coerce.number().int().min(1).max(65535)]).default(null),

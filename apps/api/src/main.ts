@@ -4,6 +4,8 @@ import { type DoneJob, type EndedQuery, openDb, requireApiRole } from '@bootfarm
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { openNotifications } from './context/notifications.ts'
 import type { PlatformContext } from './context/service-context.ts'
+import { DirectoryStore } from './difference/object-store.ts'
+import { Objects } from './difference/objects.ts'
 import { type Environment, readEnvironment } from './env.ts'
 import { ApiMetrics } from './http/observe/api-metrics.ts'
 import { addFleetGauges } from './http/observe/fleet-gauges.ts'
@@ -51,8 +53,9 @@ async function main(): Promise<void> {
   const bootRetention = retentionOf(environment)
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
   const uploads = new Uploads(uploadSettings(environment))
+  const objects = objectsOf(environment)
   const { deliverMail, sendMail, ...people } = peopleOptions(environment, telemetry, (sealed) => jobs.keepMail(sealed))
-  const shared = { db, clock: systemClock, bootRetention, webhookTargets, uploads }
+  const shared = { db, clock: systemClock, bootRetention, webhookTargets, uploads, objects }
   const app = await createServer({
     ...people,
     ...shared,
@@ -117,6 +120,13 @@ function uploadSettings(environment: Environment): UploadSettings {
     organizationBytesMax: environment.UPLOADS_ORGANIZATION_GIB_MAX * gib,
     freeBytesMin: environment.UPLOADS_FREE_GIB * gib,
   }
+}
+
+function objectsOf(environment: Environment): Objects {
+  return new Objects({
+    store: environment.BOOTFARM_OBJECTS === '' ? null : new DirectoryStore(environment.BOOTFARM_OBJECTS),
+    organizationBytesMax: environment.OBJECTS_ORGANIZATION_GIB_MAX * gib,
+  })
 }
 
 function releaseOptions(environment: Environment): { installation: InstallationSettings; updates: UpdateSettings } {

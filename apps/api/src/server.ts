@@ -10,6 +10,7 @@ import { BootFeeds, type FindActors } from './boot/boot-feed.ts'
 import type { BootRetention } from './boot/boot-retention.ts'
 import type { Notifications } from './context/notifications.ts'
 import type { PlatformContext } from './context/service-context.ts'
+import { defaultObjectSettings, Objects } from './difference/objects.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
 import { setListeners } from './events/event-bus.ts'
@@ -99,6 +100,8 @@ export interface ServerOptions {
   updates?: UpdateSettings
   /** Nobody uploads where it is left out. */
   uploads?: Uploads
+  /** Differences go only between edges of a site where it is left out. */
+  objects?: Objects
   /** Public addresses alone without it. */
   webhookTargets?: TargetPolicy
   logLevel: string
@@ -156,7 +159,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   await app.register(authRoutes, { auth, providerAuth, webUrl })
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
   const uploads = options.uploads ?? new Uploads(defaultUploadSettings)
-  const edges = { context: { db, clock }, notifications, accepted, telemetry, repository, uploads }
+  const objects = options.objects ?? new Objects(defaultObjectSettings)
+  const edges = { context: { db, clock }, notifications, accepted, telemetry, repository, uploads, objects }
   await app.register(edgeRoutes, { prefix: '/edge/v1', ...edges })
   await app.register(installRoutes, { prefix: '/install', releases, checkMs: options.downloadCheckMs })
   const personRates = options.personRates ?? new Rates(personRate)

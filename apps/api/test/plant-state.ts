@@ -179,5 +179,25 @@ async function plantWork({ db, clock }: TestApi, tenant: TestTenant, { own, ...w
     db.storeJob.create({ data: { organizationId, edgeId, askedByName: 'A', askedAt: now, ...job } as never })
   await makeJob(work.edgeId, { kind: 'import', ...own, sourcePath: 'a.raw', bootFiles: 'none' })
   await makeJob(work.edgeId, { kind: 'drop_layer', deviceId: first, layerClass: 'edge' })
+  const difference = await db.difference.create({
+    data: { organizationId, ...own, createdAt: now, neededAt: now, sizeBytes: 7, listSha256: 'ab'.repeat(32) },
+  })
+  const differenceId = difference.id
+  await makeJob(work.awayEdgeId, {
+    kind: 'pack',
+    ...own,
+    differenceId,
+    baseVersionId: own.vdiskId,
+    toControlPlane: true,
+  })
+  await makeJob(work.edgeId, {
+    kind: 'fetch',
+    ...own,
+    differenceId,
+    sourceEdgeIds: [work.awayEdgeId],
+    differenceSizeBytes: 7,
+    rateBytesPerSecond: 1000,
+  })
+  await db.edgeDifference.create({ data: { organizationId, edgeId: work.awayEdgeId, differenceId, keptSince: now } })
   await makeJob(work.awayEdgeId, { kind: 'merge', ...own, intoVersionId: own.versionId })
 }

@@ -7,6 +7,8 @@ import { createTestDatabase, type TestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
 import { defaultBootRetention } from '../src/boot/boot-retention.ts'
 import { type Notifications, openNotifications } from '../src/context/notifications.ts'
+import { DirectoryStore } from '../src/difference/object-store.ts'
+import { Objects } from '../src/difference/objects.ts'
 import { Rates } from '../src/http/turns/rates.ts'
 import { Refusals } from '../src/http/turns/refusals.ts'
 import { newGovernor } from '../src/http/turns/take-turns.ts'
@@ -37,6 +39,7 @@ export interface TestApi {
   /** Of the bytes of uploads. */
   uploadsDirectory: string
   uploads: Uploads
+  objects: Objects
   url: string
   /** The sent mails, oldest first. */
   mails: Mail[]
@@ -116,7 +119,7 @@ export async function startTestApi({
       clock: clock.read,
       ...fixed,
       consolesDirectory,
-      uploads: ofUploads.uploads,
+      ...ofUploads,
       updates: { directory: releasesDirectory, timestampKey: null },
       installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
       ...(acceptedVersions ? { acceptedVersions } : {}),
@@ -147,7 +150,12 @@ export async function startTestApi({
 
 function openUploads(beside: TestApi | undefined) {
   const uploadsDirectory = beside?.uploadsDirectory ?? mkdtempSync(path.join(os.tmpdir(), 'bootfarm-uploads-'))
-  return { uploadsDirectory, uploads: new Uploads({ ...testUploadSettings, directory: uploadsDirectory }) }
+  const store = new DirectoryStore(path.join(uploadsDirectory, 'objects'))
+  return {
+    uploadsDirectory,
+    uploads: new Uploads({ ...testUploadSettings, directory: uploadsDirectory }),
+    objects: new Objects({ store, organizationBytesMax: testUploadSettings.organizationBytesMax }),
+  }
 }
 
 function removeAll(...directories: string[]): void {

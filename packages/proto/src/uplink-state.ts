@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { scheduleOrder, schedulesMax } from './uplink-schedule.ts'
-import { deviceTypes, storeJobOrder, storeJobsMax, versionManifest, writeCacheOrder } from './uplink-store.ts'
+import {
+  deviceTypes,
+  keptDifferencesMax,
+  storeJobOrder,
+  storeJobsMax,
+  versionManifest,
+  writeCacheOrder,
+} from './uplink-store.ts'
 import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
 /** The desired state of an edge; see UPLINK.md. */
@@ -213,6 +220,8 @@ const stateFields = z.object({
     .optional(),
   /** Jobs of this edge; one that disappears from the state must be stopped if it is running. */
   storeJobs: z.array(storeJobOrder).max(storeJobsMax).optional(),
+  /** Differences that the edge keeps for other edges of its site; it removes all others that no job names. */
+  keptDifferences: z.array(uuid).max(keptDifferencesMax).optional(),
   /** Absent: none. */
   schedules: z.array(scheduleOrder).max(schedulesMax).optional(),
 })

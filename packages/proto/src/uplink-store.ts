@@ -31,7 +31,24 @@ export const addsModules = 'import_modules'
 export const importModulesMax = 16
 /** In the same list: the edge imports uploads. */
 export const importsUploads = 'import_upload'
-export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home', 'adopt', 'export'] as const
+export const storeJobKinds = [
+  ...unsaidJobKinds,
+  'clear_profile',
+  'release_home',
+  'adopt',
+  'export',
+  'pack',
+  'fetch',
+] as const
+/** Pieces of a difference; the last one may be shorter. */
+export const differencePieceSize = 4 * 1024 * 1024
+/** Each has 32 bytes in the list of pieces: the list of the largest difference has 1 MiB. */
+export const differencePiecesMax = 32 * 1024
+export const differenceSizeMax = differencePieceSize * differencePiecesMax
+/** The other edges of a site. */
+export const differenceSourcesMax = 15
+/** Differences that one edge keeps; it refuses a state with more. */
+export const keptDifferencesMax = 256
 export const exportFormats = ['raw', 'qcow2', 'vhdx'] as const
 /** Kinds that one edge may list. */
 export const saidJobKindsMax = 32
@@ -41,6 +58,8 @@ export const givenBootFiles = ['parent', 'none'] as const
 /** Device writes that an edge keeps across restarts. */
 export const layerClasses = ['edge_persistent', 'private'] as const
 export const edgeVersionStates = ['present', 'importing', 'damaged', 'missing'] as const
+
+const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/)
 
 /** Root of a manifest's tree: identifies the bytes of a version, wherever it is stored. */
 export const versionManifest = z.object({ root: base64(32), counter: count })
@@ -82,10 +101,7 @@ export const storeJobOrder = z.object({
   /** Of an upload. */
   sourceSizeBytes: count.min(1).optional(),
   /** Other bytes are refused, in hexadecimal digits. */
-  sourceSha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
+  sourceSha256: sha256Hex.optional(),
   kernelPath: z.string().min(1).max(255).optional(),
   initrdPath: z.string().min(1).max(255).optional(),
   commandLine: z.string().max(1024).optional(),
@@ -98,10 +114,26 @@ export const storeJobOrder = z.object({
   bootFiles: z.enum(givenBootFiles).optional(),
   /** Of the file that an export writes. */
   format: z.enum(exportFormats).optional(),
+  /** The difference that a `pack` makes or a `fetch` gets. */
+  differenceId: uuid.optional(),
+  /** The version that the difference is based on; absent: none. */
+  baseVersionId: uuid.optional(),
+  /** For a `pack`: the difference is also sent to the control plane. */
+  toControlPlane: z.boolean().optional(),
+  /** The fetched version: another one is refused. */
+  manifest: versionManifest.optional(),
+  differenceSizeBytes: count.min(1).max(differenceSizeMax).optional(),
+  /** SHA-256 of the difference's list of pieces, in hexadecimal digits. */
+  differenceListSha256: sha256Hex.optional(),
+  /** Edges of the site that have the difference, or get it: asked in this order, before the control plane. */
+  sources: z.array(uuid).max(differenceSourcesMax).optional(),
+  fromControlPlane: z.boolean().optional(),
+  /** Limit for what the job gets or sends; absent: none. */
+  rateBytesPerSecond: count.min(1).optional(),
 })
 export type StoreJobOrder = z.infer<typeof storeJobOrder>
 
-const bundleFile = z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), sizeBytes: count.min(1) })
+const bundleFile = z.object({ sha256: sha256Hex, sizeBytes: count.min(1) })
 
 /** The result of a finished seal, merge or import, or of an adoption. */
 export const madeVersion = z.object({
@@ -120,6 +152,13 @@ export const madeVersion = z.object({
 })
 export type MadeVersion = z.infer<typeof madeVersion>
 
+/** The result of a finished `pack`. */
+export const packedDifference = z.object({
+  sizeBytes: count.min(1).max(differenceSizeMax),
+  listSha256: sha256Hex,
+})
+export type PackedDifference = z.infer<typeof packedDifference>
+
 export const storeJobReport = z.object({
   id: uuid,
   state: z.enum(['running', 'done', 'failed', 'cancelled']),
@@ -135,6 +174,7 @@ export const storeJobReport = z.object({
     .regex(/^[\x20-\x7e]*$/)
     .optional(),
   made: madeVersion.optional(),
+  packed: packedDifference.optional(),
 })
 export type StoreJobReport = z.infer<typeof storeJobReport>
 

@@ -28,6 +28,15 @@ export interface StoreOrder {
   modules?: string[]
   /** For an export. */
   exportFormat?: (typeof exportFormats)[number] | null
+  /** For a pack or a fetch. */
+  differenceId?: string | null
+  baseVersionId?: string | null
+  toControlPlane?: boolean
+  fromControlPlane?: boolean
+  sourceEdgeIds?: string[]
+  differenceSizeBytes?: bigint | null
+  differenceListSha256?: string | null
+  rateBytesPerSecond?: bigint | null
   deviceId?: string | null
   layerClass?: (typeof layerClasses)[number] | null
 }

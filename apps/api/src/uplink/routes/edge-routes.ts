@@ -23,6 +23,7 @@ import { keepCapture } from '../../boot/keep-capture.ts'
 import type { Notifications } from '../../context/notifications.ts'
 import { Places } from '../../context/places.ts'
 import type { AuthenticatedEdge, PlatformContext, SystemContext } from '../../context/service-context.ts'
+import type { Objects } from '../../difference/objects.ts'
 import { AppError, errorTable } from '../../errors/app-error.ts'
 import { toAppError } from '../../errors/to-app-error.ts'
 import type { UpdateRepository } from '../../installation/update-repository.ts'
@@ -39,6 +40,7 @@ import { Polls } from '../state/polls.ts'
 import { parseStatePair } from '../state/site-facts.ts'
 import { waitForState } from '../state/wait-for-state.ts'
 import { takeStoreMessage } from '../store/take-store-message.ts'
+import { differenceRoutes } from './difference-routes.ts'
 import { bytesOf, parseBody, parseBytes, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 import { updateRoutes } from './update-routes.ts'
 import { uploadRoutes } from './upload-routes.ts'
@@ -68,6 +70,7 @@ interface EdgeRoutesOptions {
   telemetry: Telemetry
   repository: UpdateRepository
   uploads: Uploads
+  objects: Objects
 }
 
 /**
@@ -76,7 +79,7 @@ interface EdgeRoutesOptions {
  */
 export async function edgeRoutes(
   app: FastifyInstance,
-  { context, notifications, accepted, telemetry, repository, uploads }: EdgeRoutesOptions,
+  { context, notifications, accepted, telemetry, repository, uploads, objects }: EdgeRoutesOptions,
 ) {
   takeBytes(app)
 
@@ -108,6 +111,7 @@ export async function edgeRoutes(
 
   await app.register(updateRoutes, { authenticate, within, clock: context.clock, repository })
   await app.register(uploadRoutes, { authenticate, within, uploads })
+  await app.register(differenceRoutes, { authenticate, identify, within, objects })
   reportRoute(app, { authenticate, identify, within, telemetry })
 
   app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {

@@ -26,6 +26,7 @@ interface SiteFacts {
   hasSchedules: boolean
   /** For this edge only. */
   hasStoreJobs: boolean
+  hasDifferences: boolean
 }
 
 /**
@@ -59,7 +60,9 @@ export async function readSiteFacts(
       exists (select from schedule as s where s.organization_id = site.organization_id and s.farm_id = site.farm_id
         and (s.site_id is null or s.site_id = site.id) and s.instants <> '{}') as "hasSchedules",
       exists (select from store_job as j where j.organization_id = edge.organization_id and j.edge_id = edge.id
-        and j.state in ('queued', 'running')) as "hasStoreJobs"
+        and j.state in ('queued', 'running')) as "hasStoreJobs",
+      exists (select from edge_difference as d where d.organization_id = edge.organization_id
+        and d.edge_id = edge.id) as "hasDifferences"
     from site join organization on organization.id = site.organization_id
       join edge on edge.organization_id = site.organization_id and edge.site_id = site.id
     where site.organization_id = ${organizationId}::uuid and site.id = ${siteId}::uuid and edge.id = ${edgeId}::uuid`

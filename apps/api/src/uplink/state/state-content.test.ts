@@ -33,6 +33,7 @@ const otherValues: [RegExp, (column: string) => string][] = [
   [/^(smallint|integer|bigint)$/, (column) => `coalesce(${column}, 0) + 1000`],
   [/^boolean$/, (column) => `not coalesce(${column}, false)`],
   [/^timestamp.*[^\]]$/, (column) => `coalesce(${column}, now()) + interval '1 hour'`],
+  [/^uuid\[\]$/, (column) => `${column} || gen_random_uuid()`],
   [/^text\[\]$/, (column) => `${column} || 'x'::text`],
   [/^timestamp.*\[\]$/, (column) => `${column} || now()`],
   [/^bytea$/, (column) => `coalesce(${column}, '') || '\\x01'`],

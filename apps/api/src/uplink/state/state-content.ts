@@ -1,23 +1,15 @@
-import {
-  type BootMenu,
-  type DesiredState,
-  ignoredMacsMax,
-  powerOnsMax,
-  powerOrdersMax,
-  type StoreJobOrder,
-  storeJobsMax,
-} from '@bootfarm/proto/uplink'
+import { type BootMenu, type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import { type KeyPolicy, keyPolicyDefault } from '../../rules/device/device-key.ts'
 import { versionFor, writes } from '../../rules/device/version-access.ts'
 import type { DeviceType } from '../../rules/object-fields.ts'
-import { madeVersionId } from '../../store-job/change-jobs.ts'
 import { readDeviceHomes, type WritingDevice } from './device-homes.ts'
 import { readSiteEdges, ticketKeysChangeMs } from './site-edges.ts'
 import { readSiteFacts } from './site-facts.ts'
 import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './site-menus.ts'
 import { readSiteSchedules } from './site-schedules.ts'
 import { readSiteVdisks } from './site-vdisks.ts'
+import { readKeptDifferences, readStoreJobs } from './store-orders.ts'
 
 /** A desired state without the fields that signing adds, and with its keys in clear text. */
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs' | 'sealed'>
@@ -53,6 +45,7 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
   const siteEdges = site.hasOtherEdges ? await readSiteEdges(db, { organizationId, siteId }, now) : undefined
   const { listed, homeEdges, keyPolicies } = await listDevices(db, edge, { now, site, menus, vdisks })
   const storeJobs = site.hasStoreJobs ? await readStoreJobs(db, edge) : []
+  const keptDifferences = site.hasDifferences ? await readKeptDifferences(db, edge) : []
   const schedules = !site.hasSchedules
     ? []
     : await readSiteSchedules(
@@ -84,6 +77,7 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     powerOns: powerOns.map(({ id, deviceId, device: { mac } }) => ({ id, deviceId, mac })),
     powerOrders: powerOrders.map(({ id, deviceId, order, device: { mac } }) => ({ id, deviceId, mac, order })),
     ...(storeJobs.length > 0 ? { storeJobs } : {}),
+    ...(keptDifferences.length > 0 ? { keptDifferences } : {}),
     ...(schedules.length > 0 ? { schedules } : {}),
   }
   const changesMs = [
@@ -100,92 +94,6 @@ function menuIdOf(
   collection: { bootMenuId: string | null },
 ): string | null {
   return { collection: collection.bootMenuId, none: null, own: own.bootMenuId }[own.bootMenuChoice]
-}
-
-/** Returns the jobs that the edge's store has yet to start or to finish, oldest first. */
-async function readStoreJobs(
-  db: DbOrTransaction,
-  { organizationId, edgeId }: { organizationId: string; edgeId: string },
-): Promise<StoreJobOrder[]> {
-  const jobs = await db.storeJob.findMany({
-    where: { organizationId, edgeId, state: { in: ['queued', 'running'] } },
-    orderBy: [{ askedAt: 'asc' }, { id: 'asc' }],
-    take: storeJobsMax,
-    select: {
-      id: true,
-      kind: true,
-      vdiskId: true,
-      versionId: true,
-      intoVersionId: true,
-      ...sourceSelect,
-      bootFiles: true,
-      modules: true,
-      exportFormat: true,
-      deviceId: true,
-      layerClass: true,
-    },
-  })
-  const madeIds = jobs.flatMap((job) => madeVersionId(job) ?? [])
-  const versions = await db.vdiskVersion.findMany({
-    where: { organizationId, id: { in: madeIds } },
-    select: {
-      id: true,
-      number: true,
-      parentVersionId: true,
-      kernelPath: true,
-      initrdPath: true,
-      commandLine: true,
-    },
-  })
-  const versionOf = new Map(versions.map((version) => [version.id, version]))
-  return jobs.map((job) => {
-    const made = versionOf.get(madeVersionId(job) ?? '')
-    const { id, kind, vdiskId, versionId, intoVersionId, bootFiles, modules, exportFormat } = job
-    return {
-      id,
-      kind,
-      ...(vdiskId ? { vdiskId } : {}),
-      ...(versionId ? { versionId } : {}),
-      ...(intoVersionId ? { intoVersionId } : {}),
-      ...sourceOf(job),
-      ...(bootFiles ? { bootFiles } : {}),
-      ...(modules.length > 0 ? { modules } : {}),
-      ...(exportFormat ? { format: exportFormat } : {}),
-      ...(made ? { number: made.number } : {}),
-      // For other kinds, the command line found in the image counts.
-      ...(made && kind === 'import' && made.commandLine !== '' ? { commandLine: made.commandLine } : {}),
-      ...(job.deviceId ? { deviceId: job.deviceId } : {}),
-      // Only `dropWrites` sets it.
-      ...(job.layerClass ? { layerClass: job.layerClass as StoreJobOrder['layerClass'] } : {}),
-      ...(made?.parentVersionId ? { parentVersionId: made.parentVersionId } : {}),
-      ...(made?.kernelPath ? { kernelPath: made.kernelPath } : {}),
-      ...(made?.initrdPath ? { initrdPath: made.initrdPath } : {}),
-    }
-  })
-}
-
-const sourceSelect = {
-  sourcePath: true,
-  uploadId: true,
-  sourceSizeBytes: true,
-  sourceSha256: true,
-} as const
-
-interface SourceColumns {
-  sourcePath: string | null
-  uploadId: string | null
-  sourceSizeBytes: bigint | null
-  sourceSha256: string | null
-}
-
-/** Where the image of an import is. */
-function sourceOf({ sourcePath, uploadId, sourceSizeBytes, sourceSha256 }: SourceColumns) {
-  return {
-    ...(sourcePath ? { sourcePath } : {}),
-    ...(uploadId ? { uploadId } : {}),
-    ...(sourceSizeBytes === null ? {} : { sourceSizeBytes: Number(sourceSizeBytes) }),
-    ...(sourceSha256 ? { sourceSha256 } : {}),
-  }
 }
 
 interface Siting {

@@ -5,6 +5,7 @@ import {
   ownRow,
   type SystemContext,
 } from '../../context/service-context.ts'
+import { endPack, keepAtEdge } from '../../difference/public.ts'
 import { type JobRow, madeVersionId, undoJob } from '../../store-job/change-jobs.ts'
 import { forgetUpload } from '../../upload/public.ts'
 import { withVdiskHeld } from '../../vdisk/hold-vdisk.ts'
@@ -17,6 +18,8 @@ type Job = JobRow & {
   state: string
   layerClass: (typeof writeCacheClasses)[number] | null
   uploadId: string | null
+  differenceId: string | null
+  toControlPlane: boolean | null
 }
 
 /**
@@ -44,6 +47,8 @@ export async function applyStoreJobs(
         deviceId: true,
         layerClass: true,
         uploadId: true,
+        differenceId: true,
+        toControlPlane: true,
       },
     })
     if (!job || !isOpen(job, report)) continue
@@ -103,8 +108,7 @@ async function endJob(
 ): Promise<void> {
   const { organizationId, edgeId } = edge
   const now = clock()
-  const problem =
-    report.state === 'done' ? await finish(db, edge, { job, made: report.made, now }) : (report.message ?? null)
+  const problem = report.state === 'done' ? await problemWith(db, edge, { job, report, now }) : (report.message ?? null)
   const state =
     report.state === 'done' && problem === null ? 'done' : report.state === 'cancelled' ? 'cancelled' : 'failed'
   const { progressBytes, totalBytes, message = null } = report
@@ -133,6 +137,20 @@ async function endJob(
     await moveHome(db, edge, { deviceId: job.deviceId, now })
   if (job.kind === 'delete' && state === 'done' && job.versionId)
     await db.edgeVersion.deleteMany({ where: { organizationId, edgeId, versionId: job.versionId } })
+}
+
+/** @returns why the result of a job is refused; null if it is accepted */
+async function problemWith(
+  db: DbOrTransaction,
+  edge: AuthenticatedEdge,
+  { job, report, now }: { job: Job; report: StoreJobReport; now: Date },
+): Promise<string | null> {
+  const { kind, differenceId, toControlPlane } = job
+  const { organizationId, edgeId } = edge
+  const ended = { organizationId, edgeId, differenceId, now }
+  if (kind === 'pack') return endPack(db, { ...ended, packed: report.packed, toControlPlane: toControlPlane ?? false })
+  if (kind === 'fetch') await keepAtEdge(db, ended)
+  return finish(db, edge, { job, made: report.made, now })
 }
 
 /** The edge keeps nothing of the device and starts nothing: from now on another one may. */

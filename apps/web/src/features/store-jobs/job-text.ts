@@ -14,6 +14,8 @@ const kindText: Record<StoreJob['kind'], string> = {
   release_home: 'Release',
   adopt: 'Adopt',
   export: 'Export',
+  pack: 'Pack',
+  fetch: 'Fetch',
 }
 
 export const formatText: Record<NonNullable<StoreJob['format']>, string> = { raw: 'raw', qcow2: 'qcow2', vhdx: 'VHDX' }

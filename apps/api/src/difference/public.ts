@@ -1,0 +1,1 @@
+export { endPack, keepAtEdge } from './end-transfer.ts'

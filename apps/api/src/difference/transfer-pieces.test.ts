@@ -1,0 +1,155 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { differencePieceSize, uplinkVersion } from '@bootfarm/proto/uplink'
+import { expect, test } from 'vitest'
+import type { EdgeClient } from '../../test/edge-client.ts'
+import { useTestSite } from '../../test/test-site.ts'
+import { Objects } from './objects.ts'
+
+const site = useTestSite('image_manager')
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest()
+const file = randomBytes(2 * differencePieceSize + 1000)
+const pieces = [0, 1, 2].map((index) =>
+  Uint8Array.from(file.subarray(index * differencePieceSize, (index + 1) * differencePieceSize)),
+)
+const list = Uint8Array.from(Buffer.concat(pieces.map(sha256)))
+const packed = { sizeBytes: file.length, listSha256: sha256(list).toString('hex') }
+
+async function makeDifference(edge: EdgeClient, job: object = { kind: 'pack', toControlPlane: true }) {
+  const { api, tenant } = site()
+  const { organizationId, vdiskId, versionId } = tenant
+  const now = api.clock.read()
+  const { id } = await api.db.difference.create({
+    data: { organizationId, vdiskId, versionId, createdAt: now, neededAt: now },
+  })
+  const jobId = await makeJob(edge, { differenceId: id, ...job })
+  return { id, jobId }
+}
+
+async function makeJob(edge: EdgeClient, job: object): Promise<string> {
+  const { api, tenant } = site()
+  const { organizationId, vdiskId, versionId } = tenant
+  const data = { organizationId, edgeId: edge.edgeId, vdiskId, versionId, askedByName: 'A', askedAt: api.clock.read() }
+  return (await api.db.storeJob.create({ data: { ...data, ...job } as never })).id
+}
+
+const base = (id: string) => `/edge/v1/differences/${id}`
+const putList = (id: string, { edge = site().edge, sizeBytes = file.length, body = list } = {}) =>
+  edge.send({ method: 'PUT', path: `${base(id)}/list?sizeBytes=${sizeBytes}`, body })
+const putPiece = (id: string, index: number, body = pieces[index] ?? list, edge = site().edge) =>
+  edge.send({ method: 'PUT', path: `${base(id)}/pieces/${index}`, body })
+const missing = async (id: string) => (await site().edge.send({ method: 'GET', path: `${base(id)}/missing` })).body
+const row = async (id: string) => site().api.db.difference.findFirst({ where: { id } })
+
+async function get(edge: EdgeClient, path: string) {
+  const headers = { 'bootfarm-uplink': String(uplinkVersion), ...edge.signatureOf('GET', path) }
+  const answer = await fetch(`${site().api.url}${path}`, { headers })
+  return { status: answer.status, bytes: Buffer.from(await answer.arrayBuffer()) }
+}
+
+test('an edge sends what is missing of a difference, and another one fetches it while a job of its own says so', async () => {
+  const { id, jobId } = await makeDifference(site().edge)
+  expect((await putList(id)).status).toBe(204)
+  expect(await missing(id)).toEqual({ missing: [0, 1, 2] })
+  expect((await putPiece(id, 1)).status).toBe(204)
+  // The same list again changes nothing.
+  expect((await putList(id)).status).toBe(204)
+  expect(await missing(id)).toEqual({ missing: [0, 2] })
+  for (const index of [2, 0]) expect((await putPiece(id, index)).status).toBe(204)
+  expect((await row(id))?.storedAt).toBeNull()
+  expect(await missing(id)).toEqual({ missing: [] })
+  expect(await row(id)).toMatchObject({ storedAt: expect.any(Date), sizeBytes: BigInt(file.length) })
+  const other = await site().enrolEdge()
+  expect((await get(other, `${base(id)}/list`)).status).toBe(404)
+  // From edges of its site alone.
+  const fetchJob = await makeJob(other, { kind: 'fetch', differenceId: id, fromControlPlane: false })
+  expect((await get(other, `${base(id)}/pieces/0`)).status).toBe(404)
+  const { organizationId } = site().tenant
+  await site().api.db.storeJob.update({
+    where: { organizationId_id: { organizationId, id: fetchJob } },
+    data: { fromControlPlane: true },
+  })
+  expect((await get(other, `${base(id)}/list`)).bytes).toEqual(Buffer.from(list))
+  const fetched = await Promise.all([0, 1, 2].map((index) => get(other, `${base(id)}/pieces/${index}`)))
+  expect(Buffer.concat(fetched.map(({ bytes }) => bytes)).equals(file)).toBe(true)
+  expect((await get(other, `${base(id)}/pieces/3`)).status).toBe(400)
+  // It gets nothing of what it does not fetch, and sends nothing.
+  expect((await putPiece(id, 0, pieces[0], other)).status).toBe(404)
+  await site().api.db.storeJob.updateMany({ where: { id: jobId }, data: { state: 'done' } })
+  expect((await putPiece(id, 0)).status).toBe(404)
+})
+
+test('pieces of other bytes, of another size or number are refused, and a wrong list is', async () => {
+  const { id } = await makeDifference(site().edge)
+  expect(await putPiece(id, 0)).toMatchObject({ status: 404, body: { detail: 'Send the list of pieces first.' } })
+  expect(await putList(id, { sizeBytes: 5 })).toMatchObject({
+    status: 400,
+    body: { detail: expect.stringContaining('has 1 pieces: its list has 32 bytes, not 96') },
+  })
+  expect((await putList(id, { sizeBytes: 2 ** 50 })).status).toBe(413)
+  expect((await putList(id)).status).toBe(204)
+  expect(await putPiece(id, 0, pieces[1])).toMatchObject({
+    status: 409,
+    body: { code: 'conflict', detail: expect.stringContaining('another SHA-256') },
+  })
+  expect((await putPiece(id, 2, pieces[1])).status).toBe(400)
+  expect((await putPiece(id, 3, pieces[2])).status).toBe(400)
+  expect(await missing(id)).toEqual({ missing: [0, 1, 2] })
+})
+
+test('another list drops the pieces of the one before', async () => {
+  const { id } = await makeDifference(site().edge)
+  await putList(id)
+  for (const index of [0, 1, 2]) await putPiece(id, index)
+  expect(await missing(id)).toEqual({ missing: [] })
+  const short = Uint8Array.from(list.subarray(0, 32))
+  expect((await putList(id, { sizeBytes: differencePieceSize, body: short })).status).toBe(204)
+  expect(await row(id)).toMatchObject({ storedAt: null })
+  expect(await missing(id)).toEqual({ missing: [0] })
+})
+
+test('the differences of an organization have a limit, and one of another organization is unknown', async () => {
+  const { api, tenant } = site()
+  const { store } = api.objects.settings
+  expect(new Objects({ store, organizationBytesMax: 1 }).areOpen).toBe(true)
+  const { id } = await makeDifference(site().edge)
+  const other = await site().other('image_manager')
+  expect((await putList(id, { edge: other.edge })).status).toBe(404)
+  const max = api.objects.settings.organizationBytesMax
+  const { organizationId, vdiskId, versionId } = tenant
+  const now = api.clock.read()
+  await api.db.difference.create({
+    data: {
+      organizationId,
+      vdiskId,
+      versionId,
+      baseVersionId: versionId,
+      createdAt: now,
+      neededAt: now,
+      sizeBytes: max,
+    },
+  })
+  expect(await putList(id)).toMatchObject({ status: 403, body: { code: 'quota_exceeded' } })
+})
+
+test('a pack is done once the control plane has all of it; its edge then keeps the difference', async () => {
+  const { id, jobId } = await makeDifference(site().edge)
+  const end = async (job: string) => {
+    const report = { id: job, state: 'done', progressBytes: 9, totalBytes: 9, packed }
+    const body = JSON.stringify({ jobs: [report] })
+    expect((await site().edge.send({ method: 'POST', path: '/edge/v1/store', body })).status).toBe(200)
+    return site().api.db.storeJob.findFirst({ where: { id: job } })
+  }
+  await putList(id)
+  await putPiece(id, 0)
+  expect(await end(jobId)).toMatchObject({
+    state: 'failed',
+    message: expect.stringContaining('has not got all pieces'),
+  })
+  expect(await site().state()).not.toHaveProperty('keptDifferences')
+  const again = await makeJob(site().edge, { kind: 'pack', toControlPlane: true, differenceId: id })
+  expect((await site().state()).storeJobs).toMatchObject([{ kind: 'pack', differenceId: id, toControlPlane: true }])
+  for (const index of [1, 2]) await putPiece(id, index)
+  expect(await missing(id)).toEqual({ missing: [] })
+  expect(await end(again)).toMatchObject({ state: 'done' })
+  expect((await site().state()).keptDifferences).toEqual([id])
+})
