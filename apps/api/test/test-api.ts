@@ -186,6 +186,7 @@ function observe(notifications: Notifications) {
       return notifications.subscribe(payload, wake)
     },
     isListening: () => notifications.isListening(),
+    announce: (payloads) => notifications.announce(payloads),
     close: () => notifications.close(),
   }
   const nextListener = () =>

@@ -1,12 +1,24 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import { Announcer } from './announcer.ts'
 
 const reconnectDelayMs = 250
+/** A connection that does not answer for so long is tried again. */
+const sendLimitMs = 5_000
+/** Open pages read changes less often than this: boot/boot-feed.ts in the API. */
+const announceEveryMs = 100
 
 export interface NotificationListener {
   /** Calls `wake` at each notification whose payload is `payload`, and after each reconnect, for some may be lost. */
   subscribe(payload: string, wake: () => void): () => void
   /** Not while the connection is lost: subscribers learn of missed changes when it is back. */
   isListening(): boolean
+  /**
+   * Sends notifications soon, equal ones once: for what was committed before. They wait while the connection is lost. A
+   * process that is killed loses those of the last 100 ms.
+   */
+  announce(payloads: string[]): void
+  /** Sends what waits, and ends. */
   close(): Promise<void>
 }
 
@@ -18,7 +30,7 @@ export async function listen(url: string, channel: string): Promise<Notification
   let retry: NodeJS.Timeout | undefined
 
   const wakeAll = () => {
-    for (const set of wakers.values()) for (const wake of [...set]) wake()
+    for (const set of wakers.values()) callEach(set)
   }
 
   async function connect(): Promise<void> {
@@ -32,9 +44,7 @@ export async function listen(url: string, channel: string): Promise<Notification
     }
     next.on('error', lost)
     next.on('end', lost)
-    next.on('notification', ({ payload }) => {
-      for (const wake of [...(wakers.get(payload ?? '') ?? [])]) wake()
-    })
+    next.on('notification', ({ payload }) => callEach(wakers.get(payload ?? '')))
     await next.connect()
     await next.query(`listen ${pg.escapeIdentifier(channel)}`)
     if (closed) return next.end()
@@ -50,8 +60,10 @@ export async function listen(url: string, channel: string): Promise<Notification
     }, reconnectDelayMs)
   }
 
+  const announcer = announcerOn(channel, () => client)
   await connect()
   return {
+    announce: (payloads) => announcer.announce(payloads),
     subscribe(payload, wake) {
       const set = wakers.get(payload) ?? new Set()
       wakers.set(payload, set.add(wake))
@@ -62,6 +74,7 @@ export async function listen(url: string, channel: string): Promise<Notification
     },
     isListening: () => client !== undefined,
     async close() {
+      await announcer.close()
       closed = true
       clearTimeout(retry)
       const last = client
@@ -71,5 +84,33 @@ export async function listen(url: string, channel: string): Promise<Notification
   }
 }
 
+/** Those that are there now. */
+function callEach(wakers: Iterable<() => void> = []): void {
+  for (const wake of [...wakers]) wake()
+}
+
+/**
+ * Sends without waiting for the disk: after a crash of PostgreSQL all listeners connect again, and look for changes.
+ */
+function announcerOn(channel: string, connection: () => pg.Client | undefined): Announcer {
+  return new Announcer({
+    async send(payloads) {
+      const client = connection()
+      if (!client) throw new Error('the connection is lost')
+      await client.query(
+        `select set_config('synchronous_commit', 'off', true), pg_notify($1, payload)
+        from unnest($2::text[]) as payload`,
+        [channel, payloads],
+      )
+    },
+    pause: (signal) => delay(announceEveryMs, undefined, { signal, ref: false }).catch(() => undefined),
+  })
+}
+
 const newClient = (url: string, channel: string) =>
-  new pg.Client({ connectionString: url, keepAlive: true, application_name: `listen ${channel}` })
+  new pg.Client({
+    connectionString: url,
+    keepAlive: true,
+    application_name: `listen ${channel}`,
+    query_timeout: sendLimitMs,
+  })

@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { bootWith } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
+import { TestSite } from '../../test/test-site.ts'
 import { createTenant } from '../../test/test-tenant.ts'
+import type { Notifications } from '../context/notifications.ts'
 import { newMemberActor } from '../rules/actor.ts'
 import { BootFeeds } from './boot-feed.ts'
 
@@ -11,6 +15,14 @@ beforeAll(async () => {
 })
 afterAll(() => api.close())
 
+/** Notifications that never come. */
+const silence: Notifications = {
+  subscribe: () => () => undefined,
+  isListening: () => true,
+  announce: () => undefined,
+  close: async () => undefined,
+}
+
 test('while boots change without a pause, all changes of that time are read at once', async () => {
   const { organizationId } = await createTenant(api, 'own')
   const steps: string[] = []
@@ -20,12 +32,11 @@ test('while boots change without a pause, all changes of that time are read at o
     db: api.serverDb,
     clock: api.clock.read,
     notifications: {
+      ...silence,
       subscribe(_topic, wake) {
         wakers.push(wake)
         return () => undefined
       },
-      isListening: () => true,
-      close: async () => undefined,
     },
     async findActors(_db, watchers) {
       steps.push('read')
@@ -46,5 +57,27 @@ test('while boots change without a pause, all changes of that time are read at o
   paused.resolve()
   await page.next()
   expect(steps).toEqual(['read', 'pause', 'read', 'pause'])
+  page.close()
+})
+
+test('a change that nobody told of is found by the next look', async () => {
+  const site = await TestSite.open(api, 'untold', 'viewer')
+  const { organizationId } = site.tenant
+  const feeds = new BootFeeds({
+    db: api.serverDb,
+    clock: api.clock.read,
+    notifications: silence,
+    findActors: async (_db, watchers) => watchers.map(({ actor }) => actor),
+    pause: async () => undefined,
+    lookEveryMs: 1,
+  })
+  const actor = newMemberActor({ userId: organizationId, name: '', email: '' }, { id: organizationId, name: '' })
+  const page = feeds.open({ actor, sessionId: null, open: null })
+  await page.ready()
+  const id = randomUUID()
+  await site.report(bootWith({ id, mac: site.mac }))
+  let changes = (await page.next())?.changes ?? []
+  while (changes.length === 0) changes = (await page.next())?.changes ?? []
+  expect(changes).toMatchObject([{ event: { kind: 'boot', boot: { id } } }])
   page.close()
 })

@@ -18,6 +18,11 @@ const changesPerReadMax = 100
 const batchesWaitingMax = 50
 /** While boots change without a pause, they are read this often: what a read costs does not grow with the boots. */
 const readEveryMs = 250
+/**
+ * A process that is killed after a commit has not told the others of it: they look by themselves this often. Nobody is
+ * told again of discovered devices, which have no number: pages read those when they connect again, within 10 minutes.
+ */
+const lookEveryMsDefault = 30_000
 /** Live pages of one person, or one API key, in one process. */
 export const subscriptionsPerCallerMax = 10
 
@@ -64,8 +69,9 @@ interface FeedOptions extends PlatformContext {
   db: Db
   notifications: Notifications
   findActors: FindActors
-  /** Tests alone give another one. */
+  /** Tests alone give others. */
   pause?: (ms: number) => Promise<unknown>
+  lookEveryMs?: number
 }
 
 /**
@@ -194,7 +200,9 @@ class OrganizationFeed {
       this.#run()
     }
     // Listening begins before the first read, so that no change falls between.
+    const looking = setInterval(wakeFor('boots'), options.lookEveryMs ?? lookEveryMsDefault).unref()
     this.#unsubscribe = [
+      () => clearInterval(looking),
       options.notifications.subscribe(topicText({ boots: { organizationId } }), wakeFor('boots')),
       options.notifications.subscribe(topicText({ discovered: { organizationId } }), wakeFor('discovered')),
     ]

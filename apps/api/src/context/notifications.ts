@@ -8,6 +8,9 @@ type Topic = NotifiedTopic | { state: { siteId: string } }
 /** Triggers notify of `state` (the migration `wake_edges`), services of the others. */
 type NotifiedTopic = { boots: { organizationId: string } } | { discovered: { organizationId: string } }
 
+/** What an edge's reports change, beside desired states. */
+export type ChangedTopic = 'boots' | 'discovered'
+
 const channel = 'bootfarm'
 
 export type Notifications = NotificationListener
@@ -20,6 +23,12 @@ export function topicText(topic: Topic): string {
   if ('boots' in topic) return `boots:${topic.boots.organizationId}`
   if ('discovered' in topic) return `discovered:${topic.discovered.organizationId}`
   return `state:${topic.state.siteId}`
+}
+
+/** After the commit of what changed: soon, and once for all that changes until then. */
+export function announce(notifications: Notifications, organizationId: string, changed: Iterable<ChangedTopic>): void {
+  const topicOf = { boots: { boots: { organizationId } }, discovered: { discovered: { organizationId } } }
+  notifications.announce([...changed].map((topic) => topicText(topicOf[topic])))
 }
 
 /** Inside a transaction it is sent when that commits, and not at all when it does not. */

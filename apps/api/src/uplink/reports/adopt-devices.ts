@@ -1,6 +1,5 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { notify } from '../../context/notifications.ts'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { adoptingDevicesMax } from '../../discovery/adoption-rule.ts'
 import { adoptedChange } from '../../discovery/ignore-discovered.ts'
@@ -12,12 +11,13 @@ import { recordOfEdge } from '../enrol/record-of-edge.ts'
  * Registers devices that booted at a site where unknown ones may boot, with their address as name and in the site's
  * oldest collection with a vDisk, so that they have a page and can be switched. Beyond the limit of the site or of the
  * organization, their boots have no device.
+ * @returns whether discovered devices may have changed
  */
 export async function adoptDevices(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
-): Promise<void> {
+): Promise<boolean> {
   const { organizationId, siteId } = edge
   const macs = [...new Set(boots.filter(({ generated }) => !generated).map(({ mac }) => mac))]
   const known = await transaction.device.findMany({
@@ -27,7 +27,7 @@ export async function adoptDevices(
   const knownMacs = new Set(known.map(({ mac }) => mac))
   const count = await transaction.device.count({ where: { organizationId, siteId } })
   const unregistered = macs.filter((mac) => !knownMacs.has(mac))
-  if (unregistered.length === 0) return
+  if (unregistered.length === 0) return false
   const room = Math.min(adoptingDevicesMax - count, await roomFor(transaction, 'devices'))
   const unknown = unregistered.slice(0, Math.max(0, room))
   const collection = await transaction.collection.findFirst({
@@ -35,7 +35,7 @@ export async function adoptDevices(
     orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
     select: { id: true },
   })
-  if (unknown.length === 0 || !collection) return
+  if (unknown.length === 0 || !collection) return false
   const place = { organizationId, siteId, collectionId: collection.id, createdAt: now }
   const adopted = await transaction.device.createManyAndReturn({
     data: unknown.map((mac) => ({ ...place, mac, name: mac.replaceAll(':', '-') })),
@@ -46,5 +46,5 @@ export async function adoptDevices(
     adopted.map((device) => ({ action: 'device.adoptByBoot', ...adoptedChange(at, device) })),
   )
   await forgetDiscovered(transaction, { organizationId, siteId }, unknown)
-  await notify(transaction, { discovered: { organizationId } })
+  return true
 }

@@ -1,6 +1,5 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { DiscoveredDevice } from '@bootfarm/proto/uplink'
-import { notify } from '../../context/notifications.ts'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { adoptedChange, ignoredChange } from '../../discovery/ignore-discovered.ts'
 import { lockSite, type SitePlace } from '../../discovery/rows.ts'
@@ -11,17 +10,18 @@ import { recordOfEdge } from '../enrol/record-of-edge.ts'
 /**
  * Stores an edge's reports about devices that are not registered at its site, then applies the site's rules to those
  * that wait. A site keeps a bounded number of waiting devices, those seen last.
+ * @returns whether discovered devices may have changed
  */
 export async function applyDiscovered(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,
   { devices, now }: { devices: DiscoveredDevice[]; now: Date },
-): Promise<void> {
+): Promise<boolean> {
   const { organizationId, siteId, edgeId } = edge
   const place = { organizationId, siteId }
   await lockSite(transaction, place)
   const unknown = await withoutRegistered(transaction, place, newestOfEach(devices))
-  if (unknown.length === 0) return
+  if (unknown.length === 0) return false
   const rows = unknown.map((device) => rowOf(device, now))
   await transaction.$executeRaw`
     insert into discovered_device (organization_id, site_id, edge_id, id, mac, machine_id, vendor_class, user_class, host_name,
@@ -41,7 +41,7 @@ export async function applyDiscovered(
       requests = greatest(excluded.requests, discovered_device.requests)`
   await runRules(transaction, edge, { macs: unknown.map(({ mac }) => mac), now })
   await dropOldest(transaction, place)
-  await notify(transaction, { discovered: { organizationId } })
+  return true
 }
 
 function newestOfEach(devices: DiscoveredDevice[]): DiscoveredDevice[] {

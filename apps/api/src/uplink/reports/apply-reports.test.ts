@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Report } from '@bootfarm/proto/uplink'
+import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { bootReports, bootWith, EdgeClient } from '../../../test/edge-client.ts'
+import { bootReports, bootWith, discoveredWith, EdgeClient } from '../../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { query } from '../../../test/test-client.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../../test/test-tenant.ts'
@@ -267,4 +268,51 @@ describe('a boot', () => {
     await edge.reports(3, bootReports(3, [{ ...later, revision: 2 }]))
     expect(await lastBoot()).toMatchObject({ id: later.id, outcome: 'ready', totalUs: 3_000_000 })
   })
+})
+
+test('a commit with reports notifies nobody; what changed is announced after it', async () => {
+  const announced: string[][] = []
+  const beside = await startTestApi({
+    beside: api,
+    change: ({ notifications, ...options }) => ({
+      ...options,
+      notifications: { ...notifications, announce: (payloads) => announced.push(payloads) },
+    }),
+  })
+  const listener = new pg.Client({ connectionString: api.databaseUrl })
+  await listener.connect()
+  try {
+    const heard: (string | undefined)[] = []
+    const ended = new Promise<void>((resolve) => {
+      listener.on('notification', ({ payload }) => (payload === 'end' ? resolve() : heard.push(payload)))
+    })
+    await listener.query('listen bootfarm')
+    const sender = new EdgeClient(beside.url, edge.seed)
+    sender.edgeId = edge.edgeId
+    const [ready, failed] = [randomUUID(), randomUUID()]
+    const outcome = { kind: 'failed', phase: 'nbp', cause: 'tftp_timeout', text: 'no answer' } as const
+    const at = { bootId: ready, mac, startedUnixMs: api.clock.now.getTime(), atUs: 1 }
+    const instantUnixMs = at.startedUnixMs
+    const reports: Report[] = [
+      ...bootReports(1, [bootWith({ id: ready, mac }), bootWith({ id: failed, mac, outcome })]),
+      { seq: 3, type: 'waiting', ...at, edgeId: randomUUID() },
+      { seq: 4, type: 'withdrawn', bootId: failed, toEdgeId: randomUUID() },
+      { seq: 5, type: 'discovered', device: discoveredWith({ mac: '02:bf:00:00:0f:01' }) },
+      { seq: 6, type: 'schedule_run', run: { scheduleId: randomUUID(), instantUnixMs, state: 'running', devices: [] } },
+    ]
+    expect(await sender.reports(1, reports)).toEqual(acked(6))
+    // Notifications come in the order of their commits.
+    await api.db.$executeRaw`select pg_notify('bootfarm', 'end')`
+    await ended
+    expect(heard).toEqual([])
+    const { organizationId } = tenant
+    expect(announced.map((payloads) => payloads.sort())).toEqual([
+      [`boots:${organizationId}`, `discovered:${organizationId}`],
+    ])
+    expect(await sender.reports(1, reports)).toEqual(acked(6))
+    expect(announced.slice(1)).toEqual([[]])
+  } finally {
+    await listener.end()
+    await beside.close()
+  }
 })

@@ -1,10 +1,10 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
-import { notify } from '../../context/notifications.ts'
+import type { ChangedTopic } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { emit } from '../../events/event-bus.ts'
-import type { AppliedReports, EndedBoot } from '../../rules/telemetry.ts'
+import type { AppliedReports } from '../../rules/telemetry.ts'
 import { adoptDevices } from './adopt-devices.ts'
 import { applyDeviceKeys } from './apply-device-keys.ts'
 import { applyDiscovered } from './apply-discovered.ts'
@@ -19,6 +19,11 @@ import { writeBoots } from './write-boots.ts'
 interface AppliedBatch extends AppliedReports {
   /** The last seq that is applied and durable. */
   ackedSeq: number
+  /**
+   * To be announced after the commit: PostgreSQL commits transactions that notify one after the other, over the whole
+   * server.
+   */
+  changed: Set<ChangedTopic>
 }
 
 /**
@@ -44,9 +49,9 @@ export async function applyReports(
       })
     const fresh = batch.reports.filter((report) => lastSeqOf(report) > acked)
     const last = fresh.at(-1)
-    if (!last) return { ackedSeq: acked, counts: new Map(), lostCount: 0, endedBoots: [] }
+    if (!last) return { ackedSeq: acked, counts: new Map(), lostCount: 0, endedBoots: [], changed: new Set() }
     const { adoptsDevices } = await lockSite(transaction, edge)
-    const { endedBoots, ...changes } = await applyFresh(transaction, edge, { fresh, adoptsDevices, now })
+    const { endedBoots, changed, ...changes } = await applyFresh(transaction, edge, { fresh, adoptsDevices, now })
     const ackedSeq = lastSeqOf(last)
     const { organizationId, edgeId } = edge
     const lostCount = await keepGaps(transaction, edge, { bootEpoch: batch.bootEpoch, fresh, acked, now })
@@ -54,7 +59,7 @@ export async function applyReports(
       update report_cursor set acked_seq = ${ackedSeq}, lost_count = lost_count + ${lostCount}, updated_at = ${now}
       where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and boot_epoch = ${batch.bootEpoch}`
     await numberChanges(transaction, organizationId, changes)
-    return { ackedSeq, counts: countByType(fresh), lostCount, endedBoots }
+    return { ackedSeq, counts: countByType(fresh), lostCount, endedBoots, changed }
   })
 }
 
@@ -68,13 +73,14 @@ async function applyFresh(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,
   { fresh, adoptsDevices, now }: { fresh: ReceivedReport[]; adoptsDevices: boolean; now: Date },
-): Promise<BootChanges & { endedBoots: EndedBoot[] }> {
+): Promise<BootChanges & Pick<AppliedBatch, 'endedBoots' | 'changed'>> {
+  const changed = new Set<ChangedTopic>()
   const devices = fresh.flatMap((report) => (report.type === 'discovered' ? [report.device] : []))
-  if (devices.length > 0) await applyDiscovered(transaction, edge, { devices, now })
+  if (devices.length > 0 && (await applyDiscovered(transaction, edge, { devices, now }))) changed.add('discovered')
   const boots = await readBoots(transaction, edge, fresh)
   let written: Awaited<ReturnType<typeof writeBoots>> = { writtenIds: [], endedBoots: [] }
   if (boots.length > 0) {
-    if (adoptsDevices) await adoptDevices(transaction, edge, { boots, now })
+    if (adoptsDevices && (await adoptDevices(transaction, edge, { boots, now }))) changed.add('discovered')
     written = await writeBoots(transaction, edge, { boots, now })
     await applyDeviceKeys(transaction, edge, { boots, now })
     await endWaits(transaction, edge, boots)
@@ -92,9 +98,8 @@ async function applyFresh(
   const withdrawnIds = withdrawals.length > 0 ? await withdrawBoots(transaction, edge, { withdrawals, now }) : []
   const waits = fresh.filter((report) => report.type === 'waiting')
   const waitingIds = waits.length > 0 ? await applyWaiting(transaction, edge, { reports: waits, now }) : []
-  if (boots.length + withdrawals.length + waits.length > 0)
-    await notify(transaction, { boots: { organizationId: edge.organizationId } })
-  return { endedBoots: written.endedBoots, bootIds: [...written.writtenIds, ...waitingIds], withdrawnIds }
+  if (boots.length + withdrawals.length + waits.length + runs.length > 0) changed.add('boots')
+  return { endedBoots: written.endedBoots, bootIds: [...written.writtenIds, ...waitingIds], withdrawnIds, changed }
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { ScheduleRunReport } from '@bootfarm/proto/uplink'
-import { notify } from '../../context/notifications.ts'
 import { type AuthenticatedEdge, ownRow } from '../../context/service-context.ts'
 import { type DeviceResult, giveUp, noteResults } from '../../schedule/move-run-devices.ts'
 import { prepareRun } from '../../schedule/prepare-run.ts'
@@ -30,7 +29,6 @@ export async function applyScheduleRuns(
     if (report.state === 'missed') await applyMissed(transaction, edge, { report, known: schedule.instants, now })
     else await applyProgress(transaction, edge, { report, now })
   }
-  await notify(transaction, { boots: { organizationId } })
 }
 
 async function applyProgress(

@@ -20,7 +20,7 @@ import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { keepCapture } from '../../boot/keep-capture.ts'
-import type { Notifications } from '../../context/notifications.ts'
+import { announce, type Notifications } from '../../context/notifications.ts'
 import { Places } from '../../context/places.ts'
 import type { AuthenticatedEdge, PlatformContext, SystemContext } from '../../context/service-context.ts'
 import type { Objects } from '../../difference/objects.ts'
@@ -112,7 +112,7 @@ export async function edgeRoutes(
   await app.register(updateRoutes, { authenticate, within, clock: context.clock, repository })
   await app.register(uploadRoutes, { authenticate, within, uploads })
   await app.register(differenceRoutes, { authenticate, identify, within, objects })
-  reportRoute(app, { authenticate, identify, within, telemetry })
+  reportRoute(app, { authenticate, identify, within, telemetry, notifications })
 
   app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
     const edge = await authenticate(request)
@@ -269,9 +269,12 @@ function edgeAccess(context: PlatformContext, accepted: AcceptedVersions) {
   return { authenticate, identify, within }
 }
 
-type ReportRouteOptions = EdgeAccess & Pick<EdgeRoutesOptions, 'telemetry'>
+type ReportRouteOptions = EdgeAccess & Pick<EdgeRoutesOptions, 'telemetry' | 'notifications'>
 
-function reportRoute(app: FastifyInstance, { authenticate, identify, within, telemetry }: ReportRouteOptions): void {
+function reportRoute(
+  app: FastifyInstance,
+  { authenticate, identify, within, telemetry, notifications }: ReportRouteOptions,
+): void {
   const places = new Places()
   const holdPlace = async (request: FastifyRequest, reply: FastifyReply) => {
     const { public_key: edge, organization_id: organization } = await identify(request)
@@ -292,6 +295,7 @@ function reportRoute(app: FastifyInstance, { authenticate, identify, within, tel
     for (const report of batch.reports)
       if (report.type === 'unreadable') request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
     const applied = await within(edge, (tenant) => applyReports(tenant, edge, batch))
+    announce(notifications, edge.organizationId, applied.changed)
     telemetry.reportsApplied(applied)
     const { ackedSeq } = applied
     const { bootEpoch, fromSeq } = batch
