@@ -39,13 +39,7 @@ export function makeMachineDisk(
 ): MachineDisk {
   const root = path.join(directory, 'root')
   rmSync(root, { recursive: true, force: true })
-  for (const folder of ['bin', 'sbin', 'proc', 'sys', 'dev', 'run'])
-    mkdirSync(path.join(root, folder), { recursive: true })
-  copyFileSync(busybox, path.join(root, 'bin/busybox'))
-  for (const applet of applets) symlinkSync('busybox', path.join(root, 'bin', applet))
-  const init = path.join(root, 'sbin/init')
-  writeFileSync(init, `#!/bin/sh\nexport PATH=/bin:/sbin:/run/bootfarm\n${script}\npoweroff -f\n`)
-  chmodSync(init, 0o755)
+  makeMachineRoot(root, script, busybox)
   const blob = incompressible(blobSize)
   writeFileSync(path.join(root, 'blob'), blob)
   const image = path.join(directory, 'disk.raw')
@@ -55,6 +49,17 @@ export function makeMachineDisk(
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   return { image, blobSum: createHash('md5').update(blob).digest('hex') }
+}
+
+/** Makes the root directory of such a system, without the blob. */
+export function makeMachineRoot(root: string, script: string, busybox = '/bin/busybox'): void {
+  for (const folder of ['bin', 'sbin', 'proc', 'sys', 'dev', 'run'])
+    mkdirSync(path.join(root, folder), { recursive: true })
+  copyFileSync(busybox, path.join(root, 'bin/busybox'))
+  for (const applet of applets) symlinkSync('busybox', path.join(root, 'bin', applet))
+  const init = path.join(root, 'sbin/init')
+  writeFileSync(init, `#!/bin/sh\nexport PATH=/bin:/sbin:/run/bootfarm\n${script}\npoweroff -f\n`)
+  chmodSync(init, 0o755)
 }
 
 /** Returns bytes of which no two blocks are equal, the same in every run. */

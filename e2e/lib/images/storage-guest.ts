@@ -1,17 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import {
-  appendFileSync,
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { findMachineKernel } from '../device/machine-kernel.ts'
 import { edgeProgram } from '../lab/programs.ts'
+import { copyPrograms } from './host-programs.ts'
 
 export interface GuestWork {
   /** Shell commands; the disks are /dev/vda, /dev/vdb and so on. One that fails ends the guest. */
@@ -78,14 +70,7 @@ function appendOwnFiles(directory: string, initramfs: string, work: GuestWork): 
   const tree = path.join(directory, 'guest.tree')
   rmSync(tree, { recursive: true, force: true })
   mkdirSync(tree, { recursive: true })
-  for (const program of programs) {
-    const libraries = execFileSync('ldd', [program], { encoding: 'utf8' }).match(/\/\S+/g) ?? []
-    for (const file of [program, ...libraries]) {
-      const to = path.join(tree, file)
-      mkdirSync(path.dirname(to), { recursive: true })
-      copyFileSync(file, to)
-    }
-  }
+  copyPrograms(tree, programs)
   writeFileSync(path.join(tree, 'init'), `${guestStart(drivers)}${commands}\necho guest: done\npoweroff -f\n`)
   chmodSync(path.join(tree, 'init'), 0o755)
   const archive = execFileSync('busybox', ['cpio', '-o', '-H', 'newc'], {

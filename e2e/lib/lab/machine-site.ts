@@ -190,6 +190,11 @@ export class MachineSite {
     return this.#serve('proxy', [])
   }
 
+  /** Starts an edge that serves a version of a store, with what that boots. `more`: further options of `serve`. */
+  startStoreEdge(store: string, version: string, more: readonly string[] = []): Promise<RunningProcess> {
+    return this.#serve('proxy', [...more, '--store', store, '--version', version])
+  }
+
   /** The data directory that `startOwnEdge` uses. */
   get edgeData(): string {
     return this.#inScratch('edge')
