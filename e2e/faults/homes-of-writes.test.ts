@@ -60,8 +60,7 @@ async function boot(edge: ControlledEdge, mac = edge.tenant.macs[0]): Promise<St
 }
 
 async function expectRefused(edge: ControlledEdge, mac = edge.tenant.macs[0]) {
-  const script = await (await fetch(`${edge.httpUrl}/m/${mac}/boot.ipxe`)).text()
-  expect(script).toContain('its writes are kept at the edge')
+  expect(await edge.scriptOf(mac ?? '')).toContain('its writes are kept at the edge')
 }
 
 interface Job {

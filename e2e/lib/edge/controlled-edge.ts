@@ -157,6 +157,18 @@ export class ControlledEdge {
     await this.#listens()
   }
 
+  /** The iPXE script that a device of this address gets; fails with the edge's output where there is no answer. */
+  async scriptOf(mac: string): Promise<string> {
+    const begun = performance.now()
+    try {
+      return await (await fetch(`${this.httpUrl}/m/${mac}/boot.ipxe`)).text()
+    } catch (cause) {
+      const after = `after ${Math.round(performance.now() - begun)} ms`
+      const { isRunning, output } = this.process
+      throw new Error(`no script ${after}; the edge ${isRunning ? 'runs' : 'has ended'}:\n${output}`, { cause })
+    }
+  }
+
   /** The port of metrics opens last. */
   async #listens(): Promise<void> {
     await untilListening(this.process, this.ports.http)

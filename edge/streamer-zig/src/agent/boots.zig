@@ -546,8 +546,9 @@ pub fn Boots(comptime Io: type) type {
         /// Returns whether this boot's request is to be answered later: its version is being
         /// opened, or a thread finds out which it is. `versionOf` and `blockerOf` know the result
         /// afterwards.
-        pub fn awaitsVersion(boots: *Self, boot: *const Boot) bool {
+        pub fn awaitsVersion(boots: *Self, boot: *Boot) bool {
             if (mutants.has(.refuse_while_opening)) return false;
+            private_images.readAgain(boots, boot);
             return !boot.assignment.image.isKnown() or version_openings.awaits(boots, boot);
         }
 

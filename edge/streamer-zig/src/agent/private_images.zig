@@ -44,6 +44,7 @@ pub fn nameOf(assignment: *const Assignment, mac: base.Mac) base.Uuid {
 pub fn completed(boots: anytype, given: Assignment, mac: base.Mac) Assignment {
     assert(!given.writes);
     var assignment = given;
+    assignment.image = .none;
     if (!boots.caches.isAvailable()) return assignment;
     switch (boots.io.readImage(boots.caches.files, nameOf(&given, mac))) {
         .waits => assignment.image = .reading,
@@ -74,13 +75,25 @@ pub fn onRead(boots: anytype, now_us: u64, name: base.Uuid, found: ?base.Uuid) v
             .none, .own => continue,
             .reading => if (!nameOf(assignment, boot.identity.mac).eql(name)) continue,
             .to_be_read => {
-                assignment.* = completed(boots, assignment.*, boot.identity.mac);
-                if (!assignment.image.isKnown()) continue;
+                readAgain(boots, boot);
+                continue;
             },
         }
-        if (assignment.image == .reading) complete(boots, assignment, found);
-        boots.profiles.want(assignment.version_id, now_us);
-        boot.changed = true;
-        boots.settle(boot);
+        complete(boots, assignment, found);
+        noteKnown(boots, boot, now_us);
     }
+}
+
+/// Has a thread read a head that none reads: all had enough to do, or the edge has restarted. The
+/// boot's request waits for it.
+pub fn readAgain(boots: anytype, boot: *core.boot.Boot) void {
+    if (boot.assignment.image != .to_be_read) return;
+    boot.assignment = completed(boots, boot.assignment, boot.identity.mac);
+    if (boot.assignment.image.isKnown()) noteKnown(boots, boot, boots.io.now());
+}
+
+fn noteKnown(boots: anytype, boot: *core.boot.Boot, now_us: u64) void {
+    boots.profiles.want(boot.assignment.version_id, now_us);
+    boot.changed = true;
+    boots.settle(boot);
 }

@@ -149,3 +149,25 @@ test "a boot of a private image waits until a thread has found out its version" 
         try testing.expectEqual(version orelse agent_test.uuid(1), boot.assignment.version_id);
     }
 }
+
+test "an edge that restarts while a thread reads a private image has it read again" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    try site.addCaches("private");
+    const io = &site.io;
+    io.reads_images_late = true;
+    _ = site.open(2);
+    const boot = site.boot(try site.begin(1));
+    const name = io.image.?;
+    io.image = null;
+    boot.onRestart(io.now_us);
+    try testing.expect((try ask(site, boot, "boot.ipxe")).waits_for_version);
+    try testing.expectEqual(name, io.image.?);
+    // It is read once, however often the device asks.
+    io.image = null;
+    try testing.expect((try ask(site, boot, "boot.ipxe")).waits_for_version);
+    try testing.expectEqual(null, io.image);
+    site.boots.onImageRead(io.now_us, name, agent_test.uuid(2));
+    try testing.expectEqual(200, (try ask(site, boot, "boot.ipxe")).status);
+    try testing.expectEqual(agent_test.uuid(2), boot.assignment.version_id);
+}

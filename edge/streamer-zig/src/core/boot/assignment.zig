@@ -24,7 +24,7 @@ pub const Assignment = struct {
 };
 
 /// What is known of a device's private image. The version of a boot whose image is not read yet is
-/// the one that others get. Not kept over a restart.
+/// the one that others get. A restarted edge reads again what was being read.
 pub const PrivateImage = enum {
     none,
     own,

@@ -578,6 +578,8 @@ pub fn onRestart(boot: *Boot, now_us: u64) void {
     assert(now_us >= boot.started_us);
     boot.touched = false;
     boot.live_changes = .{};
+    // Who read it has ended with the process.
+    if (!boot.assignment.image.isKnown()) boot.assignment.image = .to_be_read;
     const age_us = now_us - boot.started_us;
     // From then on it may have been there, but for the time in which this edge has listened.
     if (boot.stream_was_open) boot.away_until_us = age_us -| boot.listened_us;

@@ -260,7 +260,12 @@ pub fn tick(server: *HttpServer, now_us: u64) void {
 fn expire(server: *HttpServer, connection: *Connection, now_us: u64) void {
     switch (connection.state) {
         .free => {},
-        .waiting => if (now_us > connection.deadline_us) server.close(connection),
+        .waiting => if (now_us > connection.deadline_us) server.refuse(
+            connection,
+            503,
+            "The edge could not open the version of this boot in time; its log says why.",
+            now_us,
+        ),
         .reading => if (now_us > connection.deadline_us) {
             if (connection.input_size > 0) server.ignored.add(.http_slow);
             server.close(connection);
@@ -302,11 +307,7 @@ fn parse(server: *HttpServer, connection: *Connection, now_us: u64) void {
         .incomplete => {},
         .problem => |problem| {
             server.ignored.add(.http_bad_request);
-            connection.keep_alive = false;
-            connection.input_size = 0;
-            const refusal: Response =
-                .saying(problem.status(), problem.sentence(), &connection.buffers.text);
-            server.begin(connection, refusal, null, .get, 0, now_us);
+            server.refuse(connection, problem.status(), problem.sentence(), now_us);
         },
         .request => |request| {
             connection.keep_alive = request.keep_alive;
@@ -316,6 +317,21 @@ fn parse(server: *HttpServer, connection: *Connection, now_us: u64) void {
             server.begin(connection, response, request.range, request.method, request.size, now_us);
         },
     }
+}
+
+/// Answers with a sentence, and ends the connection: what else the client has sent is dropped.
+fn refuse(
+    server: *HttpServer,
+    connection: *Connection,
+    status: u16,
+    sentence: []const u8,
+    now_us: u64,
+) void {
+    connection.state = .reading;
+    connection.keep_alive = false;
+    connection.input_size = 0;
+    const refusal: Response = .saying(status, sentence, &connection.buffers.text);
+    server.begin(connection, refusal, null, .get, 0, now_us);
 }
 
 /// The request stays at the front of the input, and the client's later ones behind it.

@@ -773,7 +773,7 @@ test "a request that needs a version waits until it is open, and others are answ
     try testing.expect(std.mem.endsWith(u8, answers, "0123456789"));
 }
 
-test "a request that has waited too long for a version ends with its connection" {
+test "a request that has waited too long for a version is told so, and its connection ends" {
     const fixture = try Fixture.init(1);
     defer fixture.deinit();
     const fd = try fixture.connect();
@@ -786,6 +786,10 @@ test "a request that has waited too long for a version ends with its connection"
     try testing.expectEqual(.waiting, fixture.server.connections.all[0].state);
     fixture.now_us += 11 * std.time.us_per_s;
     fixture.server.tick(fixture.now_us);
+    var buffer: [1024]u8 = undefined;
+    const answer = try fixture.exchange(fd, "", &buffer);
+    try testing.expect(std.mem.startsWith(u8, answer, "HTTP/1.1 503 "));
+    try testing.expect(std.mem.find(u8, bodyOf(answer), "could not open the version") != null);
     try testing.expectEqual(.free, fixture.server.connections.all[0].state);
 }
 
