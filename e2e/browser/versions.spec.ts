@@ -53,6 +53,7 @@ test('an image is imported, maintained, sealed, tested, promoted and reverted fr
   await page.goto(`/vdisks/${tenant.rows.vdiskId}`)
   await expect(version(page, 1)).toContainText('Next boot: 6 devices (pc-01, pc-02, pc-03 …)')
   await button(page, 'Import image').click()
+  await field(page, 'Image from').selectOption('a file in the edge’s store')
   await field(page, 'Image').fill('imports/linux.raw')
   await confirm(page, 'Import')
   await expect(version(page, 2)).toContainText('being created')
@@ -111,6 +112,7 @@ test('a planned release is shown with its date and withdrawn; an override holds 
   const { vdiskId } = tenant.rows
   await page.goto(`/vdisks/${vdiskId}`)
   await button(page, 'Import image').click()
+  await field(page, 'Image from').selectOption('a file in the edge’s store')
   await field(page, 'Image').fill('imports/linux.raw')
   await confirm(page, 'Import')
   await expect(version(page, 2)).toContainText('being created')
@@ -150,6 +152,7 @@ test('a planned release is shown with its date and withdrawn; an override holds 
 test('a waiting job is cancelled, on the page of its edge too', async ({ page }) => {
   await page.goto(`/vdisks/${tenant.rows.vdiskId}`)
   await button(page, 'Import image').click()
+  await field(page, 'Image from').selectOption('a file in the edge’s store')
   await field(page, 'Image').fill('imports/linux.raw')
   await confirm(page, 'Import')
   const jobs = page.getByRole('list', { name: 'Storage jobs' })

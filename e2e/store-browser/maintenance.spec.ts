@@ -73,6 +73,7 @@ test('an image is imported, changed by a device, sealed, tested, promoted, rever
   await signInAs(page, site.edge.person)
   await page.goto(vdiskPage)
   await button(page, 'Import image').click()
+  await field(page, 'Image from').selectOption('a file in the edge’s store')
   await field(page, 'Image').fill(site.imagePath)
   await confirm(page, 'Import')
   await expect(access(page, 2, 'test')).toBeVisible(patience)

@@ -109,6 +109,17 @@ test('an upload continues where it was cut, and is complete with the hash of all
   expect(readFileSync(fileOf(upload)).equals(image)).toBe(true)
 })
 
+test('a sender that lost the last answer completes the upload with a piece without bytes', async () => {
+  const upload = await create()
+  // The process ended between the last byte and the row.
+  mkdirSync(path.dirname(fileOf(upload)), { recursive: true })
+  writeFileSync(fileOf(upload), image)
+  expect(await get(upload)).toMatchObject({ isComplete: false, receivedBytes: image.length })
+  const sent = await send(upload, { offset: image.length, bytes: Uint8Array.of() })
+  expect(sent).toMatchObject({ status: 204, offset: String(image.length) })
+  expect(await get(upload)).toMatchObject({ isComplete: true, sha256 })
+})
+
 test('a newer piece ends one whose sender has lost its connection', async () => {
   const upload = await create()
   const silent = await sendAndCut(upload, { from: 0, to: 50_000, announced: image.length })
@@ -204,7 +215,9 @@ test('an edge reads the ranges of an upload that it is to import, and what was i
       },
     })
   expect((await range(0, 9)).status).toBe(404)
+  expect(await get(upload)).toMatchObject({ importJobId: null })
   const made = await site().mutate<VersionWithJobs>('version.import', input)
+  expect(await get(upload)).toMatchObject({ importJobId: made.jobIds[0] })
   expect((await site().state()).storeJobs).toMatchObject([
     { kind: 'import', uploadId: upload.id, sourceSizeBytes: image.length, sourceSha256: sha256 },
   ])

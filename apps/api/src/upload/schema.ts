@@ -42,6 +42,7 @@ export const uploadView = z
     receivedBytes: count.describe('Bytes that arrived: a sender continues there.'),
     sha256: z.string().nullable().describe('SHA-256 of all bytes; null until they are complete.'),
     isComplete: z.boolean().describe('All bytes arrived: it can be imported.'),
+    importJobId: uuid.nullable().describe('The import that takes it, until that job has ended; null: none.'),
     createdBy: z.string().describe('Who began it.'),
     createdAt: instant,
     expiresAt: instant.describe('It is deleted then, unless a piece arrives before or an import takes it.'),

@@ -77,6 +77,42 @@ export function TextAreaField({ label, value, onChange, hint, rows = 4, mono = f
   )
 }
 
+interface FileFieldProps {
+  label: string
+  /** Null: none is chosen any more. */
+  onChoose: (file: File | null) => void
+  hint?: ReactNode
+  /** Extensions and media types; all files without it. */
+  accept?: string
+}
+
+/** A file of this computer. */
+export function FileField({ label, onChoose, hint, accept }: FileFieldProps) {
+  const id = useId()
+  return (
+    <Labelled id={id} label={label} hint={hint}>
+      <input
+        id={id}
+        type="file"
+        accept={accept}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        onChange={({ target }) => onChoose(target.files?.[0] ?? null)}
+        className="w-full min-w-0 text-ink text-sm file:mr-3 file:h-8 file:rounded-md file:border file:border-line-strong file:bg-surface file:px-3 file:font-medium file:text-ink hover:file:bg-hover"
+      />
+    </Labelled>
+  )
+}
+
+/** Fields that most people leave as they are. */
+export function Fold({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <details className="min-w-0">
+      <summary className="cursor-pointer rounded font-medium text-ink-soft text-xs hover:text-ink">{title}</summary>
+      <div className="mt-3 flex min-w-0 flex-col gap-4">{children}</div>
+    </details>
+  )
+}
+
 export interface Option {
   value: string
   label: string

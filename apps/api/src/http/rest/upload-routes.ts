@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { inOrganization } from '@bootfarm/db'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -59,7 +59,8 @@ export async function pieceRoutes(app: FastifyInstance, { createContext }: Piece
     ])
     // A slow sender holds nobody else's turn.
     endTurns(request)
-    const bytes = request.body as Readable
+    // A request without bytes has no body: all of them arrived before, and the answer that said so was lost.
+    const bytes = request.body instanceof Readable ? request.body : Readable.from([])
     const held = await receivePiece({ ...context, actor }, { ...input, offset: offset.data, bytes })
     bytes.resume()
     return tell(reply, held).code(204).send()

@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button, DownloadLink } from '../../components/button'
 import { FormDialog } from '../../components/dialog'
-import { Notice } from '../../components/field'
+import { FileField, Notice } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
 import { useToast } from '../../components/toast'
 import { countOf, formatCount } from '../../lib/format-quantity'
@@ -74,9 +74,11 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
         }}
       />
       <FileField
-        onRead={(text) => {
+        label="CSV file"
+        accept=".csv,text/csv"
+        onChoose={async (file) => {
           take.reset()
-          setCsv(text)
+          setCsv((await file?.text()) ?? '')
         }}
       />
       {plan && <PlanTable plan={plan} />}
@@ -148,20 +150,6 @@ export function PlanTable({ plan }: { plan: Plan }) {
         <p className="text-ink-soft text-xs">Only the first {rowsShownMax} are shown.</p>
       )}
     </div>
-  )
-}
-
-function FileField({ onRead }: { onRead: (text: string) => void }) {
-  return (
-    <label className="flex flex-col gap-1.5 font-medium text-ink-soft text-xs">
-      CSV file
-      <input
-        type="file"
-        accept=".csv,text/csv"
-        className="text-ink text-sm"
-        onChange={async (event) => onRead((await event.target.files?.[0]?.text()) ?? '')}
-      />
-    </label>
   )
 }
 

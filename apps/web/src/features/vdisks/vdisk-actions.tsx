@@ -40,7 +40,7 @@ export function VdiskActions({ vdisk }: { vdisk: VdiskDetail }) {
         <p>This also deletes its versions. Files in the edges’ stores remain.</p>
       </DeleteButton>
       {open === 'edit' && <EditVdiskDialog vdisk={vdisk} onClose={() => setOpen(null)} />}
-      {open === 'import' && <ImportDialog vdisk={vdisk} onClose={() => setOpen(null)} />}
+      {open === 'import' && <ImportDialog vdisk={vdisk} upload={null} onClose={() => setOpen(null)} />}
       {open === 'version' && <RegisterVersionDialog vdisk={vdisk} onClose={() => setOpen(null)} />}
     </>
   )

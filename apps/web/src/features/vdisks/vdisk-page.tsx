@@ -13,6 +13,9 @@ import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { JobsPanel } from '../store-jobs/jobs-panel'
+import { UploadsPanel } from '../uploads/uploads-panel'
+import type { Upload } from '../uploads/use-send-upload'
+import { ImportDialog } from './import-dialog'
 import { VdiskActions } from './vdisk-actions'
 import { VersionChain } from './version-chain'
 import type { VdiskDetail } from './version-types'
@@ -60,6 +63,7 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
         ].join(', ')}
         actions={<VdiskActions vdisk={vdisk} />}
       />
+      <VdiskUploads vdisk={vdisk} />
       <Panel title="Versions" aside="Version history" flush>
         {vdisk.versions.length === 0 ? (
           <EmptyState title="No versions yet." text="Devices cannot boot this vDisk until it has a version." />
@@ -83,6 +87,16 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
       <WriteCachePanel vdisk={vdisk} />
       <VdiskMenus menus={vdisk.menus} />
     </Page>
+  )
+}
+
+function VdiskUploads({ vdisk }: { vdisk: VdiskDetail }) {
+  const [importing, setImporting] = useState<Upload | null>(null)
+  return (
+    <>
+      <UploadsPanel vdisk={vdisk} onImport={setImporting} />
+      {importing && <ImportDialog vdisk={vdisk} upload={importing} onClose={() => setImporting(null)} />}
+    </>
   )
 }
 

@@ -1,0 +1,136 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { expect, type Page, test } from '@playwright/test'
+import { seriousProblems } from '../browser/axe.ts'
+import { signIn, signInAs } from '../browser/demo-sign-in.ts'
+import { required } from '../lib/control-plane/api-client.ts'
+import { StoreEdge } from '../lib/edge/store-edge.ts'
+
+// A file of the browser goes through the API to a real edge, which imports it.
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+/** Until an edge has fetched and imported an image, on a busy machine. */
+const patience = { timeout: 60_000 }
+const folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-e2e-'))
+const image = path.join(folder, 'linux.raw')
+let site: StoreEdge
+
+test.beforeAll(async () => {
+  site = await StoreEdge.start(
+    {
+      databaseUrl: readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim(),
+      apiUrl: required('BOOTFARM_API_URL'),
+      webUrl: required('BOOTFARM_WEB_URL'),
+    },
+    folder,
+  )
+})
+test.afterAll(async () => {
+  await site?.edge.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+const field = (page: Page, name: string) => page.getByRole('dialog').getByLabel(name, { exact: true })
+const uploads = (page: Page) => page.getByRole('list', { name: 'Uploads' })
+const bar = (page: Page) => page.getByRole('progressbar', { name: 'Upload of linux.raw' })
+
+async function beginUpload(page: Page): Promise<void> {
+  await button(page, 'Import image').click()
+  await field(page, 'Image').setInputFiles(image)
+  await page.getByRole('dialog').getByRole('button', { name: 'Upload and import' }).click()
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+}
+
+async function continueWith(page: Page, file: string): Promise<void> {
+  const chooser = page.waitForEvent('filechooser')
+  await button(page, 'Continue: linux.raw').click()
+  await (await chooser).setFiles(file)
+}
+
+/** Calls `before` with the offset of each piece, in their order; a piece is sent when it has resolved. */
+async function watchPieces(page: Page, before: (offset: number, count: number) => Promise<void>): Promise<void> {
+  let count = 0
+  await page.route('**/uploads/*/bytes', async (route) => {
+    const offset = route.request().headers()['upload-offset']
+    if (offset !== undefined) await before(Number(offset), ++count)
+    // The page may have been left in the meantime.
+    await route.continue().catch(() => undefined)
+  })
+}
+
+test('a file is uploaded through a cut and a reload, and becomes a version', async ({ page, context }) => {
+  test.setTimeout(180_000)
+  const vdiskPage = `/vdisks/${site.edge.tenant.vdiskId}`
+  await signInAs(page, site.edge.person)
+  await page.goto(vdiskPage)
+  const offsets: number[] = []
+  let goOn = () => {}
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  await watchPieces(page, async (offset, count) => {
+    offsets.push(offset)
+    // The line is cut while the second piece is sent; the page is left while a later one is.
+    if (count === 2) await context.setOffline(true)
+    if (count === 4) await held
+  })
+  await beginUpload(page)
+  await expect(uploads(page)).toContainText('The connection to the control plane is lost. Trying again.')
+  await expect(button(page, 'Try now: linux.raw')).toBeVisible()
+  expect(await seriousProblems(page)).toEqual([])
+  await context.setOffline(false)
+  await expect.poll(() => offsets.length, patience).toBe(4)
+  // Nothing was sent twice: the offset of the cut piece is that of the one after it.
+  expect(offsets[2]).toBe(offsets[1])
+  await button(page, 'Import image').click()
+  await field(page, 'Image').setInputFiles(image)
+  await page.getByRole('dialog').getByRole('button', { name: 'Upload and import' }).click()
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('This tab already sends another file.')
+
+  await page.reload()
+  goOn()
+  await expect(uploads(page)).toContainText('Choose linux.raw again to continue.')
+  const arrived = Number(await bar(page).getAttribute('aria-valuenow'))
+  expect(arrived).toBeGreaterThan(0)
+  expect(arrived).toBeLessThan(100)
+  expect(await seriousProblems(page)).toEqual([])
+  await button(page, 'Import image').click()
+  await field(page, 'Image').setInputFiles(image)
+  await expect(page.getByRole('dialog')).toContainText(`${arrived} % of this file arrived before.`)
+  await page.keyboard.press('Escape')
+  const other = path.join(folder, 'other.raw')
+  writeFileSync(other, 'x')
+  await continueWith(page, other)
+  await expect(
+    page.getByText('This is other.raw. Choose linux.raw, or discard this upload.', { exact: true }),
+  ).toBeVisible()
+  const before = offsets.length
+  await continueWith(page, image)
+  await expect(page.getByText('linux.raw has arrived, and is being imported.', { exact: true })).toBeVisible(patience)
+  expect(offsets[before]).toBe(offsets[3])
+  const made = page
+    .getByRole('list', { name: 'Versions' })
+    .getByRole('listitem')
+    .filter({ has: page.getByText('Version 2', { exact: true }) })
+  await expect(made.getByText('test', { exact: true })).toBeVisible(patience)
+  await expect(uploads(page)).toHaveCount(0, patience)
+})
+
+test('a session that ends stops an upload, and says so after the next sign-in', async ({ page, context }) => {
+  await signInAs(page, site.edge.person)
+  await page.goto(`/vdisks/${site.edge.tenant.vdiskId}`)
+  await watchPieces(page, async (_offset, count) => {
+    if (count === 2) await context.clearCookies()
+  })
+  await beginUpload(page)
+  await expect(page).toHaveURL(/\/sign-in/)
+  await signIn(page, site.edge.person)
+  await expect(uploads(page)).toContainText('Your session ended while the file was sent. What arrived is kept.')
+  await expect(uploads(page)).toContainText('Choose linux.raw again to continue.')
+  await button(page, 'Discard: linux.raw').click()
+  await button(page, 'Discard linux.raw').click()
+  await expect(uploads(page)).toHaveCount(0)
+})
