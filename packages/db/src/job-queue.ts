@@ -178,6 +178,8 @@ export async function openJobQueue(url: string, { onDone, onError }: JobEvents):
 export const jobNames = [
   'drop old captures',
   'drop old uploads',
+  'keep placements',
+  'drop old differences',
   'make boot partitions',
   'drop old boots',
   'keep schedules',

@@ -40,8 +40,12 @@ const putPiece = (id: string, index: number, body = pieces[index] ?? list, edge 
 const missing = async (id: string) => (await site().edge.send({ method: 'GET', path: `${base(id)}/missing` })).body
 const row = async (id: string) => site().api.db.difference.findFirst({ where: { id } })
 
-async function get(edge: EdgeClient, path: string) {
-  const headers = { 'bootfarm-uplink': String(uplinkVersion), ...edge.signatureOf('GET', path) }
+async function get(edge: EdgeClient, path: string, range?: string) {
+  const headers = {
+    'bootfarm-uplink': String(uplinkVersion),
+    ...edge.signatureOf('GET', path),
+    ...(range ? { range } : {}),
+  }
   const answer = await fetch(`${site().api.url}${path}`, { headers })
   return { status: answer.status, bytes: Buffer.from(await answer.arrayBuffer()) }
 }
@@ -72,6 +76,14 @@ test('an edge sends what is missing of a difference, and another one fetches it 
   const fetched = await Promise.all([0, 1, 2].map((index) => get(other, `${base(id)}/pieces/${index}`)))
   expect(Buffer.concat(fetched.map(({ bytes }) => bytes)).equals(file)).toBe(true)
   expect((await get(other, `${base(id)}/pieces/3`)).status).toBe(400)
+  const part = await get(other, `${base(id)}/pieces/2`, 'bytes=990-2000')
+  expect([part.status, part.bytes.equals(file.subarray(-10))]).toEqual([206, true])
+  for (const range of ['bytes=1000-1001', 'bytes=-5', 'bytes=5-4'])
+    expect((await get(other, `${base(id)}/pieces/2`, range)).status).toBe(400)
+  await site().api.objects.store.delete({ organizationId, differenceId: id })
+  expect((await get(other, `${base(id)}/pieces/0`)).status).toBe(404)
+  // The keeper of placements has it packed again.
+  expect(await row(id)).toMatchObject({ storedAt: null })
   // It gets nothing of what it does not fetch, and sends nothing.
   expect((await putPiece(id, 0, pieces[0], other)).status).toBe(404)
   await site().api.db.storeJob.updateMany({ where: { id: jobId }, data: { state: 'done' } })

@@ -93,12 +93,30 @@ export async function takePiece(
 }
 
 /** Throws `not_found` unless a job of the edge fetches the difference from the control plane. */
-export async function giveList({ edge, differenceId, objects, within }: Transfer): Promise<Uint8Array> {
-  return objects.list(await within(({ db }) => readFetched(db, { edge, differenceId })))
+export async function giveList(transfer: Transfer): Promise<Uint8Array> {
+  return given(transfer, (difference) => transfer.objects.list(difference))
 }
 
-export async function givePiece({ edge, differenceId, objects, within }: Transfer, index: number): Promise<Uint8Array> {
-  return objects.piece(await within(({ db }) => readFetched(db, { edge, differenceId })), index)
+export async function givePiece(transfer: Transfer, index: number): Promise<Uint8Array> {
+  return given(transfer, (difference) => transfer.objects.piece(difference, index))
+}
+
+/** An object store that has lost the object gets the difference again: its row says that it is not stored. */
+async function given(
+  { edge, differenceId, within }: Transfer,
+  read: (difference: ListedDifference) => Promise<Uint8Array>,
+): Promise<Uint8Array> {
+  const { organizationId } = edge
+  const difference = await within(({ db }) => readFetched(db, { edge, differenceId }))
+  try {
+    return await read(difference)
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found')
+      await within(({ db }) =>
+        db.difference.updateMany({ where: { organizationId, id: differenceId }, data: { storedAt: null } }),
+      )
+    throw error
+  }
 }
 
 interface Wanted {

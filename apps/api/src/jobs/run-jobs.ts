@@ -4,11 +4,14 @@ import type { BootRetention } from '../boot/boot-retention.ts'
 import { dropOldCaptures } from '../boot/drop-old-captures.ts'
 import { dropOldBoots, makeBootPartitions } from '../boot/keep-boot-partitions.ts'
 import type { PlatformContext } from '../context/service-context.ts'
+import { dropOldDifferences } from '../difference/drop-old-differences.ts'
+import type { Objects } from '../difference/objects.ts'
 import { findSilentEdges } from '../edge/list-edges.ts'
 import { numberAllEvents } from '../event/number-events.ts'
 import { removeOldEvents } from '../event/remove-old-events.ts'
 import { dropOldAnswers } from '../idempotency/do-once.ts'
 import { deleteDueOrganizations } from '../organization/delete-due-organizations.ts'
+import { keepPlacements } from '../placement/keep-placements.ts'
 import { recordJob } from '../platform/record-job.ts'
 import { advanceAllRollouts } from '../rollout/advance-rollouts.ts'
 import type { SendMail } from '../rules/mail.ts'
@@ -36,6 +39,7 @@ interface JobSettings {
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
   uploads: Uploads
+  objects: Objects
   telemetry: Telemetry
   /** Without it no traces are collected. */
   tracer: Tracer | undefined
@@ -63,6 +67,8 @@ const jobs: Job[] = [
   { name: 'release versions', everySeconds: 10, run: releaseDue },
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },
+  { name: 'keep placements', everySeconds: 10, run: keepPlacements },
+  { name: 'drop old differences', everySeconds: hourSeconds, run: dropOldDifferences },
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'number events', everySeconds: 10, run: numberAllEvents },
   { name: 'drop old deliveries', everySeconds: hourSeconds, run: removeOldEvents },

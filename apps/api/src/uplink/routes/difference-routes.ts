@@ -5,12 +5,14 @@ import { Places } from '../../context/places.ts'
 import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
 import { hashSize, type Objects } from '../../difference/objects.ts'
 import { giveList, givePiece, missingPieces, takeList, takePiece } from '../../difference/transfer-pieces.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { EdgeIdentity } from '../enrol/authenticate-edge.ts'
 import { bytesOf, parsed } from './signed-request.ts'
 
 /** Pieces in memory at once, 4 MiB each; an edge sends or gets one at a time. */
 const piecesMax = { edge: 2, organization: 8, all: 32 }
 
+const rangeHeader = /^bytes=(\d{1,16})-(\d{1,16})$/
 const parameters = z.object({ differenceId: z.uuid() })
 const decimal = z
   .string()
@@ -69,8 +71,20 @@ export async function differenceRoutes(
   )
   app.get('/differences/:differenceId/pieces/:index', { onRequest: [holdPlace] }, async (request, reply) => {
     const transfer = await transferOf(request)
-    return sendBytes(reply, await givePiece(transfer, indexOf(request)))
+    return sendRange(request, reply, await givePiece(transfer, indexOf(request)))
   })
+}
+
+/** A whole piece, or one range of it: a slow line needs no long time-out then. Throws `invalid_body`. */
+function sendRange({ headers }: FastifyRequest, reply: FastifyReply, bytes: Uint8Array): FastifyReply {
+  if (headers.range === undefined) return sendBytes(reply, bytes)
+  const [, from, to] = rangeHeader.exec(headers.range) ?? []
+  const first = Number(from)
+  const last = Math.min(Number(to), bytes.length - 1)
+  if (!(first <= last))
+    throw new AppError('invalid_body', { public: `Ask for one range of the ${bytes.length} bytes of the piece.` })
+  reply.code(206).header('content-range', `bytes ${first}-${last}/${bytes.length}`)
+  return sendBytes(reply, bytes.subarray(first, last + 1))
 }
 
 function sendBytes(reply: FastifyReply, bytes: Uint8Array): FastifyReply {
