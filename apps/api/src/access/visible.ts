@@ -65,7 +65,12 @@ export function visibleDevices(actor: Actor): Prisma.DeviceWhereInput {
   return bounds ? { OR: [...ofSites(bounds), { collectionId: { in: bounds.collectionIds } }] } : {}
 }
 
-/** The same as a condition on `device` in a statement. */
+/** Returns whether no device is hidden from the actor. */
+export function seesAllDevices(actor: Actor): boolean {
+  return boundsOf(actor, 'device.read') === null
+}
+
+/** The same as `visibleDevices`, as a condition on `device` in a statement. */
 export function visibleDevicesSql(actor: Actor): Prisma.Sql {
   const bounds = boundsOf(actor, 'device.read')
   if (!bounds) return Prisma.sql`true`

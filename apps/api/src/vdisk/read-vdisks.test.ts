@@ -38,7 +38,47 @@ test('devices are counted by what their last boot reads, whichever release has w
   expect(await running()).toEqual({ count: 3, names: ['pc-03', 'pc-04', 'pc-05'] })
 })
 
-test('counts by type agree with the devices, whether the vDisk is their own or their collection’s', async () => {
+test('devices that took an order or left with what they wrote are not counted as running, each once', async () => {
+  const { api, tenant, edge } = site()
+  const { organizationId, vdiskId, versionId, macs, deviceIds } = tenant
+  const startedUnixMs = api.clock.now.getTime() - 60_000
+  const boots = macs.slice(0, 5).map((mac) => bootWith({ id: randomUUID(), mac, startedUnixMs, vdiskId, versionId }))
+  await site().report(...boots)
+  const running = async () => (await read()).versions.map((version) => version.running)
+  for (const index of [0, 0, 1])
+    await api.db.powerOrder.create({
+      data: {
+        organizationId,
+        deviceId: deviceIds[index] ?? '',
+        order: 'restart',
+        requestedAt: api.clock.now,
+        expiresAt: api.clock.now,
+        takenBootId: boots[index]?.id ?? '',
+      },
+      select: { id: true },
+    })
+  // The second one has booted since.
+  const again = { id: randomUUID(), mac: macs[1] ?? '', startedUnixMs: startedUnixMs + 1_000 }
+  await site().report(bootWith({ ...again, vdiskId, versionId }))
+  expect(await running()).toEqual([{ count: 4, names: ['pc-02', 'pc-03', 'pc-04'] }])
+  await api.db.device.update({
+    where: { organizationId_id: { organizationId, id: deviceIds[2] ?? '' } },
+    data: { lastBootOutcome: null },
+    select: { id: true },
+  })
+  const facts = { organizationId, versionId, edgeId: edge.edgeId, ownBytes: 1, sharedBytes: 1, reclaimableBytes: 1 }
+  await api.db.edgeVersion.create({
+    data: { ...facts, state: 'present', isLayer: true, isWritten: false, reportedAt: api.clock.now, scan: 1 },
+    select: { edgeId: true },
+  })
+  // Only one whose start is not over stays.
+  expect(await running()).toEqual([{ count: 1, names: ['pc-03'] }])
+})
+
+test.each([
+  ['two', 0],
+  ['three, of which two boot it', 1],
+])('counts by type agree with the devices, own vDisk or their collection’s, of %s collections', async (_, more) => {
   const { api, tenant } = site()
   const { organizationId, farmId, siteId, vdiskId } = tenant
   const other = await api.db.vdisk.create({ data: { organizationId, farmId, name: 'Other' }, select: { id: true } })
@@ -48,13 +88,18 @@ test('counts by type agree with the devices, whether the vDisk is their own or t
     data: { organizationId, siteId, name: 'Elsewhere', vdiskId: other.id },
     select: { id: true },
   })
+  const rooms = [tenant.collectionId, room.id]
+  for (let count = 0; count < more; count++) {
+    const data = { organizationId, siteId, name: 'Beside', vdiskId }
+    rooms.push((await api.db.collection.create({ data, select: { id: true } })).id)
+  }
   // Every combination of collection, own vDisk and type, each a different number of times.
   await api.db.$executeRaw`
     insert into device (organization_id, id, site_id, collection_id, name, mac, vdisk_id, device_type)
     select ${organizationId}::uuid, gen_random_uuid(), ${siteId}::uuid, collection_id, 'made-' || number, '06:00:00:00:00:' || lpad(to_hex(number), 2, '0'),
       case number % 3 when 0 then null when 1 then ${vdiskId}::uuid else ${other.id}::uuid end,
       (array['production', 'test', 'maintenance'])[1 + number / 3 % 3]::"DeviceType"
-    from (select number, case when number % 7 < 4 then ${tenant.collectionId}::uuid else ${room.id}::uuid end as collection_id
+    from (select number, (${rooms}::uuid[])[1 + number % 7 % ${rooms.length}::integer] as collection_id
       from generate_series(1, 100) as number) as made`
   const [writer] = await api.db.device.findMany({
     where: { organizationId, deviceType: 'maintenance', vdiskId },

@@ -1,6 +1,6 @@
 import { Prisma } from '@bootfarm/db'
 import { deviceTypes } from '@bootfarm/proto/uplink'
-import { visibleDevicesSql } from '../access/visible.ts'
+import { seesAllDevices, visibleDevicesSql } from '../access/visible.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { type Actor, may } from '../rules/actor.ts'
 import { type ResolvedVersions, versionFor } from '../rules/device/version-access.ts'
@@ -105,47 +105,90 @@ async function tallyBooting(db: DbOrTransaction, scope: TallyScope): Promise<Gro
 }
 
 /**
- * Counts by type. Devices are counted by collection first: the index `device_of_collection` has all that takes, in this
- * order, and each collection is then looked at once.
+ * Counts by type. A vDisk that most collections boot has all devices without one of their own, but for those in other
+ * collections: the index `device_of_kind` counts all without looking at the collection of each.
  */
 async function countBooting(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Map<DeviceType, number>> {
   const { organizationId } = actor
-  const columns = (column: (type: DeviceType) => Prisma.Sql) => Prisma.join(deviceTypes.map(column))
-  const name = (kind: string, type: DeviceType) => Prisma.raw(`${kind}_${type}`)
-  const isType = (type: DeviceType) => Prisma.sql`device_type = ${type}::"DeviceType"`
-  const [counts] = await db.$queryRaw<Record<DeviceType, number>[]>`
-    select ${columns(
-      (type) => Prisma.sql`coalesce(sum(${name('own', type)}
-        + case when collection.vdisk_id = ${vdiskId}::uuid then ${name('inherited', type)} else 0 end), 0)::integer
-        as ${Prisma.raw(type)}`,
-    )}
-    from (select collection_id, ${columns(
-      (type) => Prisma.sql`count(*) filter (where vdisk_id is null and ${isType(type)}) as ${name('inherited', type)},
-        count(*) filter (where vdisk_id = ${vdiskId}::uuid and ${isType(type)}) as ${name('own', type)}`,
-    )}
-        from device where device.organization_id = ${organizationId}::uuid and ${visibleDevicesSql(actor)}
-        group by collection_id) as counted
-      join collection on collection.organization_id = ${organizationId}::uuid and collection.id = counted.collection_id`
-  return new Map(deviceTypes.map((type) => [type, counts?.[type] ?? 0]))
+  const visible = Prisma.sql`device.organization_id = ${organizationId}::uuid and ${visibleDevicesSql(actor)}`
+  const inCollections = (which: Prisma.Sql) =>
+    countByType(
+      db,
+      Prisma.sql`device join collection on collection.organization_id = ${organizationId}::uuid
+          and collection.id = device.collection_id
+        where ${visible} and device.vdisk_id is null and ${which}`,
+    )
+  const counts = await countByType(db, Prisma.sql`device where ${visible} and device.vdisk_id = ${vdiskId}::uuid`)
+  if (seesAllDevices(actor) && (await isOfMost(db, { organizationId, vdiskId }))) {
+    const all = await countByType(db, Prisma.sql`device where ${visible} and device.vdisk_id is null`)
+    const isOther = Prisma.sql`(collection.vdisk_id is null or collection.vdisk_id <> ${vdiskId}::uuid)`
+    addCounts(counts, all, 1)
+    addCounts(counts, await inCollections(isOther), -1)
+  } else addCounts(counts, await inCollections(Prisma.sql`collection.vdisk_id = ${vdiskId}::uuid`), 1)
+  return counts
+}
+
+/** @param from of a statement on devices */
+async function countByType(db: DbOrTransaction, from: Prisma.Sql): Promise<Map<DeviceType, number>> {
+  const rows = await db.$queryRaw<{ type: DeviceType; count: number }[]>`
+    select device.device_type::text as type, count(*)::integer as count from ${from} group by device.device_type`
+  return new Map(rows.map(({ type, count }) => [type, count]))
+}
+
+function addCounts(sums: Map<DeviceType, number>, counts: Map<DeviceType, number>, sign: 1 | -1): void {
+  for (const [type, count] of counts) sums.set(type, (sums.get(type) ?? 0) + sign * count)
+}
+
+/** Returns whether more than half of the collections boot a vDisk. */
+async function isOfMost(
+  db: DbOrTransaction,
+  { organizationId, vdiskId }: { organizationId: string; vdiskId: string },
+): Promise<boolean> {
+  const [row] = await db.$queryRaw<{ is_most: boolean }[]>`
+    select 2 * count(*) filter (where vdisk_id = ${vdiskId}::uuid) > count(*) as is_most
+    from collection where organization_id = ${organizationId}::uuid`
+  return row?.is_most ?? false
 }
 
 async function tallyRunning(db: DbOrTransaction, { vdiskId, actor }: TallyScope): Promise<Map<string, Tally>> {
   const allReads = await readsOf(db, actor.organizationId)
   const isOf = (reads: Reads) => Prisma.sql`${reads.vdisk} = ${vdiskId}::uuid and ${visibleDevicesSql(actor)}`
-  const counts = await db.$queryRaw<{ version_id: string; count: number }[]>`
-    select version_id::text, sum(count)::integer as count from (${Prisma.join(
-      allReads.map(
-        (reads) => Prisma.sql`select ${reads.version} as version_id, count(*) as count
-          from ${runningSql(actor, reads, isOf(reads))} group by 1`,
-      ),
-      ' union all ',
-    )}) as counted where version_id is not null group by 1`
+  const counts = new Map<string, number>()
+  for (const reads of allReads) await countRunning(db, { actor, reads, isOf: isOf(reads) }, counts)
   const tallies = new Map<string, Tally>()
-  for (const { version_id: versionId, count } of counts) {
+  for (const [versionId, count] of counts) {
+    if (count <= 0) continue
     const ofVersion = (reads: Reads) => Prisma.sql`${isOf(reads)} and ${reads.version} = ${versionId}::uuid`
     tallies.set(versionId, { count, names: await namesOfRunning(db, actor, { allReads, isOf: ofVersion }) })
   }
   return tallies
+}
+
+/**
+ * Adds by version all that have started, less those that do not run any more: the index `device_running_version` alone
+ * counts the first, and the others are few. In one statement PostgreSQL would start processes for the two.
+ */
+async function countRunning(
+  db: DbOrTransaction,
+  { actor, reads, isOf }: { actor: Actor; reads: Reads; isOf: Prisma.Sql },
+  counts: Map<string, number>,
+): Promise<void> {
+  const started = startedSql(actor, reads, isOf)
+  const startedCounts = await db.$queryRaw<VersionCount[]>`
+    select ${reads.version}::text as id, count(*)::integer as count from ${started} group by ${reads.version}`
+  const idAndVersion = Prisma.sql`select device.id, ${reads.version} as version_id from ${started}`
+  const goneCounts = await db.$queryRaw<VersionCount[]>`
+    select version_id::text as id, -count(*)::integer as count from (
+      ${idAndVersion} and (device.id, device.last_boot_id) in (select device_id, taken_boot_id from power_order
+        where organization_id = ${actor.organizationId}::uuid and taken_boot_id is not null)
+      union ${idAndVersion} and ${hasLeft(actor, reads)}) as gone group by version_id`
+  for (const { id, count } of [...startedCounts, ...goneCounts])
+    if (id !== null) counts.set(id, (counts.get(id) ?? 0) + count)
+}
+
+interface VersionCount {
+  id: string | null
+  count: number
 }
 
 /**
@@ -229,22 +272,29 @@ async function readsOf(db: DbOrTransaction, organizationId: string): Promise<Rea
   return others.length > 0 ? [ownReads, bootReads] : [ownReads]
 }
 
+type OfOrganization = Pick<Actor, 'organizationId'>
+
+/** The `from` of a statement on devices whose last boot has not failed. */
+function startedSql({ organizationId }: OfOrganization, { from, isKnown }: Reads, isOf: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`${from} where device.organization_id = ${organizationId}::uuid and ${isKnown} and ${isOf}
+    and ${hasStarted}`
+}
+
 /**
- * The `from` of a statement on devices that run: all but those whose start failed or that took a power order since. A
- * device that writes a version, and whose start is over, has left when every edge that has its writes reports that it
+ * A device that writes a version, and whose start is over, has left when every edge that has its writes reports that it
  * no longer hears the device.
  */
-function runningSql(
-  { organizationId }: Pick<Actor, 'organizationId'>,
-  { from, isKnown, version }: Reads,
-  isOf: Prisma.Sql,
-): Prisma.Sql {
-  return Prisma.sql`${from} where device.organization_id = ${organizationId}::uuid and ${isKnown} and ${isOf}
-    and ${hasStarted} and not exists (
-      select from power_order where power_order.organization_id = ${organizationId}::uuid
+function hasLeft({ organizationId }: OfOrganization, { version }: Reads): Prisma.Sql {
+  return Prisma.sql`device.last_boot_outcome is not null and ${version} is not null and ${version} in (
+    select layer.version_id from edge_version as layer
+    where layer.organization_id = ${organizationId}::uuid and layer.is_layer group by 1
+    having bool_and(layer.is_written is not distinct from false))`
+}
+
+/** The same on devices that run: those that took a power order since, or have left, do not. */
+function runningSql(organization: OfOrganization, reads: Reads, isOf: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`${startedSql(organization, reads, isOf)} and not exists (
+      select from power_order where power_order.organization_id = ${organization.organizationId}::uuid
         and power_order.taken_boot_id = device.last_boot_id)
-    and not (device.last_boot_outcome is not null and ${version} is not null and ${version} in (
-      select layer.version_id from edge_version as layer
-      where layer.organization_id = ${organizationId}::uuid and layer.is_layer group by 1
-      having bool_and(layer.is_written is not distinct from false)))`
+    and not (${hasLeft(organization, reads)})`
 }
