@@ -85,6 +85,7 @@ fn graph(
     }));
     base.addOptions("config", options);
     embedVectors(b, wire, core);
+    embedDifferences(b, store);
     return .{
         .base = base,
         .wire = wire,
@@ -98,6 +99,12 @@ fn graph(
         .image = image,
         .sim = sim,
     };
+}
+
+fn embedDifferences(b: *std.Build, store: *std.Build.Module) void {
+    const vectors = "../../packages/proto/vectors/";
+    embed(b, store, "difference_whole", vectors ++ "difference-v1-whole.bin");
+    embed(b, store, "difference_update", vectors ++ "difference-v1-update.bin");
 }
 
 fn embedVectors(b: *std.Build, wire: *std.Build.Module, core: *std.Build.Module) void {

@@ -314,6 +314,7 @@ pub const texts = [_]Help{
     \\  import       Make a version of a disk image
     \\  import-pvs   Make versions of a vDisk in a store of Citrix Provisioning
     \\  export       Write a version to a file or a block device
+    \\  pack         Write a version, or what it changes, for another store
     \\  list, show   Show what is in the store; show one version
     \\  diff         Count the bytes in which two versions differ
     \\  seal         Make a version of what its device has written
@@ -343,6 +344,7 @@ pub const texts = [_]Help{
         \\Make a version of an image (raw, VHD, VHDX, qcow2, VMDK), of a block device,
         \\of standard input (-), which is raw, or of a container image: an archive of
         \\docker save or podman save, or an OCI layout, with an init and a kernel in it.
+        \\Or take a version of another store from the file that vdisk pack has written.
     ,
         "FILE [OPTIONS]",
         "import disk.raw --store /srv/store --name Workstation",
@@ -364,6 +366,7 @@ pub const texts = [_]Help{
         \\  --add-modules A,B     add these drivers to the initramfs that is made
         \\  --parent-boot-files   boot what the parent boots
         \\  --no-boot-files       boot the disk itself, or not at all
+        \\  --root HEX            refuse a packed version with another root
         \\  --resume ID           continue the interrupted import of version ID
         \\  --abandon ID          drop the interrupted import of version ID
         \\  --again               succeed if this version is already imported, and
@@ -396,6 +399,19 @@ pub const texts = [_]Help{
         \\  --in-store       in place of FILE: write to exports/ in the store, with a
         \\                   name of the version
         \\  --again          with --in-store: succeed if it is already exported
+        \\
+        ,
+    ) },
+    .{ .command = "vdisk pack", .text = ofVdisk(
+        \\Write a version, or its difference to another one, to a file that vdisk import
+        \\takes into another store. FILE.pieces lists the SHA-256 of its pieces.
+    ,
+        "FILE --version ID [OPTIONS]",
+        "pack v7.diff --store /srv/store --version ID --base ID",
+        \\  --version ID  the version to pack
+        \\  --base ID     leave out what this version has: it must be in the other store
+        \\  --force       overwrite FILE
+        \\  --again       succeed if FILE is already this difference
         \\
         ,
     ) },

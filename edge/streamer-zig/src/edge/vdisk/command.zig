@@ -22,6 +22,7 @@ pub const subcommands = [_]Subcommand{
     of("import", @import("import.zig")),
     of("import-pvs", @import("pvs/import_pvs.zig")),
     of("export", @import("export.zig")),
+    of("pack", @import("difference/pack.zig")),
     of("list", @import("list.zig")),
     of("show", @import("show.zig")),
     of("diff", @import("diff.zig")),

@@ -8,6 +8,7 @@ const store_module = @import("store");
 const boot_files = @import("boot_files.zig");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
+const OpenDifference = @import("difference/open_difference.zig");
 const output = @import("output.zig");
 const SourceImage = @import("../source_image.zig");
 const store_paths = @import("store_paths.zig");
@@ -30,6 +31,8 @@ pub const Options = struct {
     boot: boot_files.Options = .{},
     source: SourceImage.Options = .{},
     pad: bool = false,
+    /// Root that a difference must result in, 64 hexadecimal digits.
+    root: ?[]const u8 = null,
     @"resume": ?Uuid = null,
     abandon: ?Uuid = null,
     /// For programs that repeat an interrupted command: a finished import counts as done, an
@@ -50,6 +53,8 @@ const ImportRun = struct {
     change: ?Change,
     /// The image, while it is open.
     source: ?*SourceImage = null,
+    /// In place of an image.
+    difference: ?*OpenDifference = null,
 
     fn letGo(running: *ImportRun) void {
         if (running.change) |*change| change.end();
@@ -105,11 +110,6 @@ fn check(call: *const Call, options: *const Options) Call.Error!void {
         return call.fail("--note has at most {d} bytes.", .{store_module.manifest.note_size_max});
     if (options.note) |note| for (note) |byte| if (std.ascii.isControl(byte))
         return call.fail("--note is one line, without control characters.", .{});
-    if (options.name == null and modes == 0 and options.parent == null and options.vdisk == null)
-        return call.fail(
-            "vdisk import needs --name NAME, the name of the vDisk for people, or --vdisk ID.",
-            .{},
-        );
     for ([_]?Uuid{ options.vdisk, options.version, options.parent }) |id|
         if (id) |given| if (given.eql(.zero))
             return call.fail("The id is all zeros; give a real one.", .{});
@@ -179,6 +179,7 @@ fn madeBefore(running: *ImportRun, id: Uuid) Call.Error!?Manifest {
         return if (err == error.NotFound) null else running.call.failVersion(id, err);
     if (running.options.vdisk) |vdisk|
         if (!manifest.vdisk.eql(vdisk)) return failExists(running, id);
+    try OpenDifference.checkRoot(running.call, running.options.root, &manifest.root.hash);
     Checkpoint.remove(running.call.files(), id) catch |err| if (err != error.NoImport)
         return explainCheckpoint(running, id, err);
     return manifest;
@@ -191,6 +192,18 @@ fn failExists(running: *ImportRun, id: Uuid) error{Wrong} {
 fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Error!u8 {
     const options, const call = .{ running.options, running.call };
     const path = options.positional.?;
+    var difference: OpenDifference = undefined;
+    if (try difference.open(call, path, options.boot.in_store)) {
+        defer difference.close(call.gpa);
+        running.difference = &difference;
+        return beginDifference(running, &difference);
+    }
+    if (options.name == null and options.parent == null and options.vdisk == null) return call.fail(
+        "vdisk import needs --name NAME, the name of the vDisk for people, or --vdisk ID.",
+        .{},
+    );
+    if (options.root != null)
+        return call.fail("--root is for a difference of versions, and {s} is none.", .{path});
     var source: SourceImage = undefined;
     try store_paths.openAny(call, &source, &.{
         .path = path,
@@ -225,6 +238,20 @@ fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Er
         return explain(running, path, err, 0, wanted.version);
     defer import.deinit();
     return finish(running, &import, path);
+}
+
+fn beginDifference(running: *ImportRun, difference: *OpenDifference) Call.Error!u8 {
+    const options, const call = .{ running.options, running.call };
+    try difference.checkOptions(call, options);
+    const header = &difference.difference.header;
+    try checkNew(running, header.version);
+    try difference.checkBase(call);
+    const wanted = try difference.wanted(call);
+    try difference.takeBootFiles(call);
+    var import = Import.begin(givenOf(running), &running.change.?, wanted) catch |err|
+        return explain(running, difference.path, err, 0, header.version);
+    defer import.deinit();
+    return finish(running, &import, difference.path);
 }
 
 /// Unpacking a container image takes a while, in which others may change the store.
@@ -267,20 +294,25 @@ fn wantedOf(
         if (options.name == null) wanted.name = known.name;
     }
     if (wanted.vdisk.eql(.zero)) wanted.vdisk = Call.randomId();
-    if (call.store().manifestOf(wanted.version)) |_|
-        return failExists(running, wanted.version)
-    else |err| if (err != error.NotFound) return call.failVersion(wanted.version, err);
-    if (Checkpoint.read(call.files(), wanted.version)) |_| return call.fail(
-        "The import {f} was interrupted; continue it with --resume {f}, or abandon it with --abandon {f}.",
-        .{ wanted.version, wanted.version, wanted.version },
-    ) else |err| if (err != error.NoImport)
-        return explainCheckpoint(running, wanted.version, err);
+    try checkNew(running, wanted.version);
     wanted.number = options.number orelse store_module.import.nextNumber(change, wanted.vdisk) catch
         return call.fail(
             "Some versions of the store {s} cannot be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
             .{ call.path(), call.path() },
         );
     return wanted;
+}
+
+/// Neither the version nor an import of it is in the store.
+fn checkNew(running: *ImportRun, id: Uuid) Call.Error!void {
+    const call = running.call;
+    if (call.store().manifestOf(id)) |_|
+        return failExists(running, id)
+    else |err| if (err != error.NotFound) return call.failVersion(id, err);
+    if (Checkpoint.read(call.files(), id)) |_| return call.fail(
+        "The import {f} was interrupted; continue it with --resume {f}, or abandon it with --abandon {f}.",
+        .{ id, id, id },
+    ) else |err| if (err != error.NoImport) return explainCheckpoint(running, id, err);
 }
 
 fn proceed(running: *ImportRun, id: Uuid) Call.Error!u8 {
@@ -291,6 +323,15 @@ fn proceed(running: *ImportRun, id: Uuid) Call.Error!u8 {
         Checkpoint.read(call.files(), id) catch |err| return explainCheckpoint(running, id, err);
     const path = running.options.positional orelse checkpoint.path.constSlice();
     const options = running.options;
+    var difference: OpenDifference = undefined;
+    if (checkpoint.difference) |known| {
+        try OpenDifference.checkRoot(call, options.root, &known.root);
+        if (!try difference.open(call, path, options.boot.in_store))
+            return explain(running, path, error.SourceChanged, 0, id);
+        running.difference = &difference;
+    }
+    defer if (running.difference != null) difference.close(call.gpa);
+    if (running.difference != null) return proceedFrom(running, path, &checkpoint);
     var source: SourceImage = undefined;
     try store_paths.openAny(call, &source, &.{
         .path = path,
@@ -301,9 +342,17 @@ fn proceed(running: *ImportRun, id: Uuid) Call.Error!u8 {
     defer source.close();
     running.source = &source;
     if (running.change == null) running.change = try call.lock();
+    return proceedFrom(running, path, &checkpoint);
+}
+
+fn proceedFrom(
+    running: *ImportRun,
+    path: []const u8,
+    checkpoint: *const Checkpoint,
+) Call.Error!u8 {
     var import =
-        Import.proceed(givenOf(running), &running.change.?, checkpoint) catch |err|
-            return explain(running, path, err, 0, id);
+        Import.proceed(givenOf(running), &running.change.?, checkpoint.*) catch |err|
+            return explain(running, path, err, 0, checkpoint.version);
     defer import.deinit();
     return finish(running, &import, path);
 }
@@ -312,7 +361,10 @@ fn givenOf(running: *ImportRun) Import.Options {
     return .{
         .gpa = running.call.gpa,
         .io = running.call.init.io,
-        .source = running.source.?.source(&running.options.source),
+        .source = if (running.difference) |given|
+            given.difference.source()
+        else
+            running.source.?.source(&running.options.source),
         .is_canceled = &cancel.is_asked,
         .watch = .{ .context = running, .progress = progress, .monotonicUs = host.sys.monotonicUs },
     };
@@ -347,7 +399,7 @@ fn explainEnd(
 ) Call.Error!u8 {
     const id = import.checkpoint.version;
     if (problem == error.Canceled) return explainInterruption(running, id);
-    const is_format = problem == error.ReadFailed and running.source.?.explainRead() != null;
+    const is_format = problem == error.ReadFailed and explainRead(running) != null;
     if (is_format or isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
     return explain(running, path, problem, import.failed_at, id);
 }
@@ -407,6 +459,8 @@ fn isHopeless(problem: store_module.import.Error) bool {
         error.Empty,
         error.TooLarge,
         error.OtherSize,
+        error.OtherRoot,
+        error.OtherBase,
         => true,
         else => false,
     };
@@ -469,11 +523,17 @@ fn explainedBySource(
     path: []const u8,
     problem: store_module.import.Error,
 ) ?Call.Error {
-    if (problem == error.ReadFailed) if (running.source.?.explainRead()) |explained|
+    if (problem == error.ReadFailed) if (explainRead(running)) |explained| return explained;
+    if (running.difference) |given| if (given.explain(running.call, problem)) |explained|
         return explained;
     if (!running.options.again) return null;
     const sentence = sentenceOfJob(problem) orelse return null;
     return running.call.complaint.set("{s} {s}", .{ path, sentence });
+}
+
+fn explainRead(running: *ImportRun) ?Call.Error {
+    if (running.difference) |given| return given.explainRead(running.call);
+    return if (running.source) |image| image.explainRead() else null;
 }
 
 fn explain(
@@ -487,7 +547,7 @@ fn explain(
     if (explainedBySource(running, path, problem)) |explained| return explained;
     return switch (problem) {
         error.OutOfMemory, error.NoThreads => error.OutOfMemory,
-        error.Canceled => unreachable,
+        error.Canceled, error.OtherBase, error.OtherRoot => unreachable,
         error.InUse => failRunning(running.call, id),
         error.ReadFailed => if (isKept(running, id)) complaint.set(
             unreadable ++

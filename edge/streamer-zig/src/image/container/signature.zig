@@ -5,6 +5,7 @@
 const std = @import("std");
 const Fault = @import("fault.zig").Fault;
 const File = @import("file.zig");
+const store = @import("store");
 
 pub const Format = enum {
     raw,
@@ -28,6 +29,7 @@ pub const Format = enum {
     seven_zip,
     zip,
     tar,
+    difference,
 
     pub fn isReadable(format: Format) bool {
         return switch (format) {
@@ -59,6 +61,7 @@ pub const Format = enum {
             .seven_zip => "a 7-Zip archive",
             .zip => "a zip archive",
             .tar => "a tar archive",
+            .difference => "a difference of versions",
         };
     }
 
@@ -83,6 +86,7 @@ pub const Format = enum {
             .seven_zip => "Unpack it with 7z x.",
             .zip => "Unpack it with unzip.",
             .tar => "Unpack it with tar -x (an OVA has its disks in it).",
+            .difference => "Make its version with bootfarm-edge vdisk import FILE.",
         };
     }
 };
@@ -116,6 +120,7 @@ const signatures = [_]Signature{
     .{ .format = .seven_zip, .bytes = "7z\xbc\xaf\x27\x1c" },
     .{ .format = .zip, .bytes = "PK\x03\x04" },
     .{ .format = .tar, .at = 257, .bytes = "ustar" },
+    .{ .format = .difference, .bytes = &store.difference_format.magic },
 };
 
 const vhd_cookie = "conectix";

@@ -266,6 +266,14 @@ pub const Change = struct {
         return counter;
     }
 
+    /// Records the counter of a version that another store has made; no version that is made here
+    /// from now on has it.
+    pub fn takeCounter(change: *Change, counter: u64) VersionError!u64 {
+        if (counter > try change.highestCounter())
+            try counter_file.write(change.store.files, counter);
+        return counter;
+    }
+
     /// Highest counter of all versions that are or were in the store.
     pub fn highestCounter(change: *Change) VersionError!u64 {
         const store = change.store;

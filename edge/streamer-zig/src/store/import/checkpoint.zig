@@ -48,6 +48,19 @@ root_level: u8,
 /// locations unknown.
 data_from: block.Location = .{ .file = 0, .block = 0 },
 nodes_from: block.Location = .{ .file = 0, .block = 0 },
+/// The source is a difference, which says what the version is; null: an image.
+difference: ?Difference = null,
+
+pub const Difference = struct {
+    /// The version whose blocks are shared; zeros: none. Of an image, that is the parent.
+    base: Uuid,
+    base_root: block.Hash,
+    /// What the import must result in.
+    root: block.Hash,
+    incarnation: u64,
+    counter: u64,
+    created_unix_ms: u64,
+};
 
 pub fn write(checkpoint: *const Checkpoint, files: Files) Files.Error!void {
     var bytes: [file_size]u8 = @splat(0);
@@ -96,6 +109,14 @@ fn encode(checkpoint: *const Checkpoint, writer: *base.ByteWriter) base.ByteWrit
         try writer.int(u64, @bitCast(from));
     try writer.int(u16, @intCast(checkpoint.note.count));
     try writer.bytes(checkpoint.note.constSlice());
+    // Without one, the zeros that follow say so, as in checkpoints of an earlier bootfarm-edge.
+    const difference = checkpoint.difference orelse return;
+    try writer.int(u8, 1);
+    try writer.bytes(&difference.base.bytes);
+    try writer.bytes(&difference.base_root);
+    try writer.bytes(&difference.root);
+    inline for (.{ "incarnation", "counter", "created_unix_ms" }) |field|
+        try writer.int(u64, @field(difference, field));
 }
 
 pub fn read(files: Files, version: Uuid) Error!Checkpoint {
@@ -146,7 +167,21 @@ fn decodeBody(cursor: *base.Cursor) !Checkpoint {
         @bitCast(try cursor.int(u64));
     // Zeros where an earlier bootfarm-edge wrote it.
     found.note = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
+    found.difference = null;
+    if (try cursor.int(u8) == 0) return found;
+    var difference: Difference = undefined;
+    difference.base = .fromBytes((try cursor.array(16)).*);
+    inline for (.{ "base_root", "root" }) |field|
+        @field(difference, field) = (try cursor.array(32)).*;
+    inline for (.{ "incarnation", "counter", "created_unix_ms" }) |field|
+        @field(difference, field) = try cursor.int(u64);
+    found.difference = difference;
     return found;
+}
+
+/// The version whose blocks are shared; zeros: none.
+pub fn sharedVersion(checkpoint: *const Checkpoint) Uuid {
+    return if (checkpoint.difference) |known| known.base else checkpoint.parent;
 }
 
 /// Called for an import that does not run, or by the import itself.

@@ -151,11 +151,13 @@ fn beginPiece(pieces: *ImagePieces) ?*Piece {
     piece.offset = offset;
     piece.problem = null;
     const left = if (pieces.source.size) |size| size - offset else piece_size;
-    piece.size = @intCast(@min(left, piece_size));
+    const data_end = pieces.source.dataEnd(offset) orelse offset + piece_size;
+    piece.size = @intCast(@min(left, piece_size, data_end - offset));
     pieces.next_offset = offset + piece.size;
     if (!pieces.source.is_positional) {
         pieces.fill(piece);
-        if (piece.problem != null or piece.size < piece_size) pieces.finish();
+        const is_last = pieces.source.size == null and piece.size < piece_size;
+        if (piece.problem != null or is_last) pieces.finish();
     }
     return piece;
 }

@@ -44,6 +44,9 @@ pub const ImageSource = struct {
         read: *const fn (*anyopaque, buffer: []u8, offset: u64, failed_at: *u64) ReadError!usize,
         nextData: *const fn (*anyopaque, offset: u64) ?u64,
         now: *const fn (*anyopaque) ?Now,
+        /// Of a source that has only what differs from the disk that the import begins with; null
+        /// for whole images.
+        dataEnd: ?*const fn (*anyopaque, offset: u64) u64 = null,
     };
 
     /// The source's current state.
@@ -60,9 +63,22 @@ pub const ImageSource = struct {
         return source.vtable.read(source.context, buffer, offset, failed_at);
     }
 
-    /// Finds the next bytes at or after `offset` that may be nonzero; null if only zeros follow.
+    /// Finds the next bytes at or after `offset` that may be nonzero, or that differ; null if none
+    /// follow.
     pub fn nextData(source: *const ImageSource, offset: u64) ?u64 {
         return source.vtable.nextData(source.context, offset);
+    }
+
+    /// Returns whether the disk stays as it is where `nextData` skips bytes, in place of zeros.
+    pub fn isDifference(source: *const ImageSource) bool {
+        return source.vtable.dataEnd != null;
+    }
+
+    /// Returns where the bytes end that `nextData` has found at `offset`; null: not before the next
+    /// ones that it skips.
+    pub fn dataEnd(source: *const ImageSource, offset: u64) ?u64 {
+        const find = source.vtable.dataEnd orelse return null;
+        return find(source.context, offset);
     }
 
     /// Null if the state can no longer be read.

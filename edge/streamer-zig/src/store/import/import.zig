@@ -3,6 +3,9 @@
 //! import can resume from there. The manifest is written last, so a partial image never becomes a
 //! version. Blocks of other versions are not touched.
 //!
+//! A difference (difference/difference.zig) is imported over its base, which need not be the parent
+//! of its version, and must result in the root that it names.
+//!
 //! The change lock is needed to start (`begin`, `proceed`) and to commit the version (`finish`).
 //! During `read`, others may change the store: the import appends behind the existing blocks, to
 //! files that it has locked or created. The garbage collection frees nothing there until the import
@@ -33,10 +36,11 @@ const sector_size = 512;
 const checkpoint_bytes = 256 << 20;
 const checkpoint_us = 10 * std.time.us_per_s;
 
-/// `InUse`: another process runs the import. `Locked`: its parent is being deleted. About the
-/// source: `ReadFailed` at `Import.failed_at`, `SourceShrank` (its end is there), `SourceGrew`,
-/// `SourceChanged`, `NotSectors`, `Empty`, `TooLarge`, `OtherSize` (than the parent). `Canceled`: a
-/// checkpoint was written.
+/// `InUse`: another process runs the import. `Locked`: its parent is being deleted. `OtherBase`: of
+/// a difference, which has other bytes here. About the source: `ReadFailed` at `Import.failed_at`,
+/// `SourceShrank` (its end is there), `SourceGrew`, `SourceChanged`,
+/// `NotSectors`, `Empty`, `TooLarge`, `OtherSize` (than the parent), `OtherRoot` (than the
+/// difference names). `Canceled`: a checkpoint was written.
 pub const SourceError = error{
     ReadFailed,
     SourceShrank,
@@ -46,10 +50,11 @@ pub const SourceError = error{
     Empty,
     TooLarge,
     OtherSize,
+    OtherRoot,
     Canceled,
 };
 pub const Error = SourceError || TreeBuilder.Error || store_dir.VersionError || store_dir.Error ||
-    error{ OutOfMemory, NoThreads, ParentMissing, InUse };
+    error{ OutOfMemory, NoThreads, ParentMissing, OtherBase, InUse };
 
 pub const Progress = struct {
     /// Bytes of the image processed so far.
@@ -74,7 +79,8 @@ gpa: std.mem.Allocator,
 io: std.Io,
 store: *Store,
 running: Checkpoint.ImportLock,
-/// Open, so that it cannot be deleted during the import.
+/// The parent of an image, or the base of a difference; open, so that it cannot be deleted during
+/// the import.
 parent: ?store_dir.OpenVersion,
 source: ImageSource,
 is_canceled: *const std.atomic.Value(bool),
@@ -152,14 +158,18 @@ fn prepare(options: Options, change: *Change, checkpoint: Checkpoint) Error!Impo
     const gpa = options.gpa;
     var disk_size = if (options.source.size) |size| try diskSize(size, checkpoint.pad) else null;
     var parent: ?store_dir.OpenVersion = null;
-    if (!checkpoint.parent.eql(.zero)) {
-        parent = store.openVersion(checkpoint.parent) catch |err|
+    const shared = checkpoint.sharedVersion();
+    if (!shared.eql(.zero)) {
+        parent = store.openVersion(shared) catch |err|
             return if (err == error.NotFound) error.ParentMissing else err;
     }
     errdefer if (parent) |*opened| opened.close();
     if (parent) |*opened| {
         if (disk_size) |size| if (size != opened.manifest.disk_size) return error.OtherSize;
         disk_size = opened.manifest.disk_size;
+        if (checkpoint.difference) |known|
+            if (!std.mem.eql(u8, &known.base_root, &opened.manifest.root.hash))
+                return error.OtherBase;
     }
     // Refuse a version that cannot get a counter before hours of reading.
     _ = try change.highestCounter();
@@ -242,7 +252,7 @@ fn cancel(import: *Import) Error {
 
 fn take(import: *Import, piece: *const Piece) Error!void {
     if (piece.offset > import.done.position)
-        try import.takeZeros(import.done.position, piece.offset);
+        try import.takeGap(import.done.position, piece.offset);
     const end = piece.offset + piece.size;
     if (end > import.disk_size orelse manifest_module.disk_size_max)
         return if (import.disk_size == null) error.TooLarge else error.OtherSize;
@@ -287,8 +297,13 @@ fn compare(import: *Import, index: u64, hash: block.Hash) Error!void {
     return error.SourceChanged;
 }
 
-fn takeZeros(import: *Import, from: u64, to: u64) Error!void {
+/// Takes the bytes that the source has skipped.
+fn takeGap(import: *Import, from: u64, to: u64) Error!void {
     assert(from % block.block_size == 0);
+    if (import.has_base and import.source.isDifference()) {
+        import.done.shared_bytes += to - from;
+        return;
+    }
     import.done.zero_bytes += to - from;
     if (!import.has_base) return;
     const last = std.math.divCeil(u64, to, block.block_size) catch unreachable;
@@ -332,7 +347,7 @@ fn takeEnd(import: *Import) Error!void {
     const disk_size = try diskSize(end, import.checkpoint.pad);
     if (disk_size != import.disk_size orelse disk_size) return error.OtherSize;
     if (end < import.compare_to) return error.SourceChanged;
-    if (end > import.done.position) try import.takeZeros(import.done.position, end);
+    if (end > import.done.position) try import.takeGap(import.done.position, end);
     import.done.position = end;
     return import.save();
 }
@@ -347,6 +362,8 @@ pub fn finish(import: *Import, change: *Change) Error!Manifest {
     var root = try import.builder.finish();
     if (import.disk_size == null) root = try import.lowered(root, disk_size);
     const checkpoint = &import.checkpoint;
+    const known = checkpoint.difference;
+    if (known) |expected| if (!std.mem.eql(u8, &expected.root, &root.hash)) return error.OtherRoot;
     const manifest: Manifest = .{
         .store = store.id,
         .organization = store.organization,
@@ -354,9 +371,15 @@ pub fn finish(import: *Import, change: *Change) Error!Manifest {
         .version = checkpoint.version,
         .parent = checkpoint.parent,
         .number = checkpoint.number,
-        .incarnation = 0,
-        .counter = try change.nextCounter(),
-        .created_unix_ms = @intCast(@max(0, std.Io.Clock.real.now(import.io).toMilliseconds())),
+        .incarnation = if (known) |made| made.incarnation else 0,
+        .counter = if (known) |made|
+            try change.takeCounter(made.counter)
+        else
+            try change.nextCounter(),
+        .created_unix_ms = if (known) |made|
+            made.created_unix_ms
+        else
+            @intCast(@max(0, std.Io.Clock.real.now(import.io).toMilliseconds())),
         .disk_size = disk_size,
         .root = root,
         .kernel = checkpoint.kernel,
