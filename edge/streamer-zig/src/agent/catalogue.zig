@@ -4,6 +4,7 @@
 //! configuration. Allocates nothing after the start.
 
 const std = @import("std");
+const base = @import("base");
 const core = @import("core");
 const text_size_max = @import("loader_texts.zig").text_size_max;
 const assert = std.debug.assert;
@@ -53,9 +54,9 @@ pub fn Catalogue(comptime Io: type) type {
             // One more is open while a peer's new request replaces its transfer.
             const slots = try gpa.alloc(Slot, transfers_max + 1);
             errdefer gpa.free(slots);
-            const text_buffers = try gpa.alloc(TextBuffer, texts_max);
+            const text_buffers =
+                try base.allocZeroed(gpa, TextBuffer, .{ .is_taken = false }, texts_max);
             @memset(slots, .{});
-            for (text_buffers) |*buffer| buffer.is_taken = false;
             return .{
                 .boots = boots,
                 .texts = .{ .boots = boots, .own = own },
@@ -67,7 +68,7 @@ pub fn Catalogue(comptime Io: type) type {
         pub fn deinit(catalogue: *Self, gpa: std.mem.Allocator) void {
             for (0..catalogue.slots.len) |source| catalogue.close(@intCast(source));
             gpa.free(catalogue.slots);
-            gpa.free(catalogue.text_buffers);
+            base.freeZeroed(gpa, TextBuffer, catalogue.text_buffers);
             catalogue.* = undefined;
         }
 

@@ -3,6 +3,7 @@
 //! has no more than are free.
 
 const std = @import("std");
+const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
@@ -60,7 +61,8 @@ pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!OrderPool {
     @memset(slots, .{});
     var pool: OrderPool = .{
         .slots = slots,
-        .buffers = try gpa.alloc(
+        .buffers = try base.allocUntouched(
+            gpa,
             u8,
             small_count * small_size + large_count * @as(usize, wire.writes.write_size_max),
         ),
@@ -72,7 +74,7 @@ pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!OrderPool {
 
 pub fn deinit(pool: *OrderPool, gpa: std.mem.Allocator) void {
     gpa.free(pool.slots);
-    gpa.free(pool.buffers);
+    base.freeUntouched(gpa, u8, pool.buffers);
     pool.* = undefined;
 }
 

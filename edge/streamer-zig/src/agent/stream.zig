@@ -350,7 +350,7 @@ pub fn Stream(comptime Io: type) type {
             }
             if (admission.reply) |packet| port.sendAnswer(claim, &admission, packet);
             if (mutants.has(.counter_restarts) and admission.outcome == .repeated)
-                port.server.sessionOf(claim.boot_id).?.counter.* = 1;
+                port.server.sessionOf(claim.boot_id).?.counter.last = 0;
         }
 
         /// Until a version is open. A device whose HELLO finds no place repeats it.

@@ -140,9 +140,8 @@ pub fn WriteCaches(comptime Io: type) type {
                 if (err == error.Denied and wanted.class != .device_ram) return error.NotWritable;
                 break :blk false;
             };
-            const layers = try gpa.alloc(?*Layer, capacity);
-            errdefer gpa.free(layers);
-            @memset(layers, null);
+            const layers = try base.allocZeroed(gpa, ?*Layer, @as(?*Layer, null), capacity);
+            errdefer base.freeZeroed(gpa, ?*Layer, layers);
             var free_slots: base.SlotSet = try .initFull(gpa, capacity);
             errdefer free_slots.deinit(gpa);
             var busy_slots: base.SlotSet = try .initEmpty(gpa, capacity);
@@ -171,7 +170,7 @@ pub fn WriteCaches(comptime Io: type) type {
 
         pub fn deinit(layers: *Self, gpa: std.mem.Allocator) void {
             layers.closeAll();
-            gpa.free(layers.layers);
+            base.freeZeroed(gpa, ?*Layer, layers.layers);
             if (layers.pool) |pool| {
                 pool.deinit(gpa);
                 gpa.destroy(pool);

@@ -4,6 +4,7 @@
 
 const std = @import("std");
 const Endpoint = @import("addresses.zig").Endpoint;
+const untouched = @import("untouched.zig");
 const assert = std.debug.assert;
 
 pub const EndpointIndex = @This();
@@ -20,16 +21,15 @@ const free_key: u48 = 0;
 pub fn init(gpa: std.mem.Allocator, entries_max: u32, seed: u64) error{OutOfMemory}!EndpointIndex {
     assert(entries_max > 0 and entries_max <= std.math.maxInt(u16));
     const size = std.math.ceilPowerOfTwoAssert(u32, 2 * entries_max);
-    const keys = try gpa.alloc(u48, size);
-    errdefer gpa.free(keys);
-    const values = try gpa.alloc(u16, size);
-    @memset(keys, free_key);
+    const keys = try untouched.allocZeroed(gpa, u48, free_key, size);
+    errdefer untouched.freeZeroed(gpa, u48, keys);
+    const values = try untouched.allocUntouched(gpa, u16, size);
     return .{ .keys = keys, .values = values, .seed = seed };
 }
 
 pub fn deinit(index: *EndpointIndex, gpa: std.mem.Allocator) void {
-    gpa.free(index.keys);
-    gpa.free(index.values);
+    untouched.freeZeroed(gpa, u48, index.keys);
+    untouched.freeUntouched(gpa, u16, index.values);
     index.* = undefined;
 }
 

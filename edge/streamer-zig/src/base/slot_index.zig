@@ -4,6 +4,7 @@
 
 const std = @import("std");
 const mix = @import("endpoint_index.zig").mix;
+const untouched = @import("untouched.zig");
 const assert = std.debug.assert;
 
 /// `Key` is an unsigned integer of at most 128 bits; zero is no key.
@@ -13,16 +14,28 @@ pub fn SlotIndex(comptime Key: type) type {
 
         /// By slot; zero: the slot has none.
         keys: []Key,
-        /// By slot: the neighbours in its chain, or `none`.
-        next_slots: []u32,
-        previous_slots: []u32,
-        /// By the hash of a key: the first slot of its chain, or `none`.
-        heads: []u32,
+        /// By slot: the neighbours in its chain.
+        next_slots: []Link,
+        previous_slots: []Link,
+        /// By the hash of a key: the first slot of its chain.
+        heads: []Link,
         seed: u64,
         /// Keys that have a chain.
         count: u32 = 0,
 
-        const none = std.math.maxInt(u32);
+        /// A slot, or none. None is zero, so that memory of zeros is an empty index.
+        const Link = enum(u32) {
+            none = 0,
+            _,
+
+            fn of(slot_or_none: ?u32) Link {
+                return @fromBackingInt(if (slot_or_none) |found| found + 1 else 0);
+            }
+
+            fn slot(link: Link) ?u32 {
+                return if (link == .none) null else @backingInt(link) - 1;
+            }
+        };
 
         pub fn init(
             gpa: std.mem.Allocator,
@@ -30,16 +43,14 @@ pub fn SlotIndex(comptime Key: type) type {
             seed: u64,
         ) error{OutOfMemory}!Self {
             assert(slots_max > 0 and slots_max <= 1 << 30);
-            const keys = try gpa.alloc(Key, slots_max);
-            errdefer gpa.free(keys);
-            const next_slots = try gpa.alloc(u32, slots_max);
-            errdefer gpa.free(next_slots);
-            const previous_slots = try gpa.alloc(u32, slots_max);
-            errdefer gpa.free(previous_slots);
+            const keys = try untouched.allocZeroed(gpa, Key, 0, slots_max);
+            errdefer untouched.freeZeroed(gpa, Key, keys);
+            const next_slots = try untouched.allocUntouched(gpa, Link, slots_max);
+            errdefer untouched.freeUntouched(gpa, Link, next_slots);
+            const previous_slots = try untouched.allocUntouched(gpa, Link, slots_max);
+            errdefer untouched.freeUntouched(gpa, Link, previous_slots);
             const size = std.math.ceilPowerOfTwoAssert(u32, 2 * slots_max);
-            const heads = try gpa.alloc(u32, size);
-            @memset(keys, 0);
-            @memset(heads, none);
+            const heads = try untouched.allocZeroed(gpa, Link, Link.none, size);
             return .{
                 .keys = keys,
                 .next_slots = next_slots,
@@ -50,25 +61,23 @@ pub fn SlotIndex(comptime Key: type) type {
         }
 
         pub fn deinit(index: *Self, gpa: std.mem.Allocator) void {
-            gpa.free(index.keys);
-            gpa.free(index.next_slots);
-            gpa.free(index.previous_slots);
-            gpa.free(index.heads);
+            untouched.freeZeroed(gpa, Key, index.keys);
+            untouched.freeUntouched(gpa, Link, index.next_slots);
+            untouched.freeUntouched(gpa, Link, index.previous_slots);
+            untouched.freeZeroed(gpa, Link, index.heads);
             index.* = undefined;
         }
 
         /// Returns the newest slot of a key.
         pub fn first(index: *const Self, key: Key) ?u32 {
             if (key == 0) return null;
-            const slot = index.heads[index.placeOf(key)];
-            return if (slot == none) null else slot;
+            return index.heads[index.placeOf(key)].slot();
         }
 
         /// Returns the slot that got its key before this one got the same.
         pub fn next(index: *const Self, slot: u32) ?u32 {
             assert(index.keys[slot] != 0);
-            const following = index.next_slots[slot];
-            return if (following == none) null else following;
+            return index.next_slots[slot].slot();
         }
 
         /// Gives a slot a key in place of the one that it has; zero: none.
@@ -86,9 +95,12 @@ pub fn SlotIndex(comptime Key: type) type {
             const head = &index.heads[index.placeOf(key)];
             index.keys[slot] = key;
             index.next_slots[slot] = head.*;
-            index.previous_slots[slot] = none;
-            if (head.* == none) index.count += 1 else index.previous_slots[head.*] = slot;
-            head.* = slot;
+            index.previous_slots[slot] = .none;
+            if (head.slot()) |second|
+                index.previous_slots[second] = .of(slot)
+            else
+                index.count += 1;
+            head.* = .of(slot);
             assert(2 * index.count <= index.heads.len);
         }
 
@@ -98,37 +110,37 @@ pub fn SlotIndex(comptime Key: type) type {
             assert(key != 0);
             const following = index.next_slots[slot];
             const previous = index.previous_slots[slot];
-            if (following != none) index.previous_slots[following] = previous;
-            if (previous != none) {
-                index.next_slots[previous] = following;
+            if (following.slot()) |other| index.previous_slots[other] = previous;
+            if (previous.slot()) |other| {
+                index.next_slots[other] = following;
             } else {
                 const place = index.placeOf(key);
-                assert(index.heads[place] == slot);
+                assert(index.heads[place] == Link.of(slot));
                 index.heads[place] = following;
-                if (following == none) index.closeHole(place);
+                if (following == .none) index.closeHole(place);
             }
             index.keys[slot] = 0;
         }
 
         pub fn clear(index: *Self) void {
             @memset(index.keys, 0);
-            @memset(index.heads, none);
+            @memset(index.heads, .none);
             index.count = 0;
         }
 
         /// Displaced chains behind the hole move up, so that no search ends too early.
         fn closeHole(index: *Self, hole_at: usize) void {
-            assert(index.heads[hole_at] == none);
+            assert(index.heads[hole_at] == .none);
             assert(index.count > 0);
             index.count -= 1;
             const mask = index.heads.len - 1;
             var hole = hole_at;
             var place = index.after(hole);
-            while (index.heads[place] != none) : (place = index.after(place)) {
-                const home = index.homeOf(index.keys[index.heads[place]]);
+            while (index.heads[place].slot()) |slot| : (place = index.after(place)) {
+                const home = index.homeOf(index.keys[slot]);
                 if (((place -% home) & mask) < ((place -% hole) & mask)) continue;
                 index.heads[hole] = index.heads[place];
-                index.heads[place] = none;
+                index.heads[place] = .none;
                 hole = place;
             }
         }
@@ -137,8 +149,8 @@ pub fn SlotIndex(comptime Key: type) type {
         fn placeOf(index: *const Self, key: Key) usize {
             var place = index.homeOf(key);
             while (true) : (place = index.after(place)) {
-                const slot = index.heads[place];
-                if (slot == none or index.keys[slot] == key) return place;
+                const slot = index.heads[place].slot() orelse return place;
+                if (index.keys[slot] == key) return place;
             }
         }
 
@@ -159,8 +171,8 @@ pub fn SlotIndex(comptime Key: type) type {
         pub fn isSound(index: *const Self) bool {
             var count: usize = 0;
             var chains: u32 = 0;
-            for (index.heads) |head| {
-                if (head == none) continue;
+            for (index.heads) |link| {
+                const head = link.slot() orelse continue;
                 chains += 1;
                 const key = index.keys[head];
                 if (key == 0 or index.first(key) != head) return false;

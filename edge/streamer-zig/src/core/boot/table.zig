@@ -73,10 +73,10 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!BootTab
     errdefer base.freeUntouched(gpa, Boot, slots);
     var free_slots: base.SlotSet = try .initFull(gpa, capacity);
     errdefer free_slots.deinit(gpa);
-    const generations = try gpa.alloc(u32, capacity);
-    errdefer gpa.free(generations);
-    const serials = try gpa.alloc(u64, capacity);
-    errdefer gpa.free(serials);
+    const generations = try base.allocZeroed(gpa, u32, 0, capacity);
+    errdefer base.freeZeroed(gpa, u32, generations);
+    const serials = try base.allocZeroed(gpa, u64, 0, capacity);
+    errdefer base.freeZeroed(gpa, u64, serials);
     var by_id: base.SlotIndex(u128) = try .init(gpa, capacity, options.seed);
     errdefer by_id.deinit(gpa);
     var by_mac: base.SlotIndex(u48) = try .init(gpa, capacity, options.seed);
@@ -84,8 +84,6 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!BootTab
     var by_handle: base.SlotIndex(u64) = try .init(gpa, capacity, options.seed);
     errdefer by_handle.deinit(gpa);
     const by_ip: base.SlotIndex(u32) = try .init(gpa, capacity, options.seed);
-    @memset(generations, 0);
-    @memset(serials, 0);
     return .{
         .slots = slots,
         .free_slots = free_slots,
@@ -102,8 +100,8 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!BootTab
 pub fn deinit(table: *BootTable, gpa: std.mem.Allocator) void {
     base.freeUntouched(gpa, Boot, table.slots);
     table.free_slots.deinit(gpa);
-    gpa.free(table.generations);
-    gpa.free(table.serials);
+    base.freeZeroed(gpa, u32, table.generations);
+    base.freeZeroed(gpa, u64, table.serials);
     table.by_id.deinit(gpa);
     table.by_mac.deinit(gpa);
     table.by_handle.deinit(gpa);

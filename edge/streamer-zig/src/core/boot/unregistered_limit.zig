@@ -76,12 +76,10 @@ pub fn init(
     seed: u64,
 ) error{OutOfMemory}!UnregisteredLimit {
     assert(boots_max > 0);
-    const addresses = try gpa.alloc(Allowance, address_slots);
-    errdefer gpa.free(addresses);
+    const addresses = try base.allocZeroed(gpa, Allowance, Allowance{}, address_slots);
+    errdefer base.freeZeroed(gpa, Allowance, addresses);
     const count = std.math.ceilPowerOfTwoAssert(u32, sightings_per_boot * boots_max);
-    const sightings = try gpa.alloc(Sighting, count);
-    @memset(addresses, .{});
-    @memset(sightings, .{});
+    const sightings = try base.allocZeroed(gpa, Sighting, Sighting{}, count);
     return .{
         .seed = seed,
         .common_rate = .of(boots_max, 128, boots_max / 4),
@@ -92,8 +90,8 @@ pub fn init(
 }
 
 pub fn deinit(limit: *UnregisteredLimit, gpa: std.mem.Allocator) void {
-    gpa.free(limit.addresses);
-    gpa.free(limit.sightings);
+    base.freeZeroed(gpa, Allowance, limit.addresses);
+    base.freeZeroed(gpa, Sighting, limit.sightings);
     limit.* = undefined;
 }
 

@@ -91,17 +91,15 @@ const Rate = struct {
 };
 
 pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!DiscoveredDevices {
-    const devices = try gpa.alloc(?Device, devices_max);
-    errdefer gpa.free(devices);
-    @memset(devices, null);
-    const traces = try gpa.alloc(u32, traces_max);
-    @memset(traces, 0);
+    const devices = try base.allocZeroed(gpa, ?Device, @as(?Device, null), devices_max);
+    errdefer base.freeZeroed(gpa, ?Device, devices);
+    const traces = try base.allocZeroed(gpa, u32, 0, traces_max);
     return .{ .devices = devices, .traces = traces };
 }
 
 pub fn deinit(discovered: *DiscoveredDevices, gpa: std.mem.Allocator) void {
-    gpa.free(discovered.devices);
-    gpa.free(discovered.traces);
+    base.freeZeroed(gpa, ?Device, discovered.devices);
+    base.freeZeroed(gpa, u32, discovered.traces);
     discovered.* = undefined;
 }
 

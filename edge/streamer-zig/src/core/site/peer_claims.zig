@@ -71,8 +71,8 @@ pub const OwnClaims = struct {
     ) error{OutOfMemory}!OwnClaims {
         var by_mac: base.SlotIndex(u48) = try .init(gpa, capacity, seed);
         errdefer by_mac.deinit(gpa);
-        const claims = try gpa.alloc(Own, capacity);
-        errdefer gpa.free(claims);
+        const claims = try base.allocUntouched(gpa, Own, capacity);
+        errdefer base.freeUntouched(gpa, Own, claims);
         const dues_us = try gpa.alloc(u64, capacity);
         errdefer gpa.free(dues_us);
         @memset(dues_us, never);
@@ -92,7 +92,7 @@ pub const OwnClaims = struct {
 
     pub fn deinit(own: *OwnClaims, gpa: std.mem.Allocator) void {
         own.by_mac.deinit(gpa);
-        gpa.free(own.claims);
+        base.freeUntouched(gpa, Own, own.claims);
         gpa.free(own.dues_us);
         own.free_slots.deinit(gpa);
         own.urgent_slots.deinit(gpa);
@@ -364,15 +364,14 @@ pub const OtherClaims = struct {
         errdefer by_mac.deinit(gpa);
         var free_slots: base.SlotSet = try .initFull(gpa, capacity);
         errdefer free_slots.deinit(gpa);
-        const claims = try gpa.alloc(Other, capacity);
-        @memset(claims, .{});
+        const claims = try base.allocZeroed(gpa, Other, .{ .edge = 0, .heard_us = 0 }, capacity);
         return .{ .by_mac = by_mac, .free_slots = free_slots, .claims = claims };
     }
 
     pub fn deinit(others: *OtherClaims, gpa: std.mem.Allocator) void {
         others.by_mac.deinit(gpa);
         others.free_slots.deinit(gpa);
-        gpa.free(others.claims);
+        base.freeZeroed(gpa, Other, others.claims);
         others.* = undefined;
     }
 
@@ -476,13 +475,12 @@ pub const DeferredDevices = struct {
 
     pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!DeferredDevices {
         const size = std.math.ceilPowerOfTwoAssert(u32, @max(capacity, set_size));
-        const entries = try gpa.alloc(Entry, size);
-        @memset(entries, .{});
+        const entries = try base.allocZeroed(gpa, Entry, Entry{}, size);
         return .{ .entries = entries };
     }
 
     pub fn deinit(deferred: *DeferredDevices, gpa: std.mem.Allocator) void {
-        gpa.free(deferred.entries);
+        base.freeZeroed(gpa, Entry, deferred.entries);
         deferred.* = undefined;
     }
 

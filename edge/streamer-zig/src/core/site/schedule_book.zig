@@ -73,11 +73,11 @@ const Entry = struct {
 };
 
 pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!ScheduleBook {
-    return .{ .entries = try gpa.alloc(Entry, entries_max) };
+    return .{ .entries = try base.allocUntouched(gpa, Entry, entries_max) };
 }
 
 pub fn deinit(book: *ScheduleBook, gpa: std.mem.Allocator) void {
-    gpa.free(book.entries);
+    base.freeUntouched(gpa, Entry, book.entries);
     book.* = undefined;
 }
 

@@ -72,19 +72,19 @@ pub const none: ScheduleRunner =
     .{ .runs = &.{}, .slots = &.{}, .restored = &.{}, .book = .{ .entries = &.{} } };
 
 pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!ScheduleRunner {
-    const runs = try gpa.alloc(Run, runs_max);
-    errdefer gpa.free(runs);
-    const slots = try gpa.alloc(Slot, slots_max);
-    errdefer gpa.free(slots);
-    const restored = try gpa.alloc(schedule_run.Restored, slots_max);
-    errdefer gpa.free(restored);
+    const runs = try base.allocUntouched(gpa, Run, runs_max);
+    errdefer base.freeUntouched(gpa, Run, runs);
+    const slots = try base.allocUntouched(gpa, Slot, slots_max);
+    errdefer base.freeUntouched(gpa, Slot, slots);
+    const restored = try base.allocUntouched(gpa, schedule_run.Restored, slots_max);
+    errdefer base.freeUntouched(gpa, schedule_run.Restored, restored);
     return .{ .runs = runs, .slots = slots, .restored = restored, .book = try .init(gpa) };
 }
 
 pub fn deinit(runner: *ScheduleRunner, gpa: std.mem.Allocator) void {
-    gpa.free(runner.runs);
-    gpa.free(runner.slots);
-    gpa.free(runner.restored);
+    base.freeUntouched(gpa, Run, runner.runs);
+    base.freeUntouched(gpa, Slot, runner.slots);
+    base.freeUntouched(gpa, schedule_run.Restored, runner.restored);
     runner.book.deinit(gpa);
     runner.* = undefined;
 }

@@ -61,19 +61,17 @@ oldest: u32 = 0,
 count: u32 = 0,
 
 pub fn init(gpa: std.mem.Allocator, capacity: u32, seed: u64) error{OutOfMemory}!TftpRequests {
-    const slots = try gpa.alloc(Pending, capacity);
-    errdefer gpa.free(slots);
-    const sources = try gpa.alloc(u16, capacity);
-    errdefer gpa.free(sources);
-    for (slots) |*slot| slot.is_taken = false;
-    @memset(sources, 0);
+    const slots = try base.allocZeroed(gpa, Pending, .{ .is_taken = false }, capacity);
+    errdefer base.freeZeroed(gpa, Pending, slots);
+    const sources = try base.allocZeroed(gpa, u16, 0, capacity);
+    errdefer base.freeZeroed(gpa, u16, sources);
     return .{ .slots = slots, .sources = sources, .index = try .init(gpa, capacity, seed) };
 }
 
 pub fn deinit(requests: *TftpRequests, gpa: std.mem.Allocator) void {
     requests.index.deinit(gpa);
-    gpa.free(requests.sources);
-    gpa.free(requests.slots);
+    base.freeZeroed(gpa, u16, requests.sources);
+    base.freeZeroed(gpa, Pending, requests.slots);
     requests.* = undefined;
 }
 

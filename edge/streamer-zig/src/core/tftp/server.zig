@@ -96,11 +96,11 @@ pub fn init(
     assert(options.sessions_per_source_max > 0);
     assert(options.requests_max > 0);
     assert(options.blksize_max >= tftp.blksize_default);
-    const sessions = try gpa.alloc(Session, options.sessions_max);
-    errdefer gpa.free(sessions);
+    const sessions =
+        try base.allocZeroed(gpa, Session, .{ .is_taken = false }, options.sessions_max);
+    errdefer base.freeZeroed(gpa, Session, sessions);
     const deadlines_us = try gpa.alloc(u64, options.sessions_max);
     errdefer gpa.free(deadlines_us);
-    for (sessions) |*session| session.is_taken = false;
     @memset(deadlines_us, never);
     var index: base.EndpointIndex = try .init(gpa, options.sessions_max, options.hash_seed);
     errdefer index.deinit(gpa);
@@ -118,7 +118,7 @@ pub fn init(
 }
 
 pub fn deinit(server: *TftpServer, gpa: std.mem.Allocator) void {
-    gpa.free(server.sessions);
+    base.freeZeroed(gpa, Session, server.sessions);
     gpa.free(server.deadlines_us);
     server.index.deinit(gpa);
     server.requests.deinit(gpa);

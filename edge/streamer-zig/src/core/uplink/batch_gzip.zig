@@ -2,6 +2,7 @@
 //! "Compressed batches"). Never produces a body that an API would refuse as a decompression bomb.
 
 const std = @import("std");
+const base = @import("base");
 const assert = std.debug.assert;
 const flate = std.compress.flate;
 
@@ -24,11 +25,12 @@ pub fn init(gpa: std.mem.Allocator, size_max: usize) error{OutOfMemory}!BatchGzi
     errdefer gpa.destroy(state);
     const window = try gpa.create([flate.max_window_len]u8);
     errdefer gpa.destroy(window);
-    return .{ .state = state, .window = window, .output = try gpa.alloc(u8, size_max) };
+    const output = try base.allocUntouched(gpa, u8, size_max);
+    return .{ .state = state, .window = window, .output = output };
 }
 
 pub fn deinit(gzip: *BatchGzip, gpa: std.mem.Allocator) void {
-    gpa.free(gzip.output);
+    base.freeUntouched(gpa, u8, gzip.output);
     gpa.destroy(gzip.window);
     gpa.destroy(gzip.state);
     gzip.* = undefined;

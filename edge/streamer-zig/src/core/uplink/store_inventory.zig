@@ -44,14 +44,14 @@ profiles: ProfileInventory = .{},
 
 pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!StoreInventory {
     return .{
-        .versions = try gpa.alloc(StoredVersion, versions_max),
-        .checks = try gpa.alloc(Check, versions_max),
+        .versions = try base.allocUntouched(gpa, StoredVersion, versions_max),
+        .checks = try base.allocUntouched(gpa, Check, versions_max),
     };
 }
 
 pub fn deinit(inventory: *StoreInventory, gpa: std.mem.Allocator) void {
-    gpa.free(inventory.versions);
-    gpa.free(inventory.checks);
+    base.freeUntouched(gpa, StoredVersion, inventory.versions);
+    base.freeUntouched(gpa, Check, inventory.checks);
     inventory.* = undefined;
 }
 

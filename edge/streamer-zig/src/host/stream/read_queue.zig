@@ -7,6 +7,7 @@
 //! Waiting for disks is shared by reads.
 
 const std = @import("std");
+const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const assert = std.debug.assert;
@@ -91,7 +92,9 @@ pub const ReadQueue = @This();
 options: Options,
 slots: []Slot,
 flows: []Flow,
-first_free: u16 = 0,
+first_free: u16 = none,
+/// Slots from here on were never used.
+used_count: u16 = 0,
 count: u16 = 0,
 ready_count: u16 = 0,
 parked_first: u16 = none,
@@ -103,18 +106,15 @@ counters: Counters = .{},
 
 pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!ReadQueue {
     assert(options.slots < none and options.flows < none and options.slots_each > 0);
-    const slots = try gpa.alloc(Slot, options.slots);
-    errdefer gpa.free(slots);
-    for (slots, 1..) |*slot, next| slot.* = .{
-        .next = if (next == slots.len) none else @intCast(next),
-    };
+    const slots = try base.allocZeroed(gpa, Slot, .{ .state = .free }, options.slots);
+    errdefer base.freeZeroed(gpa, Slot, slots);
     const flows = try gpa.alloc(Flow, options.flows);
     @memset(flows, .{});
     return .{ .options = options, .slots = slots, .flows = flows };
 }
 
 pub fn deinit(queue: *ReadQueue, gpa: std.mem.Allocator) void {
-    gpa.free(queue.slots);
+    base.freeZeroed(gpa, Slot, queue.slots);
     gpa.free(queue.flows);
     queue.* = undefined;
 }
@@ -163,15 +163,14 @@ pub fn add(
 ) ?*Slot {
     const flow = &queue.flows[flow_index];
     if (flow.count == queue.options.slots_each or
-        (queue.first_free == none and !queue.makeRoomFor(flow)))
+        (!queue.hasFreeSlot() and !queue.makeRoomFor(flow)))
     {
         queue.counters.full += 1;
         return null;
     }
-    const index = queue.first_free;
+    const index = queue.takeFreeSlot();
     const slot = &queue.slots[index];
     assert(slot.state == .free);
-    queue.first_free = slot.next;
     slot.state = if (state == .ready) .ready else .cold;
     slot.flow = flow_index;
     slot.next = none;
@@ -301,6 +300,21 @@ pub fn end(queue: *ReadQueue, slot: *Slot) void {
     slot.state = .free;
     slot.next = queue.first_free;
     queue.first_free = index;
+}
+
+fn hasFreeSlot(queue: *const ReadQueue) bool {
+    return queue.first_free != none or queue.used_count < queue.slots.len;
+}
+
+fn takeFreeSlot(queue: *ReadQueue) u16 {
+    assert(queue.hasFreeSlot());
+    const index = queue.first_free;
+    if (index == none) {
+        defer queue.used_count += 1;
+        return queue.used_count;
+    }
+    queue.first_free = queue.slots[index].next;
+    return index;
 }
 
 /// The device with the most reads drops its latest one, if it has more than the requesting

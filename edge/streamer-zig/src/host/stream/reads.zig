@@ -10,6 +10,7 @@
 //! before its answer. While a thread writes to a layer, reads of its device are parked.
 
 const std = @import("std");
+const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const ReadQueue = @import("read_queue.zig");
@@ -55,8 +56,8 @@ pub const Options =
     struct { queue: ReadQueue.Options = .{}, workers: ReadWorkers.Options = .{} };
 
 pub fn init(gpa: std.mem.Allocator, options: Options) InitError!StreamReads {
-    const buffer = try gpa.alloc(u8, wire.read_size_max);
-    errdefer gpa.free(buffer);
+    const buffer = try base.allocUntouched(gpa, u8, wire.read_size_max);
+    errdefer base.freeUntouched(gpa, u8, buffer);
     var done: std.Deque(*Task) = try .initCapacity(gpa, options.workers.tasks);
     errdefer done.deinit(gpa);
     var queue: ReadQueue = try .init(gpa, options.queue);
@@ -74,7 +75,7 @@ pub fn deinit(reads: *StreamReads, gpa: std.mem.Allocator) void {
     gpa.destroy(reads.workers);
     reads.queue.deinit(gpa);
     reads.done.deinit(gpa);
-    gpa.free(reads.buffer);
+    base.freeUntouched(gpa, u8, reads.buffer);
     reads.* = undefined;
 }
 

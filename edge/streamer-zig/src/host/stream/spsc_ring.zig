@@ -3,6 +3,7 @@
 //! place, never copied.
 
 const std = @import("std");
+const base = @import("base");
 const assert = std.debug.assert;
 
 pub fn SpscRing(comptime T: type) type {
@@ -16,11 +17,11 @@ pub fn SpscRing(comptime T: type) type {
 
         pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!Ring {
             assert(std.math.isPowerOfTwo(capacity));
-            return .{ .slots = try gpa.alloc(T, capacity) };
+            return .{ .slots = try base.allocUntouched(gpa, T, capacity) };
         }
 
         pub fn deinit(ring: *Ring, gpa: std.mem.Allocator) void {
-            gpa.free(ring.slots);
+            base.freeUntouched(gpa, T, ring.slots);
             ring.* = undefined;
         }
 

@@ -83,11 +83,12 @@ last_refusal: u64 = 0,
 
 /// Both threads run until the process ends.
 pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
-    const send_buffer = try worker.gpa.alloc(u8, core.uplink.report_log.batch_size_max);
+    const send_buffer =
+        try base.allocUntouched(worker.gpa, u8, core.uplink.report_log.batch_size_max);
     const gzip: BatchGzip = try .init(worker.gpa, core.uplink.report_log.batch_size_max);
-    const capture_buffer = try worker.gpa.alloc(u8, CaptureSender.buffer_size);
-    const state_buffer =
-        try worker.gpa.alloc(u8, core.uplink.desired_state.envelope_size_max + 4096);
+    const capture_buffer = try base.allocUntouched(worker.gpa, u8, CaptureSender.buffer_size);
+    const state_size = core.uplink.desired_state.envelope_size_max + 4096;
+    const state_buffer = try base.allocUntouched(worker.gpa, u8, state_size);
     const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
     const sending =
         try std.Thread.spawn(options, runSender, .{ worker, send_buffer, gzip, capture_buffer });

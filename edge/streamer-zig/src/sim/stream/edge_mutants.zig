@@ -73,6 +73,6 @@ pub fn takeKeysAlong(edge: *StreamEdge, session: *Server.Session) void {
         const before = process.stream.server.sessionOf(session.boot_id) orelse continue;
         session.from_device = before.from_device;
         session.from_edge = before.from_edge;
-        session.counter.* = 1;
+        session.counter.last = 0;
     }
 }

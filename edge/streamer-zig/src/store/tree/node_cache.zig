@@ -3,6 +3,7 @@
 //! clock hand (second chance) evicts nodes that were not used lately.
 
 const std = @import("std");
+const base = @import("base");
 const block = @import("../block.zig");
 const FileSet = @import("../files/file_set.zig");
 const node_module = @import("node.zig");
@@ -45,15 +46,15 @@ const no_slot = std.math.maxInt(u32);
 /// Takes at least 16 nodes: more than the levels of two trees. Throws `OutOfMemory`.
 pub fn init(gpa: std.mem.Allocator, nodes: u32) error{OutOfMemory}!NodeCache {
     assert(nodes >= 16);
-    const slots = try gpa.alloc(CachedNode, nodes);
-    errdefer gpa.free(slots);
+    const slots = try base.allocUntouched(gpa, CachedNode, nodes);
+    errdefer base.freeUntouched(gpa, CachedNode, slots);
     const index = try gpa.alloc(u32, std.math.ceilPowerOfTwoAssert(u32, nodes * 2));
     @memset(index, no_slot);
     return .{ .slots = slots, .index = index };
 }
 
 pub fn deinit(cache: *NodeCache, gpa: std.mem.Allocator) void {
-    gpa.free(cache.slots);
+    base.freeUntouched(gpa, CachedNode, cache.slots);
     gpa.free(cache.index);
     cache.* = undefined;
 }

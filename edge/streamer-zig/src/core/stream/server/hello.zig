@@ -275,7 +275,7 @@ fn allocateSession(server: *StreamServer, now_us: u64, claim: *const Claim) ?*Se
     session.* = .{
         .boot_id = claim.boot_id,
         .from = claim.from,
-        .counter = &server.counters[slot].next,
+        .counter = &server.counters[slot],
     };
     server.enter(session);
     return session;

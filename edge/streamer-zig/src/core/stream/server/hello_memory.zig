@@ -23,13 +23,12 @@ const set_size = 4;
 pub fn init(gpa: std.mem.Allocator, capacity: u32, key: [16]u8) error{OutOfMemory}!HelloMemory {
     assert(capacity >= set_size);
     assert(std.math.isPowerOfTwo(capacity));
-    const tags = try gpa.alloc(u64, capacity);
-    @memset(tags, 0);
+    const tags = try base.allocZeroed(gpa, u64, 0, capacity);
     return .{ .tags = tags, .key = key };
 }
 
 pub fn deinit(memory: *HelloMemory, gpa: std.mem.Allocator) void {
-    gpa.free(memory.tags);
+    base.freeZeroed(gpa, u64, memory.tags);
     memory.* = undefined;
 }
 

@@ -110,7 +110,10 @@ pub const Keys = struct {
 /// Continues from session to session of a slot, so that a holder of an earlier session's keys never
 /// makes two packets with one number. Each counter has its own cache line: shards do not wait for
 /// each other.
-pub const Counter = struct { next: u64 align(std.atomic.cache_line) = 1 };
+pub const Counter = struct {
+    /// Of the slot's last packet; that of the first one is 1.
+    last: u64 align(std.atomic.cache_line) = 0,
+};
 
 pub const Options = struct {
     keys: Keys,
@@ -260,8 +263,8 @@ pub const Session = struct {
     edge_public: [32]u8 = @splat(0),
     from_device: stream_seal.Key = .{},
     from_edge: stream_seal.Key = .{},
-    /// Counter of the packets to the device, shared with the shards that serve this session.
-    counter: *u64 = undefined,
+    /// Of the packets to the device, shared with the shards that serve this session.
+    counter: *Counter = undefined,
     /// The first 16 bits of the last 8 header bytes of the device's packets, sealed or not.
     mark: u16 = 0,
     taken: stream_seal.ReplayWindow(1024) = .{},
@@ -334,7 +337,7 @@ pub const Session = struct {
     /// Reserves `count` consecutive counters for this caller and returns the first.
     pub fn takeCounters(session: *Session, count: u64) u64 {
         assert(count > 0);
-        return @atomicRmw(u64, session.counter, .Add, count, .monotonic);
+        return 1 + @atomicRmw(u64, &session.counter.last, .Add, count, .monotonic);
     }
 };
 
@@ -345,9 +348,8 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
     assert(options.packet_size_max <= wire.packet_size_max);
     assert(options.read_size_max >= wire.read_size_promised and
         options.read_size_max <= wire.read_size_max);
-    const sessions = try gpa.alloc(Session, options.sessions_max);
-    errdefer gpa.free(sessions);
-    @memset(sessions, .{});
+    const sessions = try base.allocZeroed(gpa, Session, .{ .id = 0 }, options.sessions_max);
+    errdefer base.freeZeroed(gpa, Session, sessions);
     const seed = std.mem.readInt(u64, options.keys.session[0..8], .big);
     var index: base.EndpointIndex = try .init(gpa, options.sessions_max, seed);
     errdefer index.deinit(gpa);
@@ -357,9 +359,8 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
     errdefer free_slots.deinit(gpa);
     var changed_slots: base.SlotSet = try .initEmpty(gpa, options.sessions_max);
     errdefer changed_slots.deinit(gpa);
-    const counters = try gpa.alloc(Counter, options.sessions_max);
-    errdefer gpa.free(counters);
-    @memset(counters, .{});
+    const counters = try base.allocZeroed(gpa, Counter, Counter{}, options.sessions_max);
+    errdefer base.freeZeroed(gpa, Counter, counters);
     var hello_memory: HelloMemory =
         try .init(gpa, options.hellos_max, options.keys.session[8..24].*);
     errdefer hello_memory.deinit(gpa);
@@ -377,12 +378,12 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
 }
 
 pub fn deinit(server: *StreamServer, gpa: std.mem.Allocator) void {
-    gpa.free(server.sessions);
+    base.freeZeroed(gpa, Session, server.sessions);
     server.index.deinit(gpa);
     server.by_boot.deinit(gpa);
     server.free_slots.deinit(gpa);
     server.changed_slots.deinit(gpa);
-    gpa.free(server.counters);
+    base.freeZeroed(gpa, Counter, server.counters);
     server.collector.deinit(gpa);
     server.hello_memory.deinit(gpa);
     server.* = undefined;

@@ -3,6 +3,7 @@
 //! delay. Its memory is allocated once; a device that writes much cannot take every slot.
 
 const std = @import("std");
+const base = @import("base");
 const wire = @import("wire").stream;
 const writes = wire.writes;
 const assert = std.debug.assert;
@@ -107,15 +108,16 @@ pub const Collector = struct {
         const slots = try gpa.alloc(Slot, places_max);
         errdefer gpa.free(slots);
         @memset(slots, .{});
+        const buffers_size = @as(usize, places_max) * writes.write_size_max;
         return .{
             .slots = slots,
-            .buffers = try gpa.alloc(u8, @as(usize, places_max) * writes.write_size_max),
+            .buffers = try base.allocUntouched(gpa, u8, buffers_size),
         };
     }
 
     pub fn deinit(collector: *Collector, gpa: std.mem.Allocator) void {
         gpa.free(collector.slots);
-        gpa.free(collector.buffers);
+        base.freeUntouched(gpa, u8, collector.buffers);
         collector.* = undefined;
     }
 
