@@ -86,7 +86,7 @@ test {
     _ = @import("power_hook.zig");
     _ = @import("uplink/store_child.zig");
     _ = @import("uplink/store_worker.zig");
-    _ = @import("uplink/upload_fetch.zig");
+    _ = @import("uplink/image_fetch.zig");
     _ = @import("files/schedule_file.zig");
     _ = program_set;
     _ = @import("files/boot_files.zig");
