@@ -15,9 +15,10 @@ let second: TestApi
 let receiver: Receiver
 let site: TestSite
 let round = 0
+const statements: string[] = []
 
 beforeAll(async () => {
-  first = await startTestApi()
+  first = await startTestApi({ onQuery: ({ text }) => statements.push(text) })
   second = await startTestApi({ beside: first })
 })
 afterAll(async () => {
@@ -273,4 +274,21 @@ describe('version.promoted', () => {
       devices: expect.arrayContaining([expect.objectContaining({ versionId: newer })]),
     })
   })
+})
+
+test('a failed boot that is reported again costs a look at its event, and reads no boots', async () => {
+  const boot = bootWith({
+    id: randomUUID(),
+    mac: site.mac,
+    outcome: { kind: 'failed', phase: 'nbp', cause: 'tftp_timeout', text: 'no answer' },
+  })
+  const readings = async (report: BootReport) => {
+    statements.length = 0
+    await site.report(report)
+    return statements.filter((text) => text.includes('"failedText"')).length
+  }
+  expect(await readings(boot)).toBe(1)
+  expect(await readings({ ...boot, revision: boot.revision + 1 })).toBe(0)
+  const { organizationId } = site.tenant
+  expect(await first.db.webhookEvent.count({ where: { organizationId, type: 'boot.failed' } })).toBe(1)
 })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Prisma } from '@bootfarm/db'
+import type { Prisma } from '@bootfarm/db'
 import { ofLiveSite } from '../access/visible.ts'
 import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 import type { Events, PromotedVersion } from '../events/event-bus.ts'
@@ -63,15 +63,19 @@ async function publishEvents({ db, now, organizationId }: Publication, events: E
       and endpoint.enabled and written.type = any(endpoint.events)`
 }
 
-/** Leaves out what was announced before: boots are reported again and again, and most reports are old news. */
+/**
+ * Leaves out what was announced before: boots are reported again and again, and most reports are old news. The subjects
+ * are looked up by themselves: joined with boots, PostgreSQL reads all events of the type for each of them.
+ */
 async function unannounced<Cause extends { subject: string }>(
   { db, organizationId }: Publication,
   type: WebhookEventType,
   causes: Cause[],
 ): Promise<Cause[]> {
   if (causes.length === 0) return []
-  const subject = { in: causes.map((cause) => cause.subject) }
-  const rows = await db.webhookEvent.findMany({ where: { organizationId, type, subject }, select: { subject: true } })
+  const rows = await db.$queryRaw<{ subject: string }[]>`
+    select subject from webhook_event where organization_id = ${organizationId}::uuid and type = ${type}
+      and subject = any(${causes.map((cause) => cause.subject)}::text[])`
   const known = new Set(rows.map((row) => row.subject))
   return causes.filter((cause) => !known.has(cause.subject))
 }
@@ -153,14 +157,17 @@ export async function publishSilentEdges({ db, now, organizationId, edges }: Eve
 
 /** boot.failed, once for each boot that its edge reports as failed; history that a demo makes up is none. */
 export async function publishFailedBoots({ db, now, edge, boots }: Events['bootsReported']): Promise<void> {
+  const publication = { db, now, organizationId: edge.organizationId }
   const failed = boots.filter(({ outcome, generated }) => outcome?.kind === 'failed' && !generated)
-  const ids = [...new Set(failed.map(({ id }) => id))]
-  // Boots are reported again and again, and most reports are old news.
-  const isNews = Prisma.sql`not exists (select from webhook_event as event
-    where event.organization_id = key.organization_id and event.type = 'boot.failed' and event.subject = key.boot_id::text)`
-  const rows = await readBoots(db, edge, { ids, which: isNews })
+  const subjects = [...new Set(failed.map(({ id }) => id))].map((subject) => ({ subject }))
+  const fresh = await unannounced(publication, 'boot.failed', subjects)
+  const rows = await readBoots(
+    db,
+    edge,
+    fresh.map(({ subject }) => subject),
+  )
   await publishEvents(
-    { db, now, organizationId: edge.organizationId },
+    publication,
     rows
       // An older report may have come late.
       .filter(({ outcome }) => outcome === 'failed')
@@ -191,8 +198,11 @@ export async function publishFillingCaches({ db, now, edge, boots }: Events['boo
     return [{ id: boot.id, subject: `${boot.id} ${mark.percent}`, mark: mark.percent, level, cache }]
   })
   const fresh = await unannounced(publication, 'write_cache.filling', filling)
-  const ids = fresh.map(({ id }) => id)
-  const rows = await readBoots(db, edge, { ids, which: Prisma.sql`true` })
+  const rows = await readBoots(
+    db,
+    edge,
+    fresh.map(({ id }) => id),
+  )
   const known = new Map(rows.map((row) => [row.id, row]))
   await publishEvents(
     publication,
@@ -227,27 +237,29 @@ interface EventBoot extends ReportingEdge {
 }
 
 /**
- * One statement, however many boots: it is part of taking reports.
- * @param which a condition on `key`, the boot's row of `boot_key`
+ * Two statements, however many boots: it is part of taking reports. Their days and ids are given, so that no other boot
+ * of those days is read.
  */
 async function readBoots(
   db: DbOrTransaction,
   { organizationId, siteId, edgeId }: AuthenticatedEdge,
-  { ids, which }: { ids: string[]; which: Prisma.Sql },
+  ids: string[],
 ): Promise<EventBoot[]> {
   if (ids.length === 0) return []
+  const days = await db.$queryRaw<{ day: string }[]>`
+    select distinct received_on::text as day from boot_key
+    where organization_id = ${organizationId}::uuid and boot_id = any(${ids}::uuid[])`
   return db.$queryRaw<EventBoot[]>`
     select boot.id::text, boot.mac, boot.started_at as "startedAt", boot.outcome::text, boot.simulated,
       boot.failed_phase as "failedPhase", boot.failed_cause as "failedCause", boot.failed_text as "failedText",
       boot.device_id::text as "deviceId", device.name as "deviceName", device.collection_id::text as "collectionId",
       site.farm_id::text as "farmId", site.name as "siteName", edge.name as "edgeName"
-    from boot_key as key
-    join boot on boot.organization_id = key.organization_id and boot.id = key.boot_id
-      and boot.received_on = key.received_on
+    from boot
     left join device on device.organization_id = boot.organization_id and device.id = boot.device_id
-    left join site on site.organization_id = key.organization_id and site.id = ${siteId}::uuid
-    left join edge on edge.organization_id = key.organization_id and edge.id = ${edgeId}::uuid
-    where key.organization_id = ${organizationId}::uuid and key.boot_id = any(${ids}::uuid[]) and ${which}`
+    left join site on site.organization_id = boot.organization_id and site.id = ${siteId}::uuid
+    left join edge on edge.organization_id = boot.organization_id and edge.id = ${edgeId}::uuid
+    where boot.organization_id = ${organizationId}::uuid and boot.id = any(${ids}::uuid[])
+      and boot.received_on = any(${days.map(({ day }) => day)}::date[])`
 }
 
 function whereOf({ farmId, collectionId, deviceId }: EventBoot, { siteId, edgeId }: AuthenticatedEdge) {
