@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { deflateSync } from 'node:zlib'
+import { deflateSync, zstdCompressSync } from 'node:zlib'
 import { scratchDirectory } from '../lab/programs.ts'
+import { tarOf } from './container-images.ts'
 import { makeBtrfs, makeSquashfs, makeXfs } from './file-system-images.ts'
-import type { Files } from './image-files.ts'
+import { type Files, writeTree } from './image-files.ts'
 
 /**
  * Makes the file systems that the edge's unit tests and its fuzzer read, with the tools of this machine:
@@ -11,7 +12,7 @@ import type { Files } from './image-files.ts'
  *     node e2e/lib/images/golden-file-systems.ts
  *
  * Each is a zlib stream: the number of sectors of the disk, and then the number and the bytes of each sector that is
- * not all zeros.
+ * not all zeros. `layer.tar.zst` is a layer of a container image.
  */
 const directory = path.resolve(import.meta.dirname, '../../../edge/streamer-zig/src/image/golden')
 const sectorSize = 512
@@ -58,4 +59,11 @@ for (const codec of ['gzip', 'xz', 'zstd', 'lz4', 'lzo'])
   save(`squashfs-${codec}`, makeSquashfs({ ...made, options: ['-comp', codec] }))
 const plain = ['-noI', '-noD', '-noF', '-b', '4096', '-no-fragments']
 save('squashfs-plain', makeSquashfs({ ...made, options: plain }))
+const layer = path.join(scratch.path, 'layer')
+const words = (count: number) => Array.from({ length: count }, (_, index) => `line ${index} of ${count}\n`).join('')
+writeTree(layer, { 'sbin/init': '#!/bin/sh\n', 'etc/words': words(300), 'etc/more': words(40) })
+writeFileSync(
+  path.join(directory, 'layer.tar.zst'),
+  zstdCompressSync(tarOf(layer, path.join(scratch.path, 'layer.tar'))),
+)
 scratch.remove()

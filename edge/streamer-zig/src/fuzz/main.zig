@@ -57,6 +57,7 @@ const targets = [_]Target{
     .{ .name = "image-vhdx", .run = @import("container_target.zig").vhdxFile, .weight = 64 },
     .{ .name = "image-qcow2", .run = @import("container_target.zig").qcow2, .weight = 16 },
     .{ .name = "image-vmdk", .run = @import("container_target.zig").vmdk, .weight = 16 },
+    .{ .name = "image-oci", .run = @import("oci_target.zig").archives, .weight = 16 },
     .{ .name = "pvs-manifest", .run = @import("pvs_target.zig").manifest },
     .{ .name = "image-loader-texts", .run = @import("image_target.zig").loaderTexts },
     .{ .name = "desired-state", .run = @import("desired_state_target.zig").reader, .weight = 64 },

@@ -9,6 +9,7 @@ const store_module = @import("store");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
 const SourceImage = @import("../source_image.zig");
+const store_paths = @import("store_paths.zig");
 const linux = std.os.linux;
 const oci = image.oci;
 
@@ -137,15 +138,15 @@ fn openMember(context: *anyopaque, name: []const u8) error{ReadFailed}!?ImageSou
 /// Makes the disk. The caller owns the file.
 pub fn convert(
     container: *ContainerImage,
-    options: *const SourceImage.Options,
-    needs: oci.machine.Needs,
+    how: *const store_paths.Opening,
 ) Call.Error!FdSource {
+    const options = how.options;
     const arena = container.arena.allocator();
     const conversion = try arena.create(oci.Conversion);
     conversion.prepare(arena, &container.archive, .{
-        .size = if (options.size) |text| try parseSize(container.call, text) else null,
+        .size = if (options.size) |text| try parseSize(container.call, text) else how.size,
         .platform = options.platform,
-        .needs = needs,
+        .needs = how.needs,
         .is_canceled = &cancel.is_asked,
     }) catch |fault| return container.explain(fault, &conversion.subject);
     const fd = try container.makeFile(conversion.plan.size);
@@ -175,10 +176,12 @@ fn makeFile(container: *ContainerImage, size: u64) Call.Error!i32 {
     var rc = linux.openat(dir_fd, ".", flags, 0o600);
     if (linux.errno(rc) != .SUCCESS) {
         // Not every file system has files without a name.
-        const name = "imports/.unpacked";
+        var buffer: [64:0]u8 = @splat(0);
+        // Imports at once have a file each.
+        _ = std.mem.print(&buffer, "imports/.unpacked-{f}", .{Call.randomId()}) catch unreachable;
+        const name: [*:0]const u8 = &buffer;
         const named: linux.O =
             .{ .ACCMODE = .RDWR, .CLOEXEC = true, .CREAT = true, .EXCL = true, .NOFOLLOW = true };
-        _ = linux.unlinkat(dir_fd, name, 0);
         rc = linux.openat(dir_fd, name, named, 0o600);
         if (linux.errno(rc) == .SUCCESS) _ = linux.unlinkat(dir_fd, name, 0);
     }

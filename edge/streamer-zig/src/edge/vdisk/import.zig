@@ -337,6 +337,7 @@ fn proceed(running: *ImportRun, id: Uuid) Call.Error!u8 {
         .path = path,
         .in_store = options.boot.in_store,
         .options = &options.source,
+        .size = checkpoint.source_size,
         .before_unpacking = .{ .context = running, .run = letOthersChange },
     });
     defer source.close();

@@ -30,6 +30,8 @@ pub const Opening = struct {
     options: *const SourceImage.Options,
     /// What a container image must have.
     needs: image.oci.machine.Needs = .{ .kernel = false },
+    /// Bytes of the disk that an import of a container image began with.
+    size: ?u64 = null,
     /// Called before a container image is unpacked, which takes a while.
     before_unpacking: struct { context: *anyopaque, run: *const fn (*anyopaque) void },
 };
@@ -42,7 +44,7 @@ pub fn openAny(call: *const Call, opened: *SourceImage, how: *const Opening) Cal
         return openSource(call, opened, how.path, how.in_store, how.options);
     defer container.close();
     how.before_unpacking.run(how.before_unpacking.context);
-    const file = try container.convert(how.options, how.needs);
+    const file = try container.convert(how);
     return opened.open(
         call.gpa,
         file,

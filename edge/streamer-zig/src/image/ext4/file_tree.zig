@@ -17,6 +17,11 @@ pub const Limits = struct {
     inodes_max: u32 = 1 << 20,
     /// Bytes of names, targets of links, extended attributes and maps of sparse files.
     text_size_max: u64 = 128 << 20,
+    /// Entries of directories; a file may have several.
+    names_max: u32 = 2 << 20,
+    /// Names on the paths of all entries, and on the links that they lead over: real images have
+    /// some ten million, and a link may lead over many others each time.
+    steps_max: u64 = 256 << 20,
 };
 
 pub const Error = error{
@@ -28,6 +33,7 @@ pub const Error = error{
     LinkCycle,
     NotADirectory,
     Missing,
+    PathsTooLong,
 };
 
 pub const Kind = enum { file, directory, symlink, char_device, block_device, fifo };
@@ -73,6 +79,8 @@ pub const Inode = struct {
     children: Children = .empty,
     parent: u32 = root,
     depth: u16 = 0,
+    /// Of a directory: the last layer that hid what lower layers have in it.
+    hidden_by: ?u32 = null,
     /// Set by the plan of the file system.
     plan: struct {
         /// 0 until the inode is reached from the root.
@@ -95,10 +103,12 @@ pub const FileTree = @This();
 arena: Allocator,
 limits: Limits,
 inodes: std.ArrayList(Inode),
-text_size: u64,
+text_size: u64 = 0,
+names: u32 = 0,
+steps: u64 = 0,
 
 pub fn init(arena: Allocator, limits: Limits) Error!FileTree {
-    var tree: FileTree = .{ .arena = arena, .limits = limits, .inodes = .empty, .text_size = 0 };
+    var tree: FileTree = .{ .arena = arena, .limits = limits, .inodes = .empty };
     _ = try tree.add(.{ .kind = .directory, .mode = 0o755 });
     return tree;
 }
@@ -121,6 +131,7 @@ pub fn keep(tree: *FileTree, text: []const u8) Error![]const u8 {
 }
 
 pub fn keepXattrs(tree: *FileTree, given: []const Xattr) Error![]const Xattr {
+    try tree.charge(given.len * @sizeOf(Xattr));
     const copies = try tree.arena.alloc(Xattr, given.len);
     for (copies, given) |*copy, xattr| copy.* =
         .{ .name = try tree.keep(xattr.name), .value = try tree.keep(xattr.value) };
@@ -152,6 +163,8 @@ pub fn put(tree: *FileTree, directory: u32, name: []const u8, child: Child) Erro
         before.* = child;
         return;
     }
+    if (tree.names >= tree.limits.names_max) return error.TooManyFiles;
+    tree.names += 1;
     const kept = try tree.keep(name);
     try children.put(tree.arena, kept, child);
 }
@@ -189,6 +202,8 @@ fn walkFrom(
     var here = if (path.len > 0 and path[0] == '/') root else from;
     var names = std.mem.tokenizeScalar(u8, path, '/');
     while (names.next()) |name| {
+        tree.steps += 1;
+        if (tree.steps > tree.limits.steps_max) return error.PathsTooLong;
         if (std.mem.eql(u8, name, ".")) continue;
         if (std.mem.eql(u8, name, "..")) {
             here = tree.at(here).parent;
@@ -297,6 +312,12 @@ test "the limits hold: inodes, texts, names and depth" {
     }));
     try tree.put(root, &@as([255]u8, @splat('x')), .{ .inode = 1, .layer = 0 });
     try testing.expectError(error.NamesTooLarge, tree.keep(&@as([64]u8, @splat('x'))));
+    var few: FileTree = try .init(arena.allocator(), .{ .names_max = 1, .steps_max = 5 });
+    try testing.expectError(error.TooManyFiles, few.walk("a/b", make));
+    _ = try few.walk("a", make);
+    try testing.expectError(error.PathsTooLong, few.walk("a", make));
+    const attribute: Xattr = .{ .name = "", .value = "" };
+    try testing.expectError(error.NamesTooLarge, tree.keepXattrs(&@as([10]Xattr, @splat(attribute))));
     var deep: FileTree = try .init(arena.allocator(), .{});
     var here: u32 = root;
     for (0..depth_max) |_| {

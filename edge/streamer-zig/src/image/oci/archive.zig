@@ -11,8 +11,9 @@ const Fault = fault_module.Fault;
 const ImageSource = store.image_source.ImageSource;
 
 /// Layers, lists and links; real archives have some hundred.
-const members_max = 20_000;
+const entries_max = 20_000;
 const links_followed_max = 8;
+const path_size_max = 4096;
 
 /// Opens files of a directory by their names, which never lead out of it.
 pub const Directory = struct {
@@ -45,7 +46,11 @@ pub fn openFile(arena: Allocator, source: ImageSource) Fault!Archive {
     var scratch: std.heap.ArenaAllocator = .init(arena);
     defer scratch.deinit();
     var tar: TarReader = .{ .reader = &file.interface, .arena = &scratch };
+    var entries: u32 = 0;
     while (try tar.next()) |entry| {
+        // All of them, so that the paths of those that do not count stay few as well.
+        entries += 1;
+        if (entries > entries_max) return error.TooManyFiles;
         const path = try normal(arena, entry.path);
         const found: Found = switch (entry.kind) {
             .file => .{ .file = .{ .first = entry.offset, .size = entry.stored_size } },
@@ -55,7 +60,6 @@ pub fn openFile(arena: Allocator, source: ImageSource) Fault!Archive {
             else => continue,
         };
         if (entry.segments != null) continue;
-        if (archive.members.count() == members_max) return error.TooManyFiles;
         try archive.members.put(arena, path, found);
     }
     return archive;
@@ -103,16 +107,38 @@ fn normal(arena: Allocator, path: []const u8) Fault![]const u8 {
 
 /// The path of what a link's directory and its target make.
 fn relative(arena: Allocator, link: []const u8, target: []const u8) Fault![]const u8 {
-    if (link.len + target.len > 4096) return error.PathInvalid;
-    var parts: std.ArrayList([]const u8) = .empty;
+    if (link.len + target.len > path_size_max) return error.PathInvalid;
+    var path: [path_size_max + 1]u8 = undefined;
+    var size: usize = 0;
     const directory = std.fs.path.dirname(link) orelse "";
     const is_absolute = std.mem.startsWith(u8, target, "/");
-    for ([_][]const u8{ if (is_absolute) "" else directory, target }) |path| {
-        var names = std.mem.tokenizeScalar(u8, path, '/');
+    for ([_][]const u8{ if (is_absolute) "" else directory, target }) |part| {
+        var names = std.mem.tokenizeScalar(u8, part, '/');
         while (names.next()) |name| {
             if (std.mem.eql(u8, name, ".")) continue;
-            if (std.mem.eql(u8, name, "..")) _ = parts.pop() else try parts.append(arena, name);
+            if (std.mem.eql(u8, name, "..")) {
+                size = std.mem.findScalarLast(u8, path[0..size], '/') orelse 0;
+                continue;
+            }
+            if (size > 0) {
+                path[size] = '/';
+                size += 1;
+            }
+            @memcpy(path[size..][0..name.len], name);
+            size += name.len;
         }
     }
-    return std.mem.join(arena, "/", parts.items);
+    return arena.dupe(u8, path[0..size]);
+}
+
+test "links lead within the archive, whatever their parts are" {
+    var arena: std.heap.ArenaAllocator = .init(std.testing.allocator);
+    defer arena.deinit();
+    for ([_][3][]const u8{
+        .{ "a/b/json", "../c/layer.tar", "a/c/layer.tar" },
+        .{ "a/b", "../../../x", "x" },
+        .{ "a/b", "/x//./y", "x/y" },
+        .{ "a", "..", "" },
+    }) |case|
+        try std.testing.expectEqualStrings(case[2], try relative(arena.allocator(), case[0], case[1]));
 }

@@ -135,9 +135,13 @@ fn hide(tree: *FileTree, directory: u32, name: []const u8, layer: u32) Fault!voi
     if (child.layer < layer and is_empty) tree.remove(directory, hidden);
 }
 
-/// Recurses no deeper than the tree's limit.
+/// Recurses no deeper than the tree's limit. A layer adds nothing for lower ones, so that a second
+/// whiteout in it costs nothing.
 fn removeLower(tree: *FileTree, directory: u32, layer: u32) void {
-    const children = &tree.at(directory).children;
+    const inode = tree.at(directory);
+    if (inode.hidden_by == layer) return;
+    inode.hidden_by = layer;
+    const children = &inode.children;
     var index: usize = 0;
     while (index < children.count()) {
         const child = children.values()[index];

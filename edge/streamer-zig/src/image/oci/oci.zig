@@ -13,8 +13,10 @@ pub const Layout = @import("../ext4/layout.zig");
 pub const machine = @import("machine.zig");
 pub const Sink = @import("../ext4/sink.zig");
 pub const TarReader = @import("tar.zig");
+pub const test_archive = @import("test_archive.zig");
 
 test {
+    _ = @import("access_list.zig");
     _ = Archive;
     _ = Conversion;
     _ = @import("conversion_test.zig");

@@ -20,6 +20,9 @@ pub const Records = struct {
     gid: ?u32 = null,
     mtime: ?Time = null,
     xattrs: std.ArrayList(FileTree.Xattr) = .empty,
+    /// Lists of access rights as texts, which tar writes with `--acls`.
+    access_rights: ?[]const u8 = null,
+    default_rights: ?[]const u8 = null,
     sparse_name: ?[]const u8 = null,
     sparse_size: ?u64 = null,
     sparse_major: u32 = 0,
@@ -46,7 +49,7 @@ pub fn parse(arena: Allocator, text: []const u8, into: *Records) Fault!void {
 fn take(arena: Allocator, key: []const u8, value: []const u8, into: *Records) Fault!void {
     if (std.mem.cutPrefix(u8, key, xattr_prefix)) |name| {
         if (into.xattrs.items.len == xattrs_max) return error.XattrsTooLarge;
-        return into.xattrs.append(arena, .{ .name = name, .value = value });
+        return into.xattrs.append(arena, .{ .name = try decoded(arena, name), .value = value });
     }
     const Key = enum {
         path,
@@ -55,6 +58,8 @@ fn take(arena: Allocator, key: []const u8, value: []const u8, into: *Records) Fa
         uid,
         gid,
         mtime,
+        @"SCHILY.acl.access",
+        @"SCHILY.acl.default",
         @"GNU.sparse.name",
         @"GNU.sparse.realsize",
         @"GNU.sparse.size",
@@ -70,6 +75,8 @@ fn take(arena: Allocator, key: []const u8, value: []const u8, into: *Records) Fa
         .uid => into.uid = try numbers.decimal(u32, value),
         .gid => into.gid = try numbers.decimal(u32, value),
         .mtime => into.mtime = try timeOf(value),
+        .@"SCHILY.acl.access" => into.access_rights = value,
+        .@"SCHILY.acl.default" => into.default_rights = value,
         .@"GNU.sparse.name" => into.sparse_name = try checked(value),
         .@"GNU.sparse.realsize", .@"GNU.sparse.size" => {
             into.sparse_size = try numbers.decimal(u64, value);
@@ -90,6 +97,22 @@ fn take(arena: Allocator, key: []const u8, value: []const u8, into: *Records) Fa
             try addSegment(arena, into, offset, try numbers.decimal(u64, value));
         },
     }
+}
+
+/// GNU tar writes these two characters of a name as others do in addresses.
+fn decoded(arena: Allocator, name: []const u8) Fault![]const u8 {
+    if (std.mem.findScalar(u8, name, '%') == null) return name;
+    const bytes = try arena.dupe(u8, name);
+    var size: usize = 0;
+    var at: usize = 0;
+    while (at < name.len) : (size += 1) {
+        const rest = name[at..];
+        const is_equals = std.mem.startsWith(u8, rest, "%3D");
+        const is_coded = is_equals or std.mem.startsWith(u8, rest, "%25");
+        bytes[size] = if (is_equals) '=' else if (is_coded) '%' else rest[0];
+        at += if (is_coded) 3 else 1;
+    }
+    return bytes[0..size];
 }
 
 fn addSegment(arena: Allocator, into: *Records, offset: u64, size: u64) Fault!void {
@@ -126,6 +149,8 @@ test "records are read, and damaged ones are refused" {
     defer arena.deinit();
     var found: Records = .{};
     try parse(arena.allocator(), "12 path=a/b\n15 mtime=-1.25\n25 SCHILY.xattr.user.a=b\n", &found);
+    try parse(arena.allocator(), "34 SCHILY.xattr.user.%3Da%%253D=b\n", &found);
+    try testing.expectEqualStrings("user.=a%%3D", found.xattrs.items[1].name);
     try testing.expectEqualStrings("a/b", found.path.?);
     try testing.expectEqual(Time{ .seconds = -2, .nanoseconds = 750_000_000 }, found.mtime.?);
     try testing.expectEqualStrings("user.a", found.xattrs.items[0].name);

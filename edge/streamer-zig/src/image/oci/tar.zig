@@ -3,6 +3,7 @@
 //! header has a checksum, each size a limit.
 
 const std = @import("std");
+const access_list = @import("access_list.zig");
 const fault_module = @import("fault.zig");
 const FileTree = @import("../ext4/file_tree.zig");
 const numbers = @import("numbers.zig");
@@ -165,7 +166,7 @@ fn entryOf(
         .stored_size = stored,
         .offset = tar.position,
         .segments = null,
-        .xattrs = found.xattrs.items,
+        .xattrs = try withRights(arena, found),
     };
     if (kind == .char_device or kind == .block_device) {
         entry.major = try numbers.ofField(u32, header[329..337]);
@@ -174,6 +175,25 @@ fn entryOf(
     if (header[156] == 'S') try tar.readGnuMap(header, &entry);
     if (kind == .file) try tar.readPaxMap(found, &entry);
     return entry;
+}
+
+/// Attributes, and what is told as a text alone.
+fn withRights(arena: Allocator, found: *const pax.Records) Fault![]const Xattr {
+    var all = found.xattrs;
+    const texts = [_]struct { access_list.Role, []const u8, ?[]const u8 }{
+        .{ .access, "system.posix_acl_access", found.access_rights },
+        .{ .default, "system.posix_acl_default", found.default_rights },
+    };
+    for (texts) |one| {
+        const role, const name, const text = one;
+        const is_told = for (all.items) |*xattr| {
+            if (std.mem.eql(u8, xattr.name, name)) break true;
+        } else false;
+        if (is_told) continue;
+        const value = try access_list.parse(arena, text orelse continue, role) orelse continue;
+        try all.append(arena, .{ .name = name, .value = value });
+    }
+    return all.items;
 }
 
 fn kindOf(header: *const [numbers.record_size]u8, path: []const u8) Fault!Kind {

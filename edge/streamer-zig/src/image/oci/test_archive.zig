@@ -97,34 +97,91 @@ fn hexOf(bytes: []const u8) [64]u8 {
     return std.fmt.bytesToHex(digest, .lower);
 }
 
+/// A layer as zstd packs it, with Huffman tables and sequences.
+pub const zstd_layer = @embedFile("../golden/layer.tar.zst");
+
+/// A frame of one raw block (RFC 8878, 3.1.1), for up to 128 KiB.
+pub fn zstdFrame(bytes: []const u8, into: []u8) []u8 {
+    // One segment, whose size has four bytes.
+    into[0..5].* = "\x28\xb5\x2f\xfd\xa0".*;
+    std.mem.writeInt(u32, into[5..9], @intCast(bytes.len), .little);
+    std.mem.writeInt(u24, into[9..12], @intCast(bytes.len << 3 | 1), .little);
+    @memcpy(into[12..][0..bytes.len], bytes);
+    return into[0 .. 12 + bytes.len];
+}
+
 /// An archive as `docker save` makes it of layers that are not packed.
 pub fn dockerArchive(into: []u8, layers: []const []const u8) []u8 {
-    var tar: TarBuilder = .{ .bytes = into };
-    var config: [4096]u8 = undefined;
-    var config_writer: std.Io.Writer = .fixed(&config);
-    var list: [4096]u8 = undefined;
-    var list_writer: std.Io.Writer = .fixed(&list);
-    config_writer.writeAll(
+    return dockerArchiveOf(into, layers, layers);
+}
+
+fn configOf(buffer: []u8, layers: []const []const u8) []const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    writer.writeAll(
         \\{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[
     ) catch unreachable;
-    for (layers, 0..) |layer, index| config_writer.print("{s}\"sha256:{s}\"", .{
+    for (layers, 0..) |layer, index| writer.print("{s}\"sha256:{s}\"", .{
         if (index > 0) "," else "", hexOf(layer),
     }) catch unreachable;
-    config_writer.writeAll("]}}") catch unreachable;
-    const config_hex = hexOf(config_writer.buffered());
-    list_writer.print("[{{\"Config\":\"{s}.json\",\"RepoTags\":[\"a:1\"],\"Layers\":[", .{
+    writer.writeAll("]}}") catch unreachable;
+    return writer.buffered();
+}
+
+/// The same with `stored` in place of the layers: these, packed.
+pub fn dockerArchiveOf(into: []u8, layers: []const []const u8, stored: []const []const u8) []u8 {
+    var tar: TarBuilder = .{ .bytes = into };
+    var buffers: [2][4096]u8 = undefined;
+    const config = configOf(&buffers[0], layers);
+    var list: std.Io.Writer = .fixed(&buffers[1]);
+    const config_hex = hexOf(config);
+    list.print("[{{\"Config\":\"{s}.json\",\"RepoTags\":[\"a:1\"],\"Layers\":[", .{
         config_hex,
     }) catch unreachable;
-    for (0..layers.len) |index| list_writer.print("{s}\"l{d}/layer.tar\"", .{
+    for (0..layers.len) |index| list.print("{s}\"l{d}/layer.tar\"", .{
         if (index > 0) "," else "", index,
     }) catch unreachable;
-    list_writer.writeAll("]}]") catch unreachable;
-    tar.add(config_hex ++ ".json", .{ .content = config_writer.buffered() });
-    for (layers, 0..) |layer, index| {
+    list.writeAll("]}]") catch unreachable;
+    tar.add(config_hex ++ ".json", .{ .content = config });
+    for (stored, 0..) |layer, index| {
         var name: [32]u8 = undefined;
         const path = std.mem.print(&name, "l{d}/layer.tar", .{index}) catch unreachable;
         tar.add(path, .{ .content = layer });
     }
-    tar.add("manifest.json", .{ .content = list_writer.buffered() });
+    tar.add("manifest.json", .{ .content = list.buffered() });
     return tar.finish();
+}
+
+/// An OCI layout with these layers, stored as `stored`.
+pub fn layoutArchive(into: []u8, layers: []const []const u8, stored: []const []const u8) []u8 {
+    var tar: TarBuilder = .{ .bytes = into };
+    var buffers: [3][4096]u8 = undefined;
+    const config = configOf(&buffers[0], layers);
+    var manifest: std.Io.Writer = .fixed(&buffers[1]);
+    const image_type = "application/vnd.oci.image.";
+    manifest.print("{{\"schemaVersion\":2,\"config\":{{\"mediaType\":\"" ++ image_type ++
+        "config.v1+json\",\"digest\":\"sha256:{s}\",\"size\":{d}}},\"layers\":[", .{
+        hexOf(config), config.len,
+    }) catch unreachable;
+    for (stored, 0..) |layer, index| {
+        manifest.print("{s}{{\"mediaType\":\"" ++ image_type ++
+            "layer.v1.tar\",\"digest\":\"sha256:{s}\",\"size\":{d}}}", .{
+            if (index > 0) "," else "", hexOf(layer), layer.len,
+        }) catch unreachable;
+        putBlob(&tar, layer);
+    }
+    manifest.writeAll("]}") catch unreachable;
+    putBlob(&tar, config);
+    putBlob(&tar, manifest.buffered());
+    var list: std.Io.Writer = .fixed(&buffers[2]);
+    list.print("{{\"schemaVersion\":2,\"manifests\":[{{\"mediaType\":\"" ++ image_type ++
+        "manifest.v1+json\",\"digest\":\"sha256:{s}\",\"size\":{d}}}]}}", .{
+        hexOf(manifest.buffered()), manifest.buffered().len,
+    }) catch unreachable;
+    tar.add("index.json", .{ .content = list.buffered() });
+    tar.add("oci-layout", .{ .content = "{\"imageLayoutVersion\":\"1.0.0\"}" });
+    return tar.finish();
+}
+
+fn putBlob(tar: *TarBuilder, bytes: []const u8) void {
+    tar.add("blobs/sha256/" ++ hexOf(bytes), .{ .content = bytes });
 }
