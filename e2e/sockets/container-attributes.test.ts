@@ -160,7 +160,7 @@ describe.skipIf(missing)(`what layers say of files${missing ? ` (${missing})` : 
   }
 
   function imported(from: string): string {
-    const words = ['import', from, '--store', store, '--name', 'x', '--no-boot-files', '--size', '512M']
+    const words = ['import', from, '--store', store, '--name', 'x', '--no-boot-files', '--size', '64M']
     const { status, stdout, stderr } = vdisk(...words)
     expect(status, stderr).toBe(0)
     return /imported version (\S+),/.exec(stdout)?.[1] ?? ''
@@ -228,10 +228,10 @@ describe.skipIf(missing)(`what layers say of files${missing ? ` (${missing})` : 
     const large = inScratch('large-tree')
     mkdirSync(path.join(large, 'sbin'), { recursive: true })
     writeFileSync(path.join(large, 'sbin/init'), patterned(6 << 20))
-    writeOciLayout(archive, [layerOf(large)], ['tar+gzip'])
+    writeOciLayout(archive, [layerOf(large)], ['tar'])
     const whole = imported(archive)
     expect(vdisk('init', '--store', full).status).toBe(0)
-    const words = ['import', archive, '--store', full, '--name', 'x', '--no-boot-files', '--size', '512M']
+    const words = ['import', archive, '--store', full, '--name', 'x', '--no-boot-files', '--size', '64M']
     const failed = vdisk(...words)
     expect([failed.status, failed.stderr]).toEqual([
       1,

@@ -125,6 +125,15 @@ describe('what cannot become a machine is refused', () => {
     expect(refusal(bare, '--no-boot-files')).toMatch(/has no \/sbin\/init, so it cannot boot as a machine/)
   })
 
+  test('as a disk to look at: its sentence names the command that makes one', () => {
+    const archive = inScratch('to-inspect.tar')
+    writeDockerArchive(archive, layers, inScratch('to-inspect'))
+    for (const image of [archive, layout]) {
+      const { status, stderr } = spawnSync(edgeProgram, ['image', 'inspect', image], { encoding: 'utf8' })
+      expect([status, stderr]).toEqual([1, expect.stringMatching(/is a container image: bootfarm-edge vdisk import/)])
+    }
+  })
+
   test('damage, a directory that is no layout, and options that do not belong to it', () => {
     const damaged = inScratch('damaged')
     const [file = ''] = writeOciLayout(damaged, layers, ['tar'])

@@ -4,9 +4,11 @@ import {
   closeSync,
   existsSync,
   ftruncateSync,
+  mkdirSync,
   openSync,
   readFileSync,
   statSync,
+  utimesSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -15,6 +17,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { patterned } from '../lib/edge/loopback-edge.ts'
 import { digestByLibvhdi, vhdiMissing } from '../lib/images/vhdi-disk.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
@@ -179,5 +182,65 @@ describe('an export that cannot be done', () => {
     expect(status, stderr).toBe(1)
     expect(stderr).toMatch(/has no space left for the image; free some, or choose another disk\.\n$/)
     expect([existsSync(file), existsSync(`${file}.part`)]).toEqual([false, false])
+  })
+})
+
+describe('exports of jobs', () => {
+  const exported = (place: string, version: string, format: string): string => {
+    const args = [
+      'export',
+      '--in-store',
+      '--again',
+      '--version',
+      version,
+      '--format',
+      format,
+      '--json',
+      '--store',
+      place,
+    ]
+    const said = execFileSync(edgeProgram, ['vdisk', ...args], { encoding: 'utf8' })
+    return path.join(place, JSON.parse(said.trim().split('\n').at(-1) ?? '{}').file)
+  }
+  const daysAgo = (file: string, days: number) => {
+    const then = new Date(Date.now() - days * 24 * 3600 * 1000)
+    utimesSync(file, then, then)
+  }
+
+  test('are removed after a week, by a garbage collection or the next export', () => {
+    const { version } = makeDisk('aged.raw', 2 * mib, [0], 65536)
+    const [old, recent] = ['raw', 'qcow2'].map((format) => exported(store, version, format)) as [string, string]
+    daysAgo(old, 6.9)
+    vdisk('gc')
+    expect([old, recent].map((file) => existsSync(file))).toEqual([true, true])
+    daysAgo(old, 7.1)
+    vdisk('gc')
+    expect([old, recent].map((file) => existsSync(file))).toEqual([false, true])
+    daysAgo(recent, 7.1)
+    exported(store, version, 'vhdx')
+    expect(existsSync(recent)).toBe(false)
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('take at most a quarter of the disk: the oldest go', async () => {
+    const hidden = inScratch('small')
+    mkdirSync(hidden)
+    const script = 'mount -t tmpfs -o size=64m tmpfs "$0" && echo mounted && exec cat'
+    const holder = new RunningProcess('unshare', ['--mount', 'sh', '-c', script, hidden], {}, 'pipe')
+    try {
+      await holder.waitFor(/mounted/)
+      const small = `/proc/${holder.pid}/root${hidden}`
+      execFileSync(edgeProgram, ['vdisk', 'init', '--store', small])
+      const disk = inScratch('quarter.raw')
+      writeFileSync(disk, patterned(6 * mib))
+      const args = ['vdisk', 'import', disk, '--name', 'x', '--no-boot-files', '--json', '--store', small]
+      const said = execFileSync(edgeProgram, args, { encoding: 'utf8' })
+      const { version } = JSON.parse(said.trim().split('\n').at(-1) ?? '{}')
+      const files = ['raw', 'qcow2', 'vhdx'].map((format) => exported(small, version, format))
+      for (const [index, file] of files.entries()) daysAgo(file, 3 - index)
+      execFileSync(edgeProgram, ['vdisk', 'gc', '--store', small])
+      expect(files.map((file) => existsSync(file))).toEqual([false, true, true])
+    } finally {
+      await holder.stop()
+    }
   })
 })

@@ -137,6 +137,10 @@ const OpenDisk = struct {
         const path = options.file;
         const opened = try command.arena.create(OpenDisk);
         opened.complaint = .{};
+        if (isContainer(command, path)) return command.fail(
+            "{s} is a container image: bootfarm-edge vdisk import makes a version of it, and finds its kernel",
+            .{path},
+        );
         const file = FdSource.open(path, &never) catch |problem|
             return command.fail("{s} {s}", .{ path, store.image_source.sentence(problem) });
         opened.image.open(
@@ -154,6 +158,22 @@ const OpenDisk = struct {
             .{path},
         );
         return opened;
+    }
+
+    /// An archive, or a directory with a layout in it.
+    fn isContainer(command: *const Command, path: []const u8) bool {
+        const list = std.fs.path.join(command.arena, &.{ path, "index.json" }) catch return false;
+        if (Io.Dir.cwd().access(command.io, list, .{})) |_| return true else |_| {}
+        var file = FdSource.open(path, &never) catch return false;
+        defer file.close();
+        const source = file.source();
+        if (!source.is_positional) return false;
+        var head: [512]u8 = undefined;
+        var failed_at: u64 = 0;
+        const size = source.read(&head, 0, &failed_at) catch return false;
+        if (!image.oci.Archive.isTar(head[0..size])) return false;
+        const archive = image.oci.Archive.openFile(command.arena, source) catch return false;
+        return archive.hasList();
     }
 
     fn fail(opened: *OpenDisk, command: *const Command, problem: image.Problem) Failure {

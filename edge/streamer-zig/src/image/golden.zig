@@ -4,6 +4,7 @@
 const std = @import("std");
 const store = @import("store");
 const boot_files = @import("boot_files.zig");
+const Crc32c = @import("crc32c.zig").Crc32c;
 const Disk = @import("disk.zig");
 const stream = @import("stream.zig");
 const test_disk = @import("test_disk.zig");
@@ -111,7 +112,7 @@ pub fn seal(disk: *GoldenDisk) void {
         if (number % (node_size / sector_size) != 0 or
             !std.mem.eql(u8, first[32..48], &id)) continue;
         read(disk, &node, @as(u64, number) * sector_size) catch unreachable;
-        const crc = std.hash.crc.@"CRC-32/ISCSI".hash(node[32..]);
+        const crc = Crc32c.hash(node[32..]);
         std.mem.writeInt(u32, first[0..4], crc, .little);
     }
 }

@@ -33,11 +33,13 @@ const modules_max = 16;
 const module_name_size_max = 56;
 /// Exit code of a process that could not get a lock: its job is executed later.
 pub const exit_busy = 4;
-/// Size of `madeVersion` as JSON: a command line whose characters are all escaped, and less than
-/// 512 bytes of the rest.
-pub const made_size_max = 2 * desired_state.command_line_size_max + 512;
+/// Bytes of a note, as in a manifest.
+const note_size_max = 512;
+/// Size of `madeVersion` as JSON: a command line and a note whose characters are all escaped, and
+/// less than 512 bytes of the rest.
+pub const made_size_max = 2 * (desired_state.command_line_size_max + note_size_max) + 512;
 /// Longer lines are not read.
-pub const line_size_max = 4096;
+pub const line_size_max = 6 << 10;
 const number_max = (1 << 53) - 1;
 /// The last instant that the control plane can represent.
 const unix_ms_max = 8_640_000_000_000_000;
@@ -365,6 +367,8 @@ pub const MadeVersion = struct {
     counter: u64,
     sizeBytes: u64,
     commandLine: ?[]const u8 = null,
+    /// What its manifest says of it for people: the description of a version of PVS, for example.
+    note: ?[]const u8 = null,
     kernel: ?BundleFile = null,
     initrd: ?BundleFile = null,
 };
@@ -383,6 +387,7 @@ const Line = struct {
     parent: ?base.Uuid = null,
     sizeBytes: ?u64 = null,
     commandLine: ?[]const u8 = null,
+    note: ?[]const u8 = null,
     kernel: ?BundleFile = null,
     initrd: ?BundleFile = null,
     ownBytes: u64 = 0,
@@ -487,6 +492,7 @@ pub fn parse(text: []const u8) ?OutputEvent {
         .counter = manifest.counter,
         .sizeBytes = line.sizeBytes orelse return null,
         .commandLine = line.commandLine,
+        .note = line.note,
         .kernel = line.kernel,
         .initrd = line.initrd,
     }) catch return null;
@@ -563,6 +569,8 @@ fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
     if (given.commandLine) |text|
         if (text.len > desired_state.command_line_size_max or !isPrintable(text))
             return error.Malformed;
+    if (given.note) |text| if (text.len > note_size_max or !std.unicode.utf8ValidateSlice(text) or
+        std.mem.findAny(u8, text, "\n\r\t\x00") != null) return error.Malformed;
     for ([_]?BundleFile{ given.kernel, given.initrd }) |file| if (file) |known| {
         if (known.sizeBytes == 0 or known.sizeBytes > number_max or known.sha256.len != 64)
             return error.Malformed;
@@ -880,8 +888,9 @@ test "the longest created version fits" {
         .counter = number_max,
         .sizeBytes = number_max,
         .commandLine = &quotes,
+        .note = quotes[0..note_size_max],
         .kernel = file,
         .initrd = file,
     });
-    try testing.expect((try parseMade(made.constSlice())).count > 2048);
+    try testing.expect((try parseMade(made.constSlice())).count > 3072);
 }

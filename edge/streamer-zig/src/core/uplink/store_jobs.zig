@@ -468,8 +468,10 @@ test "ends are restored after a start, and a job that was running is started aga
     jobs.update(&orders);
     jobs.begin(uuid(1));
     const made =
-        "{\"versionId\":\"11111111-1111-4111-8111-111111111111\",\"root\":\"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\",\"counter\":3,\"sizeBytes\":4096}";
+        "{\"versionId\":\"11111111-1111-4111-8111-111111111111\",\"root\":\"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\",\"counter\":3,\"sizeBytes\":4096,\"note\":\"Büro\"}";
     jobs.end(uuid(1), .{ .done = .{ .made = try store_job.parseMade(made) } });
+    const not_a_line = made[0 .. made.len - 2] ++ "\\n\"}";
+    try testing.expectError(error.Malformed, store_job.parseMade(not_a_line));
     jobs.begin(uuid(2));
     try testing.expect(jobs.is_end_changed);
     var buffer: [2048]u8 = undefined;

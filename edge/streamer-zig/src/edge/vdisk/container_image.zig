@@ -9,7 +9,6 @@ const store_module = @import("store");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
 const SourceImage = @import("../source_image.zig");
-const store_paths = @import("store_paths.zig");
 const linux = std.os.linux;
 const oci = image.oci;
 
@@ -84,9 +83,7 @@ fn openArchive(container: *ContainerImage) Call.Error!bool {
     if (!oci.Archive.isTar(head[0..count])) return false;
     container.archive = oci.Archive.openFile(container.arena.allocator(), source) catch |fault|
         return container.explain(fault, &.{});
-    const lists = [_][]const u8{ "manifest.json", "index.json" };
-    for (lists) |name| if (container.archive.find(name) catch null != null) return true;
-    return false;
+    return container.archive.hasList();
 }
 
 fn openDirectory(container: *ContainerImage, path: []const u8, in_store: bool) Call.Error!bool {
@@ -107,8 +104,7 @@ fn openDirectory(container: *ContainerImage, path: []const u8, in_store: bool) C
         container.arena.allocator(),
         .{ .context = container, .openFn = openMember },
     );
-    for ([_][]const u8{ "manifest.json", "index.json" }) |name|
-        if (container.archive.find(name) catch null != null) return true;
+    if (container.archive.hasList()) return true;
     if (in_store) return false;
     return container.call.fail(
         "{s} is a directory without an index.json (OCI layout) or a manifest.json (docker save).",
@@ -135,10 +131,18 @@ fn openMember(context: *anyopaque, name: []const u8) error{ReadFailed}!?ImageSou
     return kept.source();
 }
 
+/// What the disk is to be.
+pub const Wanted = struct {
+    options: *const SourceImage.Options,
+    needs: oci.machine.Needs,
+    /// Bytes, if the options do not say.
+    size: ?u64,
+};
+
 /// Makes the disk. The caller owns the file.
 pub fn convert(
     container: *ContainerImage,
-    how: *const store_paths.Opening,
+    how: *const Wanted,
 ) Call.Error!FdSource {
     const options = how.options;
     const arena = container.arena.allocator();

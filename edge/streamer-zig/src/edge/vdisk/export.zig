@@ -69,6 +69,7 @@ fn runInStore(call: *const Call, options: *const Options) Call.Error!u8 {
         });
         return 0;
     }
+    export_directory.removeOld(call, host.sys.unixMs());
     return write(call, options, path, file.constSlice());
 }
 

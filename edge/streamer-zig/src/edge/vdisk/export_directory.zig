@@ -1,6 +1,7 @@
 //! The directory `exports` of a store, where jobs write versions as images. A file's name says
 //! which version and format it is, so that the same job finds what it has written. A `.part` that
-//! no process writes is the rest of an export that was canceled.
+//! no process writes is the rest of an export that was canceled. Nobody else removes the files, so
+//! that those that are old, or more than a part of the disk, go by themselves.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,6 +15,10 @@ const linux = std.os.linux;
 
 pub const directory = "exports";
 pub const part_suffix = ".part";
+/// Long enough to copy a file, also over a weekend.
+const age_max_ms = 7 * std.time.ms_per_day;
+/// The files together take at most this part of the store's file system.
+const disk_share = 4;
 const name_size_max = store_module.manifest.name_size_max + 40;
 
 /// Below the store's directory.
@@ -63,6 +68,57 @@ pub fn removeAbandoned(call: *const Call) void {
         defer file.close(io);
         if (lock(file.handle)) dir.deleteFile(io, entry.name) catch {};
     }
+}
+
+const Oldest = struct { name: base.BoundedArray(u8, 255), modified_ms: i64 };
+
+/// Removes finished exports that are old, and the oldest of them while all take too much of the
+/// disk. A file that is open stays readable for who reads it.
+pub fn removeOld(call: *const Call, now_unix_ms: u64) void {
+    const io = call.init.io;
+    const store_dir: Io.Dir = .{ .handle = call.opened.on.dir_fd };
+    var dir = store_dir.openDir(io, directory, .{ .iterate = true }) catch return;
+    defer dir.close(io);
+    const space = host.file_system.spaceOf(dir.handle) catch return;
+    const taken_max = space.total_bytes / disk_share;
+    const kept_from_ms = @as(i64, @intCast(now_unix_ms)) - age_max_ms;
+    // Each round removes one.
+    for (0..rounds_max) |_| {
+        var taken: u64 = 0;
+        const oldest = findOldest(io, dir, &taken) orelse return;
+        if (oldest.modified_ms >= kept_from_ms and taken <= taken_max) return;
+        dir.deleteFile(io, oldest.name.constSlice()) catch return;
+        host.log.info("Removed the export {s}, which is {s}.", .{
+            oldest.name.constSlice(),
+            if (oldest.modified_ms < kept_from_ms) "older than 7 days" else "the oldest: all " ++
+                "exports take more than a quarter of the store's disk",
+        });
+    }
+}
+
+const rounds_max = 1000;
+
+fn findOldest(io: Io, dir: Io.Dir, taken: *u64) ?Oldest {
+    var found: ?Oldest = null;
+    var entries = dir.iterate();
+    while (entries.next(io) catch return null) |entry| {
+        if (std.mem.endsWith(u8, entry.name, part_suffix)) continue;
+        const name = @FieldType(Oldest, "name").fromSlice(entry.name) catch continue;
+        var name_z: [256]u8 = @splat(0);
+        @memcpy(name_z[0..entry.name.len], entry.name);
+        var stat: linux.Statx = undefined;
+        const rc = linux.statx(dir.handle, name_z[0..255 :0], linux.AT.SYMLINK_NOFOLLOW, .{
+            .TYPE = true,
+            .MTIME = true,
+            .BLOCKS = true,
+        }, &stat);
+        if (linux.errno(rc) != .SUCCESS or stat.mode & linux.S.IFMT != linux.S.IFREG) continue;
+        taken.* += stat.blocks * 512;
+        const modified_ms = stat.mtime.sec * std.time.ms_per_s;
+        if (found) |before| if (before.modified_ms <= modified_ms) continue;
+        found = .{ .name = name, .modified_ms = modified_ms };
+    }
+    return found;
 }
 
 /// Returns false if another process writes the file. The lock ends with the process.

@@ -1,6 +1,7 @@
 //! `bootfarm-edge vdisk gc`: frees what no version needs, at a limited rate. If it is interrupted,
 //! it has freed less.
 
+const host = @import("host");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
@@ -19,6 +20,7 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     defer change.end();
     cancel.listen();
     export_directory.removeAbandoned(call);
+    export_directory.removeOld(call, host.sys.unixMs());
     store_module.import_checkpoint.tidy(call.files()) catch |err| return explain(call, err);
     var pace: Pace = .init(options.rate_mib, options.idle);
     const rest: store_module.usage.RateLimit = .{ .context = &pace, .wait = waitWhileCounting };

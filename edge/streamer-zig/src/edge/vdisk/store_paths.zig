@@ -44,7 +44,11 @@ pub fn openAny(call: *const Call, opened: *SourceImage, how: *const Opening) Cal
         return openSource(call, opened, how.path, how.in_store, how.options);
     defer container.close();
     how.before_unpacking.run(how.before_unpacking.context);
-    const file = try container.convert(how);
+    const file = try container.convert(&.{
+        .options = how.options,
+        .needs = how.needs,
+        .size = how.size,
+    });
     return opened.open(
         call.gpa,
         file,

@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const Crc32c = @import("../crc32c.zig").Crc32c;
 
 pub const Checksum = enum(u16) {
     crc32c = 0,
@@ -30,7 +31,7 @@ pub const Checksum = enum(u16) {
         var computed: [size_max]u8 = undefined;
         switch (checksum) {
             .crc32c => {
-                const crc = std.hash.crc.@"CRC-32/ISCSI".hash(bytes);
+                const crc = Crc32c.hash(bytes);
                 std.mem.writeInt(u32, computed[0..4], crc, .little);
             },
             .xxhash64 => {

@@ -11,7 +11,7 @@ const ParentLink = @import("parent_link.zig");
 const Replay = @import("vhdx_log.zig");
 const VhdxFile = @import("vhdx_file.zig");
 const Allocator = std.mem.Allocator;
-const Crc32c = std.hash.crc.@"CRC-32/ISCSI";
+const Crc32c = @import("../crc32c.zig").Crc32c;
 const Extent = extent_module.Extent;
 const int = numbers.int;
 

@@ -3,6 +3,7 @@
 //! Specification: [MS-VHDX] 2.3.
 
 const std = @import("std");
+const Crc32c = @import("../crc32c.zig").Crc32c;
 const Fault = @import("fault.zig").Fault;
 const File = @import("file.zig");
 const Allocator = std.mem.Allocator;
@@ -205,7 +206,7 @@ fn readEntry(file: *const File, log: *LogRegion, at: u64) Fault!?Entry {
     if (entry.sequence == 0 or dataFrom(&entry) > entry.size) return null;
     if (entry.size > log.bytes_left) return error.LogDamaged;
     log.bytes_left -= entry.size;
-    var crc: std.hash.crc.@"CRC-32/ISCSI" = .init();
+    var crc: Crc32c = .init();
     var part: [sector_size]u8 = undefined;
     var done: u64 = 0;
     while (done < entry.size) : (done += part.len) {

@@ -1,7 +1,7 @@
 //! Numbers of VHDX files: little-endian integers, GUIDs, and the checksums of its structures.
 
 const std = @import("std");
-const Crc32c = std.hash.crc.@"CRC-32/ISCSI";
+const Crc32c = @import("../crc32c.zig").Crc32c;
 
 pub fn int(comptime T: type, bytes: []const u8, at: usize) T {
     return std.mem.readInt(T, bytes[at..][0..@divExact(@bitSizeOf(T), 8)], .little);

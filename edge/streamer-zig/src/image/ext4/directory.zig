@@ -2,7 +2,7 @@
 //! a tail with a checksum. The kernel adds the hash tree when a directory grows.
 
 const std = @import("std");
-const crc32c = @import("crc32c.zig");
+const crc32c = @import("../crc32c.zig");
 const fields = @import("fields.zig");
 const FileTree = @import("file_tree.zig");
 const layout_module = @import("layout.zig");

@@ -2,7 +2,7 @@
 //! inode itself, more in blocks of up to 340 entries below it.
 
 const std = @import("std");
-const crc32c = @import("crc32c.zig");
+const crc32c = @import("../crc32c.zig");
 const fields = @import("fields.zig");
 const FileTree = @import("file_tree.zig");
 const layout_module = @import("layout.zig");

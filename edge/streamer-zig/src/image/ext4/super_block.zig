@@ -2,7 +2,7 @@
 //! Block", "Block Group Descriptors", "Block and Inode Bitmaps").
 
 const std = @import("std");
-const crc32c = @import("crc32c.zig");
+const crc32c = @import("../crc32c.zig");
 const fields = @import("fields.zig");
 const Layout = @import("layout.zig");
 const Plan = @import("plan.zig");

@@ -9,7 +9,7 @@
 //!         try writer.writeContent(index, offset, bytes);     // in any order
 
 const std = @import("std");
-const crc32c = @import("crc32c.zig");
+const crc32c = @import("../crc32c.zig");
 const directory = @import("directory.zig");
 const extent_tree = @import("extent_tree.zig");
 const fields = @import("fields.zig");

@@ -3,7 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const crc32c = @import("crc32c.zig");
+const crc32c = @import("../crc32c.zig");
 const fields = @import("fields.zig");
 const FileTree = @import("file_tree.zig");
 const layout_module = @import("layout.zig");

@@ -1,5 +1,5 @@
-//! Lists of access rights as texts (acl(5), "Acl text forms"), which GNU tar and star write in place
-//! of extended attributes: "user::rw-,user:1000:r--,mask::r--". Docker and Podman write attributes.
+//! Lists of access rights as texts (acl(5), "ACL TEXT FORMS"), which GNU tar and star write: as in
+//! "user::rw-,user:1000:r--,mask::r--". Docker and Podman write extended attributes instead.
 
 const std = @import("std");
 const base = @import("base");

@@ -20,7 +20,7 @@ test {
     _ = Archive;
     _ = Conversion;
     _ = @import("conversion_test.zig");
-    _ = @import("../ext4/crc32c.zig");
+    _ = @import("../crc32c.zig");
     _ = @import("../ext4/extent_tree.zig");
     _ = fault;
     _ = FileTree;

@@ -11,7 +11,7 @@ const volume_module = @import("../volume.zig");
 const ReadError = volume_module.ReadError;
 const Volume = volume_module.Volume;
 
-const Crc32c = std.hash.crc.@"CRC-32/ISCSI";
+const Crc32c = @import("../crc32c.zig").Crc32c;
 
 pub const Error = ReadError || error{
     Corrupt,
