@@ -185,6 +185,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       tracer: options.tracer,
       verifyCode: (given) => verifyCode(auth, given),
       uploads,
+      objects,
       webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
       tenancy,
       oidcName: oidc?.name ?? null,

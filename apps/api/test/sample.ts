@@ -17,6 +17,7 @@ export const versionKinds = [
   'clearBootProfile',
   'adopt',
   'upload',
+  'placement',
 ] as const
 export type VersionSample = (typeof versionKinds)[number]
 

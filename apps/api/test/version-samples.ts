@@ -66,6 +66,15 @@ export const versionSamples: Record<string, Sample> = {
     ownId: (tenant) => tenant.versionSpares.vdisks.upload[0]?.vdiskId ?? '',
   },
   'upload.remove': ofVdisk('upload', (_tenant: SampleTenant, id: string) => ({ uploadId: id })),
+  'placement.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
+  'placement.set': ofVdisk('placement', { revision: 1, rules: { others: { edges: 1 } } }),
+  'placement.copies': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
+  'placement.getOfFarm': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
+  'placement.setOfFarm': {
+    idName: 'farmId',
+    input: { revision: 1, rules: { others: { edges: 1 } } },
+    ownId: (tenant) => tenant.spares.objects.farm.pop() ?? '',
+  },
   'storeJob.list': {},
   'storeJob.get': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds[0] ?? '' },
   'storeJob.start': { idName: 'edgeId', input: { kind: 'verify' }, ownId: (tenant) => tenant.edgeId },
@@ -182,6 +191,7 @@ async function createVdisks(db: TestApi['db'], { organizationId, farmId }: Farm,
     clearBootProfile: sealed,
     adopt: {},
     upload: {},
+    placement: {},
   }
   for (const kind of versionKinds) {
     vdisks[kind] = Array.from({ length: spareCount }, () => ({

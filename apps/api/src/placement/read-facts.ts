@@ -1,8 +1,8 @@
 import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import { type DbOrTransaction, ownRow } from '../context/service-context.ts'
+import { resolveVersions } from '../rules/device/version-access.ts'
 import { dayMs } from '../rules/utc-day.ts'
 import { activeStates } from '../store/public.ts'
-import { readResolved } from '../vdisk/public.ts'
 import { ruleOf } from './placement-rule.ts'
 import { readPlacement } from './read-placement.ts'
 import type { FactCopy, FactEdge, FactJob, FactSetback, TransferFacts } from './transfer-facts.ts'
@@ -57,14 +57,30 @@ function laterOf(one: Date, other: Date | null): Date {
 }
 
 async function readFactVersions(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey, now: Date) {
-  const rows = await db.vdiskVersion.findMany({
-    where: { organizationId, vdiskId, sealedAt: { not: null }, manifestRoot: { not: null } },
-    orderBy: { number: 'asc' },
-    select: { id: true, number: true, parentVersionId: true },
+  const choices = await db.vdisk.findUniqueOrThrow({
+    where: ownRow({ organizationId }, vdiskId),
+    select: { defaultVersionId: true, overrideVersionId: true, pendingVersionId: true, maintenanceDeviceId: true },
   })
-  const resolved = (await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, now)).get(vdiskId)
-  const first = new Set([resolved?.production?.id, resolved?.pending?.version.id])
-  return rows.map((row) => ({ ...row, isFirst: first.has(row.id) }))
+  const rows = await db.vdiskVersion.findMany({
+    where: { organizationId, vdiskId, sealedAt: { not: null } },
+    orderBy: { number: 'asc' },
+    select: {
+      id: true,
+      number: true,
+      parentVersionId: true,
+      manifestRoot: true,
+      state: true,
+      releasedAt: true,
+      sealedAt: true,
+      sealAskedAt: true,
+    },
+  })
+  const { production, pending } = resolveVersions(choices, rows, now)
+  const first = new Set([production?.id, pending?.version.id])
+  // A plain file is copied by hand.
+  return rows.flatMap(({ id, number, parentVersionId, manifestRoot }) =>
+    manifestRoot === null ? [] : [{ id, number, parentVersionId, isFirst: first.has(id) }],
+  )
 }
 
 interface EdgeRow {

@@ -5,6 +5,7 @@ import { defaultRule, type PlacementRule, type PlacementRules } from './placemen
 export const placementSelect = {
   id: true,
   revision: true,
+  inherits: true,
   changedAt: true,
   vdiskId: true,
   sites: {
@@ -16,12 +17,15 @@ export type PlacementRow = Prisma.PlacementGetPayload<{ select: typeof placement
 
 export interface Placed {
   rules: PlacementRules
-  /** Null: nobody has made a placement. */
-  row: PlacementRow | null
+  /** Those are not the ones of the vDisk, or of the farm, that was asked about. */
+  isInherited: boolean
+  /** The row of the vDisk or the farm itself, also where it was taken back; null: nobody has made one. */
+  own: PlacementRow | null
+  /** When the rules were saved last; null: never. */
   changedAt: Date | null
 }
 
-/** Returns the placement of a vDisk: its own, else its farm's, else every edge of every site. */
+/** Returns the placement of a vDisk or a farm: its own, else the farm's, else every edge of every site. */
 export async function readPlacement(
   db: DbOrTransaction,
   { organizationId, farmId, vdiskId }: { organizationId: string; farmId: string; vdiskId: string | null },
@@ -30,11 +34,14 @@ export async function readPlacement(
     where: { organizationId, farmId, OR: [{ vdiskId: null }, ...(vdiskId === null ? [] : [{ vdiskId }])] },
     select: placementSelect,
   })
-  const row = rows.find((one) => one.vdiskId !== null) ?? rows[0] ?? null
+  const own = rows.find((row) => row.vdiskId === vdiskId) ?? null
+  const chosen = [own, ...rows].find((row) => row && !row.inherits) ?? null
+  const changes = rows.map(({ changedAt }) => changedAt.getTime())
   return {
-    rules: row ? rulesOf(row) : { sites: new Map(), others: defaultRule },
-    row,
-    changedAt: row?.changedAt ?? null,
+    rules: chosen ? rulesOf(chosen) : { sites: new Map(), others: defaultRule },
+    isInherited: chosen === null || chosen !== own,
+    own,
+    changedAt: changes.length > 0 ? new Date(Math.max(...changes)) : null,
   }
 }
 

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { usersText } from '../context/in-use.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { lackingEdges } from '../placement/public.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/device/version-access.ts'
 import { onlyVisible, versionHolders } from './remove-version.ts'
 import { seesEdgesOf, sumOf, type Tally, tallyDevices, versionOfGroup } from './tally-devices.ts'
@@ -12,6 +13,9 @@ import type { previewInput, VersionPreview } from './version-schema.ts'
 import { apply } from './version-steps.ts'
 
 const childrenShownMax = 100
+const lackingShownMax = 100
+/** Steps after which devices boot the version. */
+const releasing = new Set(['promote', 'revert', 'override'])
 const select = {
   ...versionChoicesSelect,
   versions: { orderBy: { number: 'desc' }, select: { ...versionDetailSelect, vdiskId: true } },
@@ -44,6 +48,7 @@ export async function previewVersion(
   const rowOf = (one: { id: string } | null) => vdisk.versions.find(({ id }) => id === one?.id) ?? null
   const tallies = await tallyDevices(db, { vdiskId, actor }, before)
   const atEdges = await readAtEdges(db, { organizationId: actor.organizationId, versionIds: [versionId] })
+  const lacking = releasing.has(action) ? await lackingOf(context, { vdiskId, versionId, farmId }) : []
   const numberOf = new Map(vdisk.versions.map(({ id, number }) => [id, number]))
   const seen = { ...onlyVisible(actor), running: tallies.runningOf(versionId) }
   const holders = (await versionHolders(context, versionId, seen)).map(usersText).filter((text) => text !== null)
@@ -74,7 +79,22 @@ export async function previewVersion(
         sharedBytes: Number(sharedBytes),
         reclaimableBytes: Number(reclaimableBytes),
       })),
+    lacking,
   }
+}
+
+/** Those that the caller may see. */
+async function lackingOf(
+  { db, clock, actor }: ServiceContext,
+  { farmId, ...version }: { farmId: string; vdiskId: string; versionId: string },
+): Promise<VersionPreview['lacking']> {
+  const seesEdge = seesEdgesOf(actor, farmId)
+  const { organizationId } = actor
+  const edges = await lackingEdges(db, { organizationId, ...version, now: clock() })
+  return edges
+    .filter(({ siteId }) => seesEdge(siteId))
+    .slice(0, lackingShownMax)
+    .map(({ siteId: _siteId, ...edge }) => edge)
 }
 
 function changesOf(

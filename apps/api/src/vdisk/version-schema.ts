@@ -195,6 +195,20 @@ export const versionPreview = z
         }),
       )
       .describe('How much each edge frees, or works on.'),
+    lacking: z
+      .array(
+        z.object({
+          edgeId: uuid,
+          edgeName: z.string(),
+          siteName: z.string(),
+          state: z.enum(['damaged', 'fetching', 'lacks']).describe('Where the edge’s copy is.'),
+          progressBytes: count,
+          totalBytes: count.describe('0: not known yet.'),
+        }),
+      )
+      .describe(
+        'Edges that are to hold the version and do not: devices cannot boot it there. For steps that release it.',
+      ),
   })
   .meta({ id: 'VersionPreview' })
 export type VersionPreview = z.infer<typeof versionPreview>

@@ -2,6 +2,7 @@ import type { Checks } from '../../access/checks.ts'
 import type { BootFeeds } from '../../boot/boot-feed.ts'
 import type { BootRetention } from '../../boot/boot-retention.ts'
 import type { PlatformContext } from '../../context/service-context.ts'
+import type { Objects } from '../../difference/objects.ts'
 import type { SealingKey } from '../../idempotency/do-once.ts'
 import type { EdgeReleases } from '../../installation/edge-releases.ts'
 import type { UpdateRepository } from '../../installation/update-repository.ts'
@@ -55,6 +56,7 @@ export interface TrpcContext extends PlatformContext {
   verifyCode(given: GivenCode): Promise<boolean>
   webhookTargets: TargetPolicy
   uploads: Uploads
+  objects: Objects
   telemetry: Telemetry
   /** Without it no traces are collected. */
   tracer: Tracer | undefined

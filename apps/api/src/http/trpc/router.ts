@@ -13,6 +13,7 @@ import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
 import { serviceAccountRouter } from '../../member/service-account-router.ts'
 import { organizationRouter } from '../../organization/router.ts'
+import { placementRouter } from '../../placement/router.ts'
 import { platformRouter } from '../../platform/router.ts'
 import { rolloutRouter } from '../../rollout/router.ts'
 import { scheduleRouter } from '../../schedule/router.ts'
@@ -56,6 +57,7 @@ export const appRouter = router({
   store: storeRouter,
   storeJob: storeJobRouter,
   upload: uploadRouter,
+  placement: placementRouter,
   trash: trashRouter,
 })
 

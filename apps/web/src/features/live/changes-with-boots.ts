@@ -34,6 +34,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   store: false,
   storeJob: false,
   upload: false,
+  placement: false,
   trash: false,
 }
 const rows = new Map<unknown, boolean | string[]>(Object.entries(changedByBoots))

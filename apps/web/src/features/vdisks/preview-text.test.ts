@@ -8,6 +8,7 @@ const preview: VersionPreview = {
   holders: [],
   childNumbers: [],
   edges: [],
+  lacking: [],
   running: [],
   changed: [],
   before: { versionId: 'a', number: 1 },
@@ -52,4 +53,21 @@ test('a deletion says what becomes free, and that nobody changes', () => {
     'Frees 2.00\u00a0KiB on edge-1 when the trash is emptied.',
     'Versions based on it become independent of it: 3.',
   ])
+})
+
+test('edges that lack the version are named with where their copies are', () => {
+  const lacking = ['edge-1', 'edge-2', 'edge-3'].map((edgeName, index) => ({
+    edgeId: edgeName,
+    edgeName,
+    siteName: 'Berlin',
+    state: (['lacks', 'fetching', 'damaged'] as const)[index] ?? ('lacks' as const),
+    progressBytes: 1,
+    totalBytes: 2,
+  }))
+  expect(previewSentences({ ...preview, lacking })).toContain(
+    '3 edges do not hold the version yet, and no device boots it there: edge-1 in Berlin, edge-2 in Berlin (fetching 50 %), edge-3 in Berlin (damaged).',
+  )
+  expect(previewSentences({ ...preview, lacking: lacking.slice(0, 1) })).toContain(
+    '1 edge does not hold the version yet, and no device boots it there: edge-1 in Berlin.',
+  )
 })

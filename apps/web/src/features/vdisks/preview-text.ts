@@ -11,7 +11,7 @@ export function devicesText({ count, names }: Tally): string {
 
 /** The effects, a sentence each. */
 export function previewSentences(preview: VersionPreview): string[] {
-  const { action, before, after, changed, running, changesBoot, holders, childNumbers, edges } = preview
+  const { action, before, after, changed, running, changesBoot, holders, childNumbers, edges, lacking } = preview
   const numberOf = (number: number | null) => (number === null ? 'nothing' : `version ${number}`)
   const freed = edges.reduce((sum, { reclaimableBytes }) => sum + reclaimableBytes, 0)
   return [
@@ -28,6 +28,7 @@ export function previewSentences(preview: VersionPreview): string[] {
         `${devicesText(devices)} ${devices.count === 1 ? 'is' : 'are'} running ${number === null ? 'a deleted version' : `version ${number}`} and ${devices.count === 1 ? 'keeps' : 'keep'} it until the next boot.`,
     ),
     ...(changesBoot ? ['The kernel, initramfs and kernel command line change as well.'] : []),
+    ...lackingSentences(lacking),
     ...(action === 'merge' ? mergeSentences(edges) : []),
     ...(action === 'delete'
       ? [
@@ -41,6 +42,25 @@ export function previewSentences(preview: VersionPreview): string[] {
       : []),
     ...(action === 'delete' || holders.length === 0 ? [] : [`Used by ${holders.join('; ')}.`]),
   ]
+}
+
+const lackingNamedMax = 5
+
+function lackingSentences(lacking: VersionPreview['lacking']): string[] {
+  if (lacking.length === 0) return []
+  const named = lacking.slice(0, lackingNamedMax).map(lackingText)
+  const more = lacking.length > named.length ? ' …' : ''
+  const verb = lacking.length === 1 ? 'does' : 'do'
+  return [
+    `${countOf(lacking.length, 'edge')} ${verb} not hold the version yet, and no device boots it there: ${named.join(', ')}${more}.`,
+  ]
+}
+
+function lackingText({ edgeName, siteName, state, progressBytes, totalBytes }: VersionPreview['lacking'][number]) {
+  if (state === 'damaged') return `${edgeName} in ${siteName} (damaged)`
+  if (state === 'lacks') return `${edgeName} in ${siteName}`
+  const percent = totalBytes === 0 ? '' : ` ${Math.min(100, Math.floor((progressBytes * 100) / totalBytes))} %`
+  return `${edgeName} in ${siteName} (fetching${percent})`
 }
 
 function mergeSentences(edges: VersionPreview['edges']): string[] {

@@ -24,6 +24,7 @@ export const tagTexts: Record<string, string> = {
   store: 'Stores: what edges keep of a farm’s vDisks.',
   upload:
     'Images that are sent in pieces, for imports. The bytes go to `/vdisks/{vdiskId}/uploads/{uploadId}/bytes`: see the guide to the API.',
+  placement: 'Which edges hold the versions of vDisks.',
   storeJob: 'Storage jobs of edges.',
   trash: 'Deleted objects that can be restored.',
 }

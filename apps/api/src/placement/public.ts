@@ -1,0 +1,1 @@
+export { lackingEdges } from './lacking-edges.ts'
