@@ -10,6 +10,7 @@ import { countOf, formatCount } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { CopiesPanel } from '../placement/copies-panel'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { JobsPanel } from '../store-jobs/jobs-panel'
@@ -71,6 +72,7 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
           <VersionChain vdisk={vdisk} />
         )}
       </Panel>
+      <CopiesPanel vdisk={vdisk} />
       <Panel title="Used by" aside={shownCollections(vdisk)} flush>
         {vdisk.collections.length === 0 ? (
           <EmptyState title="Not used by any collection." text="A collection selects the vDisk its devices boot." />

@@ -1,0 +1,167 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button, ObjectLink } from '../../components/button'
+import { ErrorState, LoadingState, Panel, Skeleton } from '../../components/page'
+import { type Column, GroupedTable } from '../../components/table'
+import { Tag } from '../../components/tag'
+import { countOf } from '../../lib/format-quantity'
+import { readableError, useTRPC } from '../../lib/trpc'
+import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { useMay } from '../session/use-may'
+import { type Copies, type Copy, copyText, copyTones, lackText, placementSentences } from './copy-text'
+import { PlacementDialog } from './placement-dialog'
+
+type Edge = Copies['edges'][number]
+
+/** The newest; all are in the API. */
+const versionsShownMax = 6
+const reasonsShownMax = 8
+/** While something moves. */
+const fetchingRefreshMs = 2000
+
+interface CopiesPanelProps {
+  vdisk: { id: string; name: string; farmId: string }
+}
+
+/** Which edges hold, fetch or lack each version, and which of them are to hold it. */
+export function CopiesPanel({ vdisk }: CopiesPanelProps) {
+  const trpc = useTRPC()
+  const query = useQuery(
+    trpc.placement.copies.queryOptions(
+      { vdiskId: vdisk.id },
+      {
+        refetchInterval: ({ state }) =>
+          state.data?.copies.some(({ state }) => state === 'fetching') ? fetchingRefreshMs : heartbeatRefreshMs,
+      },
+    ),
+  )
+  return (
+    <Panel title="Copies at edges" aside={shownEdges(query.data)} flush>
+      <PlacementRow vdisk={vdisk} />
+      {query.data ? (
+        <CopiesTable copies={query.data} />
+      ) : query.error ? (
+        <ErrorState
+          title="Could not load the copies."
+          text={readableError(query.error)}
+          onRetry={() => query.refetch()}
+        />
+      ) : (
+        <LoadingState label="Loading copies">
+          <Skeleton className="m-4 h-4 w-64" />
+        </LoadingState>
+      )}
+    </Panel>
+  )
+}
+
+/** Nothing where all of them are shown. */
+function shownEdges(copies: Copies | undefined): string | undefined {
+  if (!copies || copies.edges.length === copies.edgeCount) return undefined
+  return `First ${copies.edges.length} of ${countOf(copies.edgeCount, 'edge')}`
+}
+
+function PlacementRow({ vdisk }: CopiesPanelProps) {
+  const trpc = useTRPC()
+  const [open, setOpen] = useState(false)
+  const { data: placement } = useQuery(trpc.placement.get.queryOptions({ vdiskId: vdisk.id }))
+  const mayChange = useMay('vdisk.change', { farmId: vdisk.farmId })
+  if (!placement) return null
+  return (
+    <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 border-line border-b px-4 py-3 text-sm">
+      <div className="min-w-0 flex-1 basis-60">
+        <ul aria-label="Placement" className="flex flex-col gap-1 text-ink">
+          {placementSentences(placement).map((sentence) => (
+            <li key={sentence} className="break-words">
+              {sentence}
+            </li>
+          ))}
+        </ul>
+        {placement.isInherited && <p className="mt-1 text-ink-soft text-xs">This is the placement of the farm.</p>}
+      </div>
+      {mayChange && (
+        <Button small aria-label="Edit placement" onClick={() => setOpen(true)}>
+          Edit
+        </Button>
+      )}
+      {open && <PlacementDialog vdisk={vdisk} placement={placement} onClose={() => setOpen(false)} />}
+    </div>
+  )
+}
+
+function CopiesTable({ copies }: { copies: Copies }) {
+  const shown = copies.versions.slice(0, versionsShownMax)
+  const byCell = new Map(copies.copies.map((copy) => [`${copy.versionId} ${copy.edgeId}`, copy]))
+  const columns: Column<Edge>[] = [
+    {
+      title: 'Edge',
+      wide: true,
+      cell: ({ id, name, isOnline }) => (
+        <span className="inline-flex items-center gap-2">
+          <ObjectLink href={`/edges/${id}`}>{name}</ObjectLink>
+          {!isOnline && <span className="text-ink-soft text-xs">offline</span>}
+        </span>
+      ),
+    },
+    ...shown.map(({ id, number }) => ({
+      title: `Version ${number}`,
+      cell: (edge: Edge) => <CopyCell copy={byCell.get(`${id} ${edge.id}`)} />,
+    })),
+  ]
+  if (copies.edges.length === 0 || shown.length === 0)
+    return (
+      <p className="p-4 text-ink-soft text-sm">
+        No edge holds or is to hold a sealed version of this vDisk. Import or seal one first.
+      </p>
+    )
+  const sites = Map.groupBy(copies.edges, ({ siteId }) => siteId)
+  return (
+    <>
+      <GroupedTable
+        label="Copies of versions"
+        columns={columns}
+        groups={[...sites].map(([key, rows]) => ({ key, heading: rows[0]?.siteName, rows }))}
+        rowKey={({ id }) => id}
+      />
+      {copies.versions.length > shown.length && (
+        <p className="border-line border-t px-4 py-2 text-ink-soft text-xs">
+          The newest {shown.length} of {countOf(copies.versions.length, 'version')} are shown.
+        </p>
+      )}
+      <Reasons copies={copies} />
+    </>
+  )
+}
+
+function CopyCell({ copy }: { copy: Copy | undefined }) {
+  if (!copy) return <span className="text-ink-faint text-xs">not placed</span>
+  return <Tag tone={copyTones[copy.state]}>{copyText(copy)}</Tag>
+}
+
+/** Why edges lack versions that they are to hold: the first of them. */
+function Reasons({ copies }: { copies: Copies }) {
+  const nameOf = new Map(copies.edges.map(({ id, name }) => [id, name]))
+  const numberOf = new Map(copies.versions.map(({ id, number }) => [id, number]))
+  const reasons = copies.copies.flatMap((copy) => {
+    const text = lackText(copy)
+    const key = `${copy.versionId} ${copy.edgeId}`
+    return text
+      ? [{ key, text: `${nameOf.get(copy.edgeId)} lacks version ${numberOf.get(copy.versionId)}: ${text}.` }]
+      : []
+  })
+  if (reasons.length === 0) return null
+  return (
+    <ul aria-label="Why versions are missing" className="flex flex-col gap-1 border-line border-t px-4 py-3 text-sm">
+      {reasons.slice(0, reasonsShownMax).map(({ key, text }) => (
+        <li key={key} className="break-words text-ink-soft">
+          {text}
+        </li>
+      ))}
+      {reasons.length > reasonsShownMax && (
+        <li className="text-ink-faint text-xs">And {reasons.length - reasonsShownMax} more.</li>
+      )}
+    </ul>
+  )
+}

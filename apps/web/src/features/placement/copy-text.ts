@@ -1,0 +1,105 @@
+import type { Tone } from '../../components/tag'
+import { countOf, formatBytes } from '../../lib/format-quantity'
+import type { RouterOutputs } from '../../lib/trpc'
+
+export type Copies = RouterOutputs['placement']['copies']
+export type Copy = Copies['copies'][number]
+export type Placement = RouterOutputs['placement']['get']
+type Rule = NonNullable<Placement['others']>
+
+export const copyTones: Record<Copy['state'], Tone> = {
+  holds: 'ready',
+  damaged: 'failed',
+  fetching: 'live',
+  lacks: 'silent',
+}
+
+/** What a cell of the table says. */
+export function copyText({ state, progressBytes, totalBytes }: Copy): string {
+  if (state !== 'fetching') return state
+  if (totalBytes === 0) return 'fetching'
+  return `fetching ${Math.min(100, Math.floor((progressBytes * 100) / totalBytes))} %`
+}
+
+const reasons: Record<NonNullable<Copy['waitsFor']>, string> = {
+  edge_offline: 'the edge is offline',
+  edge_without_store: 'the edge has no store yet',
+  edge_release: 'an edge needs a newer release',
+  holder_offline: 'every edge that holds the version is offline',
+  no_holder: 'no edge holds the version',
+  no_object_store: 'the control plane has no object store, and only another site holds the version',
+  packing: 'another edge prepares it',
+  site: 'another edge of the site fetches it first',
+  base: 'the version before it comes first',
+  window: 'it waits for its time of day',
+  failed: 'the last try failed',
+  cancelled: 'it was cancelled',
+  turn: 'other transfers come first',
+}
+
+/** Why an edge lacks a version; null: it does not, or fetches it. */
+export function lackText({ waitsFor, untrusted }: Copy): string | null {
+  if (waitsFor === null) return null
+  return `${reasons[waitsFor]}${waitsFor === 'failed' && untrusted.message ? `: ${untrusted.message}` : ''}`
+}
+
+/** The rules in words, a sentence each. */
+export function placementSentences({ others, sites }: Placement): string[] {
+  const first = sites.length === 0 ? 'each site' : 'each other site'
+  return [
+    others && others.edges !== 0 ? `${ruleText(others)} of ${first}${limitsText(others)}.` : `No edge of ${first}.`,
+    ...sites.map((rule) =>
+      rule.edges === 0
+        ? `${rule.siteName}: no edge.`
+        : `${rule.siteName}: ${ruleText(rule).toLowerCase()}${limitsText(rule)}.`,
+    ),
+  ]
+}
+
+function ruleText({ edges }: Rule): string {
+  return edges === null ? 'All edges' : countOf(edges, 'edge')
+}
+
+function limitsText({ rateBytesPerSecond, window }: Rule): string {
+  const rate = rateBytesPerSecond === null ? '' : `, at most ${formatBytes(rateBytesPerSecond)} per second each`
+  const time = window === null ? '' : `, from ${window.from} to ${window.to}`
+  return rate + time
+}
+
+const mib = 1024 * 1024
+
+/** The form of a rule: what people type. */
+export interface RuleForm {
+  edges: string
+  rateMib: string
+  from: string
+  to: string
+}
+
+export function ruleFormOf(rule: Rule | null): RuleForm {
+  return {
+    edges: rule === null ? '0' : rule.edges === null ? '' : String(rule.edges),
+    rateMib: rule?.rateBytesPerSecond == null ? '' : String(rule.rateBytesPerSecond / mib),
+    from: rule?.window?.from ?? '',
+    to: rule?.window?.to ?? '',
+  }
+}
+
+/** Returns the rule of a form, or what is wrong with it. */
+export function readRule({ edges, rateMib, from, to }: RuleForm): { rule: Rule } | { problem: string } {
+  if (!/^\d{0,2}$/.test(edges.trim()) || Number(edges) > 16)
+    return { problem: 'A site has at most 16 edges. Leave the number empty for all.' }
+  const rate = Number(rateMib)
+  if (rateMib.trim() !== '' && !(rate * mib >= 1024))
+    return { problem: 'Enter the limit in MiB per second, for example 10, or leave it empty.' }
+  if ((from === '') !== (to === '')) return { problem: 'Enter both times, or none.' }
+  if (from !== '' && from === to)
+    return { problem: 'The time of day ends when it begins. Leave both empty for the day.' }
+  return {
+    rule: {
+      edges: edges.trim() === '' ? null : Number(edges),
+      rateBytesPerSecond: rateMib.trim() === '' ? null : Math.round(rate * mib),
+      window: from === '' ? null : { from, to },
+    },
+  }
+}

@@ -1,0 +1,184 @@
+'use client'
+
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { Notice, SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
+import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { type Placement, type RuleForm, readRule, ruleFormOf } from './copy-text'
+
+interface PlacementDialogProps {
+  vdisk: { id: string; name: string; farmId: string }
+  placement: Placement
+  onClose: () => void
+}
+
+interface SiteForm {
+  siteId: string
+  siteName: string
+  form: RuleForm
+}
+
+const choices = [
+  { value: 'farm', label: 'The placement of the farm' },
+  { value: 'own', label: 'Its own placement' },
+]
+
+/** Chooses which edges hold the versions of a vDisk. */
+export function PlacementDialog({ vdisk, placement, onClose }: PlacementDialogProps) {
+  const trpc = useTRPC()
+  const [seen] = useState(placement)
+  const [choice, setChoice] = useState(seen.isInherited ? 'farm' : 'own')
+  const [others, setOthers] = useState(ruleFormOf(seen.others))
+  const [sites, setSites] = useState<SiteForm[]>(
+    seen.sites.map(({ siteId, siteName, ...rule }) => ({ siteId, siteName, form: ruleFormOf(rule) })),
+  )
+  const set = useMutation(trpc.placement.set.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const read = choice === 'farm' ? { rules: null } : readForms(others, sites)
+  return (
+    <ObjectDialog
+      title={`Placement of ${vdisk.name}`}
+      action="Save"
+      wide
+      saving={set}
+      disabled={'problem' in read}
+      onSave={(revision = seen.revision) =>
+        'rules' in read && set.mutate({ vdiskId: vdisk.id, revision, rules: read.rules })
+      }
+      onClose={onClose}
+    >
+      <SelectField label="Versions are held by" value={choice} options={choices} onChange={setChoice} />
+      {choice === 'own' && (
+        <>
+          <RuleFields
+            title={sites.length === 0 ? 'Every site' : 'Every other site'}
+            form={others}
+            onChange={setOthers}
+          />
+          {sites.map(({ siteId, siteName, form }) => (
+            <RuleFields
+              key={siteId}
+              title={siteName}
+              form={form}
+              onChange={(changed) =>
+                setSites(sites.map((site) => (site.siteId === siteId ? { siteId, siteName, form: changed } : site)))
+              }
+              onRemove={() => setSites(sites.filter((site) => site.siteId !== siteId))}
+            />
+          ))}
+          <AddSite
+            farmId={vdisk.farmId}
+            known={sites}
+            onAdd={(site) => setSites([...sites, { siteId: site.id, siteName: site.name, form: others }])}
+          />
+        </>
+      )}
+      {'problem' in read && (
+        <p role="status" className="text-failed text-sm">
+          {read.problem}
+        </p>
+      )}
+      <Notice tone="live">
+        Edges fetch what they lack in the background. Versions that they hold already stay. Saving also tries failed and
+        cancelled transfers again.
+      </Notice>
+    </ObjectDialog>
+  )
+}
+
+function readForms(others: RuleForm, sites: SiteForm[]) {
+  const read = readRule(others)
+  if ('problem' in read) return read
+  const rules = []
+  for (const { siteId, siteName, form } of sites) {
+    const ofSite = readRule(form)
+    if ('problem' in ofSite) return { problem: `${siteName}: ${ofSite.problem}` }
+    rules.push(Object.assign({ siteId }, ofSite.rule))
+  }
+  return { rules: { others: read.rule, sites: rules } }
+}
+
+interface RuleFieldsProps {
+  title: string
+  form: RuleForm
+  onChange: (form: RuleForm) => void
+  onRemove?: () => void
+}
+
+function RuleFields({ title, form, onChange, onRemove }: RuleFieldsProps) {
+  const change = (changed: Partial<RuleForm>) => onChange(Object.assign({}, form, changed))
+  return (
+    <fieldset className="min-w-0 rounded-md border border-line p-3">
+      <legend className="px-1 font-medium text-ink text-sm">{title}</legend>
+      <div className="grid gap-3 sm:grid-cols-2">
+        <TextField
+          label="Number of edges"
+          value={form.edges}
+          placeholder="all"
+          maxLength={2}
+          onChange={(edges) => change({ edges })}
+          hint="Empty: all. 0: none."
+        />
+        <TextField
+          label="Limit per edge in MiB per second"
+          value={form.rateMib}
+          placeholder="none"
+          maxLength={12}
+          onChange={(rateMib) => change({ rateMib })}
+          hint="To and from the control plane."
+        />
+        <TextField
+          label="Transfers start from"
+          type="time"
+          value={form.from}
+          onChange={(from) => change({ from })}
+          hint="By the clocks of the site."
+        />
+        <TextField label="until" type="time" value={form.to} onChange={(to) => change({ to })} />
+      </div>
+      {onRemove && (
+        <div className="mt-3">
+          <Button small aria-label={`Remove the rule of ${title}`} onClick={onRemove}>
+            Remove
+          </Button>
+        </div>
+      )}
+    </fieldset>
+  )
+}
+
+interface AddSiteProps {
+  farmId: string
+  known: SiteForm[]
+  onAdd: (site: { id: string; name: string }) => void
+}
+
+function AddSite({ farmId, known, onAdd }: AddSiteProps) {
+  const sites = usePicker('site', { farmId })
+  const [siteId, setSiteId] = useState('')
+  const site = sites.itemOf(siteId)
+  const isNew = site !== undefined && known.every((one) => one.siteId !== siteId)
+  return (
+    <div className="grid grid-cols-[1fr_auto] items-end gap-2">
+      <ObjectPicker
+        label="Site with another rule"
+        picker={sites}
+        value={siteId}
+        first={[{ value: '', label: 'Select a site' }]}
+        onChange={setSiteId}
+      />
+      <Button
+        disabled={!isNew}
+        onClick={() => {
+          if (site) onAdd(site)
+          setSiteId('')
+        }}
+      >
+        Add rule
+      </Button>
+    </div>
+  )
+}
