@@ -1,16 +1,4 @@
-import { once } from 'node:events'
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
-import net from 'node:net'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
@@ -85,49 +73,6 @@ async function upload(): Promise<Upload> {
   return edge.api.query<Upload>('upload.get', { vdiskId, uploadId: id })
 }
 
-function writeImage(name: string): string {
-  const image = path.join(scratch.path, name)
-  const file = openSync(image, 'w')
-  for (let at = 0; at < imageSize; at += mib) writeSync(file, pieceOf(at))
-  closeSync(file)
-  return image
-}
-
-/** A way to the API that breaks each connection after so many bytes of it. */
-async function breakingLine(bytesMax: number): Promise<{ url: string; breaks: () => number; close: () => void }> {
-  const { hostname: host, port } = new URL(plane.apiUrl)
-  let breaks = 0
-  const line = net.createServer((client) => {
-    const api = net.connect({ host, port: Number(port) })
-    const end = () => {
-      for (const socket of [client, api]) socket.destroy()
-    }
-    for (const socket of [client, api]) socket.once('error', end).once('close', end)
-    let passed = 0
-    client.on('data', (bytes: Buffer) => {
-      passed += bytes.length
-      if (passed <= bytesMax) return void api.write(bytes)
-      breaks += 1
-      end()
-    })
-    api.pipe(client)
-  })
-  line.listen(0, '127.0.0.1')
-  await once(line, 'listening')
-  const { port: own } = line.address() as net.AddressInfo
-  return { url: `http://127.0.0.1:${own}`, breaks: () => breaks, close: () => line.close() }
-}
-
-/** The script of docs/reference/api.md. */
-function documentedScript(): string {
-  const guide = readFileSync(new URL('../../docs/reference/api.md', import.meta.url), 'utf8')
-  const [, text] = /Save it as `upload.sh`:\n\n```sh\n(.+?)```/s.exec(guide) ?? []
-  if (!text) throw new Error('docs/reference/api.md has no script upload.sh')
-  const script = path.join(scratch.path, 'upload.sh')
-  writeFileSync(script, text)
-  return script
-}
-
 const importUpload = ({ id }: Upload) =>
   edge.api.mutate<Made>('version.import', {
     vdiskId: edge.tenant.vdiskId,
@@ -166,7 +111,10 @@ test('an edge fetches an upload, continues after a cut and a restart, and import
   const store = path.join(edge.data, 'store')
   const exported = new RunningProcess(edgeProgram, ['vdisk', 'export', out, '--version', made.id, '--store', store])
   expect(await exported.ended, exported.output).toBe(0)
-  const expected = writeImage('expected.raw')
+  const expected = path.join(scratch.path, 'expected.raw')
+  const file = openSync(expected, 'w')
+  for (let at = 0; at < imageSize; at += mib) writeSync(file, pieceOf(at))
+  closeSync(file)
   const compared = new RunningProcess('cmp', [out, expected])
   expect(await compared.ended, compared.output).toBe(0)
   while (fetchedSize(sent.id) > 0) await pause()
@@ -192,31 +140,4 @@ test('an import of an upload that was deleted, or that changed on the disk, fail
   expect(gone).toMatchObject({ state: 'failed' })
   expect(gone.untrusted.message).toContain('it was deleted or has expired')
   while (readdirSync(fetched).length > 0) await pause()
-})
-
-test('the documented script uploads through a line that breaks, and imports', async () => {
-  const image = writeImage('of a script.raw')
-  const { secret } = await edge.api.mutate<{ secret: string }>('apiKey.create', {
-    name: 'script',
-    role: 'image_manager',
-  })
-  const line = await breakingLine(5 * mib)
-  const script = new RunningProcess(
-    'bash',
-    [documentedScript(), line.url, edge.tenant.vdiskId, edge.edgeId, image, '{"bootFiles": "none"}'],
-    {
-      BOOTFARM_KEY: secret,
-    },
-  )
-  expect(await script.ended, script.output).toBe(0)
-  line.close()
-  expect(line.breaks()).toBeGreaterThan(3)
-  const made = JSON.parse(script.output.slice(script.output.lastIndexOf('{'))) as Made
-  expect(await ended(made)).toMatchObject({ state: 'done' })
-
-  const refused = new RunningProcess('bash', [documentedScript(), plane.apiUrl, edge.tenant.vdiskId, 'x', image], {
-    BOOTFARM_KEY: 'wrong',
-  })
-  expect(await refused.ended).toBe(1)
-  expect(refused.output).toContain('"status":401')
 })

@@ -117,6 +117,7 @@ fn embedVectors(b: *std.Build, wire: *std.Build.Module, core: *std.Build.Module)
     embed(b, core, "tuf_vectors_json", proto ++ "vectors/tuf-v1.json");
     embed(b, core, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
+    embed(b, wire, "peer_transfer_vectors_json", proto ++ "vectors/peer-transfer-v1.json");
     embed(b, wire, "stream_vectors_v2_json", proto ++ "vectors/stream-v2.json");
     embed(b, wire, "stream_vectors_v3_json", proto ++ "vectors/stream-v3.json");
     embed(b, wire, "stream_profiles_json", proto ++ "vectors/stream-profiles-v2.json");

@@ -97,6 +97,14 @@ pub const stream = struct {
     pub const seal = @import("stream/seal.zig");
     pub const ticket = @import("stream/ticket.zig");
 };
+/// Differences between versions, on their paths from edge to edge and to the control plane.
+pub const difference = struct {
+    pub const FetchPlan = @import("difference/fetch_plan.zig");
+    pub const Pieces = @import("difference/pieces.zig");
+    pub const RateLimit = @import("difference/rate_limit.zig");
+    pub const SendPlan = @import("difference/send_plan.zig");
+    pub const ServingSession = @import("difference/serving_session.zig");
+};
 /// What `bootfarm-target` decides on a device.
 pub const target = struct {
     pub const nbd_queue = @import("target/nbd_queue.zig");
@@ -126,6 +134,7 @@ pub const uplink = struct {
     pub const ControlUrl = @import("uplink/control_url.zig");
     pub const Proxy = @import("uplink/proxy.zig");
     pub const desired_state = @import("uplink/desired_state.zig");
+    pub const difference_order = @import("uplink/difference_order.zig");
     pub const import_source = @import("uplink/import_source.zig");
     pub const store_job = @import("uplink/store_job.zig");
     pub const store_jobs = @import("uplink/store_jobs.zig");
@@ -143,6 +152,11 @@ pub const uplink = struct {
 };
 
 test {
+    _ = difference.FetchPlan;
+    _ = difference.Pieces;
+    _ = difference.RateLimit;
+    _ = difference.SendPlan;
+    _ = difference.ServingSession;
     _ = @import("boot/assignment.zig");
     _ = @import("boot/boot.zig");
     _ = @import("boot/boot_test.zig");

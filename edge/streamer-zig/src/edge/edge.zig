@@ -46,6 +46,9 @@ link: ?*host.UplinkLink = null,
 worker: ?*host.UplinkWorker = null,
 /// Null without a control plane.
 store_worker: ?*host.StoreWorker = null,
+/// For transfers between the edges of the site.
+site_peers: ?*host.SitePeers = null,
+peer_server: ?*host.PeerServer = null,
 captures: ?host.BootCaptures = null,
 /// The same files through another directory descriptor: two threads cannot iterate over one.
 waiting_captures: ?host.CaptureFiles = null,
@@ -116,6 +119,11 @@ pub fn run(edge: *Edge) u8 {
             "The thread for store jobs cannot be started on this system.",
             .{},
         );
+    if (edge.peer_server) |server| server.start() catch
+        return edge.terminal.fail(
+            "The thread for other edges cannot be started on this system.",
+            .{},
+        );
     if (edge.io.snapshots) |thread| thread.start() catch
         return edge.terminal.fail(
             "The thread of snapshots cannot be started on this system.",
@@ -161,16 +169,17 @@ pub fn applyState(edge: *Edge, box: *host.StateBox) void {
     );
     if (edge.captures) |*captures| captures.wanted = box.state.capture;
     edge.schedules.setState(host.sys.monotonicUs(), &box.state);
-    if (edge.store_worker) |worker| worker.setOrders(box.state.storeJobs);
+    if (edge.store_worker) |worker|
+        worker.setOrders(box.state.storeJobs, box.state.keptDifferences);
     edge.orderRelease(&box.state);
     if (edge.state) |earlier| earlier.destroy(edge.gpa);
     edge.state = box;
     edge.io.versions.closeUnused(&edge.boots.table, &box.state);
     edge.wantProfiles(host.sys.monotonicUs());
-    if (edge.loop.peers) |*peers| peers.setSite(
-        host.sys.monotonicUs(),
-        if (box.state.siteEdges) |*site| .init(site, box.state.edgeId) else null,
-    );
+    const site: ?core.site.Edges =
+        if (box.state.siteEdges) |*site| .init(site, box.state.edgeId) else null;
+    if (edge.site_peers) |peers| peers.set(site);
+    if (edge.loop.peers) |*peers| peers.setSite(host.sys.monotonicUs(), site);
 }
 
 /// Loads the boot profiles before a schedule wakes machines, so that the edge's memory is warm.
@@ -226,6 +235,8 @@ fn announce(edge: *const Edge) void {
 pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     const edge: *Edge = @ptrCast(@alignCast(context));
     if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
+    if (edge.site_peers) |peers|
+        peers.booting.store(edge.boots.table.active_count, .monotonic);
     if (edge.link) |link| link.setPeers(now_us, edge.boots.peers);
     if (edge.link) |link| link.setStoreErrors(&loop.stream.policy.store_errors);
     if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));

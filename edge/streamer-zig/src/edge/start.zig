@@ -669,6 +669,23 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         else => complaint.set("The system refused what store jobs need.", .{}),
     };
     edge.io.hold = &edge.store_worker.?.hold;
+    try preparePeers(edge);
+}
+
+/// Differences are asked of other edges of the site, and sent to them.
+fn preparePeers(edge: *Edge) error{OutOfMemory}!void {
+    const peers = try edge.gpa.create(host.SitePeers);
+    peers.* = .{ .io = edge.init.io };
+    edge.site_peers = peers;
+    edge.store_worker.?.peers = peers;
+    edge.peer_server = try .create(edge.gpa, .{
+        .peers = peers,
+        .store_path = edge.store_worker.?.path,
+        .address = .{
+            .ip = edge.options.listens.items[0],
+            .port = edge.options.ports.peer,
+        },
+    });
 }
 
 fn prepareOpener(edge: *Edge, complaint: *Complaint) Error!void {

@@ -25,6 +25,12 @@ const targets = [_]Target{
     .{ .name = "wake-on-lan", .run = @import("wake_on_lan_target.zig").parser },
     .{ .name = "router-discovery", .run = @import("router_discovery_target.zig").parser },
     .{ .name = "peer", .run = @import("peer_target.zig").parser },
+    .{ .name = "peer-transfer", .run = @import("peer_transfer_target.zig").parser },
+    .{
+        .name = "peer-transfer-session",
+        .run = @import("peer_transfer_target.zig").session,
+        .weight = 16,
+    },
     .{ .name = "stream", .run = @import("stream_target.zig").parser },
     .{ .name = "stream-ticket", .run = @import("stream_target.zig").ticketBody },
     .{ .name = "http", .run = @import("http_target.zig").parser },

@@ -19,6 +19,7 @@ pub const nbd = @import("nbd/nbd.zig");
 pub const nbd_netlink = @import("nbd/netlink.zig");
 pub const pe_image = @import("image/pe_image.zig");
 pub const peer = @import("peer/peer.zig");
+pub const peer_transfer = @import("peer/transfer.zig");
 pub const partition_table = @import("disk/partition_table.zig");
 pub const stream = @import("stream/stream.zig");
 pub const tftp = @import("tftp/tftp.zig");
@@ -41,6 +42,7 @@ test {
     _ = partition_table;
     _ = nbd;
     _ = @import("peer/peer_test.zig");
+    _ = @import("peer/transfer_test.zig");
     _ = nbd_netlink;
     _ = stream;
     _ = tpm;

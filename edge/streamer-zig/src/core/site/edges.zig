@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const key_text = @import("../uplink/key_text.zig");
 const peer = @import("wire").peer;
+const peer_transfer = @import("wire").peer_transfer;
 const stream_ticket = @import("../stream/ticket.zig");
 const assert = std.debug.assert;
 
@@ -16,6 +17,7 @@ const edge_subnets_max = 32;
 const weight_max = 100;
 
 key: peer.Key,
+transfer_key: peer_transfer.Key,
 ticket_keys: stream_ticket.Keys = .empty,
 own_id: base.Uuid,
 /// Always includes this edge.
@@ -106,8 +108,12 @@ pub fn check(site: *const Description) error{ TooLarge, Malformed }!void {
 /// Reads an accepted state. An edge that its own state does not list serves only if no other edge
 /// is left.
 pub fn init(site: *const Description, own_id: base.Uuid) SiteEdges {
-    var result: SiteEdges =
-        .{ .key = peer.deriveKey(key_text.parse(site.key) catch unreachable), .own_id = own_id };
+    const site_key = key_text.parse(site.key) catch unreachable;
+    var result: SiteEdges = .{
+        .key = peer.deriveKey(site_key),
+        .transfer_key = peer_transfer.deriveKey(site_key),
+        .own_id = own_id,
+    };
     for (site.ticketKeys) |text|
         result.ticket_keys.appendAssumeCapacity(key_text.parse(text) catch unreachable);
     var own_index: ?u8 = null;

@@ -28,6 +28,7 @@ const state_instants_max = 32_768;
 const state_targets_max = 131_072;
 const rate_per_minute_max = 6000;
 pub const store_jobs_max = 64;
+const kept_differences_max = 256;
 const home_edges_max = 64;
 const key_policies_max = 64;
 pub const command_line_size_max = 1024;
@@ -247,6 +248,18 @@ pub const StoreJob = struct {
     bootFiles: ?BootFiles = null,
     /// Of the file that an export writes.
     format: ?[]const u8 = null,
+    /// What a `pack` makes and a `fetch` gets (difference_order.zig).
+    differenceId: ?base.Uuid = null,
+    /// The version that the difference is based on; null: none.
+    baseVersionId: ?base.Uuid = null,
+    toControlPlane: bool = false,
+    /// Of the version that is fetched.
+    manifest: ?Manifest = null,
+    differenceSizeBytes: ?u64 = null,
+    differenceListSha256: ?[]const u8 = null,
+    sources: []const base.Uuid = &.{},
+    fromControlPlane: bool = false,
+    rateBytesPerSecond: ?u64 = null,
 
     pub const BootFiles = enum { parent, none };
 };
@@ -276,6 +289,8 @@ pub const DesiredState = struct {
     keyPolicies: []const KeyPolicy = &.{},
     schedules: []const Schedule = &.{},
     storeJobs: []const StoreJob = &.{},
+    /// Differences that this edge keeps for other edges of its site.
+    keptDifferences: []const base.Uuid = &.{},
     issuedUnixMs: u64 = 0,
     /// Null only in a state that was not parsed.
     schema: ?u64 = null,
@@ -623,6 +638,7 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     }
     if (version_count > versions_max) return error.TooLarge;
     if (state.storeJobs.len > store_jobs_max) return error.TooLarge;
+    if (state.keptDifferences.len > kept_differences_max) return error.TooLarge;
     for (state.storeJobs) |*job|
         if (job.number) |number| if (number > number_max) return error.StateMalformed;
 }

@@ -6,6 +6,7 @@
 const std = @import("std");
 const base = @import("base");
 const desired_state = @import("desired_state.zig");
+const difference_order = @import("difference_order.zig");
 const store_job = @import("store_job.zig");
 const assert = std.debug.assert;
 
@@ -29,6 +30,8 @@ pub const Job = struct {
     total_bytes: u64 = 0,
     message: store_job.Message = .empty,
     made: store_job.Made = .empty,
+    /// What a `pack` has made.
+    packed_difference: ?difference_order.Packed = null,
     is_ordered: bool = true,
     /// The control plane has stored its end.
     is_settled: bool = false,
@@ -150,6 +153,7 @@ pub fn note(jobs: *StoreJobs, id: base.Uuid, message: store_job.Message) void {
 
 pub const Done = struct {
     made: store_job.Made = .empty,
+    packed_difference: ?difference_order.Packed = null,
     /// For a person.
     did: store_job.Message = .empty,
 };
@@ -164,6 +168,7 @@ pub fn end(jobs: *StoreJobs, id: base.Uuid, how: End) void {
         .done => |done| {
             job.stage = .done;
             job.made = done.made;
+            job.packed_difference = done.packed_difference;
             job.message = done.did;
             // Progress is printed now and then, and not at the very end.
             job.done_bytes = @max(job.done_bytes, job.total_bytes);
@@ -239,6 +244,10 @@ pub fn writeReports(
         if (job.message.count > 0)
             try writer.print(",\"message\":{f}", .{std.json.fmt(job.message.constSlice(), .{})});
         if (job.made.count > 0) try writer.print(",\"made\":{s}", .{job.made.constSlice()});
+        if (job.packed_difference) |*done| try writer.print(
+            ",\"packed\":{{\"sizeBytes\":{d},\"listSha256\":\"{x}\"}}",
+            .{ done.size, &done.list_sha256 },
+        );
         try writer.writeByte('}');
     }
     try writer.writeByte(']');
@@ -279,6 +288,7 @@ const JournalEntry = struct {
     totalBytes: u64,
     message: []const u8 = "",
     made: ?std.json.Value = null,
+    @"packed": ?struct { sizeBytes: u64, listSha256: []const u8 } = null,
 };
 
 /// Restores the output of `writeReports(.over)` of an earlier process. An unreadable job is
@@ -303,6 +313,12 @@ pub fn restore(jobs: *StoreJobs, arena: std.mem.Allocator, text: []const u8) err
             var writer: std.Io.Writer = .fixed(&line);
             writer.print("{f}", .{std.json.fmt(made, .{})}) catch return error.Malformed;
             job.made = try store_job.parseMade(writer.buffered());
+        }
+        if (entry.@"packed") |done| {
+            var list_sha256: [32]u8 = undefined;
+            if (done.listSha256.len != 2 * list_sha256.len) return error.Malformed;
+            _ = std.fmt.hexToBytes(&list_sha256, done.listSha256) catch return error.Malformed;
+            job.packed_difference = .{ .size = done.sizeBytes, .list_sha256 = list_sha256 };
         }
         assert(job.isOver());
         jobs.jobs.appendAssumeCapacity(job);
@@ -487,6 +503,26 @@ test "ends are restored after a start, and a job that was running is started aga
         var empty: StoreJobs = .{};
         try testing.expectError(error.Malformed, empty.restore(arena.allocator(), text));
     }
+}
+
+test "the difference that a job has packed is reported, also after a start" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var jobs: StoreJobs = .{};
+    const orders = [_]Order{.{ .id = uuid(1), .kind = "pack" }};
+    jobs.update(&orders);
+    jobs.begin(uuid(1));
+    const done: difference_order.Packed = .{ .size = 9, .list_sha256 = @splat(0xab) };
+    jobs.end(uuid(1), .{ .done = .{ .packed_difference = done } });
+    var buffer: [2048]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    try jobs.writeReports(&writer, .over);
+    const digits = comptime std.fmt.bytesToHex(@as([32]u8, @splat(0xab)), .lower);
+    const expected = ",\"packed\":{\"sizeBytes\":9,\"listSha256\":\"" ++ digits ++ "\"}}]";
+    try testing.expect(std.mem.endsWith(u8, writer.buffered(), expected));
+    var again: StoreJobs = .{};
+    try again.restore(arena.allocator(), writer.buffered());
+    try testing.expectEqual(done, again.find(uuid(1)).?.packed_difference.?);
 }
 
 test "a full list of jobs is accepted while others are over" {

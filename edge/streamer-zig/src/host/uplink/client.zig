@@ -83,6 +83,8 @@ pub const Body = struct {
     encoding: Encoding = .identity,
     /// Only these bytes of the answer (RFC 9110, 14.2). No signature covers it.
     range: ?Range = null,
+    /// Null: that of the method.
+    content_type: ?[]const u8 = null,
     /// Of the request, if the caller has taken it from `Options.counter`; null: the next one.
     counter: ?u64 = null,
 };
@@ -187,7 +189,7 @@ fn exchange(
         .method = @tagName(method),
         .target = target,
         .body = if (method == .GET) null else body.bytes,
-        .content_type = switch (method) {
+        .content_type = body.content_type orelse switch (method) {
             .GET, .POST => "application/json",
             .PUT => "application/vnd.tcpdump.pcap",
         },

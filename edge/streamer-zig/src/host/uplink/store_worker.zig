@@ -13,10 +13,14 @@ const DataDir = @import("../files/data_dir.zig");
 const DirStamp = @import("../files/dir_stamp.zig");
 const ProfileThread = @import("../files/profile_thread.zig");
 const LayerHold = @import("../stream/layer_hold.zig");
+const DifferenceFiles = @import("../difference/difference_files.zig");
+const DifferenceJobs = @import("../difference/difference_jobs.zig");
+const SitePeers = @import("../difference/site_peers.zig");
+const TransferThread = @import("../difference/transfer_thread.zig");
 const KeyRotation = @import("key_rotation.zig");
 const StoreChild = @import("store_child.zig");
 const UplinkClient = @import("client.zig");
-const UploadFetch = @import("image_fetch.zig");
+const UploadFetch = @import("upload_fetch.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 const Io = std.Io;
@@ -91,6 +95,9 @@ list: ?StoreChild = null,
 fetch: ?*UploadFetch = null,
 /// The upload that was fetched last: an import that waits for a lock does not check it again.
 fetched_id: ?base.Uuid = null,
+differences: DifferenceJobs = .{},
+/// Null: this edge asks no other edges.
+peers: ?*SitePeers = null,
 back_off: core.uplink.sender.BackOff = .{},
 is_stopped: bool = false,
 /// That there is no store is logged once.
@@ -165,9 +172,10 @@ pub fn start(worker: *StoreWorker) std.Thread.SpawnError!void {
     thread.detach();
 }
 
-/// May be called from any thread: what the desired state orders now.
-pub fn setOrders(worker: *StoreWorker, orders: []const Order) void {
-    const box = StoreOrders.create(worker.gpa, orders) catch return;
+/// May be called from any thread: what the desired state orders now, and the differences that are
+/// kept for other edges.
+pub fn setOrders(worker: *StoreWorker, orders: []const Order, kept: []const base.Uuid) void {
+    const box = StoreOrders.create(worker.gpa, orders, kept) catch return;
     worker.mutex.lockUncancelable(worker.io);
     if (worker.next_orders) |earlier| earlier.destroy(worker.gpa);
     worker.next_orders = box;
@@ -211,7 +219,9 @@ pub fn takeOrders(worker: *StoreWorker) void {
     // Without a store, the new ones say at once what they wait for.
     if (worker.facts == null) worker.next_look_ms = 0;
     worker.stopUnwanted();
+    worker.differences.setRate(box.orders);
     worker.forgetFetched(box.orders);
+    DifferenceFiles.sweep(worker.io, worker.path, box.orders, box.kept);
 }
 
 /// The files of uploads that no job takes any more are removed.
@@ -249,6 +259,8 @@ fn stopUnwanted(worker: *StoreWorker) void {
             .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(queue),
             .check => {},
         };
+    if (worker.differences.jobId()) |id|
+        if (!worker.jobs.isRunning(id)) worker.differences.stop();
     const fetch = worker.fetch orelse return;
     if (worker.jobs.isRunning(fetch.options.job_id)) return;
     fetch.release();
@@ -308,6 +320,7 @@ fn blockJobs(worker: *StoreWorker, problem: FactsError) void {
 
 pub fn begin(worker: *StoreWorker, now_ms: u64) void {
     worker.takeFetched();
+    worker.takeDifference();
     if (worker.hold.takeWritten()) |written| {
         worker.inventory.written = written;
         // Its layer may be new.
@@ -329,8 +342,12 @@ pub fn begin(worker: *StoreWorker, now_ms: u64) void {
         worker.list = StoreChild.start(&arguments) catch null;
     }
     // Short work is started first: an import that starts at the same time waits for it.
-    const is_busy = [_]bool{ worker.beginJob(.changes, now_ms), worker.beginJob(.images, now_ms) };
-    if (!is_busy[0] and !is_busy[1]) worker.beginCheck(now_ms);
+    var is_busy = false;
+    for ([_]Queue{ .changes, .images, .differences }) |queue|
+        if (worker.beginJob(queue, now_ms)) {
+            is_busy = true;
+        };
+    if (!is_busy) worker.beginCheck(now_ms);
 }
 
 /// Starts to fetch the upload of an import. Returns false if it has been fetched.
@@ -377,6 +394,57 @@ fn takeFetched(worker: *StoreWorker) void {
     }
 }
 
+fn transferContext(worker: *StoreWorker) TransferThread.Context {
+    return .{
+        .gpa = worker.gpa,
+        .io = worker.io,
+        .client_options = worker.client_options,
+        .rotation = worker.rotation,
+        .wake_fd = worker.wake_fd,
+        .store_path = worker.path,
+        .peers = worker.peers,
+    };
+}
+
+/// Starts what moves the bytes of a difference. Returns false if the store's process is next.
+fn beginDifference(worker: *StoreWorker, order: *const Order) bool {
+    return worker.onTransfer(order.id, worker.differences.begin(worker.transferContext(), order));
+}
+
+fn onTransfer(worker: *StoreWorker, id: base.Uuid, next: DifferenceJobs.Next) bool {
+    switch (next) {
+        .process => return false,
+        .transfer => if (!worker.jobs.isRunning(id)) worker.jobs.begin(id),
+        .impossible => worker.jobs.end(id, .{
+            .failed = core.uplink.store_job.messageOf("no thread could be started for it"),
+        }),
+    }
+    return true;
+}
+
+/// Continues the job whose bytes have been moved.
+fn takeDifference(worker: *StoreWorker) void {
+    switch (worker.differences.take()) {
+        .none => {},
+        .running => |now| {
+            const id = worker.differences.jobId().?;
+            worker.jobs.progress(id, now.done_bytes, now.total_bytes);
+            worker.jobs.note(id, core.uplink.store_job.messageOf(now.note));
+        },
+        .end => |end| switch (end.outcome) {
+            .failed => |why| worker.jobs.end(end.job_id, .{ .failed = why }),
+            .sent => |made| worker.jobs.end(end.job_id, .{ .done = .{
+                .packed_difference = made,
+                .did = core.uplink.store_job.differenceDid(made.size),
+            } }),
+            .fetched => worker.startProcess(
+                orderOf(worker.orders.?.orders, end.job_id),
+                .differences,
+            ),
+        },
+    }
+}
+
 /// Returns false if nothing runs in this queue and nothing is to be started now.
 fn beginJob(worker: *StoreWorker, queue: Queue, now_ms: u64) bool {
     const orders = if (worker.orders) |box| box.orders else &.{};
@@ -396,10 +464,12 @@ fn beginJob(worker: *StoreWorker, queue: Queue, now_ms: u64) bool {
             },
         };
         if (worker.beginFetch(order)) continue;
+        if (queue == .differences and worker.beginDifference(order)) continue;
         worker.startProcess(order, queue);
     }
     if (worker.works.getPtr(queue).* != null) return true;
     if (queue == .images and worker.fetch != null) return true;
+    if (queue == .differences and worker.differences.running != null) return true;
     if (queue == .changes) worker.endHold();
     return false;
 }
@@ -548,7 +618,7 @@ fn endWork(worker: *StoreWorker, queue: Queue) void {
             if (code == core.uplink.store_job.exit_busy)
                 worker.jobs.postpone(id, nowMs(), work.why)
             else
-                worker.jobs.end(id, if (is_done)
+                worker.endJob(id, queue, if (is_done)
                     .{ .done = .{ .made = work.made, .did = work.did } }
                 else
                     .{ .failed = work.why });
@@ -565,6 +635,33 @@ fn endWork(worker: *StoreWorker, queue: Queue) void {
         },
     }
     worker.setFigures();
+}
+
+/// Its process has ended. What was packed is sent before the job is done.
+fn endJob(
+    worker: *StoreWorker,
+    id: base.Uuid,
+    queue: Queue,
+    how: core.uplink.store_jobs.StoreJobs.End,
+) void {
+    var told = how;
+    if (queue == .differences and worker.jobs.isRunning(id)) {
+        const order = orderOf(worker.orders.?.orders, id);
+        const is_pack = core.uplink.difference_order.packOf(order) != null;
+        switch (told) {
+            .done => |*done| {
+                if (is_pack) {
+                    const context = worker.transferContext();
+                    const next = worker.differences.beginSend(context, order);
+                    assert(worker.onTransfer(id, next));
+                    return;
+                }
+                done.did = worker.differences.didOf(order, done.did);
+            },
+            .failed => worker.differences.onImportFailed(),
+        }
+    }
+    worker.jobs.end(id, told);
 }
 
 fn takeListLine(worker: *StoreWorker, line: []const u8) void {
@@ -747,13 +844,19 @@ fn randomNumber() u64 {
 const StoreOrders = struct {
     arena: std.heap.ArenaAllocator,
     orders: []Order,
+    kept: []const base.Uuid,
 
-    pub fn create(gpa: std.mem.Allocator, orders: []const Order) error{OutOfMemory}!*StoreOrders {
+    pub fn create(
+        gpa: std.mem.Allocator,
+        orders: []const Order,
+        kept: []const base.Uuid,
+    ) error{OutOfMemory}!*StoreOrders {
         const copy = try gpa.create(StoreOrders);
         errdefer gpa.destroy(copy);
         copy.arena = .init(gpa);
         errdefer copy.arena.deinit();
         const arena = copy.arena.allocator();
+        copy.kept = try arena.dupe(base.Uuid, kept);
         copy.orders = try arena.dupe(Order, orders);
         for (copy.orders) |*order| {
             order.kind = try arena.dupe(u8, order.kind);
@@ -765,6 +868,7 @@ const StoreOrders = struct {
                 &order.commandLine,
                 &order.layerClass,
                 &order.format,
+                &order.differenceListSha256,
             }) |text|
                 if (text.*) |given| {
                     text.* = try arena.dupe(u8, given);
@@ -772,6 +876,9 @@ const StoreOrders = struct {
             const names = try arena.alloc([]const u8, order.modules.len);
             for (names, order.modules) |*name, given| name.* = try arena.dupe(u8, given);
             order.modules = names;
+            order.sources = try arena.dupe(base.Uuid, order.sources);
+            if (order.manifest) |*manifest|
+                manifest.root = try arena.dupe(u8, manifest.root);
         }
         return copy;
     }

@@ -30,6 +30,7 @@ const script =
     \\verify) echo '{"version":"02020202-0202-4202-8202-020202020202","problem":"a block is damaged"}'; echo '{"error":"a version is damaged"}'; exit 1;;
     \\gc) echo $$ > "$5/pid.new"; mv "$5/pid.new" "$5/pid"; sleep 1000;;
     \\delete) exit 1;;
+    \\pack) echo run >> "$5/packs"; printf abc > "$7"; cp "$5/list" "$7.pieces";;
     \\seal) test -e "$5/free" || { touch "$5/free"; echo '{"error":"somebody has it"}'; exit 4; };;
     \\esac
     \\
@@ -90,6 +91,7 @@ const Fixture = struct {
     fn kill(fixture: *Fixture) void {
         for (std.enums.values(core.uplink.store_job.Queue)) |queue| fixture.worker.stopWork(queue);
         if (fixture.worker.list) |*child| child.stop();
+        fixture.worker.differences.stop();
         sys.close(fixture.worker.wake_fd);
     }
 
@@ -150,7 +152,7 @@ test "a job is done once by a separate process, also when the edge is killed aft
         .{ .id = uuid(5), .kind = "delete", .versionId = uuid(2) },
         .{ .id = uuid(6), .kind = "unheard_of" },
     };
-    fixture.worker.setOrders(&orders);
+    fixture.worker.setOrders(&orders, &.{});
     const merged = fixture.untilOver(uuid(4));
     try testing.expectEqual(.done, merged.stage);
     try testing.expectEqual(2, merged.total_bytes);
@@ -165,7 +167,7 @@ test "a job is done once by a separate process, also when the edge is killed aft
     try testing.expectEqual(.failed, fixture.untilOver(uuid(6)).stage);
     fixture.kill();
     try fixture.start();
-    fixture.worker.setOrders(&orders);
+    fixture.worker.setOrders(&orders, &.{});
     fixture.worker.takeOrders();
     try testing.expectEqual(.done, fixture.worker.jobs.find(uuid(4)).?.stage);
     try testing.expectEqual(null, fixture.worker.jobs.next(.changes, &orders, 0));
@@ -176,23 +178,21 @@ test "a job that is taken back is killed, and the next one starts" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    fixture.worker.setOrders(&.{.{ .id = uuid(4), .kind = "gc" }});
+    fixture.worker.setOrders(&.{.{ .id = uuid(4), .kind = "gc" }}, &.{});
     const pid = while (true) {
         fixture.turn();
         const said = fixture.text("pid") catch continue;
         break try std.fmt.parseInt(i32, std.mem.trim(u8, said, "\n"), 10);
     };
-    fixture.worker.setOrders(
-        &.{
-            .{
-                .id = uuid(5),
-                .kind = "merge",
-                .versionId = uuid(2),
-                .intoVersionId = uuid(3),
-                .number = 2,
-            },
+    fixture.worker.setOrders(&.{
+        .{
+            .id = uuid(5),
+            .kind = "merge",
+            .versionId = uuid(2),
+            .intoVersionId = uuid(3),
+            .number = 2,
         },
-    );
+    }, &.{});
     try testing.expectEqual(.done, fixture.untilOver(uuid(5)).stage);
     try testing.expectEqual(.SRCH, linux.errno(linux.kill(pid, @fromBackingInt(0))));
     try testing.expectEqual(null, fixture.worker.jobs.find(uuid(4)));
@@ -221,14 +221,14 @@ test "an import may take as long as it needs, other work is done in the meantime
         };
     var second = long;
     second.id = uuid(6);
-    fixture.worker.setOrders(&.{ long, second, merge });
+    fixture.worker.setOrders(&.{ long, second, merge }, &.{});
     try testing.expectEqual(.done, fixture.untilOver(uuid(5)).stage);
     try testing.expectEqual(.running, fixture.worker.jobs.find(uuid(4)).?.stage);
     try testing.expectEqual(.waiting, fixture.worker.jobs.find(uuid(6)).?.stage);
     const collect: Order = .{ .id = uuid(7), .kind = "gc" };
-    fixture.worker.setOrders(&.{ long, collect });
+    fixture.worker.setOrders(&.{ long, collect }, &.{});
     while (!fixture.worker.jobs.isRunning(uuid(7))) fixture.turn();
-    fixture.worker.setOrders(&.{long});
+    fixture.worker.setOrders(&.{long}, &.{});
     fixture.turn();
     try testing.expect(fixture.worker.works.get(.changes) == null);
     try testing.expect(fixture.worker.jobs.isRunning(uuid(4)));
@@ -243,7 +243,7 @@ test "what a device writes is not sealed or deleted while the device is heard, a
     try fixture.init();
     defer fixture.deinit();
     const worker = fixture.worker;
-    worker.setOrders(&.{.{ .id = uuid(4), .kind = "delete", .versionId = uuid(2) }});
+    worker.setOrders(&.{.{ .id = uuid(4), .kind = "delete", .versionId = uuid(2) }}, &.{});
     fixture.loop_says = .written;
     while (worker.hold.answer != .written) fixture.turn();
     fixture.turn();
@@ -258,7 +258,7 @@ test "what a device writes is not sealed or deleted while the device is heard, a
     try testing.expectEqual(null, worker.hold.request());
     // The next one waits until the layer is closed, which is free again when the work ends.
     fixture.loop_says = .waiting;
-    worker.setOrders(&.{.{ .id = uuid(5), .kind = "delete", .versionId = uuid(2) }});
+    worker.setOrders(&.{.{ .id = uuid(5), .kind = "delete", .versionId = uuid(2) }}, &.{});
     fixture.turn();
     fixture.turn();
     try testing.expectEqual(.waiting, worker.jobs.find(uuid(5)).?.stage);
@@ -267,11 +267,95 @@ test "what a device writes is not sealed or deleted while the device is heard, a
     try testing.expectEqual(null, worker.hold.request());
     // A job that is taken back leaves nothing held.
     fixture.loop_says = .waiting;
-    worker.setOrders(&.{.{ .id = uuid(6), .kind = "delete", .versionId = uuid(2) }});
+    worker.setOrders(&.{.{ .id = uuid(6), .kind = "delete", .versionId = uuid(2) }}, &.{});
     while (worker.hold.request() == null) fixture.turn();
-    worker.setOrders(&.{});
+    worker.setOrders(&.{}, &.{});
     fixture.turn();
     try testing.expectEqual(null, worker.hold.request());
+}
+
+const abc_pieces: core.difference.Pieces = .{ .size = 3 };
+
+test "a difference is packed once and described, also after a start, and removed when nobody needs it" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const list = core.difference.Pieces.digestOf("abc");
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = "list", .data = &list });
+    var order: Order =
+        .{ .id = uuid(4), .kind = "pack", .versionId = uuid(2), .differenceId = uuid(3) };
+    fixture.worker.setOrders(&.{order}, &.{});
+    const job = fixture.untilOver(uuid(4));
+    try testing.expectEqual(.done, job.stage);
+    try testing.expectEqual(
+        core.uplink.difference_order.Packed{
+            .size = 3,
+            .list_sha256 = core.difference.Pieces.digestOf(&list),
+        },
+        job.packed_difference.?,
+    );
+    try testing.expectEqualStrings("packed a difference of 3 B", job.message.constSlice());
+    fixture.kill();
+    try fixture.start();
+    order.id = uuid(5);
+    fixture.worker.setOrders(&.{order}, &.{});
+    try testing.expectEqual(.done, fixture.untilOver(uuid(5)).stage);
+    try testing.expectEqualStrings("run\n", try fixture.text("packs"));
+    const file = "differences/" ++ uuid(3).toText();
+    fixture.worker.setOrders(&.{}, &.{uuid(3)});
+    fixture.worker.takeOrders();
+    try testing.expectEqualStrings("abc", try fixture.text(file));
+    // A damaged file is removed, so that the next job packs again.
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = file, .data = "abd" });
+    order.id = uuid(6);
+    fixture.worker.setOrders(&.{order}, &.{});
+    try testing.expectEqual(.failed, fixture.untilOver(uuid(6)).stage);
+    order.id = uuid(7);
+    fixture.worker.setOrders(&.{order}, &.{});
+    try testing.expectEqual(.done, fixture.untilOver(uuid(7)).stage);
+    fixture.worker.setOrders(&.{}, &.{});
+    fixture.worker.takeOrders();
+    try testing.expectError(error.FileNotFound, fixture.text(file));
+}
+
+test "what an earlier process has fetched is imported, and a piece that differs is not" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = "read", .data = "" });
+    try fixture.store_dir.createDirPath(testing.io, "differences");
+    const list = core.difference.Pieces.digestOf("abc");
+    const digits = std.fmt.bytesToHex(core.difference.Pieces.digestOf(&list), .lower);
+    const part = "differences/" ++ uuid(3).toText() ++ ".part";
+    const pieces = "differences/" ++ uuid(3).toText() ++ ".pieces";
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = part, .data = "abc" });
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = pieces, .data = &list });
+    var order: Order = .{
+        .id = uuid(4),
+        .kind = "fetch",
+        .versionId = uuid(2),
+        .differenceId = uuid(3),
+        .differenceSizeBytes = abc_pieces.size,
+        .differenceListSha256 = &digits,
+        .manifest = .{ .root = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=", .counter = 1 },
+    };
+    fixture.worker.setOrders(&.{order}, &.{});
+    const job = fixture.untilOver(uuid(4));
+    try testing.expectEqual(.done, job.stage);
+    try testing.expect(job.made.count > 0);
+    const file = "differences/" ++ uuid(3).toText();
+    try testing.expectEqualStrings("abc", try fixture.text(file));
+    // Another process has damaged it; nobody has it to be asked.
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = file, .data = "abd" });
+    fixture.kill();
+    try fixture.start();
+    order.id = uuid(5);
+    fixture.worker.setOrders(&.{order}, &.{});
+    const failed = fixture.untilOver(uuid(5));
+    try testing.expectEqualStrings(
+        "No edge and no control plane is left to ask for the difference.",
+        failed.message.constSlice(),
+    );
 }
 
 test "a job that finds the store in use waits, and is done when it is free" {
@@ -279,17 +363,15 @@ test "a job that finds the store in use waits, and is done when it is free" {
     try fixture.init();
     defer fixture.deinit();
     const worker = fixture.worker;
-    worker.setOrders(
-        &.{
-            .{
-                .id = uuid(4),
-                .kind = "seal",
-                .versionId = uuid(2),
-                .parentVersionId = uuid(3),
-                .number = 2,
-            },
+    worker.setOrders(&.{
+        .{
+            .id = uuid(4),
+            .kind = "seal",
+            .versionId = uuid(2),
+            .parentVersionId = uuid(3),
+            .number = 2,
         },
-    );
+    }, &.{});
     while (true) {
         fixture.turn();
         const job = worker.jobs.find(uuid(4)) orelse continue;
@@ -354,7 +436,7 @@ test "an edge gives up a device's writes once it begins none, and not while it k
         }
     };
     fixture.loop_says = .waiting;
-    worker.setOrders(&.{letGo.of(4)});
+    worker.setOrders(&.{letGo.of(4)}, &.{});
     for (0..3) |_| fixture.turn();
     try testing.expectEqual(.waiting, worker.jobs.find(uuid(4)).?.stage);
     fixture.loop_says = .held;
@@ -380,7 +462,7 @@ test "an edge gives up a device's writes once it begins none, and not while it k
         .sequence = 0,
     }, below);
     layer.close(testing.allocator);
-    worker.setOrders(&.{letGo.of(5)});
+    worker.setOrders(&.{letGo.of(5)}, &.{});
     const kept = fixture.untilOver(uuid(5));
     try testing.expectEqual(.failed, kept.stage);
     try testing.expect(std.mem.startsWith(
@@ -403,7 +485,7 @@ test "jobs for an edge without a store say what they wait for, and start when th
     try fixture.init();
     defer fixture.deinit();
     try fixture.store_dir.rename("bootfarm-store", fixture.store_dir, "away", testing.io);
-    fixture.worker.setOrders(&.{.{ .id = uuid(4), .kind = "delete", .versionId = uuid(2) }});
+    fixture.worker.setOrders(&.{.{ .id = uuid(4), .kind = "delete", .versionId = uuid(2) }}, &.{});
     fixture.worker.takeOrders();
     fixture.worker.lookForStore(1);
     const message = fixture.worker.jobs.find(uuid(4)).?.message.constSlice();

@@ -126,7 +126,12 @@ pub fn policyOf(
 /// Makes the edges of the site known to one of them; all always count as alive.
 pub fn introduce(site: *const StreamSite, own: u8, peers: *core.site.PeerTable) void {
     if (site.edge_count == 1) return;
-    var edges: core.site.Edges = .{ .key = @splat(7), .own_id = edgeId(own), .own_index = own };
+    var edges: core.site.Edges = .{
+        .key = @splat(7),
+        .transfer_key = @splat(7),
+        .own_id = edgeId(own),
+        .own_index = own,
+    };
     edges.ticket_keys.appendAssumeCapacity(site.ticket_key);
     for (0..site.edge_count) |index| edges.edges.appendAssumeCapacity(.{
         .id = edgeId(index),

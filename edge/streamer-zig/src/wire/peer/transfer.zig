@@ -1,0 +1,262 @@
+//! Transfers of differences between the edges of a site over TCP: packages/proto/PEERS.md,
+//! "Transfers". Golden bytes: packages/proto/vectors/peer-transfer-v1.json. Two greetings in clear
+//! text carry nonces and tags by the site's key; everything after them is sealed records. A
+//! greeting with an unverified tag, and a record that does not open, must never be acted on.
+
+const std = @import("std");
+const base = @import("base");
+const assert = std.debug.assert;
+const ChaCha = std.crypto.aead.chacha_poly.ChaCha20Poly1305;
+const Hmac = base.HmacSha256;
+const Uuid = base.Uuid;
+
+pub const magic = "BFPT";
+pub const version = 1;
+pub const nonce_size = 32;
+pub const tag_size = 16;
+pub const greeting_size = 8 + 2 * 16 + nonce_size + tag_size;
+/// Bytes of content that one record has at most.
+pub const content_size_max = 32 * 1024;
+pub const head_size = 2;
+const seal_size = ChaCha.tag_length;
+pub const record_size_max = head_size + 1 + content_size_max + seal_size;
+pub const request_size = 1 + 16 + 4;
+/// Bytes of a request behind its head.
+pub const sealed_request_size = request_size + seal_size;
+
+comptime {
+    assert(record_size_max - head_size <= std.math.maxInt(u16));
+}
+
+pub const Key = [Hmac.key_length]u8;
+
+/// The key of greetings and sessions: the state's key is never used for anything else directly.
+pub fn deriveKey(site_key: [32]u8) Key {
+    var key: Key = undefined;
+    Hmac.create(&key, "bootfarm-transfers-v1", &site_key);
+    return key;
+}
+
+pub const Kind = enum(u8) {
+    /// Of the edge that asks.
+    hello = 1,
+    /// Of the edge that answers; its tag covers the HELLO, too.
+    welcome = 2,
+};
+
+pub const Greeting = struct { kind: Kind, from: Uuid, to: Uuid, nonce: [nonce_size]u8 };
+
+pub const GreetingBytes = [greeting_size]u8;
+
+pub const ParseError = error{ Truncated, NotTransfer, WrongVersion, BadValue };
+
+pub fn parseGreeting(bytes: *const GreetingBytes) ParseError!Greeting {
+    var cursor: base.Cursor = .init(bytes);
+    if (!std.mem.eql(u8, try cursor.array(magic.len), magic)) return error.NotTransfer;
+    if (try cursor.int(u8) != version) return error.WrongVersion;
+    const kind = std.enums.fromInt(Kind, try cursor.int(u8)) orelse return error.BadValue;
+    if (try cursor.int(u16) != 0) return error.BadValue;
+    return .{
+        .kind = kind,
+        .from = .fromBytes((try cursor.array(16)).*),
+        .to = .fromBytes((try cursor.array(16)).*),
+        .nonce = (try cursor.array(nonce_size)).*,
+    };
+}
+
+/// `hello`: the HELLO that a WELCOME answers.
+pub fn emitGreeting(
+    greeting: *const Greeting,
+    key: *const Key,
+    hello: ?*const GreetingBytes,
+) GreetingBytes {
+    assert((greeting.kind == .welcome) == (hello != null));
+    var bytes: GreetingBytes = undefined;
+    var writer: base.ByteWriter = .init(&bytes);
+    writeGreeting(greeting, &writer) catch unreachable;
+    const tag = tagOf(writer.written(), key, hello);
+    writer.bytes(&tag) catch unreachable;
+    assert(writer.position == greeting_size);
+    return bytes;
+}
+
+fn writeGreeting(greeting: *const Greeting, writer: *base.ByteWriter) base.ByteWriter.Error!void {
+    try writer.bytes(magic);
+    try writer.int(u8, version);
+    try writer.int(u8, @backingInt(greeting.kind));
+    try writer.int(u16, 0);
+    try writer.bytes(&greeting.from.bytes);
+    try writer.bytes(&greeting.to.bytes);
+    try writer.bytes(&greeting.nonce);
+}
+
+/// Compared in constant time.
+pub fn isAuthentic(
+    bytes: *const GreetingBytes,
+    key: *const Key,
+    hello: ?*const GreetingBytes,
+) bool {
+    const own = tagOf(bytes[0 .. greeting_size - tag_size], key, hello);
+    return std.crypto.timing_safe.eql([tag_size]u8, own, bytes[greeting_size - tag_size ..].*);
+}
+
+fn tagOf(bytes: []const u8, key: *const Key, hello: ?*const GreetingBytes) [tag_size]u8 {
+    var hmac: Hmac = .init(key);
+    if (hello) |first| hmac.update(first);
+    hmac.update(bytes);
+    var whole: [Hmac.mac_length]u8 = undefined;
+    hmac.final(&whole);
+    return whole[0..tag_size].*;
+}
+
+/// The keys of one connection: both nonces are in them, so none is ever used again.
+pub const Session = struct {
+    asking: Direction,
+    answering: Direction,
+
+    pub fn init(
+        key: *const Key,
+        hello: *const GreetingBytes,
+        welcome: *const GreetingBytes,
+    ) Session {
+        var secret: [Hmac.mac_length]u8 = undefined;
+        var hmac: Hmac = .init(key);
+        hmac.update("bootfarm-transfer-session-v1");
+        hmac.update(hello);
+        hmac.update(welcome);
+        hmac.final(&secret);
+        var session: Session = .{ .asking = .{}, .answering = .{} };
+        Hmac.create(&session.asking.key, "asking", &secret);
+        Hmac.create(&session.answering.key, "answering", &secret);
+        return session;
+    }
+};
+
+/// Records of one direction; their order is part of the seal.
+pub const Direction = struct {
+    key: [32]u8 = undefined,
+    counter: u64 = 0,
+
+    /// Writes a whole record with its head.
+    pub fn seal(direction: *Direction, text: []const u8, buffer: *[record_size_max]u8) []u8 {
+        assert(text.len > 0 and text.len <= 1 + content_size_max);
+        const size: u16 = @intCast(text.len + seal_size);
+        std.mem.writeInt(u16, buffer[0..head_size], size, .big);
+        const sealed = buffer[head_size..][0..text.len];
+        const tag = buffer[head_size + text.len ..][0..seal_size];
+        ChaCha.encrypt(sealed, tag, text, buffer[0..head_size], direction.nonce(), direction.key);
+        direction.counter += 1;
+        return buffer[0 .. head_size + size];
+    }
+
+    /// Opens a record in place, without its head; returns its text.
+    pub fn open(direction: *Direction, record: []u8) error{Forged}![]u8 {
+        if (record.len <= seal_size or record.len > record_size_max - head_size)
+            return error.Forged;
+        var head: [head_size]u8 = undefined;
+        std.mem.writeInt(u16, &head, @intCast(record.len), .big);
+        const text = record[0 .. record.len - seal_size];
+        const tag = record[record.len - seal_size ..][0..seal_size].*;
+        ChaCha.decrypt(text, text, tag, &head, direction.nonce(), direction.key) catch
+            return error.Forged;
+        direction.counter += 1;
+        return text;
+    }
+
+    fn nonce(direction: *const Direction) [ChaCha.nonce_length]u8 {
+        var bytes: [ChaCha.nonce_length]u8 = @splat(0);
+        std.mem.writeInt(u64, bytes[4..12], direction.counter, .big);
+        return bytes;
+    }
+};
+
+pub const Request = union(enum) {
+    list: Uuid,
+    piece: struct { difference: Uuid, index: u32 },
+
+    pub fn difference(request: Request) Uuid {
+        return switch (request) {
+            .list => |id| id,
+            .piece => |piece| piece.difference,
+        };
+    }
+};
+
+const list_type = 1;
+const piece_type = 2;
+
+pub fn parseRequest(text: []const u8) ParseError!Request {
+    if (text.len != request_size) return error.BadValue;
+    var cursor: base.Cursor = .init(text);
+    const kind = try cursor.int(u8);
+    const id: Uuid = .fromBytes((try cursor.array(16)).*);
+    const index = try cursor.int(u32);
+    return switch (kind) {
+        list_type => if (index == 0) .{ .list = id } else error.BadValue,
+        piece_type => .{ .piece = .{ .difference = id, .index = index } },
+        else => error.BadValue,
+    };
+}
+
+pub fn emitRequest(request: Request) [request_size]u8 {
+    var bytes: [request_size]u8 = undefined;
+    bytes[0] = if (request == .list) list_type else piece_type;
+    bytes[1..17].* = request.difference().bytes;
+    const index: u32 = switch (request) {
+        .list => 0,
+        .piece => |piece| piece.index,
+    };
+    std.mem.writeInt(u32, bytes[17..21], index, .big);
+    return bytes;
+}
+
+/// Why a request is not answered with content.
+pub const Absence = enum(u8) {
+    /// The edge has nothing of the difference.
+    unknown = 1,
+    /// The edge has not got this piece yet.
+    absent = 2,
+    /// The edge's disk has other bytes than it should.
+    damaged = 3,
+};
+
+/// The first record of an answer: the size of the content, which follows in records of their own.
+pub const Answer = union(enum) {
+    content: u32,
+    absence: Absence,
+    /// Bytes of the content.
+    part: []const u8,
+};
+
+const content_type = 129;
+const absence_type = 130;
+const part_type = 131;
+pub const answer_size_max = 5;
+
+pub fn parseAnswer(text: []const u8) ParseError!Answer {
+    var cursor: base.Cursor = .init(text);
+    const answer: Answer = switch (try cursor.int(u8)) {
+        content_type => .{ .content = try cursor.int(u32) },
+        absence_type => .{
+            .absence = std.enums.fromInt(Absence, try cursor.int(u8)) orelse
+                return error.BadValue,
+        },
+        part_type => return if (text.len == 1) error.BadValue else .{ .part = cursor.rest() },
+        else => return error.BadValue,
+    };
+    return if (cursor.remaining() > 0) error.BadValue else answer;
+}
+
+pub fn emitContent(size: u32) [answer_size_max]u8 {
+    var bytes: [answer_size_max]u8 = undefined;
+    bytes[0] = content_type;
+    std.mem.writeInt(u32, bytes[1..5], size, .big);
+    return bytes;
+}
+
+pub fn emitAbsence(absence: Absence) [2]u8 {
+    return .{ absence_type, @backingInt(absence) };
+}
+
+/// The text of a part is this byte and then the part.
+pub const part_mark: u8 = part_type;
