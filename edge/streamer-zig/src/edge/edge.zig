@@ -509,11 +509,6 @@ pub fn isAccepted(edge: *const Edge) bool {
 
 fn turnExchange(edge: *Edge, loop: *host.EdgeLoop, now_us: u64) void {
     if (edge.exchange.asked_us == null) return;
-    // Devices are served until it has ended: the exchange would wait for it.
-    if (edge.journal) |*journal| if (journal.isCompacting()) {
-        loop.next_tick_us = now_us + compaction_poll_us;
-        return;
-    };
     var decision = edge.exchange.decide(now_us, .{
         .successor = edge.successor.load(.acquire),
         .downloads = loop.downloadCount(),
@@ -567,26 +562,19 @@ fn handOverCaches(edge: *Edge, limit_us: u64) bool {
 /// Leaves write caches open for the program at this path, if it takes them: otherwise they end
 /// here. It may be another one than the one that was asked, or the one before this one; a program
 /// that does not know the variable would never close them, and hand it to the one after it.
-/// `takes_caches`: null where the program at `path` was not asked yet, which takes longer than all
-/// else here.
-pub fn leaveCaches(
-    edge: *Edge,
-    path: []const u8,
-    takes_caches: ?bool,
-) error{OutOfMemory}!void {
+pub fn leaveCaches(edge: *Edge, path: []const u8) error{OutOfMemory}!void {
     const environment, const io = .{ edge.init.environ_map, edge.init.io };
     if (!edge.has_caches) {
         // This program has not come to take them.
         const handle = host.inherited_caches.find(environment) orelse return;
-        if (takes_caches orelse edge.takesCaches(path))
-            return host.inherited_caches.leave(environment, handle);
+        if (edge.takesCaches(path)) return host.inherited_caches.leave(environment, handle);
         host.sys.close(@backingInt(handle));
         host.inherited_caches.closeRest(io);
         return host.log.info("Write caches end with this program.", .{});
     }
     const caches = &edge.boots.caches;
     if (caches.handed_over == null and caches.volatileCount() == 0) return;
-    if (!(takes_caches orelse edge.takesCaches(path)) or
+    if (!edge.takesCaches(path) or
         (caches.handed_over == null and !edge.handOverCaches(settle_limit_us)))
         return host.log.info("Write caches end with this program.", .{});
     const handle = caches.handed_over orelse return;
@@ -661,7 +649,6 @@ fn saveLeases(edge: *Edge, now_us: u64) void {
     file.tick(&edge.loop.dhcp.?.policy.service, now_us);
 }
 
-const compaction_poll_us = 10 * std.time.us_per_ms;
 /// The service manager gives it 15 s.
 const settle_limit_us = 5 * std.time.us_per_s;
 /// Devices wait for the next program.

@@ -46,7 +46,7 @@ fn serve(
     };
     switch (beginProgram(&edge)) {
         .itself => {},
-        .updated => return continueAs(&edge, .updated, .{}),
+        .updated => return continueAs(&edge, .updated, null),
         .left => return leave(&edge, .ended, null),
     }
     start.prepare(&edge, complaint) catch |err| {
@@ -73,14 +73,9 @@ fn serve(
     takeOver(&edge, was_accepted) catch {
         // Without its record the next program would have no probation: this one starts again.
         edge.former.?.endProbation();
-        const kind: host.exchange.Program.Kind =
-            if (edge.program.kind == .updated) .updated else .former;
-        return continueAs(&edge, kind, .{ .sockets = sockets });
+        return continueAs(&edge, if (edge.program.kind == .updated) .updated else .former, sockets);
     };
-    return continueAs(&edge, if (edge.exchange_order == null) .installed else .updated, .{
-        .sockets = sockets,
-        .takes_caches = edge.takes_caches.load(.acquire),
-    });
+    return continueAs(&edge, if (edge.exchange_order == null) .installed else .updated, sockets);
 }
 
 /// Puts the next program on probation.
@@ -118,23 +113,16 @@ fn leave(
 ) start.Error!u8 {
     if (edge.program.kind == .updated) if (edge.record) |*record| {
         edge.slots().leave(record, cause);
-        return continueAs(edge, .updated, .{ .sockets = sockets });
+        return continueAs(edge, .updated, sockets);
     };
-    return continueAs(edge, .former, .{ .sockets = sockets });
+    return continueAs(edge, .former, sockets);
 }
-
-const Continuation = struct {
-    /// Null before there are any.
-    sockets: ?*const host.EdgeSockets = null,
-    /// Null: that program was not asked yet.
-    takes_caches: ?bool = null,
-};
 
 /// Continues as another program.
 fn continueAs(
     edge: *Edge,
     kind: host.exchange.Program.Kind,
-    with: Continuation,
+    sockets: ?*const host.EdgeSockets,
 ) start.Error!u8 {
     const terminal = edge.terminal;
     var buffer: [std.fs.max_path_bytes:0]u8 = undefined;
@@ -149,14 +137,14 @@ fn continueAs(
         buffer[size] = 0;
         break :path buffer[0..size :0];
     };
-    try edge.leaveCaches(path, with.takes_caches);
+    try edge.leaveCaches(path);
     host.log.finish();
     const successor: host.exchange.Successor = switch (kind) {
         .installed => .installed,
         .former => .{ .former = path },
         .updated => .{ .updated = path },
     };
-    return switch (host.exchange.run(edge.init, &edge.program, successor, with.sockets)) {
+    return switch (host.exchange.run(edge.init, &edge.program, successor, sockets)) {
         error.OutOfMemory => error.OutOfMemory,
         error.SystemCallFailed => terminal.fail(
             "The system does not start {s}.",

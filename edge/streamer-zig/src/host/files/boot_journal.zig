@@ -181,11 +181,6 @@ pub fn compact(journal: *BootJournal, table: *core.boot.Table) void {
     if (journal.writer.needsCompaction()) journal.compactNow(table);
 }
 
-/// The next program's start would wait for the end.
-pub fn isCompacting(journal: *const BootJournal) bool {
-    return journal.writer.isCompacting();
-}
-
 /// Leaves out what the next program needs not read before it serves.
 pub fn compactNow(journal: *BootJournal, table: *core.boot.Table) void {
     assert(journal.live.len >= table.count);

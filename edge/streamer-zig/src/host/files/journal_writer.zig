@@ -34,8 +34,6 @@ pub fn JournalWriter(comptime Format: type) type {
         written: std.atomic.Value(u64) = .init(0),
         /// Records that are on the disk.
         synced: std.atomic.Value(u64) = .init(0),
-        /// Compactions that have not ended.
-        compactions: std.atomic.Value(u32) = .init(0),
         /// The file is long enough to be compacted.
         is_long: std.atomic.Value(bool) = .init(false),
         /// The disk took records again after it had refused some: whoever knows all of them writes
@@ -202,20 +200,11 @@ pub fn JournalWriter(comptime Format: type) type {
 
         /// `live`: the keys to keep; null: all. Call it again while `needsCompaction`.
         pub fn compact(writer: *Writer, live: ?[]const Key) void {
-            _ = writer.compactions.fetchAdd(1, .acq_rel);
             const is_given = if (live) |keys|
                 writer.give(.compact, 1, std.mem.sliceAsBytes(keys), 0)
             else
                 writer.give(.compact, 0, "", 0);
-            if (is_given)
-                writer.is_long.store(false, .release)
-            else
-                _ = writer.compactions.fetchSub(1, .acq_rel);
-        }
-
-        /// Whatever waits for the worker waits for a compaction as well.
-        pub fn isCompacting(writer: *const Writer) bool {
-            return writer.compactions.load(.acquire) > 0;
+            if (is_given) writer.is_long.store(false, .release);
         }
 
         fn give(
@@ -261,10 +250,7 @@ pub fn JournalWriter(comptime Format: type) type {
                 const job: Job = .of(bytes);
                 switch (job.operation) {
                     .append, .end => writer.take(&job),
-                    .compact => {
-                        writer.runCompaction(&job);
-                        _ = writer.compactions.fetchSub(1, .acq_rel);
-                    },
+                    .compact => writer.runCompaction(&job),
                     .probe => if (writer.is_refused) writer.onDisk(writer.file.probe()),
                     .sync, .send_synced => needs_sync = true,
                     .send, .wake => {},
@@ -511,11 +497,8 @@ test "a compaction is due when the file is long, and not again before it has gro
         bench.worker.finish();
     }
     try testing.expect(bench.writer.needsCompaction());
-    try testing.expect(!bench.writer.isCompacting());
     bench.writer.compact(null);
-    try testing.expect(bench.writer.isCompacting());
     bench.worker.finish();
-    try testing.expect(!bench.writer.isCompacting());
     const written_bytes = bench.writer.written_bytes.load(.acquire);
     for (0..1000) |_| {
         if (bench.writer.needsCompaction()) bench.writer.compact(null);

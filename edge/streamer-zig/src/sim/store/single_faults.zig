@@ -75,6 +75,8 @@ const Job = struct {
     is_settled_by_change: bool = true,
     /// What is lost after a success.
     loss: SimFiles.Loss = .all,
+    /// How a call of the disk fails.
+    failures: []const store_module.files.Error = &.{error.DiskFailed},
 };
 
 /// Runs the job with each fault.
@@ -85,8 +87,8 @@ fn expectWhole(job: *const Job) !void {
     store_module.simulated.memory = &known;
     defer store_module.simulated.memory = null;
     var prepared: Prepared = .{ .job = job };
-    for (0..faults_max) |call| {
-        if (!try prepared.withFailure(call)) break;
+    for (job.failures) |failure| for (0..faults_max) |call| {
+        if (!try prepared.withFailure(call, failure)) break;
     } else return error.TooManyCalls;
     for (0..faults_max) |index| {
         if (!try prepared.withoutMemory(index)) break;
@@ -115,12 +117,17 @@ const Prepared = struct {
     }
 
     /// Returns false if the job has fewer calls.
-    fn withFailure(prepared: *const Prepared, call: u64) !bool {
+    fn withFailure(
+        prepared: *const Prepared,
+        call: u64,
+        failure: store_module.files.Error,
+    ) !bool {
         const job = prepared.job;
         var machine: Machine = undefined;
         try prepared.init(&machine, call);
         defer machine.sim.deinit();
         machine.sim.fail_call = call;
+        machine.sim.fail_with = failure;
         const result = job.run(&machine);
         const has_failed = machine.sim.calls > call;
         machine.sim.fail_call = std.math.maxInt(u64);
@@ -624,6 +631,96 @@ fn isImported(machine: *Machine) !bool {
     return isVersionThere(machine, imported_id, &next_content);
 }
 
+/// What another store has packed: the next version over the base.
+var difference_bytes: std.ArrayList(u8) = .empty;
+
+fn packNext() !void {
+    var machine: Machine = .{ .sim = try .init(testing.allocator, 1) };
+    defer machine.sim.deinit();
+    for ([_]*const fn (*Machine) anyerror!void{ makeStore, commitBase, commitNext }) |step|
+        try step(&machine);
+    var store = try machine.openStore();
+    defer store.close(machine.gpa);
+    var version = try store.openVersion(next_id);
+    defer version.close();
+    var before = try store.openVersion(base_id);
+    defer before.close();
+    var packing: store_module.pack.Pack = .{
+        .store = &store,
+        .version = &version,
+        .before = &before,
+        .sink = .{ .context = &difference_bytes, .write = DifferenceFile.append },
+        .is_canceled = &never,
+        .watch = .{ .context = &machine, .progress = DifferenceFile.ignore },
+        .done = .{ .size = disk_size },
+    };
+    try packing.run(machine.gpa);
+}
+
+const DifferenceFile = struct {
+    fn append(context: *anyopaque, bytes: []const u8) store_module.@"export".TargetError!void {
+        const file: *std.ArrayList(u8) = @ptrCast(@alignCast(context));
+        file.appendSlice(testing.allocator, bytes) catch return error.NoSpace;
+    }
+
+    fn ignore(_: *anyopaque, _: *const store_module.pack.Progress) void {}
+
+    fn read(
+        _: *anyopaque,
+        buffer: []u8,
+        offset: u64,
+        _: *u64,
+    ) store_module.image_source.ReadError!usize {
+        const rest = difference_bytes.items[@intCast(offset)..];
+        const count = @min(rest.len, buffer.len);
+        @memcpy(buffer[0..count], rest[0..count]);
+        return count;
+    }
+
+    fn now(_: *anyopaque) ?store_module.image_source.ImageSource.Now {
+        return .{ .stamp = .{ .kind = .file, .inode = 2 }, .size = difference_bytes.items.len };
+    }
+};
+
+/// Starts to take the packed version, or resumes it.
+fn take(machine: *Machine) !void {
+    const files = machine.files();
+    var store = try machine.openStore();
+    defer store.close(machine.gpa);
+    var difference: store_module.Difference = try .open(machine.gpa, .{
+        .context = machine,
+        .vtable = &.{
+            .read = DifferenceFile.read,
+            .nextData = Image.nextData,
+            .now = DifferenceFile.now,
+        },
+        .size = difference_bytes.items.len,
+        .is_positional = true,
+    });
+    defer difference.close(machine.gpa);
+    const given: Import.Options = .{
+        .gpa = machine.gpa,
+        .io = testing.io,
+        .source = difference.source(),
+        .is_canceled = &never,
+        .watch = .{
+            .context = machine,
+            .progress = Image.progress,
+            .monotonicUs = Image.monotonicUs,
+        },
+    };
+    var change = try store.lockForChange();
+    defer change.end();
+    var running: Import = if (Checkpoint.read(files, next_id)) |checkpoint|
+        try .proceed(given, &change, checkpoint)
+    else |err| if (err != error.NoImport) return err else blk: {
+        try difference.takeBootFiles(files, &never);
+        break :blk try .begin(given, &change, difference.checkpoint());
+    };
+    defer running.deinit();
+    _ = try running.run(&change);
+}
+
 const kernel = "a kernel that fills its file";
 
 const BootBytes = struct {
@@ -730,6 +827,17 @@ test "an image becomes a version completely or not at all" {
         .prepare = &.{ makeStore, commitBase },
         .run = import,
         .isDone = isImported,
+    });
+}
+
+test "a version of another store is taken completely or not at all, also on a full disk" {
+    try packNext();
+    defer difference_bytes.clearAndFree(testing.allocator);
+    try expectWhole(&.{
+        .prepare = &.{ makeStore, commitBase },
+        .run = take,
+        .isDone = isNextThere,
+        .failures = &.{ error.DiskFailed, error.NoSpace },
     });
 }
 

@@ -5,6 +5,7 @@
 const std = @import("std");
 const block = @import("../block.zig");
 const boot_bundle = @import("../boot_bundle.zig");
+const Checkpoint = @import("../import/checkpoint.zig");
 const Files = @import("../files/files.zig");
 const format = @import("format.zig");
 const frame_codec = @import("frame_codec.zig");
@@ -85,6 +86,34 @@ pub fn source(difference: *Difference) ImageSource {
         .vtable = &.{ .read = read, .nextData = nextData, .now = now, .dataEnd = dataEnd },
         .size = difference.header.disk_size,
         .is_positional = false,
+    };
+}
+
+/// Describes the import of its version, except the path.
+pub fn checkpoint(difference: *const Difference) Checkpoint {
+    const header = &difference.header;
+    return .{
+        .version = header.version,
+        .vdisk = header.vdisk,
+        .parent = header.parent,
+        .number = header.number,
+        .kernel = header.kernel,
+        .initrd = header.initrd,
+        .command_line = header.command_line,
+        .name = header.name,
+        .note = header.note,
+        .stamp = undefined,
+        .source_size = undefined,
+        .pad = false,
+        .root_level = undefined,
+        .difference = .{
+            .base = header.base,
+            .base_root = header.base_root,
+            .root = header.root,
+            .incarnation = header.incarnation,
+            .counter = header.counter,
+            .created_unix_ms = header.created_unix_ms,
+        },
     };
 }
 
@@ -240,7 +269,14 @@ fn nextFrame(difference: *Difference, index: u64) Fault!bool {
         const is_wanted = head.kind == .blocks and head.end > index;
         if (is_wanted) try difference.loadRuns(&head);
         difference.at += format.frame_head_size + head.packed_size;
-        if (is_wanted) return true;
+        if (!is_wanted) continue;
+        // Nobody asks for what follows the last block of the disk.
+        if (head.end == difference.header.blockCount()) {
+            const last = try difference.readHead();
+            if (last.kind != .end) return difference.fail(error.Malformed);
+            try difference.checkEnd(&last);
+        }
+        return true;
     }
 }
 

@@ -173,32 +173,10 @@ fn failOtherBase(opened: *const OpenDifference, call: *const Call) Call.Error {
 
 /// What the header says of the version.
 pub fn wanted(opened: *const OpenDifference, call: *const Call) Call.Error!Checkpoint {
-    const header = &opened.difference.header;
-    return .{
-        .version = header.version,
-        .vdisk = header.vdisk,
-        .parent = header.parent,
-        .number = header.number,
-        .kernel = header.kernel,
-        .initrd = header.initrd,
-        .command_line = header.command_line,
-        .name = header.name,
-        .note = header.note,
-        .path = @FieldType(Checkpoint, "path").fromSlice(opened.path) catch
-            return call.fail("The path of the difference is too long.", .{}),
-        .stamp = undefined,
-        .source_size = undefined,
-        .pad = false,
-        .root_level = undefined,
-        .difference = .{
-            .base = header.base,
-            .base_root = header.base_root,
-            .root = header.root,
-            .incarnation = header.incarnation,
-            .counter = header.counter,
-            .created_unix_ms = header.created_unix_ms,
-        },
-    };
+    var checkpoint = opened.difference.checkpoint();
+    checkpoint.path = @TypeOf(checkpoint.path).fromSlice(opened.path) catch
+        return call.fail("The path of the difference is too long.", .{});
+    return checkpoint;
 }
 
 /// Copies kernel and initramfs into the store, whose lock is held.
