@@ -13,6 +13,7 @@ comptime {
 
 const Modules = struct {
     base: *std.Build.Module,
+    codec: *std.Build.Module,
     wire: *std.Build.Module,
     core: *std.Build.Module,
     store: *std.Build.Module,
@@ -51,6 +52,7 @@ fn graph(
     const base = module(b, "src/base/base.zig", target, optimize, &.{});
     base.addObject(aegisObject(b, target.result.cpu.arch));
     base.addObject(cryptoObject(b, target));
+    const codec = module(b, "src/codec/codec.zig", target, optimize, &.{});
     const base_import: Import = .{ .name = "base", .module = base };
     const wire = module(b, "src/wire/wire.zig", target, optimize, &.{base_import});
     const wire_import: Import = .{ .name = "wire", .module = wire };
@@ -88,6 +90,7 @@ fn graph(
     embedDifferences(b, store);
     return .{
         .base = base,
+        .codec = codec,
         .wire = wire,
         .core = core,
         .store = store,
@@ -255,9 +258,10 @@ const programs = [_]Program{
     .{ .name = "bootfarm-target", .path = "src/target/main.zig", .runs_on = .any_device },
 };
 
-fn importsOf(m: Modules) [10]Import {
+fn importsOf(m: Modules) [11]Import {
     return .{
         .{ .name = "base", .module = m.base },
+        .{ .name = "codec", .module = m.codec },
         .{ .name = "wire", .module = m.wire },
         .{ .name = "core", .module = m.core },
         .{ .name = "store", .module = m.store },
@@ -458,6 +462,7 @@ fn addSimulations(plan: Plan) void {
         base,
         wire,
         core,
+        .{ .name = "codec", .module = modules.codec },
         .{ .name = "store", .module = modules.store },
         .{ .name = "image", .module = modules.image },
     });
@@ -471,6 +476,7 @@ fn addStoreBench(plan: Plan) void {
         .name = "store-bench",
         .root_module = module(b, "src/bench/main.zig", plan.native, .safe, &.{
             .{ .name = "base", .module = m.base },
+            .{ .name = "codec", .module = m.codec },
             .{ .name = "wire", .module = m.wire },
             .{ .name = "store", .module = m.store },
             .{ .name = "target", .module = attach },

@@ -4,6 +4,7 @@
 //!     zig build store-bench -- reads DIR --mib N --versions N --reads N
 //!     zig build store-bench -- difference DIR --mib N
 //!     zig build store-bench -- large DIR --extents N
+//!     zig build store-bench -- codec FILE --mib N
 //!     zig build store-bench -- writes-nbd SOCKET --mib N      (a qemu-nbd)
 //!     zig build store-bench -- writes-stream WORDS --mib N    (an edge; words of its boot script)
 
@@ -28,6 +29,7 @@ const usage =
     \\usage: store-bench reads DIR --mib N --versions N --reads N --rounds N
     \\       store-bench difference DIR --mib N
     \\       store-bench large DIR --extents N
+    \\       store-bench codec FILE --mib N
     \\       store-bench writes-nbd SOCKET --mib N
     \\       store-bench writes-stream WORDS --mib N
     \\
@@ -69,6 +71,14 @@ pub fn main(init: std.process.Init) !u8 {
             return usageError();
         defer device.close();
         try writes.measure(&device, numbers.mib << 20, &out.interface);
+        try out.interface.flush();
+        return 0;
+    }
+    if (std.mem.eql(u8, arguments[1], "codec")) {
+        const arena = init.arena.allocator();
+        const bytes = try arena.alloc(u8, @intCast(numbers.mib << 20));
+        const size = try std.Io.Dir.cwd().readFile(init.io, arguments[2], bytes);
+        try @import("codec.zig").measure(arena, size, &out.interface);
         try out.interface.flush();
         return 0;
     }

@@ -66,6 +66,7 @@ const targets = [_]Target{
     .{ .name = "image-oci", .run = @import("oci_target.zig").archives, .weight = 16 },
     .{ .name = "pvs-manifest", .run = @import("pvs_target.zig").manifest },
     .{ .name = "image-loader-texts", .run = @import("image_target.zig").loaderTexts },
+    .{ .name = "lz4", .run = @import("codec_target.zig").lz4Block, .weight = 8 },
     .{ .name = "desired-state", .run = @import("desired_state_target.zig").reader, .weight = 64 },
     .{ .name = "state-delta", .run = @import("desired_state_target.zig").delta, .weight = 64 },
     .{ .name = "signed-time", .run = @import("update_target.zig").time, .weight = 64 },

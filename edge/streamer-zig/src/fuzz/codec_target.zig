@@ -1,0 +1,70 @@
+//! Fuzzes the codecs: what was packed is unpacked to the same bytes, and whatever else is given to
+//! `unpack` is refused or fills the unit, and nothing beside it.
+
+const std = @import("std");
+const lz4 = @import("codec").lz4;
+const fuzz_case = @import("case.zig");
+const Case = fuzz_case.Case;
+const Violation = fuzz_case.Violation;
+const expect = fuzz_case.expect;
+
+const unit_max = 8 << 10;
+const guard = 32;
+const mark = 0xa5;
+
+var table: lz4.Table = undefined;
+var search: lz4.Search = undefined;
+var unit: [unit_max]u8 = undefined;
+var packed_unit: [lz4.sizeMax(unit_max) + guard]u8 = undefined;
+var unpacked: [unit_max + guard]u8 = undefined;
+
+pub fn lz4Block(case: *Case) Violation!bool {
+    const bytes = anyUnit(case);
+    const room: usize = if (case.prng.chance(1, 4))
+        @intCast(case.prng.below(bytes.len + 1))
+    else
+        packed_unit.len - guard;
+    @memset(&packed_unit, mark);
+    const to = packed_unit[0..room];
+    const size = (if (case.prng.chance(1, 2))
+        lz4.pack(&table, to, bytes)
+    else
+        lz4.packSmall(&search, to, bytes, @intCast(case.prng.between(1, 64)))) orelse {
+        try expect(room < lz4.sizeMax(bytes.len), "what has room for everything is filled");
+        return false;
+    };
+    try expect(size <= room, "a packer stays within its room");
+    try expect(isMarked(packed_unit[room..]), "a packer writes nothing behind its room");
+    @memset(&unpacked, mark);
+    const is_read = !std.meta.isError(lz4.unpack(unpacked[0..bytes.len], packed_unit[0..size]));
+    try expect(is_read, "what was packed can be unpacked");
+    try expect(std.mem.eql(u8, unpacked[0..bytes.len], bytes), "the bytes are the same");
+    try expect(isMarked(unpacked[bytes.len..]), "nothing is written behind the unit");
+    const damaged = case.mutate(packed_unit[0 .. packed_unit.len - guard], size);
+    const wanted: usize = @intCast(case.prng.below(unit_max + 1));
+    @memset(&unpacked, mark);
+    lz4.unpack(unpacked[0..wanted], damaged) catch {};
+    try expect(isMarked(unpacked[wanted..]), "nothing is written behind the unit");
+    return true;
+}
+
+/// Bytes that repeat at some distances.
+fn anyUnit(case: *Case) []const u8 {
+    const prng = &case.prng;
+    const size: usize = @intCast(prng.below(unit_max + 1));
+    const letters = prng.between(1, 256);
+    var at: usize = 0;
+    while (at < size) {
+        const run: usize = @intCast(prng.between(1, @min(size - at, 600)));
+        if (at > 0 and prng.chance(1, 2)) {
+            const from: usize = @intCast(prng.below(at));
+            for (unit[at..][0..run], unit[from..][0..run]) |*byte, earlier| byte.* = earlier;
+        } else for (unit[at..][0..run]) |*byte| byte.* = @intCast(prng.below(letters));
+        at += run;
+    }
+    return unit[0..size];
+}
+
+fn isMarked(bytes: []const u8) bool {
+    return std.mem.allEqual(u8, bytes, mark);
+}
