@@ -64,6 +64,7 @@ const targets = [_]Target{
     .{ .name = "image-qcow2", .run = @import("container_target.zig").qcow2, .weight = 16 },
     .{ .name = "image-vmdk", .run = @import("container_target.zig").vmdk, .weight = 16 },
     .{ .name = "image-oci", .run = @import("oci_target.zig").archives, .weight = 16 },
+    .{ .name = "difference", .run = @import("difference_target.zig").file, .weight = 4 },
     .{ .name = "pvs-manifest", .run = @import("pvs_target.zig").manifest },
     .{ .name = "image-loader-texts", .run = @import("image_target.zig").loaderTexts },
     .{ .name = "lz4", .run = @import("codec_target.zig").lz4Block, .weight = 8 },

@@ -12,6 +12,7 @@ pub const boot_bundle = @import("boot_bundle.zig");
 pub const counter_file = @import("files/counter_file.zig");
 pub const device_layers = @import("layers/device_layers.zig");
 pub const difference = @import("difference/difference.zig");
+pub const difference_codec = @import("difference/frame_codec.zig");
 pub const difference_format = @import("difference/format.zig");
 pub const Difference = difference.Difference;
 pub const @"export" = @import("export.zig");
