@@ -90,7 +90,7 @@ const extentFiles = () =>
 
 test('an image that was imported by hand is adopted without a write, and a device boots it byte for byte', async () => {
   const image = path.join(store, site.imagePath)
-  const id = await importByHand([image, '--name', 'Lab by hand'])
+  const id = await importByHand([image, '--name', 'Lab by hand', '--note', 'Büro, "neu"'])
   // It appears without any further action. The edge may report it while it is imported, too.
   expect(await untilImage(id, isPresent)).toMatchObject({
     hasKernel: true,
@@ -105,6 +105,9 @@ test('an image that was imported by hand is adopted without a write, and a devic
   await expect(adopt(id)).rejects.toThrow(/version 2 of Linux/)
   expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
   expect(extentFiles()).toEqual(before)
+  const { vdiskId } = site.edge.tenant
+  const { versions } = await site.edge.api.query<{ versions: { id: string; note: string }[] }>('vdisk.get', { vdiskId })
+  expect(versions.find((version) => version.id === id)?.note, 'what was written at the edge').toBe('Büro, "neu"')
   expect((await images()).map(({ versionId }) => versionId)).not.toContain(id)
   while ((await site.versionFor(0)) !== made.number) await pause()
   const device = site.bootWhole(0)

@@ -147,6 +147,8 @@ export const madeVersion = z.object({
     .max(1024)
     .regex(/^[\x20-\x7e]*$/)
     .optional(),
+  /** What the image's manifest says of it for people; absent from edges older than this field. */
+  note: z.string().max(512).optional(),
   kernel: bundleFile.optional(),
   initrd: bundleFile.optional(),
 })

@@ -5,7 +5,7 @@ import { deviceNameSizeMax } from './name-pattern.ts'
 /** Fields of many objects, as people write them. */
 
 const nameSizeMax = 64
-const noteSizeMax = 500
+export const noteSizeMax = 500
 /** Half of what an edge keeps (`devices_max` of its desired_state.zig). */
 export const devicesPerSiteMax = 10_000
 const tagsMax = 32

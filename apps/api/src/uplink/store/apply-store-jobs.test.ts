@@ -186,6 +186,27 @@ test('what was written is sealed: it is in test with what the edge says of it, a
   await expect(site().api.db.vdiskVersion.update({ where, data: { sizeBytes: 4096 } })).rejects.toThrow(/is sealed/)
 })
 
+test('an image that is adopted keeps its note, unless one is written here', async () => {
+  const { edge, tenant } = site()
+  await edge.heartbeat({ storeJobKinds: ['adopt'] })
+  const image = { name: 'Lab', sizeBytes: 1024, createdUnixMs: 0, hasKernel: false }
+  const ids = [randomUUID(), randomUUID()]
+  await say(
+    inventory(
+      1,
+      ids.map((id) => present(id, { root: rootOf(2), image })),
+    ),
+  )
+  for (const [index, note] of ['', 'written here'].entries()) {
+    const versionId = ids[index] ?? ''
+    const input = { edgeId: edge.edgeId, versionId, vdiskId: tenant.vdiskId, note }
+    const made = await site().mutate<VersionWithJobs>('version.adopt', input)
+    const end = { state: 'done' as const, made: { ...madeOf(versionId), note: 'Büro, "neu"' } }
+    expect(await say({ jobs: [report(made.jobIds[0], end)] })).toEqual(made.jobIds)
+    expect(await version(versionId)).toMatchObject({ access: 'test', note: note || 'Büro, "neu"' })
+  }
+})
+
 test('a seal that fails says why, and the device writes on', async () => {
   const made = await beginMaintenance()
   const { jobIds } = await site().mutate<VersionWithJobs>('version.seal', {

@@ -6,6 +6,7 @@ import {
   type SystemContext,
 } from '../../context/service-context.ts'
 import { endPack, keepAtEdge } from '../../difference/public.ts'
+import { noteSizeMax } from '../../rules/object-fields.ts'
 import { type JobRow, madeVersionId, undoJob } from '../../store-job/change-jobs.ts'
 import { forgetUpload } from '../../upload/public.ts'
 import { withVdiskHeld } from '../../vdisk/hold-vdisk.ts'
@@ -202,7 +203,7 @@ async function finish(
   if (made?.versionId !== id) return 'the edge did not report what it created'
   const version = await db.vdiskVersion.findFirst({
     where: { organizationId, id },
-    select: { sealedAt: true, manifestRoot: true, vdiskId: true },
+    select: { sealedAt: true, manifestRoot: true, vdiskId: true, note: true },
   })
   if (!version) return 'the version was deleted'
   const root = Buffer.from(made.root, 'base64')
@@ -224,6 +225,8 @@ async function finish(
       manifestCounter: BigInt(made.counter),
       sizeBytes: BigInt(made.sizeBytes),
       ...(commandLine ? { commandLine: commandLine.data } : {}),
+      // Made elsewhere, with a note of its own; the one that was written here counts more.
+      ...(job.kind === 'adopt' && version.note === '' && made.note ? { note: made.note.slice(0, noteSizeMax) } : {}),
       ...(made.kernel ? { kernelSha256: made.kernel.sha256, kernelSizeBytes: BigInt(made.kernel.sizeBytes) } : {}),
       ...(made.initrd ? { initrdSha256: made.initrd.sha256, initrdSizeBytes: BigInt(made.initrd.sizeBytes) } : {}),
     },
