@@ -31,6 +31,9 @@ export const addsModules = 'import_modules'
 export const importModulesMax = 16
 /** In the same list: the edge imports uploads. */
 export const importsUploads = 'import_upload'
+/** In the same list: the edge fetches the image of an import from a URL. */
+export const importsUrls = 'import_url'
+export const importUrlSizeMax = 2048
 export const storeJobKinds = [
   ...unsaidJobKinds,
   'clear_profile',
@@ -98,6 +101,8 @@ export const storeJobOrder = z.object({
   sourcePath: z.string().min(1).max(255).optional(),
   /** Instead: the edge fetches it from `/edge/v1/uploads/{uploadId}`. */
   uploadId: uuid.optional(),
+  /** Instead: the edge fetches it from there. */
+  sourceUrl: z.string().max(importUrlSizeMax).optional(),
   /** Of an upload. */
   sourceSizeBytes: count.min(1).optional(),
   /** Other bytes are refused, in hexadecimal digits. */

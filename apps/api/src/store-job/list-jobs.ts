@@ -4,7 +4,7 @@ import { visibleDevices, visibleStoreJobs } from '../access/visible.ts'
 import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { activeStates } from '../store/public.ts'
+import { activeStates, shownUrl } from '../store/public.ts'
 import { type StoreJobView, type storeJobListInput, type storeJobPage, storeJobSort } from './schema.ts'
 
 const jobSelect = {
@@ -16,6 +16,7 @@ const jobSelect = {
   intoVersionId: true,
   deviceId: true,
   sourcePath: true,
+  sourceUrl: true,
   exportFormat: true,
   progressBytes: true,
   totalBytes: true,
@@ -104,12 +105,13 @@ function withNumbers(message: string | null, { versions }: JobNames): string | n
 
 function jobViewOf(row: JobRow, names: JobNames): StoreJobView {
   const { vdisks, versions, devices } = names
-  const { id, kind, state, sourcePath, edge, message } = row
+  const { id, kind, state, sourcePath, sourceUrl, edge, message } = row
   return {
     id,
     kind,
     state,
     sourcePath,
+    sourceUrl: sourceUrl && shownUrl(sourceUrl),
     format: row.exportFormat,
     edge: { id: edge.id, name: edge.name, siteId: edge.site.id, siteName: edge.site.name },
     vdisk: vdisks.get(row.vdiskId ?? '') ?? null,

@@ -48,6 +48,7 @@ export const storeJobView = z
       .nullable()
       .describe('The device whose writes are dropped; null also if it is gone.'),
     sourcePath: z.string().nullable(),
+    sourceUrl: z.string().nullable().describe('URL of the image of an import, without its query.'),
     format: z.enum(exportFormats).nullable().describe('The format of an exported file.'),
     progressBytes: count,
     totalBytes: count.describe('0: not known yet.'),

@@ -20,6 +20,7 @@ export interface StoreOrder {
   intoVersionId?: string | null
   sourcePath?: string | null
   uploadId?: string | null
+  sourceUrl?: string | null
   sourceSizeBytes?: bigint | null
   sourceSha256?: string | null
   /** For a seal or an import; null: taken from the disk. */
@@ -94,16 +95,21 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
     },
     select: { id: true },
   })
-  const { edgeId: _edgeId, kind, ...what } = order
+  const { edgeId: _edgeId, kind, sourceUrl, ...what } = order
   await recordChange(context, {
     kind: 'store_job',
     id,
     name: `${kind} on ${edge.name}`,
     place,
     before: null,
-    after: { kind, edge: edge.name, ...what },
+    after: { kind, edge: edge.name, ...what, ...(sourceUrl ? { sourceUrl: shownUrl(sourceUrl) } : {}) },
   })
   return id
+}
+
+/** Without its query, which may have a signature in it that lets others read the file. */
+export function shownUrl(url: string): string {
+  return url.replace(/[?#].*$/s, '')
 }
 
 interface WorkingEdge {

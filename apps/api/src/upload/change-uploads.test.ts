@@ -244,6 +244,30 @@ test('an edge reads the ranges of an upload that it is to import, and what was i
   expect(existsSync(fileOf(upload))).toBe(false)
 })
 
+test('an import from a URL goes to an edge that fetches it, and its query is shown to nobody', async () => {
+  const { edge, tenant } = site()
+  const url = 'https://images.example/linux.qcow2?signature=secret'
+  const input = { vdiskId: tenant.vdiskId, edgeId: edge.edgeId, url }
+  const refusedOf = async (more: object) => (await site().tryMutation('version.import', { ...input, ...more })).text
+  await edge.heartbeat({ storeJobKinds: ['import'] })
+  expect(await refusedOf({})).toContain('cannot fetch images from a URL. Update it.')
+  expect(await refusedOf({ sourcePath: 'imports/a.raw' })).toContain('Name one image')
+  expect(await refusedOf({ url: 'ftp://images.example/a' })).toContain('begins with http:// or https://')
+  expect(await refusedOf({ url: 'https://a:b@images.example/' })).toContain('cannot have a user name and a password')
+  expect(await refusedOf({ url: 'https://images.example/a b' })).toContain('A URL has no spaces')
+  expect(await refusedOf({ sha256: 'abc' })).toContain('A SHA-256 has 64 hexadecimal digits.')
+  expect(await refusedOf({ url: null, sourcePath: 'imports/a.raw', sha256 })).toContain('belongs to a URL')
+  await edge.heartbeat({ storeJobKinds: ['import', 'import_url'] })
+  const made = await site().mutate<VersionWithJobs>('version.import', { ...input, sha256 })
+  expect((await site().state()).storeJobs).toMatchObject([{ kind: 'import', sourceUrl: url, sourceSha256: sha256 }])
+  const job = await site().query<StoreJobView>('storeJob.get', { jobId: made.jobIds[0] })
+  expect(job.sourceUrl).toBe('https://images.example/linux.qcow2')
+  const { organizationId } = tenant
+  const entries = await site().api.db.auditEntry.findMany({ where: { organizationId }, select: { after: true } })
+  expect(JSON.stringify(entries)).toContain('https://images.example/linux.qcow2')
+  expect(JSON.stringify(entries)).not.toContain('secret')
+})
+
 test('uploads expire, and bytes that belong to none are removed', async () => {
   const { api, tenant } = site()
   const [silent, sending] = [await create(), await create()]

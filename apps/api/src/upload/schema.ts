@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { count, instant, uuid } from '../rules/scalars.ts'
+import { count, instant, sha256Text, uuid } from '../rules/scalars.ts'
 
 const nameSizeMax = 255
 /** Of one vDisk; more are refused. */
@@ -8,12 +8,6 @@ export const uploadsPerVdiskMax = 32
 export const pieceSizeMax = 64 * 1024 * 1024
 /** The media type of a piece (tus 1.0.0). */
 export const pieceType = 'application/offset+octet-stream'
-
-export const sha256Text = z
-  .string()
-  .trim()
-  .toLowerCase()
-  .regex(/^[0-9a-f]{64}$/, 'A SHA-256 has 64 hexadecimal digits.')
 
 export const uploadCreateInput = z.object({
   vdiskId: uuid,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { addsModules, importsUploads } from '@bootfarm/proto/uplink'
+import { addsModules, importsUploads, importsUrls } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/public.ts'
@@ -65,16 +65,17 @@ export function mergeVersion(
 }
 
 /**
- * Makes a version from an image in an edge's store or from an upload. Throws `not_found`; `invalid` for no source or
- * several, for boot files that exclude each other, for a vDisk of another farm than the edge's, and for a parent that
- * is no sealed version of the vDisk; `conflict` for an edge that does not support it or does not hold the parent, and
- * for an upload that is not complete.
+ * Makes a version from an image in an edge's store, from an upload, or from what is at a URL. Throws `not_found`;
+ * `invalid` for no source or several, for boot files that exclude each other, for a vDisk of another farm than the
+ * edge's, and for a parent that is no sealed version of the vDisk; `conflict` for an edge that does not support it or
+ * does not hold the parent, and for an upload that is not complete.
  */
 export function importVersion(
   context: ServiceContext,
-  { vdiskId, edgeId, sourcePath, uploadId, bootFiles, modules, ...fields }: z.output<typeof importInput>,
+  { vdiskId, edgeId, sourcePath, uploadId, url, sha256, bootFiles, modules, ...fields }: z.output<typeof importInput>,
 ): Promise<VersionWithJobs> {
-  const problem = sourceProblem({ sourcePath, uploadId }) ?? bootFilesProblem({ bootFiles, modules, ...fields })
+  const problem =
+    sourceProblem({ sourcePath, uploadId, url, sha256 }) ?? bootFilesProblem({ bootFiles, modules, ...fields })
   if (problem) throw new AppError('invalid', { public: problem })
   return changeVdiskVersions(context, { vdiskId }, async (open) => {
     const edge = await readImagesEdge(context, edgeId)
@@ -83,7 +84,7 @@ export function importVersion(
         public: `${edge.name} belongs to another farm than ${open.vdisk.name}, so its devices could not boot the version. Import it on an edge of the vDisk’s farm.`,
       })
     if (modules.length > 0) requireAbility(edge, { word: addsModules, text: 'add drivers to an import' })
-    const source = await sourceOf(context, { edge, vdiskId, sourcePath, uploadId })
+    const source = await sourceOf(context, { edge, vdiskId, sourcePath, uploadId, url, sha256 })
     if (fields.parentVersionId) await requireParent(context, { vdiskId, edge, parentVersionId: fields.parentVersionId })
     const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n })
     return askAll(context, made, [
@@ -119,17 +120,22 @@ function bootFilesProblem(input: BootFilesInput): string | null {
   return null
 }
 
-type SourceInput = Pick<z.output<typeof importInput>, 'sourcePath' | 'uploadId'>
+type SourceInput = Pick<z.output<typeof importInput>, 'sourcePath' | 'uploadId' | 'url' | 'sha256'>
 
-function sourceProblem({ sourcePath, uploadId }: SourceInput): string | null {
-  const count = [sourcePath, uploadId].filter((one) => one !== null).length
-  return count === 1 ? null : 'Name one image: a path in the store of the edge, or an upload.'
+function sourceProblem({ sourcePath, uploadId, url, sha256 }: SourceInput): string | null {
+  const count = [sourcePath, uploadId, url].filter((one) => one !== null).length
+  if (count !== 1) return 'Name one image: a path in the store of the edge, an upload, or a URL.'
+  return sha256 !== null && url === null ? 'The SHA-256 belongs to a URL. Leave it out for other images.' : null
 }
 
 async function sourceOf(
   context: ServiceContext,
-  { edge, vdiskId, sourcePath, uploadId }: SourceInput & { edge: ImagesEdge; vdiskId: string },
+  { edge, vdiskId, sourcePath, uploadId, url, sha256 }: SourceInput & { edge: ImagesEdge; vdiskId: string },
 ): Promise<Partial<StoreOrder>> {
+  if (url !== null) {
+    requireAbility(edge, { word: importsUrls, text: 'fetch images from a URL' })
+    return { sourceUrl: url, sourceSha256: sha256 }
+  }
   if (uploadId === null) return { sourcePath }
   requireAbility(edge, { word: importsUploads, text: 'import uploads' })
   return { uploadId, ...(await requireComplete(context, { vdiskId, uploadId })) }

@@ -1,7 +1,13 @@
-import { edgeVersionStates, importModulesMax, writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
+import {
+  edgeVersionStates,
+  importModulesMax,
+  importUrlSizeMax,
+  writeCacheClasses,
+  writeCacheFullChoices,
+} from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { objectName, objectNote, seenRevision, tags } from '../rules/object-fields.ts'
-import { count, instant, uuid } from '../rules/scalars.ts'
+import { count, instant, sha256Text, uuid } from '../rules/scalars.ts'
 
 /** The steps of a vDisk's versions: docs/guides/versions.md. */
 
@@ -41,6 +47,18 @@ export const commandLineText = z
     'A kernel command line cannot contain ${, the words || or && or ;, or a word that begins with #, because iPXE interprets them.',
   )
   .default('')
+
+/** The edge reads it more strictly, and decides about addresses when it has resolved the name. */
+const imageUrl = z
+  .string()
+  .trim()
+  .max(importUrlSizeMax, `A URL can have at most ${importUrlSizeMax} characters.`)
+  .regex(/^[\x21-\x7e]*$/, 'A URL has no spaces, and no characters besides ASCII: encode them with %.')
+  .regex(/^https?:\/\//i, 'Enter a URL that begins with http:// or https://.')
+  .refine(
+    (text) => !/^[a-z]+:\/\/[^/?#]*@/i.test(text),
+    'A URL cannot have a user name and a password: they would be kept and shown.',
+  )
 
 /** A change of what a vDisk's devices boot is refused if the vDisk has another revision by now. */
 const ofVersion = { versionId: uuid, vdiskRevision: seenRevision }
@@ -85,11 +103,21 @@ export const importInput = z.object({
   sourcePath: storePath
     .nullable()
     .default(null)
-    .describe('An image in the store of the edge, e.g. `imports/linux.raw`. Null: an upload.'),
+    .describe('An image in the store of the edge, e.g. `imports/linux.raw`. Null: an upload or a URL.'),
   uploadId: uuid
     .nullable()
     .default(null)
     .describe('A complete upload of the vDisk, which the edge fetches; it is deleted when it is imported.')
+    .meta({ examples: [null] }),
+  url: imageUrl
+    .nullable()
+    .default(null)
+    .describe('An image that the edge fetches from an HTTP server; the edge’s --import-from says from which addresses.')
+    .meta({ examples: [null] }),
+  sha256: sha256Text
+    .nullable()
+    .default(null)
+    .describe('Of what is at the URL, in hexadecimal digits: other bytes are refused.')
     .meta({ examples: [null] }),
   kernelPath: storePath.nullable().default(null).describe('Null, and an empty command line: taken from the image.'),
   initrdPath: storePath.nullable().default(null),

@@ -136,6 +136,8 @@ pub const uplink = struct {
     pub const desired_state = @import("uplink/desired_state.zig");
     pub const difference_order = @import("uplink/difference_order.zig");
     pub const import_source = @import("uplink/import_source.zig");
+    pub const ImportUrl = @import("uplink/import_url.zig");
+    pub const ImageFetch = @import("uplink/image_fetch.zig");
     pub const store_job = @import("uplink/store_job.zig");
     pub const store_jobs = @import("uplink/store_jobs.zig");
     pub const store_inventory = @import("uplink/store_inventory.zig");
@@ -293,6 +295,8 @@ test {
     _ = @import("uplink/proxy.zig");
     _ = @import("uplink/desired_state.zig");
     _ = @import("uplink/import_source.zig");
+    _ = @import("uplink/import_url.zig");
+    _ = @import("uplink/image_fetch.zig");
     _ = @import("uplink/desired_state_test.zig");
     _ = @import("uplink/message.zig");
     _ = @import("uplink/message_test.zig");

@@ -699,6 +699,9 @@ const serve =
     \\                           instead of the system's
     \\  --proxy URL              http://[USER:PASSWORD@]HOST:PORT; default:
     \\                           HTTPS_PROXY and NO_PROXY of the environment
+    \\  --import-from LIST       from where imports fetch images by URL: public (the
+    \\                           default), none, networks, addresses, and names, with
+    \\                           a leading dot all below; separated by commas
     \\
     \\Boots:
     \\  --boot-files DIR         boot programs: the sets of boot-files import, chosen

@@ -60,6 +60,7 @@ pub const Serve = struct {
     /// Where `/metrics` is served; null: nowhere.
     metrics: ?base.Endpoint = null,
     uplink: UplinkOptions = .{},
+    import_sources: core.uplink.ImportUrl.Sources = .{},
 
     pub const Pool = core.dhcp.network.Pool;
 
@@ -153,6 +154,7 @@ const ServeOption = enum {
     @"--clear",
     @"--insecure-uplink",
     @"--ca-file",
+    @"--import-from",
     @"--proxy",
     @"--json",
 };
@@ -273,10 +275,29 @@ fn setServe(
         .@"--write-cache-of-another-version",
         => try setWriteCache(&serve.write_cache, option, text, complaint),
         .@"--boot-profile" => serve.boot_profile = try parseSwitch(name, text, complaint),
-        .@"--ca-file" => serve.uplink.ca_file = text,
-        .@"--proxy" => serve.uplink.proxy = text,
+        .@"--ca-file", .@"--proxy" => try setDialed(serve, option, text, complaint),
+        .@"--import-from" => try setDialed(serve, option, text, complaint),
         .@"--json", .@"--clear", .@"--insecure-uplink" => unreachable,
         .@"--router-advertisement", .@"--no-router-advertisement" => unreachable,
+    }
+}
+
+/// Of the connections that this edge opens itself.
+fn setDialed(
+    serve: *Serve,
+    option: ServeOption,
+    text: []const u8,
+    complaint: *Complaint,
+) Error!void {
+    const Sources = core.uplink.ImportUrl.Sources;
+    switch (option) {
+        .@"--ca-file" => serve.uplink.ca_file = text,
+        .@"--proxy" => serve.uplink.proxy = text,
+        .@"--import-from" => serve.import_sources = Sources.parse(text) catch return complaint.set(
+            "--import-from is a list of up to {d} of public, networks, addresses and names, such as public,10.1.0.0/16,.lab.example, or none; not '{s}'.",
+            .{ Sources.sources_max, text },
+        ),
+        else => unreachable,
     }
 }
 

@@ -664,6 +664,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         .rotation = rotation,
         .store_fd = edge.io.store_fd.?,
         .epoch = edge.epoch,
+        .import_sources = &edge.options.import_sources,
     }) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         else => complaint.set("The system refused what store jobs need.", .{}),

@@ -74,6 +74,7 @@ export async function readStoreJobs(
 const sourceSelect = {
   sourcePath: true,
   uploadId: true,
+  sourceUrl: true,
   sourceSizeBytes: true,
   sourceSha256: true,
 } as const
@@ -81,15 +82,17 @@ const sourceSelect = {
 interface SourceColumns {
   sourcePath: string | null
   uploadId: string | null
+  sourceUrl: string | null
   sourceSizeBytes: bigint | null
   sourceSha256: string | null
 }
 
 /** Where the image of an import is. */
-function sourceOf({ sourcePath, uploadId, sourceSizeBytes, sourceSha256 }: SourceColumns) {
+function sourceOf({ sourcePath, uploadId, sourceUrl, sourceSizeBytes, sourceSha256 }: SourceColumns) {
   return {
     ...(sourcePath ? { sourcePath } : {}),
     ...(uploadId ? { uploadId } : {}),
+    ...(sourceUrl ? { sourceUrl } : {}),
     ...(sourceSizeBytes === null ? {} : { sourceSizeBytes: Number(sourceSizeBytes) }),
     ...(sourceSha256 ? { sourceSha256 } : {}),
   }

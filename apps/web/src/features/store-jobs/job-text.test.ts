@@ -6,6 +6,7 @@ const job: StoreJob = {
   kind: 'merge',
   state: 'running',
   sourcePath: null,
+  sourceUrl: null,
   format: null,
   device: null,
   progressBytes: 1,

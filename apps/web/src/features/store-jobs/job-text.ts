@@ -21,10 +21,20 @@ const kindText: Record<StoreJob['kind'], string> = {
 export const formatText: Record<NonNullable<StoreJob['format']>, string> = { raw: 'raw', qcow2: 'qcow2', vhdx: 'VHDX' }
 
 /** The work and its object. */
-export function jobText({ kind, version, intoVersion, vdisk, device, sourcePath, format }: StoreJob): string {
+export function jobText({
+  kind,
+  version,
+  intoVersion,
+  vdisk,
+  device,
+  sourcePath,
+  sourceUrl,
+  format,
+}: StoreJob): string {
   const what = [vdisk?.name, version && `version ${version.number}`].filter(Boolean).join(' ')
   const into = intoVersion ? ` into version ${intoVersion.number}` : ''
-  const from = sourcePath ? ` from ${sourcePath}` : ''
+  const source = sourcePath ?? sourceUrl
+  const from = source ? ` from ${source}` : ''
   const as = format ? ` as ${formatText[format]}` : ''
   const written = ` the writes of ${device?.name ?? 'a device'}${what && ' on'}`
   const writing = ` the writes of ${device?.name ?? 'a device'}`

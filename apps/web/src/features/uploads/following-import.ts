@@ -3,7 +3,7 @@ import type { RouterInputs } from '../../lib/trpc'
 type ImportInput = RouterInputs['version']['import']
 
 /** The import that follows an upload: all of its input but the source. */
-export type FollowingImport = Omit<ImportInput, 'vdiskId' | 'sourcePath' | 'uploadId'>
+export type FollowingImport = Omit<ImportInput, 'vdiskId' | 'sourcePath' | 'uploadId' | 'url' | 'sha256'>
 
 /** Reads one that was kept in the browser; null: it is no such thing. */
 export function parseFollowingImport(value: unknown): FollowingImport | null {

@@ -21,7 +21,7 @@ interface ImportDialogProps {
   onClose: () => void
 }
 
-/** Makes a version from an image: one of this computer, one in an edge's store, or one that was uploaded. */
+/** Makes a version from an image: one of this computer, in an edge's store, at a URL, or uploaded. */
 export function ImportDialog({ vdisk, upload, onClose }: ImportDialogProps) {
   const { edge, pickers } = useEdgeChoice(vdisk.farmId)
   const { source, fields } = useImportSource(vdisk.id, upload)
@@ -65,6 +65,8 @@ function useImport(vdiskId: string, onClose: () => void) {
   const begin = async ({ source, following }: { source: ImportSource; following: FollowingImport }) => {
     if (source.kind === 'store')
       return client.version.import.mutate({ ...following, vdiskId, sourcePath: source.sourcePath })
+    if (source.kind === 'url')
+      return client.version.import.mutate({ ...following, vdiskId, url: source.url, sha256: source.sha256 })
     if (source.kind === 'upload')
       return client.version.import.mutate({ ...following, vdiskId, uploadId: source.upload.id })
     const { file, unfinished } = source

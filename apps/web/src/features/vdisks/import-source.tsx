@@ -11,26 +11,34 @@ import { percentOf } from '../uploads/upload-text'
 import type { Upload } from '../uploads/use-send-upload'
 
 const pathMax = 255
+const urlMax = 2048
 const kinds = [
   { value: 'computer', label: 'a file on this computer' },
   { value: 'store', label: 'a file in the edge’s store' },
+  { value: 'url', label: 'a web server (URL)' },
 ] as const
 
 /** Where the image of an import is. */
 export type ImportSource =
   | { kind: 'computer'; file: File | null; unfinished: Upload | null }
   | { kind: 'store'; sourcePath: string }
+  | { kind: 'url'; url: string; sha256: string | null }
   | { kind: 'upload'; upload: Upload }
 
 /** @param upload a complete one that is imported; null: the source is chosen */
 export function useImportSource(vdiskId: string, upload: Upload | null) {
   const [kind, setKind] = useState<(typeof kinds)[number]['value']>('computer')
   const [sourcePath, setSourcePath] = useState('')
+  const [url, setUrl] = useState('')
+  const [sha256, setSha256] = useState('')
   const [file, setFile] = useState<File | null>(null)
   const unfinished = useUnfinished(vdiskId, file)
   if (upload) return { source: { kind: 'upload', upload } as const, fields: <UploadText upload={upload} /> }
-  const source: ImportSource =
-    kind === 'store' ? { kind, sourcePath: sourcePath.trim() } : { kind: 'computer', file, unfinished }
+  const sources: Record<typeof kind, ImportSource> = {
+    computer: { kind: 'computer', file, unfinished },
+    store: { kind: 'store', sourcePath: sourcePath.trim() },
+    url: { kind: 'url', url: url.trim(), sha256: sha256.trim() || null },
+  }
   const fields = (
     <>
       <SelectField
@@ -39,9 +47,9 @@ export function useImportSource(vdiskId: string, upload: Upload | null) {
         options={[...kinds]}
         onChange={(value) => setKind(kinds.find((one) => one.value === value)?.value ?? kind)}
       />
-      {kind === 'computer' ? (
-        <FileField label="Image" onChoose={setFile} hint={fileHint(unfinished)} />
-      ) : (
+      {kind === 'computer' && <FileField label="Image" onChoose={setFile} hint={fileHint(unfinished)} />}
+      {kind === 'url' && <UrlFields url={url} onUrl={setUrl} sha256={sha256} onSha256={setSha256} />}
+      {kind === 'store' && (
         <TextField
           label="Image"
           value={sourcePath}
@@ -54,13 +62,44 @@ export function useImportSource(vdiskId: string, upload: Upload | null) {
       )}
     </>
   )
-  return { source, fields }
+  return { source: sources[kind], fields }
 }
 
 /** False while a field of it is empty. */
 export function isChosen(source: ImportSource): boolean {
   if (source.kind === 'computer') return source.file !== null
+  if (source.kind === 'url') return source.url !== ''
   return source.kind === 'upload' || source.sourcePath !== ''
+}
+
+interface UrlFieldsProps {
+  url: string
+  onUrl: (url: string) => void
+  sha256: string
+  onSha256: (sha256: string) => void
+}
+
+function UrlFields({ url, onUrl, sha256, onSha256 }: UrlFieldsProps) {
+  return (
+    <>
+      <TextField
+        label="URL"
+        value={url}
+        onChange={onUrl}
+        mono
+        maxLength={urlMax}
+        placeholder="https://images.example/linux.qcow2"
+        hint="The edge fetches it. By default only from public addresses; the edge’s option --import-from allows others."
+      />
+      <TextField
+        label="SHA-256 (optional)"
+        value={sha256}
+        onChange={onSha256}
+        mono
+        hint="Of the whole file: other bytes are refused."
+      />
+    </>
+  )
 }
 
 function UploadText({ upload: { name, sizeBytes } }: { upload: Upload }) {

@@ -235,6 +235,8 @@ pub const StoreJob = struct {
     layerClass: ?[]const u8 = null,
     /// Of an import: below the store's directory.
     sourcePath: ?[]const u8 = null,
+    /// Instead: the edge fetches it from this URL; other bytes than of the SHA-256 are refused.
+    sourceUrl: ?[]const u8 = null,
     /// Instead: the edge fetches it from the control plane, with this size and SHA-256.
     uploadId: ?base.Uuid = null,
     sourceSizeBytes: ?u64 = null,

@@ -235,7 +235,7 @@ fn addOptions(
 }
 
 fn addSource(arguments: *Arguments, order: *const Order) void {
-    if (order.uploadId) |id|
+    if (import_source.fileOf(order)) |id|
         arguments.add("{s}/{f}", .{ import_source.fetched_folder, id })
     else
         arguments.add("{s}", .{order.sourcePath.?});

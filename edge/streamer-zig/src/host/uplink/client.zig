@@ -101,6 +101,29 @@ pub fn requestEncoded(
     timeout_ms: u32,
     buffer: []u8,
 ) RequestError!Answer {
+    return client.within(timeout_ms, exchange, .{ client, method, path, body, buffer });
+}
+
+/// An unsigned request with the same limits, to another server.
+pub fn exchangeWithin(
+    client: *UplinkClient,
+    unsigned: *const Transport.Request,
+    timeout_ms: u32,
+    buffer: []u8,
+) RequestError!Answer {
+    return client.within(
+        timeout_ms,
+        Transport.exchange,
+        .{ &client.transport, unsigned, buffer },
+    );
+}
+
+fn within(
+    client: *UplinkClient,
+    timeout_ms: u32,
+    comptime work: anytype,
+    arguments: std.meta.ArgsTuple(@TypeOf(work)),
+) RequestError!Answer {
     const Outcome = union(enum) {
         answered: Transport.Error!Answer,
         timeout: Io.Cancelable!void,
@@ -110,7 +133,7 @@ pub fn requestEncoded(
         var select: Io.Select(Outcome) = .init(client.io, &outcomes);
         // The exchange has ended when this returns.
         defer select.cancelDiscard();
-        select.concurrent(.answered, exchange, .{ client, method, path, body, buffer }) catch
+        select.concurrent(.answered, work, arguments) catch
             return error.NoAnswer;
         select.concurrent(
             .timeout,

@@ -20,7 +20,7 @@ const TransferThread = @import("../difference/transfer_thread.zig");
 const KeyRotation = @import("key_rotation.zig");
 const StoreChild = @import("store_child.zig");
 const UplinkClient = @import("client.zig");
-const UploadFetch = @import("upload_fetch.zig");
+const ImageFetch = @import("image_fetch.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 const Io = std.Io;
@@ -68,6 +68,8 @@ path: []const u8,
 program: []const u8 = own_program,
 epoch: u64,
 wake_fd: i32,
+/// Where images of imports may be fetched from.
+import_sources: *const core.uplink.ImportUrl.Sources,
 hold: LayerHold,
 /// The layer that the next job works on, and since when it is requested.
 wanted_layer: ?struct { subject: LayerHold.Subject, since_ms: u64 } = null,
@@ -92,8 +94,8 @@ facts: ?core.uplink.store_job.StoreFacts = null,
 works: std.enums.EnumArray(Queue, ?Work) = .initFill(null),
 list: ?StoreChild = null,
 /// Of the running import, whose process has not been started yet.
-fetch: ?*UploadFetch = null,
-/// The upload that was fetched last: an import that waits for a lock does not check it again.
+fetch: ?*ImageFetch = null,
+/// The image that was fetched last: an import that waits for a lock does not check it again.
 fetched_id: ?base.Uuid = null,
 differences: DifferenceJobs = .{},
 /// Null: this edge asks no other edges.
@@ -130,6 +132,8 @@ pub const Options = struct {
     rotation: *KeyRotation,
     store_fd: i32,
     epoch: u64,
+    /// Outlives the worker.
+    import_sources: *const core.uplink.ImportUrl.Sources = &.{},
 };
 
 /// Returns null if the store's directory has no path.
@@ -154,6 +158,7 @@ pub fn create(
         .path = try gpa.dupe(u8, path[0..size]),
         .epoch = options.epoch,
         .wake_fd = wake_fd,
+        .import_sources = options.import_sources,
         .hold = .{ .io = options.io, .wake_fd = wake_fd },
         .inventory = try .init(gpa),
         .body = try gpa.alloc(u8, body_size_max),
@@ -224,11 +229,11 @@ pub fn takeOrders(worker: *StoreWorker) void {
     DifferenceFiles.sweep(worker.io, worker.path, box.orders, box.kept);
 }
 
-/// The files of uploads that no job takes any more are removed.
+/// The files of images that no job takes any more are removed.
 fn forgetFetched(worker: *StoreWorker, orders: []const Order) void {
-    UploadFetch.sweep(worker.io, worker.path, orders);
+    ImageFetch.sweep(worker.io, worker.path, orders);
     const id = worker.fetched_id orelse return;
-    if (!UploadFetch.isOrdered(id, orders)) worker.fetched_id = null;
+    if (!ImageFetch.isOrdered(id, orders)) worker.fetched_id = null;
 }
 
 /// Between two inventories: the pages of one inventory are consistent.
@@ -350,20 +355,22 @@ pub fn begin(worker: *StoreWorker, now_ms: u64) void {
     if (!is_busy) worker.beginCheck(now_ms);
 }
 
-/// Starts to fetch the upload of an import. Returns false if it has been fetched.
+/// Starts to fetch the image of an import. Returns false if it has been fetched.
 fn beginFetch(worker: *StoreWorker, order: *const Order) bool {
-    const upload = core.uplink.import_source.uploadOf(order) orelse return false;
-    if (worker.fetched_id) |id| if (id.eql(upload.id)) return false;
-    worker.fetch = UploadFetch.start(worker.gpa, .{
+    const wanted = core.uplink.import_source.fetchedOf(order) orelse return false;
+    if (worker.fetched_id) |id| if (id.eql(wanted.file_id)) return false;
+    worker.fetch = ImageFetch.start(worker.gpa, .{
         .io = worker.io,
         .client_options = worker.client_options,
         .rotation = worker.rotation,
         .wake_fd = worker.wake_fd,
         .store_path = worker.path,
         .job_id = order.id,
-        .upload_id = upload.id,
-        .size = upload.size,
-        .sha256 = upload.sha256,
+        .file_id = wanted.file_id,
+        .source = wanted.source,
+        .sources = worker.import_sources,
+        .size = wanted.size,
+        .sha256 = wanted.sha256,
     }) catch {
         worker.jobs.end(order.id, .{
             .failed = core.uplink.store_job.messageOf("no thread could be started to fetch it"),
@@ -378,13 +385,10 @@ fn beginFetch(worker: *StoreWorker, order: *const Order) bool {
 fn takeFetched(worker: *StoreWorker) void {
     const fetch = worker.fetch orelse return;
     const id = fetch.options.job_id;
-    worker.jobs.progress(id, fetch.done_bytes.load(.monotonic), fetch.options.size);
+    worker.jobs.progress(id, fetch.done_bytes.load(.monotonic), fetch.sizeBytes());
     const outcome = fetch.outcome();
-    if (outcome == .running) return worker.jobs.note(
-        id,
-        core.uplink.store_job.messageOf("fetching the upload from the control plane"),
-    );
-    worker.fetched_id = if (outcome == .fetched) fetch.options.upload_id else null;
+    if (outcome == .running) return worker.jobs.note(id, fetch.note());
+    worker.fetched_id = if (outcome == .fetched) fetch.options.file_id else null;
     fetch.release();
     worker.fetch = null;
     switch (outcome) {
@@ -863,6 +867,7 @@ const StoreOrders = struct {
             for ([_]*?[]const u8{
                 &order.sourcePath,
                 &order.sourceSha256,
+                &order.sourceUrl,
                 &order.kernelPath,
                 &order.initrdPath,
                 &order.commandLine,

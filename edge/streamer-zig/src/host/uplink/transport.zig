@@ -19,6 +19,7 @@ const net = std.Io.net;
 const linux = std.os.linux;
 const ControlUrl = core.uplink.ControlUrl;
 const Proxy = core.uplink.Proxy;
+const ImportUrl = core.uplink.ImportUrl;
 
 pub const Transport = @This();
 
@@ -32,12 +33,40 @@ step: std.atomic.Value(Step) = .init(.reach),
 failure: Failure = .closed,
 /// The status by which a proxy refused its tunnel.
 proxy_status: u16 = 0,
+/// The address that `Settings.sources` forbids.
+refused: ?RefusedAddress = null,
+/// What the last answer says about the file that it has a part of.
+part: PartHead = .{},
 
 pub const Settings = struct {
     url: ControlUrl,
     proxy: ?Proxy = null,
     /// The certificates of these authorities are trusted, and no others; null: the system's.
     ca_file: ?[]const u8 = null,
+    /// The only addresses that are connected to; null: all. Goes without a proxy.
+    sources: ?*const ImportUrl.Sources = null,
+};
+
+pub const RefusedAddress = struct { address: net.IpAddress, why: ImportUrl.Sources.Refusal };
+
+/// Headers of a part of a file (RFC 9110, 14), and of a redirect. Longer ones are dropped.
+pub const PartHead = struct {
+    content_range: base.BoundedArray(u8, 96) = .empty,
+    entity_tag: base.BoundedArray(u8, 128) = .empty,
+    last_modified: base.BoundedArray(u8, 128) = .empty,
+    location: base.BoundedArray(u8, ImportUrl.size_max) = .empty,
+
+    fn take(part: *PartHead, header: std.http.Header) void {
+        if (std.ascii.eqlIgnoreCase(header.name, "content-range")) {
+            part.content_range = @TypeOf(part.content_range).fromSlice(header.value) catch .empty;
+        } else if (std.ascii.eqlIgnoreCase(header.name, "etag")) {
+            part.entity_tag = @TypeOf(part.entity_tag).fromSlice(header.value) catch .empty;
+        } else if (std.ascii.eqlIgnoreCase(header.name, "last-modified")) {
+            part.last_modified = @TypeOf(part.last_modified).fromSlice(header.value) catch .empty;
+        } else if (std.ascii.eqlIgnoreCase(header.name, "location")) {
+            part.location = @TypeOf(part.location).fromSlice(header.value) catch .empty;
+        }
+    }
 };
 
 const Step = enum(u8) { reach, tunnel, handshake, answer };
@@ -130,20 +159,14 @@ fn ready(transport: *Transport) Error!*Connection {
     else
         .{ settings.url.host, settings.url.port };
     const name: net.HostName = .{ .bytes = host };
-    const stream = name.connect(transport.io, port, .{ .mode = .stream }) catch |err| {
-        if (err == error.Canceled) return error.Canceled;
-        if (settings.proxy != null) return transport.fail(.proxy_not_reached);
-        return transport.fail(switch (err) {
-            error.UnknownHostName,
-            error.NoAddressReturned,
-            error.InvalidDnsCnameRecord,
-            => .name_unknown,
-            error.NameServerFailure, error.ResolvConfParseFailed => .name_server_silent,
-            error.ConnectionRefused => .nothing_listens,
-            error.NetworkUnreachable, error.HostUnreachable => .no_route,
-            else => .not_reached,
-        });
-    };
+    const stream = if (settings.sources) |sources|
+        try transport.connectAllowed(sources)
+    else
+        name.connect(transport.io, port, .{ .mode = .stream }) catch |err| {
+            if (err == error.Canceled) return error.Canceled;
+            if (settings.proxy != null) return transport.fail(.proxy_not_reached);
+            return transport.fail(failureOf(err));
+        };
     const connection = transport.gpa.create(Connection) catch {
         stream.close(transport.io);
         return transport.fail(.not_reached);
@@ -156,6 +179,95 @@ fn ready(transport: *Transport) Error!*Connection {
         try transport.handshake(connection);
     }
     return connection;
+}
+
+fn failureOf(err: net.HostName.ConnectError) Failure {
+    return switch (err) {
+        error.UnknownHostName,
+        error.NoAddressReturned,
+        error.InvalidDnsCnameRecord,
+        => .name_unknown,
+        error.NameServerFailure, error.ResolvConfParseFailed => .name_server_silent,
+        error.ConnectionRefused => .nothing_listens,
+        error.NetworkUnreachable, error.HostUnreachable => .no_route,
+        else => .not_reached,
+    };
+}
+
+const addresses_max = 32;
+
+/// Connects to the first address of the host that is allowed. The name is resolved once: the
+/// address that was decided about is the one that is connected to.
+fn connectAllowed(transport: *Transport, sources: *const ImportUrl.Sources) Error!net.Stream {
+    const url = &transport.settings.url;
+    transport.refused = null;
+    var addresses: base.BoundedArray(net.IpAddress, addresses_max) = .empty;
+    try transport.resolve(&addresses);
+    var failure: Failure = .name_unknown;
+    for (addresses.constSlice()) |address| {
+        if (sources.refusal(url.host, plainOf(address))) |why| {
+            transport.refused = .{ .address = address, .why = why };
+            failure = .address_refused;
+            continue;
+        }
+        const stream = address.connect(transport.io, .{ .mode = .stream }) catch |err| {
+            if (err == error.Canceled) return error.Canceled;
+            failure = failureOf(err);
+            continue;
+        };
+        const peer = peerOf(stream.socket.handle);
+        if (peer != null and sources.refusal(url.host, peer.?) == null) return stream;
+        stream.close(transport.io);
+        transport.refused = .{ .address = address, .why = .not_listed };
+        failure = .address_refused;
+    }
+    return transport.fail(failure);
+}
+
+fn resolve(
+    transport: *Transport,
+    addresses: *base.BoundedArray(net.IpAddress, addresses_max),
+) Error!void {
+    const url = &transport.settings.url;
+    if (net.IpAddress.parse(url.host, url.port)) |address|
+        return addresses.appendAssumeCapacity(address)
+    else |_| {}
+    var results: [addresses_max]net.HostName.LookupResult = undefined;
+    // The lookup does not wait for it to be read.
+    var queue: Io.Queue(net.HostName.LookupResult) = .init(&results);
+    var canonical_name: [net.HostName.max_len]u8 = undefined;
+    const name: net.HostName = .{ .bytes = url.host };
+    name.lookup(transport.io, &queue, .{
+        .port = url.port,
+        .canonical_name_buffer = &canonical_name,
+    }) catch |err| return if (err == error.Canceled)
+        error.Canceled
+    else
+        transport.fail(failureOf(err));
+    while (queue.getOneUncancelable(transport.io)) |result| switch (result) {
+        .address => |address| addresses.append(address) catch break,
+        .canonical_name => {},
+    } else |_| {}
+}
+
+fn plainOf(address: net.IpAddress) ImportUrl.Address {
+    return switch (address) {
+        .ip4 => |ip| .{ .ip4 = ip.bytes },
+        .ip6 => |ip| .{ .ip6 = ip.bytes },
+    };
+}
+
+/// The other end of a connection.
+fn peerOf(fd: i32) ?ImportUrl.Address {
+    var storage: linux.sockaddr.storage = undefined;
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.storage);
+    _ = sys.check(linux.getpeername(fd, @ptrCast(&storage), &size)) catch return null;
+    const bytes = std.mem.asBytes(&storage);
+    return switch (storage.family) {
+        linux.AF.INET => .{ .ip4 = bytes[@offsetOf(linux.sockaddr.in, "addr")..][0..4].* },
+        linux.AF.INET6 => .{ .ip6 = bytes[@offsetOf(linux.sockaddr.in6, "addr")..][0..16].* },
+        else => null,
+    };
 }
 
 fn openTunnel(transport: *Transport, connection: *Connection, proxy: *const Proxy) Error!void {
@@ -191,7 +303,11 @@ fn send(transport: *const Transport, connection: *Connection, request: *const Re
     // A proxy takes requests in clear text itself, and needs to know for whom they are.
     const proxy = if (url.is_tls) null else transport.settings.proxy;
     if (proxy != null) try writer.print("http://{s}:{d}", .{ url.host, url.port });
-    try writer.print("{s} HTTP/1.1\r\nhost: {s}", .{ request.target, url.host });
+    const is_ip6 = std.mem.findScalar(u8, url.host, ':') != null;
+    const form: []const u8 = if (is_ip6) "[]" else "";
+    try writer.print("{s} HTTP/1.1\r\nhost: {s}{s}{s}", .{
+        request.target, form[0 .. form.len / 2], url.host, form[form.len / 2 ..],
+    });
     if (url.port != if (url.is_tls) @as(u16, 443) else 80) try writer.print(":{d}", .{url.port});
     try writer.print("\r\nuser-agent: bootfarm-edge/{s}\r\n", .{base.version});
     if (proxy) |*named| if (named.authorization) |value|
@@ -217,7 +333,11 @@ fn receive(transport: *Transport, connection: *Connection, buffer: []u8) Error!A
     var answer: Answer = .{ .status = @backingInt(head.status), .body = "" };
     // Before the body: what the head points to is gone then.
     var headers = head.iterateHeaders();
-    while (headers.next()) |header| take(&answer, header);
+    transport.part = .{};
+    while (headers.next()) |header| {
+        take(&answer, header);
+        if (transport.settings.sources != null) transport.part.take(header);
+    }
     // These end with their head and may have no length (RFC 9112, 6.3).
     if (head.status == .no_content or head.status == .not_modified) head.content_length = 0;
     const keeps_open = head.keep_alive;

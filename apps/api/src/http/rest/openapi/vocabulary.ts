@@ -299,6 +299,7 @@ export const vocabulary: Record<string, string> = {
   sort: 'Field that the list is sorted by, from the smallest value; with a hyphen in front, from the largest.',
   source: 'How the phase is known.',
   sourcePath: 'Path of the source on the edge.',
+  sourceUrl: 'URL of the source, without its query.',
   startedAt: 'When it started.',
   starts: 'What the entry starts.',
   state: 'The current state.',
