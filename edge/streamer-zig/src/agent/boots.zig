@@ -84,7 +84,8 @@ pub fn Boots(comptime Io: type) type {
             assert(boot.identity.mac.eql(client.mac));
             if (mutants.has(.transaction_outlives_session) and boot.stream_was_open) return ref;
             assert(!boot.stream_was_open);
-            if (request.message == .discover and !candidates.mayStillBoot(boots, boot)) return null;
+            if (request.message == .discover and !candidates.mayStillBoot(boots, boot, request))
+                return null;
             // Facts come from the firmware: what iPXE sends later describes iPXE.
             if (boot.facts.client_arch == null) {
                 boot.facts.client_arch = @backingInt(client.arch);

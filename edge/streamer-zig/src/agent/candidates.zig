@@ -82,13 +82,17 @@ pub fn refused(boots: anytype, now_us: u64, mac: base.Mac) ?Ref {
 
 /// A boot in which nothing was loaded follows the policy with each DISCOVER: whoever sends
 /// some in a device's name must not keep it from a new version, or let it boot when it is
-/// disabled.
-pub fn mayStillBoot(boots: anytype, boot: *Boot) bool {
-    if (!boot.isCandidate() or boot.downloadedAt() > 0) return true;
+/// disabled. One that is loading keeps its version; but a DISCOVER that may be that of a machine
+/// which has started again is not answered if its device may not boot.
+pub fn mayStillBoot(boots: anytype, boot: *Boot, request: core.boot.DhcpRequest) bool {
+    const is_loading = boot.downloadedAt() > 0;
+    if (!boot.isCandidate() or (is_loading and !boot.isOfFirstProgram(request))) return true;
     const mac = boot.identity.mac;
     switch (boots.policy.decide(mac, boots.io.unixMs())) {
         .ignored_device, .unknown_device, .disabled, .version_missing => return false,
-        .target => |target| boot.assignment = boots.completed(target.assignment, mac),
+        .target => |target| if (!is_loading) {
+            boot.assignment = boots.completed(target.assignment, mac);
+        },
     }
     assert(boot.isCandidate());
     return true;

@@ -62,6 +62,30 @@ test "whatever asks for a boot of a device leads to one candidate, and ends noth
     try testing.expectEqualDeep(before, site.boot(runs).*);
 }
 
+test "a machine that repeats its transaction after a reset may boot if it still may, and begins anew" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const client = clientOf(1, .discover);
+    const first = site.boots.forDhcp(site.io.now_us, &client, 7, 300).?;
+    site.boots.apply(first, site.io.now_us, .nbp_begin);
+    for ([_]bool{ false, true }) |is_enabled| {
+        site.devices[0].enabled = is_enabled;
+        site.boots.policy = try .init(site.arena.allocator(), &site.state);
+        const expected: ?Site.Ref = if (is_enabled) first else null;
+        try testing.expectEqual(expected, site.boots.forDhcp(site.io.now_us, &client, 7, 300));
+    }
+    site.devices[0].versionId = uuid(2);
+    site.boots.policy = try .init(site.arena.allocator(), &site.state);
+    // As long as a copy of its first request may come, it is that boot's.
+    site.io.now_us += 10 * second;
+    try testing.expectEqual(first, site.boots.forDhcp(site.io.now_us, &client, 7, 300).?);
+    site.io.now_us += 1;
+    const later = site.boots.forDhcp(site.io.now_us, &client, 7, 300).?;
+    try testing.expect(!std.meta.eql(first, later));
+    try testing.expectEqual(uuid(2), site.boot(later).assignment.version_id);
+    try testing.expectEqual(uuid(1), site.boot(first).assignment.version_id);
+}
+
 test "of a device that has not proved itself, two boots are in progress, and hints join the later" {
     const site: *Site = try .withVersion();
     defer site.destroy();

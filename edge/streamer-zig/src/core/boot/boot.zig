@@ -259,8 +259,9 @@ pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
 ///   the id from its MAC address, and iPXE from the time since it was loaded, so a machine may use
 ///   the same one after a reset. Its boot has used its token, and a late copy of a request begins a
 ///   candidate that nobody hears of.
-/// - A transaction id that this boot knows: same boot. For a boot that is over this holds only
-///   briefly (a late duplicate).
+/// - A transaction id that this boot knows: same boot. For a boot that is over, or a DISCOVER of
+///   the program that it began with after it has loaded something, this holds only briefly (a late
+///   duplicate): a machine that was reset may use the same one.
 /// - The boot is over: new boot.
 /// - A REQUEST: same boot; only a DISCOVER starts one.
 /// - ROM: new boot once a download has begun or iPXE was seen, since a ROM does not come back
@@ -269,8 +270,13 @@ pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
 ///   had its script.
 pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMeaning {
     if (boot.stream_was_open) return .new_boot;
-    const over_us = if (boot.isOver()) at_us -| (boot.started_us + boot.last_us) else 0;
-    if (boot.knowsTransaction(request.xid) and over_us <= duplicate_us_max) return .same_boot;
+    const past_us = if (boot.isOver())
+        at_us -| (boot.started_us + boot.last_us)
+    else if (boot.isOfFirstProgram(request))
+        at_us -| (boot.firstLoadAt() orelse at_us)
+    else
+        0;
+    if (boot.knowsTransaction(request.xid) and past_us <= duplicate_us_max) return .same_boot;
     if (boot.isOver()) return .new_boot;
     if (request.message == .request) return .same_boot;
     const phase = boot.current() orelse return .same_boot;
@@ -281,6 +287,19 @@ pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMean
             (boot.rom_xid == null and reached >= @backingInt(Phase.loader)),
     };
     return if (again) .new_boot else .same_boot;
+}
+
+/// Returns whether a request can be the first of a boot: iPXE that the firmware's ROM has loaded
+/// sends one, too.
+pub fn isOfFirstProgram(boot: *const Boot, request: DhcpRequest) bool {
+    return request.message == .discover and (request.client == .rom or boot.rom_xid == null);
+}
+
+/// When the first download began; null: none has.
+fn firstLoadAt(boot: *const Boot) ?u64 {
+    for ([_]Phase{ .nbp, .loader, .stage1 }) |phase|
+        if (boot.record(phase)) |found| return boot.started_us + found.start_us;
+    return null;
 }
 
 fn onHeard(boot: *Boot, at_us: u64) void {

@@ -152,9 +152,20 @@ test "firmware that uses the same transaction id after each reset starts a new b
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
-    const much_later_us = boot.started_us + boot.last_us + std.time.us_per_hour;
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(much_later_us, discover(.rom, 1)));
+    // Its ROM has what it loads: whatever comes later than a copy can is from a machine that was
+    // reset, be it still loading.
+    const copied_us = boot.started_us + boot.record(.nbp).?.start_us + 10 * std.time.us_per_s;
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(copied_us, discover(.rom, 1)));
+    try testing.expectEqual(.new_boot, boot.dhcpMeaning(copied_us + 1, discover(.rom, 1)));
+    var taken = discover(.rom, 1);
+    taken.message = .request;
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(copied_us + 1, taken));
+    // The same of iPXE as ROM; as the program that a ROM has loaded, it retries with one id.
+    var native = start();
+    at(&native, 0, .{ .dhcp_request = discover(.ipxe, 2) });
+    try testing.expectEqual(.same_boot, native.dhcpMeaning(copied_us * 2, discover(.ipxe, 2)));
     loadSystem(&boot);
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(copied_us * 2, discover(.ipxe, 2)));
     streamSystem(&boot);
     // Its token is used from the first moment of the session on.
     const open_us = boot.started_us + boot.record(.breather).?.end_us.?;
@@ -165,9 +176,8 @@ test "firmware that uses the same transaction id after each reset starts a new b
     for ([_]DhcpRequest{ discover(.rom, 1), discover(.ipxe, 2) }) |request|
         try testing.expectEqual(.new_boot, boot.dhcpMeaning(end_us, request));
     // Its loader is past: no request can be for this boot any more.
-    var request = discover(.rom, 99);
-    request.message = .request;
-    try testing.expectEqual(.new_boot, boot.dhcpMeaning(end_us, request));
+    taken.xid = 99;
+    try testing.expectEqual(.new_boot, boot.dhcpMeaning(end_us, taken));
 }
 
 test "only its own session says that a device is there" {

@@ -288,10 +288,11 @@ fn fault(world: *Schedules) void {
         const index: usize = @intCast(prng.below(world.edges.len));
         const jumps =
             [_]i64{ 40_000, -40_000, 3_600_000, -3_600_000, 31_536_000_000, -31_536_000_000 };
-        if (world.jump_ms[index] == 0)
-            world.jump_ms[index] = jumps[@intCast(prng.below(jumps.len))];
-        // Set right again before it is believed.
-        world.jump_ends_us[index] = now_us + prng.between(1, 50) * second;
+        const is_right = world.jump_ms[index] == 0;
+        if (is_right) world.jump_ms[index] = jumps[@intCast(prng.below(jumps.len))];
+        // Set right again before it is believed, so a clock that is wrong already is left to that.
+        const ends_us = now_us + prng.between(1, 50) * second;
+        if (is_right) world.jump_ends_us[index] = ends_us;
     }
 }
 
