@@ -4,6 +4,9 @@ export const uuid = z.uuid()
 export const instant = z.iso.datetime()
 export const count = z.number().int().nonnegative()
 
+/** Levels of objects and arrays; no valid input has as many. */
+export const inputDepthMax = 32
+
 export const sha256Text = z
   .string()
   .trim()

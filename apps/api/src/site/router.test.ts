@@ -56,4 +56,13 @@ describe('one thing', () => {
     expect((await new EdgeClient(api.url).enrol(token)).status).toBe(201)
     expect(JSON.stringify(await api.db.joinToken.findMany())).not.toContain(token)
   })
+
+  test('a join token ends with the membership of the person who made it', async () => {
+    const admin = await signInAs(api, tenant.organizationId, 'admin')
+    const { user } = await query<{ user: { id: string } }>(api, admin, 'session.me')
+    const { token } = await mutate<{ token: string }>(api, admin, 'edge.createJoinToken', { siteId: tenant.siteId })
+    const owner = await signInAs(api, tenant.organizationId, 'owner')
+    await mutate(api, owner, 'member.remove', { userId: user.id })
+    expect((await new EdgeClient(api.url).enrol(token)).body).toMatchObject({ code: 'join_token_expired' })
+  })
 })

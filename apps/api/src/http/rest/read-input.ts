@@ -1,4 +1,5 @@
 import { AppError, type FieldProblem } from '../../errors/app-error.ts'
+import { inputDepthMax } from '../../rules/scalars.ts'
 import { type JsonSchema, withoutNull } from './json-schema.ts'
 import type { OperationInput } from './operations.ts'
 
@@ -93,8 +94,9 @@ function scalarOf(text: string, { type }: JsonSchema, complain: (message: string
 }
 
 /** PostgreSQL takes none in a text. */
-function hasNul(value: unknown): boolean {
+function hasNul(value: unknown, depth = 0): boolean {
   if (typeof value === 'string') return value.includes('\0')
-  if (typeof value !== 'object' || value === null) return false
-  return Object.entries(value).some(([name, item]) => name.includes('\0') || hasNul(item))
+  // What is deeper is refused for that, with any procedure.
+  if (typeof value !== 'object' || value === null || depth > inputDepthMax) return false
+  return Object.entries(value).some(([name, item]) => name.includes('\0') || hasNul(item, depth + 1))
 }

@@ -132,6 +132,18 @@ test.each([
   expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid', errors: [{ field }] }])
 })
 
+test.each([
+  ['arrays', '[', ']'],
+  ['objects', '{"a":', '}'],
+])('a body of %s that lie in each other 100,000 times is refused like any other', async (_, open, close) => {
+  const depth = 100_000
+  const rawBody = `{"name":${open.repeat(depth)}1${close.repeat(depth)}}`
+  const answer = await callRest(api, '/farms', { method: 'POST', rawBody, headers: { cookie } })
+  expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid' }])
+  expect(answer.text).toContain('nested more than 32 levels deep')
+  expect((await callRest(api, '/farms', { headers: { cookie } })).status).toBe(200)
+})
+
 test('a list is read page by page until there is no next cursor', async () => {
   const names: string[] = []
   let cursor: string | null = ''

@@ -9,6 +9,7 @@ import { beginOnce, finishOnce } from '../../idempotency/do-once.ts'
 import { requireNotSuspended } from '../../organization/require-not-suspended.ts'
 import { isPlatformOperator } from '../../platform/platform-operator.ts'
 import { organizationPlace } from '../../rules/place.ts'
+import { inputDepthMax } from '../../rules/scalars.ts'
 import { activeTrace, within } from '../../rules/tracer.ts'
 import { requireConfirmed } from '../../session/confirm-session.ts'
 import type { TrpcContext } from './context.ts'
@@ -250,31 +251,35 @@ function zodMessage(error: ZodError): string {
   return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message
 }
 
-/** Deeper than any valid input; a deeper one is refused. */
-const depthMax = 32
+interface Broken {
+  path: string
+  message: string
+}
 
 /**
  * PostgreSQL stores no zero byte and no half of a surrogate pair, in no column and in no JSON: input with one is
- * refused before it reaches a service. Throws `invalid`.
+ * refused before it reaches a service, and so is one that lies deeper than any valid input. Throws `invalid`.
  */
 function requireWholeTexts(input: unknown): void {
   const broken = findBroken(input, '', 0)
   if (broken === null) return
-  const message = 'must hold neither zero bytes nor halves of characters'
+  const { path, message } = broken
   throw new AppError('invalid', {
-    public: broken ? `${broken}: ${message}.` : `The input ${message}.`,
-    fields: [{ in: 'input', field: broken, message }],
+    public: path ? `${path}: ${message}.` : `The input ${message}.`,
+    fields: [{ in: 'input', field: path, message }],
   })
 }
 
-/** Where; null: nowhere. */
-function findBroken(value: unknown, path: string, depth: number): string | null {
-  if (depth > depthMax) return path
-  if (typeof value === 'string') return isWhole(value) ? null : path
+/** Null: nothing is. */
+function findBroken(value: unknown, path: string, depth: number): Broken | null {
+  if (depth > inputDepthMax)
+    return { path: path.split('.', 1)[0] ?? '', message: `must not be nested more than ${inputDepthMax} levels deep` }
+  const unwhole = { path, message: 'must hold neither zero bytes nor halves of characters' }
+  if (typeof value === 'string') return isWhole(value) ? null : unwhole
   if (typeof value !== 'object' || value === null) return null
   for (const [name, inner] of Object.entries(value)) {
     // A name that is broken itself is not repeated.
-    const broken = isWhole(name) ? findBroken(inner, path ? `${path}.${name}` : name, depth + 1) : path
+    const broken = isWhole(name) ? findBroken(inner, path ? `${path}.${name}` : name, depth + 1) : unwhole
     if (broken !== null) return broken
   }
   return null
