@@ -89,7 +89,12 @@ function UrlFields({ url, onUrl, sha256, onSha256 }: UrlFieldsProps) {
         mono
         maxLength={urlMax}
         placeholder="https://images.example/linux.qcow2"
-        hint="The edge fetches it. By default only from public addresses; the edge’s option --import-from allows others."
+        hint={
+          <>
+            The edge fetches it. By default only from public addresses; the edge’s option{' '}
+            <code className="whitespace-nowrap">--import-from</code> allows others.
+          </>
+        }
       />
       <TextField
         label="SHA-256 (optional)"
