@@ -3,6 +3,7 @@ import { requireCurrent, staleError } from '../access/require-current.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
+import type { Place } from '../rules/place.ts'
 import { getFarmPlacement, getPlacement } from './get-placement.ts'
 import { readPlacement } from './read-placement.ts'
 import type { farmPlacementSetInput, PlacementView, placementSetInput, Rules } from './schema.ts'
@@ -15,21 +16,13 @@ export async function setPlacement(
   context: ServiceContext,
   { vdiskId, revision, rules }: z.output<typeof placementSetInput>,
 ): Promise<PlacementView> {
-  const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId })
-  const { name } = await db.vdisk.findUniqueOrThrow({ where: ownRow(actor, vdiskId), select: { name: true } })
-  const before = await getPlacement(context, vdiskId)
-  await save(context, { farmId: place.farmId ?? '', vdiskId, revision, rules })
-  const after = await getPlacement(context, vdiskId)
-  await recordChange(context, {
-    kind: 'vdisk',
-    id: vdiskId,
-    name,
-    place,
-    before: { placement: before },
-    after: { placement: after },
+  const { name } = await context.db.vdisk.findUniqueOrThrow({
+    where: ownRow(context.actor, vdiskId),
+    select: { name: true },
   })
-  return after
+  const saved = { farmId: place.farmId ?? '', vdiskId, revision, rules }
+  return change(context, saved, { kind: 'vdisk', id: vdiskId, name, place }, () => getPlacement(context, vdiskId))
 }
 
 /** The same for the vDisks of a farm that have none. */
@@ -37,17 +30,30 @@ export async function setFarmPlacement(
   context: ServiceContext,
   { farmId, revision, rules }: z.output<typeof farmPlacementSetInput>,
 ): Promise<PlacementView> {
-  const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'farm', id: farmId })
-  const { name } = await db.farm.findUniqueOrThrow({ where: ownRow(actor, farmId), select: { name: true } })
-  const before = await getFarmPlacement(context, farmId)
-  await save(context, { farmId, vdiskId: null, revision, rules })
-  const after = await getFarmPlacement(context, farmId)
+  const { name } = await context.db.farm.findUniqueOrThrow({
+    where: ownRow(context.actor, farmId),
+    select: { name: true },
+  })
+  const saved = { farmId, vdiskId: null, revision, rules }
+  return change(context, saved, { kind: 'farm', id: farmId, name, place }, () => getFarmPlacement(context, farmId))
+}
+
+/** Saves it, with an entry in the audit log about what it belongs to. */
+async function change(
+  context: ServiceContext,
+  saved: NewPlacement,
+  changed: { kind: 'vdisk' | 'farm'; id: string; name: string; place: Place },
+  read: () => Promise<PlacementView>,
+): Promise<PlacementView> {
+  const before = await read()
+  await save(context, saved)
+  const after = await read()
   await recordChange(context, {
-    kind: 'farm',
-    id: farmId,
-    name,
-    place,
+    kind: changed.kind,
+    id: changed.id,
+    name: changed.name,
+    place: changed.place,
     before: { placement: before },
     after: { placement: after },
   })

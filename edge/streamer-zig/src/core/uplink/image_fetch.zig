@@ -1,6 +1,6 @@
 //! Decides how the image of an import is fetched by ranges, from the control plane (an upload) or
 //! from a URL: what is asked next, what an answer means, when the fetch waits, starts again or has
-//! failed. Pure; host/uplink/upload_fetch.zig asks, writes and hashes.
+//! failed. Pure; host/uplink/image_fetch.zig asks, writes and hashes.
 
 const std = @import("std");
 const base = @import("base");
