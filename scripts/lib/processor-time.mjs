@@ -48,15 +48,36 @@ export function secondsOfProcess(pid) {
 /** Returns the same for a PostgreSQL server: the postmaster with its ended children, and the live ones. */
 export function secondsOfServer(postmaster) {
   let ticks = statFields(postmaster, 11, 4).reduce((sum, one) => sum + one, 0)
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+  for (const { pid, parent } of processes()) {
     try {
-      const [parent] = statFields(pid, 1)
       if (parent === postmaster) ticks += statFields(pid, 11).reduce((sum, one) => sum + one, 0)
     } catch {
       // It ended meanwhile: the postmaster counts it from now on.
     }
   }
   return ticks / ticksPerSecond
+}
+
+/** Returns the processes that this one started, that those started, and so on. */
+export function processesBelow(pid) {
+  const all = processes()
+  const below = []
+  for (let parents = [pid]; parents.length > 0; ) {
+    parents = all.filter(({ parent }) => parents.includes(parent)).map((one) => one.pid)
+    below.push(...parents)
+  }
+  return below
+}
+
+function processes() {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    try {
+      return [{ pid: Number(name), parent: statFields(name, 1)[0] }]
+    } catch {
+      return []
+    }
+  })
 }
 
 /** The fields `cutime` and `cstime` (proc(5)). */

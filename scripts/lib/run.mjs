@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { UserError } from './fail.mjs'
-import { countProcessorTime } from './processor-time.mjs'
+import { countProcessorTime, processesBelow } from './processor-time.mjs'
 
 const outputTailSize = 16_000
 
@@ -14,9 +14,22 @@ export const quietEnv = {
 }
 
 /**
- * Runs a command to its end and collects its output. One that is not over after `timeoutMs` is killed, and the output
- * says so. One with a `signal` has its own process group, and ends with all of that group when the signal is
- * raised.
+ * @typedef {object} CaptureOptions
+ * @property {string} [cwd]
+ * @property {Record<string, string>} [env] beside this process's own
+ * @property {string} [input]
+ * @property {(text: string) => void} [onOutput]
+ * @property {AbortSignal} [signal]
+ * @property {number} [timeoutMs]
+ */
+
+/**
+ * Runs a command to its end and collects its output. One that is not over after `timeoutMs` is killed, with all that it
+ * started, and the output says so. One with a `signal` has its own process group, and ends with all of that group when
+ * the signal is raised.
+ * @param {string} command
+ * @param {string[]} args
+ * @param {CaptureOptions} [options]
  * @returns {Promise<{ code: number | null, output: string }>} output: stdout and stderr as they came
  */
 export function capture(command, args, { cwd, env, input, onOutput, signal, timeoutMs = 1_800_000 } = {}) {
@@ -33,7 +46,7 @@ export function capture(command, args, { cwd, env, input, onOutput, signal, time
     if (input !== undefined) child.stdin.end(input)
     const parts = []
     const timer = setTimeout(() => {
-      child.kill('SIGKILL')
+      for (const pid of [child.pid, ...processesBelow(child.pid)]) killIfThere(pid)
       parts.push(`\nKilled: ${command} was not over after ${timeoutMs / 1000} s.\n`)
     }, timeoutMs)
     for (const stream of [child.stdout, child.stderr]) {
@@ -52,6 +65,14 @@ export function capture(command, args, { cwd, env, input, onOutput, signal, time
       resolve({ code, output: parts.join('') })
     })
   })
+}
+
+function killIfThere(pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
 }
 
 /** Runs a command that must succeed; otherwise throws a UserError with its purpose and the end of its output. */

@@ -4,7 +4,7 @@ import { trackedFiles } from '../checks/tracked-files.mjs'
 import { edgeSource, root } from '../lib/paths.mjs'
 import { zigJobs } from '../lib/toolchain.mjs'
 import { command, vitest } from './runners.mjs'
-import { zigCounts } from './tally.mjs'
+import { zigCounts, zigTestLimit } from './tally.mjs'
 
 const zigSource = 'edge/streamer-zig/src/'
 const nothing = { output: '', passed: 0, failed: 0, skipped: 0 }
@@ -46,7 +46,7 @@ export async function testChangedZig(zig, changed) {
   if (checked.failed > 0) return checked
   const steps = stepsOf(zigFiles, await build('--list-steps'))
   if (steps.length === 0) return checked
-  const { output, failed } = await build(...steps, '--summary', 'all')
+  const { output, failed } = await build(...steps, '--summary', 'all', ...zigTestLimit)
   return { output, ...zigCounts(output, failed) }
 }
 

@@ -53,7 +53,7 @@ export async function testEverything(only, { withLong }) {
   for (const reason of tally.reasons) process.stdout.write(`skipped: ${reason}\n`)
   const skipIsFailure = process.env.CI === 'true' && tally.skipped > 0
   if (skipIsFailure) process.stdout.write('CI=true: a skipped test is a failure\n')
-  process.stdout.write(`\n${tally.closingLine()}\n`)
+  process.stdout.write(`\n${tally.closingLines().join('\n')}\n`)
   return tally.failed > 0 || tally.passed === 0 || skipIsFailure ? 1 : 0
 }
 
@@ -138,7 +138,7 @@ function layerRunner(tally, named, withLong) {
       work().catch((error) => ({ output: error.stack, ...oneCheck(false) })),
     )
     const { output, slowest = [], ...counts } = result
-    tally.add(counts)
+    tally.add(name, counts, output)
     const seconds = (performance.now() - begin) / 1000
     const verdict = counts.failed ? 'FAILED' : 'ok'
     say(
@@ -299,7 +299,7 @@ async function onProduct(layer, { scratch, tally, names }, work) {
   const { processorSeconds } = await withProcessorTime(() =>
     withProduct(scratch, work).catch((error) => {
       process.stdout.write(`${error.message}\n`)
-      tally.add(oneCheck(false))
+      tally.add(names.join(', '), oneCheck(false), error.message)
     }),
   )
   say(`  the product of ${names.join(', ')}: processor ${processorSeconds.toFixed(0)} s`)

@@ -15,8 +15,9 @@ export function turbo(task, run = capture) {
   return run(inRoot('node_modules/.bin/turbo'), args, { cwd: root })
 }
 
+/** For what only computes. Its limit is one that a busy machine does not reach. */
 export function patient(program, args, options) {
-  return capture('nice', ['-n', '19', program, ...args], options)
+  return capture('nice', ['-n', '19', program, ...args], { ...options, timeoutMs: 4_800_000 })
 }
 
 /** For long layers of whole machines: beside other work they may take three times as long as alone. */

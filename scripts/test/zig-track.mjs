@@ -1,7 +1,7 @@
 import { edgeSource, inRoot } from '../lib/paths.mjs'
 import { zigJobs } from '../lib/toolchain.mjs'
 import { patient } from './runners.mjs'
-import { oneCheck, zigCounts } from './tally.mjs'
+import { oneCheck, zigCounts, zigTestLimit } from './tally.mjs'
 
 /** Cases for each parser, and simulated boots: enough to find faults of a change, few enough for every run. */
 const fuzzCases = 20_000
@@ -50,7 +50,7 @@ export async function zigTrack(layer, zig) {
   const quick = 'debug'
   const long = 'safe'
   const zigTests = async (mode) => {
-    const { code, output } = await build('test', mode, '--summary', 'all')
+    const { code, output } = await build('test', mode, '--summary', 'all', ...zigTestLimit)
     return { output, ...zigCounts(output, code) }
   }
   const seed = ['--', '--seed', '1']
