@@ -16,6 +16,7 @@ import { inRoot } from '../lib/paths.mjs'
 import { step } from '../lib/progress.mjs'
 import { must } from '../lib/run.mjs'
 import { answers } from './ports.mjs'
+import { ensureStore } from './site-edge.mjs'
 
 const edgeAddress = '127.0.0.1'
 const leases = '127.77.0.10-127.77.0.250'
@@ -44,6 +45,7 @@ export class DemoSite {
 
   async start(processes, joinToken) {
     if (!existsSync(path.join(this.#data, 'identity.json'))) await this.#enrol(joinToken)
+    await ensureStore(this.#programs.edge, this.#data)
     await step('Starting the edge', () => processes.start(this.#edge()))
     await step(`Starting ${deviceCount} simulated devices`, () => processes.start(this.#devices()))
     await step(`Starting ${strangerCount} unregistered devices`, () => processes.start(this.#strangers()))
@@ -85,7 +87,8 @@ export class DemoSite {
     const { edgePorts, waveIntervalSeconds } = this.#options
     const args = ['boot', '--server', edgeAddress, '--devices', String(count), ...further]
     args.push('--dhcp-port', String(edgePorts.dhcp), '--tftp-port', String(edgePorts.tftp))
-    args.push('--trace', this.#trace, '--verify', this.#files.disk)
+    // Devices may be given imported vDisks: of these there is no file to compare with.
+    args.push('--trace', this.#trace, '--verify', this.#files.disk, '--other-disks')
     args.push('--waves', '--wave-size', String(waveSize), '--wave-interval-s', String(waveIntervalSeconds))
     return { name, command: this.#programs.sim, args, ready: async () => true }
   }

@@ -8,7 +8,7 @@ import { step } from '../lib/progress.mjs'
 import { imagePackages, lanPackages, requirePackages } from '../lib/system-packages.mjs'
 import { debianVdisk } from './debian-vdisk.mjs'
 import { answers, requireFreeAt } from './ports.mjs'
-import { enrolEdge, isEnrolled } from './site-edge.mjs'
+import { enrolEdge, ensureStore, isEnrolled } from './site-edge.mjs'
 import { stockBootPrograms, stockStore } from './vdisk-files.mjs'
 
 const siteName = 'LAN'
@@ -70,6 +70,7 @@ export class LanSite {
   /** @param {string | null} joinToken null where the edge is enrolled */
   async start(processes, joinToken) {
     await enrolEdge({ directory: this.#directory, apiPort: this.#apiPort, title: siteName }, joinToken)
+    await ensureStore(edgeProgram, this.#directory)
     await step(`Starting the edge of ${siteName} at ${this.#ip}`, () =>
       processes.start({
         name: 'lan-edge',

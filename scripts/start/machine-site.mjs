@@ -8,7 +8,7 @@ import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
 import { debianVdisk } from './debian-vdisk.mjs'
 import { listenersOf } from './ports.mjs'
 import { relay } from './relay.mjs'
-import { enrolEdge, isEnrolled, listens } from './site-edge.mjs'
+import { enrolEdge, ensureStore, isEnrolled, listens } from './site-edge.mjs'
 import { stockBootPrograms, stockStore } from './vdisk-files.mjs'
 
 const siteName = 'Machines'
@@ -69,6 +69,7 @@ export class MachineSite {
   /** @param {string | null} joinToken null where the edge is enrolled */
   async start(processes, joinToken) {
     await enrolEdge({ directory: this.#directory, apiPort: this.#apiPort, title: siteName }, joinToken)
+    await ensureStore(edgeProgram, this.#directory)
     const segment = new Segment('demo', { machines: 1 })
     this.#segment = segment
     segment.addSwitchAddress()

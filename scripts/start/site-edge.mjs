@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { edgeProgram } from '../lib/paths.mjs'
 import { step } from '../lib/progress.mjs'
@@ -21,6 +21,15 @@ export async function enrolEdge({ directory, apiPort, title }, joinToken) {
       directory,
     ]),
   )
+}
+
+/** Makes the store of an enrolled edge, into which images are imported, unless there is one. */
+export async function ensureStore(program, directory) {
+  const store = path.join(directory, 'store')
+  if (existsSync(path.join(store, 'bootfarm-store'))) return
+  const { organizationId } = JSON.parse(readFileSync(path.join(directory, 'identity.json'), 'utf8'))
+  const args = ['vdisk', 'init', '--beside-files', '--store', store, '--organization', organizationId]
+  await must('Making a store for images', program, args)
 }
 
 /** Returns whether something listens at the port, inside a namespace. */

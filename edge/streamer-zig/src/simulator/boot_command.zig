@@ -176,11 +176,13 @@ fn openFleet(
     else
         null;
     if (wake_on_lan_fd) |fd| try epoll.add(fd, .read, @backingInt(Token.wake_on_lan));
+    var compared_size: ?u64 = null;
     const verify_fd: ?i32 = if (options.verify) |path| fd: {
         const file = std.Io.Dir.cwd().openFile(io, path, .{}) catch |err| {
             try errors.print("bootfarm-sim: boot: --verify {s}: {t}\n", .{ path, err });
             return error.Reported;
         };
+        if (options.other_disks) compared_size = try file.length(io);
         break :fd file.handle;
     } else null;
     const signal_fd = try openSignals();
@@ -201,6 +203,7 @@ fn openFleet(
                 .port = options.dhcp_port,
             },
             .verify_fd = verify_fd,
+            .compared_size = compared_size,
             .interface = null,
         },
         .wake_on_lan_fd = wake_on_lan_fd,

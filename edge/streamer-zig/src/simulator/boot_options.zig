@@ -30,6 +30,7 @@ pub const usage =
     \\  --stream-version N    2: devices of the release before, which offer no newer stream (default 3)
     \\  --breather-ms N       time from the loader's last byte to the stream's HELLO (default 800)
     \\  --verify FILE         compare every byte read with this disk file; a difference fails the boot
+    \\  --other-disks         with --verify: a disk of another size than FILE's is another one and not compared
     \\  --waves               boot in waves until SIGTERM or SIGINT
     \\  --wave-size N         devices started together (default 3)
     \\  --wave-interval-s N   interval between waves (default 20)
@@ -58,6 +59,7 @@ pub const Options = struct {
     read_ahead_mib: u16 = 0,
     stream_version_max: wire.stream.Version = .newest,
     verify: ?[]const u8 = null,
+    other_disks: bool = false,
     waves: bool = false,
     asleep: bool = false,
     wave_size: u16 = 3,
@@ -98,6 +100,10 @@ pub fn parse(args: []const [:0]const u8) Result {
             options.asleep = true;
             continue;
         }
+        if (std.mem.eql(u8, name, "--other-disks")) {
+            options.other_disks = true;
+            continue;
+        }
         if (std.mem.eql(u8, name, "--json")) {
             options.json = true;
             continue;
@@ -109,6 +115,8 @@ pub fn parse(args: []const [:0]const u8) Result {
             return problem(name, "is unknown or its value does not fit");
     }
     if (!has_server) return problem("--server", "is missing");
+    if (options.other_disks and options.verify == null)
+        return problem("--other-disks", "needs --verify");
     if (options.asleep and options.wol_port == null) return problem("--asleep", "needs --wol-port");
     if (options.asleep and options.waves) return problem("--asleep", "does not go with --waves");
     const last = @as(u64, options.first_mac.toInt()) + options.devices - 1;

@@ -39,6 +39,8 @@ pub const Environment = struct {
     dhcp_fd: i32,
     dhcp_to: base.Endpoint,
     verify_fd: ?i32,
+    /// Disks of another size than this one are not compared; null: each is.
+    compared_size: ?u64,
     /// Adds offered addresses to this interface.
     interface: ?*host.InterfaceAddresses,
 };
@@ -96,7 +98,7 @@ pub fn pump(
             device_host.stream_to,
             packet,
         ),
-        .read_done => |read| if (!matches(environment, read.offset, read.bytes))
+        .read_done => |read| if (!device_host.matches(environment, read.offset, read.bytes))
             device_host.device.fail(now_us, "bytes differ from the disk file"),
         .write_ended => unreachable, // It submits none.
         .finished => |ended| outcome = ended,
@@ -227,8 +229,15 @@ fn sendTo(fd: i32, to: base.Endpoint, bytes: []const u8) void {
     );
 }
 
-fn matches(environment: *const Environment, offset: u64, bytes: []const u8) bool {
+fn matches(
+    device_host: *const DeviceHost,
+    environment: *const Environment,
+    offset: u64,
+    bytes: []const u8,
+) bool {
     const fd = environment.verify_fd orelse return true;
+    if (environment.compared_size) |size|
+        if (device_host.device.client.session.?.disk_size != size) return true;
     var buffer: [core.stream.Client.read_size_max]u8 = undefined;
     assert(bytes.len <= buffer.len);
     const count = sys.readAt(fd, buffer[0..bytes.len], offset) catch return false;
