@@ -8,6 +8,7 @@ export const versionKinds = [
   'discardMaintenance',
   'promote',
   'cancelRelease',
+  'cancelPromotion',
   'revert',
   'override',
   'clearOverride',

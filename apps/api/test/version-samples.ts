@@ -35,6 +35,8 @@ export const versionSamples: Record<string, Sample> = {
   'version.discardMaintenance': sample('discardMaintenance', { revision: 1 }),
   'version.promote': sample('promote', vdiskRevision),
   'version.cancelRelease': ofVdisk('cancelRelease', { revision: 1 }),
+  'version.promotion': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
+  'version.cancelPromotion': ofVdisk('cancelPromotion', { revision: 1 }),
   'version.revert': sample('revert', vdiskRevision),
   'version.override': sample('override', vdiskRevision),
   'version.clearOverride': ofVdisk('clearOverride', { revision: 1 }),
@@ -118,6 +120,7 @@ export async function createVersionSpares(
     })),
   })
   await createUploads(db, { organizationId, vdisks: vdisks.upload, askedAt })
+  await createPromotions(db, { organizationId, vdisks: vdisks.cancelPromotion, askedAt })
   await db.device.createMany({
     data: vdisks.startMaintenance.map(({ vdiskId, versionId }, index) => {
       const id = randomUUID()
@@ -152,8 +155,17 @@ interface Farm {
 
 interface SampleUploads {
   organizationId: string
-  vdisks: { vdiskId: string }[]
+  vdisks: { vdiskId: string; versionId: string }[]
   askedAt: Date
+}
+
+/** Each waits. */
+async function createPromotions(db: TestApi['db'], { organizationId, vdisks, askedAt }: SampleUploads) {
+  await db.waitingPromotion.createMany({
+    data: vdisks.map((ids) =>
+      Object.assign({ organizationId, step: 'promote', askedAt, askedByName: 'x', waitsUntil: askedAt }, ids),
+    ),
+  })
 }
 
 /** Each has the id of its vDisk. */
@@ -182,6 +194,7 @@ async function createVdisks(db: TestApi['db'], { organizationId, farmId }: Farm,
     discardMaintenance: { state: 'maintenance', sealedAt: null },
     promote: { state: 'test' },
     cancelRelease: { releasedAt },
+    cancelPromotion: { state: 'test' },
     revert: {},
     override: {},
     clearOverride: {},

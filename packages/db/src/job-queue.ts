@@ -191,6 +191,7 @@ export const jobNames = [
   'delete organizations',
   'remove old audit entries',
   'release versions',
+  'advance promotions',
   'drop old store jobs',
   'drop old rate limits',
   'seal secrets',

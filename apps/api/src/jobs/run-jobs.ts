@@ -24,6 +24,7 @@ import { dropOldStoreJobs } from '../store-job/change-jobs.ts'
 import { purgeOldDeletions } from '../trash/purge-deletion.ts'
 import { dropOldUploads } from '../upload/drop-old-uploads.ts'
 import type { Uploads } from '../upload/uploads.ts'
+import { advancePromotions } from '../vdisk/advance-promotions.ts'
 import { releaseDue } from '../vdisk/release-due.ts'
 import { WebhookDeliveries } from '../webhook/deliver-due.ts'
 import type { TargetPolicy } from '../webhook/target-guard.ts'
@@ -65,6 +66,7 @@ interface Job {
 
 const jobs: Job[] = [
   { name: 'release versions', everySeconds: 10, run: releaseDue },
+  { name: 'advance promotions', everySeconds: 5, run: advancePromotions },
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },
   { name: 'keep placements', everySeconds: 10, run: keepPlacements },

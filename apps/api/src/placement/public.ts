@@ -1,1 +1,2 @@
-export { lackingEdges } from './lacking-edges.ts'
+export { type LackingEdge, lackingEdges, readSpread } from './lacking-edges.ts'
+export { waitReasons } from './transfer-facts.ts'

@@ -11,7 +11,7 @@ import type { FactCopy, FactEdge, FactJob, FactSetback, TransferFacts } from './
 const transfersMax = 64
 /** Failures are forgotten after that: the longest pause is shorter. */
 const setbackMs = 2 * dayMs
-/** An inventory that began before a fetch was done does not name its version yet. */
+/** An inventory that began before a job was done does not name its version yet. */
 const arrivedWithin = '60 seconds'
 const setbacksReadMax = 1000
 /** Of a keeper's own cancellations, which are no decision of a person. */
@@ -76,7 +76,11 @@ async function readFactVersions(db: DbOrTransaction, { organizationId, vdiskId }
     },
   })
   const { production, pending } = resolveVersions(choices, rows, now)
-  const first = new Set([production?.id, pending?.version.id])
+  const waiting = await db.waitingPromotion.findFirst({
+    where: { organizationId, vdiskId, givenUpAt: null },
+    select: { versionId: true },
+  })
+  const first = new Set([production?.id, pending?.version.id, waiting?.versionId])
   // A plain file is copied by hand.
   return rows.flatMap(({ id, number, parentVersionId, manifestRoot }) =>
     manifestRoot === null ? [] : [{ id, number, parentVersionId, isFirst: first.has(id) }],
@@ -125,12 +129,14 @@ function readCopies(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey):
     where stored.organization_id = ${organizationId}::uuid and version.vdisk_id = ${vdiskId}::uuid
       and stored.state in ('present', 'damaged') and not stored.is_layer
     union all
-    select distinct job.version_id::text, job.edge_id::text, 'arrived'
-    from store_job as job join edge on edge.organization_id = job.organization_id and edge.id = job.edge_id
-    where job.organization_id = ${organizationId}::uuid and job.vdisk_id = ${vdiskId}::uuid and job.kind::text = 'fetch'
+    select distinct job.made_id::text, job.edge_id::text, 'arrived'
+    from (select *, case kind::text when 'merge' then into_version_id else version_id end as made_id from store_job) as job
+      join edge on edge.organization_id = job.organization_id and edge.id = job.edge_id
+    where job.organization_id = ${organizationId}::uuid and job.vdisk_id = ${vdiskId}::uuid
+      and job.kind::text in ('fetch', 'import', 'adopt', 'seal', 'merge') and job.made_id is not null
       and job.state = 'done' and job.ended_at + ${arrivedWithin}::interval > coalesce(edge.store_reported_at, '-infinity')
       and not exists (select from edge_version as stored where stored.organization_id = job.organization_id
-        and stored.edge_id = job.edge_id and stored.version_id = job.version_id and stored.state in ('present', 'damaged'))`
+        and stored.edge_id = job.edge_id and stored.version_id = job.made_id and stored.state in ('present', 'damaged'))`
 }
 
 async function readDifferences(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey) {

@@ -23,7 +23,7 @@ export interface FactVersion {
   id: string
   number: number
   parentVersionId: string | null
-  /** Devices boot it by default: it comes before the others. */
+  /** Devices boot it by default, or will when edges hold it: it comes before the others. */
   isFirst: boolean
 }
 
@@ -49,7 +49,7 @@ export interface FactEdge {
 export interface FactCopy {
   versionId: string
   edgeId: string
-  /** `arrived`: its fetch is done, and no inventory has come since. */
+  /** `arrived`: the job that brought or made it is done, and no inventory has come since. */
   state: 'present' | 'damaged' | 'arrived'
 }
 

@@ -3,6 +3,7 @@ import { emit } from '../events/event-bus.ts'
 import type { Clock } from '../rules/clock.ts'
 import { readResolved, readVersions, writeVersions } from './version-facts.ts'
 import { apply } from './version-steps.ts'
+import { dropOvertaken } from './waiting-promotion.ts'
 
 interface PromotionContext {
   db: DbOrTransaction
@@ -14,6 +15,11 @@ interface VdiskKey {
   vdiskId: string
 }
 type Booted = { id: string; number: number } | null
+/** What production devices boot, and what they boot without an override. */
+interface Chosen {
+  production: Booted
+  default: Booted
+}
 
 /**
  * Executes a change of a vDisk's versions. If devices of the vDisk boot another version after it, `versionPromoted` is
@@ -32,9 +38,11 @@ export async function withVdiskHeld<T>(
   const key = { organizationId, vdiskId }
   await lockRow(db, 'vdisk', { organizationId, id: vdiskId, strength: 'no key update' })
   const settled = await settleRelease(db, key, clock())
-  const before = await bootedVersion(db, key, clock())
+  const before = await chosenVersions(db, key, clock())
   const result = await change({ settled })
-  await tellPromotion(db, key, { before, after: await bootedVersion(db, key, clock()), now: clock() })
+  const after = await chosenVersions(db, key, clock())
+  await tellPromotion(db, key, { before: before.production, after: after.production, now: clock() })
+  await dropOvertaken(db, key, { before: before.default, after: after.default, now: clock() })
   return result
 }
 
@@ -45,9 +53,10 @@ async function settleRelease(db: DbOrTransaction, key: VdiskKey, now: Date): Pro
   const { next } = apply(versions, { kind: 'release' }, now)
   const releasedAt = versions.versions.find(({ id }) => id === next?.defaultVersionId)?.releasedAt
   if (!next || !releasedAt) return false
-  const before = await bootedVersion(db, key, new Date(releasedAt.getTime() - 1))
+  const { production: before } = await chosenVersions(db, key, new Date(releasedAt.getTime() - 1))
   await writeVersions(db, key, { before: versions, next })
-  await tellPromotion(db, key, { before, after: await bootedVersion(db, key, now), now })
+  const { production: after } = await chosenVersions(db, key, now)
+  await tellPromotion(db, key, { before, after, now })
   return true
 }
 
@@ -83,9 +92,9 @@ async function vdiskOf(db: DbOrTransaction, organizationId: string, versionId: s
   return version?.vdiskId ?? null
 }
 
-/** The version that production devices boot, according to the desired state. */
-async function bootedVersion(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey, now: Date): Promise<Booted> {
-  const resolved = await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, now)
-  const version = resolved.get(vdiskId)?.production
-  return version ? { id: version.id, number: version.number } : null
+/** According to the desired state. */
+async function chosenVersions(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey, now: Date): Promise<Chosen> {
+  const resolved = (await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, now)).get(vdiskId)
+  const bootedOf = (version: Booted = null): Booted => version && { id: version.id, number: version.number }
+  return { production: bootedOf(resolved?.production), default: bootedOf(resolved?.default) }
 }

@@ -11,9 +11,12 @@ import { readAtEdges, versionDetailSelect } from './version-detail.ts'
 import { versionChoicesSelect } from './version-facts.ts'
 import type { previewInput, VersionPreview } from './version-schema.ts'
 import { apply } from './version-steps.ts'
+import { readPromotion } from './waiting-promotion.ts'
 
 const childrenShownMax = 100
 const lackingShownMax = 100
+/** Steps that choose the default. */
+const choosing = new Set(['promote', 'revert'])
 /** Steps after which devices boot the version. */
 const releasing = new Set(['promote', 'revert', 'override'])
 const select = {
@@ -79,8 +82,15 @@ export async function previewVersion(
         sharedBytes: Number(sharedBytes),
         reclaimableBytes: Number(reclaimableBytes),
       })),
+    cancelsPromotionOf: choosing.has(action) ? await overtakenBy(context, vdiskId, versionId) : null,
     lacking,
   }
+}
+
+/** Number of another version that waits. */
+async function overtakenBy({ db, actor }: ServiceContext, vdiskId: string, versionId: string): Promise<number | null> {
+  const row = await readPromotion(db, { organizationId: actor.organizationId, vdiskId })
+  return row && row.givenUpAt === null && row.versionId !== versionId ? row.version.number : null
 }
 
 /** Those that the caller may see. */
@@ -94,7 +104,14 @@ async function lackingOf(
   return edges
     .filter(({ siteId }) => seesEdge(siteId))
     .slice(0, lackingShownMax)
-    .map(({ siteId: _siteId, ...edge }) => edge)
+    .map(({ edgeId, edgeName, siteName, state, progressBytes, totalBytes }) => ({
+      edgeId,
+      edgeName,
+      siteName,
+      state,
+      progressBytes,
+      totalBytes,
+    }))
 }
 
 function changesOf(

@@ -14,13 +14,14 @@ import { runningDevices, type Tally } from './tally-devices.ts'
 import { readResolved, readVersions, versionFactsSelect } from './version-facts.ts'
 import type { removeVersionInput } from './version-schema.ts'
 import { apply, holderOf } from './version-steps.ts'
+import { readPromotion } from './waiting-promotion.ts'
 
 const firstNames = { orderBy: { name: 'asc' as const }, take: 3, select: { name: true } }
 
 /**
  * The edges' copies stay until the trash is emptied. Throws `not_found`; `conflict` while anything needs it: running
- * devices, boot menus, collections and devices that boot it by default, private images above it, the vDisk's override
- * or pending release, or store jobs.
+ * devices, boot menus, collections and devices that boot it by default, private images above it, the vDisk's override,
+ * pending release or waiting promotion, or store jobs.
  */
 export function removeVersion(
   context: ServiceContext,
@@ -43,7 +44,7 @@ async function remove(
   requireUnused(await versionHolders(context, versionId), {
     verb: 'used',
     instead:
-      'restart what runs, take it out of menus, promote or revert to another version, take the override or the release back, reset private images, or wait for the work to end first.',
+      'restart what runs, take it out of menus, promote or revert to another version, take the override or the release back, cancel its promotion, reset private images, or wait for the work to end first.',
   })
   const { name } = changedVersionOf(row)
   const versions = await readVersions(db, { organizationId, vdiskId: row.vdiskId })
@@ -110,6 +111,8 @@ export async function versionHolders(
     AND: [seen.devices],
   }
   const images = await db.device.findMany({ where: withImages, ...firstNames })
+  const waiting = await readPromotion(db, { organizationId, vdiskId })
+  const waits = waiting?.versionId === versionId && waiting.givenUpAt === null
   const isBooted = resolved?.production?.id === versionId
   return [
     { noun: 'running device', ...(seen.running ?? (await runningDevices(context, { versionId }, seen.devicesSql))) },
@@ -124,6 +127,7 @@ export async function versionHolders(
       names: images.map(({ name }) => `of ${name}`),
     },
     ...(holder === null ? [] : [{ noun: holder, count: 1, names: [`of ${row.vdisk.name}`] }]),
+    ...(waits ? [{ noun: 'waiting promotion', count: 1, names: [`of ${row.vdisk.name}`] }] : []),
     ...(isBooted ? await bootersOf(db, { organizationId, vdiskId }, seen) : []),
     { noun: 'unfinished store job', count: jobs.length, names: jobs.map(({ kind }) => kind) },
   ]

@@ -1,14 +1,17 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { adoptVersion } from './adopt-version.ts'
 import { clearBootProfile } from './clear-boot-profile.ts'
+import { getPromotion } from './get-promotion.ts'
 import { discardMaintenance, sealVersion, startMaintenance } from './maintain-version.ts'
 import { importVersion, mergeVersion } from './make-version.ts'
 import { previewVersion } from './preview-version.ts'
+import { cancelPromotion } from './promotion.ts'
 import { getVersion } from './read-vdisks.ts'
 import { cancelRelease, clearOverride, overrideVersion, promoteVersion, revertVersion } from './release-version.ts'
 import { versionGetInput, versionView } from './schema.ts'
 import {
   adoptInput,
+  cancelPromotionInput,
   cancelReleaseInput,
   changedVersion,
   clearBootProfileInput,
@@ -19,7 +22,10 @@ import {
   mergeInput,
   overrideInput,
   previewInput,
+  promotedVersion,
   promoteInput,
+  promotionInput,
+  promotionOfVdisk,
   revertInput,
   sealInput,
   startMaintenanceInput,
@@ -95,11 +101,11 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/promote',
-        summary: 'Promote a version in test, now or at a set time',
+        summary: 'Promote a version in test: when edges hold it, now, or at a set time',
       },
     })
     .input(promoteInput)
-    .output(changedVersion)
+    .output(promotedVersion)
     .mutation(({ ctx, input }) => promoteVersion(ctx, input)),
   cancelRelease: procedure
     .meta({
@@ -114,6 +120,32 @@ export const versionRouter = router({
     .input(cancelReleaseInput)
     .output(changedVersion)
     .mutation(({ ctx, input }) => cancelRelease(ctx, input)),
+  promotion: procedure
+    .meta({
+      permission: 'vdisk.read',
+      place: ofVdisk,
+      rest: {
+        method: 'GET',
+        path: '/vdisks/{vdiskId}/promotion',
+        summary: 'The promotion or revert that waits for copies at edges',
+      },
+    })
+    .input(promotionInput)
+    .output(promotionOfVdisk)
+    .query(({ ctx, input }) => getPromotion(ctx, input.vdiskId)),
+  cancelPromotion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: ofVdisk,
+      rest: {
+        method: 'POST',
+        path: '/vdisks/{vdiskId}/cancel-promotion',
+        summary: 'Cancel a promotion or a revert that waits',
+      },
+    })
+    .input(cancelPromotionInput)
+    .output(changedVersion)
+    .mutation(({ ctx, input }) => cancelPromotion(ctx, input)),
   revert: procedure
     .meta({
       permission: 'vdisk.change',
@@ -125,7 +157,7 @@ export const versionRouter = router({
       },
     })
     .input(revertInput)
-    .output(changedVersion)
+    .output(promotedVersion)
     .mutation(({ ctx, input }) => revertVersion(ctx, input)),
   override: procedure
     .meta({

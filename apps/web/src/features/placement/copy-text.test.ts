@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Copy, copyText, lackText, placementSentences, readRule, ruleFormOf } from './copy-text'
+import { type Copy, copyText, lackText, placementSentences, readRule, remedyText, ruleFormOf } from './copy-text'
 
 const copy: Copy = {
   versionId: 'v',
@@ -21,6 +21,13 @@ test('a copy says how far it is, and why it is not there', () => {
   const failed: Copy = { ...copy, state: 'lacks', waitsFor: 'failed', untrusted: { message: 'disk full' } }
   expect(lackText(failed)).toBe('the last try failed: disk full')
   expect(lackText({ ...failed, waitsFor: 'window' })).toBe('it waits for its time of day')
+})
+
+test('an edge that gets nothing by itself has a remedy', () => {
+  expect(remedyText({ ...copy, state: 'lacks', waitsFor: 'edge_offline' })).toMatch(/revoke it/)
+  expect(remedyText({ ...copy, state: 'damaged' })).toMatch(/damaged/)
+  expect(remedyText({ ...copy, state: 'lacks', waitsFor: 'window' })).toBeNull()
+  expect(remedyText({ ...copy, state: 'fetching' })).toBeNull()
 })
 
 test('a placement is told in sentences', () => {

@@ -15,7 +15,11 @@ export const copyTones: Record<Copy['state'], Tone> = {
 }
 
 /** What a cell of the table says. */
-export function copyText({ state, progressBytes, totalBytes }: Copy): string {
+export function copyText({
+  state,
+  progressBytes,
+  totalBytes,
+}: Pick<Copy, 'state' | 'progressBytes' | 'totalBytes'>): string {
   if (state !== 'fetching') return state
   if (totalBytes === 0) return 'fetching'
   return `fetching ${Math.min(100, Math.floor((progressBytes * 100) / totalBytes))} %`
@@ -37,8 +41,25 @@ const reasons: Record<NonNullable<Copy['waitsFor']>, string> = {
   turn: 'other transfers come first',
 }
 
+/** What people can do about it, where something does not happen by itself. */
+const remedies: Partial<Record<NonNullable<Copy['waitsFor']>, string>> = {
+  edge_offline: 'Bring it back, revoke it, or leave it out of the placement.',
+  edge_without_store: 'Make a store on its server with bootfarm-edge vdisk init.',
+  edge_release: 'Update the edges.',
+  holder_offline: 'Bring one of them back.',
+  no_holder: 'Import the version again.',
+  no_object_store: 'Give the control plane one, or carry a difference to the edge.',
+  cancelled: 'Save the placement to try it again.',
+}
+
+/** A sentence; null: wait. */
+export function remedyText({ state, waitsFor }: Pick<Copy, 'state' | 'waitsFor'>): string | null {
+  if (state === 'damaged') return 'Its copy is damaged: see the edge.'
+  return waitsFor === null ? null : (remedies[waitsFor] ?? null)
+}
+
 /** Why an edge lacks a version; null: it does not, or fetches it. */
-export function lackText({ waitsFor, untrusted }: Copy): string | null {
+export function lackText({ waitsFor, untrusted }: Pick<Copy, 'waitsFor' | 'untrusted'>): string | null {
   if (waitsFor === null) return null
   return `${reasons[waitsFor]}${waitsFor === 'failed' && untrusted.message ? `: ${untrusted.message}` : ''}`
 }

@@ -8,6 +8,7 @@ const preview: VersionPreview = {
   holders: [],
   childNumbers: [],
   edges: [],
+  cancelsPromotionOf: null,
   lacking: [],
   running: [],
   changed: [],
@@ -66,6 +67,9 @@ test('edges that lack the version are named with where their copies are', () => 
   }))
   expect(previewSentences({ ...preview, lacking })).toContain(
     '3 edges do not hold the version yet, and no device boots it there: edge-1 in Berlin, edge-2 in Berlin (fetching 50 %), edge-3 in Berlin (damaged).',
+  )
+  expect(previewSentences({ ...preview, cancelsPromotionOf: 3 })).toContain(
+    'Cancels what waits: version 3 for its edges.',
   )
   expect(previewSentences({ ...preview, lacking: lacking.slice(0, 1) })).toContain(
     '1 edge does not hold the version yet, and no device boots it there: edge-1 in Berlin.',

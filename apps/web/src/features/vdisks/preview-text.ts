@@ -11,7 +11,19 @@ export function devicesText({ count, names }: Tally): string {
 
 /** The effects, a sentence each. */
 export function previewSentences(preview: VersionPreview): string[] {
-  const { action, before, after, changed, running, changesBoot, holders, childNumbers, edges, lacking } = preview
+  const {
+    action,
+    before,
+    after,
+    changed,
+    running,
+    changesBoot,
+    holders,
+    childNumbers,
+    edges,
+    lacking,
+    cancelsPromotionOf,
+  } = preview
   const numberOf = (number: number | null) => (number === null ? 'nothing' : `version ${number}`)
   const freed = edges.reduce((sum, { reclaimableBytes }) => sum + reclaimableBytes, 0)
   return [
@@ -29,6 +41,7 @@ export function previewSentences(preview: VersionPreview): string[] {
     ),
     ...(changesBoot ? ['The kernel, initramfs and kernel command line change as well.'] : []),
     ...lackingSentences(lacking),
+    ...(cancelsPromotionOf === null ? [] : [`Cancels what waits: version ${cancelsPromotionOf} for its edges.`]),
     ...(action === 'merge' ? mergeSentences(edges) : []),
     ...(action === 'delete'
       ? [

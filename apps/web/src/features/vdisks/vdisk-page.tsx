@@ -11,6 +11,7 @@ import { useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { CopiesPanel } from '../placement/copies-panel'
+import { PromotionPanel } from '../placement/promotion-panel'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { JobsPanel } from '../store-jobs/jobs-panel'
@@ -64,6 +65,7 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
         ].join(', ')}
         actions={<VdiskActions vdisk={vdisk} />}
       />
+      <PromotionPanel vdisk={vdisk} />
       <VdiskUploads vdisk={vdisk} />
       <Panel title="Versions" aside="Version history" flush>
         {vdisk.versions.length === 0 ? (
