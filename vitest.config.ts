@@ -2,9 +2,15 @@ import { defineConfig } from 'vitest/config'
 
 const include = ['src/**/*.test.ts', 'test/**/*.test.ts']
 /**
- * Far more than any needs: beside 30 busy programs the set-up of http/auth/provider-auth.test.ts took more than 30 s.
+ * Far more than any needs, also on a busy machine: beside 30 programs one set-up took more than 30 s. No claim depends
+ * on them; they end what hangs.
  */
-const limitMs = 120_000
+const limits = {
+  testTimeout: 600_000,
+  hookTimeout: 600_000,
+  teardownTimeout: 120_000,
+  expect: { poll: { timeout: 120_000 } },
+}
 /** No module keeps anything between files: a worker loads each one once. */
 const isolate = false
 
@@ -12,7 +18,7 @@ const isolate = false
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'proto', root: 'packages/proto', include, isolate } },
+      { test: { name: 'proto', root: 'packages/proto', include, isolate, ...limits } },
       {
         test: {
           name: 'db',
@@ -20,8 +26,7 @@ export default defineConfig({
           include,
           isolate,
           globalSetup: 'test/global-setup.ts',
-          testTimeout: limitMs,
-          hookTimeout: limitMs,
+          ...limits,
         },
       },
       {
@@ -31,12 +36,11 @@ export default defineConfig({
           include,
           isolate,
           globalSetup: '../../packages/db/test/global-setup.ts',
-          testTimeout: limitMs,
-          hookTimeout: limitMs,
+          ...limits,
         },
       },
-      { test: { name: 'soak', root: 'e2e/soak', include: ['**/*.test.ts'], isolate } },
-      { test: { name: 'web', root: 'apps/web', include, isolate } },
+      { test: { name: 'soak', root: 'e2e/soak', include: ['**/*.test.ts'], isolate, ...limits } },
+      { test: { name: 'web', root: 'apps/web', include, isolate, ...limits } },
     ],
   },
 })

@@ -18,7 +18,9 @@ export default defineConfig({
     // Each file drives real processes on a machine with two cores; running them one after the other keeps their time
     // limits honest.
     fileParallelism: false,
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    // They end what hangs; a busy machine takes several times as long as a quiet one.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: 120_000 } },
   },
 })

@@ -107,6 +107,6 @@ test('an image that cannot be adopted shows the reason, and a failed adoption le
   await expect(jobs(page)).toContainText('Adopt Kiosks version 1')
   await endJob('failed')
   await expect(jobs(page)).toContainText('a block is damaged')
-  await expect(images(page)).toContainText('Kiosk', { timeout: 30_000 })
+  await expect(images(page)).toContainText('Kiosk')
   await expect(page.getByRole('button', { name: 'Adopt Kiosk' })).toBeEnabled()
 })

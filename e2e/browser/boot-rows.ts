@@ -1,7 +1,7 @@
 import { expect, type Locator, type Page } from '@playwright/test'
 
 /** A wave of simulated boots starts every few seconds, and each boot takes several seconds. */
-export const bootTimeoutMs = 60_000
+export const bootTimeoutMs = 180_000
 
 /** Finds the rows of the boot list, without its header. */
 export function bootRows(page: Page): Locator {

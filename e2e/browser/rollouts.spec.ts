@@ -41,7 +41,7 @@ async function says(edge: EdgeClient, state: string, { cause, shown }: { cause?:
           (error: Error) => error.message,
         )
       },
-      { timeout: 60_000 },
+      { timeout: 180_000 },
     )
     .toBe('shown')
 }

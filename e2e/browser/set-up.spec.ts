@@ -7,7 +7,7 @@ import { leaveSession, signIn } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 // The second person signs in to what the first one has set up.
-test.describe.configure({ mode: 'serial', timeout: 240_000 })
+test.describe.configure({ mode: 'serial' })
 
 const client = { clientId: 'bootfarm', clientSecret: 'a secret between the two' }
 const owner = { email: 'first@example.test', password: 'correct horse battery' }
@@ -15,7 +15,6 @@ let installation: OwnInstallation
 let provider: OidcProvider
 
 test.beforeAll(async () => {
-  test.setTimeout(240_000)
   installation = await OwnInstallation.start(async (webUrl) => {
     provider = await startOidcProvider({ ...client, webUrl })
     return {

@@ -60,7 +60,7 @@ async function goesOnAfter(before: Boot[]): Promise<void> {
 
 describe('after kill -9', () => {
   for (const name of ['api', 'edge', 'postgres']) {
-    test(`${name} is restarted, nothing is lost, and boots continue`, { timeout: 90_000 }, async () => {
+    test(`${name} is restarted, nothing is lost, and boots continue`, async () => {
       const before = await eventually(async () => {
         const boots = await simulatedBoots()
         return boots.length > 0 ? boots : undefined
@@ -72,7 +72,7 @@ describe('after kill -9', () => {
     })
   }
 
-  test('the database server itself is restarted', { timeout: 90_000 }, async () => {
+  test('the database server itself is restarted', async () => {
     const before = await eventually(simulatedBoots)
     const postmaster = Number(readFileSync(path.join(data, 'postgres/postmaster.pid'), 'utf8').split('\n')[0])
     process.kill(postmaster, 'SIGKILL')
@@ -81,9 +81,7 @@ describe('after kill -9', () => {
 })
 
 describe('while the API does not answer', () => {
-  test('devices boot, also after a cold start of the edge, and the reports arrive later', {
-    timeout: 120_000,
-  }, async () => {
+  test('devices boot, also after a cold start of the edge, and the reports arrive later', async () => {
     const before = await eventually(simulatedBoots)
     const apiPid = pidOf('api')
     process.kill(apiPid, 'SIGSTOP')

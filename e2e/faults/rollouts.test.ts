@@ -36,7 +36,7 @@ beforeAll(async () => {
   siteIds = [tenant.siteId, site.id]
   const beside = { tenant: { ...tenant, siteId: site.id }, person }
   edges = [canary, await ControlledEdge.start(plane, path.join(scratch.path, 'second'), [], beside)]
-}, 180_000)
+})
 afterAll(async () => {
   for (const edge of edges ?? []) await edge.stop()
   await plane?.stop()

@@ -45,7 +45,7 @@ beforeAll(async () => {
   })
   device = await StreamDevice.boot(edge.httpUrl, edge.tenant.macs[0] ?? '')
   expect(await device.hello()).toMatchObject({ type: 'welcome' })
-}, 180_000)
+})
 afterAll(async () => {
   device?.close()
   await edge?.stop()

@@ -4,7 +4,6 @@ import { macOf, startMachine } from '../lib/device/machine.ts'
 import { machinesMissing } from '../lib/device/machine-kernel.ts'
 import { LanProduct } from '../lib/lab/lan-product.ts'
 
-const minute = 60_000
 const missing = machinesMissing()
 let lan: LanProduct
 
@@ -15,11 +14,11 @@ describe.skipIf(missing)(`npm start -- --lan on a server of an office's LAN${mis
     if ('missing' in root) throw new Error(root.missing)
     lan = new LanProduct('lan')
     await lan.start()
-  }, 5 * minute)
+  })
 
   afterAll(async () => {
     await lan?.remove()
-  }, minute)
+  })
 
   test('says what to do in the firmware and in the DHCP server', () => {
     expect(lan.output).toMatch(/EVERY machine .* gets Debian/s)
@@ -30,9 +29,7 @@ describe.skipIf(missing)(`npm start -- --lan on a server of an office's LAN${mis
 
   test.for(['bios', 'uefi'] as const)(
     'an unregistered machine with %s boots Debian from it',
-    {
-      timeout: 3 * minute,
-    },
+
     async (firmware) => {
       const { segment, scratch } = lan
       const before = await lan.bootsOf(macOf(0))

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { expect, type Page } from '@playwright/test'
 
 /** An emulated machine on two cores takes half a minute to start a full system. */
-export const bootTimeoutMs = 180_000
+export const bootTimeoutMs = 400_000
 
 export async function openMachine(page: Page): Promise<void> {
   await page.goto('/devices')

@@ -2,7 +2,7 @@ import { expect, test } from '@playwright/test'
 import { bootCount, bootTimeoutMs, keeperLog, newestBoot, openMachine, stateOf } from './machine-page.ts'
 
 /** Its system needs a few seconds to shut down. */
-const powerOffTimeoutMs = 60_000
+const powerOffTimeoutMs = 180_000
 
 test('a real machine is powered off and booted again', async ({ page }) => {
   test.setTimeout(3 * bootTimeoutMs)

@@ -148,20 +148,16 @@ describe.skipIf(missing)(`a machine that is given${missing ? ` (${missing})` : '
     await site.remove()
   })
 
-  test.for(inputs.map((input, port) => ({ ...input, port })))(
-    '$name says so in one line',
-    { timeout: 120_000 },
-    async (input) => {
-      const machine = await started[input.port]?.promise
-      if (!machine) throw new Error(`no machine at port ${input.port}`)
-      site.keepIfFailed(machine)
-      await machine.waitFor(lineOf(input))
-      const { outcome } = input
-      if (!outcome) return
-      const boot = await finishedBoot(edge, ({ versionId }) => versionId === versionIdOf(input.port))
-      expect(boot.outcome).toEqual({ kind: 'failed', ...outcome })
-    },
-  )
+  test.for(inputs.map((input, port) => ({ ...input, port })))('$name says so in one line', async (input) => {
+    const machine = await started[input.port]?.promise
+    if (!machine) throw new Error(`no machine at port ${input.port}`)
+    site.keepIfFailed(machine)
+    await machine.waitFor(lineOf(input))
+    const { outcome } = input
+    if (!outcome) return
+    const boot = await finishedBoot(edge, ({ versionId }) => versionId === versionIdOf(input.port))
+    expect(boot.outcome).toEqual({ kind: 'failed', ...outcome })
+  })
 })
 
 /** Starts one machine after the other, each once the previous one has printed its line. */

@@ -35,7 +35,7 @@ describe.skipIf(missing)(`a container image with a kernel${missing ? ` (${missin
     const said = execFileSync(edgeProgram, importing, { encoding: 'utf8' })
     version = /imported version (\S+),/.exec(said)?.[1] ?? ''
     site = new MachineSite('container', { script: '', blobSize: 0 })
-  }, 120_000)
+  })
 
   afterAll(async () => {
     await site?.remove()
@@ -61,7 +61,7 @@ describe.skipIf(missing)(`a container image with a kernel${missing ? ` (${missin
     return archive
   }
 
-  test('boots from an edge, writes to its disk, and leaves a whole file system', { timeout: 120_000 }, async () => {
+  test('boots from an edge, writes to its disk, and leaves a whole file system', async () => {
     if (!site) throw new Error('there is no site')
     const edge = await site.startStoreEdge(store, version, ['--write-cache', 'private'])
     const machine = await site.powerOn('bios')

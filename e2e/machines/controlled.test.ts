@@ -22,7 +22,6 @@ sync
 bootfarm-target ready busybox && echo "RUNS"
 read word
 `
-const minute = 60_000
 /** The machine of each test, by its port. */
 const [lost, known] = [0, 1]
 const missing = machinesMissing(['swtpm'])
@@ -77,14 +76,12 @@ describe.skipIf(missing)(`a machine under a control plane${missing ? ` (${missin
     })
     const versionId = versions.find(({ number }) => number === 2)?.id ?? ''
     for (const port of [lost, known]) await site.untilBoots(port, versionId)
-  }, 3 * minute)
+  })
   afterAll(async () => {
     await site?.remove()
   })
 
-  test('that loses its disk for good is listed, takes an order to restart, and boots', {
-    timeout: 5 * minute,
-  }, async () => {
+  test('that loses its disk for good is listed, takes an order to restart, and boots', async () => {
     await keepWritesIn('edge')
     const machine = await runs(lost)
     const { lastBoot } = await deviceWhen(lost, 'boot', (device) => device.lastBoot?.outcome === 'ready')
@@ -118,9 +115,7 @@ describe.skipIf(missing)(`a machine under a control plane${missing ? ` (${missin
     expect(await again.ended).toBe(0)
   })
 
-  test('opens its private image with the key in its TPM, and with no other, which is an alarm', {
-    timeout: 5 * minute,
-  }, async () => {
+  test('opens its private image with the key in its TPM, and with no other, which is an alarm', async () => {
     site.machines.hasTpm = true
     await keepWritesIn('private')
     for (const found of ['nothing', 'changed']) {

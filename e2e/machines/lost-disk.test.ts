@@ -25,7 +25,7 @@ describe.skipIf(missing)(`a machine whose disk is lost for good${missing ? ` (${
     await site.remove()
   })
 
-  test('says why on its console, and restarts by itself', { timeout: 240_000 }, async () => {
+  test('says why on its console, and restarts by itself', async () => {
     const machine = await site.powerOn('bios')
     await machine.waitFor(/^WRITTEN 1\r?$/m)
     edge.kill('SIGKILL')

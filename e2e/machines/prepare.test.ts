@@ -88,7 +88,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
       execFileSync('findmnt', ['-rn', '-o', 'TARGET'], { encoding: 'utf8' }),
       'nothing stays mounted',
     ).not.toContain(root)
-  }, 60_000)
+  })
 
   test('leaves the system able to start from its own disk, with its own init', async () => {
     if (!found || 'missing' in found) throw new Error('there is no Debian')
@@ -121,7 +121,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
     } finally {
       await machine.stop()
     }
-  }, 120_000)
+  })
 
   test.for([
     {

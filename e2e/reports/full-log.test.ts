@@ -18,7 +18,7 @@ let edge: ControlledEdge
 beforeAll(async () => {
   plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
   edge = await ControlledEdge.start(plane, path.join(scratch.path, 'site'), ['--report-log', '256K'])
-}, 120_000)
+})
 afterAll(async () => {
   await edge?.stop()
   await plane?.stop()
@@ -48,9 +48,7 @@ const bootCount = async () => {
   return items.length
 }
 
-test('with a full report log devices keep booting, and the control plane shows the lost reports and their time, across restarts', {
-  timeout: 120_000,
-}, async () => {
+test('with a full report log devices keep booting, and the control plane shows the lost reports and their time, across restarts', async () => {
   const began = new Date(Date.now() - 1000).toISOString()
   await until(({ appliedState }) => appliedState !== null)
   await edge.boots()

@@ -33,7 +33,7 @@ let plane: ControlPlane
 
 beforeAll(async () => {
   plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
-}, 120_000)
+})
 afterAll(async () => {
   await plane?.stop()
   scratch.remove()
@@ -213,7 +213,7 @@ describe.each([
     edge = await ControlledEdge.start(plane, path.join(scratch.path, name.replace(' ', '-')), options)
     scripts = await behaveBadly(edge)
     told = await readEverything(edge)
-  }, 120_000)
+  })
   afterAll(() => edge?.stop())
 
   test('writes scripts in its own words alone', () => {

@@ -31,7 +31,7 @@ beforeAll(async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   })
   edge = await ControlledEdge.start(plane, path.join(scratch.path, 'site'), ['--json'])
-}, 120_000)
+})
 afterAll(async () => {
   await edge?.stop()
   await plane?.stop()
@@ -55,9 +55,7 @@ async function scrape(url: string): Promise<Exposition> {
 
 const named = (spans: OtlpSpan[], name: string) => spans.find((span) => span.name === name) as OtlpSpan
 
-test('a boot is one trace from firmware to ready, and both programs count it', {
-  timeout: 120_000,
-}, async () => {
+test('a boot is one trace from firmware to ready, and both programs count it', async () => {
   await eventually(async () => ((await edge.query<{ appliedState: unknown }>()).appliedState ? true : undefined))
   const booted = await edge.boots()
   expect(booted).toEqual(edge.tenant.macs.map((mac) => expect.objectContaining({ mac, outcome: 'ready' })))

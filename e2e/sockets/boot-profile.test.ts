@@ -81,7 +81,7 @@ async function serveWarm(id: string): Promise<RunningProcess> {
   const [port = 0] = await freePorts(1)
   const edge = await serve(id, ['--metrics', String(port)])
   const warmed = async () => (await edgeFigures(port)).bootfarm_edge_profile_warmed_bytes_total
-  await expect.poll(warmed, { timeout: 50_000 }).toBeGreaterThan(0)
+  await expect.poll(warmed).toBeGreaterThan(0)
   return edge
 }
 
@@ -111,7 +111,7 @@ async function bootOne(disk: string, readAhead = '16'): Promise<ReadingAhead> {
 
 /** The version has one profile, from this many boots. */
 const untilLearned = (id: string, boots: number) =>
-  expect.poll(async () => (await shown(id)).map((profile) => profile.boots), { timeout: 50_000 }).toEqual([boots])
+  expect.poll(async () => (await shown(id)).map((profile) => profile.boots)).toEqual([boots])
 
 beforeAll(async () => {
   ports = await edgePorts()
@@ -189,7 +189,7 @@ test('it can be switched off, its figures are on the metrics page, and damaged p
   await bootOne(files.vdisk)
   await untilLearned(version, 2)
   const learned = async () => (await edgeFigures(metrics)).bootfarm_edge_profile_boots_total
-  await expect.poll(learned, { timeout: 50_000 }).toBe(2)
+  await expect.poll(learned).toBe(2)
   const seen = await edgeFigures(metrics)
   expect(seen.bootfarm_edge_profile_handed_total).toBeGreaterThan(0)
   expect(seen.bootfarm_edge_profile_used_bytes_total).toBeGreaterThan(0)
@@ -209,7 +209,7 @@ test('it can be switched off, its figures are on the metrics page, and damaged p
   const anew = await bootOne(files.vdisk)
   expect(anew).toMatchObject({ aheadBytes: 0, demandReads: readsOfTrace })
   // The thread that reads profiles has the lowest priority, so a boot may be over first.
-  await expect.poll(() => careful.output, { timeout: 50_000 }).toMatch(/boot profile .* is damaged; it is dropped/)
+  await expect.poll(() => careful.output).toMatch(/boot profile .* is damaged; it is dropped/)
   await untilLearned(version, 1)
   expect(await careful.stop()).toBe(0)
 })

@@ -69,7 +69,6 @@ class Work {
 
 test.skipIf(missing)(
   `${2 * deviceCount} devices at work read and write on while their edge’s disk is full and while it is slow; when it vanishes, no device gets wrong bytes${title}`,
-  { timeout: 180_000 },
   async () => {
     const files = makeBootFiles(scratch.path, sectors)
     const folder = path.join(scratch.path, 'disk')
@@ -95,8 +94,8 @@ test.skipIf(missing)(
     running.push(edge)
     const url = `http://${edgeAddress}:${ports.http}`
     const health = async () => (await (await fetch(`${url}/healthz`)).text()).trim()
-    const degraded = (pattern: RegExp) => expect.poll(health, { timeout: 50_000 }).toMatch(pattern)
-    const healthy = () => expect.poll(health, { timeout: 50_000 }).toBe('ok')
+    const degraded = (pattern: RegExp) => expect.poll(health).toMatch(pattern)
+    const healthy = () => expect.poll(health).toBe('ok')
 
     const writing = new Work(url, files.vdisk, 1, 'write')
     const reading = new Work(url, files.vdisk, 1 + deviceCount, 'read')

@@ -46,8 +46,8 @@ const below = (sector: number) => content.subarray(sector * 512, (sector + 1) * 
 const full = (byte: number) => Buffer.alloc(512, byte)
 const data = () => path.join(disk.path, 'data')
 const health = async () => (await (await fetch(`${url}/healthz`)).text()).trim()
-const healthy = () => expect.poll(health, { timeout: 50_000 }).toBe('ok')
-const degraded = (pattern: RegExp) => expect.poll(health, { timeout: 50_000 }).toMatch(pattern)
+const healthy = () => expect.poll(health).toBe('ok')
+const degraded = (pattern: RegExp) => expect.poll(health).toMatch(pattern)
 const epochOnDisk = () => Number(readFileSync(path.join(data(), 'epoch'), 'utf8'))
 
 async function start(args: string[]): Promise<RunningProcess> {
@@ -161,7 +161,7 @@ describe.each(Object.entries(kinds))('an edge on a disk that fails: %s', (kind, 
       expect(epochOnDisk()).toBe(1)
     }
     disk.makeWritable()
-    await expect.poll(health, { timeout: 50_000 }).not.toMatch(/data_unwritable|store_unwritable|epoch_not_kept/)
+    await expect.poll(health).not.toMatch(/data_unwritable|store_unwritable|epoch_not_kept/)
     const last = await boot(macs[1])
     expect(await last.write(0, 7)).toBe('done')
     await healthy()

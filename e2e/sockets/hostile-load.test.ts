@@ -32,7 +32,7 @@ async function accountOf<T>(process: RunningProcess, word: string): Promise<T> {
 }
 
 describe.skipIf(missing)(`somebody in the network${missing ? ` (${missing})` : ''}`, () => {
-  test('sends every kind of request, and each running device reads and writes on', { timeout: 180_000 }, async () => {
+  test('sends every kind of request, and each running device reads and writes on', async () => {
     const files = makeBootFiles(scratch.path, 4096)
     const own = new Segment('hostile')
     segment = own

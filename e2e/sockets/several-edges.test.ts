@@ -205,14 +205,15 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
   })
 
   test('run a schedule, and one dies just before: the other wakes each device, once', async () => {
-    const instant = Date.now() + 6000
+    // Both edges have long started then.
+    const instant = Date.now() + 20_000
     const run = { action: 'power_on', power: 'wake_on_lan', ratePerMinute: 300, instants: [instant] }
     const schedule = { ...run, id: testUuid(900), devices: macs.map((_, index) => index) }
     site = new Site([{}, {}], { issuedUnixMs: instant, schedules: [schedule] })
     await site.edges.startAll()
     const devices = site.asleep()
-    // The other edge does not know it yet when the first devices are due.
-    while (Date.now() < instant - 500) await new Promise((wait) => setTimeout(wait, 50))
+    // The other edge does not know it yet when the first devices are due: it takes 2 s at least to miss its neighbour.
+    while (Date.now() < instant - 1500) await new Promise((wait) => setTimeout(wait, 50))
     await site.edges.kill(0)
     await devices.waitFor(new RegExp(`("outcome":"ready"[^]*){${deviceCount}}`))
     await devices.stop()

@@ -73,5 +73,5 @@ describe.skipIf(missing !== undefined)(`on their own segment${missing ? ` (${mis
     // The first devices are done before the others begin.
     expect(versions).toEqual(versions.toSorted((one, other) => other - one))
     expect(new Set(versions)).toEqual(new Set([3, 2]))
-  }, 60_000)
+  })
 })

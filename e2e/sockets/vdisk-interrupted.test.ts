@@ -26,9 +26,7 @@ function imageOf(size: number): string {
   return text.slice(0, size)
 }
 
-test('an import that is interrupted at ten moments, by kill -9 or politely, resumes and equals the image', {
-  timeout: 60_000,
-}, async () => {
+test('an import that is interrupted at ten moments, by kill -9 or politely, resumes and equals the image', async () => {
   const store = path.join(scratch.path, 'store')
   await vdisk(['init', '--store', store])
   const image = imageOf(6 << 20)

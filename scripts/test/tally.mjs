@@ -144,7 +144,7 @@ export function zigCounts(output, exitCode) {
 }
 
 /** A test that hangs is ended, and named. The longest takes some seconds of a processor that it may have to share. */
-export const zigTestLimit = ['--test-timeout', '600s']
+export const zigTestLimit = ['--test-timeout', '1200s']
 
 /** A test that failed, leaked, hangs or ended its process; or code that does not compile. */
 const zigFailure = /^(\S+:\d+:\d+: )?error: (.*?)(?: with stderr)?:?$/gm

@@ -32,10 +32,7 @@ async function checkMutation() {
   return { output, ...oneCheck(code === 0) }
 }
 
-/**
- * Only computes, at the lowest priority: it never takes the processor from a test that has a clock, and may run as long
- * as those do.
- */
+/** Only computes, at a low priority: it takes little from tests that have a clock, and may run as long as those do. */
 export async function zigTrack(layer, zig) {
   const build = (step, mode, ...args) =>
     patient(zig, ['build', zigJobs, step, `-Dtest-optimize=${mode}`, ...args], { cwd: edgeSource })

@@ -6,7 +6,6 @@ import { makePythonClient, makeTypeScriptClient, takeTour } from './generate.ts'
 import { writeDocument } from './tools.ts'
 
 const document = writeDocument()
-const timeout = 180_000
 let api: TestApi
 let env: Record<string, string>
 
@@ -35,7 +34,7 @@ afterAll(async () => {
   await api.close()
 })
 
-test('a generated TypeScript client compiles and passes the tour', { timeout }, async () => {
+test('a generated TypeScript client compiles and passes the tour', async () => {
   expect(await makeTypeScriptClient(document.folder, document.file)).toEqual({ code: 0, output: '' })
   expect(await takeTour('typescript', document.folder, env)).toMatchObject({
     code: 0,
@@ -43,7 +42,7 @@ test('a generated TypeScript client compiles and passes the tour', { timeout }, 
   })
 })
 
-test('a generated Python client leaves nothing out and passes the tour', { timeout }, async () => {
+test('a generated Python client leaves nothing out and passes the tour', async () => {
   expect(await makePythonClient(document.folder, document.file)).toMatchObject({ code: 0 })
   expect(await takeTour('python', document.folder, env)).toMatchObject({
     code: 0,

@@ -7,17 +7,17 @@ import { writeDocument } from './tools.ts'
 const document = writeDocument()
 afterAll(document.remove)
 
-test('Redocly has nothing to say about the document', { timeout: 120_000 }, async () => {
+test('Redocly has nothing to say about the document', async () => {
   const { code, output } = await redocly(document.file)
   expect([code, output]).toEqual([0, expect.not.stringMatching(/warning|error/i)])
 })
 
-test('Spectral has nothing to say about the document', { timeout: 120_000 }, async () => {
+test('Spectral has nothing to say about the document', async () => {
   const { code, output } = await spectral(document.file)
   expect([code, output]).toEqual([0, expect.stringContaining('No results')])
 })
 
-test('both find a parameter without a place', { timeout: 120_000 }, async () => {
+test('both find a parameter without a place', async () => {
   const broken = JSON.parse(readFileSync(document.file, 'utf8')) as { paths: Record<string, { get: object }> }
   Object.assign(broken.paths['/session']?.get ?? {}, { parameters: [{ name: 'x' }] })
   const file = path.join(document.folder, 'broken.json')

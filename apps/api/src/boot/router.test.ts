@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { startTestApi } from '../../test/test-api.ts'
 import { callProcedure, openSubscription } from '../../test/test-client.ts'
@@ -288,7 +288,7 @@ describe('boot.onChange', () => {
       status: 200,
     })
     for (const events of all) events.close()
-    await vi.waitFor(async () => expect(await ask()).toMatchObject({ status: 200 }))
+    await expect.poll(ask).toMatchObject({ status: 200 })
   })
 })
 

@@ -37,14 +37,14 @@ test('a mail outlasts a mail server that is away, and the database has no word o
     await queue.deliverMails((sealed) =>
       deliverQueued(sealed, { secret, send: createMailer({ smtpUrl: servers.shift() ?? null, from, log }) }),
     )
-    await vi.waitFor(() => expect(lines).toHaveLength(1), { timeout: 20_000 })
+    await expect.poll(() => lines).toHaveLength(1)
     await vi.waitFor(
       async () => {
         // The pause before the next try is over.
         await owner.query(`update pgboss.job set start_after = now() where state = 'retry'`)
         expect(office.texts).toHaveLength(1)
       },
-      { timeout: 30_000, interval: 500 },
+      { timeout: 300_000, interval: 500 },
     )
     expect(office.texts[0]).toContain('/reset-password/the-token')
     expect(lines[0]).not.toMatch(/the-token/)
@@ -54,7 +54,7 @@ test('a mail outlasts a mail server that is away, and the database has no word o
     await owner.end()
     await database.drop()
   }
-}, 60_000)
+})
 
 test('a mail of another secret is not opened, and a queue that is away refuses without an error', async () => {
   const kept: string[] = []

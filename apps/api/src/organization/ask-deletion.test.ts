@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AuthClient } from '../../test/auth-client.ts'
 import { EdgeClient } from '../../test/edge-client.ts'
 import { apiKey } from '../../test/matrix/callers.ts'
@@ -17,13 +17,12 @@ import { deleteDueOrganizations, edgesToldMs } from './delete-due-organizations.
 
 const dayMs = 86_400_000
 // Each makes a whole tenant, and some wait for a lock: generous where the machine is busy.
-vi.setConfig({ testTimeout: 180_000 })
 let api: TestApi
 let other: SampleTenant
 beforeAll(async () => {
   api = await startTestApi()
   other = await createSampleTenant(api, randomUUID())
-}, 120_000)
+})
 afterAll(() => api.close())
 
 const job = () =>

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
@@ -15,7 +15,6 @@ import type { QuotaName } from '../rules/quotas.ts'
 
 // Every addition beyond a quota is refused with the quota's name, and exactly so when many add at once.
 
-vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi
 beforeAll(async () => {
   api = await startTestApi()

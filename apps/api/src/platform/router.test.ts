@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EdgeClient } from '../../test/edge-client.ts'
 import { apiKey } from '../../test/matrix/callers.ts'
 import { secretsOf } from '../../test/matrix/tenant-secrets.ts'
@@ -16,7 +16,6 @@ import { recordJob } from './record-job.ts'
 
 // An administrator of the installation sees its health, sets quotas and suspends, and sees no tenant's content.
 
-vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi
 let tenant: SampleTenant
 let operator: string
@@ -26,7 +25,7 @@ beforeAll(async () => {
   tenant = await createSampleTenant(api, randomUUID())
   operator = await signInAsPlatformOperator(api)
   owner = await signInAs(api, tenant.organizationId, 'owner')
-}, 120_000)
+})
 afterAll(() => api.close())
 
 const ask = (cookie: string, path: string, type: 'query' | 'mutation', input: unknown) =>

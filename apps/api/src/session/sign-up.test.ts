@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AuthClient } from '../../test/auth-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
@@ -9,7 +9,6 @@ import { defaultTenancy } from '../rules/tenancy.ts'
 // From an address to an organization of one's own, and what stands in the way of those who try it with others'
 // addresses.
 
-vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi
 beforeAll(async () => {
   const tenancy = {

@@ -118,7 +118,7 @@ beforeAll(async () => {
     where: { organizationId, id: tenant.collectionId },
     data: { bootMenuId: menuId },
   })
-}, 60_000)
+})
 afterAll(() => api.close())
 
 describe.each(['site', 'collection'] as const)('a role of one %s', (kind) => {
@@ -132,9 +132,7 @@ describe.each(['site', 'collection'] as const)('a role of one %s', (kind) => {
     besides = kind === 'site' ? reporters.slice(1) : reporters
   })
 
-  test('reads nothing of what lies beside, in no field of any query, while objects are added there', {
-    timeout: 120_000,
-  }, async () => {
+  test('reads nothing of what lies beside, in no field of any query, while objects are added there', async () => {
     for (const beside of besides) await addBeside(beside)
     const whole = await person(api, tenant.organizationId, { role: 'owner', name: 'owner of all' })
     const [before, wholeBefore] = [await answersTo(callers), await answersTo([whole])]

@@ -1,5 +1,5 @@
 import net from 'node:net'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { openSubscription } from '../../../test/test-client.ts'
 import { createTenant, signInAs } from '../../../test/test-tenant.ts'
@@ -115,13 +115,13 @@ test('a large body is read when its turn has come, and without a credential not 
     answer += text
   })
   socket.write(headOf(`cookie: ${cookie}\r\n`))
-  await vi.waitFor(() => expect(turns.taken).toEqual([`upload organization ${tenant.organizationId}`]))
+  await expect.poll(() => turns.taken).toEqual([`upload organization ${tenant.organizationId}`])
   socket.write(JSON.stringify({ csv: 'name,mac\n', mode: 'check' }).padEnd(size, ' '))
   // The organization works meanwhile.
   expect((await get('/api/v1/session')).status).toBe(200)
   expect(answer).toBe('')
   turns.release()
-  await vi.waitFor(() => expect(answer).toMatch(/^HTTP\/1\.1 (200|400)/))
+  await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 (200|400)/)
   socket.destroy()
   const stranger = net.connect({ host: hostname, port: Number(port) })
   let refused = ''
@@ -130,7 +130,7 @@ test('a large body is read when its turn has come, and without a credential not 
   })
   stranger.write(headOf(''))
   released.resolve()
-  await vi.waitFor(() => expect(refused).toMatch(/^HTTP\/1\.1 401/))
+  await expect.poll(() => refused).toMatch(/^HTTP\/1\.1 401/)
   stranger.destroy()
 })
 
@@ -150,7 +150,7 @@ test('a large body is parsed when its turn for that has come', async () => {
     status = answer.status
   })
   const account = `organization ${other.organizationId}`
-  await vi.waitFor(() => expect(turns.taken).toEqual([`upload ${account}`, `large ${account}`]))
+  await expect.poll(() => turns.taken).toEqual([`upload ${account}`, `large ${account}`])
   // The organization works meanwhile.
   expect((await get('/api/v1/session', headers)).status).toBe(200)
   expect(status).toBe(0)
@@ -178,7 +178,7 @@ test('refusals of strangers are held once they are many, those of a known caller
     isAnswered = true
     return answer
   })
-  await vi.waitFor(() => expect(heldCount).toBe(1))
+  await expect.poll(() => heldCount).toBe(1)
   for (let count = 0; count < 3; count++) expect((await get(`/api/v1/sites/${tenant.organizationId}`)).status).toBe(404)
   expect([isAnswered, heldCount]).toEqual([false, 1])
   released.resolve()
@@ -193,7 +193,7 @@ test('live updates beyond the limit are refused late', async () => {
   for (const page of pages) await page.next()
   await expect((await open()).next()).rejects.toThrow('rate_limited')
   const refused = expect((await open()).next()).rejects.toThrow('rate_limited')
-  await vi.waitFor(() => expect(heldCount).toBe(1))
+  await expect.poll(() => heldCount).toBe(1)
   released.resolve()
   await refused
   for (const page of pages) page.close()

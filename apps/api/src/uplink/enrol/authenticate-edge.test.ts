@@ -85,7 +85,7 @@ test('a restored control plane takes its edges back without enrolling again, and
     await empty.drop()
     rmSync(folder, { recursive: true })
   }
-}, 60_000)
+})
 
 const damages: [(whole: Buffer) => Uint8Array, RegExp][] = [
   [(whole) => whole.subarray(0, whole.length / 2), /cut short/],

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../../test/edge-client.ts'
 import { useTestSite } from '../../../test/test-site.ts'
 import { makeJoinToken } from '../../../test/test-tenant.ts'
@@ -47,7 +47,7 @@ test('edges of two sites do not wait for each other, and a change that is visibl
   })
   await locked.promise
   const waiting = edge.reports(1, bootReports(1, [bootWith({ id: held, mac })]))
-  await vi.waitFor(async () => expect(await waitingCount()).toBe(1))
+  await expect.poll(waitingCount).toBe(1)
   expect(await elsewhere.reports(2, bootReports(2, [stranger(passing)]))).toMatchObject({ status: 200 })
   const first = await changeOf(passing)
   released.resolve()
