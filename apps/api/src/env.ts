@@ -88,6 +88,23 @@ const variables = z.object({
   UPLOADS_FREE_GIB: z.coerce.number().min(0).max(65_536).default(5),
   /** Directory of differences (docs/guides/operations.md). Without it they go between the edges of a site alone. */
   BOOTFARM_OBJECTS: z.string().default(''),
+  /** Or a bucket of an S3 store; without an endpoint that of AWS. */
+  OBJECTS_S3_ENDPOINT: z.union([z.literal(''), z.url({ protocol: /^https?$/ })]).default(''),
+  OBJECTS_S3_REGION: z.string().min(1).default('us-east-1'),
+  OBJECTS_S3_BUCKET: z
+    .string()
+    .regex(/^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$/, 'must be the name of a bucket: lower-case letters, digits, - and .')
+    .default(''),
+  OBJECTS_S3_PREFIX: z
+    .string()
+    .max(200)
+    .regex(/^([A-Za-z0-9._-][A-Za-z0-9._/-]*)?$/, 'must be a path in the bucket, without a slash at its beginning')
+    .default(''),
+  OBJECTS_S3_PATH_STYLE: z.enum(['', 'on', 'off']).default(''),
+  /** Without keys, those that the AWS SDK finds. */
+  OBJECTS_S3_ACCESS_KEY_ID: z.string().default(''),
+  OBJECTS_S3_SECRET_ACCESS_KEY: z.string().default(''),
+  OBJECTS_S3_SECRET_ACCESS_KEY_FILE: z.string().default(''),
   /** All differences of an organization, in GiB. */
   OBJECTS_ORGANIZATION_GIB_MAX: z.coerce.number().positive().max(1_048_576).default(512),
   /** Where `/metrics` is: docs/reference/observability.md. Nowhere without a port. */

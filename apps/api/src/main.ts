@@ -4,8 +4,8 @@ import { type DoneJob, type EndedQuery, openDb, requireApiRole } from '@bootfarm
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { openNotifications } from './context/notifications.ts'
 import type { PlatformContext } from './context/service-context.ts'
-import { DirectoryStore } from './difference/object-store.ts'
 import { Objects } from './difference/objects.ts'
+import { openObjectStore } from './difference/open-store.ts'
 import { type Environment, readEnvironment } from './env.ts'
 import { ApiMetrics } from './http/observe/api-metrics.ts'
 import { addFleetGauges } from './http/observe/fleet-gauges.ts'
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   const bootRetention = retentionOf(environment)
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
   const uploads = new Uploads(uploadSettings(environment))
-  const objects = objectsOf(environment)
+  const objects = await objectsOf(environment, metrics)
   const { deliverMail, sendMail, ...people } = peopleOptions(environment, telemetry, (sealed) => jobs.keepMail(sealed))
   const shared = { db, clock: systemClock, bootRetention, webhookTargets, uploads, objects }
   const app = await createServer({
@@ -122,10 +122,11 @@ function uploadSettings(environment: Environment): UploadSettings {
   }
 }
 
-function objectsOf(environment: Environment): Objects {
+async function objectsOf(environment: Environment, metrics: ApiMetrics): Promise<Objects> {
   return new Objects({
-    store: environment.BOOTFARM_OBJECTS === '' ? null : new DirectoryStore(environment.BOOTFARM_OBJECTS),
+    store: await openObjectStore(environment),
     organizationBytesMax: environment.OBJECTS_ORGANIZATION_GIB_MAX * gib,
+    onTrouble: (operation) => metrics.objectStoreFailed(operation),
   })
 }
 

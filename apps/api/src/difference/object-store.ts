@@ -10,6 +10,8 @@ export interface ObjectStore {
   get(key: ObjectKey): Promise<Uint8Array | null>
   /** Names of the objects of a difference, in any order. */
   names(difference: DifferenceKey): Promise<string[]>
+  /** Deletes an object, where it exists. */
+  remove(key: ObjectKey): Promise<void>
   /** Deletes all objects of a difference. */
   delete(difference: DifferenceKey): Promise<void>
   /** Differences of an organization that have objects. */
@@ -28,6 +30,7 @@ export interface ObjectKey extends DifferenceKey {
 }
 
 const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+export const isStoredId = (name: string) => idPattern.test(name)
 /** An object that is being written: a process that was killed leaves one, which goes with its difference. */
 const partSuffix = '.part'
 
@@ -76,6 +79,10 @@ export class DirectoryStore implements ObjectStore {
     return names.filter((name) => !name.endsWith(partSuffix))
   }
 
+  remove(key: ObjectKey): Promise<void> {
+    return rm(this.#pathOf(key), { force: true })
+  }
+
   async delete({ organizationId, differenceId }: DifferenceKey): Promise<void> {
     await rm(path.join(this.#directory, organizationId, differenceId), { recursive: true, force: true })
   }
@@ -91,7 +98,7 @@ export class DirectoryStore implements ObjectStore {
   /** Only ids: other files of the directory are not ours. */
   async #idsIn(directory: string): Promise<string[]> {
     const names = await unlessAbsent(() => readdir(directory), [])
-    return names.filter((name) => idPattern.test(name))
+    return names.filter(isStoredId)
   }
 
   #pathOf({ organizationId, differenceId, name }: ObjectKey): string {

@@ -1,8 +1,13 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { execFileSync } from 'node:child_process'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { differencePieceSize, uplinkVersion } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
 import type { EdgeClient } from '../../test/edge-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
+import { DirectoryStore } from './object-store.ts'
 import { Objects } from './objects.ts'
 
 const site = useTestSite('image_manager')
@@ -75,8 +80,8 @@ test('an edge sends what is missing of a difference, and another one fetches it 
   expect((await get(other, `${base(id)}/list`)).bytes).toEqual(Buffer.from(list))
   // One after another: an edge has two places.
   const fetched = []
-  for (const index of [0, 1, 2]) fetched.push(await get(other, `${base(id)}/pieces/${index}`))
-  expect(Buffer.concat(fetched.map(({ bytes }) => bytes)).equals(file)).toBe(true)
+  for (const index of [1, 2]) fetched.push(await get(other, `${base(id)}/pieces/${index}`))
+  expect(Buffer.concat(fetched.map(({ bytes }) => bytes)).equals(file.subarray(differencePieceSize))).toBe(true)
   expect((await get(other, `${base(id)}/pieces/3`)).status).toBe(400)
   const part = await get(other, `${base(id)}/pieces/2`, 'bytes=990-2000')
   expect([part.status, part.bytes.equals(file.subarray(-10))]).toEqual([206, true])
@@ -166,4 +171,80 @@ test('a pack is done once the control plane has all of it; its edge then keeps t
   expect(await missing(id)).toEqual({ missing: [] })
   expect(await end(again)).toMatchObject({ state: 'done' })
   expect((await site().state()).keptDifferences).toEqual([id])
+})
+
+test('bytes that rotted in the store are given to nobody, and are sent again', async () => {
+  const { id } = await makeDifference(site().edge)
+  await putList(id)
+  for (const index of [0, 1, 2]) await putPiece(id, index)
+  expect(await missing(id)).toEqual({ missing: [] })
+  const { api, tenant } = site()
+  const other = await site().enrolEdge()
+  await makeJob(other, { kind: 'fetch', differenceId: id, fromControlPlane: true })
+  const key = { organizationId: tenant.organizationId, differenceId: id, name: '0' }
+  await api.objects.store.put(key, Uint8Array.from(pieces[1] ?? []))
+  const answer = await get(other, `${base(id)}/pieces/0`)
+  expect([answer.status, answer.bytes.toString()]).toEqual([404, expect.stringContaining('other bytes of piece 0')])
+  expect(await row(id)).toMatchObject({ storedAt: null })
+  expect(await missing(id)).toEqual({ missing: [0] })
+  expect((await putPiece(id, 0)).status).toBe(204)
+  expect(await missing(id)).toEqual({ missing: [] })
+  expect((await get(other, `${base(id)}/pieces/0`)).bytes.equals(Buffer.from(pieces[0] ?? []))).toBe(true)
+})
+
+test('a store that fails is a clear error with a pause, and it goes on where it was', async () => {
+  const { id } = await makeDifference(site().edge)
+  await putList(id)
+  await putPiece(id, 0)
+  const { api, tenant } = site()
+  const folder = path.join(api.uploadsDirectory, 'objects', tenant.organizationId, id)
+  // A file in place of the folder: writes fail whoever runs the test.
+  renameSync(folder, `${folder}.away`)
+  writeFileSync(folder, '')
+  const sent = await site().edge.send({
+    method: 'PUT',
+    path: `${base(id)}/pieces/1`,
+    body: pieces[1] ?? list,
+  })
+  expect(sent).toMatchObject({
+    status: 503,
+    body: {
+      code: 'unavailable',
+      detail: expect.stringMatching(
+        /^The object store of the control plane could not take piece 1: .*It is tried again/,
+      ),
+    },
+  })
+  rmSync(folder)
+  renameSync(`${folder}.away`, folder)
+  expect(await missing(id)).toEqual({ missing: [1, 2] })
+  for (const index of [1, 2]) expect((await putPiece(id, index)).status).toBe(204)
+  expect(await missing(id)).toEqual({ missing: [] })
+})
+
+const isRoot = process.getuid?.() === 0
+
+test.skipIf(!isRoot)('a full disk is told, and takes the rest when there is space again', async () => {
+  const small = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-full-'))
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', small])
+  try {
+    const objects = new Objects({ store: new DirectoryStore(small), organizationBytesMax: 1 << 30 })
+    const key = { organizationId: randomUUID(), differenceId: randomUUID() }
+    const difference = Object.assign({ sizeBytes: packed.sizeBytes, listSha256: packed.listSha256 }, key)
+    await objects.putList(key, { list, sizeBytes: file.length })
+    const put = (index: number) => objects.putPiece(difference, { index, bytes: pieces[index] ?? list })
+    await put(0)
+    await expect(put(1)).rejects.toMatchObject({
+      code: 'unavailable',
+      publicText: 'The object store of the control plane could not take piece 1: its disk is full. It is tried again.',
+    })
+    expect(await objects.missing(difference)).toEqual([1, 2])
+    execFileSync('mount', ['-o', 'remount,size=12m', small])
+    for (const index of [1, 2]) await put(index)
+    expect(await objects.missing(difference)).toEqual([])
+    expect(Buffer.from(await objects.piece(difference, 1)).equals(Buffer.from(pieces[1] ?? []))).toBe(true)
+  } finally {
+    execFileSync('umount', [small])
+    rmSync(small, { recursive: true })
+  }
 })

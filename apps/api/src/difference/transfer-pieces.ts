@@ -37,7 +37,7 @@ export async function takeList(
   const key = { organizationId, differenceId }
   const listSha256 = hash('sha256', list, 'hex')
   const before = await within(({ db }) => readPacked(db, { edge, differenceId }))
-  if (before.listSha256 !== null && before.listSha256 !== listSha256) await objects.store.delete(key)
+  if (before.listSha256 !== null && before.listSha256 !== listSha256) await objects.drop(key)
   await within(async ({ db }) => {
     await requireQuota(db, { ...key, sizeBytes, objects })
     await db.difference.updateMany({

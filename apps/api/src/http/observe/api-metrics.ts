@@ -50,6 +50,11 @@ export class ApiMetrics implements Telemetry {
     help: 'Procedures that were refused or failed, by code.',
     labelNames: ['procedure', 'code'],
   })
+  readonly #objectErrors = this.#counter({
+    name: 'bootfarm_object_store_errors_total',
+    help: 'Requests to the object store of differences that failed or gave other bytes, by what was asked.',
+    labelNames: ['operation'],
+  })
   readonly #queries = this.#histogram({
     name: 'bootfarm_db_query_duration_seconds',
     help: 'Statements sent to PostgreSQL, by their first word: from when the connection was free for it until its answer was read.',
@@ -164,6 +169,10 @@ export class ApiMetrics implements Telemetry {
   queryEnded(text: string, durationMs: number, isFailed: boolean): void {
     this.#queries.observe({ statement: statementName(text).operation }, durationMs / 1000)
     if (isFailed) this.#queryErrors.inc()
+  }
+
+  objectStoreFailed(operation: string): void {
+    this.#objectErrors.inc({ operation })
   }
 
   reportsApplied({ counts, lostCount, endedBoots }: AppliedReports): void {

@@ -6,9 +6,12 @@ import type { AuthenticatedEdge, SystemContext } from '../../context/service-con
 import { hashSize, type Objects } from '../../difference/objects.ts'
 import { giveList, givePiece, missingPieces, takeList, takePiece } from '../../difference/transfer-pieces.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { toAppError } from '../../errors/to-app-error.ts'
 import type { EdgeIdentity } from '../enrol/authenticate-edge.ts'
 import { bytesOf, parsed } from './signed-request.ts'
 
+/** An object store that fails is left alone for so long. */
+const retryAfterSeconds = 10
 /** Pieces in memory at once, 4 MiB each; an edge sends or gets one at a time. */
 const piecesMax = { edge: 2, organization: 8, all: 32 }
 
@@ -54,25 +57,35 @@ export async function differenceRoutes(
   app.put('/differences/:differenceId/list', lists, async (request, reply) => {
     const transfer = await transferOf(request)
     const { sizeBytes } = parsed(listQuery, request.query)
-    await takeList(transfer, { list: bytesOf(request), sizeBytes })
+    await orLater(reply, takeList(transfer, { list: bytesOf(request), sizeBytes }))
     return reply.code(204).send()
   })
-  app.get('/differences/:differenceId/missing', { onRequest: [holdPlace] }, async (request) => ({
-    missing: await missingPieces(await transferOf(request)),
+  app.get('/differences/:differenceId/missing', { onRequest: [holdPlace] }, async (request, reply) => ({
+    missing: await orLater(reply, missingPieces(await transferOf(request))),
   }))
   const pieces = { bodyLimit: differencePieceSize, onRequest: [holdPlace] }
   app.put('/differences/:differenceId/pieces/:index', pieces, async (request, reply) => {
     const transfer = await transferOf(request)
-    await takePiece(transfer, { index: indexOf(request), bytes: bytesOf(request) })
+    await orLater(reply, takePiece(transfer, { index: indexOf(request), bytes: bytesOf(request) }))
     return reply.code(204).send()
   })
   app.get('/differences/:differenceId/list', { onRequest: [holdPlace] }, async (request, reply) =>
-    sendBytes(reply, await giveList(await transferOf(request))),
+    sendBytes(reply, await orLater(reply, giveList(await transferOf(request)))),
   )
   app.get('/differences/:differenceId/pieces/:index', { onRequest: [holdPlace] }, async (request, reply) => {
     const transfer = await transferOf(request)
-    return sendRange(request, reply, await givePiece(transfer, indexOf(request)))
+    return sendRange(request, reply, await orLater(reply, givePiece(transfer, indexOf(request))))
   })
+}
+
+/** Tells the edge when to try again, where the object store fails. */
+async function orLater<T>(reply: FastifyReply, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (toAppError(error).code === 'unavailable') reply.header('retry-after', String(retryAfterSeconds))
+    throw error
+  }
 }
 
 /** A whole piece, or one range of it: a slow line needs no long time-out then. Throws `invalid_body`. */
