@@ -1,6 +1,6 @@
 'use client'
 
-import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { TextField } from '../../components/field'
@@ -10,9 +10,10 @@ import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
-import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, readableError, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { DeleteButton, ObjectDialog, useSaved } from '../objects/object-dialog'
+import { FarmPlacementDialog } from '../placement/placement-dialog'
 import { useMay } from '../session/use-may'
 
 type Farm = Listed<'farm'>
@@ -92,16 +93,52 @@ export function FarmsPage() {
 
 function FarmActions({ farm }: { farm: Farm }) {
   const [open, setOpen] = useState(false)
-  if (!useMay('farm.change', { farmId: farm.id })) return null
+  const mayChange = useMay('farm.change', { farmId: farm.id })
+  const mayPlace = useMay('vdisk.change', { farmId: farm.id })
   return (
     <span className="inline-flex gap-2">
-      <Button small aria-label={`Rename ${farm.name}`} onClick={() => setOpen(true)}>
-        Rename
-      </Button>
-      <DeleteButton target={{ kind: 'farm', id: farm.id }} name={farm.name} label={`Delete ${farm.name}`} compact>
-        <p>This also deletes its sites, collections, devices, vDisks and boot menus.</p>
-      </DeleteButton>
+      {mayPlace && <FarmPlacementButton farm={farm} />}
+      {mayChange && (
+        <>
+          <Button small aria-label={`Rename ${farm.name}`} onClick={() => setOpen(true)}>
+            Rename
+          </Button>
+          <DeleteButton target={{ kind: 'farm', id: farm.id }} name={farm.name} label={`Delete ${farm.name}`} compact>
+            <p>This also deletes its sites, collections, devices, vDisks and boot menus.</p>
+          </DeleteButton>
+        </>
+      )}
       {open && <FarmDialog farm={farm} onClose={() => setOpen(false)} />}
+    </span>
+  )
+}
+
+function FarmPlacementButton({ farm }: { farm: Farm }) {
+  const [open, setOpen] = useState(false)
+  return (
+    <>
+      <Button small busy={open} aria-label={`Placement of vDisks in ${farm.name}`} onClick={() => setOpen(true)}>
+        Placement
+      </Button>
+      {open && <FarmPlacement farm={farm} onClose={() => setOpen(false)} />}
+    </>
+  )
+}
+
+/** Reads the placement when it is asked for: most farms keep the first one. */
+function FarmPlacement({ farm, onClose }: { farm: Farm; onClose: () => void }) {
+  const trpc = useTRPC()
+  const { data, error } = useQuery(
+    trpc.placement.getOfFarm.queryOptions({ farmId: farm.id }, { staleTime: 0, gcTime: 0 }),
+  )
+  if (data) return <FarmPlacementDialog farm={farm} placement={data} onClose={onClose} />
+  if (!error) return null
+  return (
+    <span role="alert" className="inline-flex items-center gap-2 text-failed text-xs">
+      {readableError(error)}
+      <Button small onClick={onClose}>
+        Close
+      </Button>
     </span>
   )
 }

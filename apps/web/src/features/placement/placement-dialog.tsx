@@ -10,44 +10,95 @@ import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { type Placement, type RuleForm, readRule, ruleFormOf } from './copy-text'
 
-interface PlacementDialogProps {
-  vdisk: { id: string; name: string; farmId: string }
-  placement: Placement
-  onClose: () => void
-}
-
 interface SiteForm {
   siteId: string
   siteName: string
   form: RuleForm
 }
 
-const choices = [
-  { value: 'farm', label: 'The placement of the farm' },
+interface PlacementDialogProps {
+  vdisk: { id: string; name: string; farmId: string }
+  placement: Placement
+  onClose: () => void
+}
+
+const vdiskChoices = [
+  { value: 'inherited', label: 'The placement of the farm' },
   { value: 'own', label: 'Its own placement' },
 ]
 
 /** Chooses which edges hold the versions of a vDisk. */
 export function PlacementDialog({ vdisk, placement, onClose }: PlacementDialogProps) {
   const trpc = useTRPC()
+  const set = useMutation(trpc.placement.set.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <RulesDialog
+      title={`Placement of ${vdisk.name}`}
+      farmId={vdisk.farmId}
+      placement={placement}
+      choices={vdiskChoices}
+      saving={set}
+      onSave={(saved) => set.mutate(Object.assign({ vdiskId: vdisk.id }, saved))}
+      onClose={onClose}
+    />
+  )
+}
+
+interface FarmPlacementDialogProps {
+  farm: { id: string; name: string }
+  placement: Placement
+  onClose: () => void
+}
+
+const farmChoices = [
+  { value: 'inherited', label: 'Every edge of every site' },
+  { value: 'own', label: 'The edges below' },
+]
+
+/** Chooses which edges hold the versions of a farm's vDisks that have no placement. */
+export function FarmPlacementDialog({ farm, placement, onClose }: FarmPlacementDialogProps) {
+  const trpc = useTRPC()
+  const set = useMutation(trpc.placement.setOfFarm.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <RulesDialog
+      title={`Placement of vDisks in ${farm.name}`}
+      farmId={farm.id}
+      placement={placement}
+      choices={farmChoices}
+      saving={set}
+      onSave={(saved) => set.mutate(Object.assign({ farmId: farm.id }, saved))}
+      onClose={onClose}
+    />
+  )
+}
+
+interface RulesDialogProps {
+  title: string
+  /** Its sites can have rules. */
+  farmId: string
+  placement: Placement
+  choices: { value: string; label: string }[]
+  saving: { isPending: boolean; error: unknown }
+  onSave: (saved: { revision: number; rules: SavedRules | null }) => void
+  onClose: () => void
+}
+
+function RulesDialog({ title, farmId, placement, choices, saving, onSave, onClose }: RulesDialogProps) {
   const [seen] = useState(placement)
-  const [choice, setChoice] = useState(seen.isInherited ? 'farm' : 'own')
+  const [choice, setChoice] = useState(seen.isInherited ? 'inherited' : 'own')
   const [others, setOthers] = useState(ruleFormOf(seen.others))
   const [sites, setSites] = useState<SiteForm[]>(
     seen.sites.map(({ siteId, siteName, ...rule }) => ({ siteId, siteName, form: ruleFormOf(rule) })),
   )
-  const set = useMutation(trpc.placement.set.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const read = choice === 'farm' ? { rules: null } : readForms(others, sites)
+  const read = choice === 'inherited' ? { rules: null } : readForms(others, sites)
   return (
     <ObjectDialog
-      title={`Placement of ${vdisk.name}`}
+      title={title}
       action="Save"
       wide
-      saving={set}
+      saving={saving}
       disabled={'problem' in read}
-      onSave={(revision = seen.revision) =>
-        'rules' in read && set.mutate({ vdiskId: vdisk.id, revision, rules: read.rules })
-      }
+      onSave={(revision = seen.revision) => 'rules' in read && onSave({ revision, rules: read.rules })}
       onClose={onClose}
     >
       <SelectField label="Versions are held by" value={choice} options={choices} onChange={setChoice} />
@@ -70,7 +121,7 @@ export function PlacementDialog({ vdisk, placement, onClose }: PlacementDialogPr
             />
           ))}
           <AddSite
-            farmId={vdisk.farmId}
+            farmId={farmId}
             known={sites}
             onAdd={(site) => setSites([...sites, { siteId: site.id, siteName: site.name, form: others }])}
           />
@@ -88,6 +139,8 @@ export function PlacementDialog({ vdisk, placement, onClose }: PlacementDialogPr
     </ObjectDialog>
   )
 }
+
+type SavedRules = Extract<ReturnType<typeof readForms>, { rules: object }>['rules']
 
 function readForms(others: RuleForm, sites: SiteForm[]) {
   const read = readRule(others)
