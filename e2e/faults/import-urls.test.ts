@@ -73,13 +73,20 @@ function sendPart(request: http.IncomingMessage, answer: http.ServerResponse, { 
 }
 
 async function importOf(url: string, more: object = {}): Promise<{ made: Made; job: Job }> {
+  const made = await beginImport(url, more)
+  return { made, job: await endOf(made) }
+}
+
+function beginImport(url: string, more: object): Promise<Made> {
   const { vdiskId } = edge.tenant
   const input = { vdiskId, edgeId: edge.edgeId, url, bootFiles: 'none', ...more }
-  const made = await edge.api.mutate<Made>('version.import', input)
-  const [jobId] = made.jobIds
+  return edge.api.mutate<Made>('version.import', input)
+}
+
+async function endOf({ jobIds: [jobId] }: Made): Promise<Job> {
   for (;;) {
     const job = await edge.api.query<Job>('storeJob.get', { jobId })
-    if (job.state !== 'queued' && job.state !== 'running') return { made, job }
+    if (job.state !== 'queued' && job.state !== 'running') return job
     if (!edge.process.isRunning) throw new Error(edge.process.output)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -109,6 +116,39 @@ test('an edge fetches an image through redirects and cuts, and imports it', asyn
   const compared = new RunningProcess('sha256sum', [out])
   expect(await compared.ended).toBe(0)
   expect(compared.output).toContain(sha256)
+})
+
+test.each([
+  ['continues where it was', '"one"', /^bytes=(16|17|18|19)\d{6}-/],
+  ['starts again if the file was replaced meanwhile', '"two"', /^bytes=0-/],
+])('after a restart of the edge a fetch %s', async (title, tag, firstRange) => {
+  const large = Buffer.concat([image, image, image, image])
+  const before = Buffer.concat([image, image, image, Buffer.alloc(image.length, title)])
+  const wanted = tag === '"one"' ? before : large
+  const name = `/large-${tag.slice(1, -1)}`
+  let isHeld = true
+  let hold = () => {}
+  const held = new Promise<void>((resolve) => {
+    hold = resolve
+  })
+  answers[name] = (request, answer) => {
+    const first = Number(/^bytes=(\d+)/.exec(request.headers.range ?? '')?.[1])
+    if (!isHeld) return sendPart(request, answer, { bytes: wanted, tag })
+    // More than one of the pieces that are kept; this one gets no answer.
+    if (first > 20 * mib) return hold()
+    sendPart(request, answer, { bytes: before, tag: '"one"' })
+  }
+  const digest = createHash('sha256').update(wanted).digest('hex')
+  const made = await beginImport(`${origin}${name}`, { sha256: digest })
+  await held
+  isHeld = false
+  requests = []
+  await edge.restart()
+  const job = await endOf(made)
+  expect(job, job.untrusted.message ?? '').toMatchObject({ state: 'done' })
+  const ranges = requests.filter(({ url }) => url === name).map(({ headers }) => headers.range)
+  // A replaced file is recognized by the first answer; then all of it is fetched.
+  expect(ranges[tag === '"one"' ? 0 : 1]).toMatch(firstRange)
 })
 
 test('a file that is replaced while it is fetched is fetched again from its start', async () => {

@@ -210,6 +210,12 @@ describe('exports of jobs', () => {
   test('are removed after a week, by a garbage collection or the next export', () => {
     const { version } = makeDisk('aged.raw', 2 * mib, [0], 65536)
     const [old, recent] = ['raw', 'qcow2'].map((format) => exported(store, version, format)) as [string, string]
+    // What somebody has put there is not theirs.
+    const others = ['debian.raw', 'copy.qcow2.part'].map((name) => path.join(path.dirname(old), name))
+    for (const other of others) {
+      writeFileSync(other, 'x')
+      daysAgo(other, 400)
+    }
     daysAgo(old, 6.9)
     vdisk('gc')
     expect([old, recent].map((file) => existsSync(file))).toEqual([true, true])
@@ -219,6 +225,7 @@ describe('exports of jobs', () => {
     daysAgo(recent, 7.1)
     exported(store, version, 'vhdx')
     expect(existsSync(recent)).toBe(false)
+    expect(others.map((file) => existsSync(file))).toEqual([true, true])
   })
 
   test.skipIf(process.getuid?.() !== 0)('take at most a quarter of the disk: the oldest go', async () => {

@@ -91,6 +91,7 @@ test {
     _ = @import("difference/difference_files.zig");
     _ = @import("difference/peer_server.zig");
     _ = @import("uplink/image_fetch.zig");
+    _ = @import("uplink/kept_fetch.zig");
     _ = @import("files/schedule_file.zig");
     _ = program_set;
     _ = @import("files/boot_files.zig");

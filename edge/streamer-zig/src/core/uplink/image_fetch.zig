@@ -42,23 +42,31 @@ const size_max = (1 << 53) - 1;
 
 pub const Range = struct { first: u64, last: u64 };
 
-/// `held`: bytes that an earlier process has left. Those of a URL count only with a size and a hash
-/// to compare.
+/// `held`: bytes that an earlier process has left. Those of a URL count only with the validator of
+/// their content and its size, by which the next answer shows whether it is still the same.
 pub fn begin(
-    options: struct { source: Source, size: ?u64, sha256: ?[32]u8, held: u64, random: u64 = 0 },
+    options: struct {
+        source: Source,
+        size: ?u64,
+        sha256: ?[32]u8,
+        held: u64,
+        validator: Validator = .empty,
+    },
     now_ms: u64,
 ) ImageFetch {
     assert(options.source == .url or (options.size != null and options.sha256 != null));
-    const is_kept = if (options.size) |size| options.held <= size else false;
+    const is_named = options.source == .upload or options.validator.count > 0;
+    const is_kept = if (options.size) |size| is_named and options.held <= size else false;
     const held = if (is_kept) options.held else 0;
     return .{
         .source = options.source,
-        .size = options.size,
+        .size = if (held > 0 or options.source == .upload) options.size else null,
         .sha256 = options.sha256,
         .held = held,
         .inherited = held,
         .pieces = .begin(options.size orelse 0, now_ms),
         .progress_ms = now_ms,
+        .validator = if (held > 0) options.validator else .empty,
     };
 }
 
@@ -103,7 +111,6 @@ pub const Problem = enum {
     other_range,
     too_large,
     empty,
-    other_size,
     changes,
     silent,
     other_bytes,
@@ -157,12 +164,11 @@ fn checkUrl(fetch: *ImageFetch, asked: Range, answer: Answer) ?Step {
     if (said.first != asked.first or said.last - said.first + 1 != answer.body_size)
         return .{ .failed = .other_range };
     if (said.size > size_max) return .{ .failed = .too_large };
-    if (fetch.held > fetch.inherited) {
+    if (fetch.held > 0) {
         const is_same = said.size == fetch.size.? and
             std.mem.eql(u8, fetch.validator.constSlice(), answer.validator.constSlice());
         if (!is_same) return fetch.restart();
     } else {
-        if (fetch.size) |size| if (size != said.size) return .{ .failed = .other_size };
         fetch.size = said.size;
         fetch.validator = answer.validator;
     }
@@ -379,6 +385,42 @@ test "a URL tells the size, and its parts are of one content" {
         fetch.onAnswer(fetch.next().?, part("100-299/300", 200, "\"a\""), soon),
     );
     try testing.expectEqual(.done, fetch.onEnd(&@splat(1)));
+}
+
+test "what an earlier process has left of a URL is continued while its content is the same" {
+    const kept = struct {
+        fn begin(held: u64, tag: []const u8) ImageFetch {
+            return ImageFetch.begin(.{
+                .source = .url,
+                .size = 300,
+                .sha256 = null,
+                .held = held,
+                .validator = validatorOf(tag, ""),
+            }, 0);
+        }
+    };
+    var same = kept.begin(100, "\"a\"");
+    try testing.expectEqual(Range{ .first = 100, .last = 299 }, same.next().?);
+    try testing.expectEqual(
+        .take,
+        same.onAnswer(same.next().?, part("100-299/300", 200, "\"a\""), soon),
+    );
+    try testing.expectEqual(.done, same.onEnd(&@splat(1)));
+    for ([_]Answer{
+        part("100-299/300", 200, "\"b\""),
+        part("100-299/301", 200, "\"a\""),
+        .{ .status = 200, .body_size = 300 },
+    }) |answer| {
+        var other = kept.begin(100, "\"a\"");
+        try testing.expectEqual(.start_again, other.onAnswer(other.next().?, answer, soon));
+        try testing.expectEqual(0, other.next().?.first);
+    }
+    // Whole already; and bytes whose content has no name, or that are more than the content.
+    try testing.expectEqual(null, kept.begin(300, "\"a\"").next());
+    for ([_]ImageFetch{ kept.begin(100, ""), kept.begin(301, "\"a\"") }) |fetch| {
+        try testing.expectEqual(0, fetch.next().?.first);
+        try testing.expectEqual(null, fetch.size);
+    }
 }
 
 test "a URL whose content changes again and again is given up" {

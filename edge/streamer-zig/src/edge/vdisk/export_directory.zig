@@ -1,7 +1,8 @@
 //! The directory `exports` of a store, where jobs write versions as images. A file's name says
 //! which version and format it is, so that the same job finds what it has written. A `.part` that
 //! no process writes is the rest of an export that was canceled. Nobody else removes the files, so
-//! that those that are old, or more than a part of the disk, go by themselves.
+//! that those that are old, or more than a part of the disk, go by themselves. Files with other
+//! names were put there by somebody and stay.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,6 +20,8 @@ pub const part_suffix = ".part";
 const age_max_ms = 7 * std.time.ms_per_day;
 /// The files together take at most this part of the store's file system.
 const disk_share = 4;
+/// Of the version's id in a name.
+const id_digits = 8;
 const name_size_max = store_module.manifest.name_size_max + 40;
 
 /// Below the store's directory.
@@ -37,10 +40,28 @@ pub fn pathOf(manifest: *const store_module.Manifest, format: image.writer.Forma
     const id = manifest.version.toText();
     var buffer: [path.buffer.len]u8 = undefined;
     const text = std.mem.print(&buffer, directory ++ "/{s}-{d}-{s}.{t}", .{
-        if (given.len > 0) name[0..given.len] else "vdisk", manifest.number, id[0..8], format,
+        if (given.len > 0) name[0..given.len] else "vdisk", manifest.number, id[0..id_digits],
+        format,
     }) catch unreachable;
     path = Path.fromSlice(text) catch unreachable;
     return path;
+}
+
+/// Returns whether `pathOf` gives such a name, or it is one of an export that is being written.
+fn isOurs(name: []const u8) bool {
+    const whole = std.mem.cutSuffix(u8, name, part_suffix) orelse name;
+    const dot = std.mem.findScalarLast(u8, whole, '.') orelse return false;
+    _ = std.meta.stringToEnum(image.writer.Format, whole[dot + 1 ..]) orelse return false;
+    const id_at = std.mem.findScalarLast(u8, whole[0..dot], '-') orelse return false;
+    const id = whole[id_at + 1 .. dot];
+    if (id.len != id_digits) return false;
+    for (id) |digit| switch (digit) {
+        '0'...'9', 'a'...'f' => {},
+        else => return false,
+    };
+    const number_at = std.mem.findScalarLast(u8, whole[0..id_at], '-') orelse return false;
+    _ = std.fmt.parseInt(u32, whole[number_at + 1 .. id_at], 10) catch return false;
+    return number_at > 0;
 }
 
 /// Makes the directory if it is not there.
@@ -63,7 +84,7 @@ pub fn removeAbandoned(call: *const Call) void {
     var entries = dir.iterate();
     // What cannot be removed now is tried again by the next export.
     while (entries.next(io) catch return) |entry| {
-        if (!std.mem.endsWith(u8, entry.name, part_suffix)) continue;
+        if (!std.mem.endsWith(u8, entry.name, part_suffix) or !isOurs(entry.name)) continue;
         const file = dir.openFile(io, entry.name, .{ .follow_symlinks = false }) catch continue;
         defer file.close(io);
         if (lock(file.handle)) dir.deleteFile(io, entry.name) catch {};
@@ -102,7 +123,7 @@ fn findOldest(io: Io, dir: Io.Dir, taken: *u64) ?Oldest {
     var found: ?Oldest = null;
     var entries = dir.iterate();
     while (entries.next(io) catch return null) |entry| {
-        if (std.mem.endsWith(u8, entry.name, part_suffix)) continue;
+        if (std.mem.endsWith(u8, entry.name, part_suffix) or !isOurs(entry.name)) continue;
         const name = @FieldType(Oldest, "name").fromSlice(entry.name) catch continue;
         var name_z: [256]u8 = @splat(0);
         @memcpy(name_z[0..entry.name.len], entry.name);
@@ -154,4 +175,19 @@ test "a file's name has no characters that a shell or Windows would not take" {
     const longest: [store_module.manifest.name_size_max]u8 = @splat('n');
     manifest.name = @TypeOf(manifest.name).fromSlice(&longest) catch unreachable;
     try testing.expect(pathOf(&manifest, .qcow2).count > longest.len);
+    for ([_][]const u8{ empty.constSlice(), escaped.constSlice() }) |path| {
+        const given = path[directory.len + 1 ..];
+        var part: [128]u8 = undefined;
+        try testing.expect(isOurs(given));
+        try testing.expect(isOurs(try std.mem.print(&part, "{s}.part", .{given})));
+    }
+}
+
+test "a file that somebody has put there is none of ours" {
+    for ([_][]const u8{
+        "debian.raw",              "debian-12.qcow2",          "backup.part",
+        "lab-3-3a3a3a3.raw",       "lab-3-3A3A3A3A.raw",       "lab-3-3a3a3a3a.vmdk",
+        "lab-three-3a3a3a3a.vhdx", "3a3a3a3a.raw",             "-3-3a3a3a3a.raw.bak",
+        "3-3a3a3a3a.raw",          "lab-3-3a3a3a3a.raw.part2", "lab-99999999999-3a3a3a3a.raw",
+    }) |name| try testing.expect(!isOurs(name));
 }

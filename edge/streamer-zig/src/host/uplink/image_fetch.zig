@@ -1,6 +1,6 @@
 //! Fetches the image of an import by ranges into a file below the store's directory: an upload from
-//! the control plane (packages/proto/UPLINK.md, "Uploads"), of which a file that an earlier process
-//! left is continued, or what is at a URL. core/uplink/image_fetch.zig decides, this asks, writes
+//! the control plane (packages/proto/UPLINK.md, "Uploads") or what is at a URL. What an earlier
+//! process has left of it is continued. core/uplink/image_fetch.zig decides, this asks, writes
 //! and hashes. A separate thread: nothing waits for it but the import.
 
 const std = @import("std");
@@ -8,6 +8,7 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const file_system = @import("../files/file_system.zig");
+const KeptFetch = @import("kept_fetch.zig");
 const KeyRotation = @import("key_rotation.zig");
 const Line = @import("image_line.zig");
 const UplinkClient = @import("client.zig");
@@ -35,6 +36,10 @@ state: std.atomic.Value(State) = .init(.running),
 /// Set before `failed`.
 why: Message = .empty,
 url_buffer: [core.uplink.ImportUrl.size_max]u8 = undefined,
+/// Where the file is; of its thread.
+folder_path: []const u8 = "",
+/// Of a URL: bytes that a later process may count on; of its thread.
+durable_bytes: u64 = 0,
 
 const State = enum(u8) {
     running,
@@ -120,15 +125,11 @@ fn receive(fetch: *ImageFetch) Failed!void {
     const buffer = fetch.gpa.alloc(u8, Download.piece_size_max) catch
         return fetch.fail("The edge has too little memory to fetch the image.", .{});
     defer fetch.gpa.free(buffer);
-    var plan: Plan = .begin(.{
-        .source = switch (fetch.options.source) {
-            .upload => .upload,
-            .url => .url,
-        },
-        .size = fetch.options.size,
-        .sha256 = fetch.options.sha256,
-        .held = sizeOf(fd),
-    }, nowMs());
+    var folder_buffer: [core.uplink.store_job.Arguments.store_path_size_max + 128]u8 = undefined;
+    fetch.folder_path = std.mem.print(&folder_buffer, "{s}/{s}", .{
+        fetch.options.store_path, folder,
+    }) catch unreachable;
+    var plan = fetch.begin(fd);
     var line: Line = undefined;
     line.init(fetch.gpa, &fetch.options) catch
         return fetch.fail("The import names no URL which an edge fetches.", .{});
@@ -143,6 +144,41 @@ fn receive(fetch: *ImageFetch) Failed!void {
     };
 }
 
+fn begin(fetch: *ImageFetch, fd: i32) Plan {
+    const options = &fetch.options;
+    const there = sizeOf(fd);
+    if (options.source == .upload) return .begin(.{
+        .source = .upload,
+        .size = options.size,
+        .sha256 = options.sha256,
+        .held = there,
+    }, nowMs());
+    const kept = KeptFetch.read(options.io, fetch.folder_path, options.file_id);
+    fetch.durable_bytes = if (kept) |known| @min(known.durable, there) else 0;
+    return .begin(.{
+        .source = .url,
+        .size = if (kept) |known| known.size else null,
+        .sha256 = options.sha256,
+        .held = fetch.durable_bytes,
+        .validator = if (kept) |known| known.validator else .empty,
+    }, nowMs());
+}
+
+/// Notes from time to time what a later process may continue from. Without it that one starts
+/// again, so that a failure is none of the fetch.
+fn keep(fetch: *ImageFetch, plan: *const Plan, fd: i32) void {
+    if (plan.source != .url or plan.validator.count == 0) return;
+    const is_due = plan.held -| fetch.durable_bytes >= KeptFetch.interval_bytes;
+    if (!is_due and plan.next() != null) return;
+    const kept: KeptFetch = .{
+        .size = plan.size.?,
+        .durable = plan.held,
+        .validator = plan.validator,
+    };
+    kept.write(fetch.options.io, fetch.folder_path, fetch.options.file_id, fd) catch return;
+    fetch.durable_bytes = plan.held;
+}
+
 /// From what the file has to the last byte.
 fn receiveOnce(
     fetch: *ImageFetch,
@@ -151,7 +187,12 @@ fn receiveOnce(
     fd: i32,
     buffer: []u8,
 ) Failed!Plan.End {
+    if (plan.held == 0) {
+        fetch.durable_bytes = 0;
+        KeptFetch.remove(fetch.options.io, fetch.folder_path, fetch.options.file_id);
+    }
     _ = sys.check(linux.ftruncate(fd, @intCast(plan.held))) catch return fetch.failWrite(fd);
+    if (plan.size) |size| fetch.size_bytes.store(size, .monotonic);
     var hash: base.Sha256 = .init(.{});
     try fetch.hashHeld(fd, plan.held, buffer, &hash);
     var is_space_known = false;
@@ -163,6 +204,7 @@ fn receiveOnce(
         hash.update(bytes);
         fetch.done_bytes.store(plan.held, .monotonic);
         fetch.size_bytes.store(plan.size.?, .monotonic);
+        fetch.keep(plan, fd);
     }
     const digest = hash.finalResult();
     const end = plan.onEnd(&digest);
@@ -311,7 +353,6 @@ fn failWith(fetch: *ImageFetch, problem: Plan.Problem, line: *const Line, status
         .other_range => fetch.fail("{s} sent another range than was asked.", .{name}),
         .too_large => fetch.fail("The image at {s} is larger than any disk.", .{name}),
         .empty => fetch.fail("The file at {s} is empty.", .{name}),
-        .other_size => fetch.fail("The file at {s} has another size.", .{name}),
         .changes => fetch.fail(
             "The file at {s} changes again and again while it is fetched: import it when it is complete.",
             .{name},
@@ -364,7 +405,7 @@ pub fn sweep(io: Io, store_path: []const u8, orders: []const core.uplink.store_j
     defer dir.close(io);
     var names = dir.iterate();
     while (names.next(io) catch return) |entry| {
-        const id = base.Uuid.parse(entry.name) catch continue;
+        const id = KeptFetch.idOf(entry.name) orelse continue;
         if (!isOrdered(id, orders)) dir.deleteFile(io, entry.name) catch {};
     }
 }

@@ -54,7 +54,7 @@ fn printFound(call: *const Call, pvs: *const PvsStore) void {
         call.print(.{}, "  {s} is left out: the manifest does not name it", .{name.constSlice()});
     if (pvs.settings_count > 0) call.print(
         .{},
-        "  settings in .pvp files are not taken: choose the write cache and the rest here",
+        "  settings in .pvp files (write cache, mode, licensing) are not read: their format is not public, and no version depends on them; set the write cache on the vDisk's page",
         .{},
     );
 }
