@@ -51,17 +51,17 @@ export async function zigTrack(layer, zig) {
     return { output, ...zigCounts(output, code) }
   }
   const seed = ['--', '--seed', '1']
-  await layer('zig-test', 120, () => zigTests(quick))
-  await layer('zig-arm64', 60, checked('check', quick, '-Darch=aarch64'))
+  await layer('zig-test', 380, () => zigTests(quick))
+  await layer('zig-arm64', 40, checked('check', quick, '-Darch=aarch64'))
   await layer.long('zig-test-safe', 300, () => zigTests(long))
-  await layer('simulation', 60, checked('sim', quick, ...seed, '--seeds', String(simulatedSeeds)))
+  await layer('simulation', 20, checked('sim', quick, ...seed, '--seeds', String(simulatedSeeds)))
   await layer.long(
     'simulation-long',
     600,
     checked('sim', long, '--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)),
   )
   await layer.long('simulation-reports', 120, checked('sim', long, ...seed, '--reports'))
-  await layer('simulation-mutants', 90, checked('sim', quick, ...seed, '--self-test'))
+  await layer('simulation-mutants', 240, checked('sim', quick, ...seed, '--self-test'))
   /** The command that must fail, with this message. */
   const caught =
     (words, ...args) =>
@@ -72,13 +72,13 @@ export async function zigTrack(layer, zig) {
         ...oneCheck(code !== 0 && output.includes(words)),
       }
     }
-  await layer('simulation-canary', 60, caught('FAILED: canary', 'sim', quick, ...seed, '--canary'))
+  await layer('simulation-canary', 10, caught('FAILED: canary', 'sim', quick, ...seed, '--canary'))
   await layer('store-sim', 120, checked('store-sim', long, ...storeOptions(5, storeOperations)))
   await layer.long('store-sim-long', 240, checked('store-sim', long, ...storeOptions(6, storeOperationsLong)))
   await layer('stream-sim', 90, checked('stream-sim', quick, ...streamOptions(streamPackets)))
   await layer.long('stream-sim-long', 180, checked('stream-sim', long, ...streamOptions(streamPacketsLong)))
-  await layer('stream-sim-canary', 30, caught('FAILED: canary', 'stream-sim', quick, ...seed, '--canary'))
-  await layer('fuzz', 60, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
+  await layer('stream-sim-canary', 20, caught('FAILED: canary', 'stream-sim', quick, ...seed, '--canary'))
+  await layer('fuzz', 75, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
   await layer.long('fuzz-long', 900, checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)))
   await layer.long('mutation', 400, checkMutation)
   await layer('fuzz-canary', 60, caught('violated:', 'fuzz', quick, ...seed, '--cases', '2000', '--canary'))

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { lastLines, lastWords, nameOf } from './last-lines.ts'
 
+/** A busy machine takes a while even to end a program. */
+const stopLimitMs = 60_000
 /** Until when the running test may wait; none outside a test. */
 let limit: { at: number } | undefined
 /** The processes that run now, for the message of a failed wait. */
@@ -93,7 +95,7 @@ export class RunningProcess {
 
   async stop(): Promise<number | string> {
     if (this.isRunning) this.#child.kill('SIGTERM')
-    const limit = setTimeout(() => this.#child.kill('SIGKILL'), 10_000)
+    const limit = setTimeout(() => this.#child.kill('SIGKILL'), stopLimitMs)
     const result = await this.#ended
     clearTimeout(limit)
     return result
