@@ -15,13 +15,14 @@ const limitMs = 60_000
  * @template T
  * @param {string} name of the benchmark
  * @param {(place: ControlPlane) => Promise<T>} work
- * @param {string} tree another checkout, whose API and migrations run in place of this one's
+ * @param {{ tree?: string, settings?: Record<string, string> }} options `tree`: another checkout, whose API and
+ *   migrations run in place of this one's; `settings`: further ones of the API
  * @returns {Promise<T>}
  * @typedef {{ db: import('@bootfarm/db').Db, url: string, clock: { read(): Date }, ownerUrl: string, apiUrl: string,
  *   pid: number, postgresPid: number }} ControlPlane `pid` is the API's; `db` connects as the owner of the tables, whom
  *   no row-level security binds
  */
-export async function withControlPlane(name, work, tree = inRoot()) {
+export async function withControlPlane(name, work, { tree = inRoot(), settings = {} } = {}) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), `bootfarm-${name}-`))
   chmodSync(scratch, 0o755)
   const [databasePort, apiPort] = await freePorts(2)
@@ -31,7 +32,7 @@ export async function withControlPlane(name, work, tree = inRoot()) {
     const [ownerUrl, apiUrl] = [postgres.url('bootfarm'), postgres.apiUrl('bootfarm')]
     const { migrate } = await import(path.join(tree, 'packages/db/src/migrate.ts'))
     await migrate(ownerUrl, { apiUrl })
-    const api = startApi(tree, apiUrl, apiPort)
+    const api = startApi({ tree, databaseUrl: apiUrl, port: apiPort, settings })
     ending.push(() => api.stop())
     await api.waitFor(/listening/i, limitMs)
     const db = createDb(ownerUrl)
@@ -53,7 +54,7 @@ export async function withControlPlane(name, work, tree = inRoot()) {
   }
 }
 
-function startApi(tree, databaseUrl, port) {
+function startApi({ tree, databaseUrl, port, settings }) {
   return new WatchedProcess({
     command: process.execPath,
     args: [path.join(tree, 'apps/api/src/main.ts')],
@@ -66,6 +67,7 @@ function startApi(tree, databaseUrl, port) {
       SECRETS_KEY: testSecretsKey,
       WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8',
       LOG_LEVEL: 'info',
+      ...settings,
     },
   })
 }

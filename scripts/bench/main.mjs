@@ -12,6 +12,10 @@ const benches = {
     what: 'power-on to ready of virtual machines, beside dnsmasq, an HTTP server and nbdkit; about 6 minutes',
     load: async () => (await import('./boot.mjs')).benchBoot,
   },
+  distribution: {
+    what: 'a new version for ten edges of a site over a line of 100 Mb/s; 2 minutes a round',
+    load: async () => (await import('./distribution.mjs')).benchDistribution,
+  },
   fairness: {
     what: 'what one organization waits for while another one attacks the API, and without; 5 minutes a round',
     load: async () => (await import('./fairness.mjs')).benchFairness,

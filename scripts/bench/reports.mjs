@@ -35,7 +35,7 @@ export async function benchReports({ rounds, write, only, before }) {
   for (let round = 0; round < rounds; round++)
     for (const name of names)
       for (const { release, tree } of trees) {
-        const one = { name, release, ...(await withControlPlane('reports', (place) => measure(place, name), tree)) }
+        const one = { name, release, ...(await withControlPlane('reports', (place) => measure(place, name), { tree })) }
         measured.push(one)
         loads.push(os.loadavg()[0])
         say(`${rowOf([one]).join(' | ')}`)

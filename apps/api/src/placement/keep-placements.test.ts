@@ -113,18 +113,44 @@ test('a new edge gets the version that devices boot before the others, and one f
     ].sort(),
   )
   for (const edge of [maker, second]) for (const job of await placed.jobsOf(edge)) await placed.end(edge, job)
-  const [seed, waiting] = (await placed.jobsOf(third)).length > 0 ? [third, fourth] : [fourth, third]
-  const jobs = await placed.jobsOf(seed)
-  expect(jobs.map(({ versionId, fromControlPlane }) => [versionId, fromControlPlane])).toContainEqual([next, true])
-  for (const job of jobs) expect(job).not.toHaveProperty('sources')
-  const all = [...jobs, ...(await placed.jobsOf(waiting))]
-  // Each difference once.
-  expect(new Set(all.map(({ differenceId }) => differenceId)).size).toBe(all.length)
-  for (const job of jobs) await placed.end(seed, job)
-  await placed.hold(seed, ...jobs.flatMap(({ versionId }) => versionId ?? []))
-  const follow = (await placed.jobsOf(waiting)).find(({ versionId }) => versionId === next)
-  expect(follow).toMatchObject({ sources: [seed.edgeId] })
-  expect(follow).not.toHaveProperty('fromControlPlane')
+  const jobs = [...(await placed.jobsOf(third)), ...(await placed.jobsOf(fourth))]
+  expect(jobs.map(({ versionId }) => versionId).sort()).toEqual([first, first, next, next].sort())
+  for (const versionId of [first, next]) {
+    // One gets it from the control plane; the other one from that one, while it comes.
+    const [enters, ...more] = jobs.filter((job) => job.versionId === versionId && job.fromControlPlane)
+    expect(more).toEqual([])
+    expect(enters).not.toHaveProperty('sources')
+    const follow = jobs.find((job) => job.versionId === versionId && !job.fromControlPlane)
+    expect([[third.edgeId], [fourth.edgeId]]).toContainEqual(follow?.sources)
+  }
+})
+
+test('when the edge that gets a difference for its site falls silent, another one does, and only one goes on', async () => {
+  const other = await placed.makeSite('Other')
+  const [third, fourth, fifth] = [await placed.enrol(other), await placed.enrol(other), await placed.enrol(other)]
+  await pack(maker)
+  const edges = [third, fourth, fifth]
+  const entering = async () => {
+    await placed.keep()
+    const found = []
+    for (const edge of edges)
+      for (const job of (await site().state(edge)).storeJobs ?? []) if (job.fromControlPlane) found.push({ edge, job })
+    return found
+  }
+  const [silent, ...more] = await entering()
+  expect(more).toEqual([])
+  site().api.clock.advance(76_000)
+  const others = edges.filter((edge) => edge !== silent?.edge)
+  await placed.hear(maker, second, ...others)
+  const now = (await entering()).filter(({ edge }) => edge !== silent?.edge)
+  expect(now).toHaveLength(1)
+  const [follower] = others.filter((edge) => edge !== now[0]?.edge)
+  expect((await site().state(follower ?? third)).storeJobs).toMatchObject([{ sources: [now[0]?.edge.edgeId] }])
+  // It has come further than the one that was silent.
+  await placed.end(now[0]?.edge ?? third, now[0]?.job, { state: 'running', progressBytes: 5 })
+  await placed.hear(...edges)
+  expect((await entering()).map(({ edge }) => edge)).toEqual([now[0]?.edge])
+  expect((await site().state(silent?.edge ?? third)).storeJobs).toHaveLength(1)
 })
 
 test('a failed job is tried again after growing pauses, and then asks the control plane, too', async () => {

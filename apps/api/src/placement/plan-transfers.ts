@@ -95,7 +95,8 @@ class Planning {
   }
 
   /** Ends what nobody needs any more, and what another edge can do now. */
-  #review({ id, kind, edgeId, versionId, rateBytesPerSecond }: FactJob): void {
+  #review(job: FactJob): void {
+    const { id, kind, edgeId, versionId, rateBytesPerSecond } = job
     const edge = this.#edges.get(edgeId)
     const isNeeded =
       kind === 'pack' ? this.#plan.lacking.has(versionId) : edge !== undefined && this.#isChosen(versionId, edgeId)
@@ -103,8 +104,33 @@ class Planning {
       this.#plan.cancelled.push(id)
       return
     }
+    if (kind === 'fetch' && this.#isMisplaced(job, edge)) {
+      this.#plan.cancelled.push(id)
+      this.#transfers.set(edgeId, this.#transfersOf(edge) - 1)
+      this.#turns += 1
+      return
+    }
     const rate = this.#rateOf(edge)
     if (rate !== rateBytesPerSecond) this.#plan.rates.push({ jobId: id, rateBytesPerSecond: rate })
+  }
+
+  /**
+   * Whether a fetch is to be ordered anew, which keeps its pieces: nobody gets the difference into the site any more,
+   * or two edges do.
+   */
+  #isMisplaced(job: FactJob, edge: FactEdge): boolean {
+    const { id, differenceId, fromControlPlane, progressBytes } = job
+    if (!edge.isOnline || differenceId === null) return false
+    if (!fromControlPlane) return !this.#enters(differenceId, edge.siteId)
+    if (this.#setbacks.has(`fetch ${pairOf(job.versionId, edge.id)}`)) return false
+    return this.#jobs('fetch').some(
+      (one) =>
+        one.id !== id &&
+        one.differenceId === differenceId &&
+        one.fromControlPlane &&
+        this.#isOnlineAt(edge.siteId, one.edgeId) &&
+        (one.progressBytes > progressBytes || (one.progressBytes === progressBytes && one.id < id)),
+    )
   }
 
   #visit(version: FactVersion, edge: FactEdge): void {
@@ -165,7 +191,6 @@ class Planning {
       ({ versionId, baseVersionId }) => versionId === version.id && baseVersionId === base,
     )
     const source = difference && this.#sourceOf(difference, edge, setback)
-    if (source === 'site') return 'site'
     if (!difference || !source) return this.#pack(version, base, { edge, difference })
     if (!this.#isOpen(edge)) return 'window'
     if (!this.#takeTurn(edge)) return 'turn'
@@ -180,36 +205,52 @@ class Planning {
   }
 
   /**
-   * Where the edge gets a difference: from edges of its site, else from the control plane, once per site. After a
+   * Where the edge gets a difference: from edges of its site; the first one of a site, from the control plane. After a
    * failure it also asks the control plane.
-   * @returns `site` while another edge of the site gets it; null: nobody has it
+   * @returns null: nobody has it
    */
   #sourceOf(difference: FactDifference, edge: FactEdge, setback: FactSetback | undefined) {
     if (!difference.isPacked || difference.listSha256 === null) return null
-    const sourceEdgeIds = difference.edgeIds
-      .filter((id) => {
-        const keeper = this.#edges.get(id)
-        return id !== edge.id && keeper?.isOnline && keeper.siteId === edge.siteId
-      })
-      .slice(0, differenceSourcesMax)
-    const hasFailed = (setback?.failures ?? 0) > 0
-    if (sourceEdgeIds.length > 0)
-      return { sourceEdgeIds, fromControlPlane: hasFailed && difference.isStored && this.#facts.hasObjects }
-    if (!difference.isStored || !this.#facts.hasObjects) return null
-    return this.#isFetchedAt(edge.siteId, difference.id) ? 'site' : { sourceEdgeIds: [], fromControlPlane: true }
+    const isStored = difference.isStored && this.#facts.hasObjects
+    if (this.#enters(difference.id, edge.siteId)) {
+      const hasFailed = (setback?.failures ?? 0) > 0
+      return { sourceEdgeIds: this.#sendersTo(edge, difference), fromControlPlane: hasFailed && isStored }
+    }
+    return isStored ? { sourceEdgeIds: [], fromControlPlane: true } : null
   }
 
-  #isFetchedAt(siteId: string, differenceId: string): boolean {
-    const atSite = (id: string) => {
-      const edge = this.#edges.get(id)
-      return edge?.siteId === siteId && edge.isOnline
-    }
+  /**
+   * Edges of the site that keep a difference, or are to get it: they serve the pieces that they have. Each edge begins
+   * with the one after it, so that they share the work.
+   */
+  #sendersTo({ id: ownId, siteId }: FactEdge, difference: FactDifference): string[] {
+    const { versionId, edgeIds } = difference
+    const ids = this.#facts.edges
+      .filter((edge) => edge.id !== ownId && edge.siteId === siteId && edge.isOnline)
+      .map(({ id }) => id)
+      .filter((id) => edgeIds.includes(id) || (this.#isChosen(versionId, id) && !this.#has(versionId, id)))
+    ids.sort()
+    return [...ids.filter((id) => id > ownId), ...ids.filter((id) => id < ownId)].slice(0, differenceSourcesMax)
+  }
+
+  /** Whether an edge of the site keeps the difference, or gets it from the control plane. */
+  #enters(differenceId: string, siteId: string): boolean {
+    const keepers = this.#facts.differences.find(({ id }) => id === differenceId)?.edgeIds ?? []
     return (
+      keepers.some((id) => this.#isOnlineAt(siteId, id)) ||
       this.#jobs('fetch').some(
-        (job) => job.differenceId === differenceId && job.fromControlPlane && atSite(job.edgeId),
+        (job) => job.differenceId === differenceId && job.fromControlPlane && this.#isOnlineAt(siteId, job.edgeId),
       ) ||
-      this.#plan.fetches.some((one) => one.difference.id === differenceId && one.fromControlPlane && atSite(one.edgeId))
+      this.#plan.fetches.some(
+        (one) =>
+          one.difference.id === differenceId && one.fromControlPlane && this.#isOnlineAt(siteId, one.edgeId),
+      )
     )
+  }
+
+  #isOnlineAt(siteId: string, edgeId: string): boolean {
+    const edge = this.#edges.get(edgeId)
+    return edge?.siteId === siteId && edge.isOnline
   }
 
   /** Has the difference packed at an edge that holds the version and its base. */

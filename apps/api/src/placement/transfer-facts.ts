@@ -114,7 +114,6 @@ export const waitReasons = [
   'no_holder',
   'no_object_store',
   'packing',
-  'site',
   'base',
   'window',
   'failed',

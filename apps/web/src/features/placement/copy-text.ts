@@ -33,7 +33,6 @@ const reasons: Record<NonNullable<Copy['waitsFor']>, string> = {
   no_holder: 'no edge holds the version',
   no_object_store: 'the control plane has no object store, and only another site holds the version',
   packing: 'another edge prepares it',
-  site: 'another edge of the site fetches it first',
   base: 'the version before it comes first',
   window: 'it waits for its time of day',
   failed: 'the last try failed',
