@@ -148,7 +148,10 @@ async function importImage({ url, cookie }, input) {
 async function untilHeld({ db }, versionId) {
   const deadline = performance.now() + limitMs
   while (performance.now() < deadline) {
-    const jobs = await db.storeJob.findMany({ where: { versionId }, select: { kind: true, state: true, message: true } })
+    const jobs = await db.storeJob.findMany({
+      where: { versionId },
+      select: { kind: true, state: true, message: true },
+    })
     for (const { kind, state, message } of jobs) if (state === 'failed') throw new Error(`a ${kind} failed: ${message}`)
     const held = await db.edgeVersion.count({ where: { versionId, state: 'present' } })
     if (held === line.edges + 1) return

@@ -242,8 +242,7 @@ class Planning {
         (job) => job.differenceId === differenceId && job.fromControlPlane && this.#isOnlineAt(siteId, job.edgeId),
       ) ||
       this.#plan.fetches.some(
-        (one) =>
-          one.difference.id === differenceId && one.fromControlPlane && this.#isOnlineAt(siteId, one.edgeId),
+        (one) => one.difference.id === differenceId && one.fromControlPlane && this.#isOnlineAt(siteId, one.edgeId),
       )
     )
   }
