@@ -19,6 +19,7 @@ export const versionKinds = [
   'adopt',
   'upload',
   'placement',
+  'retention',
 ] as const
 export type VersionSample = (typeof versionKinds)[number]
 

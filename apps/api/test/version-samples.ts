@@ -77,6 +77,9 @@ export const versionSamples: Record<string, Sample> = {
     input: { revision: 1, rules: { others: { edges: 1 } } },
     ownId: (tenant) => tenant.spares.objects.farm.pop() ?? '',
   },
+  'retention.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
+  'retention.preview': { idName: 'vdiskId', input: { keptReleases: 3 }, ownId: (tenant) => tenant.vdiskId },
+  'retention.set': ofVdisk('retention', { revision: 1, keptReleases: 3 }),
   'storeJob.list': {},
   'storeJob.get': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds[0] ?? '' },
   'storeJob.start': { idName: 'edgeId', input: { kind: 'verify' }, ownId: (tenant) => tenant.edgeId },
@@ -205,6 +208,7 @@ async function createVdisks(db: TestApi['db'], { organizationId, farmId }: Farm,
     adopt: {},
     upload: {},
     placement: {},
+    retention: {},
   }
   for (const kind of versionKinds) {
     vdisks[kind] = Array.from({ length: spareCount }, () => ({

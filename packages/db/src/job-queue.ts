@@ -179,6 +179,7 @@ export const jobNames = [
   'drop old captures',
   'drop old uploads',
   'keep placements',
+  'delete old versions',
   'drop old differences',
   'make boot partitions',
   'drop old boots',

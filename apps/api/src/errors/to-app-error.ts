@@ -30,6 +30,9 @@ const unavailableCodes = new Set([
 const inUseCodes = new Set(['P2003', '23001', '23503'])
 const unavailableTexts = /terminated unexpectedly|Can't reach database server|server has closed the connection/i
 const rawQueryCode = /Raw query failed\. Code: `(\w+)`/
+/** Raised by the triggers `refuse_needed_version` and `require_live_version`. */
+const neededText = /the version is needed: ([\w ]+)/
+const trashedVersionText = /the version of this \w+ is in the trash/
 /** Raised by the trigger `live_parent`. */
 const trashedText = /the \w+ of this \w+ is in the trash/
 const causeDepthMax = 6
@@ -43,6 +46,19 @@ export function toAppError(error: unknown): AppError {
       return new AppError('conflict', {
         internal: cause.message,
         public: 'Another object still uses it, such as a collection or a boot menu.',
+        cause: error,
+      })
+    const need = neededText.exec(cause.message)?.[1]
+    if (need !== undefined)
+      return new AppError('conflict', {
+        internal: cause.message,
+        public: `The version cannot be deleted: ${need}.`,
+        cause: error,
+      })
+    if (trashedVersionText.test(cause.message))
+      return new AppError('conflict', {
+        internal: cause.message,
+        public: 'The version was deleted in the meantime. Choose another one, or restore it from the trash.',
         cause: error,
       })
     if (trashedText.test(cause.message))

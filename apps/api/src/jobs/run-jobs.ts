@@ -13,6 +13,7 @@ import { dropOldAnswers } from '../idempotency/do-once.ts'
 import { deleteDueOrganizations } from '../organization/delete-due-organizations.ts'
 import { keepPlacements } from '../placement/keep-placements.ts'
 import { recordJob } from '../platform/record-job.ts'
+import { deleteOldVersions } from '../retention/delete-old-versions.ts'
 import { advanceAllRollouts } from '../rollout/advance-rollouts.ts'
 import type { SendMail } from '../rules/mail.ts'
 import type { Telemetry } from '../rules/telemetry.ts'
@@ -70,6 +71,7 @@ const jobs: Job[] = [
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },
   { name: 'keep placements', everySeconds: 10, run: keepPlacements },
+  { name: 'delete old versions', everySeconds: minuteSeconds, run: deleteOldVersions },
   { name: 'drop old differences', everySeconds: hourSeconds, run: dropOldDifferences },
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'number events', everySeconds: 10, run: numberAllEvents },

@@ -54,6 +54,7 @@ const deletionSelect = {
   counts: true,
   deletedAt: true,
   deletedByName: true,
+  purgeAt: true,
   farmId: true,
   siteId: true,
   collectionId: true,
@@ -61,7 +62,7 @@ const deletionSelect = {
 type DeletionRow = Prisma.DeletionGetPayload<{ select: typeof deletionSelect }>
 
 function deletionViewOf(row: DeletionRow, actor: Actor): DeletionView {
-  const { id, kind: noun, objectName, counts, deletedAt, deletedByName, ...place } = row
+  const { id, kind: noun, objectName, counts, deletedAt, deletedByName, purgeAt, ...place } = row
   const kind = trashKindNames.find((name) => name === noun) ?? 'device'
   return {
     id,
@@ -69,7 +70,7 @@ function deletionViewOf(row: DeletionRow, actor: Actor): DeletionView {
     name: objectName,
     deletedByName,
     deletedAt: deletedAt.toISOString(),
-    purgedAt: new Date(deletedAt.getTime() + trashKeptDays * dayMs).toISOString(),
+    purgedAt: (purgeAt ?? new Date(deletedAt.getTime() + trashKeptDays * dayMs)).toISOString(),
     with: Object.entries(counts as Record<string, number>)
       .filter(([other]) => other.toLowerCase() !== kind)
       .map(([other, count]) => ({ noun: other, count })),

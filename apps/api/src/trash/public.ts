@@ -1,1 +1,1 @@
-export { deleteObject, requireDeletion, restoreObject } from './restore-object.ts'
+export { deleteObject, moveToTrash, requireDeletion, restoreObject } from './restore-object.ts'

@@ -16,7 +16,10 @@ const dayMs = 86_400_000
 /** Deletions of an organization that one run purges; the next run continues. */
 const purgedAtOnceMax = 100
 
-/** Permanently deletes the content of one deletion, with its boots. Throws `not_found`. */
+/**
+ * Permanently deletes the content of one deletion, with its boots. Throws `not_found`; `conflict` for a version that
+ * devices run, or that edges still work on.
+ */
 export async function purgeDeletion(context: ServiceContext, deletionId: string): Promise<{ name: string }> {
   const { db, clock, actor } = context
   const { organizationId } = actor
@@ -25,6 +28,8 @@ export async function purgeDeletion(context: ServiceContext, deletionId: string)
     select: deletionSelect,
   })
   if (!deletion) throw new AppError('not_found')
+  const kept = await whyKept(db, { organizationId, ...deletion })
+  if (kept !== null) throw new AppError('conflict', { public: kept })
   await purge(db, { organizationId, deletionId, now: clock() })
   await recordChange(context, changeOf(deletion))
   return { name: deletion.objectName }
@@ -49,28 +54,56 @@ function changeOf({ kind, objectId: id, objectName: name, ...place }: DeletionRo
  * @returns how many deletions
  */
 export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise<number> {
-  const before = new Date(clock().getTime() - trashKeptDays * dayMs)
+  const now = clock()
+  const before = new Date(now.getTime() - trashKeptDays * dayMs)
   let purged = 0
   await forEachOrganization({ db }, async (organizationId) => {
     const old = await inOrganization(db, organizationId, (transaction) =>
       transaction.deletion.findMany({
-        where: { organizationId, deletedAt: { lt: before } },
+        where: { organizationId, OR: [{ purgeAt: { lte: now } }, { purgeAt: null, deletedAt: { lt: before } }] },
         orderBy: [{ deletedAt: 'asc' }, { id: 'asc' }],
         take: purgedAtOnceMax,
         select: { id: true, ...deletionSelect },
       }),
     )
     for (const { id: deletionId, ...deletion } of old) {
-      await inOrganization(db, organizationId, async (transaction) => {
-        await purge(transaction, { organizationId, deletionId, now: clock() })
-        await recordDoings({ db: transaction, now: clock() }, jobDoer(organizationId, 'emptying of the trash'), [
+      const isPurged = await inOrganization(db, organizationId, async (transaction) => {
+        // Tried again by the next run.
+        if ((await whyKept(transaction, { organizationId, ...deletion })) !== null) return false
+        await purge(transaction, { organizationId, deletionId, now })
+        await recordDoings({ db: transaction, now }, jobDoer(organizationId, 'emptying of the trash'), [
           { action: 'trash.purge', ...changeOf(deletion) },
         ])
+        return true
       })
-      purged += 1
+      if (isPurged) purged += 1
     }
   })
   return purged
+}
+
+/**
+ * Returns why a version cannot be purged yet; null: it can. It was not needed when it was deleted, but an edge without
+ * the control plane may have booted it since.
+ */
+async function whyKept(
+  db: DbOrTransaction,
+  { organizationId, kind, objectId }: { organizationId: string; kind: string; objectId: string },
+): Promise<string | null> {
+  if (kind !== 'version') return null
+  const devices = await db.$queryRaw<{ name: string }[]>`
+    select device.name from device where device.organization_id = ${organizationId}::uuid
+      and device.runs_version_id = ${objectId}::uuid and device.runs_boot_id = device.last_boot_id
+      and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready')
+      and not exists (select from power_order where power_order.organization_id = device.organization_id
+        and power_order.taken_boot_id = device.last_boot_id)
+    order by device.name, device.id limit 1`
+  if (devices[0])
+    return `The device ${devices[0].name} runs this version. Restart what runs it, then empty the trash again.`
+  const jobs = await db.storeJob.count({
+    where: { organizationId, versionId: objectId, state: { in: ['queued', 'running'] }, edge: { revokedAt: null } },
+  })
+  return jobs === 0 ? null : 'Edges have unfinished store jobs on this version. Wait until they end, or cancel them.'
 }
 
 interface Purged {

@@ -163,12 +163,31 @@ interface Deleted {
  * Puts the object, and everything below it that is not in the trash yet, into the trash. The caller holds its row's
  * lock and has made sure that nothing else needs it.
  */
-export async function deleteObject(
-  context: ServiceContext,
-  { kind, id, name, place }: Deleted,
-): Promise<DeletedObject> {
+export async function deleteObject(context: ServiceContext, deleted: Deleted): Promise<DeletedObject> {
   const { db, clock, actor } = context
+  const { kind, id, name, place } = deleted
+  const by = { userId: actor.userId, userName: actor.userName }
   const { organizationId } = actor
+  const { deletionId, counts } = await moveToTrash(db, { organizationId, by, now: clock(), purgeAt: null }, deleted)
+  await recordChange(context, { kind, id, name, place, before: { name, ...counts }, after: null })
+  return { deletionId, name }
+}
+
+interface Deletion {
+  organizationId: string
+  /** `userId` is null for a job. */
+  by: { userId: string | null; userName: string }
+  now: Date
+  /** Null: when everything leaves the trash. */
+  purgeAt: Date | null
+}
+
+/** Does the same without an entry in the audit log. */
+export async function moveToTrash(
+  db: DbOrTransaction,
+  { organizationId, by, now, purgeAt }: Deletion,
+  { kind, id, name, place }: Deleted,
+): Promise<{ deletionId: string; counts: Record<string, number> }> {
   const { id: deletionId } = await db.deletion.create({
     data: {
       organizationId,
@@ -177,9 +196,10 @@ export async function deleteObject(
       objectName: name,
       ...place,
       counts: {},
-      deletedAt: clock(),
-      deletedByUserId: actor.userId,
-      deletedByName: actor.userName,
+      deletedAt: now,
+      deletedByUserId: by.userId,
+      deletedByName: by.userName,
+      purgeAt,
     },
     select: { id: true },
   })
@@ -196,9 +216,8 @@ export async function deleteObject(
     }
     return found
   })
-  await db.deletion.update({ where: ownRow(actor, deletionId), data: { counts }, select: { id: true } })
-  await recordChange(context, { kind, id, name, place, before: { name, ...counts }, after: null })
-  return { deletionId, name }
+  await db.deletion.update({ where: ownRow({ organizationId }, deletionId), data: { counts }, select: { id: true } })
+  return { deletionId, counts }
 }
 
 /** The conditions begin with a column of the table that is updated. */

@@ -74,8 +74,8 @@ async function register(
 }
 
 /**
- * Changes its note and its labels, never its content. Throws `not_found`; `conflict` if somebody else changed it
- * meanwhile.
+ * Changes its note, its labels and its protection, never its content. Throws `not_found`; `conflict` if somebody else
+ * changed it meanwhile.
  */
 export async function updateVersion(
   context: ServiceContext,
@@ -84,7 +84,7 @@ export async function updateVersion(
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'version', id: versionId, revision })
   const where = ownRow(actor, versionId)
-  const fieldsSelect = { note: true, labels: true } as const
+  const fieldsSelect = { note: true, labels: true, isProtected: true } as const
   const before = await db.vdiskVersion.findUniqueOrThrow({ where, select: fieldsSelect })
   const row = await db.vdiskVersion.update({ where, data: definedOf(fields), select: changedVersionSelect })
   const after = await db.vdiskVersion.findUniqueOrThrow({ where, select: fieldsSelect })

@@ -5,7 +5,7 @@ import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { lackingEdges } from '../placement/public.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/device/version-access.ts'
-import { onlyVisible, versionHolders } from './remove-version.ts'
+import { onlyVisible, protectedText, versionHolders } from './remove-version.ts'
 import { seesEdgesOf, sumOf, type Tally, tallyDevices, versionOfGroup } from './tally-devices.ts'
 import { readAtEdges, versionDetailSelect } from './version-detail.ts'
 import { versionChoicesSelect } from './version-facts.ts'
@@ -55,9 +55,11 @@ export async function previewVersion(
   const numberOf = new Map(vdisk.versions.map(({ id, number }) => [id, number]))
   const seen = { ...onlyVisible(actor), running: tallies.runningOf(versionId) }
   const holders = (await versionHolders(context, versionId, seen)).map(usersText).filter((text) => text !== null)
+  const kept = version.isProtected ? [protectedText(version.number)] : []
   return {
     action,
-    refusals: action === 'delete' && holders.length > 0 ? holders : refusal ? [refusal.text] : [],
+    refusals:
+      action === 'delete' && kept.length + holders.length > 0 ? [...kept, ...holders] : refusal ? [refusal.text] : [],
     before: before.production && { versionId: before.production.id, number: before.production.number },
     after: after.production && { versionId: after.production.id, number: after.production.number },
     changed: changesOf(tallies.groups, before, after),

@@ -7,6 +7,7 @@ import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/se
 import { AppError } from '../errors/app-error.ts'
 import type { Actor } from '../rules/actor.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
+import type { Clock } from '../rules/clock.ts'
 import { deleteObject } from '../trash/public.ts'
 import { changedVersionOf, changedVersionSelect } from './change-version.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
@@ -39,18 +40,23 @@ async function remove(
   const place = await requireCurrent(context, { kind: 'version', id: versionId, revision })
   const row = await db.vdiskVersion.findUniqueOrThrow({
     where: ownRow(actor, versionId),
-    select: { ...changedVersionSelect, vdiskId: true },
+    select: { ...changedVersionSelect, vdiskId: true, isProtected: true },
   })
+  if (row.isProtected) throw new AppError('conflict', { public: protectedText(row.number) })
   requireUnused(await versionHolders(context, versionId), {
     verb: 'used',
     instead:
-      'restart what runs, take it out of menus, promote or revert to another version, take the override or the release back, cancel its promotion, reset private images, or wait for the work to end first.',
+      'restart what runs, seal or discard what is in maintenance, take it out of menus, promote or revert to another version, take the override or the release back, cancel its promotion, reset private images, or wait for the work to end first.',
   })
   const { name } = changedVersionOf(row)
   const versions = await readVersions(db, { organizationId, vdiskId: row.vdiskId })
   const refusal = versions && apply(versions, { kind: 'delete', versionId }, clock()).refusal
   if (refusal) throw new AppError(refusal.code, { public: refusal.text })
   return deleteObject(context, { kind: 'version', id: versionId, name, place })
+}
+
+export function protectedText(number: number): string {
+  return `Version ${number} is protected against deletion. Edit it, and take that back first.`
 }
 
 /** The part of the organization in which holders of a version are looked for. */
@@ -79,7 +85,7 @@ export function onlyVisible(actor: Actor): HoldersSeen {
  * Throws `not_found`.
  */
 export async function versionHolders(
-  context: Pick<ServiceContext, 'db' | 'clock' | 'actor'>,
+  context: { db: DbOrTransaction; clock: Clock; actor: { organizationId: string } },
   versionId: string,
   seen: HoldersSeen = everything,
 ): Promise<Users[]> {
@@ -130,7 +136,20 @@ export async function versionHolders(
     ...(waits ? [{ noun: 'waiting promotion', count: 1, names: [`of ${row.vdisk.name}`] }] : []),
     ...(isBooted ? await bootersOf(db, { organizationId, vdiskId }, seen) : []),
     { noun: 'unfinished store job', count: jobs.length, names: jobs.map(({ kind }) => kind) },
+    ...(await layersAbove(db, { organizationId, vdiskId, versionId })),
   ]
+}
+
+/** Versions in maintenance: a device's writes, which nobody can read without the version below. */
+async function layersAbove(
+  db: DbOrTransaction,
+  { organizationId, vdiskId, versionId }: { organizationId: string; vdiskId: string; versionId: string },
+): Promise<Users[]> {
+  const above = await db.vdiskVersion.findMany({
+    where: { organizationId, vdiskId, parentVersionId: versionId, state: 'maintenance', sealedAt: null },
+    select: { number: true },
+  })
+  return [{ noun: 'version in maintenance', count: above.length, names: above.map(({ number }) => String(number)) }]
 }
 
 /** The devices that boot the vDisk's production version. */

@@ -102,7 +102,7 @@ export const vdiskRouter = router({
       rest: {
         method: 'PATCH',
         path: '/versions/{versionId}',
-        summary: 'Edit the note and labels of a version',
+        summary: 'Edit the note, labels and protection of a version',
       },
     })
     .input(updateVersionInput)

@@ -29,6 +29,7 @@ const vdiskVersionDetail = vdiskVersionView.extend({
     .enum(['maintenance', 'test', 'pending', 'default', 'override'])
     .nullable()
     .describe('Null: released before, or being made yet.'),
+  isProtected: z.boolean().describe('It cannot be deleted, and retention keeps it.'),
   allowedSteps: z
     .array(z.enum(versionSteps))
     .describe(

@@ -1,7 +1,7 @@
 import { Prisma } from '@bootfarm/db'
 import { deviceTypes } from '@bootfarm/proto/uplink'
 import { seesAllDevices, visibleDevicesSql } from '../access/visible.ts'
-import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow } from '../context/service-context.ts'
 import { type Actor, may } from '../rules/actor.ts'
 import { type ResolvedVersions, versionFor } from '../rules/device/version-access.ts'
 import type { DeviceType } from '../rules/object-fields.ts'
@@ -197,7 +197,7 @@ interface VersionCount {
  * @param seen a condition on `device`
  */
 export async function runningDevices(
-  { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
+  { db, actor }: { db: DbOrTransaction; actor: OfOrganization },
   booted: { vdiskId: string } | { versionId: string },
   seen = Prisma.sql`true`,
 ): Promise<Tally> {
@@ -217,7 +217,7 @@ export async function runningDevices(
 
 async function namesOfRunning(
   db: DbOrTransaction,
-  actor: Pick<Actor, 'organizationId'>,
+  actor: OfOrganization,
   { allReads, isOf }: { allReads: Reads[]; isOf: (reads: Reads) => Prisma.Sql },
 ): Promise<string[]> {
   const names: string[] = []

@@ -377,5 +377,6 @@ export const updateVersionInput = z.object({
   revision: seenRevision,
   note: objectNote.optional(),
   labels: tags.optional(),
+  isProtected: z.boolean().optional().describe('Whether it cannot be deleted, neither by people nor by retention.'),
 })
 export const removeVersionInput = z.object({ versionId: uuid, revision: seenRevision.optional() })

@@ -15,6 +15,7 @@ import { serviceAccountRouter } from '../../member/service-account-router.ts'
 import { organizationRouter } from '../../organization/router.ts'
 import { placementRouter } from '../../placement/router.ts'
 import { platformRouter } from '../../platform/router.ts'
+import { retentionRouter } from '../../retention/router.ts'
 import { rolloutRouter } from '../../rollout/router.ts'
 import { scheduleRouter } from '../../schedule/router.ts'
 import { setupRouter, signUpRouter } from '../../session/entrance-router.ts'
@@ -58,6 +59,7 @@ export const appRouter = router({
   storeJob: storeJobRouter,
   upload: uploadRouter,
   placement: placementRouter,
+  retention: retentionRouter,
   trash: trashRouter,
 })
 

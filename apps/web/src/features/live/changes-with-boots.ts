@@ -35,6 +35,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   storeJob: false,
   upload: false,
   placement: false,
+  retention: false,
   trash: false,
 }
 const rows = new Map<unknown, boolean | string[]>(Object.entries(changedByBoots))

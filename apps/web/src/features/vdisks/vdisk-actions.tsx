@@ -191,6 +191,7 @@ export function EditVersionDialog({ version, onClose }: { version: Version; onCl
   const [seen] = useState(version)
   const [note, setNote] = useState(seen.note)
   const [labels, setLabels] = useState(seen.labels.join(', '))
+  const [isProtected, setProtected] = useState(seen.isProtected)
   const update = useMutation(trpc.vdisk.updateVersion.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
@@ -198,12 +199,16 @@ export function EditVersionDialog({ version, onClose }: { version: Version; onCl
       action="Save"
       saving={update}
       onSave={(revision = seen.revision) =>
-        update.mutate({ versionId: seen.id, revision, note, labels: tagsOfText(labels) })
+        update.mutate({ versionId: seen.id, revision, note, labels: tagsOfText(labels), isProtected })
       }
       onClose={onClose}
     >
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <TextField label="Labels" value={labels} onChange={setLabels} maxLength={1000} hint="Comma-separated." />
+      <label className="flex items-center gap-2 text-sm">
+        <input type="checkbox" checked={isProtected} onChange={(event) => setProtected(event.target.checked)} /> Protect
+        it against deletion
+      </label>
     </ObjectDialog>
   )
 }

@@ -12,6 +12,7 @@ import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { CopiesPanel } from '../placement/copies-panel'
 import { PromotionPanel } from '../placement/promotion-panel'
+import { RetentionPanel } from '../retention/retention-panel'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { JobsPanel } from '../store-jobs/jobs-panel'
@@ -75,6 +76,7 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
         )}
       </Panel>
       <CopiesPanel vdisk={vdisk} />
+      <RetentionPanel vdisk={vdisk} />
       <Panel title="Used by" aside={shownCollections(vdisk)} flush>
         {vdisk.collections.length === 0 ? (
           <EmptyState title="Not used by any collection." text="A collection selects the vDisk its devices boot." />

@@ -88,6 +88,7 @@ function VersionCard({ vdisk, version }: VersionCardProps) {
         <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
           <span className="font-medium text-ink">Version {version.number}</span>
           <AccessTag version={version} />
+          {version.isProtected && <Tag>protected</Tag>}
           {version.labels.map((label) => (
             <Tag key={label}>{label}</Tag>
           ))}

@@ -25,6 +25,7 @@ export const tagTexts: Record<string, string> = {
   upload:
     'Images that are sent in pieces, for imports. The bytes go to `/vdisks/{vdiskId}/uploads/{uploadId}/bytes`: see the guide to the API.',
   placement: 'Which edges hold the versions of vDisks.',
+  retention: 'Which released versions of vDisks stay.',
   storeJob: 'Storage jobs of edges.',
   trash: 'Deleted objects that can be restored.',
 }
