@@ -80,6 +80,12 @@ export const versionSamples: Record<string, Sample> = {
   'retention.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
   'retention.preview': { idName: 'vdiskId', input: { keptReleases: 3 }, ownId: (tenant) => tenant.vdiskId },
   'retention.set': ofVdisk('retention', { revision: 1, keptReleases: 3 }),
+  'cleaning.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
+  'cleaning.set': {
+    idName: 'edgeId',
+    input: { revision: 1, mode: 'after_deletions', window: { from: '01:00', to: '05:00' } },
+    ownId: (tenant) => tenant.spareEdgeId,
+  },
   'storeJob.list': {},
   'storeJob.get': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds[0] ?? '' },
   'storeJob.start': { idName: 'edgeId', input: { kind: 'verify' }, ownId: (tenant) => tenant.edgeId },

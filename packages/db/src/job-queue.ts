@@ -180,6 +180,7 @@ export const jobNames = [
   'drop old uploads',
   'keep placements',
   'delete old versions',
+  'clean stores',
   'drop old differences',
   'make boot partitions',
   'drop old boots',

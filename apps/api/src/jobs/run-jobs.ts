@@ -3,6 +3,7 @@ import { removeOldAuditEntries } from '../audit/remove-old-entries.ts'
 import type { BootRetention } from '../boot/boot-retention.ts'
 import { dropOldCaptures } from '../boot/drop-old-captures.ts'
 import { dropOldBoots, makeBootPartitions } from '../boot/keep-boot-partitions.ts'
+import { cleanStores } from '../cleaning/clean-stores.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import { dropOldDifferences } from '../difference/drop-old-differences.ts'
 import type { Objects } from '../difference/objects.ts'
@@ -72,6 +73,7 @@ const jobs: Job[] = [
   { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },
   { name: 'keep placements', everySeconds: 10, run: keepPlacements },
   { name: 'delete old versions', everySeconds: minuteSeconds, run: deleteOldVersions },
+  { name: 'clean stores', everySeconds: minuteSeconds, run: cleanStores },
   { name: 'drop old differences', everySeconds: hourSeconds, run: dropOldDifferences },
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'number events', everySeconds: 10, run: numberAllEvents },

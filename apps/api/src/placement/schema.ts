@@ -9,7 +9,7 @@ const rateMin = 1024
 /** Ten terabytes a second: no line has more. */
 const rateMax = 10 ** 13
 
-const timeOfDay = z
+export const timeOfDay = z
   .string()
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'Enter a time of day as HH:MM, for example 22:00.')
   .meta({ examples: ['22:00'] })

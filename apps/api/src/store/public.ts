@@ -1,2 +1,2 @@
-export { activeStates, askStore, edgesHolding, type StoreOrder, shownUrl } from './ask-store.ts'
+export { activeStates, askStore, edgesHolding, type StoreOrder, shownUrl, whyNoWork } from './ask-store.ts'
 export { type EdgeImageRow, type ImagesEdge, listEdgeImages, readImagesEdge, requireAdoptable } from './edge-images.ts'

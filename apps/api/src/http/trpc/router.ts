@@ -3,6 +3,7 @@ import { apiKeyRouter } from '../../api-key/router.ts'
 import { auditRouter } from '../../audit/router.ts'
 import { bootRouter } from '../../boot/router.ts'
 import { bootMenuRouter } from '../../boot-menu/router.ts'
+import { cleaningRouter } from '../../cleaning/router.ts'
 import { collectionRouter } from '../../collection/router.ts'
 import { deviceRouter } from '../../device/router.ts'
 import { discoveredRouter } from '../../discovery/router.ts'
@@ -60,6 +61,7 @@ export const appRouter = router({
   upload: uploadRouter,
   placement: placementRouter,
   retention: retentionRouter,
+  cleaning: cleaningRouter,
   trash: trashRouter,
 })
 

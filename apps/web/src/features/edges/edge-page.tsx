@@ -11,6 +11,7 @@ import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { HistoryPanel } from '../audit/history-panel'
 import { BootProgramTable } from '../boot-programs/boot-program-table'
 import { BootList } from '../boots/boot-list'
+import { CleaningPanel } from '../cleaning/cleaning-panel'
 import { PageName, QueryError } from '../shell/object-page'
 import { JobsPanel } from '../store-jobs/jobs-panel'
 import { EdgeActions } from './edge-actions'
@@ -72,6 +73,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
         </div>
         <div className="flex min-w-0 flex-col gap-5">
           <SharePanel edge={edge} />
+          <CleaningPanel edge={edge} />
           <IgnoredPackets ignored={edge.ignored} />
         </div>
       </div>

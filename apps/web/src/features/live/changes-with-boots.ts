@@ -36,6 +36,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   upload: false,
   placement: false,
   retention: false,
+  cleaning: false,
   trash: false,
 }
 const rows = new Map<unknown, boolean | string[]>(Object.entries(changedByBoots))

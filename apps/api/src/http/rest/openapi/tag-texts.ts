@@ -26,6 +26,7 @@ export const tagTexts: Record<string, string> = {
     'Images that are sent in pieces, for imports. The bytes go to `/vdisks/{vdiskId}/uploads/{uploadId}/bytes`: see the guide to the API.',
   placement: 'Which edges hold the versions of vDisks.',
   retention: 'Which released versions of vDisks stay.',
+  cleaning: 'When the stores of edges free unused space.',
   storeJob: 'Storage jobs of edges.',
   trash: 'Deleted objects that can be restored.',
 }
