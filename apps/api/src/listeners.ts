@@ -5,6 +5,7 @@ import {
   publishEndedRuns,
   publishFailedBoots,
   publishFillingCaches,
+  publishFillingStores,
   publishKeyAlarms,
   publishLostVersions,
   publishPausedRollout,
@@ -23,5 +24,6 @@ export const listeners: Listeners = {
   keyAlarmsRaised: [publishKeyAlarms],
   runsEnded: [publishEndedRuns],
   rolloutPaused: [publishPausedRollout],
+  storesFill: [publishFillingStores],
   edgesFellSilent: [publishSilentEdges],
 }

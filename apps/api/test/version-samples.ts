@@ -86,6 +86,7 @@ export const versionSamples: Record<string, Sample> = {
     input: { revision: 1, mode: 'after_deletions', window: { from: '01:00', to: '05:00' } },
     ownId: (tenant) => tenant.spareEdgeId,
   },
+  'space.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'storeJob.list': {},
   'storeJob.get': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds[0] ?? '' },
   'storeJob.start': { idName: 'edgeId', input: { kind: 'verify' }, ownId: (tenant) => tenant.edgeId },

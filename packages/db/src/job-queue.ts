@@ -181,6 +181,7 @@ export const jobNames = [
   'keep placements',
   'delete old versions',
   'clean stores',
+  'measure stores',
   'drop old differences',
   'make boot partitions',
   'drop old boots',

@@ -20,6 +20,7 @@ export interface Events {
   keyAlarmsRaised: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; alarms: KeyAlarm[] }
   runsEnded: { db: DbOrTransaction; now: Date; organizationId: string; runs: EndedRun[] }
   rolloutPaused: { db: DbOrTransaction; now: Date; organizationId: string; rollout: PausedRollout }
+  storesFill: { db: DbOrTransaction; now: Date; organizationId: string; edges: FillingEdge[] }
   edgesFellSilent: { db: DbOrTransaction; now: Date; organizationId: string; edges: SilentEdge[] }
 }
 
@@ -170,6 +171,24 @@ export interface PausedRollout {
   edgeName: string | null
   /** Another one each time. */
   revision: number
+}
+
+/** An edge whose store becomes full. */
+export interface FillingEdge {
+  id: string
+  name: string
+  farmId: string
+  siteId: string
+  siteName: string
+  reason: 'full' | 'filling' | 'next_version'
+  /** When nothing more fits; null: unknown. */
+  fullAt: Date | null
+  freeBytes: number
+  totalBytes: number
+  /** Besides what the edge keeps free. */
+  usableBytes: number
+  /** What versions need that it fetches. */
+  pendingBytes: number
 }
 
 export interface SilentEdge {

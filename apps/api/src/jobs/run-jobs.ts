@@ -22,6 +22,7 @@ import { type Tracer, traced } from '../rules/tracer.ts'
 import { keepAllSchedules } from '../schedule/keep-schedules.ts'
 import { resealSecrets } from '../secrets/reseal-secrets.ts'
 import { dropOldAttempts } from '../session/public.ts'
+import { measureSpaces } from '../space/measure-spaces.ts'
 import { dropOldStoreJobs } from '../store-job/change-jobs.ts'
 import { purgeOldDeletions } from '../trash/purge-deletion.ts'
 import { dropOldUploads } from '../upload/drop-old-uploads.ts'
@@ -72,8 +73,9 @@ const jobs: Job[] = [
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },
   { name: 'keep placements', everySeconds: 10, run: keepPlacements },
-  { name: 'delete old versions', everySeconds: minuteSeconds, run: deleteOldVersions },
+  { name: 'delete old versions', everySeconds: 5 * minuteSeconds, run: deleteOldVersions },
   { name: 'clean stores', everySeconds: minuteSeconds, run: cleanStores },
+  { name: 'measure stores', everySeconds: 10 * minuteSeconds, run: measureSpaces },
   { name: 'drop old differences', everySeconds: hourSeconds, run: dropOldDifferences },
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'number events', everySeconds: 10, run: numberAllEvents },

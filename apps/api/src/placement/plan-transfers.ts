@@ -1,4 +1,5 @@
 import { differenceSourcesMax, storeJobsMax } from '@bootfarm/proto/uplink'
+import { byteText } from '../rules/byte-text.ts'
 import { isOpen } from './placement-rule.ts'
 import type {
   Cell,
@@ -32,6 +33,9 @@ export function retryAt({ failures, isCancelled, lastAt }: FactSetback): Date {
   return new Date(lastAt.getTime() + pause)
 }
 
+/** Besides the file of a difference and what is made from it. The edge itself refuses to fetch below it. */
+const freeBytesMin = 256 * 1024 ** 2
+
 const pairOf = (versionId: string, edgeId: string) => `${versionId} ${edgeId}`
 
 class Planning {
@@ -41,6 +45,10 @@ class Planning {
   readonly #versions: Map<string, FactVersion>
   readonly #copies: Map<string, 'present' | 'damaged' | 'arrived'>
   readonly #setbacks: Map<string, FactSetback>
+  /** By edge: what is free besides what this plan orders. */
+  readonly #free: Map<string, number | null>
+  /** By pair: how much space is missing, for people. */
+  readonly #shortages = new Map<string, string>()
   readonly #chosen = new Map<string, Set<string>>()
   /** By edge: what is active, and what this plan adds. */
   readonly #transfers: Map<string, number>
@@ -55,6 +63,7 @@ class Planning {
     this.#copies = new Map(facts.copies.map(({ versionId, edgeId, state }) => [pairOf(versionId, edgeId), state]))
     this.#setbacks = new Map(facts.setbacks.map((one) => [`${one.kind} ${pairOf(one.versionId, one.edgeId)}`, one]))
     this.#transfers = new Map(facts.edges.map(({ id, transfers }) => [id, transfers]))
+    this.#free = new Map(facts.edges.map(({ id, freeBytes }) => [id, freeBytes]))
     this.#turns = facts.turns
   }
 
@@ -155,7 +164,7 @@ class Planning {
       state: waitsFor === null ? 'fetching' : 'lacks',
       waitsFor,
       retryAt: isPaused && setback ? retryAt(setback) : null,
-      message: setback?.message ?? null,
+      message: this.#shortages.get(pairOf(version.id, edge.id)) ?? setback?.message ?? null,
     })
   }
 
@@ -192,8 +201,10 @@ class Planning {
     )
     const source = difference && this.#sourceOf(difference, edge, setback)
     if (!difference || !source) return this.#pack(version, base, { edge, difference })
+    if (!this.#fits(version, edge, difference)) return 'space'
     if (!this.#isOpen(edge)) return 'window'
     if (!this.#takeTurn(edge)) return 'turn'
+    this.#takeSpace(edge, difference)
     this.#plan.fetches.push({
       edgeId: edge.id,
       versionId: version.id,
@@ -202,6 +213,21 @@ class Planning {
       rateBytesPerSecond: this.#rateOf(edge),
     })
     return null
+  }
+
+  /** An edge that has not reported its space finds out itself. */
+  #fits({ id: versionId }: FactVersion, { id: edgeId }: FactEdge, difference: FactDifference): boolean {
+    const free = this.#free.get(edgeId) ?? null
+    const needed = neededBytes(difference) + freeBytesMin
+    if (free === null || needed <= free) return true
+    const text = `It needs ${byteText(needed)}, and ${byteText(Math.max(0, free))} are free.`
+    this.#shortages.set(pairOf(versionId, edgeId), text)
+    return false
+  }
+
+  #takeSpace({ id }: FactEdge, difference: FactDifference): void {
+    const free = this.#free.get(id) ?? null
+    if (free !== null) this.#free.set(id, free - neededBytes(difference))
   }
 
   /**
@@ -326,6 +352,11 @@ class Planning {
     this.#transfers.set(edge.id, active + 1)
     return true
   }
+}
+
+/** The file, and at least as much in the store: a difference is compressed. */
+function neededBytes({ sizeBytes }: FactDifference): number {
+  return 2 * Number(sizeBytes ?? 0n)
 }
 
 function compare(left: number[], right: number[]): number {

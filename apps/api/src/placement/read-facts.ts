@@ -95,6 +95,7 @@ interface EdgeRow {
   kinds: string[] | null
   transfers: number
   jobs: number
+  free: bigint | null
 }
 
 async function readEdges(
@@ -104,16 +105,19 @@ async function readEdges(
   const rows = await db.$queryRaw<EdgeRow[]>`
     select edge.id::text, edge.site_id::text as "siteId", edge.heartbeat_at as "heartbeatAt",
       edge.store_reported_at is not null as "hasStore", edge.heartbeat->'storeJobKinds' as kinds,
-      coalesce(job.transfers, 0)::int as transfers, coalesce(job.jobs, 0)::int as jobs
+      coalesce(job.transfers, 0)::int as transfers, coalesce(job.jobs, 0)::int as jobs,
+      (edge.heartbeat->'machine'->>'storeFreeBytes')::bigint - coalesce(job.pending, 0)::bigint as free
     from edge join site on site.organization_id = edge.organization_id and site.id = edge.site_id
-      left join (select edge_id, count(*) as jobs, count(*) filter (where kind::text in ('pack', 'fetch')) as transfers
+      left join (select edge_id, count(*) as jobs, count(*) filter (where kind::text in ('pack', 'fetch')) as transfers,
+          sum(greatest(0, 2 * difference_size_bytes - progress_bytes)) filter (where kind::text = 'fetch') as pending
         from store_job where organization_id = ${organizationId}::uuid and state in ('queued', 'running')
         group by edge_id) as job on job.edge_id = edge.id
     where edge.organization_id = ${organizationId}::uuid and site.farm_id = ${farmId}::uuid and edge.revoked_at is null
       and site.deletion_id is null
     order by edge.id`
-  return rows.map(({ heartbeatAt, kinds, ...edge }) => ({
+  return rows.map(({ heartbeatAt, kinds, free, ...edge }) => ({
     ...edge,
+    freeBytes: free === null ? null : Number(free),
     isOnline: heartbeatAt !== null && now.getTime() - heartbeatAt.getTime() < edgeOnlineWithinMs,
     packs: kinds?.includes('pack') ?? false,
     fetches: kinds?.includes('fetch') ?? false,

@@ -103,12 +103,14 @@ const copyView = z.object({
     .enum(waitReasons)
     .nullable()
     .describe(
-      'Why nothing is fetched now. `packing`: another edge prepares it; `site`: another edge of the site fetches it first; `base`: the version before it comes first; `turn`: other transfers come first.',
+      'Why nothing is fetched now. `packing`: another edge prepares it; `site`: another edge of the site fetches it first; `base`: the version before it comes first; `turn`: other transfers come first; `space`: its store has too little free space.',
     ),
   retryAt: instant.nullable().describe('When it is tried again, after a failure or a cancellation.'),
   progressBytes: count,
   totalBytes: count.describe('0: not known yet.'),
-  untrusted: z.object({ message: z.string().nullable() }).describe("Why the last try failed, in the edge's words."),
+  untrusted: z
+    .object({ message: z.string().nullable() })
+    .describe("Why the last try failed, in the edge's words, or how much space is missing."),
 })
 export type CopyView = z.infer<typeof copyView>
 export const copiesView = z

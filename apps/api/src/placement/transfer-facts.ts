@@ -44,6 +44,8 @@ export interface FactEdge {
   transfers: number
   /** Jobs of all kinds. */
   jobs: number
+  /** Free in its store, besides what its fetches still need; null: not reported. */
+  freeBytes: number | null
 }
 
 export interface FactCopy {
@@ -100,7 +102,7 @@ export interface Cell {
   waitsFor: WaitReason | null
   /** When it is tried again, after a failure or a cancellation. */
   retryAt: Date | null
-  /** Why the last try failed, in the edge's words. */
+  /** Why the last try failed, in the edge's words, or how much space it lacks. */
   message: string | null
   progressBytes: number
   totalBytes: number
@@ -116,6 +118,7 @@ export const waitReasons = [
   'packing',
   'base',
   'window',
+  'space',
   'failed',
   'cancelled',
   'turn',

@@ -28,6 +28,7 @@ export interface ImagesEdge {
   name: string
   revokedAt: Date | null
   heartbeat: unknown
+  heartbeatAt: Date | null
   agentVersion: string | null
   site: { farmId: string }
 }
@@ -41,6 +42,7 @@ export async function readImagesEdge({ db, actor }: ServiceContext, edgeId: stri
       name: true,
       revokedAt: true,
       heartbeat: true,
+      heartbeatAt: true,
       agentVersion: true,
       site: { select: { farmId: true } },
     },

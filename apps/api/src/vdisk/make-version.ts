@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { addsModules, importsUploads, importsUrls } from '@bootfarm/proto/uplink'
+import { addsModules, edgeOnlineWithinMs, importsUploads, importsUrls } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
+import { byteText } from '../rules/byte-text.ts'
 import { askStore, edgesHolding, type ImagesEdge, readImagesEdge, type StoreOrder } from '../store/public.ts'
 import { requireComplete } from '../upload/public.ts'
 import { nextVersionNumber } from './next-number.ts'
@@ -138,7 +139,26 @@ async function sourceOf(
   }
   if (uploadId === null) return { sourcePath }
   requireAbility(edge, { word: importsUploads, text: 'import uploads' })
-  return { uploadId, ...(await requireComplete(context, { vdiskId, uploadId })) }
+  const upload = await requireComplete(context, { vdiskId, uploadId })
+  requireSpace(context, edge, Number(upload.sourceSizeBytes))
+  return { uploadId, ...upload }
+}
+
+/** What an edge leaves free when it fetches the file of an import (core/uplink/image_fetch.zig). */
+const freeBytesMin = 256 * 1024 ** 2
+
+/**
+ * The file of an upload is in the edge's store while it is imported. Throws `conflict` if it does not fit there, by
+ * what the edge has reported; one that is away finds out itself.
+ */
+function requireSpace({ clock }: ServiceContext, edge: ImagesEdge, sizeBytes: number): void {
+  const machine = heartbeatOf(edge)?.machine
+  const isHeard = edge.heartbeatAt !== null && clock().getTime() - edge.heartbeatAt.getTime() < edgeOnlineWithinMs
+  const needed = sizeBytes + freeBytesMin
+  if (!machine || !isHeard || needed <= machine.storeFreeBytes) return
+  throw conflict(
+    `The store of ${edge.name} has ${byteText(machine.storeFreeBytes)} free, and the import needs at least ${byteText(needed)} for the file that it fetches. Free space there, or import the upload at another edge.`,
+  )
 }
 
 /** Throws `conflict` for an edge whose release does not support it. */

@@ -155,6 +155,31 @@ export async function publishSilentEdges({ db, now, organizationId, edges }: Eve
   )
 }
 
+/** store.filling, of edges whose stores become full: once until that is over. */
+export async function publishFillingStores({ db, now, organizationId, edges }: Events['storesFill']): Promise<void> {
+  await publishEvents(
+    { db, now, organizationId },
+    edges.map((edge) => ({
+      type: 'store.filling',
+      subject: `${edge.id} ${now.toISOString()}`,
+      place: { farmId: edge.farmId, siteId: edge.siteId, collectionId: null },
+      objects: { edgeId: edge.id },
+      data: {
+        edgeId: edge.id,
+        edgeName: edge.name,
+        siteId: edge.siteId,
+        siteName: edge.siteName,
+        reason: edge.reason,
+        fullAt: edge.fullAt?.toISOString() ?? null,
+        freeBytes: edge.freeBytes,
+        totalBytes: edge.totalBytes,
+        usableBytes: edge.usableBytes,
+        pendingBytes: edge.pendingBytes,
+      },
+    })),
+  )
+}
+
 /** boot.failed, once for each boot that its edge reports as failed; history that a demo makes up is none. */
 export async function publishFailedBoots({ db, now, edge, boots }: Events['bootsReported']): Promise<void> {
   const publication = { db, now, organizationId: edge.organizationId }

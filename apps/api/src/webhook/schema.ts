@@ -13,6 +13,7 @@ export const webhookEventTypes = [
   'write_cache.filling',
   'device.key_alarm',
   'rollout.paused',
+  'store.filling',
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 /** Sent on demand, to every endpoint. */

@@ -22,6 +22,7 @@ import { scheduleRouter } from '../../schedule/router.ts'
 import { setupRouter, signUpRouter } from '../../session/entrance-router.ts'
 import { sessionRouter } from '../../session/router.ts'
 import { siteRouter } from '../../site/router.ts'
+import { spaceRouter } from '../../space/router.ts'
 import { storeRouter } from '../../store/router.ts'
 import { storeJobRouter } from '../../store-job/router.ts'
 import { trashRouter } from '../../trash/router.ts'
@@ -62,6 +63,7 @@ export const appRouter = router({
   placement: placementRouter,
   retention: retentionRouter,
   cleaning: cleaningRouter,
+  space: spaceRouter,
   trash: trashRouter,
 })
 

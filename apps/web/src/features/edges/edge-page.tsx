@@ -13,6 +13,7 @@ import { BootProgramTable } from '../boot-programs/boot-program-table'
 import { BootList } from '../boots/boot-list'
 import { CleaningPanel } from '../cleaning/cleaning-panel'
 import { PageName, QueryError } from '../shell/object-page'
+import { SpacePanel } from '../space/space-panel'
 import { JobsPanel } from '../store-jobs/jobs-panel'
 import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
@@ -73,7 +74,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
         </div>
         <div className="flex min-w-0 flex-col gap-5">
           <SharePanel edge={edge} />
-          <CleaningPanel edge={edge} />
+          <EdgeStore edge={edge} />
           <IgnoredPackets ignored={edge.ignored} />
         </div>
       </div>
@@ -90,6 +91,15 @@ function Edge({ edge }: { edge: EdgeDetail }) {
       </Panel>
       <HistoryPanel objectId={edge.id} />
     </Page>
+  )
+}
+
+function EdgeStore({ edge }: { edge: EdgeDetail }) {
+  return (
+    <>
+      <SpacePanel edgeId={edge.id} />
+      <CleaningPanel edge={edge} />
+    </>
   )
 }
 

@@ -37,6 +37,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   placement: false,
   retention: false,
   cleaning: false,
+  space: false,
   trash: false,
 }
 const rows = new Map<unknown, boolean | string[]>(Object.entries(changedByBoots))

@@ -34,6 +34,7 @@ const reasons: Record<NonNullable<Copy['waitsFor']>, string> = {
   no_object_store: 'the control plane has no object store, and only another site holds the version',
   packing: 'another edge prepares it',
   base: 'the version before it comes first',
+  space: 'its store has too little free space',
   window: 'it waits for its time of day',
   failed: 'the last try failed',
   cancelled: 'it was cancelled',
@@ -60,7 +61,7 @@ export function remedyText({ state, waitsFor }: Pick<Copy, 'state' | 'waitsFor'>
 /** Why an edge lacks a version; null: it does not, or fetches it. */
 export function lackText({ waitsFor, untrusted }: Pick<Copy, 'waitsFor' | 'untrusted'>): string | null {
   if (waitsFor === null) return null
-  return `${reasons[waitsFor]}${waitsFor === 'failed' && untrusted.message ? `: ${untrusted.message}` : ''}`
+  return `${reasons[waitsFor]}${(waitsFor === 'failed' || waitsFor === 'space') && untrusted.message ? `: ${untrusted.message}` : ''}`
 }
 
 /** The rules in words, a sentence each. */

@@ -199,6 +199,7 @@ export const eventText: Record<WebhookEvent, string> = {
   'write_cache.filling': 'Write cache nearly full',
   'device.key_alarm': 'Device did not prove its key',
   'rollout.paused': 'Rollout paused by itself',
+  'store.filling': 'Store of an edge becomes full',
 }
 
 const events = Object.keys(eventText) as WebhookEvent[]

@@ -27,6 +27,7 @@ export const tagTexts: Record<string, string> = {
   placement: 'Which edges hold the versions of vDisks.',
   retention: 'Which released versions of vDisks stay.',
   cleaning: 'When the stores of edges free unused space.',
+  space: 'Free space of edges’ stores, and when it ends.',
   storeJob: 'Storage jobs of edges.',
   trash: 'Deleted objects that can be restored.',
 }
