@@ -220,7 +220,7 @@ class Planning {
     const free = this.#free.get(edgeId) ?? null
     const needed = neededBytes(difference) + freeBytesMin
     if (free === null || needed <= free) return true
-    const text = `It needs ${byteText(needed)}, and ${byteText(Math.max(0, free))} are free.`
+    const text = `it needs ${byteText(needed)}, and ${byteText(Math.max(0, free))} are free`
     this.#shortages.set(pairOf(versionId, edgeId), text)
     return false
   }

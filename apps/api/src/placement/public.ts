@@ -1,3 +1,3 @@
 export { type LackingEdge, lackingEdges, readSpread } from './lacking-edges.ts'
-export { waitReasons } from './transfer-facts.ts'
 export { isOpen, type TimeWindow } from './placement-rule.ts'
+export { waitReasons } from './transfer-facts.ts'

@@ -255,6 +255,16 @@ test('the database refuses to delete what the vDisk holds, whoever asks', async 
   await db.vdisk.update({ where: key, data: { overrideVersionId: null, pendingVersionId: idOf(1) } })
   await expect(remove()).rejects.toThrow('it is to be released')
   await db.vdisk.update({ where: key, data: { pendingVersionId: null } })
+  const times = { askedAt: site().api.clock.now, waitsUntil: new Date(site().api.clock.now.getTime() + dayMs) }
+  await db.waitingPromotion.create({
+    data: { organizationId, vdiskId, versionId: idOf(1), step: 'revert', askedByName: 'x', ...times },
+  })
+  await expect(remove()).rejects.toThrow('its promotion waits for edges')
+  await keep(1)
+  await run()
+  expect(await left()).toEqual([1, 4])
+  expect(await reasonOf(1)).toBe('It is used by the waiting promotion of Linux.')
+  await db.waitingPromotion.deleteMany({ where: { organizationId } })
   await db.vdiskVersion.updateMany({ where: { organizationId, id: idOf(1) }, data: { isProtected: true } })
   await expect(remove()).rejects.toThrow('it is protected')
   await db.vdiskVersion.updateMany({ where: { organizationId, id: idOf(1) }, data: { isProtected: false } })

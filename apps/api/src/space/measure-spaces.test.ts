@@ -125,7 +125,7 @@ test('a version that does not fit is not fetched, and the copies say how much is
   expect(await copy()).toMatchObject({
     state: 'lacks',
     waitsFor: 'space',
-    untrusted: { message: 'It needs 6.3 GiB, and 6.0 GiB are free.' },
+    untrusted: { message: 'it needs 6.3 GiB, and 6.0 GiB are free' },
   })
   await hear(7 * gib, second)
   expect(await placed.jobsOf(second)).toMatchObject([{ kind: 'fetch' }])

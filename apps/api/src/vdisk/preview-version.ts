@@ -55,11 +55,9 @@ export async function previewVersion(
   const numberOf = new Map(vdisk.versions.map(({ id, number }) => [id, number]))
   const seen = { ...onlyVisible(actor), running: tallies.runningOf(versionId) }
   const holders = (await versionHolders(context, versionId, seen)).map(usersText).filter((text) => text !== null)
-  const kept = version.isProtected ? [protectedText(version.number)] : []
   return {
     action,
-    refusals:
-      action === 'delete' && kept.length + holders.length > 0 ? [...kept, ...holders] : refusal ? [refusal.text] : [],
+    refusals: refusalsOf(action, { version, holders, refusal: refusal?.text ?? null }),
     before: before.production && { versionId: before.production.id, number: before.production.number },
     after: after.production && { versionId: after.production.id, number: after.production.number },
     changed: changesOf(tallies.groups, before, after),
@@ -93,6 +91,16 @@ export async function previewVersion(
 async function overtakenBy({ db, actor }: ServiceContext, vdiskId: string, versionId: string): Promise<number | null> {
   const row = await readPromotion(db, { organizationId: actor.organizationId, vdiskId })
   return row && row.givenUpAt === null && row.versionId !== versionId ? row.version.number : null
+}
+
+/** Why the step would be refused. What needs a version counts for its deletion alone. */
+function refusalsOf(
+  action: VersionPreview['action'],
+  { version, holders, refusal }: { version: VersionRow; holders: string[]; refusal: string | null },
+): string[] {
+  const needs = action === 'delete' ? holders : []
+  const kept = action === 'delete' && version.isProtected ? [protectedText(version.number), ...needs] : needs
+  return kept.length > 0 || refusal === null ? kept : [refusal]
 }
 
 /** Those that the caller may see. */

@@ -49,6 +49,7 @@ const remedies: Partial<Record<NonNullable<Copy['waitsFor']>, string>> = {
   holder_offline: 'Bring one of them back.',
   no_holder: 'Import the version again.',
   no_object_store: 'Give the control plane one, or carry a difference to the edge.',
+  space: 'Free space in its store, or leave the edge out of the placement.',
   cancelled: 'Save the placement to try it again.',
 }
 

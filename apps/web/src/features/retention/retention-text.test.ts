@@ -46,7 +46,7 @@ test('a preview says what goes, what becomes free, and why the rest stays', () =
   ).toEqual([
     'Deleted now: 2 versions (2, 1).',
     '5 versions more are checked by later runs.',
-    expect.stringMatching(/^edge-1 \(Berlin\) frees at least 3(\.0)? MiB, once they have left the trash\.$/),
+    expect.stringMatching(/^edge-1 \(Berlin\) frees at least 3\.00\sMiB, once they have left the trash\.$/),
     'Version 4 stays: Devices boot it by default.',
   ])
   expect(previewSentences({ versions: [], waitingCount: 0, edges: [] })).toEqual(['No version is deleted now.'])

@@ -38,6 +38,9 @@ BEGIN
     need := 'it is the override';
   ELSIF disk.pending_version_id = OLD.id THEN
     need := 'it is to be released';
+  ELSIF EXISTS (SELECT FROM public.waiting_promotion AS waiting WHERE waiting.organization_id = OLD.organization_id
+    AND waiting.version_id = OLD.id AND waiting.given_up_at IS NULL) THEN
+    need := 'its promotion waits for edges';
   ELSIF EXISTS (SELECT FROM public.boot_menu_entry AS entry
     WHERE entry.organization_id = OLD.organization_id AND entry.version_id = OLD.id) THEN
     need := 'a boot menu starts it';
@@ -90,6 +93,8 @@ CREATE TRIGGER require_live_version BEFORE UPDATE OF default_version_id, overrid
   EXECUTE FUNCTION require_live_version();
 CREATE TRIGGER require_live_version BEFORE INSERT OR UPDATE OF version_id ON boot_menu_entry
   FOR EACH ROW WHEN (NEW.version_id IS NOT NULL) EXECUTE FUNCTION require_live_version();
+CREATE TRIGGER require_live_version BEFORE INSERT OR UPDATE OF version_id ON waiting_promotion
+  FOR EACH ROW EXECUTE FUNCTION require_live_version();
 CREATE TRIGGER require_live_version BEFORE INSERT ON vdisk_version
   FOR EACH ROW WHEN (NEW.state = 'maintenance' AND NEW.parent_version_id IS NOT NULL)
   EXECUTE FUNCTION require_live_version();
