@@ -84,7 +84,7 @@ export const versionSamples: Record<string, Sample> = {
   'cleaning.set': {
     idName: 'edgeId',
     input: { revision: 1, mode: 'after_deletions', window: { from: '01:00', to: '05:00' } },
-    ownId: (tenant) => tenant.spareEdgeId,
+    ownId: (tenant) => tenant.edgeId,
   },
   'space.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'storeJob.list': {},
