@@ -48,6 +48,11 @@ pub fn judge(
     asked.is_loader = is_loader;
     asked.is_addressed = is_addressed;
     const boot: ?*const core.boot.Boot = if (continued_boot) |ref| boots.get(ref) else null;
+    // Until then the boot follows the policy.
+    if (boot) |known| if (known.downloadedAt() > 0) {
+        asked.version = known.assignment.version_id;
+    };
+    if (mutants.has(.answer_without_version)) asked.version = null;
     switch (boots.peers.decide(now_us, asked, .of(boot, is_loader))) {
         .answer => return .answer,
         .leave => {

@@ -71,6 +71,7 @@ test {
     _ = Updates;
     _ = @import("updates_test.zig");
     _ = @import("version_openings_test.zig");
+    _ = @import("versions/holdings_test.zig");
     _ = @import("write_caches_test.zig");
     std.testing.refAllDecls(@This());
 }

@@ -14,6 +14,7 @@ const candidates = @import("candidates.zig");
 const device_address = @import("device_address.zig");
 const mutants = @import("mutants.zig");
 const device_keys = @import("device_keys.zig");
+const holdings = @import("versions/holdings.zig");
 const private_images = @import("private_images.zig");
 const version_openings = @import("version_openings.zig");
 const write_caches = @import("write_caches.zig");
@@ -40,6 +41,7 @@ pub fn Boots(comptime Io: type) type {
         peers: *core.site.PeerTable,
         discovery: Discovery,
         openings: version_openings.Openings = .{},
+        holdings: holdings.OwnHoldings = .{},
         caches: WriteCaches,
         profiles: Profiles,
         /// The first address of this edge's own network.
@@ -134,6 +136,7 @@ pub fn Boots(comptime Io: type) type {
         /// After `policy` has changed.
         pub fn onState(boots: *Self) void {
             boots.openings.onState();
+            boots.holdings.is_outdated = true;
             device_keys.onState(boots);
         }
 
@@ -248,6 +251,15 @@ pub fn Boots(comptime Io: type) type {
                 .mac = mac,
                 .network = network,
                 .home = boots.policy.homeOf(mac),
+                .version = boots.versionFor(mac),
+            };
+        }
+
+        /// Returns the version that a device's next boot gets; null: unknown, or none.
+        fn versionFor(boots: *const Self, mac: base.Mac) ?base.Uuid {
+            return switch (boots.policy.decide(mac, boots.io.unixMs())) {
+                .target => |target| target.assignment.version_id,
+                .ignored_device, .unknown_device, .disabled, .version_missing => null,
             };
         }
 
@@ -649,10 +661,21 @@ pub fn Boots(comptime Io: type) type {
         }
 
         fn missingTo(
-            _: *const Self,
+            boots: *const Self,
             boot: *const Boot,
             problem: version_openings.Problem,
         ) BootBlocker {
+            var asked = boots.askedOf(boot.identity.mac, boots.network);
+            asked.version = boot.assignment.version_id;
+            if (boots.peers.otherHolderOf(boots.io.now(), asked)) |index| {
+                var buffer: [base.UntrustedText.size_max]u8 = undefined;
+                var writer: std.Io.Writer = .fixed(&buffer);
+                const there = boots.peers.site.?.edges.buffer[index].endpoint.?.ip;
+                writer.print("the edge {f} has it, but did not answer the device", .{
+                    there,
+                }) catch {};
+                return .{ .cause = .version_missing, .text = .init(writer.buffered()) };
+            }
             if (problem.is_gone and boot.assignment.image == .own) return .{
                 .cause = .version_missing,
                 .text = .init("the version below its private image is missing: reset the image"),
@@ -696,6 +719,7 @@ pub fn Boots(comptime Io: type) type {
                 assert(boot.identity.handle != 0);
             }
             boots.profiles.tick(&boots.table);
+            holdings.update(boots, now_us);
             version_openings.openAhead(boots, now_us);
             boots.io.compactJournal(&boots.table);
             boots.discovery.report(boots.io, now_us, &boots.policy);

@@ -68,10 +68,9 @@ pub fn Failover(comptime Io: type) type {
             "edges",
         ) {
             var edges: @FieldType(wire.ticket.Failover, "edges") = .empty;
-            boots.peers.listStreams(now_us, boots.askedOf(
-                boot.identity.mac,
-                boots.network,
-            ), &edges);
+            var asked = boots.askedOf(boot.identity.mac, boots.network);
+            asked.version = boot.assignment.version_id;
+            boots.peers.listStreams(now_us, asked, &edges);
             return edges;
         }
 

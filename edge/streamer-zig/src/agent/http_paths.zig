@@ -227,6 +227,8 @@ pub fn HttpPaths(comptime Io: type) type {
                 },
             };
             const now_us = paths.boots.io.now();
+            if (paths.pointElsewhere(mac, mac_text, asked.query, peer, text)) |script|
+                return script;
             // Where the network is trusted, devices may share an address.
             const from = if (is_proven) peer else null;
             if (!paths.boots.mayBegin(now_us, mac, from)) return IpxeScripts.tooMany(text);
@@ -241,6 +243,42 @@ pub fn HttpPaths(comptime Io: type) type {
             return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse
                 not_found;
         }
+
+        /// Another edge has the device's version, and this one lacks it: the loader gets its script
+        /// there. If it cannot reach that edge, the boot begins here and tells why it fails.
+        fn pointElsewhere(
+            paths: *Self,
+            mac: base.Mac,
+            /// As it stands in the path.
+            mac_text: []const u8,
+            query: []const u8,
+            peer: base.Ip4,
+            text: *[http_response.text_size_max]u8,
+        ) ?Response {
+            const boots = paths.boots;
+            if (mutants.has(.answer_without_version)) return null;
+            if (std.mem.endsWith(u8, query, stay_here)) return null;
+            const asked = boots.askedOf(mac, boots.network);
+            const index = boots.peers.otherHolderOf(boots.io.now(), asked) orelse return null;
+            const there = boots.peers.httpOf(index) orelse return null;
+            const is_plain = for (query) |byte| {
+                if (!std.ascii.isAlphanumeric(byte) and
+                    std.mem.findScalar(u8, "=&-", byte) == null) break false;
+            } else query.len <= query_size_max;
+            const kept = if (is_plain) query else "";
+            const joint = if (kept.len > 0) "&" else "";
+            return textOf(std.mem.print(
+                text,
+                "#!ipxe\nchain http://{f}/m/{s}/boot.ipxe?{s}{s}" ++ stay_here ++
+                    " || chain http://{f}/m/{s}/boot.ipxe?{s}{s}" ++ stay_here ++ "\n",
+                .{ there, mac_text, kept, joint, paths.own.http(peer), mac_text, kept, joint },
+            ) catch unreachable, .{});
+        }
+
+        /// Ends a query whose device was sent from another edge, or came back.
+        const stay_here = "here=1";
+        /// Longer than that of a boot medium.
+        const query_size_max = 256;
 
         fn isScript(name: []const u8) bool {
             return std.mem.eql(u8, name, "boot.ipxe") or std.mem.find(u8, name, ".cfg") != null;

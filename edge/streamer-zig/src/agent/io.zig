@@ -5,7 +5,7 @@
 //! - `Version`: an open version: `id`, `disk` (`source()`, `root()`, `size()`), `layer_above`,
 //!   `kernel`, `initrd`, `disk_shortage`, `loader_files`, `commandLine()`
 //! - `Problem`: why a version cannot be opened; printed by `{f}`, `isGone()`: the store does not
-//!   have it
+//!   have it, `isFull()`: too many are open
 //! - `File`: an open file of a version, until `closeFile`
 //! - `now`, `unixMs`: microseconds of a monotonic clock; milliseconds of the wall clock, which
 //!   may be wrong
@@ -16,6 +16,8 @@
 //! - `findVersion`: an open version
 //! - `openVersion`: opens a version that the desired state describes: it is open now, or cannot be,
 //!   or a thread opens it, and `Boots.onVersionOpened` follows
+//! - `isDamaged`, `storeRevision`: whether the store's own check has found a version damaged; a
+//!   number that changes with the answers, and when the store has other versions
 //! - `readImage`: has a thread read the head of a private image (`private_images.versionBelow`):
 //!   `Boots.onImageRead` follows
 //! - `mayOpenAhead`: whether there are threads and places for a version that nobody has asked for
@@ -119,7 +121,8 @@ const functions = [_][]const u8{
     "setWritten",       "wake",             "powerHook",       "startPowerHook",    "takePowerResult",
     "compactSchedules", "sendAfterJournal", "sendAfterOrders", "neighbourOf",       "isStoreShort",
     "writeProblems",    "setUnreadable",    "probeAddress",    "keptRuns",          "mayOpenAhead",
-    "readImage",        "snapshotOrder",    "answerSnapshot",  "sendRouterMessage",
+    "readImage",        "snapshotOrder",    "answerSnapshot",  "sendRouterMessage", "isDamaged",
+    "storeRevision",
 };
 
 /// Fails the compilation of an `Io` that lacks something, and names it.

@@ -29,6 +29,9 @@ problem: Problem = .unreadable,
 keeps_reports: bool = true,
 is_store_short: bool = false,
 is_behind: bool = false,
+/// The store's check has found it damaged.
+damaged: ?base.Uuid = null,
+store_revision: u64 = 0,
 backlog: u64 = 0,
 held: ?write_caches.HoldSubject = null,
 answer: ?write_caches.HoldAnswer = null,
@@ -163,6 +166,10 @@ pub const Problem = enum {
     unreadable,
     gone,
 
+    pub fn isFull(_: Problem) bool {
+        return false;
+    }
+
     pub fn isGone(problem: Problem) bool {
         return problem == .gone;
     }
@@ -253,6 +260,14 @@ pub fn findVersion(io: *TestIo, id: base.Uuid) ?*Version {
     for (io.versions.buffer[0..io.versions.count]) |*version|
         if (version.id.eql(id)) return version;
     return null;
+}
+
+pub fn isDamaged(io: *const TestIo, id: base.Uuid) bool {
+    return if (io.damaged) |damaged| damaged.eql(id) else false;
+}
+
+pub fn storeRevision(io: *const TestIo) u64 {
+    return io.store_revision;
 }
 
 pub fn openVersion(

@@ -5,6 +5,8 @@
 pub const is_compiled_in: bool = @import("agent_options").has_mutants;
 
 pub const Mutant = enum {
+    /// An edge that lacks a device's version answers it as any other.
+    answer_without_version,
     /// A token opens a session as often as somebody shows it.
     token_twice,
     /// A device that has started again gets the boot whose transaction id it repeats, and with it a

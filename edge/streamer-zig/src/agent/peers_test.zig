@@ -181,3 +181,35 @@ test "the end of an earlier boot at another edge ends no boot that the device be
         try testing.expectEqual(is_over, !site.boot(ref).isOver());
     }
 }
+
+test "what an edge holds is sent to the others, and heard from those that are known" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const index = site.addEdge();
+    var peers: Peers = .{ .table = &site.peers, .boots = &site.boots };
+    site.boots.tick(site.io.now_us);
+    while (site.io.sent.pop()) |_| {}
+    peers.flush(site.io.now_us);
+    const told = while (site.io.sent.pop()) |*sent| {
+        const message = try peer.parse(sent.bytes());
+        if (message.body == .holdings) break message.body.holdings;
+    } else return error.NothingTold;
+    try testing.expectEqual(1, told.list.count);
+    const expected: peer.Holding = .{ .version = uuid(1), .copy = .held };
+    try testing.expectEqual(expected, told.list.buffer[0]);
+    const message: peer.Message =
+        .{ .edge = uuid(23), .epoch = 1, .counter = 7, .body = .{ .holdings = told } };
+    site.peers.peers[index].is_known = false;
+    receive(&peers, site, &message);
+    try testing.expectEqual(.unknown, site.peers.holdings.of(index, uuid(1)));
+    site.peers.peers[index].is_known = true;
+    var next = message;
+    next.counter = 8;
+    receive(&peers, site, &next);
+    try testing.expectEqual(.held, site.peers.holdings.of(index, uuid(1)));
+    // It starts again, and has not told yet what it holds.
+    next.epoch = 2;
+    next.body = .{ .alive = .{ .booting = 0, .draining = false } };
+    receive(&peers, site, &next);
+    try testing.expectEqual(.unknown, site.peers.holdings.of(index, uuid(1)));
+}

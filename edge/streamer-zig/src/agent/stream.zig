@@ -123,6 +123,7 @@ pub fn Stream(comptime Io: type) type {
             port.server.expire(now_us);
             port.store_errors.tick(now_us);
             boots.io.setUnreadable(port.store_errors.places.count > 0);
+            boots.holdings.setUnreadable(&port.store_errors);
             assert(port.server.session_count <= port.server.sessions.len);
             io.onSessions(&port.server);
             failover.forgetUnconfirmed(boots, now_us);

@@ -6,6 +6,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const holdings = @import("versions/holdings.zig");
 const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
 
@@ -15,6 +16,8 @@ const describedVersion = core.boot.assignment.describedVersion;
 pub const Problem = struct {
     /// The edge's store does not have it.
     is_gone: bool,
+    /// The edge cannot serve it, however many versions it has open.
+    is_lacking: bool,
     text: base.UntrustedText,
 
     /// `problem`: an `Io.Problem`.
@@ -23,7 +26,11 @@ pub const Problem = struct {
         var writer: std.Io.Writer = .fixed(&buffer);
         // Text that is too long is cut.
         writer.print("{f}", .{problem}) catch {};
-        return .{ .is_gone = problem.isGone(), .text = .init(writer.buffered()) };
+        return .{
+            .is_gone = problem.isGone(),
+            .is_lacking = !problem.isFull(),
+            .text = .init(writer.buffered()),
+        };
     }
 };
 
@@ -40,6 +47,8 @@ pub const Openings = struct {
     next_vdisk: u32 = 0,
     next_version: u32 = 0,
     next_round_us: u64 = 0,
+    /// A version could not be opened ahead in this round.
+    has_failed: bool = false,
     /// It is being opened, and nobody has asked for it yet.
     ahead: ?base.Uuid = null,
 
@@ -48,12 +57,22 @@ pub const Openings = struct {
     /// Longer than devices take to ask again; a version that has come into the store since is seen
     /// after that.
     const problem_kept_us = 10 * std.time.us_per_s;
-    /// Versions that could not be opened ahead are tried again.
-    const round_us = 60 * std.time.us_per_s;
+    /// Versions that could not be opened ahead are tried again,
+    const round_us: u64 = 60 * std.time.us_per_s;
+    /// and sooner while other edges answer their devices.
+    const lacking_round_us: u64 = 10 * std.time.us_per_s;
 
     /// There is another desired state: everything may be different.
     pub fn onState(openings: *Openings) void {
         openings.* = .{};
+    }
+
+    /// The store has other versions: each that is not open is tried again.
+    pub fn beginRound(openings: *Openings) void {
+        openings.next_vdisk = 0;
+        openings.next_version = 0;
+        openings.next_round_us = 0;
+        openings.problems = .empty;
     }
 
     fn isAhead(openings: *const Openings, id: base.Uuid) bool {
@@ -114,9 +133,15 @@ fn start(
     const below_id = described.layerAboveVersionId;
     const below = if (below_id) |known| describedVersion(state, known) else null;
     switch (boots.io.openVersion(described, below)) {
-        .open => return .open,
+        .open => {
+            boots.holdings.is_outdated = true;
+            return .open;
+        },
         .waits => return .waits,
         .problem => |problem| {
+            const is_lacking = Problem.of(problem).is_lacking;
+            boots.openings.has_failed = boots.openings.has_failed or is_lacking;
+            if (is_lacking) holdings.onOpened(boots, boots.io.now(), described.id, true);
             if (why == .asked) boots.io.onVersionProblem(problem);
             return .{ .problem = .of(problem) };
         },
@@ -134,6 +159,9 @@ pub fn onOpened(boots: anytype, now_us: u64, id: base.Uuid, problem: anytype) vo
     const is_ahead = openings.isAhead(id);
     if (is_ahead) openings.ahead = null;
     defer openAhead(boots, now_us);
+    const is_lacking = if (problem) |found| Problem.of(found).is_lacking else false;
+    openings.has_failed = openings.has_failed or is_lacking;
+    holdings.onOpened(boots, now_us, id, is_lacking);
     const found = problem orelse return openings.forget(id);
     assert(boots.io.findVersion(id) == null);
     // Nobody has to know: it may be on its way into the store.
@@ -176,5 +204,8 @@ pub fn openAhead(boots: anytype, now_us: u64) void {
     }
     openings.next_vdisk = 0;
     openings.next_version = 0;
-    openings.next_round_us = now_us + Openings.round_us;
+    const is_sooner = openings.has_failed and boots.peers.hasOthers();
+    openings.next_round_us =
+        now_us + if (is_sooner) Openings.lacking_round_us else Openings.round_us;
+    openings.has_failed = false;
 }

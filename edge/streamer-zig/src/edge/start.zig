@@ -592,6 +592,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     edge.io.power_order_file = &edge.power_order_file.?;
     try prepareSchedules(edge, complaint);
     edge.peers.epoch = edge.epoch;
+    edge.peers.holdings.own_http_port = edge.options.ports.http;
     edge.loop.peers = .{ .policy = .{ .table = &edge.peers, .boots = &edge.boots } };
     try prepareThreads(edge, &own, complaint);
     try loadState(edge, .{
@@ -670,6 +671,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         else => complaint.set("The system refused what store jobs need.", .{}),
     };
     edge.io.hold = &edge.store_worker.?.hold;
+    edge.io.store_findings = &edge.store_worker.?.findings;
     try preparePeers(edge);
 }
 

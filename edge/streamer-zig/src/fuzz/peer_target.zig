@@ -30,10 +30,11 @@ fn makePayload(case: *Case, buffer: []u8) []u8 {
         .edge = uuid(case),
         .epoch = case.prng.nextU64() | 1,
         .counter = case.prng.nextU64() | 1,
-        .body = switch (case.prng.below(3)) {
+        .body = switch (case.prng.below(4)) {
             0 => .{ .alive = alive(case) },
             1 => .{ .claim = claim(case) },
             2 => .{ .release = claim(case) },
+            3 => .{ .holdings = holdings(case) },
             else => unreachable,
         },
     };
@@ -65,6 +66,25 @@ fn claim(case: *Case) peer.Claim {
         .is_proved = case.prng.chance(1, 2),
         .age_ms = case.prng.nextU32(),
     };
+}
+
+fn holdings(case: *Case) peer.Holdings {
+    var said: peer.Holdings = .{
+        .first = .zero,
+        .last = .fromBytes(@splat(0xff)),
+        .http_port = @truncate(case.prng.nextU32()),
+    };
+    var version: u128 = 0;
+    for (0..@intCast(case.prng.below(peer.holdings_max + 1))) |_| {
+        version += 1 + (@as(u128, case.prng.nextU64()) << 50);
+        var bytes: [16]u8 = undefined;
+        std.mem.writeInt(u128, &bytes, version, .big);
+        said.list.appendAssumeCapacity(.{
+            .version = .fromBytes(bytes),
+            .copy = @fromBackingInt(@as(u8, @intCast(case.prng.below(3)))),
+        });
+    }
+    return said;
 }
 
 fn uuid(case: *Case) base.Uuid {

@@ -24,6 +24,7 @@ const RouterPort = @import("net/router_port.zig");
 const neighbours = @import("net/neighbours.zig");
 const sockets = @import("net/sockets.zig");
 const PowerHook = @import("power_hook.zig").PowerHook;
+const StoreFindings = @import("files/store_findings.zig");
 const PowerOrderFile = @import("files/power_order_file.zig");
 const ScheduleFile = @import("files/schedule_file.zig");
 const StreamReads = @import("stream/reads.zig");
@@ -67,6 +68,8 @@ power_order_file: ?*PowerOrderFile = null,
 power_hook: ?*PowerHook = null,
 /// Null where nobody works for the store.
 hold: ?*LayerHold = null,
+/// Likewise.
+store_findings: ?*StoreFindings = null,
 /// Null where no device's writes can be kept.
 snapshots: ?*SnapshotThread = null,
 listener: Listener,
@@ -210,6 +213,14 @@ pub fn openVersion(
     const opener = io.version_opener orelse return .{ .problem = .not_described };
     opener.start(described, below);
     return .waits;
+}
+
+pub fn isDamaged(io: *const EdgeIo, id: base.Uuid) bool {
+    return if (io.store_findings) |findings| findings.isDamaged(id) else false;
+}
+
+pub fn storeRevision(io: *const EdgeIo) u64 {
+    return if (io.store_findings) |findings| findings.revision.load(.acquire) else 0;
 }
 
 pub fn readImage(

@@ -76,6 +76,7 @@ pub const UplinkWorker = @import("uplink/worker.zig");
 pub const disk_check = @import("files/disk_check.zig");
 pub const loader_files = @import("files/loader_files.zig");
 pub const VersionOpener = @import("files/version_opener.zig");
+pub const StoreFindings = @import("files/store_findings.zig");
 pub const version_table = @import("files/version_table.zig");
 pub const data_dir = @import("files/data_dir.zig");
 pub const DataDir = @import("files/data_dir.zig");

@@ -26,6 +26,7 @@ test {
     _ = @import("stream/sectors.zig");
     _ = @import("stream/world_test.zig");
     _ = @import("kit/timed_queue.zig");
+    _ = @import("site/version_copies.zig");
     _ = @import("site/world_test.zig");
     _ = Invariants;
     _ = Reports;

@@ -4,6 +4,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const Holding = @import("holdings.zig").Holding;
 const SiteEdges = @import("edges.zig");
 const assert = std.debug.assert;
 
@@ -16,6 +17,8 @@ pub const Candidate = struct {
     draining: bool,
     near: bool,
     booting: u32,
+    /// Whether it has the device's version.
+    holding: Holding = .unknown,
 };
 
 pub const Candidates = base.BoundedArray(Candidate, SiteEdges.edges_max + 1);
@@ -42,7 +45,12 @@ pub fn order(candidates: *const Candidates, mac: base.Mac) Order {
 
 /// A lower class comes first, whatever the weights are.
 fn classOf(candidate: *const Candidate) u8 {
-    var class: u8 = 0;
+    var class: u8 = switch (candidate.holding) {
+        .held => 0,
+        .unknown => 8,
+        .damaged => 16,
+        .lacking => 24,
+    };
     if (candidate.draining) class += 4;
     if (candidate.weight == 0) class += 2;
     if (!candidate.near) class += 1;
@@ -183,6 +191,19 @@ test "draining edges and those of weight 0 come last, draining ones at the very 
     candidates.buffer[0].draining = true;
     for (0..200) |number|
         try testing.expectEqualSlices(u8, &.{ 1, 2, 0 }, order(
+            &candidates,
+            testMac(number),
+        ).constSlice());
+}
+
+test "edges that hold the device's version come first, also draining ones" {
+    var candidates = testCandidates(&.{ 100, 1, 100, 1 });
+    candidates.buffer[0].holding = .lacking;
+    candidates.buffer[1].holding = .held;
+    candidates.buffer[1].draining = true;
+    candidates.buffer[2].holding = .damaged;
+    for (0..200) |number|
+        try testing.expectEqualSlices(u8, &.{ 1, 3, 2, 0 }, order(
             &candidates,
             testMac(number),
         ).constSlice());

@@ -10,6 +10,7 @@ const stream_ticket = @import("wire").stream.ticket;
 const Boot = @import("../boot/boot.zig");
 const boot_phase = @import("../boot/phase.zig");
 const device_owner = @import("device_owner.zig");
+const Holdings = @import("holdings.zig");
 const peer_claims = @import("peer_claims.zig");
 const SiteEdges = @import("edges.zig");
 const assert = std.debug.assert;
@@ -28,6 +29,8 @@ peers: [SiteEdges.edges_max + 1]Peer = @splat(.{}),
 own_claims: peer_claims.OwnClaims,
 other_claims: peer_claims.OtherClaims,
 deferred: peer_claims.DeferredDevices,
+/// Which edges hold which versions whole.
+holdings: Holdings,
 /// Until then the others may be there without having been heard.
 warm_until_us: u64 = 0,
 /// Until then the others are asked for all their boots.
@@ -50,6 +53,9 @@ const alive_spacing_us = 100 * std.time.us_per_ms;
 /// If another edge made an offer too and no device takes ours within this time, the device is the
 /// other's.
 const rival_limit_us = 10 * std.time.us_per_s;
+/// A device that edges with its version have not answered so many times is answered by one without
+/// it: that boot then tells why.
+pub const holder_retries_max = 2;
 /// Messages of one edge: far more than a site's busiest second needs.
 pub const messages_per_s_max = 2000;
 /// A device in a session sends a REPORT every 5 s: one that is heard runs.
@@ -110,10 +116,13 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!PeerTab
     errdefer own.deinit(gpa);
     var others: peer_claims.OtherClaims = try .init(gpa, options.others_max, options.seed);
     errdefer others.deinit(gpa);
+    var holdings: Holdings = try .init(gpa);
+    errdefer holdings.deinit(gpa);
     return .{
         .epoch = options.epoch,
         .own_claims = own,
         .other_claims = others,
+        .holdings = holdings,
         .deferred = try .init(gpa, options.boots_max),
     };
 }
@@ -122,6 +131,7 @@ pub fn deinit(table: *PeerTable, gpa: std.mem.Allocator) void {
     table.own_claims.deinit(gpa);
     table.other_claims.deinit(gpa);
     table.deferred.deinit(gpa);
+    table.holdings.deinit(gpa);
     table.* = undefined;
 }
 
@@ -129,6 +139,7 @@ pub fn deinit(table: *PeerTable, gpa: std.mem.Allocator) void {
 pub fn setSite(table: *PeerTable, now_us: u64, site: ?SiteEdges) void {
     const had_others = table.hasOthers();
     var peers: [SiteEdges.edges_max + 1]Peer = @splat(.{});
+    var former: [SiteEdges.edges_max + 1]?u8 = @splat(null);
     var is_same = false;
     if (site) |*new| if (table.site) |*old| {
         const same_key = std.crypto.timing_safe.eql(peer.Key, new.key, old.key);
@@ -139,13 +150,17 @@ pub fn setSite(table: *PeerTable, now_us: u64, site: ?SiteEdges) void {
                 continue;
             };
             if (earlier != index) is_same = false;
-            if (same_key) peers[index] = table.peers[earlier];
+            if (!same_key) continue;
+            peers[index] = table.peers[earlier];
+            former[index] = earlier;
         }
     };
     if (!is_same) {
         // Claims name edges by their index.
         table.other_claims.clear();
         table.own_claims.announceAll();
+        table.holdings.rearrange(&former);
+        table.holdings.announce(now_us);
     }
     table.peers = peers;
     table.site = site;
@@ -231,6 +246,10 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
                 .since_us = since_us,
             } };
         },
+        .holdings => |*page| if (sender.is_known) {
+            sender.heard_us = now_us;
+            table.holdings.hear(index, message.counter, page);
+        },
     }
     return .nothing;
 }
@@ -243,6 +262,8 @@ fn restarted(table: *PeerTable, now_us: u64, index: u8, epoch: u64) void {
     sender.counter = 0;
     sender.heard_bits = 0;
     table.other_claims.removeOf(index);
+    table.holdings.forget(index);
+    table.holdings.announce(now_us);
     table.own_claims.announceAll();
     table.alive_due_us = @min(table.alive_due_us, now_us);
 }
@@ -259,7 +280,10 @@ fn heardAlive(table: *PeerTable, now_us: u64, index: u8, alive: *const peer.Aliv
     // It does not know this edge yet: the epoch that it must name is sent at once.
     if (!names_us) table.alive_due_us = @min(table.alive_due_us, now_us);
     if (names_us) sender.is_known = true;
-    if (names_us and alive.starting) table.own_claims.announceAll();
+    if (names_us and alive.starting) {
+        table.own_claims.announceAll();
+        table.holdings.announce(now_us);
+    }
     if (!sender.is_known) return;
     sender.heard_us = now_us;
     sender.booting = alive.booting;
@@ -280,7 +304,10 @@ fn mayHear(now_us: u64, sender: *Peer) bool {
 pub fn next(table: *PeerTable, now_us: u64, buffer: *[peer.packet_size_max]u8) ?[]const u8 {
     if (!table.hasOthers()) return null;
     if (now_us >= table.aliveDue()) return table.emit(.{ .alive = table.ownAlive(now_us) }, buffer);
-    const due = table.own_claims.takeDue(now_us) orelse return null;
+    const due = table.own_claims.takeDue(now_us) orelse {
+        const page = table.holdings.takeDue(now_us) orelse return null;
+        return table.emit(.{ .holdings = page }, buffer);
+    };
     assert(due.mac.isDevice());
     const age_ms = (now_us -| due.claim.since_us) / std.time.us_per_ms;
     const said: peer.Claim = .{
@@ -297,7 +324,7 @@ pub fn next(table: *PeerTable, now_us: u64, buffer: *[peer.packet_size_max]u8) ?
 /// Returns when `next` has a message again; null: never, as things are.
 pub fn nextDeadline(table: *const PeerTable) ?u64 {
     if (!table.hasOthers()) return null;
-    return @min(table.aliveDue(), table.own_claims.dueAt());
+    return @min(table.aliveDue(), table.own_claims.dueAt(), table.holdings.due_us);
 }
 
 fn aliveDue(table: *const PeerTable) u64 {
@@ -388,6 +415,8 @@ pub const DeviceRequest = struct {
     is_addressed: bool = false,
     /// The only edge that keeps the device's writes; null: it has no such writes.
     home: ?Uuid = null,
+    /// The version that the device boots; null: unknown.
+    version: ?Uuid = null,
 };
 
 pub const Verdict = enum { answer, leave };
@@ -412,11 +441,13 @@ fn judge(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) Verdi
     if ((own != .taken or !request.is_addressed) and table.hasOtherWriteOwner(now_us, request))
         return .leave;
     if (request.is_addressed) return .answer;
+    if (table.otherHolderOf(now_us, request) != null) return table.judgeLacking(now_us, request);
     if (own == .taken) return .answer;
     if (table.claimOf(now_us, request.mac)) |other| {
-        // It answered while the write owner was away: neither edge would answer before that boot
-        // falls silent.
-        const leads_nowhere = table.isWriteOwner(request) and !other.is_proved;
+        // It answered while the write owner was away, or although it lacks the version: neither
+        // edge would answer before that boot falls silent.
+        const leads_nowhere = !other.is_proved and
+            (table.isWriteOwner(request) or table.isOnlyHereHeld(request, other.edge));
         if (own == .offered) {
             if (leads_nowhere) return .answer;
             return if (other.stage == .taken or table.yieldsTo(other.edge)) .leave else .answer;
@@ -429,6 +460,50 @@ fn judge(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) Verdi
     const rank = table.rankOf(now_us, request);
     if (rank == 0) return .answer;
     return if (table.deferred.note(now_us, request.mac) >= rank) .answer else .leave;
+}
+
+/// This edge is without the device's version, and another one that is alive holds it.
+fn judgeLacking(table: *PeerTable, now_us: u64, request: DeviceRequest) Verdict {
+    if (table.claimOf(now_us, request.mac)) |other| {
+        if (!isWithout(table.holdings.of(other.edge, request.version.?))) return .leave;
+    }
+    const patience = table.rankOf(now_us, request) + holder_retries_max;
+    return if (table.deferred.note(now_us, request.mac) >= patience) .answer else .leave;
+}
+
+/// Returns the first of the order that holds the version of a device whose write owner may be any
+/// edge, if this edge lacks the version or has it damaged.
+pub fn otherHolderOf(table: *const PeerTable, now_us: u64, request: DeviceRequest) ?u8 {
+    if (!table.hasOthers() or request.home != null) return null;
+    const version = request.version orelse return null;
+    if (!isWithout(table.holdings.ownOf(version))) return null;
+    const first = table.order(now_us, request).buffer[0];
+    if (first == table.site.?.own_index) return null;
+    return if (table.holdings.of(first, version) == .held) first else null;
+}
+
+/// Returns whether this edge holds the device's version and the other one is without it.
+fn isOnlyHereHeld(table: *const PeerTable, request: DeviceRequest, edge: u8) bool {
+    const version = request.version orelse return false;
+    if (request.home != null) return false;
+    return table.holdings.ownOf(version) == .held and
+        isWithout(table.holdings.of(edge, version));
+}
+
+/// It lacks the version, or has it damaged.
+fn isWithout(holding: Holdings.Holding) bool {
+    return switch (holding) {
+        .held, .unknown => false,
+        .damaged, .lacking => true,
+    };
+}
+
+/// Returns where another edge serves boot scripts; null: unknown.
+pub fn httpOf(table: *const PeerTable, index: u8) ?Endpoint {
+    const edge = &table.site.?.edges.constSlice()[index];
+    const known = edge.endpoint orelse return null;
+    const port = table.holdings.httpPortOf(index);
+    return if (port == 0) null else .{ .ip = known.ip, .port = port };
 }
 
 /// Tells whether this edge wakes the device: true at exactly one edge of the site.
@@ -460,9 +535,9 @@ pub const Owner = union(enum) {
     other: u8,
 };
 
-/// Returns the edge that is to start a device for a schedule. The load of the edges has no part in
-/// it: a run that starts devices changes it, and until all edges know, two of them or none would
-/// find a device their own.
+/// Returns the edge that is to start a device for a schedule. The load of the edges and what they
+/// hold have no part in it: both change during a run, and until all edges know, two of them or none
+/// would find a device their own.
 pub fn ownerOf(table: *const PeerTable, now_us: u64, request: DeviceRequest) Owner {
     if (!table.hasOthers()) return .own;
     const site = &table.site.?;
@@ -480,7 +555,10 @@ pub fn ownerOf(table: *const PeerTable, now_us: u64, request: DeviceRequest) Own
     if (table.hasOtherWriteOwner(now_us, request))
         return .{ .other = site.indexOf(request.home.?).? };
     var candidates = table.listCandidates(now_us, request);
-    for (candidates.buffer[0..candidates.count]) |*candidate| candidate.booting = 0;
+    for (candidates.buffer[0..candidates.count]) |*candidate| {
+        candidate.booting = 0;
+        candidate.holding = .unknown;
+    }
     const first = device_owner.order(&candidates, request.mac).buffer[0];
     return if (first == site.own_index) .own else .{ .other = first };
 }
@@ -524,14 +602,23 @@ fn listCandidates(
             .draining = if (is_own) edge.draining else said.draining,
             .near = edge.isNear(request.network),
             .booting = if (is_own) table.said_booting else said.booting,
+            .holding = table.holdingOf(index, request),
         });
     }
     assert(candidates.count > 0);
     return candidates;
 }
 
-/// Lists where a device may fail over if this edge is gone: the live others, in the order in which
-/// they would answer it.
+/// Returns what is known of the device's version at an edge. Where writes are kept decides alone.
+fn holdingOf(table: *const PeerTable, index: u8, request: DeviceRequest) Holdings.Holding {
+    const version = request.version orelse return .unknown;
+    if (request.home != null) return .unknown;
+    if (index == table.site.?.own_index) return table.holdings.ownOf(version);
+    return table.holdings.of(index, version);
+}
+
+/// Lists where a device may fail over if this edge is gone: the live others that hold its version,
+/// in the order in which they would answer it. Edges of releases that tell nothing are listed, too.
 pub fn listStreams(
     table: *const PeerTable,
     now_us: u64,
@@ -541,6 +628,11 @@ pub fn listStreams(
     const site = if (table.site) |*site| site else return;
     for (table.order(now_us, request).constSlice()) |index| {
         if (index == site.own_index) continue;
+        if (request.version) |version| switch (table.holdings.of(index, version)) {
+            .held => {},
+            .unknown => if (table.holdings.tells(index)) continue,
+            .damaged, .lacking => continue,
+        };
         out.append(site.edges.buffer[index].stream orelse continue) catch return;
     }
 }

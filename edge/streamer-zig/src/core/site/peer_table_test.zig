@@ -733,6 +733,69 @@ test "a device that starts again later is no retry where it went on, proved, at 
     }
 }
 
+/// The first edge holds the version, the second one lacks it, and both know it.
+fn toldPair() !Pair {
+    var pair: Pair = try .init(0);
+    pair.a.holdings.set(0, &.{.{ .version = booted_version, .copy = .held }});
+    pair.b.holdings.set(0, &.{.{ .version = booted_version, .copy = .lacking }});
+    for (0..13) |step| pair.exchange(step * 100 * ms);
+    return pair;
+}
+
+const booted_version: base.Uuid = .fromRandom(@splat(0x77));
+
+test "an edge that lacks a device's version leaves it to one that holds it, in every state" {
+    var pair = try toldPair();
+    defer pair.deinit();
+    const now_us = 1200 * ms;
+    for (0..20) |number| {
+        var asked: PeerTable.DeviceRequest =
+            .{ .mac = deviceMac(number), .network = network, .version = booted_version };
+        try testing.expectEqual(.answer, pair.a.decide(now_us, asked, .none));
+        try testing.expect(pair.a.isOwn(now_us, asked) and !pair.b.isOwn(now_us, asked));
+        for ([_]PeerTable.Own{ .none, .offered, .taken }, 0..) |own, repeat|
+            try testing.expectEqual(.leave, pair.b.decide(now_us + repeat * 300 * ms, asked, own));
+        // It asks once more: the other edge does not reach it.
+        try testing.expectEqual(.answer, pair.b.decide(now_us + 900 * ms, asked, .none));
+        asked.is_addressed = true;
+        try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .none));
+        asked.is_addressed = false;
+        // The edge that keeps the device's writes answers, whatever it holds.
+        asked.home = edgeId(1);
+        try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .none));
+        asked.home = null;
+        try testing.expectEqual(.answer, pair.b.decide(now_us + 5000 * ms, asked, .none));
+    }
+}
+
+test "an edge that holds the version answers although one that lacks it has begun the boot" {
+    for ([_]bool{ false, true }) |is_proved| {
+        var pair = try toldPair();
+        defer pair.deinit();
+        var boot: Boot = .init(.{
+            .id = .fromRandom(@splat(7)),
+            .mac = deviceMac(1),
+            .handle = 7,
+            .token = @splat(7),
+        }, .{ .version_id = booted_version }, 0, 1);
+        boot.apply(0, .{
+            .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 },
+        });
+        boot.is_taken = true;
+        boot.stream_was_open = is_proved;
+        pair.b.onBoot(&boot);
+        for (13..16) |step| pair.exchange(step * 100 * ms);
+        const asked: PeerTable.DeviceRequest = .{
+            .mac = deviceMac(1),
+            .network = network,
+            .is_loader = true,
+            .version = booted_version,
+        };
+        const expected: PeerTable.Verdict = if (is_proved) .leave else .answer;
+        try testing.expectEqual(expected, pair.a.decide(1600 * ms, asked, .none));
+    }
+}
+
 test "a schedule's device is started by the edge that keeps its writes, else alike at every load" {
     var pair: Pair = try .init(0);
     defer pair.deinit();

@@ -116,6 +116,11 @@ fn stateOf(inventory: *const StoreInventory, version: *const StoredVersion) stor
     return if (check.isDamaged) .damaged else version.state;
 }
 
+/// `version`: one of `versions`.
+pub fn isDamaged(inventory: *const StoreInventory, version: *const StoredVersion) bool {
+    return inventory.stateOf(version) == .damaged;
+}
+
 fn isWritten(inventory: *const StoreInventory, version: *const StoredVersion) ?bool {
     if (!version.is_layer) return null;
     const written = if (inventory.written) |*known| known else return null;

@@ -68,6 +68,11 @@ pub const Problem = union(enum) {
             (problem == .stored and problem.stored.why == error.Missing);
     }
 
+    /// More versions are in use than fit.
+    pub fn isFull(problem: Problem) bool {
+        return problem == .full;
+    }
+
     /// For a person, about the edge's store, without an end; a boot keeps 64 characters of it.
     pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         switch (problem) {

@@ -115,7 +115,7 @@ fn others(server: *MetricsServer) metrics_page.OtherFigures {
 }
 
 fn storeFigures(worker: *StoreWorker) ?metrics_page.OtherFigures.Store {
-    const figures = worker.getFigures();
+    const figures = worker.findings.figures();
     return if (figures.is_known) .{
         .versions = figures.versions,
         .damaged = figures.damaged,

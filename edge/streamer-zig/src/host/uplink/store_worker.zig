@@ -15,6 +15,7 @@ const ProfileThread = @import("../files/profile_thread.zig");
 const LayerHold = @import("../stream/layer_hold.zig");
 const DifferenceFiles = @import("../difference/difference_files.zig");
 const DifferenceJobs = @import("../difference/difference_jobs.zig");
+const StoreFindings = @import("../files/store_findings.zig");
 const SitePeers = @import("../difference/site_peers.zig");
 const TransferThread = @import("../difference/transfer_thread.zig");
 const KeyRotation = @import("key_rotation.zig");
@@ -54,8 +55,6 @@ const check_delay_ms = 600_000;
 const hold_limit_ms = 60_000;
 
 /// For the metrics page.
-pub const Figures = struct { versions: u64 = 0, damaged: u64 = 0, is_known: bool = false };
-
 pub const StoreWorker = @This();
 
 gpa: std.mem.Allocator,
@@ -87,7 +86,6 @@ found_count: u32 = 0,
 is_list_whole: bool = true,
 mutex: Io.Mutex = .init,
 next_orders: ?*StoreOrders = null,
-figures: Figures = .{},
 orders: ?*StoreOrders = null,
 jobs: StoreJobs = .{},
 facts: ?core.uplink.store_job.StoreFacts = null,
@@ -100,6 +98,8 @@ fetched_id: ?base.Uuid = null,
 differences: DifferenceJobs = .{},
 /// Null: this edge asks no other edges.
 peers: ?*SitePeers = null,
+/// For the packet loop and the metrics.
+findings: StoreFindings,
 back_off: core.uplink.sender.BackOff = .{},
 is_stopped: bool = false,
 /// That there is no store is logged once.
@@ -161,6 +161,7 @@ pub fn create(
         .import_sources = options.import_sources,
         .hold = .{ .io = options.io, .wake_fd = wake_fd },
         .inventory = try .init(gpa),
+        .findings = .{ .io = options.io },
         .body = try gpa.alloc(u8, body_size_max),
         .found = try gpa.alloc(
             core.uplink.store_job.StoredVersion,
@@ -186,12 +187,6 @@ pub fn setOrders(worker: *StoreWorker, orders: []const Order, kept: []const base
     worker.next_orders = box;
     worker.mutex.unlock(worker.io);
     sys.wake(worker.wake_fd);
-}
-
-pub fn getFigures(worker: *StoreWorker) Figures {
-    worker.mutex.lockUncancelable(worker.io);
-    defer worker.mutex.unlock(worker.io);
-    return worker.figures;
 }
 
 fn run(worker: *StoreWorker) void {
@@ -638,7 +633,7 @@ fn endWork(worker: *StoreWorker, queue: Queue) void {
             worker.keepChecks();
         },
     }
-    worker.setFigures();
+    worker.findings.publish(&worker.inventory);
 }
 
 /// Its process has ended. What was packed is sent before the job is done.
@@ -702,18 +697,7 @@ fn endList(worker: *StoreWorker) void {
     const is_again = worker.inventory_told_ms == 0 or
         now_ms >= worker.inventory_told_ms + core.uplink.store_inventory.report_interval_ms;
     worker.inventory.set(worker.found[0..worker.found_count], is_again);
-    worker.setFigures();
-}
-
-fn setFigures(worker: *StoreWorker) void {
-    const figures: Figures = .{
-        .versions = worker.inventory.count,
-        .damaged = worker.inventory.damagedCount(),
-        .is_known = worker.inventory.is_known,
-    };
-    worker.mutex.lockUncancelable(worker.io);
-    defer worker.mutex.unlock(worker.io);
-    worker.figures = figures;
+    worker.findings.publish(&worker.inventory);
 }
 
 /// Sends at most one message, when it is due.

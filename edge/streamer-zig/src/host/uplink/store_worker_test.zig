@@ -389,16 +389,16 @@ test "the store's contents are listed, and versions found damaged are counted un
     try fixture.init();
     defer fixture.deinit();
     while (!fixture.worker.inventory.is_known) fixture.turn();
-    try testing.expectEqual(1, fixture.worker.getFigures().versions);
+    try testing.expectEqual(1, fixture.worker.findings.figures().versions);
     try testing.expectEqual(0, fixture.worker.inventory.page_from.?);
     // Nothing else is to be done, and the delay after a start is over.
-    while (fixture.worker.getFigures().damaged == 0) fixture.turn();
+    while (fixture.worker.findings.figures().damaged == 0) fixture.turn();
     try testing.expectEqual(null, fixture.worker.inventory.nextToCheck(sys.unixMs()));
     // Also after a start.
     fixture.kill();
     try fixture.start();
     while (!fixture.worker.inventory.is_known) fixture.turn();
-    try testing.expectEqual(1, fixture.worker.getFigures().damaged);
+    try testing.expectEqual(1, fixture.worker.findings.figures().damaged);
 }
 
 test "a version that comes or goes by hand is listed soon, before the next list is due" {

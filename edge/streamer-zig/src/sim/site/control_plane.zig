@@ -161,8 +161,12 @@ pub fn init(gpa: std.mem.Allocator, prng: *base.Prng, options: struct {
 
 /// Only devices that write boot versions of the second vDisk.
 fn anyVersion(plane: *ControlPlane) u8 {
-    const count: u64 = if (plane.plan.write_class == null) versions_max else versions_per_vdisk;
-    return @intCast(plane.prng.below(count));
+    return @intCast(plane.prng.below(plane.movingVersions()));
+}
+
+/// Counts the versions, from the first, whose devices any edge may serve.
+pub fn movingVersions(plane: *const ControlPlane) u8 {
+    return if (plane.plan.write_class == null) versions_max else versions_per_vdisk;
 }
 
 /// Makes one random change of the plan.

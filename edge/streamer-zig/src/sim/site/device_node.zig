@@ -61,6 +61,8 @@ stream_to: Endpoint = .{ .ip = .zero, .port = 0 },
 port_next: u16 = first_port,
 wake_at_us: ?u64 = null,
 powered_on_healed: bool = false,
+/// The edges had heard each other since.
+powered_on_settled: bool = false,
 idle_wakes: u32 = 0,
 is_power_planned: bool = false,
 
@@ -77,6 +79,7 @@ pub fn powerOn(node: *DeviceNode) void {
     var random: Device.Random = .{ .xid = node.xid_next, .nonce_seed = undefined };
     node.prng.fill(&random.nonce_seed);
     node.powered_on_healed = fabric.invariants.healed;
+    node.powered_on_settled = fabric.invariants.is_settled;
     node.writes.endBoot(node.keepsWrites());
     fabric.invariants.notePowerOn(node.link);
     fabric.trace.print(fabric.now_us, "device {d} on", .{node.link});
@@ -352,7 +355,8 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
             if (failure.phase == .dhcp or failure.phase == .ipxe_dhcp)
                 fabric.invariants.noteRetry(node.link, fabric.now_us);
             const text = failure.text.slice();
-            const is_honest = isOfTheNetwork(text) or
+            const is_of_store = isOfTheStore(text) and !node.powered_on_settled;
+            const is_honest = isOfTheNetwork(text) or is_of_store or
                 (isOfTheState(text) and fabric.invariants.has_withdrawn) or
                 (isOfTwoEdges(text) and fabric.invariants.hadSeveralEdges(node.link)) or
                 isOfWriteOwner(text) or
@@ -367,7 +371,7 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
                     "device {d} failed in {t}: {f}",
                     .{ node.link, failure.phase, failure.text },
                 );
-            if (node.powered_on_healed and node.is_expected)
+            if (node.powered_on_healed and node.is_expected and !is_of_store)
                 fabric.invariants.violate(
                     .every_boot_finishes,
                     "device {d} on a quiet network failed in {t}: {f}",
@@ -386,6 +390,15 @@ fn isOfTheNetwork(text: []const u8) bool {
     };
     for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
     return false;
+}
+
+/// Recognizes the failures at an edge that lacks the version, and hears no edge that has it or has
+/// waited for that one in vain.
+fn isOfTheStore(text: []const u8) bool {
+    return std.mem.eql(u8, text, "version_missing") or
+        std.mem.eql(u8, text, "bootfarm: the version is not in the store") or
+        (std.mem.startsWith(u8, text, "bootfarm: the edge ") and
+            std.mem.endsWith(u8, text, " has it, but did not answer the device"));
 }
 
 /// Recognizes the failure at another edge while the edge that keeps the device's writes is down.

@@ -23,6 +23,7 @@ const ReportUplink = @import("report_uplink.zig");
 const Invariants = @import("invariants.zig");
 const Mutant = @import("mutants.zig").Mutant;
 const RouterSegment = @import("router_segment.zig");
+const VersionCopies = @import("version_copies.zig");
 const router_discovery = @import("wire").router_discovery;
 
 const DesiredVersion = core.uplink.desired_state.Version;
@@ -48,6 +49,8 @@ reports: *ReportUplink,
 disk: *Disk,
 prng: *base.Prng,
 versions: []Version,
+/// Same indexes as `versions`.
+copies: *const VersionCopies,
 mutant: Mutant,
 /// Records of schedules' runs that a worker has not written yet; a crash loses them.
 runs_pending: std.ArrayList(PendingRun) = .empty,
@@ -136,13 +139,21 @@ pub const VersionDisk = struct {
 
 pub const Problem = enum {
     not_described,
+    missing,
+
+    pub fn isFull(_: Problem) bool {
+        return false;
+    }
 
     pub fn isGone(_: Problem) bool {
         return true;
     }
 
-    pub fn format(_: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        try writer.writeAll("the desired state does not describe this version");
+    pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        try writer.writeAll(switch (problem) {
+            .not_described => "the desired state does not describe this version",
+            .missing => "the version is not in the store",
+        });
     }
 };
 
@@ -258,12 +269,12 @@ fn noteBootOffer(io: *EdgeIo, bytes: []const u8) void {
     var scratch: wire_dhcp.Scratch = undefined;
     const packet = wire_dhcp.parse(bytes, &scratch) catch return;
     const name = packet.bootFileName() orelse return;
-    if (name.len > 0) io.fabric.invariants.noteBootOffer(
-        io.edge,
-        packet.chaddr,
-        packet.xid,
-        io.fabric.now_us,
-    );
+    if (name.len == 0) return;
+    const invariants = io.fabric.invariants;
+    invariants.noteBootOffer(io.edge, packet.chaddr, packet.xid, io.fabric.now_us);
+    const plan = io.plan orelse return;
+    const device = Invariants.deviceOf(packet.chaddr) orelse return;
+    invariants.noteVersionOffer(io.edge, device, plan.versionOf(device), io.fabric.now_us);
 }
 
 fn sendStream(io: *EdgeIo, to: base.Endpoint, bytes: []const u8, after_us: u64) void {
@@ -298,8 +309,9 @@ pub fn openVersion(
     described: *const DesiredVersion,
     _: ?*const DesiredVersion,
 ) agent.OpenResult(Problem) {
-    for (io.versions) |*version| if (version.id.eql(described.id)) {
+    for (io.versions, 0..) |*version, index| if (version.id.eql(described.id)) {
         if (version.is_open) return .open;
+        if (io.copies.copies[index] == .absent) return .{ .problem = .missing };
         if (version.open_at_us == null) {
             const at_us = io.fabric.now_us + io.disk.latencyUs();
             version.open_at_us = at_us;
@@ -316,6 +328,16 @@ pub fn readImage(
     name: base.Uuid,
 ) agent.private_images.Reading {
     return .{ .version = agent.private_images.versionBelow(files, name) };
+}
+
+pub fn isDamaged(io: *const EdgeIo, id: base.Uuid) bool {
+    for (io.versions, &io.copies.copies) |*version, copy|
+        if (version.id.eql(id)) return copy == .damaged;
+    return false;
+}
+
+pub fn storeRevision(io: *const EdgeIo) u64 {
+    return io.copies.revision;
 }
 
 pub fn mayOpenAhead(io: *const EdgeIo) bool {
@@ -527,7 +549,9 @@ pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
             .{device},
         );
     const is_owner = plan.writeOwnerOf(device) == io.edge;
-    const leaves = plan.leavesToOthers(io.edge) and !is_owner;
+    const leaves = plan.leavesToOthers(io.edge) and !is_owner and
+        // None of the others has its version.
+        invariants.isWholeElsewhere(@intCast(index), &plan.is_draining);
     // An attacker asks again until every edge answers, or asks one for a script.
     if (leaves and !invariants.is_attacked and invariants.hasOneEdge(device, io.fabric.now_us))
         invariants.violate(.one_edge_answers, "edge {d} drains and begins a boot", .{io.edge});

@@ -17,6 +17,7 @@ const Invariants = @import("invariants.zig");
 const ProfileReads = @import("profile_reads.zig");
 const ProfileWorld = @import("profile_world.zig");
 const ReportUplink = @import("report_uplink.zig");
+const VersionCopies = @import("version_copies.zig");
 const RouterSegment = @import("router_segment.zig");
 const Mutant = @import("mutants.zig").Mutant;
 const SimFiles = @import("../kit/sim_files.zig");
@@ -51,6 +52,7 @@ routers: ?*RouterSegment = null,
 profile_reads: ?*ProfileReads = null,
 prng: *base.Prng,
 versions: *const [versions_max]Disk.Version,
+copies: VersionCopies = .{},
 mutant: Mutant,
 mode: DhcpService.Mode,
 /// There are only two addresses more than devices.
@@ -182,6 +184,7 @@ fn startIo(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
         .profile_reads = edge.profile_reads,
         .prng = edge.prng,
         .versions = &process.versions,
+        .copies = &edge.copies,
         .mutant = edge.mutant,
         .wakes = edge.wakes,
         .dhcp = &process.dhcp,

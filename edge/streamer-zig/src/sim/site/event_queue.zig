@@ -25,6 +25,8 @@ pub const Event = union(enum) {
     edge_start: u8,
     /// The next program takes the place of the edge's, in the same process.
     edge_exchange: u8,
+    /// A version comes into the edge's store, is found damaged there, or is mended.
+    copy: struct { edge: u8, version: u8, copy: Copy },
     /// The edge's uplink goes up or down.
     uplink: struct { edge: u8, is_up: bool },
     /// The plan of the control plane changes.
@@ -47,6 +49,9 @@ pub const Event = union(enum) {
     /// Time for schedules, and for what may go wrong with them.
     schedule_turn,
 };
+
+/// A version in the store of an edge.
+pub const Copy = enum { absent, damaged, whole };
 
 pub const HttpStep = enum(u8) { request, piece, closed };
 

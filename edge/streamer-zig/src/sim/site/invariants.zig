@@ -9,6 +9,7 @@ const stream = @import("wire").stream;
 const ControlPlane = @import("control_plane.zig");
 const device_keys = @import("device_keys.zig");
 const Version = @import("disk.zig").Version;
+const Copy = @import("event_queue.zig").Copy;
 const assert = std.debug.assert;
 
 pub const Invariants = @This();
@@ -36,6 +37,8 @@ impersonated_at_us: [devices_max]?u64 = @splat(null),
 was_absent: [devices_max]bool = @splat(false),
 /// Devices that the control plane keeps out.
 is_kept_out: [devices_max]bool = @splat(false),
+/// The versions that each edge has whole; bit n: version n. Those of a dead edge are none.
+whole_copies: [edges_max]u8 = @splat(0),
 /// The last boot offers of each device.
 offers: [devices_max]BootOffer = @splat(.{}),
 devices_ready: u32 = 0,
@@ -88,6 +91,9 @@ pub const Check = enum {
     only_wanted_versions,
     /// On a healed network one edge of the site answers a device, and no edge that drains.
     one_edge_answers,
+    /// On a healed network no edge without a device's version, or with a damaged one, answers the
+    /// device while another edge has it whole.
+    holder_answers,
     /// What belongs to one device opens only to the machine with its key, as far as one is known.
     private_for_its_key,
     /// A key counts only from a boot that has proved itself, and then in every boot of its device.
@@ -293,6 +299,49 @@ pub fn noteBootOffer(invariants: *Invariants, edge: u8, mac: base.Mac, xid: u32,
             .one_edge_answers,
             "several edges answer device {d}, one of them is {d}",
             .{ device, edge },
+        );
+}
+
+/// Takes what is in the store of an edge.
+pub fn noteCopies(
+    invariants: *Invariants,
+    edge: u8,
+    is_alive: bool,
+    copies: []const Copy,
+) void {
+    invariants.whole_copies[edge] = 0;
+    if (!is_alive) return;
+    for (copies, 0..) |copy, version|
+        invariants.whole_copies[edge] |= @as(u8, @intFromBool(copy == .whole)) << @intCast(version);
+}
+
+/// Returns whether an edge that is not one of these has the version whole.
+pub fn isWholeElsewhere(
+    invariants: *const Invariants,
+    version: u8,
+    is_excepted: *const [edges_max]bool,
+) bool {
+    for (invariants.whole_copies, is_excepted) |copies, is_out|
+        if (!is_out and copies >> @intCast(version) & 1 != 0) return true;
+    return false;
+}
+
+/// Notes that the edge names a boot file to a device whose version this is; null: unknown.
+pub fn noteVersionOffer(
+    invariants: *Invariants,
+    edge: u8,
+    device: u8,
+    version: ?u8,
+    now_us: u64,
+) void {
+    const bit = @as(u8, 1) << @intCast(version orelse return);
+    if (invariants.is_attacked or !invariants.hasOneEdge(device, now_us)) return;
+    if (invariants.whole_copies[edge] & bit != 0) return;
+    for (invariants.whole_copies, 0..) |copies, other| if (copies & bit != 0)
+        return invariants.violate(
+            .holder_answers,
+            "edge {d} answers device {d} without version {d}, which edge {d} has",
+            .{ edge, device, version.?, other },
         );
 }
 

@@ -60,6 +60,8 @@ pub const Mutant = enum {
     begin_withdrawn_version,
     /// An edge answers a device that another edge of the site answers.
     answer_for_others,
+    /// An edge that lacks a device's version answers it as any other.
+    answer_without_version,
     /// The edge ignores what other edges claim.
     deaf_to_claims,
     /// A write to a durable layer is acknowledged before it is synced.

@@ -27,6 +27,7 @@ const Mutant = @import("mutants.zig").Mutant;
 const RouterSegment = @import("router_segment.zig");
 const router_discovery = @import("wire").router_discovery;
 const scenario = @import("scenario.zig");
+const VersionCopies = @import("version_copies.zig");
 const SimFiles = @import("../kit/sim_files.zig");
 const assert = std.debug.assert;
 
@@ -54,6 +55,8 @@ edges: []EdgeNode,
 /// Null in standalone use.
 plane: ?ControlPlane = null,
 is_uplink_up: [addresses.edges_max]bool = @splat(true),
+/// What becomes of the copies of versions.
+fate: VersionCopies.Fate = .{},
 devices: []DeviceNode,
 reads: [][]core.device.read_trace.Read,
 attacker: Attacker,
@@ -170,6 +173,7 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
         .init(options.seed, plan.heal_at_us)
     else
         null;
+    world.drawFate();
     try world.initEdges(&prng);
     errdefer world.deinitEdges();
     try world.initAttacker(prng.nextU64());
@@ -177,6 +181,16 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     try world.initDevices(&prng);
     world.attacker.devices = world.devices;
     world.planFaults(&prng);
+}
+
+fn drawFate(world: *World) void {
+    world.fate = .{};
+    const plane = if (world.plane) |*plane| plane else return;
+    world.fate = .draw(world.options.seed, .{
+        .edge_count = world.plan.edge_count,
+        .version_count = plane.movingVersions(),
+        .heal_at_us = world.plan.heal_at_us,
+    });
 }
 
 fn initAttacker(world: *World, seed: u64) error{OutOfMemory}!void {
@@ -240,6 +254,7 @@ fn initEdges(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
             .mode = plan.mode,
             .pool_size = plan.device_count + 2,
         };
+        edge.copies = world.fate.first[index];
         made += 1;
         if (world.plane) |*plane| edge.applyState(try plane.stateFor(edge.index));
         try edge.start();
@@ -367,6 +382,8 @@ fn planFaults(world: *World, prng: *base.Prng) void {
     for (world.devices) |*node| node.planPowerOn(prng.below(2 * std.time.us_per_s));
     for (plan.planned[0..plan.planned_count]) |planned| world.schedule(planned);
     if (plan.late_order) |planned| world.schedule(planned);
+    for (world.fate.planned[0..world.fate.planned_count]) |*planned|
+        world.schedule(.{ .at_us = planned.at_us, .event = .{ .copy = planned.event } });
     world.planExchanges();
     if (world.attacker.period_us > 0)
         fabric.plan(fabric.now_us + world.attacker.period_us, .attack);
@@ -474,6 +491,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         .profile_job => |edge| world.edges[edge].runProfileJob(),
         .edge_second => {
             const settled_at_us = network.start_us + world.plan.heal_at_us + settle_us;
+            world.noteCopies();
             world.invariants.is_settled = fabric.now_us >= settled_at_us;
             for (world.edges) |*edge| edge.second();
             for (world.devices) |*node| node.checkProgress();
@@ -493,6 +511,7 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
             try world.edges[edge].start();
             try world.sendStates();
         },
+        .copy => |copy| world.changeCopy(copy),
         .edge_exchange => |edge| try world.exchange(edge),
         .uplink => |uplink| {
             world.fabric.trace.print(fabric.now_us, "uplink of edge {d}: {}", .{
@@ -527,6 +546,25 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         },
         .router_solicitation, .router_answer, .router_question => world.handleRouters(event),
         .heal => try world.heal(),
+    }
+}
+
+fn changeCopy(world: *World, change: @FieldType(EventQueue.Event, "copy")) void {
+    world.fabric.trace.print(world.fabric.now_us, "version {d} of edge {d}: {t}", .{
+        change.version, change.edge, change.copy,
+    });
+    world.edges[change.edge].copies.set(change.version, change.copy);
+}
+
+fn noteCopies(world: *World) void {
+    for (world.edges) |*edge| {
+        var copies = edge.copies.copies;
+        // A read of it failed lately.
+        if (edge.process) |process| for (&copies, edge.versions) |*copy, *version| {
+            const is_unreadable = process.boots.holdings.isUnreadable(version.id);
+            if (is_unreadable and copy.* == .whole) copy.* = .damaged;
+        };
+        world.invariants.noteCopies(edge.index, edge.process != null, &copies);
     }
 }
 
@@ -579,6 +617,8 @@ fn checkRouterWait(world: *World, node: *const DeviceNode, routers: *const Route
         return world.invariants.violate(.router_wait_known, "device {d} waited {d} ms", .{
             node.link, waited_us / std.time.us_per_ms,
         });
+    // Whoever sends DHCP requests in the device's name makes its pause look shorter.
+    if (world.invariants.is_attacked) return;
     const edge = addresses.edgeOf(node.stream_to.ip) orelse return;
     if (routers.started_us[edge] > power_on_us) return;
     const process = world.edges[edge].process orelse return;

@@ -69,6 +69,10 @@ pub const Problem = enum {
     not_described,
     missing,
 
+    pub fn isFull(_: Problem) bool {
+        return false;
+    }
+
     pub fn isGone(_: Problem) bool {
         return true;
     }
@@ -129,6 +133,14 @@ pub fn readImage(
     name: base.Uuid,
 ) agent.private_images.Reading {
     return .{ .version = agent.private_images.versionBelow(files, name) };
+}
+
+pub fn isDamaged(_: *const EdgeIo, _: base.Uuid) bool {
+    return false;
+}
+
+pub fn storeRevision(_: *const EdgeIo) u64 {
+    return 0;
 }
 
 pub fn mayOpenAhead(_: *const EdgeIo) bool {

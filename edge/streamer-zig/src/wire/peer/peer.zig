@@ -20,6 +20,11 @@ pub const packet_size_max = header_size + alive_size + heard_max * heard_size + 
 const alive_size = 8;
 const heard_size = 24;
 const claim_size = 28;
+const holdings_size = 36;
+const holding_size = 17;
+/// Versions that one HOLDINGS may name.
+pub const holdings_max =
+    (packet_size_max - header_size - holdings_size - tag_size) / holding_size;
 
 pub const Key = [Hmac.key_length]u8;
 
@@ -30,7 +35,7 @@ pub fn deriveKey(site_key: [32]u8) Key {
     return key;
 }
 
-pub const Type = enum(u8) { alive = 1, claim = 2, release = 3 };
+pub const Type = enum(u8) { alive = 1, claim = 2, release = 3, holdings = 4 };
 
 /// Progress of a boot at its edge.
 pub const Stage = enum(u8) {
@@ -65,7 +70,28 @@ pub const Claim = struct {
     age_ms: u32,
 };
 
-pub const Body = union(Type) { alive: Alive, claim: Claim, release: Claim };
+pub const Copy = enum(u8) {
+    lacking = 0,
+    /// Whole: devices can boot it there.
+    held = 1,
+    /// Parts of it cannot be read, or are other bytes.
+    damaged = 2,
+};
+
+/// What an edge has of a version.
+pub const Holding = struct { version: Uuid, copy: Copy };
+
+/// What the sender knows of its versions from `first` to `last`, in ascending order of their ids.
+/// Of others in this range it knows nothing.
+pub const Holdings = struct {
+    first: Uuid,
+    last: Uuid,
+    /// Where the sender serves boot scripts; 0: nowhere.
+    http_port: u16,
+    list: base.BoundedArray(Holding, holdings_max) = .empty,
+};
+
+pub const Body = union(Type) { alive: Alive, claim: Claim, release: Claim, holdings: Holdings };
 
 pub const Message = struct {
     edge: Uuid,
@@ -104,6 +130,7 @@ fn parseWhole(cursor: *base.Cursor) (ParseError || error{Truncated})!Message {
         .alive => .{ .alive = try parseAlive(cursor) },
         .claim => .{ .claim = try parseClaim(cursor) },
         .release => .{ .release = try parseClaim(cursor) },
+        .holdings => .{ .holdings = try parseHoldings(cursor) },
     };
     if (cursor.remaining() > 0) return error.WrongSize;
     return .{ .edge = edge, .epoch = epoch, .counter = counter, .body = body };
@@ -142,6 +169,32 @@ fn parseClaim(cursor: *base.Cursor) (ParseError || error{Truncated})!Claim {
     };
 }
 
+fn parseHoldings(cursor: *base.Cursor) (ParseError || error{Truncated})!Holdings {
+    var holdings: Holdings = .{
+        .first = .fromBytes((try cursor.array(16)).*),
+        .last = .fromBytes((try cursor.array(16)).*),
+        .http_port = try cursor.int(u16),
+    };
+    const count = try cursor.int(u8);
+    if (try cursor.int(u8) != 0) return error.ReservedNotZero;
+    if (count > holdings_max) return error.BadValue;
+    if (isBefore(holdings.last, holdings.first)) return error.BadValue;
+    for (0..count) |index| {
+        const id: Uuid = .fromBytes((try cursor.array(16)).*);
+        const copy = std.enums.fromInt(Copy, try cursor.int(u8)) orelse return error.BadValue;
+        if (isBefore(id, holdings.first) or isBefore(holdings.last, id)) return error.BadValue;
+        if (index > 0 and !isBefore(holdings.list.buffer[index - 1].version, id))
+            return error.BadValue;
+        holdings.list.appendAssumeCapacity(.{ .version = id, .copy = copy });
+    }
+    return holdings;
+}
+
+/// The order of versions in HOLDINGS.
+pub fn isBefore(a: Uuid, b: Uuid) bool {
+    return std.mem.order(u8, &a.bytes, &b.bytes) == .lt;
+}
+
 /// The tag over everything before it; compared in constant time.
 pub fn isAuthentic(payload: []const u8, key: *const Key) bool {
     if (payload.len < header_size + tag_size) return false;
@@ -165,6 +218,7 @@ fn emitWhole(message: *const Message, writer: *base.ByteWriter) base.ByteWriter.
     const body_size: usize = switch (message.body) {
         .alive => |*alive| alive_size + heard_size * alive.heard.count,
         .claim, .release => claim_size,
+        .holdings => |*holdings| holdings_size + holding_size * holdings.list.count,
     };
     try writer.bytes(magic);
     try writer.int(u8, version);
@@ -192,6 +246,17 @@ fn emitWhole(message: *const Message, writer: *base.ByteWriter) base.ByteWriter.
             const proved: u8 = @intFromBool(claim.is_proved);
             try writer.int(u8, proved << 1 | @intFromBool(claim.begun_by_loader));
             try writer.int(u32, claim.age_ms);
+        },
+        .holdings => |*holdings| {
+            try writer.bytes(&holdings.first.bytes);
+            try writer.bytes(&holdings.last.bytes);
+            try writer.int(u16, holdings.http_port);
+            try writer.int(u8, @intCast(holdings.list.count));
+            try writer.int(u8, 0);
+            for (holdings.list.constSlice()) |*holding| {
+                try writer.bytes(&holding.version.bytes);
+                try writer.int(u8, @backingInt(holding.copy));
+            }
         },
     }
     assert(writer.position == header_size + body_size);

@@ -8,6 +8,8 @@ const testing = std.testing;
 
 const Heard = struct { edge: base.Uuid, epoch: u64 };
 
+const Holding = struct { version: base.Uuid, copy: peer.Copy };
+
 const Fields = struct {
     type: peer.Type,
     edge: base.Uuid,
@@ -23,6 +25,10 @@ const Fields = struct {
     begunByLoader: bool = false,
     isProved: bool = false,
     ageMs: u32 = 0,
+    first: base.Uuid = .zero,
+    last: base.Uuid = .zero,
+    httpPort: u16 = 0,
+    holdings: []const Holding = &.{},
 };
 
 const Vectors = struct {
@@ -49,6 +55,10 @@ fn messageOf(fields: *const Fields) !peer.Message {
         .is_proved = fields.isProved,
         .age_ms = fields.ageMs,
     };
+    var holdings: peer.Holdings =
+        .{ .first = fields.first, .last = fields.last, .http_port = fields.httpPort };
+    for (fields.holdings) |*holding|
+        try holdings.list.append(.{ .version = holding.version, .copy = holding.copy });
     return .{
         .edge = fields.edge,
         .epoch = fields.epoch,
@@ -57,6 +67,7 @@ fn messageOf(fields: *const Fields) !peer.Message {
             .alive => .{ .alive = alive },
             .claim => .{ .claim = claim },
             .release => .{ .release = claim },
+            .holdings => .{ .holdings = holdings },
         },
     };
 }
