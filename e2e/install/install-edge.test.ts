@@ -66,9 +66,9 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
     return edge
   }
   /** Imports an image of a system that nobody has prepared for an edge, with nothing else done on the server. */
-  const takesAnImage = async () => {
+  const takesAnImage = async (more: Record<string, Buffer> = {}) => {
     const folder = scratchDirectory()
-    const image = makeExt(folder.path, 'plain', plainFiles, ['-t', 'ext4'])
+    const image = makeExt(folder.path, 'plain', { ...plainFiles, ...more }, ['-t', 'ext4'])
     copyFileSync(image, server.pathOf('/var/lib/bootfarm-edge/store/plain.raw'))
     folder.remove()
     const { jobIds } = await api.mutate<{ jobIds: string[] }>('version.import', {
@@ -130,6 +130,18 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
     expect(ownEdgeId()).not.toBe(first)
     await (await seenOnline(ownEdgeId())).stop()
     await server.type(line(null, '--uninstall'))
+  })
+
+  test('a server without busybox gets its package, and takes an image that has one without it', async () => {
+    const busybox = readFileSync(server.pathOf('/bin/busybox'))
+    // Stands for the packages of a distribution, which cannot be reached from here.
+    const manager = `#!/bin/sh\ncase "$*" in *' install busybox-static') mv /var/tmp/busybox /bin/busybox ;; esac\n`
+    const put = `mv /bin/busybox /var/tmp/busybox; printf '%s' '${manager}' >/usr/local/bin/apt-get; chmod 755 /usr/local/bin/apt-get`
+    await server.type(put.replaceAll("'*", '"*').replaceAll("static'", 'static"'))
+    const refused = await server.type(line(await newToken(), '--no-systemd --no-packages'), hearingNothing)
+    expect(refused.output).toContain('Install the package busybox-static.')
+    await seenOnline(ownEdgeId())
+    await takesAnImage({ 'usr/bin/busybox': busybox })
   })
 
   const changed =

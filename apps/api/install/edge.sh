@@ -27,6 +27,7 @@ serve_options=''
 action=install
 keep_data=''
 with_systemd=yes
+with_packages=yes
 end_devices=''
 scratch=''
 undo=''
@@ -45,6 +46,8 @@ Installs the edge of Bootfarm from $control_url, or brings it up to date.
                         and the control plane exchange, and can change this script
   --ca-file FILE        certificates of the authorities to trust, in PEM, instead of the system's
   --proxy URL           http://[USER:PASSWORD@]HOST:PORT; default: HTTPS_PROXY and NO_PROXY of the environment
+  --no-packages         installs no package; otherwise busybox-static is, if this machine has no static busybox, which
+                        imports of images need that nobody has prepared
   --no-systemd          for containers: installs no service; $configuration/run starts the edge
   --uninstall           takes everything away again; with --keep-data not its identity, reports and disks
   --help                this text
@@ -93,6 +96,7 @@ read_arguments() {
 			;;
 		--insecure-uplink) insecure=yes ;;
 		--no-systemd) with_systemd='' ;;
+		--no-packages) with_packages='' ;;
 		--end-devices) end_devices=yes ;;
 		--uninstall) action=uninstall ;;
 		--keep-data) keep_data=yes ;;
@@ -329,6 +333,24 @@ make_store() {
 		${organization:+--organization $organization} 2>&1) && return 0
 	# Devices can boot what others bring: the self-check repeats what is missing.
 	say "There is no store for images yet: $said"
+}
+
+# Images that nobody has prepared for the network get an initramfs, which needs a static busybox. Where this script may
+# not or cannot bring it, the self-check names it.
+bring_busybox() {
+	# shellcheck disable=SC2086
+	[ -n "$with_packages" ] && "$program" doctor $options --data "$data" --only imports | grep -q busybox-static || return 0
+	if has apt-get; then
+		set -- apt-get -yq --no-install-recommends install busybox-static
+	elif has dnf; then
+		set -- dnf -yq install busybox
+	elif has apk; then
+		set -- apk add -q busybox-static
+	else
+		return 0
+	fi
+	say "Installing what imports of images need: $*"
+	said=$(DEBIAN_FRONTEND=noninteractive "$@" 2>&1) || say "It cannot be installed: $(printf '%s' "$said" | tail -n 1)"
 }
 
 # The edge reads its own copy of the authorities: it cannot look into the home directories of people.
@@ -595,6 +617,7 @@ install_edge() {
 	check_devices
 	join
 	make_store
+	bring_busybox
 	write_configuration
 	if [ -n "$with_systemd" ]; then start_service; else write_run; fi
 	undo=''

@@ -111,6 +111,8 @@ pub const texts = [_]Help{
     \\  --only ports    check only whether the edge could start; must come last
     \\  --only restart  name only the devices whose writes end with the edge's
     \\                  process, and fail if there are any; must come last
+    \\  --only imports  check only whether the edge can take an image; must come
+    \\                  last
     \\  The other options are those of serve; give the ones that the edge runs with.
     \\
     },
@@ -169,7 +171,8 @@ pub const texts = [_]Help{
     \\  --kernel-to FILE   where to write the kernel
     \\  --initrd-to FILE   where to write the initramfs
     \\  --add-module NAME  add a driver and what it depends on; may be repeated
-    \\  --busybox FILE     a statically linked busybox; default /bin/busybox
+    \\  --busybox FILE     a statically linked busybox; default: this machine's, or
+    \\                     the one in the image
     \\  --target FILE      bootfarm-target for the device's processor; default: the
     \\                     one that this program contains
     \\  --format NAME      raw, vhd, vhdx, qcow2 or vmdk; default: as the file's
@@ -607,7 +610,8 @@ const initramfs_build =
     \\  --out FILE          where to write the initramfs
     \\  --modules DIR       a root with lib/modules/R, or that folder; default /
     \\  --add-module NAME   add a driver and what it depends on; may be repeated
-    \\  --busybox FILE      a statically linked busybox; default /bin/busybox
+    \\  --busybox FILE      a statically linked busybox; default: this machine's, or
+    \\                      that of the root with the modules
     \\  --target FILE       bootfarm-target for the device's processor; default: the
     \\                      one that this program contains
     \\

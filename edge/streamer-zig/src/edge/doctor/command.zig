@@ -18,7 +18,7 @@ const Findings = @import("findings.zig");
 const output_size_max = 64 * 1024;
 
 /// The part of the checks that `--only` names.
-const Part = enum { all, ports, restart };
+const Part = enum { all, ports, restart, imports };
 
 /// `arguments` follow `doctor`: those of `serve`, then `--only PART`. Returns 0 if there is no
 /// problem.
@@ -37,6 +37,10 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         .ports => lookAtPorts(&findings, init.io, &options),
         .restart => restart.check(&findings, init.io, options.data orelse
             return terminal.fail("--only restart needs --data DIR.", .{}), .problem),
+        .imports => if (options.store == null and options.data == null)
+            return terminal.fail("--only imports needs --data DIR or --store DIR.", .{})
+        else
+            local_files.checkImports(&findings, init.io, &options),
     }) catch return terminal.fail("There is not enough memory.", .{});
     var buffer: [output_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);

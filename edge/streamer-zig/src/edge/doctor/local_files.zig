@@ -204,7 +204,10 @@ pub fn checkImports(
     try findings.report(
         .warning,
         .store,
-        try findings.print("Images that were not prepared cannot be imported: {s}.", .{problem}),
+        try findings.print(
+            "Images that were not prepared, and have no static busybox, cannot be imported: {s}.",
+            .{problem},
+        ),
         "Install the package busybox-static.",
     );
 }

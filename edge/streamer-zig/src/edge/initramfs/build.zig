@@ -15,7 +15,8 @@ const module_table = initramfs.module_table;
 
 /// For devices with the processor of this edge.
 const own_target = @embedFile("bootfarm_target");
-const busybox_default = "/bin/busybox";
+/// Where the static busybox of Debian, Alpine and Fedora is.
+const own_busyboxes = [_][]const u8{ "/bin/busybox", "/bin/busybox.static", "/usr/sbin/busybox" };
 
 pub const file_size_max = 256 << 20;
 const line_size_max = 4096;
@@ -169,9 +170,9 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
     try choose(from, &table, options);
     const files = try readModules(from, &table, folder);
     const target = try readTarget(from, options);
-    const busybox = try readBusybox(from, options);
     // readTarget has checked it.
     const machine = (initramfs.elf.facts(target) catch unreachable).machine;
+    const busybox = try readBusybox(from, options, machine);
     try checkMachines(from, machine, busybox, files, options);
 
     var dep: Io.Writer.Allocating = .init(from.arena);
@@ -360,22 +361,64 @@ fn readTarget(from: *const Build, options: Options) Failure![]const u8 {
     return content;
 }
 
-fn readBusybox(from: *const Build, options: Options) Failure![]const u8 {
-    const path = options.busybox orelse busybox_default;
-    const content = from.readOptional(path) orelse "";
-    if (try busyboxProblem(from.arena, path, content)) |problem|
-        return from.fail("{s}; install the package busybox-static{s}", .{
-            problem, from.remedy(", or name a busybox with --busybox", " on the edge's machine"),
-        });
-    from.print("  busybox: {s}, {d} KiB", .{ path, content.len >> 10 });
-    return content;
+/// Without a choice, that of the root with the modules stands in for one that this machine lacks:
+/// images that were once prepared for an edge have one.
+fn readBusybox(
+    from: *const Build,
+    options: Options,
+    machine: initramfs.elf.Machine,
+) Failure![]const u8 {
+    if (options.busybox) |path| {
+        const content = from.readOptional(path) orelse "";
+        if (try busyboxProblem(from.arena, path, content)) |problem|
+            return from.fail("{s}; install the package busybox-static, or name another one", .{
+                problem,
+            });
+        from.print("  busybox: {s}, {d} KiB", .{ path, content.len >> 10 });
+        return content;
+    }
+    var reason: ?[]const u8 = null;
+    var foreign: ?[]const u8 = null;
+    for (own_busyboxes ++ [_][]const u8{ "usr/bin/busybox", "bin/busybox" }) |name| {
+        const is_own = name[0] == '/';
+        const path = if (is_own) name else try from.join(&.{ options.modules, name });
+        const content = (if (is_own)
+            from.readOptional(path)
+        else
+            from.source.read(from.arena, path)) orelse "";
+        if (try busyboxProblem(from.arena, path, content)) |problem| {
+            if (reason == null) reason = problem;
+        } else if (machineOf(content) == machine) {
+            const whose = if (is_own) "" else "that of the system, ";
+            from.print("  busybox: {s}{s}, {d} KiB", .{ whose, path, content.len >> 10 });
+            return content;
+        } else if (foreign == null) foreign = content;
+    }
+    // checkMachines explains it.
+    return foreign orelse from.fail("{s}; install the package busybox-static{s}", .{
+        reason.?,
+        from.remedy(
+            " here or in the system with the modules, or name a busybox with --busybox",
+            " on the edge's machine, or in the image",
+        ),
+    });
+}
+
+/// `program` is one: `busyboxProblem` has found no fault.
+fn machineOf(program: []const u8) initramfs.elf.Machine {
+    return (initramfs.elf.facts(program) catch unreachable).machine;
 }
 
 /// Returns why this machine's busybox cannot be in an initramfs; null: it can.
 pub fn ownBusyboxProblem(arena: Allocator, io: Io) error{OutOfMemory}!?[]const u8 {
-    const limit: Io.Limit = .limited(file_size_max);
-    const content = Io.Dir.cwd().readFileAlloc(io, busybox_default, arena, limit) catch "";
-    return busyboxProblem(arena, busybox_default, content);
+    var reason: ?[]const u8 = null;
+    for (own_busyboxes) |path| {
+        const limit: Io.Limit = .limited(file_size_max);
+        const content = Io.Dir.cwd().readFileAlloc(io, path, arena, limit) catch "";
+        const problem = try busyboxProblem(arena, path, content) orelse return null;
+        if (reason == null) reason = problem;
+    }
+    return reason;
 }
 
 /// `content` is empty if the file cannot be read.
@@ -404,8 +447,7 @@ fn checkMachines(
     files: []const ModuleFile,
     options: Options,
 ) Failure!void {
-    // readBusybox has checked it.
-    const busybox_machine = (initramfs.elf.facts(busybox) catch unreachable).machine;
+    const busybox_machine = machineOf(busybox);
     if (busybox_machine != machine)
         return from.fail(
             "bootfarm-target is for {t}, but busybox for {t}{s}",
