@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemTree } from '../../scripts/lib/machines/system-root.mjs'
 import { ApiClient, required } from '../lib/control-plane/api-client.ts'
@@ -133,15 +133,22 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
   })
 
   test('a server without busybox gets its package, and takes an image that has one without it', async () => {
-    const busybox = readFileSync(server.pathOf('/bin/busybox'))
+    const busybox = readFileSync(server.pathOf('/usr/bin/busybox'))
+    renameSync(server.pathOf('/usr/bin/busybox'), server.pathOf('/var/tmp/busybox'))
     // Stands for the packages of a distribution, which cannot be reached from here.
-    const manager = `#!/bin/sh\ncase "$*" in *' install busybox-static') mv /var/tmp/busybox /bin/busybox ;; esac\n`
-    const put = `mv /bin/busybox /var/tmp/busybox; printf '%s' '${manager}' >/usr/local/bin/apt-get; chmod 755 /usr/local/bin/apt-get`
-    await server.type(put.replaceAll("'*", '"*').replaceAll("static'", 'static"'))
-    const refused = await server.type(line(await newToken(), '--no-systemd --no-packages'), hearingNothing)
-    expect(refused.output).toContain('Install the package busybox-static.')
-    await seenOnline(ownEdgeId())
+    const manager = '#!/bin/sh\ncase "$*" in *" install busybox-static") mv /var/tmp/busybox /usr/bin/busybox ;; esac\n'
+    writeFileSync(server.pathOf('/usr/local/bin/apt-get'), manager, { mode: 0o755 })
+    const without = await server.type(line(await newToken(), '--no-systemd --no-packages'), hearingNothing)
+    expect(without.output).toContain('Install the package busybox-static.')
+    const edge = await seenOnline(ownEdgeId())
     await takesAnImage({ 'usr/bin/busybox': busybox })
+    expect(await edge.stop()).toBe(0)
+    await server.type(line(null, '--uninstall'))
+    const brought = await server.type(line(await newToken()), hearingNothing)
+    expect(brought.output).toContain('Installing what imports of images need: apt-get')
+    expect(brought.output).not.toContain('Install the package busybox-static.')
+    expect(readFileSync(server.pathOf('/usr/bin/busybox')).equals(busybox)).toBe(true)
+    await server.type(line(null, '--uninstall'))
   })
 
   const changed =
