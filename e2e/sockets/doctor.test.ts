@@ -165,11 +165,16 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     const rules =
       'add table inet site; add chain inet site arriving { type filter hook input priority 0; policy drop; }; add rule inet site arriving iif lo accept'
     await startOnEdge(segment, 'nft', rules).ended
-    const { exit, wrong } = await doctor(segment, '--dhcp', 'proxy', '--data', data)
+    const script = "require('net').createServer().listen(6911, '0.0.0.0', () => console.log('bound'))"
+    const taken = startOnEdge(segment, process.execPath, '-e', script)
+    await taken.waitFor(/bound/)
+    const { exit, wrong, remedies } = await doctor(segment, '--dhcp', 'proxy', '--data', data)
     expect(exit).toBe(1)
     const text = wrong.join('\n')
     expect(text).toContain('problem dhcp: No DHCP server on this segment offered an address within 4 s')
     expect(text).toContain('warning firewall: The packet filter drops what no rule accepts (chain site arriving).')
+    expect(remedies.join('\n')).toContain('and from other edges of the site UDP and TCP 6911.')
+    expect(text).toMatch(new RegExp(`problem ports: tcp port 6911 \\(other edges\\) is taken by .+${taken.pid}\\)`))
     expect(text).toMatch(/problem store: \S+\/store\/absent\/disk /)
     expect(text).toMatch(/problem uplink: \S+ cannot be reached: nothing listens there\./)
   })

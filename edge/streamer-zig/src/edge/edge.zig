@@ -265,6 +265,7 @@ fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.Loop
         .store_errors = loop.stream.policy.store_errors.total,
         .stream_unanswered = loop.stream.reads.unanswered(),
     };
+    if (edge.site_peers) |peers| figures_.differences = peers.movedBytes();
     addShards(&figures_, loop);
     return figures_;
 }

@@ -32,6 +32,10 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
         "Run the doctor as root.",
     );
     const ports = &options.ports;
+    const others = if (options.isAlone())
+        "."
+    else
+        try findings.print(", and from other edges of the site UDP and TCP {d}.", .{ports.peer});
     if (!drops) return findings.ok(
         .firewall,
         "No packet filter of this machine drops incoming packets by default.",
@@ -46,12 +50,12 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
         ),
         if (options.dhcp == .off)
             try findings.print(
-                "Accept UDP {d}, {d} and TCP {d}.",
-                .{ ports.tftp, ports.stream, ports.http },
+                "Accept UDP {d}, {d} and TCP {d}{s}",
+                .{ ports.tftp, ports.stream, ports.http, others },
             )
         else
-            try findings.print("Accept UDP {d}, {d}, {d}, {d} and TCP {d}.", .{
-                ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http,
+            try findings.print("Accept UDP {d}, {d}, {d}, {d} and TCP {d}{s}", .{
+                ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http, others,
             }),
     );
 }

@@ -18,18 +18,23 @@ pub fn check(
     listen: base.Ip4,
 ) error{OutOfMemory}!void {
     const ports = &options.ports;
+    const peer = "other edges";
     const wanted = [_]NeededPort{
         .{ .protocol = .udp, .port = ports.dhcp, .what = "DHCP", .option = "--dhcp-port" },
         .{ .protocol = .udp, .port = ports.pxe, .what = "PXE", .option = "--pxe-port" },
         .{ .protocol = .udp, .port = ports.tftp, .what = "TFTP", .option = "--tftp-port" },
         .{ .protocol = .udp, .port = ports.stream, .what = "stream", .option = "--stream-port" },
         .{ .protocol = .tcp, .port = ports.http, .what = "boot HTTP", .option = "--http-port" },
+        .{ .protocol = .udp, .port = ports.peer, .what = peer, .option = "--peer-port" },
+        .{ .protocol = .tcp, .port = ports.peer, .what = peer, .option = "--peer-port" },
     };
     // A port that is taken then is that edge's.
     var is_edge_running = false;
     var free: u32 = 0;
     for (&wanted, 0..) |*one, index| {
         if (options.dhcp == .off and index < 2) continue;
+        // Only a control plane names other edges.
+        if (options.isAlone() and one.port == ports.peer) continue;
         const is_dhcp = index == 0;
         open(
             one,

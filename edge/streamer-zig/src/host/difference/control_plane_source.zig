@@ -68,6 +68,7 @@ fn get(source: *ControlPlaneSource, path: []const u8, buffer: []u8) Outcome {
             buffer[size..],
         ) catch return .unreachable_source;
         source.rate.spend(answer.body.len, sys.monotonicUs());
+        source.thread.count(.from_control_plane, answer.body.len);
         switch (answer.status) {
             // All of it, from a control plane that gives no parts.
             200 => return if (size == 0 and answer.body.len == buffer.len) .taken else .wrong,

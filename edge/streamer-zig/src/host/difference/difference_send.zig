@@ -148,6 +148,7 @@ fn sendPiece(
     send.thread.waitForRate(&send.rate);
     if (send.thread.isAbandoned()) return error.Failed;
     send.rate.spend(bytes.len, sys.monotonicUs());
+    send.thread.count(.to_control_plane, bytes.len);
     var path: [128]u8 = undefined;
     const names = .{ send.difference_id, index };
     put(

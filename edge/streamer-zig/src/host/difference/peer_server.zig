@@ -326,6 +326,7 @@ fn sendPart(server: *PeerServer, connection: *Connection, now_ms: u64) bool {
     const count = sys.readAt(rest.fd, part, rest.offset) catch return false;
     if (count != size) return false;
     server.rate.spend(size, now_us);
+    server.peers.count(.to_edge, size);
     rest.offset += size;
     rest.left -= size;
     if (rest.left == 0) {

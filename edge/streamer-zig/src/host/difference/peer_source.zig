@@ -82,6 +82,7 @@ fn exchange(
         .part => |part| {
             if (part.len > buffer.len - size) return error.Wrong;
             @memcpy(buffer[size..][0..part.len], part);
+            source.peers.count(.from_edge, part.len);
             size += part.len;
         },
         .content, .absence => return error.Wrong,

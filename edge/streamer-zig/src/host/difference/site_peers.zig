@@ -16,6 +16,22 @@ site: ?Site = null,
 generation: u64 = 0,
 /// Devices in the middle of a boot: they come first.
 booting: std.atomic.Value(u32) = .init(0),
+/// Bytes of differences since the start; those that were sent or got twice count twice.
+moved: [moves]std.atomic.Value(u64) = @splat(.init(0)),
+
+pub const Move = enum { to_edge, from_edge, to_control_plane, from_control_plane };
+const moves = @typeInfo(Move).@"enum".field_names.len;
+pub const Moved = [moves]u64;
+
+pub fn count(peers: *SitePeers, move: Move, bytes: u64) void {
+    _ = peers.moved[@backingInt(move)].fetchAdd(bytes, .monotonic);
+}
+
+pub fn movedBytes(peers: *const SitePeers) Moved {
+    var result: Moved = undefined;
+    for (&result, &peers.moved) |*bytes, *moved| bytes.* = moved.load(.monotonic);
+    return result;
+}
 
 /// Null: there are no other edges.
 pub fn set(peers: *SitePeers, site: ?Site) void {

@@ -103,6 +103,10 @@ pub fn setRate(thread: *TransferThread, bytes_per_s: ?u64) void {
     thread.bytes_per_s.store(bytes_per_s orelse 0, .monotonic);
 }
 
+pub fn count(thread: *const TransferThread, move: SitePeers.Move, bytes: u64) void {
+    if (thread.context.peers) |peers| peers.count(move, bytes);
+}
+
 /// Waits until the rate allows the next part.
 pub fn waitForRate(thread: *const TransferThread, rate: *core.difference.RateLimit) void {
     const bytes_per_s = thread.bytes_per_s.load(.monotonic);

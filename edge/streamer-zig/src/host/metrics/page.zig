@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const SitePeers = @import("../difference/site_peers.zig");
 const write_caches = @import("agent").write_caches;
 const ProfileFigures = @import("agent").profiles.Figures;
 const ReportLog = @import("../files/report_log.zig").ReportLog;
@@ -84,6 +85,8 @@ pub const LoopFigures = struct {
     /// Those at this edge, of devices that are heard.
     write_caches: FillCounts = @splat(0),
     profiles: ProfileFigures = .{},
+    /// Null without a control plane.
+    differences: ?SitePeers.Moved = null,
 };
 
 /// Values of other threads, read when the page is requested.
@@ -178,6 +181,7 @@ pub fn render(
         const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
         try writer.print("bootfarm_edge_ignored_total{{reason=\"{t}\"}} {d}\n", .{ reason, count });
     }
+    if (figures.differences) |*moved| try renderDifferences(writer, moved);
     if (other.uplink) |*uplink| try renderUplink(writer, uplink);
     if (other.machine) |*machine| try renderMachine(writer, machine);
     if (other.store) |*store| {
@@ -193,6 +197,20 @@ fn renderProblems(writer: *Io.Writer) Io.Writer.Error!void {
         try writer.print("bootfarm_edge_degraded{{problem=\"{t}\"}} {d}\n", .{
             problem, @intFromBool(health.has(problem)),
         });
+}
+
+fn renderDifferences(writer: *Io.Writer, moved: *const SitePeers.Moved) Io.Writer.Error!void {
+    const what = "Bytes of differences that were sent and got, by the other side.";
+    try head(writer, "difference_bytes_total", "counter", what);
+    for (moved, 0..) |bytes, index| {
+        const move: SitePeers.Move = @fromBackingInt(@as(
+            @typeInfo(SitePeers.Move).@"enum".tag_type,
+            @intCast(index),
+        ));
+        try writer.print("bootfarm_edge_difference_bytes_total{{move=\"{t}\"}} {d}\n", .{
+            move, bytes,
+        });
+    }
 }
 
 fn renderTraffic(writer: *Io.Writer, figures: *const LoopFigures) Io.Writer.Error!void {
@@ -439,7 +457,8 @@ fn seconds(
 const testing = std.testing;
 
 test "a histogram's buckets add up" {
-    var figures: LoopFigures = .{ .write_caches = .{ 4, 0, 1, 2 } };
+    var figures: LoopFigures =
+        .{ .write_caches = .{ 4, 0, 1, 2 }, .differences = .{ 7, 0, 0, 3 } };
     const nbp = &figures.boots.phases[@backingInt(Phase.nbp)];
     nbp.observe(100_000);
     nbp.observe(100_001);
@@ -453,6 +472,8 @@ test "a histogram's buckets add up" {
         name ++ "_bucket{phase=\"nbp\",le=\"0.1\"} 1\n",
         "bootfarm_edge_write_caches{level=\"ok\"} 4\n",
         "bootfarm_edge_write_caches{level=\"full\"} 2\n",
+        "bootfarm_edge_difference_bytes_total{move=\"to_edge\"} 7\n",
+        "bootfarm_edge_difference_bytes_total{move=\"from_control_plane\"} 3\n",
         name ++ "_bucket{phase=\"nbp\",le=\"0.5\"} 2\n",
         name ++ "_bucket{phase=\"nbp\",le=\"160.0\"} 2\n",
         name ++ "_bucket{phase=\"nbp\",le=\"+Inf\"} 3\n",
@@ -473,6 +494,7 @@ test "the longest page fits" {
         .stream_reads = std.math.maxInt(u64),
         .stream_cold_reads = std.math.maxInt(u64),
         .stream_unanswered = @splat(std.math.maxInt(u64)),
+        .differences = @splat(std.math.maxInt(u64)),
     };
     @memset(&figures.ignored.values, std.math.maxInt(u64));
     @memset(&figures.boots.outcomes, std.math.maxInt(u64));
