@@ -20,15 +20,14 @@ import type { AcceptedVersions } from '../src/uplink/enrol/require-version.ts'
 import { Uploads } from '../src/upload/uploads.ts'
 import { makeTestReleases } from './matrix/test-releases.ts'
 import { testOrigin, testSecret, testSecretsKey } from './test-constants.ts'
+import type { RunningApi } from './test-tenant.ts'
 
 /** Receivers of tests listen on this machine. */
 export const testWebhookTargets = { allowedNetworks: ['127.0.0.0/8'] }
 
 /** The API on a separate port, over a separate database, with a clock that stands until a test moves it. */
-export interface TestApi {
+export interface TestApi extends RunningApi {
   app: FastifyInstance
-  /** The owner's connection, which sees the rows of all organizations. The server has a separate one. */
-  db: Db
   /** The server's own connection, with the rights that the API has. */
   serverDb: Db
   databaseUrl: string
@@ -40,10 +39,8 @@ export interface TestApi {
   uploadsDirectory: string
   uploads: Uploads
   objects: Objects
-  url: string
   /** The sent mails, oldest first. */
   mails: Mail[]
-  clock: { now: Date; advance(ms: number): void; read(): Date }
   /** Resolves when somebody listens for the next time: an edge's long poll, a subscription. */
   nextListener(): Promise<void>
   close(): Promise<void>

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
+import type { Db } from '@bootfarm/db'
 import { createJoinToken } from '../src/edge/create-join-token.ts'
 import { createAuth } from '../src/http/auth/auth.ts'
 import { ensureUser } from '../src/http/auth/create-user.ts'
@@ -6,14 +7,24 @@ import { createOrganization, ensureMember } from '../src/organization/found-orga
 import type { Role } from '../src/rules/permissions.ts'
 import { setSecretKeys } from '../src/secrets/kept-secrets.ts'
 import { secretKeysFrom } from '../src/secrets/secret-keys.ts'
-import type { TestApi } from './test-api.ts'
 import { testOrigin, testSecret, testSecretsKey } from './test-constants.ts'
 
 // In a process of its own, such as one of the end-to-end tests, nothing else does.
 setSecretKeys(secretKeysFrom(testSecretsKey, testSecret))
 
+/**
+ * What people, organizations and sessions are made with. End-to-end tests make them, too: with a larger type, checking
+ * theirs would be checking the whole API.
+ */
+export interface RunningApi {
+  /** The owner's connection, which sees the rows of all organizations. The server has a separate one. */
+  db: Db
+  clock: { now: Date; advance(ms: number): void; read(): Date }
+  url: string
+}
+
 /** The parts of an API that creating rows needs. */
-type TestRows = Pick<TestApi, 'db' | 'clock'>
+type TestRows = Pick<RunningApi, 'db' | 'clock'>
 
 /** An organization with one of everything, and six devices. */
 export interface TestTenant {
@@ -86,7 +97,7 @@ export async function makeJoinToken(api: TestRows, { organizationId, siteId }: T
 
 /** Makes a person with this role who may sign in. Null role: no membership. */
 export async function createPerson(
-  { db }: Pick<TestApi, 'db'>,
+  { db }: Pick<RunningApi, 'db'>,
   organizationId: string,
   role: Role | null,
 ): Promise<{ email: string; password: string }> {
@@ -106,7 +117,7 @@ export async function createPerson(
  * takes. Sign-in itself has separate tests.
  */
 export async function signInAs(
-  { db }: Pick<TestApi, 'db'>,
+  { db }: Pick<RunningApi, 'db'>,
   organizationId: string,
   role: Role | null,
 ): Promise<string> {
@@ -119,7 +130,7 @@ export async function signInAs(
 }
 
 /** Signs in an administrator of the installation who is a member of no organization. */
-export async function signInAsPlatformOperator({ db }: Pick<TestApi, 'db'>): Promise<string> {
+export async function signInAsPlatformOperator({ db }: Pick<RunningApi, 'db'>): Promise<string> {
   const user = await db.user.create({
     data: { name: 'A keeper', email: `${randomUUID()}@example.test`, isPlatformOperator: true },
     select: { id: true },
@@ -128,7 +139,7 @@ export async function signInAsPlatformOperator({ db }: Pick<TestApi, 'db'>): Pro
 }
 
 /** Returns the cookie of a new session of this person. */
-export async function sessionCookie({ db }: Pick<TestApi, 'db'>, userId: string): Promise<string> {
+export async function sessionCookie({ db }: Pick<RunningApi, 'db'>, userId: string): Promise<string> {
   const auth = createAuth({ db, webUrl: testOrigin, secret: testSecret })
   const { authCookies, internalAdapter } = await auth.$context
   const { token } = await internalAdapter.createSession(userId)
@@ -136,7 +147,7 @@ export async function sessionCookie({ db }: Pick<TestApi, 'db'>, userId: string)
   return `${authCookies.sessionToken.name}=${encodeURIComponent(`${token}.${signature}`)}`
 }
 
-export function signIn(api: TestApi, person: { email: string; password: string }): Promise<Response> {
+export function signIn(api: Pick<RunningApi, 'url'>, person: { email: string; password: string }): Promise<Response> {
   return fetch(`${api.url}/api/auth/sign-in/email`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', origin: testOrigin },
