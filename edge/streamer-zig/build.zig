@@ -56,7 +56,9 @@ fn graph(
     const base_import: Import = .{ .name = "base", .module = base };
     const wire = module(b, "src/wire/wire.zig", target, optimize, &.{base_import});
     const wire_import: Import = .{ .name = "wire", .module = wire };
-    const core = module(b, "src/core/core.zig", target, optimize, &.{ base_import, wire_import });
+    const codec_import: Import = .{ .name = "codec", .module = codec };
+    const core_imports = [_]Import{ base_import, codec_import, wire_import };
+    const core = module(b, "src/core/core.zig", target, optimize, &core_imports);
     const core_import: Import = .{ .name = "core", .module = core };
     const below_store = [_]Import{ base_import, wire_import, core_import };
     const store = storeModule(b, target, optimize, &below_store, .product);
@@ -65,7 +67,8 @@ fn graph(
     const agent = agentModule(b, target, optimize, &below_agent, .product);
     const agent_import: Import = .{ .name = "agent", .module = agent };
     const lower = below_agent ++ [_]Import{agent_import};
-    const host = module(b, "src/host/host.zig", target, optimize, &lower);
+    const host_imports = lower ++ [_]Import{codec_import};
+    const host = module(b, "src/host/host.zig", target, optimize, &host_imports);
     const base_and_wire = [_]Import{ base_import, wire_import };
     const initramfs_path = "src/initramfs/initramfs.zig";
     const initramfs = module(b, initramfs_path, target, optimize, &base_and_wire);
@@ -83,6 +86,7 @@ fn graph(
     };
     const simulated = below_store ++ [_]Import{simulated_store};
     const sim = module(b, "src/sim/sim.zig", target, optimize, &(simulated ++ [_]Import{
+        codec_import,
         .{ .name = "agent", .module = agentModule(b, target, optimize, &simulated, .simulated) },
     }));
     base.addOptions("config", options);
@@ -129,6 +133,7 @@ fn embedVectors(b: *std.Build, wire: *std.Build.Module, core: *std.Build.Module)
     embed(b, core, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
     embed(b, core, "stream_sealed_vectors_v2_json", proto ++ "vectors/stream-sealed-v2.json");
     embed(b, core, "stream_sealed_vectors_v3_json", proto ++ "vectors/stream-sealed-v3.json");
+    embed(b, core, "stream_packed_vectors_json", proto ++ "vectors/stream-packed-v1.json");
     embed(b, core, "stream_lost_vectors_json", proto ++ "vectors/stream-lost-v3.json");
     embed(b, core, "stream_tickets_v1_json", proto ++ "vectors/stream-tickets-v1.json");
     embed(b, core, "stream_tickets_v2_json", proto ++ "vectors/stream-tickets-v2.json");
@@ -451,6 +456,7 @@ fn addSimulations(plan: Plan) void {
         base,
         wire,
         core,
+        .{ .name = "codec", .module = modules.codec },
         .{ .name = "store", .module = simulated_store },
         .{ .name = "agent", .module = modules.sim.import_table.get("agent").? },
     });

@@ -77,15 +77,27 @@ export async function runBench([name, ...options]) {
     throw new UserError('only the benchmarks stream and idle have --quick.')
   if (name !== 'stream' && name !== 'idle' && name !== 'reports' && parsed.before)
     throw new UserError('only the benchmarks stream, idle and reports have --before.')
+  if (name !== 'stream' && parsed.content !== 'pattern') throw new UserError('only the benchmark stream has --content.')
   if (name !== 'idle' && parsed.edges) throw new UserError('only the benchmark idle has --edges.')
   if (parsed.edges && parsed.quick) throw new UserError('--quick says how many edges there are: leave out --edges.')
   const run = await bench.load()
   await run(parsed)
 }
 
-/** @returns {{ rounds: number, write: boolean, only: string, quick: boolean, before?: string, edges?: number }} */
+/**
+ * @returns {{ rounds: number, write: boolean, only: string, quick: boolean, before?: string, edges?: number,
+ *   content: 'pattern' | 'debian' }}
+ */
 function parse(options) {
-  const parsed = { rounds: 3, write: false, only: '', quick: false, before: undefined, edges: undefined }
+  const parsed = {
+    rounds: 3,
+    write: false,
+    only: '',
+    quick: false,
+    before: undefined,
+    edges: undefined,
+    content: 'pattern',
+  }
   while (options.length > 0) {
     const option = options.shift()
     if (option === '--write') parsed.write = true
@@ -93,12 +105,13 @@ function parse(options) {
     else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? '')) parsed.rounds = Number(options.shift())
     else if (option === '--only' && options.length > 0) parsed.only = options.shift()
     else if (option === '--before' && existsSync(options[0] ?? '')) parsed.before = path.resolve(options.shift())
+    else if (option === '--content' && ['pattern', 'debian'].includes(options[0])) parsed.content = options.shift()
     else if (option === '--edges') parsed.edges = edgeCount(options.shift())
     else if (option === '--before')
       throw new UserError('--before needs an earlier build of bootfarm-edge, or a checkout of an earlier release.')
     else
       throw new UserError(
-        `a benchmark has no option ${option}; there are --rounds 1 to 9, --only TEXT, --quick, --edges N, --before FILE and --write.`,
+        `a benchmark has no option ${option}; there are --rounds 1 to 9, --only TEXT, --quick, --edges N, --before FILE, --content pattern or debian, and --write.`,
       )
   }
   return parsed

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
@@ -9,14 +10,15 @@ import { requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, buildStreamBench, ensureZig } from '../lib/toolchain.mjs'
 import { keepResult } from './results.mjs'
 import { Cable } from './stream/cable.mjs'
+import { debianDisk } from './stream/debian-disk.mjs'
 import { fleetCases, measureFleet } from './stream/fleet.mjs'
-import { judge } from './stream/goals.mjs'
+import { judge, judgeContent } from './stream/goals.mjs'
 import { lossCases, measureLosses } from './stream/losses.mjs'
 import { measurePorts, portCases } from './stream/ports.mjs'
 import { measureReplays, replayCases } from './stream/replays.mjs'
 import { peersHere } from './stream/servers.mjs'
 import { asMarkdown } from './stream/table.mjs'
-import { measureThroughput, throughputCases } from './stream/throughput.mjs'
+import { contentCases, measureThroughput, throughputCases } from './stream/throughput.mjs'
 import { WatchedProcess } from './watched-process.mjs'
 
 const packages = [
@@ -27,12 +29,18 @@ const packages = [
   { paths: ['/usr/bin/qemu-nbd'], debian: 'qemu-utils' },
 ]
 /** In the order of the tables. */
-const parts = [
+const patternParts = [
   { part: 'throughput', cases: throughputCases, measure: measureThroughput },
   { part: 'losses', cases: lossCases, measure: measureLosses },
   { part: 'ports', cases: portCases, measure: measurePorts },
   { part: 'replays', cases: replayCases, measure: measureReplays },
   { part: 'fleet', cases: fleetCases, measure: measureFleet },
+]
+/** With a disk of real content; the last part reads the whole disk, the others its bytes without zeros. */
+const contentParts = [
+  { part: 'throughput', cases: contentCases, measure: measureThroughput },
+  { part: 'ports', cases: portCases.slice(0, 1), measure: measurePorts },
+  { part: 'replays', cases: [{ name: 'boot replay, debian' }], measure: measureReplays },
 ]
 const imageMib = 1024
 /** Includes writing it to the disk. */
@@ -43,10 +51,12 @@ const quickMeasureMs = 300
 /**
  * Reads one disk from us and from NBD servers with the same client, in turns, and prints medians, extremes, ratios and
  * the goals that were reached.
- * @param {{ rounds: number, write: boolean, only: string, quick: boolean, before?: string }} options
+ * @param {{ rounds: number, write: boolean, only: string, quick: boolean, before?: string,
+ *   content: 'pattern' | 'debian' }} options
  */
-export async function benchStream({ rounds, write, only, quick, before }) {
+export async function benchStream({ rounds, write, only, quick, before, content }) {
   if (process.getuid() !== 0) throw new UserError('this benchmark makes network namespaces and so needs root.')
+  const parts = content === 'debian' ? contentParts : patternParts
   const isOne = parts.some(({ cases }) => cases.some(({ name }) => name === only))
   const isChosen = ({ name }) => (isOne ? name === only : name.includes(only))
   const chosen = parts
@@ -62,15 +72,11 @@ export async function benchStream({ rounds, write, only, quick, before }) {
   await buildStreamBench(zig)
 
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-bench-'))
-  const image = path.join(scratch, 'disk.raw')
   const cable = new Cable()
-  const held = new WatchedProcess({
-    command: streamBenchProgram,
-    args: ['image', '--file', image, '--mib', String(imageMib)],
-  })
+  const held = []
   try {
-    await held.waitFor(/held/, imageLimitMs)
-    const site = { cable, image, imageMib, scratch, peers: peersHere(before), isStopped: false }
+    const site = { cable, scratch, isStopped: false, ...(await disksOf(content, scratch, held)) }
+    site.peers = peersHere({ before, stores: content === 'debian' ? scratch : undefined })
     for (const signal of ['SIGINT', 'SIGTERM'])
       process.once(signal, () => {
         site.isStopped = true
@@ -81,21 +87,40 @@ export async function benchStream({ rounds, write, only, quick, before }) {
     const { measured, failures } = await measureAll(site, chosen, how)
     const result = {
       date: new Date().toISOString(),
-      command: commandOf({ rounds, only, quick, before }),
+      command: commandOf({ rounds, only, quick, before, content }),
+      content,
       rounds: how.rounds,
       machine: { ...machine, loadAfter: os.loadavg()[0] },
-      goals: judge(measured),
+      goals: content === 'debian' ? judgeContent(measured) : judge(measured),
       failures,
       ...measured,
     }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
-    if (write) keepResult('stream', result, asMarkdown(result))
+    if (write) keepResult(content === 'debian' ? 'stream-packed' : 'stream', result, asMarkdown(result))
     if (failures.length > 0) throw new UserError(`not all could be measured: ${failures.join(' ')}`)
   } finally {
-    await held.stop()
+    for (const one of held) await one.stop()
     cable.remove()
     rmSync(scratch, { recursive: true, force: true })
   }
+}
+
+/** Makes the disk that is measured; `held` get the processes that keep it in memory. */
+async function disksOf(content, scratch, held) {
+  if (content === 'debian') {
+    const { disk, trace, dense, denseMib } = await debianDisk(scratch)
+    const noiseFile = path.join(scratch, 'noise.raw')
+    writeFileSync(noiseFile, randomBytes(denseMib * 2 ** 20))
+    const whole = { image: disk, content: disk, imageMib: Math.floor(statSync(disk).size / 2 ** 20), trace }
+    const noise = { image: noiseFile, content: noiseFile, imageMib: denseMib }
+    return { image: dense, content: dense, imageMib: denseMib, whole, noise }
+  }
+  const image = path.join(scratch, 'disk.raw')
+  const args = ['image', '--file', image, '--mib', String(imageMib)]
+  const holder = new WatchedProcess({ command: streamBenchProgram, args })
+  held.push(holder)
+  await holder.waitFor(/held/, imageLimitMs)
+  return { image, imageMib }
 }
 
 /** A failed part does not stop the others. */
@@ -104,7 +129,9 @@ async function measureAll(site, chosen, how) {
   const failures = []
   for (const { part, cases, measure } of chosen) {
     try {
-      measured[part] = await measure(site, { ...how, cases })
+      const of = part === 'replays' && site.whole ? { ...site, ...site.whole } : site
+      const traced = cases.map((one) => (of.trace ? { ...one, trace: of.trace } : one))
+      measured[part] = await measure(of, { ...how, cases: traced })
     } catch (error) {
       if (site.isStopped || !(error instanceof UserError)) throw error
       failures.push(`${part}: ${error.message}`)
@@ -127,8 +154,9 @@ function machineFacts() {
   }
 }
 
-function commandOf({ rounds, only, quick, before }) {
+function commandOf({ rounds, only, quick, before, content }) {
   const options = [
+    ...(content === 'pattern' ? [] : [`--content ${content}`]),
     ...(rounds === 3 ? [] : [`--rounds ${rounds}`]),
     ...(only === '' ? [] : [`--only '${only}'`]),
     ...(quick ? ['--quick'] : []),

@@ -28,6 +28,54 @@ const ofFleet = { times: 1.7 }
 /** Beside another build of the edge. */
 const ofBuilds = { least: 0.9, processorMost: 1.03, bootMost: 1.1 }
 
+/** Of real content, packed, beside nbdkit's plain bytes in one run, and beside another build of the edge. */
+const ofContent = {
+  rate: 1.25,
+  processorTimes: 0.42,
+  port: 1.9,
+  timesBytes: 0.6,
+  noise: { name: '16 devices, random bytes', least: 0.97 },
+  small: { name: '1 device, reads of 4 KiB', p99Times: 1.1 },
+}
+
+/** @returns {Judgement[]} */
+export function judgeContent({ throughput = [], ports = [], replays = [] }) {
+  const judgements = []
+  const times = (ones, by, other, pick) => {
+    const of = (name) => ones.filter((one) => one.by === name).map(pick)
+    return of(by).length === 0 || of(other).length === 0 ? undefined : median(of(by)) / median(of(other))
+  }
+  const judge = (goal, found, reached) => {
+    if (found !== undefined) judgements.push({ goal, found: found.toFixed(2), reached: reached(found) })
+  }
+  const { rate, processorTimes, small } = ofContent
+  const inS = throughput.filter((one) => one.mode === 'S' && one.case === '16 devices')
+  const what = 'S, encrypted, 16 devices'
+  const atLeast = (least) => (found) => found >= least
+  const atMost = (most) => (found) => found <= most
+  judge(`${what}: at least ${rate} times nbdkit`, times(inS, 'encrypted', 'nbdkit', megabytes), atLeast(rate))
+  const seconds = times(inS, 'encrypted', 'nbdkit', processor)
+  judge(`${what}: at most ${processorTimes} times nbdkit's CPU s/GB`, seconds, atMost(processorTimes))
+  const inU = throughput.filter((one) => one.mode === 'U' && one.case === '16 devices')
+  judge('U, 16 devices: as fast as before', times(inU, 'encrypted', 'encrypted before', megabytes), atLeast(1))
+  const { noise } = ofContent
+  for (const mode of ['S', 'U']) {
+    const ones = throughput.filter((one) => one.mode === mode && one.case === noise.name)
+    const kept = times(ones, 'encrypted', 'encrypted before', megabytes)
+    judge(`${mode}, ${noise.name}: at least ${noise.least} times the MB/s before`, kept, atLeast(noise.least))
+  }
+  const smallReads = throughput.filter((one) => one.mode === 'S' && one.case === small.name)
+  const p99 = times(smallReads, 'encrypted', 'encrypted before', (one) => one.p99Us)
+  judge(`S, ${small.name}: p99 at most ${small.p99Times} times that before`, p99, atMost(small.p99Times))
+  const overPort = times(ports, 'encrypted', 'nbdkit', megabytes)
+  judge(`behind a slow port, 16 devices: at least ${ofContent.port} times nbdkit`, overPort, atLeast(ofContent.port))
+  const learned = replays.filter((one) => one.by === 'encrypted' && one.how === ofReplays.how)
+  const found = learned.length === 0 ? undefined : median(learned.map((one) => one.timesBytes))
+  const most = ofContent.timesBytes
+  judge(`boot replay, learned profile: at most ${most} times the bare bytes at link speed`, found, atMost(most))
+  return judgements
+}
+
 /** @returns {Judgement[]} */
 export function judge({ throughput = [], losses = [], replays = [], fleet = [] }) {
   if (throughput.some(({ by }) => by.endsWith(' before'))) return judgeBuilds(throughput)

@@ -17,6 +17,7 @@ const openLimitMs = 60_000
  * @property {string} image of known bytes
  * @property {number} imageMib
  * @property {string} scratch a directory for the servers' data
+ * @property {string} [content] the file that reads are compared with; without it the image is a pattern
  * @property {boolean} isStopped somebody has interrupted the benchmark
  */
 
@@ -24,9 +25,9 @@ const openLimitMs = 60_000
  * Starts the server for one load, and returns what `stream-bench load` measured.
  * @param {Site} site
  * @param {import('./servers.mjs').Peer} peer
- * @param {{ devices: number, depth: number, mtu: number, measureMs: number }} load
+ * @param {{ devices: number, depth: number, mtu: number, measureMs: number, readSize?: number }} load
  */
-export async function loadOnce(site, peer, { devices, depth, mtu, measureMs }) {
+export async function loadOnce(site, peer, { devices, depth, mtu, measureMs, readSize }) {
   return withServer(site, peer, async (server) => {
     const output = await runOnClient(
       site,
@@ -48,12 +49,19 @@ export async function loadOnce(site, peer, { devices, depth, mtu, measureMs }) {
         String(mtu - overheadSize),
         '--server-pid',
         String(server.pid),
+        ...(readSize === undefined ? [] : ['--read-size', String(readSize)]),
+        ...contentOptions(site),
       ],
       measureMs + openLimitMs,
       peer.by,
     )
     return checked(peer, named(lastJson(output)))
   })
+}
+
+/** A disk of real content is warm when each of its units was read some times. */
+export function contentOptions({ content }) {
+  return content === undefined ? [] : ['--image', content, '--warm-up-ms', '8000']
 }
 
 /** Converts names to JavaScript's: `mb_per_second` becomes `mbPerSecond`. */

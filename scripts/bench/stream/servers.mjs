@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import path from 'node:path'
 import { UserError } from '../../lib/fail.mjs'
 import { edgeProgram } from '../../lib/paths.mjs'
+import { lastJson, runToEnd } from '../vdisk/run.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
 
 const startLimitMs = 20_000
@@ -22,12 +24,20 @@ const nbdPort = 10_809
 /**
  * The servers, in the order of the tables. All read the same file, which is in the page cache; otherwise each runs with
  * its defaults.
- * @param {string} [before] the path of another build of the edge, which is measured in place of the NBD servers
+ * @param {object} how
+ * @param {string} [how.before] the path of another build of the edge, which is measured too
+ * @param {string} [how.stores] a directory for stores: our edges import the disk and serve the version
  * @returns {Peer[]}
  */
-export function peersHere(before) {
-  const ours = edgePeers(edgeProgram, '')
-  if (before !== undefined) return [...ours, ...edgePeers(before, ' before')]
+export function peersHere({ before, stores }) {
+  const ours = edgePeers(edgeProgram, '', stores)
+  const former = before === undefined ? [] : edgePeers(before, ' before', stores)
+  if (before !== undefined && stores === undefined) return [...ours, ...former]
+  if (stores !== undefined) {
+    // What is packed is encrypted; clear text beside it says nothing new.
+    const encrypted = [...ours, ...former].filter(({ cipher }) => cipher === 'encrypted')
+    return [...encrypted, { by: 'nbdkit', way: 'nbd', port: nbdPort, start: startNbdkit }]
+  }
   return [
     ...ours,
     { by: 'nbdkit', way: 'nbd', port: nbdPort, start: startNbdkit },
@@ -36,26 +46,44 @@ export function peersHere(before) {
 }
 
 /** An edge that can encrypt does, unless it is started with `--clear`. */
-function edgePeers(program, suffix) {
+function edgePeers(program, suffix, stores) {
   const help = execFileSync(program, ['serve', '--help'], { encoding: 'utf8' })
   const canEncrypt = /--clear\b/.test(help)
   const ciphers = canEncrypt ? ['encrypted', 'clear'] : ['clear']
   return ciphers.map((cipher) => {
     const args = cipher === 'clear' && canEncrypt ? ['--clear'] : []
     const trust = /--trust-mac-from\b/.test(help)
-    const start = startEdge(program, args, trust)
+    const start = startEdge(program, args, trust, stores)
     return { by: `${cipher}${suffix}`, cipher, way: 'stream', port: bootScriptPort, program, args, start }
   })
 }
 
-function startEdge(program, more, trust) {
+function startEdge(program, more, trust, stores) {
   return async (cable, image, data) => {
-    const options = ['--json', '--listen', cable.serverIp, '--dhcp', 'off', '--vdisk', image, '--data', data]
+    const disk = stores === undefined ? ['--vdisk', image, '--data', data] : await storedDisk(program, image, stores)
+    const options = ['--json', '--listen', cable.serverIp, '--dhcp', 'off', ...disk]
     if (trust) options.push('--trust-mac-from', cable.clientNetwork)
     const edge = new WatchedProcess(cable.onServer(program, ['serve', ...options, ...more]))
     await edge.waitFor(/serving on/, startLimitMs)
     return edge
   }
+}
+
+/** What a program has imported, by program and image. */
+const imported = new Map()
+
+/** Imports the image once with this program. Boot profiles of earlier runs are removed. */
+async function storedDisk(program, image, stores) {
+  const key = `${program} ${image}`
+  if (!imported.has(key)) {
+    const store = mkdtempSync(path.join(stores, 'store-'))
+    const options = ['--store', store, '--name', 'bench', '--format', 'raw', '--no-boot-files', '--json']
+    const { version } = lastJson(await runToEnd(program, ['vdisk', 'import', image, ...options]))
+    imported.set(key, { store, version })
+  }
+  const { store, version } = imported.get(key)
+  rmSync(path.join(store, 'profiles'), { recursive: true, force: true })
+  return ['--store', store, '--version', version]
 }
 
 /** Its plugin `file`, with its default number of threads per connection (16). */

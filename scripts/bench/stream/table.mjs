@@ -3,7 +3,7 @@ import { port } from './ports.mjs'
 
 /** Prints medians with minimum and maximum, each beside nbdkit's of the same run, and the goals. */
 export function asMarkdown(result) {
-  const { date, command, machine, rounds, throughput, losses, ports, replays, fleet, goals, failures } = result
+  const { date, command, machine, rounds, throughput, losses, ports, replays, fleet, goals, failures, content } = result
   return `# The stream
 
 The stream beside NBD servers: one client for all (${'`'}edge/streamer-zig/src/bench/stream${'`'}: one process and one loop for all devices, a UDP socket with UDP_GRO or a TCP
@@ -13,9 +13,16 @@ connection for each), every byte compared with what the disk must have there. Me
 - ${machine.processors} processors (${machine.model}), Linux ${machine.kernel}, load ${machine.loadBefore.toFixed(2)} before and ${machine.loadAfter.toFixed(2)} after.
 - Two network namespaces joined by a veth pair. Mode S: the kernel cuts super-packets before they leave (as for a network card that cannot: tso, gso, gro and
   tx-udp-segmentation off at both ends); mode U: they pass whole.
-- nbdkit ${machine.nbdkit} with its plugin ${'`'}file${'`'}, qemu-nbd ${machine.qemuNbd} with ${'`'}--cache=writeback${'`'}; ours: ${'`'}bootfarm-edge serve --vdisk${'`'}. The disk (1 GiB) is locked in the page cache.
+- nbdkit ${machine.nbdkit} with its plugin ${'`'}file${'`'}, qemu-nbd ${machine.qemuNbd} with ${'`'}--cache=writeback${'`'}; ${ourDisk(content)}
 - CPU s/GB: processor time for 10^9 bytes, of the server's process (with what the kernel did in its name), of the client, and of the whole machine.
 ${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.length > 0 ? goalTable(goals) : ''}${throughput ? throughputTable(throughput) : ''}${losses ? lossTable(losses) : ''}${ports ? portTable(ports) : ''}${replays ? replayTable(replays) : ''}${fleet ? fleetTable(fleet) : ''}`
+}
+
+function ourDisk(content) {
+  if (content !== 'debian') return 'ours: `bootfarm-edge serve --vdisk`. The disk (1 GiB) is locked in the page cache.'
+  return `ours: ${'`'}bootfarm-edge serve --version${'`'}, from a store, as all edges below.
+- The content is that of the Debian that machines boot in tests: for random reads all of its units of 32 KiB that have no block of zeros, in a file; for the replay the disk itself and what it read when
+  it was booted from nbdkit, without blocks of zeros. Both are in the page cache. Rates are of delivered bytes: unpacked, and compared.`
 }
 
 function goalTable(goals) {

@@ -17,6 +17,12 @@ const match_start_last = 12;
 const short_max = 15;
 const copy_size = 16;
 
+comptime {
+    assert(match_copied == 18);
+    // A short sequence fills no more than is free.
+    assert(short_max - 1 + match_copied <= 2 * copy_size + 4);
+}
+
 /// What nothing packs into fewer bytes has this size more.
 pub fn sizeMax(size: usize) usize {
     return size + size / 255 + 16;
@@ -30,6 +36,7 @@ pub fn unpack(unit: []u8, from: []const u8) Error!void {
     var at: usize = 0;
     var done: usize = 0;
     while (true) {
+        unpackShort(unit, from, &at, &done);
         if (at >= from.len) return error.Corrupt;
         const token = from[at];
         at += 1;
@@ -53,6 +60,33 @@ pub fn unpack(unit: []u8, from: []const u8) Error!void {
     }
 }
 
+/// Of a token, the literals behind it and an offset.
+const sequence_copied = 1 + copy_size + 2;
+/// Bytes that a short match is copied as.
+const match_copied = short_max - 1 + match_size_min;
+
+/// Takes the usual sequences: few literals and a short match that does not repeat itself at once,
+/// with room behind both, so that whole words are copied. Stops before any other sequence.
+fn unpackShort(unit: []u8, from: []const u8, at: *usize, done: *usize) void {
+    while (from.len - at.* >= sequence_copied and unit.len - done.* >= 2 * copy_size + 4) {
+        const sequence = from[at.*..][0..sequence_copied];
+        const literals: usize = sequence[0] >> 4;
+        const matched: usize = sequence[0] & short_max;
+        if (literals == short_max or matched == short_max) return;
+        const offset = std.mem.readInt(u16, sequence[1 + literals ..][0..2], .little);
+        const to = done.* + literals;
+        if (offset < 8 or offset > to) return;
+        unit[done.*..][0..copy_size].* = sequence[1..][0..copy_size].*;
+        const source = unit[to - offset ..][0..match_copied];
+        const match = unit[to..][0..match_copied];
+        match[0..8].* = source[0..8].*;
+        match[8..16].* = source[8..16].*;
+        match[16..18].* = source[16..18].*;
+        at.* += 3 + literals;
+        done.* = to + match_size_min + matched;
+    }
+}
+
 fn length(from: []const u8, at: *usize, short: u8) Error!usize {
     var size: usize = short;
     if (short < short_max) return size;
@@ -72,6 +106,12 @@ fn repeat(unit: []u8, to: usize, offset: usize, size: usize) void {
         var copied: usize = 0;
         while (copied < size) : (copied += copy_size)
             unit[to + copied ..][0..copy_size].* = unit[source + copied ..][0..copy_size].*;
+        return;
+    }
+    if (offset >= 8 and unit.len - to >= size + 8) {
+        var copied: usize = 0;
+        while (copied < size) : (copied += 8)
+            unit[to + copied ..][0..8].* = unit[source + copied ..][0..8].*;
         return;
     }
     if (offset == 1) return @memset(unit[to..][0..size], unit[source]);

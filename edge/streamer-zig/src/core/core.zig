@@ -90,6 +90,7 @@ pub const site = struct {
 pub const stream = struct {
     pub const device_signature = @import("stream/device_signature.zig");
     pub const ReadTimes = @import("stream/client/read_times.zig");
+    pub const packed_answers = @import("stream/packed.zig");
     pub const Window = @import("stream/congestion/window.zig");
     pub const Server = @import("stream/server/server.zig");
     pub const Client = @import("stream/client/client.zig");
@@ -257,6 +258,7 @@ test {
     _ = @import("stream/device_signature.zig");
     _ = @import("stream/seal.zig");
     _ = @import("stream/seal_test.zig");
+    _ = @import("stream/packed.zig");
     _ = @import("stream/secrets.zig");
     _ = @import("stream/server/duplicate_filter.zig");
     _ = @import("stream/server/hello.zig");

@@ -32,6 +32,8 @@ pub const Serve = struct {
     /// Threads that serve the stream, each with its own socket; null: derived from the number of
     /// cores.
     stream_shards: ?u16 = null,
+    /// Memory of packed units in bytes, 0 for none; null: by the machine's memory.
+    packed_memory: ?u64 = null,
     /// Devices that the tables have slots for; null: derived from the memory.
     devices_max: ?u32 = null,
     boot_files: ?[]const u8 = null,
@@ -133,6 +135,7 @@ const ServeOption = enum {
     @"--http-port",
     @"--stream-port",
     @"--stream-shards",
+    @"--packed-memory",
     @"--devices-max",
     @"--peer-port",
     @"--boot-files",
@@ -249,7 +252,7 @@ fn setServe(
         .@"--http-port" => serve.ports.http = try parsePort(name, text, complaint),
         .@"--stream-port" => serve.ports.stream = try parsePort(name, text, complaint),
         .@"--devices-max" => serve.devices_max = try parseDevices(text, complaint),
-        .@"--stream-shards" => serve.stream_shards = try parseShards(text, complaint),
+        .@"--stream-shards", .@"--packed-memory" => try setStream(serve, option, text, complaint),
         .@"--peer-port" => serve.ports.peer = try parsePort(name, text, complaint),
         .@"--boot-files" => serve.boot_files = text,
         .@"--data" => serve.data = text,
@@ -461,6 +464,28 @@ fn parseShards(text: []const u8, complaint: *Complaint) Error!u16 {
         .{ most, text },
     );
     return shards;
+}
+
+fn setStream(
+    serve: *Serve,
+    option: ServeOption,
+    text: []const u8,
+    complaint: *Complaint,
+) Error!void {
+    switch (option) {
+        .@"--stream-shards" => serve.stream_shards = try parseShards(text, complaint),
+        .@"--packed-memory" => serve.packed_memory =
+            try parsePacked(@tagName(option), text, complaint),
+        else => unreachable,
+    }
+}
+
+fn parsePacked(name: []const u8, text: []const u8, complaint: *Complaint) Error!u64 {
+    if (std.mem.eql(u8, text, "0")) return 0;
+    const size = try parseSize(name, text, complaint);
+    if (size < host.PackedUnits.size_min)
+        return complaint.set("{s} is 0, or at least 1M, not '{s}'.", .{ name, text });
+    return size;
 }
 
 fn parseDevices(text: []const u8, complaint: *Complaint) Error!u32 {

@@ -116,6 +116,7 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
         .store_fd = edge.io.store_fd,
         .store_worker = edge.store_worker,
         .profiles = edge.io.profiles,
+        .packer = edge.packer,
         .listener = listener,
     };
     edge.metrics = server;
@@ -156,6 +157,7 @@ fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
         break :blk dir.handle;
     };
     const thread = try host.ProfileThread.create(edge.gpa, edge.init.io, store_fd);
+    thread.warmer.packer = edge.packer;
     thread.start() catch
         return complaint.set("The thread of boot profiles cannot be started on this system.", .{});
     edge.io.profiles = thread;
@@ -301,6 +303,27 @@ fn explainSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Error
     };
 }
 
+/// Of this machine's memory, that of packed units.
+const packed_memory_part = 16;
+const packed_memory_max = 256 << 20;
+
+/// Starts the thread that packs units; null: nothing is packed.
+fn startPacker(edge: *Edge, complaint: *Complaint) Error!?*host.UnitPacker {
+    const machine = host.machine_facts.memoryTotal() orelse packed_memory_max;
+    const usual = @min(machine / packed_memory_part, packed_memory_max);
+    const size = edge.options.packed_memory orelse usual;
+    if (size < host.PackedUnits.size_min) return null;
+    const packer = try edge.gpa.create(host.UnitPacker);
+    packer.* = host.UnitPacker.init(edge.gpa, size) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.SystemCallFailed => complaint.set("The system refused a pipe.", .{}),
+    };
+    packer.start() catch
+        return complaint.set("The thread that packs units cannot be started.", .{});
+    edge.packer = packer;
+    return packer;
+}
+
 fn prepareLoop(
     edge: *Edge,
     open: host.EdgeSockets,
@@ -324,6 +347,7 @@ fn prepareLoop(
         .stream_keys = keys,
         .sessions_max = edge.sizes.sessions(),
         .stream_ciphers = if (edge.options.clear) core.stream.seal.withClear() else null,
+        .packer = try startPacker(edge, complaint),
         .wol_target = options.wol_target,
         .schedules = &edge.schedules,
         .router_ports = try openRouterPorts(edge, found.listens, complaint),

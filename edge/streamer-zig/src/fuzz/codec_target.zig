@@ -1,8 +1,10 @@
 //! Fuzzes the codecs: what was packed is unpacked to the same bytes, and whatever else is given to
-//! `unpack` is refused or fills the unit, and nothing beside it.
+//! `unpack` is refused or fills the unit, and nothing beside it. The same for the packed answers of
+//! the stream, which consist of such units.
 
 const std = @import("std");
 const lz4 = @import("codec").lz4;
+const packed_answers = @import("core").stream.packed_answers;
 const fuzz_case = @import("case.zig");
 const Case = fuzz_case.Case;
 const Violation = fuzz_case.Violation;
@@ -63,6 +65,59 @@ fn anyUnit(case: *Case) []const u8 {
         at += run;
     }
     return unit[0..size];
+}
+
+const range_max = 3 * packed_answers.unit_size;
+
+var range: [range_max]u8 = undefined;
+var answer: [2 * range_max]u8 = undefined;
+var range_unpacked: [range_max + guard]u8 = undefined;
+
+/// An answer to a READ that begins and ends anywhere.
+pub fn packedAnswer(case: *Case) Violation!bool {
+    const prng = &case.prng;
+    const offset = 512 * prng.below(200);
+    const length: usize = @intCast(512 * prng.between(1, range_max / 512));
+    const bytes = range[0..length];
+    var filled: usize = 0;
+    while (filled < length) {
+        const more = anyUnit(case);
+        const size = @min(more.len, length - filled);
+        @memcpy(bytes[filled..][0..size], more[0..size]);
+        filled += @max(1, size);
+    }
+    if (prng.chance(1, 4)) @memset(bytes[0 .. length / 2], 0);
+    const size = packRange(case, bytes, offset);
+    const to = range_unpacked[0..length];
+    @memset(&range_unpacked, mark);
+    const is_read = !std.meta.isError(packed_answers.unpack(to, offset, answer[0..size]));
+    try expect(is_read, "what was packed can be unpacked");
+    try expect(std.mem.eql(u8, to, bytes), "the bytes are the same");
+    try expect(isMarked(range_unpacked[length..]), "nothing is written behind the range");
+    const damaged = case.mutate(&answer, size);
+    const wanted: usize = @intCast(prng.between(1, range_max));
+    @memset(&range_unpacked, mark);
+    packed_answers.unpack(range_unpacked[0..wanted], 512 * prng.below(200), damaged) catch {};
+    try expect(isMarked(range_unpacked[wanted..]), "nothing is written behind the range");
+    return true;
+}
+
+/// As an edge does, which is free to leave pieces as they are.
+fn packRange(case: *Case, bytes: []const u8, offset: u64) usize {
+    var size: usize = 0;
+    var pieces: packed_answers.PieceIterator = .init(offset, bytes.len);
+    while (pieces.next()) |piece| {
+        const part = bytes[@intCast(piece.offset - offset)..][0..piece.size];
+        const to = answer[size + packed_answers.piece_header_size ..];
+        const is_stored = case.prng.chance(1, 4);
+        const found = if (is_stored) null else lz4.pack(&table, to[0 .. part.len - 1], part);
+        const packed_size = if (std.mem.allEqual(u8, part, 0)) 0 else found orelse part.len;
+        if (packed_size == part.len) @memcpy(to[0..part.len], part);
+        answer[size..][0..packed_answers.piece_header_size].* =
+            packed_answers.pieceHeader(packed_size);
+        size += packed_answers.piece_header_size + packed_size;
+    }
+    return size;
 }
 
 fn isMarked(bytes: []const u8) bool {

@@ -7,6 +7,7 @@ const stream = @import("wire").stream;
 const core = @import("core");
 const stream_target = @import("stream_target.zig");
 const fuzz_case = @import("case.zig");
+const packed_answers = core.stream.packed_answers;
 const StreamClient = core.stream.Client;
 const StreamServer = core.stream.Server;
 const Case = fuzz_case.Case;
@@ -96,14 +97,7 @@ const LossyLink = struct {
             },
             .probe => |probe| if (link.server.answerProbe(probe, &large)) |bytes|
                 link.deliver(bytes),
-            .read => |*read| {
-                var sealer = link.server.sealer(read.session_id) orelse return;
-                var fragments = read.fragments();
-                const payload: [stream.fragment_size_max]u8 = @splat(7);
-                while (fragments.next()) |fragment| link.deliver(
-                    sealer.seal(&fragment.header, payload[0..fragment.length], &large),
-                );
-            },
+            .read => |*read| link.answer(read),
             .write => |*write| if (link.server.finishWrite(write.ref, .done, &reply)) |outgoing|
                 link.deliver(outgoing.packet),
             .control => |*control| if (link.server.finishWrite(
@@ -124,6 +118,32 @@ const LossyLink = struct {
             )),
             .ignored, .used, .taken, .present => {},
         }
+    }
+
+    /// Plain, or packed where the device takes that: sometimes as zeros, mostly as what unpacks to
+    /// nothing.
+    fn answer(link: *LossyLink, read: *const StreamServer.ReadRequest) void {
+        const prng = &link.case.prng;
+        var large: StreamServer.LargeBuffer = undefined;
+        var sealer = link.server.sealer(read.session_id) orelse return;
+        var payload: [stream.fragment_size_max]u8 = @splat(7);
+        var answered = read.*;
+        const plain_count = stream.fragmentCount(read.length, read.fragment_size);
+        if (read.may_pack and plain_count > 1 and prng.chance(1, 2)) {
+            const unit = packed_answers.unit_size;
+            const pieces = (read.offset + read.length + unit - 1) / unit - read.offset / unit;
+            const is_zeros = prng.chance(1, 2);
+            const most = (plain_count - 1) * @as(u64, read.fragment_size) - 4 * plain_count;
+            const size: u32 = @intCast(if (is_zeros) 2 * pieces else prng.between(1, most));
+            if (is_zeros) payload = @splat(0);
+            std.mem.writeInt(u32, payload[0..4], size, .big);
+            const whole = packed_answers.AnswerWriter.sizeOf(size, read.fragment_size);
+            _ = answered.answerBy(whole);
+        }
+        var fragments = answered.fragments();
+        while (fragments.next()) |fragment| link.deliver(
+            sealer.seal(&fragment.header, payload[0..fragment.length], &large),
+        );
     }
 
     fn grant(link: *LossyLink) StreamServer.Grant {
@@ -216,6 +236,7 @@ pub fn client(case: *Case) Violation!bool {
             }),
             .ciphers = clear_text,
             .version_max = prng.pick(stream.Version, &.{ .v2, .v3, .v3 }),
+            .codecs = if (prng.chance(3, 4)) StreamClient.codecs else 0,
         }) catch return fuzz_case.violated("a client of this size can be made"),
         .server = StreamServer.init(case.gpa, .{
             .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
@@ -225,6 +246,7 @@ pub fn client(case: *Case) Violation!bool {
             .ciphers = clear_text,
             .version_max = prng.pick(stream.Version, &.{ .v2, .v3, .v3 }),
             .packet_size_max = stream.packet_size_max,
+            .codecs = if (prng.chance(3, 4)) StreamClient.codecs else 0,
         }) catch return fuzz_case.violated("a server of this size can be made"),
     };
     defer link.client.deinit(case.gpa);

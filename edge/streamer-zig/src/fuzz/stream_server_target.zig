@@ -94,6 +94,7 @@ pub fn server(case: *Case) Violation!bool {
         // Answers in clear text can be inspected; sealed ones are counted as accepted.
         .ciphers = .{ .clear = true, .chacha20_poly1305 = true },
         .packet_size_max = stream.packet_size_max,
+        .codecs = 1,
     }) catch return fuzz_case.violated("a server of this size can be made");
     defer machine.deinit(case.gpa);
     var model: Model = .init(prng);
@@ -232,6 +233,7 @@ fn makeHello(case: *Case, device: *const Device) stream.Hello {
         .proof = @splat(case.byte()),
         .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
     };
+    if (hello.version == .v3) hello.codecs = case.byte();
     if (hello.kind == .ticket)
         hello.shown = .{ .age_us = prng.nextU64(), .ticket = @splat(case.byte()) };
     if (prng.chance(3, 4)) hello.proof = stream_seal.helloProof(&device.token, &hello);
@@ -426,4 +428,30 @@ fn checkRead(device: *const Device, read: *const StreamServer.ReadRequest) Viola
     }
     try expect(bytes == read.bytes_out, "the bytes announced are the bytes sent");
     try expect(packets == read.packets_out, "the packets announced are the packets sent");
+    if (read.may_pack) try checkPacked(read);
+}
+
+/// Answers it by half as many packets, then plainly again.
+fn checkPacked(read: *const StreamServer.ReadRequest) Violation!void {
+    try expect(read.version == .v3 and read.kind != .profile, "answers of version 3 are packed");
+    const plain_count = stream.fragmentCount(read.length, read.fragment_size);
+    if (plain_count < 2) return;
+    var answered = read.*;
+    const whole = (plain_count / 2) * @as(u32, read.fragment_size) - 7;
+    const has_some = answered.answerBy(whole);
+    var bytes: u64 = 0;
+    var packets: u64 = 0;
+    var fragments = answered.fragments();
+    while (fragments.next()) |fragment| {
+        const end = fragment.at + fragment.length;
+        try expect(end <= answered.answerBytes(), "a fragment ends within its answer");
+        bytes += fragment.length;
+        packets += 1;
+    }
+    try expect(bytes == answered.bytes_out, "the bytes of an answer are the bytes sent");
+    try expect(packets == answered.packets_out, "the packets of an answer are the packets sent");
+    try expect(has_some == (answered.packed_bytes > 0), "an answer without fragments is plain");
+    try expect(answered.answerBy(0), "every READ has a plain answer");
+    try expect(answered.bytes_out == read.bytes_out, "a plain answer is the one before");
+    try expect(answered.packets_out == read.packets_out, "a plain answer is the one before");
 }

@@ -222,6 +222,9 @@ pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
             data.packed_size =
                 @intCast(case.prng.between(data.payload.len, stream.read_size_max - 1));
         },
+        .read => |*read| if (version == .v3 and read.kind != .profile) {
+            read.is_plain = case.prng.chance(1, 4);
+        },
         .refuse => |*refuse| if (version == .v3 and case.prng.chance(1, 4)) {
             refuse.code = .identity_refused;
         },

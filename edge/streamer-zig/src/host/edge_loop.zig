@@ -17,6 +17,7 @@ const http_handler = @import("http/handler.zig");
 const TftpPort = @import("net/tftp_port.zig");
 const StreamShards = @import("stream/shards.zig");
 const StreamPort = @import("stream/port.zig");
+const UnitPacker = @import("stream/unit_packer.zig");
 const PeerPort = @import("net/peer_port.zig");
 const HttpServer = @import("http/server.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
@@ -69,6 +70,8 @@ pub const Options = struct {
     sessions_max: u16,
     /// Null: the ciphers that this program supports.
     stream_ciphers: ?wire.stream.Ciphers = null,
+    /// Packs units for the stream; null: nothing is packed.
+    packer: ?*UnitPacker = null,
     wol_target: base.Endpoint,
     /// Stays where it is.
     schedules: *Agent.Schedules,
@@ -159,12 +162,14 @@ pub fn init(
         .sessions_max = options.sessions_max,
         .ciphers = options.stream_ciphers,
         .packet_size_max = wire.stream.packet_size_max,
+        .codecs = if (options.packer == null) 0 else core.stream.Client.codecs,
     };
+    const reads: StreamPort.Options = .{ .packer = options.packer };
     var stream: StreamPort =
-        try .init(gpa, try .init(gpa, try .init(gpa, stream_options), boots), .{});
+        try .init(gpa, try .init(gpa, try .init(gpa, stream_options), boots), reads);
     if (all.stream_shards.len > 0) {
         stream.shards = try gpa.create(StreamShards);
-        stream.shards.?.* = try .init(gpa, all.stream_shards, stream_options, .{});
+        stream.shards.?.* = try .init(gpa, all.stream_shards, stream_options, options.packer);
     }
     return .{
         .epoll = epoll,

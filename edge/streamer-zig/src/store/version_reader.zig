@@ -140,6 +140,35 @@ pub fn entryOf(reader: *VersionReader, index: u64) NodeCache.Error!Entry {
     return cached.node.entry(@intCast(index % node_module.fanout));
 }
 
+/// Fills in the hashes of consecutive blocks, as far as the nodes above them are in memory; returns
+/// false if one must be read.
+pub fn hashesNow(reader: *VersionReader, index: u64, hashes: []block.Hash) Error!bool {
+    var done: usize = 0;
+    while (done < hashes.len) {
+        const child: usize = @intCast((index + done) % node_module.fanout);
+        const count = @min(hashes.len - done, node_module.fanout - child);
+        const found = hashes[done..][0..count];
+        switch (try reader.leafNow(index + done, .open_files)) {
+            .waits => return false,
+            .zeros => @memset(found, block.zero_hash),
+            .node => |cached| @memcpy(found, cached.node.hashes[child..][0..count]),
+        }
+        done += count;
+    }
+    return true;
+}
+
+/// Fills in the hashes of consecutive blocks.
+pub fn readHashes(reader: *VersionReader, index: u64, hashes: []block.Hash) Error!void {
+    for (hashes, index..) |*hash, each| {
+        const cached = try reader.leafOf(each);
+        hash.* = if (cached) |node|
+            node.node.hashes[@intCast(each % node_module.fanout)]
+        else
+            block.zero_hash;
+    }
+}
+
 /// Returns the node of level 0 above a block, or null for zeros.
 fn leafOf(reader: *VersionReader, index: u64) NodeCache.Error!?*CachedNode {
     var entry = reader.root;

@@ -29,9 +29,10 @@ const http_report = @import("http_report.zig");
 const system_end = @import("system_end.zig");
 const TargetOptions = core.target.options.TargetOptions;
 const LostDisk = core.target.LostDisk;
+const unpack_rate = @import("unpack_rate.zig");
 
-/// The client's tables of reads and writes, one for each slot of the queue.
-var reads_memory: [112 << 10]u8 align(64) = undefined;
+/// The client's tables of reads and writes, one for each slot of the queue, and a packed answer.
+var reads_memory: [(112 << 10) + core.stream.Client.read_size_max]u8 align(64) = undefined;
 const socket_retry_us = 1 * std.time.us_per_s;
 /// After this silence the edge is told by HTTP that its stream does not answer.
 const no_stream_us = 20 * std.time.us_per_s;
@@ -75,11 +76,7 @@ pub fn serve(
     };
     // The system moves /proc away from the root that this process keeps.
     const proc: system_end.ProcFolder = .open();
-    var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
-    var client = core.stream.Client.init(allocator.allocator(), .{
-        .reads_max = core.target.nbd_queue.slots_max + core.profile.ReadAhead.client_places,
-        .writes_max = core.target.nbd_queue.slots_max,
-    }) catch @panic("reads_memory is too small for the client's reads");
+    var client = makeClient(&options);
     var edge: EdgeSocket = .init(options.edge);
     if (!openSession(&client, &edge, options, words)) return null;
     const memory = SharedMemory.init() catch {
@@ -133,6 +130,15 @@ pub fn serve(
     }
     sys.close(kernel_fd);
     return .{ .boot_id = options.boot_id, .disk_size = disk_size, .edge = options.edge };
+}
+
+fn makeClient(options: *const TargetOptions) core.stream.Client {
+    var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
+    return core.stream.Client.init(allocator.allocator(), .{
+        .reads_max = core.target.nbd_queue.slots_max + core.profile.ReadAhead.client_places,
+        .writes_max = core.target.nbd_queue.slots_max,
+        .codecs = unpack_rate.codecsOf(options.codec),
+    }) catch @panic("reads_memory is too small for the client's reads");
 }
 
 fn identityOf(client: *const core.stream.Client) core.stream.Client.Identity {

@@ -5,6 +5,7 @@ import {
   packetTypes,
   readErrorCodes,
   readKinds,
+  readPlainFlag,
   readyOutcomes,
   refuseCodes,
   type StreamPacket,
@@ -32,7 +33,7 @@ export function emitStreamPacket(packet: StreamPacket): Buffer {
 }
 
 function flagsOf(packet: StreamPacket): number {
-  if (packet.type === 'read') return readKinds.indexOf(packet.kind)
+  if (packet.type === 'read') return readKinds.indexOf(packet.kind) + (packet.is_plain ? readPlainFlag : 0)
   return packet.type === 'data' && packet.packed_size ? 1 : 0
 }
 

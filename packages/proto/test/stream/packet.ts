@@ -55,6 +55,8 @@ export const packetTypes = [
 /** From this one on they are of version 3 alone. */
 export const firstNewPacketType = packetTypes.indexOf('keepalive')
 /** The objects of a READ: the disk, the disk ahead of demand, or the boot profile's document. */
+/** In the flags of READ of version 3: its answer must not be packed. */
+export const readPlainFlag = 8
 export const readKinds = ['demand', 'ahead', 'profile'] as const
 export const helloKinds = ['token', 'resumption', 'ticket'] as const
 export const refuseCodes = [
@@ -176,6 +178,8 @@ export type StreamWriteAck = InSession & {
 export type StreamRead = InSession & {
   type: 'read'
   kind: (typeof readKinds)[number]
+  /** Only true is written: the answer must not be packed. */
+  is_plain?: true
   fragment_size: number
   version_tag: string
   offset: string

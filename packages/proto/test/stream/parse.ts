@@ -7,6 +7,7 @@ import {
   packetTypes,
   readErrorCodes,
   readKinds,
+  readPlainFlag,
   readyOutcomes,
   refuseCodes,
   type StreamBody,
@@ -98,10 +99,7 @@ function parseBody(reader: Reader, { version, type, flags, index, session }: Hea
     case 'refuse':
       return parseRefuse(reader, version)
     case 'read':
-      return parseRead(reader, session, {
-        kind: readKinds[flags] ?? refuse('bad_value'),
-        fragment_size: index,
-      })
+      return parseRead(reader, session, { ...parseReadFlags(flags, version), fragment_size: index })
     case 'data':
       return parseData(reader, session, { index, isPacked: flags === 1 })
     case 'read_error':
@@ -332,7 +330,16 @@ function parseRefuse(reader: Reader, version: StreamVersion): StreamBody {
   return { type: 'refuse', client_nonce, code }
 }
 
-function parseRead(reader: Reader, session: InSession, head: Pick<StreamRead, 'kind' | 'fragment_size'>): StreamRead {
+function parseReadFlags(flags: number, version: StreamVersion): Pick<StreamRead, 'kind' | 'is_plain'> {
+  const isPlain = version === 3 && flags >= readPlainFlag
+  const kind = readKinds[isPlain ? flags - readPlainFlag : flags] ?? refuse('bad_value')
+  check(!isPlain || kind !== 'profile', 'bad_value')
+  return isPlain ? { kind, is_plain: true } : { kind }
+}
+
+type ReadHead = Pick<StreamRead, 'kind' | 'is_plain' | 'fragment_size'>
+
+function parseRead(reader: Reader, session: InSession, head: ReadHead): StreamRead {
   check(reader.bytes.length >= 40, 'wrong_size')
   const version_tag = reader.hex(8)
   const offset = reader.hex(8)

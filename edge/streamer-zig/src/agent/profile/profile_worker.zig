@@ -22,7 +22,8 @@ const Uuid = base.Uuid;
 pub const events_of_job_max = 2 * profile_files.count_max + 1;
 
 /// `World` has `files() Files`, `unixMs() u64`, `log(format, arguments)`, `send(Event)`,
-/// `openStore() ?Store` with `closeStore(*Store)`, `warm(Uuid)`, and `onInventory(*const
+/// `openStore() ?Store` with `closeStore(*Store)`, `warm(Uuid)` for a version
+/// whose profiles are loaded, `onLearned(Uuid)` for one that has learned, and `onInventory(*const
 /// Inventory)`, which hears of each change.
 pub fn ProfileWorker(comptime World: type) type {
     return struct {
@@ -81,6 +82,7 @@ pub fn ProfileWorker(comptime World: type) type {
             worker.mergeInto(.{ .version = version_id, .class = recording.class }, units_read);
             if (!recording.is_simulated)
                 worker.mergeInto(.{ .version = version_id, .class = .any }, units_read);
+            worker.world.onLearned(version_id);
         }
 
         fn mergeInto(worker: *Self, named: BootProfile.Named, read_units: []const units.Unit) void {

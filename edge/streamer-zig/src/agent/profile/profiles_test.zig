@@ -66,6 +66,7 @@ const ProfileWorld = struct {
     pub fn closeStore(_: *ProfileWorld, _: *store.Store) void {}
 
     pub fn warm(_: *ProfileWorld, _: Uuid) void {}
+    pub fn onLearned(_: *ProfileWorld, _: Uuid) void {}
 
     pub fn onInventory(world: *ProfileWorld, inventory: *const core.profile.Inventory) void {
         world.told = inventory.*;

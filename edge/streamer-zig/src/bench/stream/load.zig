@@ -9,7 +9,7 @@ const linux = std.os.linux;
 const sys = @import("host").sys;
 const Epoll = @import("host").Epoll;
 const boot_words = @import("boot_words.zig");
-const pattern = @import("pattern.zig");
+const Content = @import("content.zig").Content;
 const processor = @import("processor.zig");
 const Latencies = @import("latencies.zig");
 const NbdConnection = @import("nbd_connection.zig").NbdConnection;
@@ -34,7 +34,20 @@ pub const Options = struct {
     /// 0 omits the server's processor time.
     server_pid: i32 = 0,
     packet_size_max: u16 = 1472,
+    /// The disk's content; empty: the pattern.
+    image: []const u8 = "",
+    /// Whether the devices take packed answers.
+    codec: Codec = .lz4,
     first_mac: base.Mac = .fromInt(0x02bf_0001_0001),
+};
+
+pub const Codec = enum {
+    off,
+    lz4,
+
+    pub fn mask(codec: Codec) u8 {
+        return if (codec == .off) 0 else core.stream.Client.codecs;
+    }
 };
 
 pub const Result = struct {
@@ -53,6 +66,9 @@ pub const Result = struct {
     missing_fragments: u64 = 0,
     /// Duplicate fragments.
     unexpected_fragments: u64 = 0,
+    /// Bytes that arrived packed, as they are unpacked, and reads whose answers changed their form.
+    unpacked_bytes: u64 = 0,
+    contradictions: u64 = 0,
     /// The least and the most that a device received.
     least_mb_per_second: f64,
     most_mb_per_second: f64,
@@ -97,6 +113,7 @@ const Load = struct {
     memory: []u8,
     /// Reads of each device.
     reads_each: []u64,
+    content: Content,
     prng: base.Prng = .init(1),
     latencies: Latencies = .{},
     reads: u64 = 0,
@@ -110,6 +127,7 @@ const Load = struct {
         const slot_count = @as(usize, options.devices) * options.depth;
         var load: Load = .{
             .options = options,
+            .content = Content.open(options.image) catch return error.SystemCallFailed,
             .epoll = Epoll.init() catch return error.SystemCallFailed,
             .receiver = try .create(gpa),
             .streams = try gpa.alloc(StreamDevice, if (is_stream) options.devices else 0),
@@ -126,7 +144,12 @@ const Load = struct {
             .buffer = load.memory[index * options.read_size ..][0..options.read_size],
         };
         for (load.streams) |*device|
-            device.* = try .init(gpa, options.depth, options.packet_size_max);
+            device.* = try .init(
+                gpa,
+                options.depth,
+                options.packet_size_max,
+                options.codec.mask(),
+            );
         for (load.connections) |*connection| connection.* = .{};
         return load;
     }
@@ -162,7 +185,13 @@ const Load = struct {
         return load.resultOf(ended_ns - begun_ns, times, repeats_before);
     }
 
-    const Retransmissions = struct { reads: u64 = 0, fragments: u64 = 0, unexpected: u64 = 0 };
+    const Retransmissions = struct {
+        reads: u64 = 0,
+        fragments: u64 = 0,
+        unexpected: u64 = 0,
+        unpacked: u64 = 0,
+        contradictions: u64 = 0,
+    };
 
     fn statistics(load: *const Load) Retransmissions {
         var sum: Retransmissions = .{};
@@ -170,6 +199,8 @@ const Load = struct {
             sum.reads += device.client.statistics.retransmits;
             sum.fragments += device.client.statistics.missing_fragments;
             sum.unexpected += device.client.statistics.unexpected_fragments;
+            sum.unpacked += device.client.statistics.unpacked_bytes;
+            sum.contradictions += device.client.statistics.contradictions;
         }
         return sum;
     }
@@ -200,6 +231,8 @@ const Load = struct {
             .retransmits = retransmits.reads - before.reads,
             .missing_fragments = retransmits.fragments - before.fragments,
             .unexpected_fragments = retransmits.unexpected - before.unexpected,
+            .unpacked_bytes = retransmits.unpacked - before.unpacked,
+            .contradictions = retransmits.contradictions - before.contradictions,
             .least_mb_per_second = load.perSecond(least, seconds),
             .most_mb_per_second = load.perSecond(most, seconds),
             .fragment_size = if (load.streams.len > 0) load.streams[0].client.fragmentSize() else 0,
@@ -312,7 +345,7 @@ const Load = struct {
     fn end(load: *Load, device: usize, index: u8) Error!void {
         const slot = &load.slots[device * load.options.depth + index];
         load.ended += 1;
-        if (!pattern.isRight(slot.buffer, slot.offset)) return error.WrongBytes;
+        if (!load.content.isRight(slot.buffer, slot.offset)) return error.WrongBytes;
         if (!load.is_measured) return;
         load.reads += 1;
         load.reads_each[device] += 1;

@@ -8,7 +8,7 @@ const core = @import("core");
 const linux = std.os.linux;
 const sys = @import("host").sys;
 const boot_words = @import("boot_words.zig");
-const pattern = @import("pattern.zig");
+const Content = @import("content.zig").Content;
 const processor = @import("processor.zig");
 const NbdConnection = @import("nbd_connection.zig").NbdConnection;
 const SlotList = @import("slot_list.zig").SlotList;
@@ -32,6 +32,9 @@ pub const Options = struct {
     read_ahead_mib: u16 = 0,
     disk_mib: u32 = 1024,
     packet_size_max: u16 = 1472,
+    /// The disk's content; empty: the pattern.
+    image: []const u8 = "",
+    codec: Load.Codec = .lz4,
     mac: base.Mac = .fromInt(0x02bf_0002_0001),
     /// Parameters of the link, to account for its time.
     mbit_per_second: u32 = 1000,
@@ -55,6 +58,9 @@ pub const Result = struct {
     bytes_in: u64 = 0,
     /// Fragments that were duplicates, or belonged to no read any more.
     unexpected_fragments: u64 = 0,
+    /// Bytes that arrived packed, as they are unpacked, and reads whose answers changed their form.
+    unpacked_bytes: u64 = 0,
+    contradictions: u64 = 0,
     /// Reads that bypassed read-ahead.
     misses: u64 = 0,
     /// Microseconds in which the link was busy, and in which it was idle, by cause (`LinkAccount`).
@@ -77,6 +83,7 @@ pub fn run(
     assert(options.depth > 0 and options.depth <= SlotList.most);
     var replay: Replay = .{
         .options = options,
+        .content = Content.open(options.image) catch return error.SystemCallFailed,
         .reads = reads,
         .memory = try gpa.alloc(u8, @as(usize, options.depth) * slot_size),
     };
@@ -92,6 +99,7 @@ const slot_size = core.stream.Client.read_size_max;
 
 const Replay = struct {
     options: *const Options,
+    content: Content,
     reads: []const core.device.read_trace.Read,
     memory: []u8,
     free: std.bit_set.Static(SlotList.most) = .empty,
@@ -128,7 +136,7 @@ const Replay = struct {
 
     fn done(replay: *Replay, slot: u8) Load.Error!void {
         const length = replay.lengths[slot];
-        if (!pattern.isRight(
+        if (!replay.content.isRight(
             replay.memory[@as(usize, slot) * slot_size ..][0..length],
             replay.offsets[slot],
         )) return error.WrongBytes;
@@ -170,7 +178,12 @@ const Replay = struct {
         const receiver: *Receiver = try .create(gpa);
         defer gpa.destroy(receiver);
         var device: StreamDevice =
-            try .init(gpa, options.depth + ReadAhead.client_places, options.packet_size_max);
+            try .init(
+                gpa,
+                options.depth + ReadAhead.client_places,
+                options.packet_size_max,
+                options.codec.mask(),
+            );
         defer device.deinit(gpa);
         const cache = try gpa.alloc(
             u8,
@@ -208,6 +221,8 @@ const Replay = struct {
         found.cipher = @tagName(device.client.session.?.cipher);
         found.missing_fragments = device.client.statistics.missing_fragments;
         found.unexpected_fragments = device.client.statistics.unexpected_fragments;
+        found.unpacked_bytes = device.client.statistics.unpacked_bytes;
+        found.contradictions = device.client.statistics.contradictions;
         found.bytes_in = device.client.statistics.bytes_in;
         found.misses = stream.ahead.statistics.misses;
         inline for (@typeInfo(LinkAccount.Cause).@"enum".field_names) |name|

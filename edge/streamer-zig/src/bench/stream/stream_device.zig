@@ -98,11 +98,16 @@ pub const StreamDevice = struct {
         gpa: std.mem.Allocator,
         reads_max: u16,
         packet_size_max: u16,
+        codecs: u8,
     ) error{OutOfMemory}!StreamDevice {
         return .{
             .client = try .init(
                 gpa,
-                .{ .reads_max = reads_max, .packet_size_max = packet_size_max },
+                .{
+                    .reads_max = reads_max,
+                    .packet_size_max = packet_size_max,
+                    .codecs = codecs,
+                },
             ),
         };
     }

@@ -154,6 +154,7 @@ pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device 
     var client: StreamClient = try .init(gpa, .{
         .reads_max = reads_depth + ReadAhead.client_places,
         .writes_max = profile.writes_max,
+        .codecs = StreamClient.codecs,
     });
     errdefer client.deinit(gpa);
     if (profile.read_ahead_bytes < ReadAhead.cache_size_min)

@@ -4,6 +4,8 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
+const packed_answers = @import("packed.zig");
+const packed_test = @import("packed_test.zig");
 const StreamServer = @import("server/server.zig");
 const testing = std.testing;
 const assert = std.debug.assert;
@@ -85,6 +87,47 @@ pub const Link = struct {
                 sealer.seal(&fragment.header, payload[0..fragment.length], &packet),
             );
         }
+    }
+
+    /// Like `answerRead`, packed; plain if packing does not save a packet. `spoil` breaks what is
+    /// packed.
+    pub fn answerPacked(
+        link: *Link,
+        now_us: u64,
+        server: *StreamServer,
+        request: *const StreamServer.ReadRequest,
+        disk: anytype,
+        spoil: bool,
+    ) !void {
+        const bytes = try testing.allocator.alloc(u8, request.length);
+        defer testing.allocator.free(bytes);
+        disk.fill(request.offset, bytes);
+        var content: std.ArrayList(u8) = .empty;
+        defer content.deinit(testing.allocator);
+        try packed_test.packRange(bytes, @intCast(request.offset), &content);
+        // No piece is that long.
+        if (spoil) content.items[0] = 0xff;
+        const size: u32 = @intCast(content.items.len);
+        const whole = packed_answers.AnswerWriter.sizeOf(size, request.fragment_size);
+        const plain_count = wire.fragmentCount(request.length, request.fragment_size);
+        var read = request.*;
+        if (whole > (plain_count - 1) * @as(u32, read.fragment_size) or !read.answerBy(whole))
+            return link.answerRead(now_us, server, request, disk);
+        const answer = try testing.allocator.alloc(u8, whole);
+        defer testing.allocator.free(answer);
+        var writer: packed_answers.AnswerWriter =
+            .{ .to = answer, .fragment_size = read.fragment_size, .packed_size = size };
+        writer.write(content.items);
+        var sealer = server.sealer(read.session_id).?;
+        var fragments = read.fragments();
+        var sent: u32 = 0;
+        while (fragments.next()) |fragment| {
+            const payload = answer[fragment.at..][0..fragment.length];
+            var packet: [wire.packet_size_max]u8 = undefined;
+            try link.send(now_us, true, sealer.seal(&fragment.header, payload, &packet));
+            sent += fragment.length;
+        }
+        assert(sent == read.bytes_out);
     }
 
     /// Sends the answer to a HELLO, after the packet that proves a large size.

@@ -15,6 +15,7 @@ token: [token_size]u8,
 read_ahead: ReadAhead = .by_memory,
 /// The edge serves its disks in clear text.
 clear: bool = false,
+codec: Codec = .auto,
 /// Writes that do not fit memory go to the local disk.
 local_disk: ?LocalDisk = null,
 /// What the machine does when its disk is lost for good.
@@ -30,6 +31,14 @@ pub const ReadAhead = union(enum) {
     bytes: u32,
 };
 
+/// Whether the edge may pack its answers.
+pub const Codec = enum {
+    /// If this machine unpacks faster than its network delivers.
+    auto,
+    lz4,
+    off,
+};
+
 const token_size = 16;
 
 /// One for each mistake in the words; `explain` has a sentence for people.
@@ -43,6 +52,7 @@ pub const Error = error{
     ReadAheadInvalid,
     OverflowInvalid,
     StreamInvalid,
+    CodecInvalid,
     LostInvalid,
     DiskInvalid,
 };
@@ -57,6 +67,7 @@ pub fn parse(text: []const u8) Error!TargetOptions {
     var overflow: ?[]const u8 = null;
     var lost: ?[]const u8 = null;
     var disk: ?[]const u8 = null;
+    var codec: ?[]const u8 = null;
     var clear = false;
     var words = std.mem.tokenizeAny(u8, text, " \t\r\n");
     while (words.next()) |word| {
@@ -67,6 +78,7 @@ pub fn parse(text: []const u8) Error!TargetOptions {
         if (std.mem.cutPrefix(u8, word, LocalDisk.word)) |value| overflow = value;
         if (std.mem.cutPrefix(u8, word, LostDisk.word)) |value| lost = value;
         if (std.mem.cutPrefix(u8, word, "bootfarm.disk=")) |value| disk = value;
+        if (std.mem.cutPrefix(u8, word, "bootfarm.codec=")) |value| codec = value;
         if (std.mem.eql(u8, word, clear_word)) {
             clear = true;
         } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) return error.StreamInvalid;
@@ -81,6 +93,8 @@ pub fn parse(text: []const u8) Error!TargetOptions {
         .token = try parseToken(token orelse return error.TokenMissing),
         .read_ahead = try parseReadAhead(read_ahead orelse "auto"),
         .clear = clear,
+        .codec = std.meta.stringToEnum(Codec, codec orelse "auto") orelse
+            return error.CodecInvalid,
         .local_disk = if (overflow) |value| LocalDisk.parse(value) orelse
             return error.OverflowInvalid else null,
         .lost = if (lost) |value| LostDisk.Policy.parse(value) orelse
@@ -125,6 +139,8 @@ pub fn explain(reason: Error) []const u8 {
             "auto, off or 1m to 256m",
         error.StreamInvalid => "bootfarm.stream= on the kernel's command line is clear, or " ++
             "not there",
+        error.CodecInvalid => "bootfarm.codec= on the kernel's command line is not auto, lz4 " ++
+            "or off",
         error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as " ++
             "this program knows it; build the initramfs anew",
         error.LostInvalid => "bootfarm.lost= on the kernel's command line is not wait, restart, " ++
@@ -173,6 +189,15 @@ test "a machine restarts when its disk is lost, unless the command line says oth
     try testing.expectEqual(.wait, (try TargetOptions.parse(good ++ " bootfarm.lost=wait")).lost);
 }
 
+test "answers may be packed as the machine's speed says, always or never" {
+    try testing.expectEqual(.auto, (try TargetOptions.parse(good)).codec);
+    for (std.enums.values(Codec)) |codec| {
+        var buffer: [300]u8 = undefined;
+        const text = try std.mem.print(&buffer, good ++ " bootfarm.codec={t}", .{codec});
+        try testing.expectEqual(codec, (try TargetOptions.parse(text)).codec);
+    }
+}
+
 test "the disk is a free nbd device, or the one that the command line names" {
     try testing.expectEqual(null, (try TargetOptions.parse(good)).disk_index);
     try testing.expectEqual(8, (try TargetOptions.parse(good ++ " bootfarm.disk=nbd8")).disk_index);
@@ -195,6 +220,7 @@ test "each wrong word has its own error and sentence" {
             .reason = error.TokenMissing,
         },
         .{ .text = good ++ "00", .reason = error.TokenInvalid },
+        .{ .text = good ++ " bootfarm.codec=zstd", .reason = error.CodecInvalid },
         .{ .text = good ++ " bootfarm.read-ahead=64", .reason = error.ReadAheadInvalid },
         .{ .text = good ++ " bootfarm.read-ahead=0m", .reason = error.ReadAheadInvalid },
         .{ .text = good ++ " bootfarm.read-ahead=257m", .reason = error.ReadAheadInvalid },

@@ -175,7 +175,11 @@ pub fn closeStore(thread: *ProfileThread, opened: *store.Store) void {
 }
 
 pub fn warm(thread: *ProfileThread, version_id: base.Uuid) void {
-    thread.warmer.begin(thread.gpa, thread.on.files(), version_id);
+    thread.warmer.begin(thread.gpa, thread.on.files(), version_id, .opened);
+}
+
+pub fn onLearned(thread: *ProfileThread, version_id: base.Uuid) void {
+    thread.warmer.begin(thread.gpa, thread.on.files(), version_id, .learned);
 }
 
 pub fn onInventory(thread: *ProfileThread, inventory: *const core.profile.Inventory) void {

@@ -1,6 +1,6 @@
-//! Reads ahead of boots, into this machine's memory, what they will need of a version: in the order
-//! of its profile, verifying each block, at a limited rate and with the lowest priority for disk
-//! and processor.
+//! Reads ahead of boots, into this machine's memory, what they will need of a version, and packs it
+//! for the stream: in the order of its profile, verifying each block, at a limited rate and with
+//! the lowest priority for disk and processor.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,6 +8,8 @@ const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream.profile;
 const profile_files = @import("agent").profile_files;
+const PackedUnits = @import("../stream/packed_units.zig");
+const UnitPacker = @import("../stream/unit_packer.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
 const linux = std.os.linux;
 
@@ -25,13 +27,21 @@ const cache_nodes = 64;
 
 pub const Warmer = @This();
 
-waiting: [waiting_max]Uuid = undefined,
+/// Null: nothing is packed.
+packer: ?*UnitPacker = null,
+waiting: [waiting_max]Waiting = undefined,
 waiting_count: u8 = 0,
 open: ?*Open = null,
 gpa: std.mem.Allocator = undefined,
 files: store.Files = undefined,
 
+const Waiting = struct { version_id: Uuid, why: Why };
+
+/// `learned`: the profile has changed; what is packed already is not read again.
+pub const Why = enum { opened, learned };
+
 const Open = struct {
+    why: Why,
     from: store.Store,
     version: store.OpenVersion,
     units: []const BootProfile.Unit,
@@ -44,12 +54,20 @@ pub fn isIdle(warmer: *const Warmer) bool {
 }
 
 /// Queues a version; what does not fit is not warmed.
-pub fn begin(warmer: *Warmer, gpa: std.mem.Allocator, files: store.Files, version_id: Uuid) void {
+pub fn begin(
+    warmer: *Warmer,
+    gpa: std.mem.Allocator,
+    files: store.Files,
+    version_id: Uuid,
+    why: Why,
+) void {
+    if (why == .learned and warmer.packer == null) return;
     warmer.gpa = gpa;
     warmer.files = files;
-    for (warmer.waiting[0..warmer.waiting_count]) |id| if (id.eql(version_id)) return;
+    for (warmer.waiting[0..warmer.waiting_count]) |*waiting|
+        if (waiting.version_id.eql(version_id)) return;
     if (warmer.waiting_count == waiting_max) return;
-    warmer.waiting[warmer.waiting_count] = version_id;
+    warmer.waiting[warmer.waiting_count] = .{ .version_id = version_id, .why = why };
     warmer.waiting_count += 1;
 }
 
@@ -78,18 +96,34 @@ pub fn step(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_s
         if (begin_at >= size) continue;
         const bytes = block[0..@intCast(@min(end, size) - begin_at)];
         // The next reader of a damaged block finds it again and reports it.
-        open.version.reader.source().read(bytes, begin_at) catch continue;
+        const is_read = warmer.take(open, bytes, begin_at) catch continue;
+        if (!is_read) continue;
         done += bytes.len;
         open.bytes_left -|= bytes.len;
     }
+    if (done == 0) return 0;
     const pause: linux.timespec = .{ .sec = 0, .nsec = step_pause_ns };
     _ = linux.nanosleep(&pause, null);
     return done;
 }
 
+/// Returns false if nothing had to be read.
+fn take(warmer: *Warmer, open: *Open, bytes: []u8, offset: u64) !bool {
+    const reader = &open.version.reader;
+    const packer = warmer.packer orelse {
+        try reader.source().read(bytes, offset);
+        return true;
+    };
+    const key: PackedUnits.Key = try .ofPiece(reader, bytes.len, offset);
+    if (open.why == .learned and (key.isZeros() or packer.has(&key))) return false;
+    try reader.source().read(bytes, offset);
+    packer.add(&key, bytes);
+    return true;
+}
+
 fn openNext(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) !void {
     warmer.waiting_count -= 1;
-    const version_id = warmer.waiting[warmer.waiting_count];
+    const version_id = warmer.waiting[warmer.waiting_count].version_id;
     const any: profile_files.ProfileName =
         .{ .version = version_id, .key = BootProfile.Class.any.key };
     _ = profile_files.read(warmer.files, any, profile, buffer) catch {
@@ -104,6 +138,7 @@ fn openNext(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_s
     const units = try warmer.gpa.dupe(BootProfile.Unit, profile.slice());
     errdefer warmer.gpa.free(units);
     open.* = .{
+        .why = warmer.waiting[warmer.waiting_count].why,
         .from = openStore(warmer.gpa, warmer.files) orelse return error.NoStore,
         .version = undefined,
         .units = units,

@@ -64,6 +64,7 @@ pub const Shard = struct {
     packets_lost: u64 = 0,
     events_lost: u64 = 0,
 };
+const UnitPacker = @import("../stream/unit_packer.zig");
 const shards_max = @import("../stream/shards.zig").shards_max;
 
 /// Counters of the packet loop.
@@ -101,6 +102,8 @@ pub const OtherFigures = struct {
     store: ?Store = null,
     /// Bytes read into memory ahead of boots; null if nothing is learned from boots.
     warmed_bytes: ?u64 = null,
+    /// Null where nothing is packed.
+    packed_units: ?PackedFigures = null,
 
     pub const Store = struct { versions: u64, damaged: u64 };
 
@@ -111,6 +114,29 @@ pub const OtherFigures = struct {
         state: core.uplink.desired_state.Pair,
         epoch: u64,
     };
+};
+
+pub const PackedFigures = struct {
+    units: u64,
+    used_bytes: u64,
+    size_bytes: u64,
+    added: u64,
+    evicted: u64,
+    answers: u64,
+    saved_bytes: u64,
+
+    pub fn of(packer: *const UnitPacker) PackedFigures {
+        const units = &packer.units;
+        return .{
+            .units = units.unit_count.load(.monotonic),
+            .used_bytes = units.used_bytes.load(.monotonic),
+            .size_bytes = units.memory.len,
+            .added = units.added_count.load(.monotonic),
+            .evicted = units.evicted_count.load(.monotonic),
+            .answers = packer.answers.get(),
+            .saved_bytes = packer.saved_bytes.get(),
+        };
+    }
 };
 
 pub const MetricsPage = struct {
@@ -188,6 +214,7 @@ pub fn render(
         try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
         try gauge(writer, "store_versions_damaged", "Of these, damaged ones.", store.damaged);
     }
+    if (other.packed_units) |*packed_units| try renderPacked(writer, packed_units);
     if (other.warmed_bytes) |bytes| try renderProfiles(writer, &figures.profiles, bytes);
 }
 
@@ -327,6 +354,19 @@ fn renderProfiles(
         "Bytes read into this machine's memory ahead of boots.",
         warmed_bytes,
     );
+}
+
+fn renderPacked(writer: *Io.Writer, figures: *const PackedFigures) Io.Writer.Error!void {
+    try gauge(writer, "packed_units", "Packed units of disks in memory.", figures.units);
+    try gauge(writer, "packed_bytes", "Memory that they take.", figures.used_bytes);
+    try gauge(writer, "packed_size_bytes", "Memory that they may take.", figures.size_bytes);
+    try counter(writer, "packed_added_total", "Units that were packed.", figures.added);
+    const evicted = "Packed units that made room for others, or for a smaller form.";
+    try counter(writer, "packed_evicted_total", evicted, figures.evicted);
+    const answers = "Reads of the stream that were answered packed.";
+    try counter(writer, "stream_packed_answers_total", answers, figures.answers);
+    const saved = "Bytes that packed answers saved on the wire.";
+    try counter(writer, "stream_packed_saved_bytes_total", saved, figures.saved_bytes);
 }
 
 fn counter(
@@ -528,6 +568,15 @@ test "the longest page fits" {
         },
         .store = .{ .versions = std.math.maxInt(u64), .damaged = std.math.maxInt(u64) },
         .warmed_bytes = most,
+        .packed_units = .{
+            .units = most,
+            .used_bytes = most,
+            .size_bytes = most,
+            .added = most,
+            .evicted = most,
+            .answers = most,
+            .saved_bytes = most,
+        },
     });
     try testing.expect(std.mem.endsWith(u8, writer.buffered(), "\n"));
 }

@@ -7,6 +7,7 @@ const base = @import("base");
 const store = @import("store");
 const wire = @import("wire").stream;
 const HeldDisk = @import("version_disk.zig").HeldDisk;
+const PackedUnits = @import("packed_units.zig");
 const PointerChannel = @import("pointer_channel.zig");
 const Layer = @import("agent").write_caches.Layer;
 const Slot = @import("read_queue.zig").Slot;
@@ -78,16 +79,32 @@ pub const Reader = struct {
             .file => |*file| return file.read(bytes, offset),
             .version => |*version| version,
         };
+        var tree = reader.treeOf(version);
+        return tree.source().read(bytes, offset);
+    }
+
+    /// Reads a piece of a version, of whole blocks, and returns its key.
+    pub fn readPiece(
+        reader: *Reader,
+        disk: *HeldDisk,
+        bytes: []u8,
+        offset: u64,
+    ) Error!PackedUnits.Key {
+        var tree = reader.treeOf(&disk.version);
+        try tree.source().read(bytes, offset);
+        return .ofPiece(&tree, bytes.len, offset);
+    }
+
+    fn treeOf(reader: *Reader, version: *const HeldDisk.Version) store.VersionReader {
         if (reader.files == null) reader.files =
             .{ .data = .init(version.files, .extents), .nodes = .init(version.files, .nodes) };
         const files = &reader.files.?;
-        var tree: store.VersionReader = .{
+        return .{
             .reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &reader.cache },
             .root = version.root,
             .root_level = version.root_level,
             .disk_size = version.disk_size,
         };
-        return tree.source().read(bytes, offset);
     }
 
     pub fn deinit(reader: *Reader, gpa: std.mem.Allocator) void {

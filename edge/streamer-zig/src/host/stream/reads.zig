@@ -15,6 +15,8 @@ const core = @import("core");
 const wire = @import("wire").stream;
 const ReadQueue = @import("read_queue.zig");
 const ReadWorkers = @import("read_workers.zig");
+const UnitPacker = @import("unit_packer.zig");
+const packing = @import("packing.zig");
 const sys = @import("../sys.zig");
 const version_disk = @import("version_disk.zig");
 const write_caches = @import("agent").write_caches;
@@ -45,6 +47,10 @@ queue: ReadQueue,
 workers: *ReadWorkers,
 /// The bytes of one READ.
 buffer: []u8,
+/// A packed answer; empty where nothing is packed.
+answer: []u8,
+/// Null: nothing is packed.
+packer: ?*UnitPacker,
 /// Back from the threads and not sent yet, oldest first.
 done: std.Deque(*Task),
 /// The socket's send buffer is full: nothing is sent until it has free space.
@@ -53,11 +59,18 @@ figures: Figures = .{},
 
 pub const InitError = ReadWorkers.InitError;
 pub const Options =
-    struct { queue: ReadQueue.Options = .{}, workers: ReadWorkers.Options = .{} };
+    struct {
+        queue: ReadQueue.Options = .{},
+        workers: ReadWorkers.Options = .{},
+        packer: ?*UnitPacker = null,
+    };
 
 pub fn init(gpa: std.mem.Allocator, options: Options) InitError!StreamReads {
     const buffer = try base.allocUntouched(gpa, u8, wire.read_size_max);
     errdefer base.freeUntouched(gpa, u8, buffer);
+    const answer_size: usize = if (options.packer == null) 0 else wire.read_size_max;
+    const answer = try base.allocUntouched(gpa, u8, answer_size);
+    errdefer base.freeUntouched(gpa, u8, answer);
     var done: std.Deque(*Task) = try .initCapacity(gpa, options.workers.tasks);
     errdefer done.deinit(gpa);
     var queue: ReadQueue = try .init(gpa, options.queue);
@@ -65,7 +78,14 @@ pub fn init(gpa: std.mem.Allocator, options: Options) InitError!StreamReads {
     const workers = try gpa.create(ReadWorkers);
     errdefer gpa.destroy(workers);
     workers.* = try .init(gpa, options.workers);
-    return .{ .queue = queue, .workers = workers, .buffer = buffer, .done = done };
+    return .{
+        .queue = queue,
+        .workers = workers,
+        .buffer = buffer,
+        .answer = answer,
+        .packer = options.packer,
+        .done = done,
+    };
 }
 
 /// After its threads were started: waits for their reads in progress.
@@ -76,6 +96,7 @@ pub fn deinit(reads: *StreamReads, gpa: std.mem.Allocator) void {
     reads.queue.deinit(gpa);
     reads.done.deinit(gpa);
     base.freeUntouched(gpa, u8, reads.buffer);
+    base.freeUntouched(gpa, u8, reads.answer);
     reads.* = undefined;
 }
 
@@ -106,21 +127,24 @@ pub fn take(
     const flow = flowOf(read);
     const goes_at_once = !reads.awaits_socket and reads.queue.mayGoAtOnce(flow) and
         !isParked(port, read);
-    const is_filled = goes_at_once and (fillNow(port, read, reads.buffer) catch |err| {
-        return port.refuseRead(socket, read, err, arrival.at_us);
-    });
+    var answered = read.*;
+    const bytes: ?[]const u8 = if (goes_at_once)
+        reads.answerNow(port, &answered) catch |err|
+            return port.refuseRead(socket, read, err, arrival.at_us)
+    else
+        null;
     var sent: u16 = 0;
-    const in_hand_us: ?u64 = if (is_filled) sys.monotonicUs() else null;
-    if (in_hand_us) |at_us| if (reads.send(port, socket, read, .{
-        .bytes = reads.buffer,
+    const in_hand_us: ?u64 = if (bytes != null) sys.monotonicUs() else null;
+    if (in_hand_us) |at_us| if (reads.send(port, socket, &answered, .{
+        .bytes = bytes.?,
         .sent = &sent,
         .arrival = arrival,
         .in_hand_us = at_us,
         .is_begin = true,
         .is_cold = false,
     })) return;
-    const is_cold = goes_at_once and !is_filled;
-    const slot = reads.queue.add(flow, read, arrival, if (is_cold) .cold else .ready) orelse
+    const is_cold = goes_at_once and bytes == null;
+    const slot = reads.queue.add(flow, &answered, arrival, if (is_cold) .cold else .ready) orelse
         return port.onUnanswered(read, arrival);
     slot.sent = sent;
     slot.in_hand_us = in_hand_us;
@@ -153,12 +177,15 @@ pub fn serve(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
 fn serveSlot(reads: *StreamReads, port: anytype, socket: *UdpSocket, slot: *Slot) void {
     if (reads.isGone(port, slot)) return reads.queue.end(slot);
     if (isParked(port, &slot.read)) return reads.queue.park(slot);
-    const is_filled = fillNow(port, &slot.read, reads.buffer) catch |err| {
+    const before = slot.read.packed_bytes;
+    const bytes = reads.answerNow(port, &slot.read) catch |err| {
         port.refuseRead(socket, &slot.read, err, sys.monotonicUs());
         return reads.queue.end(slot);
     };
-    if (!is_filled) return reads.queue.toCold(slot);
-    if (reads.send(port, socket, &slot.read, .ofSlot(slot, reads.buffer))) reads.queue.end(slot);
+    // Nothing of another answer fits what was sent.
+    if (slot.read.packed_bytes != before) slot.sent = 0;
+    const some = bytes orelse return reads.queue.toCold(slot);
+    if (reads.send(port, socket, &slot.read, .ofSlot(slot, some))) reads.queue.end(slot);
 }
 
 /// Gives threads what waits for disks, as far as there are buffers.
@@ -200,6 +227,8 @@ fn finish(reads: *StreamReads, port: anytype, socket: *UdpSocket, task: *Task) b
         layer.lose();
     };
     if (isParked(port, read)) return reads.conclude(port, task, .parked);
+    if (read.packed_bytes != 0) slot.sent = 0;
+    _ = slot.read.answerBy(0);
     const is_filled = bytesOf(port, task) catch |err| {
         port.refuseRead(socket, read, err, sys.monotonicUs());
         return reads.conclude(port, task, .over);
@@ -311,6 +340,27 @@ fn isGone(reads: *StreamReads, port: anytype, slot: *const Slot) bool {
 /// The waiting READs of a session's slot are those of one device.
 fn flowOf(read: *const ReadRequest) u16 {
     return core.stream.Server.slotOf(read.session_id);
+}
+
+/// Returns the whole answer to a READ, packed or plain, if this does not have to wait. Null: a
+/// thread is needed.
+fn answerNow(reads: *StreamReads, port: anytype, read: *ReadRequest) Error!?[]const u8 {
+    if (reads.packer) |packer| if (read.may_pack) {
+        const disk = port.diskOf(read.version_id) orelse return error.StoreError;
+        // What a device has written is never packed.
+        const is_below = if (try layerOf(port, read)) |layer| isBelow(layer, read) else true;
+        if (is_below) if (packing.answer(packer, disk, read, reads.buffer, reads.answer)) |bytes|
+            return bytes;
+    };
+    _ = read.answerBy(0);
+    return if (try fillNow(port, read, reads.buffer)) reads.buffer else null;
+}
+
+/// Returns whether nothing of a READ's range is in the device's layer.
+fn isBelow(layer: *write_caches.Layer, read: *const ReadRequest) bool {
+    var runs = layer.inner.runs(read.offset, read.length);
+    while (runs.next()) |run| if (run.is_own) return false;
+    return true;
 }
 
 /// Reads the range of a READ into its position in `buffer`, if this does not have to wait. False: a

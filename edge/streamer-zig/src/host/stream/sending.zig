@@ -17,8 +17,8 @@ pub const Sent = union(enum) {
     gone,
 };
 
-/// `bytes` are those of the READ's whole range, of which only the fragments' bytes have to be
-/// valid; the first `sent` of these were already sent.
+/// `bytes` are those of the whole answer, of which only the fragments' bytes have to be valid; the
+/// first `sent` of these were already sent.
 pub const What = struct { bytes: []const u8, sent: u16 };
 
 /// Sends now and without waiting. The READ may have arrived long ago: only its session's device
@@ -44,10 +44,9 @@ pub fn sendRead(
         var filled: usize = 0;
         for (0..count) |_| {
             const fragment = fragments.next().?;
-            const at: usize = @intCast(fragment.offset - read.offset);
             filled += sealer.seal(
                 &fragment.header,
-                what.bytes[at..][0..fragment.length],
+                what.bytes[fragment.at..][0..fragment.length],
                 sealed[filled..],
             ).len;
         }

@@ -10,6 +10,7 @@ const steering = @import("steering.zig");
 const sys = @import("../sys.zig");
 const Boots = @import("../edge_io.zig").Agent.Boots;
 const StreamShard = @import("shard.zig");
+const UnitPacker = @import("unit_packer.zig");
 const UdpSocket = @import("../net/udp_socket.zig");
 const linux = std.os.linux;
 
@@ -50,8 +51,10 @@ pub fn init(
     gpa: std.mem.Allocator,
     open: []UdpSocket,
     options: StreamServer.Options,
-    shard_options: StreamShard.Options,
+    packer: ?*UnitPacker,
 ) InitError!StreamShards {
+    var shard_options: StreamShard.Options = .{};
+    shard_options.reads.packer = packer;
     const wake_fd: i32 = @intCast(sys.check(
         linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC),
     ) catch return error.SystemCallFailed);

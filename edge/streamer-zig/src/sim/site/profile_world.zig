@@ -100,6 +100,7 @@ pub fn openStore(_: *ProfileWorld) ?store.Store {
 pub fn closeStore(_: *ProfileWorld, _: *store.Store) void {}
 
 pub fn warm(_: *ProfileWorld, _: base.Uuid) void {}
+pub fn onLearned(_: *ProfileWorld, _: base.Uuid) void {}
 
 pub fn onInventory(_: *ProfileWorld, inventory: *const core.profile.Inventory) void {
     assert(inventory.count <= core.profile.Inventory.profiles_max);

@@ -1,6 +1,6 @@
-//! The contents of simulated disks: every word of a sector is computed from the sector's number,
-//! the word's index and the stamp of its writer, so that a word of another place, device or time is
-//! found.
+//! The contents of simulated disks: every word of a sector is computed from the stamp of its
+//! writer, and every second one from the sector's number and the word's index, too, so that bytes
+//! of another place, device or time are found. The other words repeat: packing shrinks them.
 
 const std = @import("std");
 
@@ -12,12 +12,21 @@ const Sector = [word_count / lane_count]Lanes;
 
 const sector_factor: u64 = 0x9e3779b97f4a7c15;
 const word_step: u64 = 0xd6e8feb86659fd93;
+/// Of the words that repeat.
+const repeated_key: u64 = 0xa0761d6478bd642f;
 const first_lanes: Lanes = blk: {
     var lanes: [lane_count]u64 = undefined;
-    for (&lanes, 0..) |*lane, index| lane.* = (index + 1) *% word_step;
+    for (&lanes, 0..) |*lane, index| lane.* = keyOf(0, index);
     break :blk lanes;
 };
-const lanes_step: Lanes = @splat(@as(u64, lane_count) *% word_step);
+const lanes_step: Lanes = ofPlaces(@as(u64, lane_count) *% word_step);
+
+/// `value` in the lanes of words that depend on their place.
+fn ofPlaces(value: u64) Lanes {
+    return @as(Lanes, @splat(value)) & Lanes{ ones, 0, ones, 0, ones, 0, ones, 0 };
+}
+
+const ones = std.math.maxInt(u64);
 
 /// Stamp of a discarded sector, which holds zeros.
 pub const zeros: u64 = 0;
@@ -25,7 +34,7 @@ pub const zeros: u64 = 0;
 pub fn fillSector(out: *[sector_size]u8, sector: u64, stamp: u64) void {
     if (stamp == zeros) return @memset(out, 0);
     const chunks: *align(1) Sector = @ptrCast(out);
-    var key = first_lanes +% @as(Lanes, @splat(sector *% sector_factor));
+    var key = first_lanes +% ofPlaces(sector *% sector_factor);
     const stamps: Lanes = @splat(stamp);
     for (chunks) |*chunk| {
         chunk.* = key ^ stamps;
@@ -36,7 +45,7 @@ pub fn fillSector(out: *[sector_size]u8, sector: u64, stamp: u64) void {
 pub fn isFilled(bytes: *const [sector_size]u8, sector: u64, stamp: u64) bool {
     if (stamp == zeros) return std.mem.allEqual(u8, bytes, 0);
     const chunks: *align(1) const Sector = @ptrCast(bytes);
-    var key = first_lanes +% @as(Lanes, @splat(sector *% sector_factor));
+    var key = first_lanes +% ofPlaces(sector *% sector_factor);
     const stamps: Lanes = @splat(stamp);
     var wrong: Lanes = @splat(0);
     for (chunks) |*chunk| {
@@ -59,6 +68,7 @@ pub fn stampOf(word: u64, sector: u64, index: usize) u64 {
 }
 
 fn keyOf(sector: u64, index: usize) u64 {
+    if (index % 2 == 1) return repeated_key;
     return (@as(u64, index) + 1) *% word_step +% sector *% sector_factor;
 }
 

@@ -28,6 +28,7 @@ pub const DeviceSide = struct {
         writes_max: u16,
         packet_size_max: u16,
         version_max: wire.Version = .newest,
+        codecs: u8 = 0,
         outstanding_bytes_max: u32,
     };
 
@@ -48,6 +49,7 @@ pub const DeviceSide = struct {
             .writes_max = options.writes_max,
             .packet_size_max = options.packet_size_max,
             .version_max = options.version_max,
+            .codecs = options.codecs,
             .ciphers = link.ciphersFor(mutant),
             .outstanding_bytes_max = options.outstanding_bytes_max,
         }) };

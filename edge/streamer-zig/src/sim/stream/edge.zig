@@ -71,6 +71,8 @@ thief: ?Thief = null,
 recorded: RecordedHellos = .{},
 /// Of the stream: the edge may be of the release before until it restarts.
 version_max: link.Version = .newest,
+/// 0: it has no codec.
+packed_percent: u8 = 0,
 /// The datagram that is being handled.
 from: Endpoint = .{ .ip = .zero, .port = 0 },
 received_size: usize = 0,
@@ -220,6 +222,7 @@ fn makeServer(edge: *StreamEdge) error{OutOfMemory}!Server {
         .write_slots = edge.settings.write_slots,
         .hellos_max = 1 << 10,
         .version_max = edge.version_max,
+        .codecs = if (edge.packed_percent > 0) link.codecs else 0,
     });
 }
 
@@ -544,8 +547,8 @@ pub fn sendOf(
     bytes: []const u8,
     after_us: u64,
 ) void {
-    // No device of today offers one.
-    if (link.isPacked(bytes)) edge.invariants.violate(
+    const codec = if (session) |of| of.codec else 0;
+    if (link.isPacked(bytes) and codec == 0) edge.invariants.violate(
         .packed_as_offered,
         "the device at {f} has offered no codec, and gets a packed answer",
         .{to},

@@ -9,6 +9,7 @@ const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
 const content = @import("content.zig");
+const Packing = @import("packing.zig");
 const StreamBoot = @import("boot.zig");
 const StreamEdge = @import("edge.zig");
 const StreamSite = @import("site.zig");
@@ -29,6 +30,7 @@ reads_answered: u64 = 0,
 profiles_published: usize = 0,
 packet: [wire.packet_size_max]u8 = undefined,
 payload: [wire.fragment_size_max]u8 = undefined,
+packing: Packing = .{},
 
 pub const Version = struct {
     id: base.Uuid,
@@ -253,6 +255,15 @@ pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arri
     const source = io.sourceOf(request, &other) catch |err|
         return stream.refuseRead(request, err, edge.network.now_us);
     const latency_us = edge.diskDelayUs();
+    if (io.isPackable(request)) {
+        const from = if (edge.mutant == .base_packed_after_write)
+            io.versionOf(request).disk.source()
+        else
+            source;
+        io.packing.is_misplaced = edge.mutant == .packed_unit_of_another_place;
+        if (io.packing.answer(&edge.prng, request, &from)) |answered|
+            return io.sendPacked(&answered, arrival, latency_us);
+    }
     io.sendFragments(request, &source, latency_us);
     stream.onAnswered(request, arrival, edge.network.now_us, .{
         .is_cold = false,
@@ -271,9 +282,7 @@ fn sourceOf(
         edge.statistics.store_errors += 1;
         return error.StoreError;
     }
-    const version = for (&io.versions) |*version| {
-        if (version.id.eql(request.version_id)) break version;
-    } else unreachable;
+    const version = io.versionOf(request);
     io.reads_answered += 1;
     if (edge.mutant == .another_version_read and io.reads_answered % 100 == 99) {
         other.* = version.disk;
@@ -285,6 +294,49 @@ fn sourceOf(
     const layer = edge.process.?.stream.layerOf(request.boot_id) orelse return error.Lost;
     if (layer.held().state == .stopped) return error.Stopped;
     return layer.inner.source();
+}
+
+fn versionOf(io: *EdgeIo, request: *const ReadRequest) *Version {
+    for (&io.versions) |*version| if (version.id.eql(request.version_id)) return version;
+    unreachable;
+}
+
+/// What a device has written is never packed.
+fn isPackable(io: *EdgeIo, request: *const ReadRequest) bool {
+    const edge = io.edge;
+    const is_heard = request.may_pack or edge.mutant == .plain_unheard;
+    const session = edge.process.?.stream.server.findById(request.session_id) orelse return false;
+    if (!is_heard or session.codec == 0 or request.kind == .profile) return false;
+    if (!edge.prng.chance(edge.packed_percent, 100)) return false;
+    if (request.write_cache == .device_ram) return true;
+    if (edge.mutant == .base_packed_after_write) return true;
+    const layer = edge.process.?.stream.layerOf(request.boot_id) orelse return false;
+    var runs = layer.inner.runs(request.offset, request.length);
+    while (runs.next()) |run| if (run.is_own) return false;
+    return true;
+}
+
+fn sendPacked(
+    io: *EdgeIo,
+    request: *const ReadRequest,
+    arrival: agent.stream.Arrival,
+    after_us: u64,
+) void {
+    const stream = &io.edge.process.?.stream;
+    var sealer = stream.server.sealer(request.session_id) orelse return;
+    var fragments = request.fragments();
+    while (fragments.next()) |named| {
+        var header = named.header;
+        if (io.edge.mutant == .packed_without_flag) header[0] &= 0xf0;
+        const payload = io.packing.out[named.at..][0..named.length];
+        const packet = sealer.seal(&header, payload, &io.packet);
+        io.edge.sendOf(sealer.session, request.to, packet, after_us);
+    }
+    stream.onAnswered(request, arrival, io.edge.network.now_us, .{
+        .is_cold = false,
+        .storage_us = after_us,
+        .send_us = 0,
+    });
 }
 
 pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, document: []const u8) void {

@@ -44,6 +44,9 @@ pub fn detectsFlips(mutant: Mutant, packet: []const u8) bool {
     };
 }
 
+/// Of packed answers, as HELLO names them.
+pub const codecs = core.stream.Client.codecs;
+
 /// Returns whether this is a fragment of a packed answer.
 pub fn isPacked(packet: []const u8) bool {
     if (packet.len < wire.header_size or packet[1] != @backingInt(wire.Type.data)) return false;

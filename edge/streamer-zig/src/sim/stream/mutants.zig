@@ -91,6 +91,14 @@ pub const Mutant = enum {
     recorded_hello_forgotten,
     /// Answers are packed for devices that have offered no codec.
     packed_unasked,
+    /// A packed answer is sent as if it were plain.
+    packed_without_flag,
+    /// A packed answer has the unit beside the right one.
+    packed_unit_of_another_place,
+    /// What lies below a device's writes is packed in their place.
+    base_packed_after_write,
+    /// A READ that asks for a plain answer gets a packed one.
+    plain_unheard,
 
     /// Parses a name of the command line, with dashes for underscores.
     pub fn parse(text: []const u8) ?Mutant {

@@ -23,6 +23,9 @@ ticket_lifetime_s: u32,
 devices: [network_module.links_max]Drawn,
 /// Versions of the stream that edges speak until they restart.
 edge_versions: [network_module.edges_max]link.Version,
+/// Answers that edges pack, of those that they may: others are not in their memory, or not any
+/// more. 0: they have no codec.
+packed_percent: [network_module.edges_max]u8,
 
 const Drawn = struct {
     habits: StreamDevice.Habits,
@@ -31,6 +34,7 @@ const Drawn = struct {
     packet_size_max: u16,
     /// Of the stream: some devices are of the release before.
     version_max: link.Version,
+    has_codec: bool,
     /// UDP payload that passes in both directions.
     path_max: u16,
 };
@@ -182,22 +186,13 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
             prng.between(400, 4000)),
         .devices = undefined,
         .edge_versions = @splat(.newest),
+        .packed_percent = drawPacked(prng),
     };
     // In one run of three the site is being updated.
     if (prng.chance(1, 3)) for (&scenario.edge_versions) |*version| {
         if (prng.chance(1, 2)) version.* = .v2;
     };
-    if (faults.contains(.slow_disk)) {
-        scenario.disk.latency_us = prng.below(20_000);
-        scenario.disk.stalls_per_mille = @intCast(prng.below(50));
-        scenario.disk.stall_us = prng.below(5 * std.time.us_per_s);
-    }
-    if (faults.contains(.store_errors)) {
-        scenario.disk.read_errors_per_mille = @intCast(prng.below(100));
-        scenario.disk.write_errors_per_mille = @intCast(prng.below(100));
-    }
-    if (faults.contains(.missing_versions))
-        scenario.disk.missing_per_mille = @intCast(prng.below(200));
+    drawDisk(prng, &faults, &scenario.disk);
     for (&scenario.devices) |*device| {
         device.* = drawDevice(prng, &faults);
         if (limits.is_serial) device.habits.depth = 1;
@@ -209,6 +204,26 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
         for (&scenario.devices) |*device| device.habits.think_us = 2 * std.time.us_per_s;
     }
     return scenario;
+}
+
+fn drawDisk(prng: *base.Prng, faults: *const FaultSet, disk: *StreamEdge.Disk) void {
+    if (faults.contains(.slow_disk)) {
+        disk.latency_us = prng.below(20_000);
+        disk.stalls_per_mille = @intCast(prng.below(50));
+        disk.stall_us = prng.below(5 * std.time.us_per_s);
+    }
+    if (faults.contains(.store_errors)) {
+        disk.read_errors_per_mille = @intCast(prng.below(100));
+        disk.write_errors_per_mille = @intCast(prng.below(100));
+    }
+    if (faults.contains(.missing_versions))
+        disk.missing_per_mille = @intCast(prng.below(200));
+}
+
+fn drawPacked(prng: *base.Prng) [network_module.edges_max]u8 {
+    var percents: [network_module.edges_max]u8 = undefined;
+    for (&percents) |*percent| percent.* = prng.pick(u8, &.{ 0, 50, 90, 100 });
+    return percents;
 }
 
 fn packetSize(prng: *base.Prng) u16 {
@@ -258,6 +273,7 @@ fn drawDevice(prng: *base.Prng, faults: *const FaultSet) Drawn {
             0,
         .packet_size_max = packetSize(prng),
         .version_max = if (prng.chance(1, 3)) .v2 else .newest,
+        .has_codec = prng.chance(2, 3),
         .path_max = if (faults.contains(.narrow_paths)) pathSize(prng) else link.packet_size_max,
         .habits = .{
             .class = if (faults.contains(.several_edges) and prng.chance(1, 2))

@@ -115,8 +115,14 @@ pub const fragment_size_min = 512;
 pub const fragments_max = read_size_max / fragment_size_min;
 /// Codecs are numbered from 1; 0 is none.
 pub const codecs_max = 8;
+/// LZ4 blocks (core/stream/packed.zig).
+pub const codec_lz4 = 1;
 /// Length of the packed answer at the front of each fragment of it.
-const packed_prefix_size = 4;
+pub const packed_prefix_size = 4;
+/// In the flags of DATA of version 3: a fragment of a packed answer.
+const packed_flag = 1;
+/// In the flags of READ of version 3: its answer must not be packed.
+const plain_flag = 8;
 pub const ranges_max = 64;
 /// The largest packet of a device, before and after it is sealed.
 pub const request_size_max = header_size + fragment_size_ethernet;
@@ -245,6 +251,8 @@ pub const Read = struct {
     length: u32,
     /// 0 the first time.
     attempt: u16 = 0,
+    /// Its answer must not be packed. Version 3 alone, never with kind `profile`.
+    is_plain: bool = false,
     ranges: Ranges = .{},
 };
 
@@ -374,7 +382,7 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .cookie => .{ .cookie = try hello_packets.parseCookie(bytes) },
         .welcome => .{ .welcome = try welcome_packet.parse(version, bytes) },
         .refuse => .{ .refuse = try hello_packets.parseRefuse(version, bytes) },
-        .read => .{ .read = try parseRead(bytes) },
+        .read => .{ .read = try parseRead(version, bytes) },
         .data => .{ .data = try parseData(bytes) },
         .read_error => .{ .read_error = try parseReadError(bytes) },
         .no_session => if (bytes.len == no_session_size) .no_session else return error.WrongSize,
@@ -421,7 +429,7 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
         .cookie => |cookie| return hello_packets.emitCookie(cookie, out),
         .welcome => |welcome| return welcome_packet.emit(packet.version, &welcome, out),
         .refuse => |refuse| return hello_packets.emitRefuse(refuse, out),
-        .read => |read| return emitRead(read, out),
+        .read => |read| return emitRead(packet.version, read, out),
         .data => |data| return emitData(packet.version, &data, out),
         .read_error => |read_error| {
             const layout = overlayMutable(ReadErrorLayout, out);
@@ -464,6 +472,13 @@ pub fn dataHeader(
     std.mem.writeInt(u16, &header.index, index, .big);
     std.mem.writeInt(u32, &header.request_id, request_id, .big);
     std.mem.writeInt(u64, &header.session_id, session_id, .big);
+    return bytes;
+}
+
+/// The same for a fragment of a packed answer, whose payload begins with the size of that answer.
+pub fn packedDataHeader(session_id: u64, request_id: u32, index: u16) [header_size]u8 {
+    var bytes = dataHeader(.v3, session_id, request_id, index);
+    bytes[0] |= packed_flag;
     return bytes;
 }
 
@@ -548,14 +563,19 @@ pub fn expectZero(bytes: []const u8) ParseError!void {
     if (!std.mem.allEqual(u8, bytes, 0)) return error.ReservedNotZero;
 }
 
-fn parseRead(bytes: []const u8) ParseError!Read {
+fn parseRead(version: Version, bytes: []const u8) ParseError!Read {
     const layout = try overlay(ReadLayout, bytes, .at_least);
     const range_count = int(u16, &layout.range_count);
     if (range_count > ranges_max) return error.BadValue;
     if (bytes.len != read_size_fixed + @as(usize, range_count) * 4) return error.WrongSize;
-    const kind = std.enums.fromInt(ReadKind, layout.header.flags()) orelse return error.BadValue;
+    const flags = layout.header.flags();
+    const is_plain = version == .v3 and flags & plain_flag != 0;
+    const kind_flags = if (is_plain) flags - plain_flag else flags;
+    const kind = std.enums.fromInt(ReadKind, kind_flags) orelse return error.BadValue;
+    if (is_plain and kind == .profile) return error.BadValue;
     const read: Read = .{
         .kind = kind,
+        .is_plain = is_plain,
         .fragment_size = int(u16, &layout.header.index),
         .version_tag = int(u64, &layout.version_tag),
         .offset = int(u64, &layout.offset),
@@ -601,7 +621,7 @@ fn emitData(version: Version, data: *const Data, out: []u8) []u8 {
     if (data.packed_size > 0) {
         assert(version == .v3);
         assert(data.payload.len <= data.packed_size);
-        header.version_and_flags |= 1;
+        header.version_and_flags |= packed_flag;
         std.mem.writeInt(u32, out[header_size..][0..packed_prefix_size], data.packed_size, .big);
         size += packed_prefix_size;
     }
@@ -663,9 +683,11 @@ fn emitReady(ready: Ready, out: []u8) []u8 {
     return out[0..size];
 }
 
-fn emitRead(read: Read, out: []u8) []u8 {
+fn emitRead(version: Version, read: Read, out: []u8) []u8 {
+    assert(!read.is_plain or (version == .v3 and read.kind != .profile));
     const layout = overlayMutable(ReadLayout, out);
     layout.header.version_and_flags |= @backingInt(read.kind);
+    if (read.is_plain) layout.header.version_and_flags |= plain_flag;
     std.mem.writeInt(u16, &layout.header.index, read.fragment_size, .big);
     std.mem.writeInt(u64, &layout.version_tag, read.version_tag, .big);
     std.mem.writeInt(u64, &layout.offset, read.offset, .big);

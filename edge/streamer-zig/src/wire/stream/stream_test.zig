@@ -36,6 +36,7 @@ fn expectField(comptime T: type, expected: std.json.Value, actual: T) !void {
             const text = try std.mem.print(&hex_buffer, "{x:0>16}", .{actual});
             try testing.expectEqualStrings(expected.string, text);
         } else try testing.expectEqual(expected.integer, actual),
+        .bool => try testing.expectEqual(expected.bool, actual),
         .@"enum" => try testing.expectEqualStrings(expected.string, @tagName(actual)),
         .array => {
             const text = try std.mem.print(&hex_buffer, "{x}", .{&actual});
@@ -96,6 +97,7 @@ fn expectSteps(expected: std.json.Value, actual: stream.Steps) !void {
 /// The value of a field that a vector omits, since most packets have none of it.
 fn absent(comptime T: type) std.json.Value {
     if (@typeInfo(T) == .int) return .{ .integer = 0 };
+    if (T == bool) return .{ .bool = false };
     if (T == stream.DeviceKey or T == stream.DeviceSignature) {
         const zeros: [2 * @sizeOf(T)]u8 = comptime @splat('0');
         return .{ .string = &zeros };

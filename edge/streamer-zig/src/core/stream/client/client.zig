@@ -44,6 +44,8 @@ identity: Identity,
 state: State = .idle,
 /// More than `reads_max`: a read that is split takes one slot per part.
 reads: []PendingRead,
+/// The packed answer that is being unpacked; empty in a device without a codec.
+packed_answer: []u8,
 /// All slots from here on are free: with one read in flight, loops over all reads look at one slot.
 slots_used: u16 = 0,
 /// Reads submitted and not ended.
@@ -88,6 +90,8 @@ last_fragment_at_us: u64 = 0,
 waiting_since_us: u64 = 0,
 pending_events: step.PendingEvents = .{},
 
+/// Codecs of packed answers that this program has, as HELLO names them.
+pub const codecs = step.codecs;
 pub const State = step.State;
 pub const Options = step.Options;
 pub const Identity = step.Identity;
@@ -103,18 +107,23 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamC
     assert(options.packet_size_max >= wire.packet_size_min);
     assert(options.packet_size_max <= wire.packet_size_max);
     assert(options.outstanding_bytes_max >= read_size_max);
+    assert(options.codecs & ~step.codecs == 0);
     const reads = try gpa.alloc(PendingRead, options.reads_max + reads_in_flight.parts_max);
     errdefer gpa.free(reads);
+    const packed_answer = try gpa.alloc(u8, if (options.codecs == 0) 0 else read_size_max);
+    errdefer gpa.free(packed_answer);
     return .{
         .options = options,
         .identity = undefined,
         .reads = reads,
+        .packed_answer = packed_answer,
         .writes = try .init(gpa, options.writes_max),
     };
 }
 
 pub fn deinit(client: *StreamClient, gpa: std.mem.Allocator) void {
     gpa.free(client.reads);
+    gpa.free(client.packed_answer);
     client.writes.deinit(gpa);
     client.* = undefined;
 }
@@ -123,6 +132,7 @@ pub fn deinit(client: *StreamClient, gpa: std.mem.Allocator) void {
 /// caller.
 pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
     const reads = client.reads;
+    const packed_answer = client.packed_answer;
     const options = client.options;
     @memset(reads, .{});
     var queue = client.writes;
@@ -132,6 +142,7 @@ pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
             .options = options,
             .identity = identity,
             .reads = reads,
+            .packed_answer = packed_answer,
             .writes = queue,
             .session = identity.session,
         };
@@ -467,8 +478,8 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
     if (client.session.?.version != packet.version) return false;
     switch (packet.body) {
         .data => |fragment| {
-            // This device has offered no codec.
-            if (fragment.packed_size != 0) return false;
+            // Only in a session that has one.
+            if (fragment.packed_size != 0 and client.session.?.codec == 0) return false;
             return reads_in_flight.receiveFragment(client, now_us, packet.request_id, fragment);
         },
         .keepalive => client.keepalive_id = packet.request_id,
@@ -607,6 +618,7 @@ pub fn onWaiting(client: *StreamClient, now_us: u64) void {
 
 test {
     _ = @import("client_test.zig");
+    _ = @import("packed_answers_test.zig");
     _ = @import("report_test.zig");
     _ = @import("hello_test.zig");
     _ = hello_versions;

@@ -22,6 +22,18 @@ pub const disk = struct {
     }
 };
 
+/// The same in two of four units; the others shrink to a half, and to nothing.
+const packable = struct {
+    pub fn fill(offset: u64, buffer: []u8) void {
+        disk.fill(offset, buffer);
+        for (buffer, offset..) |*byte, at| switch (at / wire.profile.unit_size % 4) {
+            0 => byte.* &= 0x11,
+            1 => byte.* = 0,
+            else => {},
+        };
+    }
+};
+
 pub const StreamFixture = struct {
     server: StreamServer,
     client: StreamClient,
@@ -31,6 +43,9 @@ pub const StreamFixture = struct {
     token_nonce: ?[16]u8 = null,
     version_id: base.Uuid = .{ .bytes = @splat(0xdd) },
     store_errors_left: u32 = 0,
+    /// Answers that are packed, and of these those that do not unpack; content is `packable` then.
+    packed_percent: u8 = 0,
+    spoiled_percent: u8 = 0,
     key_serial: u8 = 1,
     opened_count: u32 = 0,
     resumed_count: u32 = 0,
@@ -59,7 +74,11 @@ pub const StreamFixture = struct {
             .server = try newServer(1, sides),
             .client = try .init(
                 testing.allocator,
-                .{ .ciphers = sides.ciphers, .packet_size_max = sides.packet_size_max },
+                .{
+                    .ciphers = sides.ciphers,
+                    .packet_size_max = sides.packet_size_max,
+                    .codecs = sides.device_codecs,
+                },
             ),
             .link = link,
             .sides = sides,
@@ -79,8 +98,12 @@ pub const StreamFixture = struct {
     }
 
     /// Settings that device and edge share.
-    const Sides =
-        struct { ciphers: ?wire.Ciphers = null, packet_size_max: u16 = wire.packet_size_ethernet };
+    pub const Sides = struct {
+        ciphers: ?wire.Ciphers = null,
+        packet_size_max: u16 = wire.packet_size_ethernet,
+        device_codecs: u8 = 0,
+        edge_codecs: u8 = 0,
+    };
 
     pub fn newServer(serial: u8, sides: Sides) !StreamServer {
         return .init(testing.allocator, .{
@@ -92,6 +115,7 @@ pub const StreamFixture = struct {
             },
             .ciphers = sides.ciphers,
             .packet_size_max = @max(wire.packet_size_ethernet, sides.packet_size_max),
+            .codecs = sides.edge_codecs,
         });
     }
 
@@ -158,7 +182,7 @@ pub const StreamFixture = struct {
                         fixture.server.readError(&read, .store_error, &reply).?,
                     );
                 }
-                try fixture.link.answerRead(fixture.now_us, &fixture.server, &read, disk);
+                try fixture.answerRead(&read);
             },
             .probe => |probe| try fixture.link.answerProbe(fixture.now_us, &fixture.server, probe),
             .write, .control, .taken, .used => return error.UnexpectedWrite,
@@ -194,6 +218,16 @@ pub const StreamFixture = struct {
         }
     }
 
+    fn answerRead(fixture: *StreamFixture, read: *const StreamServer.ReadRequest) !void {
+        const link = &fixture.link;
+        if (fixture.packed_percent == 0)
+            return link.answerRead(fixture.now_us, &fixture.server, read, disk);
+        if (!read.may_pack or !link.prng.chance(fixture.packed_percent, 100))
+            return link.answerRead(fixture.now_us, &fixture.server, read, packable);
+        const is_spoiled = link.prng.chance(fixture.spoiled_percent, 100);
+        try link.answerPacked(fixture.now_us, &fixture.server, read, packable, is_spoiled);
+    }
+
     pub fn expectEstablished(fixture: *StreamFixture) !void {
         const event = try fixture.nextEvent(30 * std.time.us_per_s);
         try testing.expect(event.? == .established);
@@ -221,7 +255,10 @@ pub const StreamFixture = struct {
             switch (event) {
                 .read_done => |read| {
                     var expected: [StreamClient.read_size_max]u8 = undefined;
-                    disk.fill(offsets[read.tag], expected[0..read.buffer.len]);
+                    if (fixture.packed_percent == 0)
+                        disk.fill(offsets[read.tag], expected[0..read.buffer.len])
+                    else
+                        packable.fill(offsets[read.tag], expected[0..read.buffer.len]);
                     try testing.expectEqualSlices(u8, expected[0..read.buffer.len], read.buffer);
                     free |= @as(u64, 1) << @intCast(read.tag);
                     done += 1;

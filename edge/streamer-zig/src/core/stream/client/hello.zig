@@ -177,7 +177,7 @@ pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bo
         return false;
     const parsed = wire.parse(clear) catch return false;
     assert(client.state == .greeting);
-    if (!isCodecOffered(parsed.body.welcome.codec)) return false;
+    if (!isCodecOffered(client, parsed.body.welcome.codec)) return false;
     return establish(client, now_us, .{
         .id = parsed.session_id,
         .welcome = parsed.body.welcome,
@@ -186,8 +186,8 @@ pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bo
     });
 }
 
-fn isCodecOffered(codec: u8) bool {
-    return codec == 0 or step.codecs >> @intCast(codec - 1) & 1 == 1;
+fn isCodecOffered(client: *const StreamClient, codec: u8) bool {
+    return codec == 0 or client.options.codecs >> @intCast(codec - 1) & 1 == 1;
 }
 
 fn isOffered(offered: wire.Ciphers, cipher: wire.Cipher) bool {
@@ -236,6 +236,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: OpenedWelcome) bool {
         .id = opened.id,
         .version = client.greeting.hello.version,
         .cipher = welcome.cipher,
+        .codec = welcome.codec,
         .version_tag = welcome.version_tag,
         .version_id = .fromBytes(welcome.version_id),
         .disk_size = welcome.disk_size,

@@ -31,7 +31,7 @@ pub fn of(client: *const StreamClient, version: wire.Version) wire.Hello {
     const has_identity = version != .v2 and greeting.kind == .token;
     hello.version = version;
     hello.cookie = greeting.cookie;
-    hello.codecs = if (version == .v2) 0 else step.codecs;
+    hello.codecs = if (version == .v2) 0 else client.options.codecs;
     hello.device_key = @splat(0);
     hello.signature = @splat(0);
     if (has_identity) hello.device_key = client.identity.device_key orelse @splat(0);

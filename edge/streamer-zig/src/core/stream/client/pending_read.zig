@@ -37,9 +37,17 @@ store_errors: StoreErrors.OfRead = .{},
 had_store_error: bool = false,
 
 fragment_size: u16 = 0,
+/// Of the plain answer until its first fragment has arrived.
 fragment_count: u16 = 0,
+/// How the edge answers this request: known with the first fragment that arrives.
+form: enum { unknown, plain, packed_up } = .unknown,
+/// Bytes of a packed answer. They are at the front of `buffer` until all have arrived.
+packed_size: u32 = 0,
+/// The edge has answered it in two ways, or with what does not unpack: it must not be packed.
+must_be_plain: bool = false,
 received: std.bit_set.Static(wire.fragments_max) = .empty,
 received_count: u16 = 0,
+/// Of the answer, without prefixes.
 received_bytes: u32 = 0,
 /// The highest fragment indices received, highest first, each counted from 1; 0 while there are
 /// fewer.
@@ -93,38 +101,96 @@ pub const Acceptance = enum {
     duplicate,
     /// No fragment of this read has this index and length.
     mismatch,
+    /// A fragment of another answer to the same request than the one that has begun to arrive.
+    contradiction,
 };
 
 pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     assert(read.state == .in_flight);
-    if (fragment.index >= read.fragment_count) return .mismatch;
-    const length =
-        wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, fragment.index);
-    if (fragment.payload.len != length) return .mismatch;
+    if (read.form == .unknown) {
+        if (!read.begin(&fragment)) return .mismatch;
+    } else if ((fragment.packed_size > 0) != (read.form == .packed_up) or
+        fragment.packed_size != read.packed_size) return .contradiction;
+    if (!read.fits(&fragment)) return .mismatch;
     if (read.has(fragment.index)) return .duplicate;
     // Karn's algorithm: the answer to a READ that was sent twice is no sample.
     if (read.received_count == 0 and read.attempt == 0)
         read.round_trip_us = now_us -| read.sent_at_us;
     if (read.timed_out and read.stall_us == null) read.stall_us = now_us -| read.sent_at_us;
-    const begin = @as(usize, fragment.index) * read.fragment_size;
-    const slot = read.buffer[begin..][0..length];
+    const at = @as(usize, fragment.index) * read.contentSize();
+    const slot = read.buffer[at..][0..fragment.payload.len];
     // It may be there already.
     if (slot.ptr != fragment.payload.ptr) @memcpy(slot, fragment.payload);
     read.received.set(fragment.index);
     read.received_count += 1;
-    read.received_bytes += length;
+    read.received_bytes += @intCast(fragment.payload.len);
     assert(read.received_count <= read.fragment_count);
-    if (length == read.fragment_size) read.has_full_size = true;
+    if (fragment.payload.len == read.contentSize()) read.has_full_size = true;
     read.progress_at_us = now_us;
     read.recordHighest(fragment.index);
     read.retransmitHoles();
     return .new;
 }
 
-/// Returns where the payload of this fragment belongs; null if it has arrived or there is no such
-/// fragment.
+/// The first fragment says how the read is answered. Returns false if it may not be answered so.
+fn begin(read: *PendingRead, fragment: *const wire.Data) bool {
+    assert(read.received_count == 0);
+    if (fragment.packed_size > 0) {
+        if (read.must_be_plain or read.kind == .profile) return false;
+        if (fragment.packed_size >= read.buffer.len) return false;
+    }
+    assert(read.packed_size == 0);
+    const before = .{ read.packed_size, read.fragment_count };
+    read.packed_size = fragment.packed_size;
+    read.form = if (fragment.packed_size > 0) .packed_up else .plain;
+    read.fragment_count = @intCast(std.math.divCeil(
+        u32,
+        read.answerSize(),
+        read.contentSize(),
+    ) catch unreachable);
+    if (!read.fits(fragment)) {
+        read.form = .unknown;
+        read.packed_size, read.fragment_count = before;
+        return false;
+    }
+    read.retransmitted_below = @min(read.retransmitted_below, read.fragment_count);
+    if (read.retransmit) |*pending| {
+        pending.end = @min(pending.end, read.fragment_count);
+        if (pending.first >= pending.end) read.retransmit = null;
+    }
+    return true;
+}
+
+/// The fragment has an index and a length of this answer.
+fn fits(read: *const PendingRead, fragment: *const wire.Data) bool {
+    return fragment.index < read.fragment_count and
+        fragment.payload.len == read.contentLength(fragment.index);
+}
+
+/// Bytes of the answer in a fragment of full size.
+fn contentSize(read: *const PendingRead) u16 {
+    return read.fragment_size - read.prefixSize();
+}
+
+/// What each fragment has in front of its bytes of the answer.
+pub fn prefixSize(read: *const PendingRead) u16 {
+    return if (read.form == .packed_up) wire.packed_prefix_size else 0;
+}
+
+fn answerSize(read: *const PendingRead) u32 {
+    return if (read.form == .packed_up) read.packed_size else @intCast(read.buffer.len);
+}
+
+fn contentLength(read: *const PendingRead, index: u16) u32 {
+    const content = read.contentSize();
+    return @min(content, read.answerSize() - @as(u32, index) * content);
+}
+
+/// Returns where the payload of this fragment of a plain answer belongs; null if it has arrived or
+/// there is no such fragment.
 pub fn slotFor(read: *const PendingRead, index: u16, length: usize) ?[]u8 {
     assert(read.state == .in_flight);
+    if (read.form == .packed_up) return null;
     if (index >= read.fragment_count or read.has(index)) return null;
     if (length != wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, index))
         return null;
@@ -149,24 +215,35 @@ pub fn missing(read: *const PendingRead) PathMtu.MissingFragments {
     if (read.has_full_size or read.sent_serial == std.math.maxInt(u64)) return .{};
     const overhead = wire.header_size + wire.tag_size;
     const last = read.fragment_count - 1;
-    const last_size =
-        overhead + wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, last);
+    const last_size = overhead + read.prefixSize() + read.contentLength(last);
     const count = read.fragment_count - read.received_count;
     if (read.has(last)) return .{ .count = count, .size = overhead + read.fragment_size };
     if (last_size > wire.packet_size_min) return .{ .count = count, .size = @intCast(last_size) };
     return .{ .count = count - 1, .size = overhead + read.fragment_size };
 }
 
-pub fn missingBytes(read: *const PendingRead) u32 {
-    return @as(u32, @intCast(read.buffer.len)) - read.received_bytes;
+/// Bytes of the read that have arrived: a fragment of a packed answer counts for its share.
+pub fn arrivedBytes(read: *const PendingRead) u32 {
+    return read.share(read.received_bytes);
 }
 
-/// Bytes of the fragments that `ranges` name.
+pub fn missingBytes(read: *const PendingRead) u32 {
+    return @as(u32, @intCast(read.buffer.len)) - read.arrivedBytes();
+}
+
+/// Bytes of the read that `bytes` of its answer stand for.
+fn share(read: *const PendingRead, bytes: u32) u32 {
+    if (read.form != .packed_up) return bytes;
+    return @intCast(@as(u64, bytes) * read.buffer.len / read.packed_size);
+}
+
+/// Bytes of the read that the fragments of `ranges` stand for.
 pub fn bytesOf(read: *const PendingRead, ranges: wire.Ranges) u32 {
     const last = ranges.at(ranges.count() - 1);
     const end = last.first_fragment + last.fragment_count;
-    const bytes = @as(u32, ranges.fragmentCount()) * read.fragment_size;
-    return bytes - (@as(u32, end) * read.fragment_size -| @as(u32, @intCast(read.buffer.len)));
+    const content = read.contentSize();
+    const bytes = @as(u32, ranges.fragmentCount()) * content;
+    return read.share(bytes - (@as(u32, end) * content -| read.answerSize()));
 }
 
 /// Queues everything missing for retransmission.
@@ -189,6 +266,19 @@ pub fn restart(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_
         return read.retransmitMissing();
     }
     assert(request_id != read.request_id);
+    read.startOver(request_id);
+}
+
+/// What the edge has sent contradicts itself, or does not unpack: requests the read again, plainly.
+pub fn renew(read: *PendingRead, request_id: u32) void {
+    assert(read.state == .in_flight);
+    assert(request_id != read.request_id);
+    read.startOver(request_id);
+    read.must_be_plain = true;
+}
+
+fn startOver(read: *PendingRead, request_id: u32) void {
+    assert(read.buffer.len > 0);
     read.* = .{
         .state = .queued,
         .tag = read.tag,
@@ -201,6 +291,7 @@ pub fn restart(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_
         .whole_id = read.whole_id,
         .sent_first_at_us = read.sent_first_at_us,
         .had_store_error = read.had_store_error,
+        .must_be_plain = read.must_be_plain,
     };
 }
 
@@ -225,6 +316,7 @@ pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) Pending
         .whole = read.whole,
         .whole_id = read.whole_id,
         .sent_first_at_us = read.sent_first_at_us,
+        .must_be_plain = read.must_be_plain,
     };
 }
 
@@ -306,9 +398,9 @@ fn retransmitHoles(read: *PendingRead) void {
     while (first < certain and read.has(first)) first += 1;
     read.retransmitted_below = @max(read.retransmitted_below, certain);
     if (first >= certain) return;
-    const begin = if (read.retransmit) |pending| pending.first else first;
-    assert(begin < certain);
-    read.retransmit = .{ .first = begin, .end = certain };
+    const from = if (read.retransmit) |pending| pending.first else first;
+    assert(from < certain);
+    read.retransmit = .{ .first = from, .end = certain };
 }
 
 test {

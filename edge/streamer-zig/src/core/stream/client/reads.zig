@@ -6,6 +6,7 @@ const wire = @import("wire").stream;
 const PendingRead = @import("pending_read.zig");
 const RttEstimator = @import("../congestion/rtt.zig");
 const sends = @import("sends.zig");
+const packed_answers = @import("packed_answers.zig");
 const StreamClient = @import("client.zig");
 const CongestionWindow = @import("../congestion/window.zig");
 const assert = std.debug.assert;
@@ -45,20 +46,29 @@ pub fn receiveFragment(
         onUnexpected(client, request_id);
         return true;
     };
+    const before = read.arrivedBytes();
     switch (read.accept(now_us, fragment)) {
         .mismatch => return false,
         .duplicate => {
             onUnexpected(client, request_id);
             return true;
         },
+        .contradiction => {
+            client.statistics.contradictions += 1;
+            client.window.onAbandoned(read.missingBytes());
+            read.renew(client.takeRequestId());
+            return true;
+        },
         .new => {},
     }
-    client.window.onAck(now_us, fragment.payload.len, &read.send_record, .{
+    client.window.onAck(now_us, read.arrivedBytes() - before, &read.send_record, .{
         .is_first = read.round_trip_us != null,
         .is_last = read.attempt == 0 and read.isComplete(),
     });
     assert(read.received_count > 0);
-    client.path.onReceived(@intCast(wire.header_size + fragment.payload.len + wire.tag_size));
+    client.path.onReceived(@intCast(
+        wire.header_size + read.prefixSize() + fragment.payload.len + wire.tag_size,
+    ));
     if (read.round_trip_us) |sample| {
         client.rtt.sample(sample);
         read.round_trip_us = null;
@@ -80,6 +90,10 @@ pub fn receiveFragment(
 fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
     assert(read.state == .in_flight);
     assert(read.isComplete());
+    if (read.form == .packed_up and !packed_answers.unpack(client, read)) {
+        client.statistics.unpackable += 1;
+        return read.renew(client.takeRequestId());
+    }
     client.statistics.read_bytes += read.buffer.len;
     if (read.had_store_error) {
         client.store_errors.onRead();
@@ -181,7 +195,7 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         earliest = @min(earliest orelse at, at);
     }
     if (firstQueued(client)) |read|
-        if (inParts(client, read, client.window.partBytes(read.buffer.len)) != null) {
+        if (inParts(client, read, client.window.freeBytes(read.buffer.len)) != null) {
             if (client.window.opensAt(read.buffer.len)) |at|
                 earliest = @min(earliest orelse at, at);
         };
@@ -265,19 +279,39 @@ fn starved(client: *const StreamClient) ?NextRead {
         if (read.state == .queued and read.isBefore(first)) first = read;
     }
     const read = first orelse return null;
-    return inParts(client, read, client.window.partBytes(read.buffer.len));
+    return inParts(client, read, partBytes(client, read));
 }
 
-/// Lets `bytes` of this read be requested. A part consists of whole blocks and needs a free slot;
-/// otherwise the read waits until all of it fits, or nothing else is in flight.
+/// Returns the smallest part that is requested by itself, beside the window.
+fn partBytes(client: *const StreamClient, read: *const PendingRead) u64 {
+    const least = client.window.partBytes(read.buffer.len);
+    return if (client.session.?.codec == 0) least else @max(least, toUnitEnd(read, least));
+}
+
+/// Bytes from the read's start to the end of the unit in which a part of `bytes` ends.
+fn toUnitEnd(read: *const PendingRead, bytes: u64) u64 {
+    const unit = packed_answers.unit_size;
+    const end = (read.offset + bytes + unit - 1) / unit * unit;
+    return @min(read.buffer.len, end - read.offset);
+}
+
+/// Lets `bytes` of this read be requested. A part consists of whole blocks, or ends with a unit
+/// where answers are packed, and needs a free slot; otherwise the read waits until all of it fits,
+/// or nothing else is in flight.
 fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?NextRead {
     const whole: u64 = read.buffer.len;
     const outstanding = client.inFlightBytes();
     const most = @min(bytes, client.session.?.outstanding_bytes_max -| outstanding);
     if (most >= whole) return .{ .read = read, .bytes = whole };
-    const part = most - most % part_size_unit;
+    const part = partOf(client, read, most);
     if (part != 0 and mayCut(client, read)) return .{ .read = read, .bytes = part };
     return if (outstanding == 0) .{ .read = read, .bytes = whole } else null;
+}
+
+fn partOf(client: *const StreamClient, read: *const PendingRead, bytes: u64) u64 {
+    if (client.session.?.codec == 0) return bytes - bytes % part_size_unit;
+    const end = read.offset + bytes;
+    return end - end % packed_answers.unit_size -| read.offset;
 }
 
 /// A profile document that is replaced meanwhile would be two halves.
@@ -344,6 +378,8 @@ fn emit(
                 .offset = read.offset,
                 .length = @intCast(read.buffer.len),
                 .attempt = read.attempt,
+                .is_plain = session.codec != 0 and read.kind != .profile and
+                    (read.must_be_plain or read.form == .plain),
                 .ranges = ranges,
             },
         },

@@ -32,10 +32,12 @@ pub const Options = struct {
     outstanding_bytes_max: u32 = 1 << 20,
     /// The newest version that the device offers.
     version_max: wire.Version = .newest,
+    /// Codecs of packed answers that the device takes, as HELLO names them: some of `codecs`.
+    codecs: u8 = 0,
 };
 
 /// Codecs of packed answers that this program unpacks, as HELLO names them.
-pub const codecs: u8 = 0;
+pub const codecs: u8 = 1 << (wire.codec_lz4 - 1);
 
 pub const Identity = struct {
     boot_id: base.Uuid,
@@ -58,6 +60,8 @@ pub const Session = struct {
     id: u64,
     version: wire.Version = .v2,
     cipher: wire.Cipher,
+    /// Of packed answers; 0: there are none.
+    codec: u8 = 0,
     version_tag: u64,
     version_id: base.Uuid,
     /// Bytes.
@@ -421,6 +425,13 @@ pub const Statistics = struct {
     timeouts: u64 = 0,
     /// Fragments that had arrived before, or belonged to no read any more.
     unexpected_fragments: u64 = 0,
+    /// Bytes that arrived packed, and what they were packed into.
+    unpacked_bytes: u64 = 0,
+    packed_bytes: u64 = 0,
+    /// Reads that were requested again because two answers to them did not fit each other, or
+    /// because an answer did not unpack.
+    contradictions: u64 = 0,
+    unpackable: u64 = 0,
     store_errors: u64 = 0,
     /// How often it left an edge that could not read its store.
     departures: u64 = 0,

@@ -167,6 +167,11 @@ pub fn sendableBytes(window: *CongestionWindow, now_us: u64, bytes: u64) u64 {
     return if (is_open and free >= least) free else 0;
 }
 
+/// Returns how much of a request of `bytes` the window, without its pacing, holds now.
+pub fn freeBytes(window: *const CongestionWindow, bytes: u64) u64 {
+    return @min(bytes, window.cwnd_bytes -| window.in_flight_bytes);
+}
+
 /// Returns the smallest part of a request of `bytes` that is worth a packet of its own. Without
 /// parts a large request would wait until the window is empty; with parts of any size an edge would
 /// get one request per fragment.

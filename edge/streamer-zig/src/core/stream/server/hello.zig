@@ -228,6 +228,7 @@ fn agree(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Bo
         .kind = hello.kind,
         .version_id = boot.version_id,
         .disk_size = boot.disk_size,
+        .codec = chooseCodec(hello, server.options.codecs),
         .packet_size_max = @min(hello.packet_size_max, server.options.packet_size_max),
         .write_cache = boot.write_cache,
         .profile_size = boot.profile_size,
@@ -249,6 +250,13 @@ fn agree(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Bo
     session.from_edge = keys.from_edge;
     session.mark = @intCast(keys.device_counter_first >> 48);
     return session;
+}
+
+/// Returns the lowest codec that both have; 0: none. The device of a session of version 2 has none.
+fn chooseCodec(hello: *const wire.Hello, own: u8) u8 {
+    const common = hello.codecs & own;
+    if (hello.version == .v2 or common == 0) return 0;
+    return @as(u8, @ctz(common)) + 1;
 }
 
 /// Unguessable; its low 16 bits are the session's slot plus one.
@@ -333,6 +341,7 @@ fn welcome(server: *const StreamServer, session: *Session, size: u16, out: []u8)
         .profile_size = session.profile_size,
         .failover = failover,
         .write_cache = session.write_cache.class,
+        .codec = session.codec,
         .write_cache_size = session.write_cache.size,
         .write_cache_id = session.write_cache.id,
         .padding = size -| unpadded,

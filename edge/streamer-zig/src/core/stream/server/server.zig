@@ -128,6 +128,8 @@ pub const Options = struct {
     session_idle_us: u64 = session_idle_us_default,
     /// Writes of more than one fragment that can be assembled at a time; 128 KiB each.
     write_slots: u16 = 64,
+    /// Codecs of packed answers that this edge has, as HELLO names a device's.
+    codecs: u8 = 0,
     /// HELLOs that are remembered so that a recording of one opens no session; a power of 2.
     hellos_max: u32 = 1 << 16,
     /// Packets of newer versions are ignored: simulations have edges of the release before this
@@ -258,6 +260,8 @@ pub const Session = struct {
     kind: wire.HelloKind = .token,
     version_id: Uuid = .zero,
     disk_size: u64 = 0,
+    /// Of packed answers; 0: there are none.
+    codec: u8 = 0,
     /// UDP payload, in bytes, that the device accepts and this edge sends.
     packet_size_max: u16 = 0,
     edge_public: [32]u8 = @splat(0),
@@ -683,6 +687,10 @@ fn receiveProbe(
     };
 }
 
+/// After so many retransmissions of a whole READ its answer is plain: the device may lack the codec
+/// that it has named.
+const packed_attempts_max = 6;
+
 fn receiveRead(
     server: *StreamServer,
     session: *Session,
@@ -709,20 +717,18 @@ fn receiveRead(
 
     if (read.fragment_size > session.fragmentSizeMax()) return server.ignore(.stream_bad_range);
     const fragment_count = wire.fragmentCount(read.length, read.fragment_size);
-    var packets_out = fragment_count;
-    var bytes_out = read.length;
     const range_count = read.ranges.count();
     if (range_count > 0) {
         const last = read.ranges.at(range_count - 1);
         const end = last.first_fragment + last.fragment_count;
         if (end > fragment_count) return server.ignore(.stream_bad_range);
-        packets_out = read.ranges.fragmentCount();
-        bytes_out = @as(u32, packets_out) * read.fragment_size;
-        if (end == fragment_count) bytes_out -= read.fragment_size -
-            wire.fragmentLength(read.length, read.fragment_size, fragment_count - 1);
     }
-    assert(packets_out <= fragment_count);
-    assert(bytes_out <= read.length);
+    const of = step.requested(read.ranges, read.length, read.fragment_size);
+    assert(of.packets > 0 and of.packets <= fragment_count);
+    assert(of.bytes <= read.length);
+    const is_unheard = read.attempt >= packed_attempts_max and of.packets == fragment_count;
+    const may_pack =
+        session.codec != 0 and !read.is_plain and read.kind != .profile and !is_unheard;
     const is_seen = session.requests.note(request_id);
     const request: ReadRequest = .{
         .boot_id = session.boot_id,
@@ -739,10 +745,11 @@ fn receiveRead(
         .overhead = wire.header_size + session.from_edge.overhead(),
         .write_cache = session.write_cache.class,
         .ranges = read.ranges,
+        .may_pack = may_pack,
         .first = session.statistics.reads == 0 and session.statistics.retries == 0,
-        .repeated = is_seen or packets_out < fragment_count,
-        .bytes_out = bytes_out,
-        .packets_out = packets_out,
+        .repeated = is_seen or of.packets < fragment_count,
+        .bytes_out = of.bytes,
+        .packets_out = of.packets,
     };
     countRead(&session.statistics, &request);
     return .{ .read = request };

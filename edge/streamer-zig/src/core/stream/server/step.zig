@@ -31,6 +31,10 @@ pub const ReadRequest = struct {
     write_cache: wire.WriteCacheClass,
     /// Points into the request's packet.
     ranges: wire.Ranges,
+    /// Its answer may be packed.
+    may_pack: bool = false,
+    /// Size of a packed answer with the prefixes of all of its fragments; 0: it is plain.
+    packed_bytes: u32 = 0,
     /// First READ in the boot's first session since this process started.
     first: bool,
     /// It has arrived before, or names only some fragments: those were missing.
@@ -45,9 +49,50 @@ pub const ReadRequest = struct {
     }
 
     pub fn fragments(read: *const ReadRequest) FragmentIterator {
-        return .{ .read = read };
+        return .{ .read = read, .length = read.answerBytes() };
+    }
+
+    /// Payload of all fragments of the whole answer.
+    pub fn answerBytes(read: *const ReadRequest) u32 {
+        return if (read.packed_bytes > 0) read.packed_bytes else read.length;
+    }
+
+    /// Answers it with `packed_bytes` (0: plainly) from now on. Returns false, and leaves it plain,
+    /// if nothing of what it requests is within a packed answer.
+    pub fn answerBy(read: *ReadRequest, packed_bytes: u32) bool {
+        assert(packed_bytes == 0 or read.may_pack);
+        read.packed_bytes = packed_bytes;
+        const of = requested(read.ranges, read.answerBytes(), read.fragment_size);
+        if (of.packets == 0) return !read.answerBy(0);
+        assert(of.bytes <= read.answerBytes());
+        read.packets_out = of.packets;
+        read.bytes_out = of.bytes;
+        return true;
     }
 };
+
+/// Fragments that the ranges name of an answer of `length` bytes, and their bytes. What lies beyond
+/// it does not count.
+pub fn requested(
+    ranges: wire.Ranges,
+    length: u32,
+    fragment_size: u16,
+) struct { packets: u16, bytes: u32 } {
+    const all = wire.fragmentCount(length, fragment_size);
+    if (ranges.count() == 0) return .{ .packets = all, .bytes = length };
+    var packets: u16 = 0;
+    var has_last = false;
+    for (0..ranges.count()) |index| {
+        const range = ranges.at(@intCast(index));
+        const end = @min(range.first_fragment + range.fragment_count, all);
+        packets += end -| range.first_fragment;
+        has_last = has_last or (end == all and range.first_fragment < end);
+    }
+    var bytes = @as(u32, packets) * fragment_size;
+    if (has_last)
+        bytes -= fragment_size - wire.fragmentLength(length, fragment_size, all - 1);
+    return .{ .packets = packets, .bytes = bytes };
+}
 
 pub fn isWithin(read: wire.Read, size: u64) bool {
     return read.length <= size and read.offset <= size - read.length;
@@ -69,7 +114,9 @@ pub const UsedUnits = struct {
 
 pub const Fragment = struct {
     index: u16,
-    /// Byte offset in the disk.
+    /// Byte offset in the answer.
+    at: u32,
+    /// Byte offset in the disk, unless the answer is packed.
     offset: u64,
     length: u16,
     header: [wire.header_size]u8,
@@ -78,31 +125,38 @@ pub const Fragment = struct {
 /// The fragments to send, in ascending order.
 pub const FragmentIterator = struct {
     read: *const ReadRequest,
+    /// Of the answer.
+    length: u32,
     range_index: u16 = 0,
     sent_of_range: u16 = 0,
 
     pub fn next(iterator: *FragmentIterator) ?Fragment {
         const read = iterator.read;
+        const all = wire.fragmentCount(iterator.length, read.fragment_size);
         if (iterator.range_index >= @max(1, read.ranges.count())) return null;
         const range: wire.Range = if (read.ranges.count() == 0)
-            .{
-                .first_fragment = 0,
-                .fragment_count = wire.fragmentCount(read.length, read.fragment_size),
-            }
+            .{ .first_fragment = 0, .fragment_count = all }
         else
             read.ranges.at(iterator.range_index);
         const index = range.first_fragment + iterator.sent_of_range;
+        // The ranges ascend: nothing is left of a packed answer behind its end.
+        if (index >= all) return null;
         assert(iterator.sent_of_range < range.fragment_count);
         iterator.sent_of_range += 1;
         if (iterator.sent_of_range == range.fragment_count) {
             iterator.range_index += 1;
             iterator.sent_of_range = 0;
         }
+        const at = @as(u32, index) * read.fragment_size;
         return .{
             .index = index,
-            .offset = read.offset + @as(u64, index) * read.fragment_size,
-            .length = wire.fragmentLength(read.length, read.fragment_size, index),
-            .header = wire.dataHeader(read.version, read.session_id, read.request_id, index),
+            .at = at,
+            .offset = read.offset + at,
+            .length = wire.fragmentLength(iterator.length, read.fragment_size, index),
+            .header = if (read.packed_bytes > 0)
+                wire.packedDataHeader(read.session_id, read.request_id, index)
+            else
+                wire.dataHeader(read.version, read.session_id, read.request_id, index),
         };
     }
 };
@@ -179,3 +233,38 @@ pub const Statistics = struct {
     read_sizes: [read_size_buckets]u64 = @splat(0),
     resumptions: u64 = 0,
 };
+
+const testing = std.testing;
+
+test "a packed answer has the fragments that were requested, as far as it has them" {
+    for ([_]struct { ranges: []const wire.Range, whole: u32, packets: u16, bytes: u32 }{
+        .{ .ranges = &.{}, .whole = 14_000, .packets = 10, .bytes = 14_000 },
+        .{
+            .ranges = &.{.{ .first_fragment = 2, .fragment_count = 3 }},
+            .whole = 14_000,
+            .packets = 3,
+            .bytes = 3 * 1440,
+        },
+        .{
+            .ranges = &.{
+                .{ .first_fragment = 0, .fragment_count = 1 },
+                .{ .first_fragment = 8, .fragment_count = 15 },
+            },
+            .whole = 14_000,
+            .packets = 3,
+            .bytes = 2 * 1440 + (14_000 - 9 * 1440),
+        },
+        .{
+            .ranges = &.{.{ .first_fragment = 22, .fragment_count = 1 }},
+            .whole = 14_000,
+            .packets = 0,
+            .bytes = 0,
+        },
+    }) |case| {
+        var list: wire.RangeList = .{};
+        for (case.ranges) |range| try list.append(range);
+        const found = requested(list.view(), case.whole, 1440);
+        try testing.expectEqual(case.packets, found.packets);
+        try testing.expectEqual(case.bytes, found.bytes);
+    }
+}

@@ -1,0 +1,291 @@
+//! Units of disks, packed for the wire, in memory. They are found by the hashes of their blocks:
+//! all versions of an edge, and all of their devices, share them, and nothing here can be outdated.
+//!
+//! Threads that answer READs (the packet loop, shards) only find units, and never wait: a unit that
+//! is being replaced is not there. Threads in the background add them. The memory is of fixed size;
+//! what was not used for the longest time makes room.
+
+const std = @import("std");
+const base = @import("base");
+const store = @import("store");
+const core = @import("core");
+const assert = std.debug.assert;
+
+const Hash = store.block.Hash;
+const unit_size = core.stream.packed_answers.unit_size;
+const blocks_max = unit_size / store.block.block_size;
+
+pub const PackedUnits = @This();
+
+/// What a piece of a disk contains.
+pub const Key = struct {
+    /// Of its blocks; zeros behind them.
+    hashes: [blocks_max]Hash,
+    /// Bytes of the piece: the last block of a disk may be shorter.
+    size: u32,
+
+    /// Reads the key of a piece of whole blocks.
+    pub fn ofPiece(
+        reader: *store.VersionReader,
+        size: usize,
+        offset: u64,
+    ) store.VersionReader.Error!Key {
+        var key: Key = .{ .hashes = @splat(@splat(0)), .size = @intCast(size) };
+        const count = std.math.divCeil(usize, size, store.block.block_size) catch unreachable;
+        try reader.readHashes(offset / store.block.block_size, key.hashes[0..count]);
+        return key;
+    }
+
+    /// Returns whether all of the piece is zeros.
+    pub fn isZeros(key: *const Key) bool {
+        return std.mem.allEqual(u8, std.mem.asBytes(&key.hashes), 0);
+    }
+
+    /// Two pieces of equal tags may differ.
+    pub fn tag(key: *const Key) u64 {
+        var mixed: u64 = key.size;
+        for (&key.hashes) |*hash|
+            mixed = std.math.rotl(u64, mixed, 11) ^ std.mem.readInt(u64, hash[0..8], .little);
+        return @max(1, mixed);
+    }
+
+    fn eql(key: *const Key, other: *const Key) bool {
+        return key.size == other.size and
+            std.mem.eql(u8, std.mem.asBytes(&key.hashes), std.mem.asBytes(&other.hashes));
+    }
+};
+
+const chunk_size = 2 << 10;
+const chunks_each_max = unit_size / chunk_size;
+/// Entries that a tag may be in.
+const ways = 8;
+/// Memory per entry: less than most packed units take, so that chunks run out first.
+const bytes_per_entry = 8 << 10;
+
+pub const Entry = struct {
+    /// 0: free.
+    tag: std.atomic.Value(u64),
+    /// Readers that hold it, and `is_changing`.
+    holders: std.atomic.Value(u32),
+    /// Rounds of the search for room that it survives: 2 after it was used, 1 if it is new.
+    worth: std.atomic.Value(u8),
+    chunk_count: u8,
+    /// Bytes; 0: it does not shrink.
+    packed_size: u16,
+    key: Key,
+    chunks: [chunks_each_max]u32,
+
+    /// A thread in the background has the entry for itself.
+    const is_changing = 1 << 31;
+
+    /// One round of the search for room; returns whether it can go.
+    fn isWorthless(entry: *Entry) bool {
+        const worth = entry.worth.load(.monotonic);
+        if (worth > 0) entry.worth.store(worth - 1, .monotonic);
+        return worth == 0;
+    }
+};
+
+const worth_used = 2;
+const worth_new = 1;
+
+/// Memory of units, in chunks.
+memory: []u8,
+entries: []Entry,
+/// Chunks that were given back, and the first that was never used.
+free_chunks: []u32,
+free_count: u32 = 0,
+fresh: u32 = 0,
+/// Where the search for what was not used goes on.
+hand: usize = 0,
+/// Held by a thread that adds a unit, for some microseconds.
+adding: std.atomic.Value(bool) = .init(false),
+/// Counts of now, for the metrics.
+unit_count: std.atomic.Value(u64) = .init(0),
+used_bytes: std.atomic.Value(u64) = .init(0),
+/// Since the start.
+added_count: std.atomic.Value(u64) = .init(0),
+evicted_count: std.atomic.Value(u64) = .init(0),
+
+pub const size_min = 1 << 20;
+
+/// `size` is in bytes; memory is taken as it is used.
+pub fn init(gpa: std.mem.Allocator, size: u64) error{OutOfMemory}!PackedUnits {
+    assert(size >= size_min);
+    const chunk_count: u32 = @intCast(size / chunk_size);
+    const memory = try base.allocUntouched(gpa, u8, @as(usize, chunk_count) * chunk_size);
+    errdefer base.freeUntouched(gpa, u8, memory);
+    const free_chunks = try base.allocUntouched(gpa, u32, chunk_count);
+    errdefer base.freeUntouched(gpa, u32, free_chunks);
+    const entry_count: usize = @intCast(size / bytes_per_entry / ways * ways);
+    const entries = try base.allocZeroed(gpa, Entry, .{ .chunk_count = 0 }, entry_count);
+    return .{ .memory = memory, .entries = entries, .free_chunks = free_chunks };
+}
+
+pub fn deinit(units: *PackedUnits, gpa: std.mem.Allocator) void {
+    base.freeUntouched(gpa, u8, units.memory);
+    base.freeUntouched(gpa, u32, units.free_chunks);
+    base.freeZeroed(gpa, Entry, units.entries);
+    units.* = undefined;
+}
+
+/// A unit that stays as it is until it is released.
+pub const Held = struct {
+    units: *const PackedUnits,
+    entry: *Entry,
+
+    /// Returns whether packing makes the unit no smaller.
+    pub fn isStored(held: Held) bool {
+        return held.entry.packed_size == 0;
+    }
+
+    pub fn size(held: Held) u16 {
+        return held.entry.packed_size;
+    }
+
+    pub fn writeTo(held: Held, writer: *core.stream.packed_answers.AnswerWriter) void {
+        var left: usize = held.entry.packed_size;
+        for (held.entry.chunks[0..held.entry.chunk_count]) |chunk| {
+            const bytes = @min(left, chunk_size);
+            writer.write(held.units.memory[@as(usize, chunk) * chunk_size ..][0..bytes]);
+            left -= bytes;
+        }
+        assert(left == 0);
+    }
+
+    pub fn release(held: Held) void {
+        const before = held.entry.holders.fetchSub(1, .release);
+        assert(before & ~@as(u32, Entry.is_changing) > 0);
+    }
+};
+
+/// Never waits; null: it is not here now.
+pub fn find(units: *PackedUnits, key: *const Key) ?Held {
+    const tag = key.tag();
+    for (units.setOf(tag)) |*entry| {
+        if (entry.tag.load(.acquire) != tag) continue;
+        const before = entry.holders.fetchAdd(1, .acquire);
+        const held: Held = .{ .units = units, .entry = entry };
+        // It may have changed since.
+        if (before & Entry.is_changing == 0 and
+            entry.tag.load(.monotonic) == tag and entry.key.eql(key))
+        {
+            if (entry.worth.load(.monotonic) != worth_used)
+                entry.worth.store(worth_used, .monotonic);
+            return held;
+        }
+        held.release();
+    }
+    return null;
+}
+
+/// The entries in which a unit with this tag may be.
+fn setOf(units: *PackedUnits, tag: u64) []Entry {
+    const sets = units.entries.len / ways;
+    return units.entries[@intCast(tag % sets * ways)..][0..ways];
+}
+
+/// Adds a unit, or puts a smaller form of it in its place; `bytes` is null if it does not shrink.
+/// Not for threads that must not wait.
+pub fn add(units: *PackedUnits, key: *const Key, bytes: ?[]const u8) void {
+    const size: u16 = if (bytes) |some| @intCast(some.len) else 0;
+    assert(size < key.size and (bytes == null or size > 0));
+    while (units.adding.swap(true, .acquire)) std.Thread.yield() catch {};
+    defer units.adding.store(false, .release);
+    const tag = key.tag();
+    const entry = units.entryFor(tag, key) orelse return;
+    if (entry.tag.load(.monotonic) == tag and entry.key.eql(key) and
+        (entry.packed_size <= size or size == 0)) return;
+    const count = std.math.divCeil(u32, size, chunk_size) catch unreachable;
+    if (!take(entry)) return;
+    defer letGo(entry);
+    units.empty(entry);
+    while (units.memory.len / chunk_size - units.fresh + units.free_count < count)
+        if (!units.evictOne()) return;
+    for (0..count) |index| {
+        const chunk = units.takeChunk();
+        entry.chunks[index] = chunk;
+        const begin = index * chunk_size;
+        const part = bytes.?[begin..@min(begin + chunk_size, size)];
+        @memcpy(units.memory[@as(usize, chunk) * chunk_size ..][0..part.len], part);
+    }
+    entry.chunk_count = @intCast(count);
+    entry.packed_size = size;
+    entry.key = key.*;
+    entry.worth.store(worth_new, .monotonic);
+    entry.tag.store(tag, .release);
+    add1(&units.unit_count);
+    add1(&units.added_count);
+    _ = units.used_bytes.fetchAdd(count * chunk_size, .monotonic);
+}
+
+fn add1(counter: *std.atomic.Value(u64)) void {
+    _ = counter.fetchAdd(1, .monotonic);
+}
+
+/// Returns the entry of this unit, else a free one, else one that was not used for some rounds.
+fn entryFor(units: *PackedUnits, tag: u64, key: *const Key) ?*Entry {
+    const set = units.setOf(tag);
+    for (set) |*entry|
+        if (entry.tag.load(.monotonic) == tag and entry.key.eql(key)) return entry;
+    for (set) |*entry| if (entry.tag.load(.monotonic) == 0) return entry;
+    for (0..worth_used + 1) |_| for (set) |*entry| if (entry.isWorthless()) return entry;
+    return null;
+}
+
+/// Gives a unit up that was not used for some rounds. Returns false if none can be.
+fn evictOne(units: *PackedUnits) bool {
+    for (0..(worth_used + 1) * units.entries.len) |_| {
+        const entry = &units.entries[units.hand];
+        units.hand = (units.hand + 1) % units.entries.len;
+        if (entry.chunk_count == 0 or !entry.isWorthless()) continue;
+        if (!take(entry)) continue;
+        units.empty(entry);
+        letGo(entry);
+        return true;
+    }
+    return false;
+}
+
+/// Tries of a thread in the background to get an entry that is held for as long as it takes to copy
+/// it.
+const take_tries_max = 100;
+
+fn take(entry: *Entry) bool {
+    for (0..take_tries_max) |_| {
+        if (entry.holders.cmpxchgStrong(0, Entry.is_changing, .acquire, .monotonic) == null)
+            return true;
+        std.Thread.yield() catch {};
+    }
+    return false;
+}
+
+fn letGo(entry: *Entry) void {
+    _ = entry.holders.fetchSub(Entry.is_changing, .release);
+}
+
+fn empty(units: *PackedUnits, entry: *Entry) void {
+    if (entry.tag.load(.monotonic) == 0) return;
+    entry.tag.store(0, .monotonic);
+    for (entry.chunks[0..entry.chunk_count]) |chunk| {
+        units.free_chunks[units.free_count] = chunk;
+        units.free_count += 1;
+    }
+    _ = units.used_bytes.fetchSub(@as(u64, entry.chunk_count) * chunk_size, .monotonic);
+    _ = units.unit_count.fetchSub(1, .monotonic);
+    add1(&units.evicted_count);
+    entry.chunk_count = 0;
+}
+
+fn takeChunk(units: *PackedUnits) u32 {
+    if (units.free_count > 0) {
+        units.free_count -= 1;
+        return units.free_chunks[units.free_count];
+    }
+    defer units.fresh += 1;
+    return units.fresh;
+}
+
+test {
+    _ = @import("packed_units_test.zig");
+}
