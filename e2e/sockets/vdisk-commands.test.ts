@@ -14,6 +14,8 @@ import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { versionIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import { patterned } from '../lib/edge/loopback-edge.ts'
+import { makeExt, preparedFiles } from '../lib/images/image-files.ts'
+import { x86Kernel } from '../lib/images/loader-files.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
 
@@ -21,6 +23,9 @@ const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
 
 interface Line {
+  kernel?: { sha256: string } | null
+  initrd?: { sha256: string } | null
+  commandLine?: string
   version?: string
   import?: string
   parent?: string | null
@@ -52,6 +57,18 @@ async function imported(args: string[]): Promise<Line & { version: string }> {
   return { ...last, version: last.version }
 }
 
+const release = '6.1.0-1-simulated'
+
+/** A disk with a system that was prepared for an edge. */
+function makeSystem(name: string): string {
+  const files = {
+    ...preparedFiles,
+    [`boot/vmlinuz-${release}`]: x86Kernel(release, patterned(30_001)),
+    [`boot/initrd.img-${release}`]: patterned(20_003),
+  }
+  return makeExt(scratch.path, name, files, ['-t', 'ext4'])
+}
+
 /** 24 MiB with holes between. */
 function makeImage(name: string): string {
   const file = path.join(scratch.path, name)
@@ -65,6 +82,55 @@ function makeImage(name: string): string {
 function digest(file: string): string {
   return createHash('sha256').update(readFileSync(file)).digest('hex')
 }
+
+describe('an empty disk', () => {
+  const make = async (store: string, args: string[]) =>
+    (await vdisk(['import', '--store', store, '--name', 'Empty', '--json', ...args])).lines.at(-1)
+
+  test('takes no space, and boots with the kernel of another version', async () => {
+    const store = await newStore('empty')
+    const system = (await vdisk(['import', makeSystem('system'), '--store', store, '--name', 'System', '--json'])).lines
+    const donor = system.at(-1)
+    expect(donor?.kernel).toMatchObject({ sha256: expect.anything() })
+    const from = ['--boot-files-of', donor?.version ?? '']
+    const made = await make(store, ['--empty', '64G', ...from, '--cmdline', 'bootfarm.capture=auto'])
+    expect(made).toMatchObject({
+      sizeBytes: 64 * 2 ** 30,
+      kernel: donor?.kernel,
+      initrd: donor?.initrd,
+      commandLine: 'bootfarm.capture=auto',
+      parent: null,
+    })
+    expect(await make(store, ['--empty', '1024', ...from])).toMatchObject({
+      sizeBytes: 1024,
+      commandLine: donor?.commandLine,
+    })
+    expect((await vdisk(['verify', '--store', store, '--json'])).lines.at(-1)?.problems).toBe(0)
+    // What it boots with is kept when the other version goes.
+    await vdisk(['delete', '--store', store, '--version', donor?.version ?? ''])
+    await vdisk(['gc', '--store', store])
+    expect((await vdisk(['verify', '--store', store, '--json'])).lines.at(-1)?.problems).toBe(0)
+    const out = path.join(scratch.path, 'empty.out')
+    await vdisk(['export', out, '--store', store, '--version', made?.version ?? ''])
+    expect(statSync(out)).toMatchObject({ size: 64 * 2 ** 30, blocks: expect.toSatisfy((count) => count < 128) })
+  })
+
+  test('is refused without a size or a kernel, and with an image beside it', async () => {
+    const store = await newStore('refused-empty')
+    const refused = async (...args: string[]) =>
+      (await vdisk(['import', '--store', store, '--name', 'x', ...args], 1)).output
+    for (const size of ['0', '1000', '65T', 'all'])
+      expect(await refused('--empty', size, '--no-boot-files')).toMatch(
+        /--empty is a number of bytes, a multiple of 512/,
+      )
+    expect(await refused('--empty', '1G')).toMatch(/no kernel on an empty disk: give --boot-files-of ID/)
+    expect(await refused('--empty', '1G', makeImage('beside.raw'))).toMatch(/takes no FILE/)
+    expect(await refused('--empty', '1G', '--boot-files-of', randomUUID())).toMatch(/There is no version/)
+    expect(await refused('--empty', '1G', '--boot-files-of', randomUUID(), '--no-boot-files')).toMatch(/excludes/)
+    const plain = await imported([makeImage('plain.raw'), '--store', store, '--name', 'Plain'])
+    expect(await refused('--empty', '1G', '--boot-files-of', plain.version)).toMatch(/has no kernel/)
+  })
+})
 
 describe('versions in a store', () => {
   test('an image comes out unchanged, its update shares what is equal, and a merge is a base of the same bytes', async () => {

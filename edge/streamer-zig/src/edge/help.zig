@@ -368,7 +368,10 @@ pub const texts = [_]Help{
         \\                        boot these instead of those found on the disk
         \\  --add-modules A,B     add these drivers to the initramfs that is made
         \\  --parent-boot-files   boot what the parent boots
+        \\  --boot-files-of ID    boot with the kernel and initramfs of this version
         \\  --no-boot-files       boot the disk itself, or not at all
+        \\  --empty SIZE          in place of FILE: a disk of zeros, such as 64G, into
+        \\                        which the disk of a machine can be captured
         \\  --root HEX            refuse a packed version with another root
         \\  --resume ID           continue the interrupted import of version ID
         \\  --abandon ID          drop the interrupted import of version ID

@@ -112,6 +112,8 @@ test {
     _ = @import("table_sizes.zig");
     _ = @import("trusted_networks.zig");
     _ = @import("dhcp_config_file.zig");
+    _ = @import("vdisk/source/empty_disk.zig");
+    _ = @import("vdisk/export_directory.zig");
     _ = help;
     _ = leases_command;
     _ = listen_address_command;

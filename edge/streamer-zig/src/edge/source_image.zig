@@ -20,10 +20,12 @@ pub const Options = struct {
     /// Of the disk that is made of a container image.
     size: ?[]const u8 = null,
     platform: ?[]const u8 = null,
+    /// In place of an image: the size of a disk of zeros.
+    empty: ?[]const u8 = null,
 
     pub fn isChosen(options: *const Options) bool {
         return options.format != null or options.parents != null or options.size != null or
-            options.platform != null;
+            options.platform != null or options.empty != null;
     }
 };
 

@@ -30,6 +30,8 @@ pub const Options = struct {
     /// Modules that an initramfs that is built has in addition, separated by commas.
     add_modules: ?[]const u8 = null,
     parent_boot_files: bool = false,
+    /// A version of the store that has them.
+    boot_files_of: ?base.Uuid = null,
     no_boot_files: bool = false,
     /// All paths, also that of an image, are below the store's directory.
     in_store: bool = false,
@@ -38,13 +40,15 @@ pub const Options = struct {
     pub fn isChosen(options: *const Options) bool {
         return options.kernel != null or options.initrd != null or
             options.cmdline != null or options.add_modules != null or
-            options.parent_boot_files or options.no_boot_files;
+            options.parent_boot_files or options.no_boot_files or options.boot_files_of != null;
     }
 };
 
 /// The choice that the command line makes.
 pub const BootChoice = struct {
-    from: enum { disk, parent, none } = .disk,
+    from: enum { disk, parent, version, none } = .disk,
+    /// Of `version`.
+    version: ?base.Uuid = null,
     kernel: ?[]const u8 = null,
     initrd: ?[]const u8 = null,
     command_line: ?[]const u8 = null,
@@ -64,6 +68,12 @@ pub const BootChoice = struct {
                 "--no-boot-files excludes --kernel, --initrd, --cmdline and --parent-boot-files.",
                 .{},
             );
+        if (options.boot_files_of != null and
+            (is_given or options.no_boot_files or options.parent_boot_files or
+                options.add_modules != null)) return call.fail(
+            "--boot-files-of excludes --kernel, --initrd, --add-modules, --parent-boot-files and --no-boot-files.",
+            .{},
+        );
         if (options.parent_boot_files and is_given)
             return call.fail("--parent-boot-files excludes --kernel and --initrd.", .{});
         if (options.add_modules != null and
@@ -78,7 +88,10 @@ pub const BootChoice = struct {
         return .{
             .from = if (options.no_boot_files)
                 .none
-            else if (options.parent_boot_files) .parent else .disk,
+            else if (options.parent_boot_files)
+                .parent
+            else if (options.boot_files_of != null) .version else .disk,
+            .version = options.boot_files_of,
             .kernel = options.kernel,
             .initrd = options.initrd,
             .command_line = options.cmdline,
@@ -119,9 +132,25 @@ pub fn take(
                 unreachable else before.command_line;
             return .{ .kernel = before.kernel, .initrd = before.initrd, .command_line = line };
         },
+        .version => return takeOf(call, wanted),
         .disk => {},
     }
     return if (wanted.needsDisk()) takeFromDisk(call, wanted, disk.?) else takeGiven(call, wanted);
+}
+
+fn takeOf(call: *const Call, wanted: *const BootChoice) Call.Error!BootFiles {
+    const id = wanted.version.?;
+    const other = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
+    if (other.kernel == null) return call.fail(
+        "The version {f} has no kernel that another one could boot with.",
+        .{id},
+    );
+    return .{
+        .kernel = other.kernel,
+        .initrd = other.initrd,
+        .command_line = if (wanted.command_line) |given| CommandLine.fromSlice(given) catch
+            unreachable else other.command_line,
+    };
 }
 
 fn takeGiven(call: *const Call, wanted: *const BootChoice) Call.Error!BootFiles {

@@ -8,6 +8,7 @@ const store_module = @import("store");
 const boot_files = @import("boot_files.zig");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
+const empty_disk = @import("source/empty_disk.zig");
 const OpenDifference = @import("difference/open_difference.zig");
 const output = @import("output.zig");
 const SourceImage = @import("../source_image.zig");
@@ -82,18 +83,26 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
 fn check(call: *const Call, options: *const Options) Call.Error!void {
     const modes =
         @as(u8, @intFromBool(options.@"resume" != null)) + @intFromBool(options.abandon != null);
-    if (modes == 0 and options.positional == null)
+    const is_empty = options.source.empty != null;
+    if (modes == 0 and options.positional == null and !is_empty)
         return call.fail(
-            "vdisk import needs the image: a file, a block device, or - for standard input.",
+            "vdisk import needs the image: a file, a block device, or - for standard input; or --empty SIZE for none.",
             .{},
         );
+    const is_of_image = options.positional != null or options.source.format != null or
+        options.source.parents != null or options.source.size != null or
+        options.source.platform != null or options.parent != null;
+    if (is_empty and is_of_image) return call.fail(
+        "--empty makes a disk of zeros: it takes no FILE, no --parent, and no options of an image.",
+        .{},
+    );
     if (modes == 2) return call.fail("--resume and --abandon exclude each other.", .{});
     const is_described = options.name != null or options.note != null or
         options.vdisk != null or options.version != null or options.number != null or
         options.parent != null;
     if (modes == 1 and (is_described or options.boot.isChosen() or options.pad or options.again))
         return call.fail(
-            "--resume and --abandon take --store, --format, --parents, --size and --platform alone: an import continues with the options that it began with.",
+            "--resume and --abandon take --store, --format, --parents, --size and --platform alone, or --empty: an import continues with the options that it began with.",
             .{},
         );
     if (options.abandon != null and (options.positional != null or options.source.isChosen()))
@@ -191,9 +200,11 @@ fn failExists(running: *ImportRun, id: Uuid) error{Wrong} {
 
 fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Error!u8 {
     const options, const call = .{ running.options, running.call };
-    const path = options.positional.?;
+    const path = options.positional orelse empty_disk.name;
     var difference: OpenDifference = undefined;
-    if (try difference.open(call, path, options.boot.in_store)) {
+    if (options.source.empty == null and
+        try difference.open(call, path, options.boot.in_store))
+    {
         defer difference.close(call.gpa);
         running.difference = &difference;
         return beginDifference(running, &difference);
@@ -216,6 +227,10 @@ fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Er
     running.source = &source;
     if (running.change == null) running.change = try call.lock();
     const change = &running.change.?;
+    if (options.source.empty != null and wanted_boot.needsDisk()) return call.fail(
+        "There is no kernel on an empty disk: give --boot-files-of ID, or --kernel, --initrd and --cmdline, or add --no-boot-files.",
+        .{},
+    );
     const parent: ?Manifest = if (options.parent) |id| call.store().manifestOf(id) catch |err|
         return call.failVersion(id, err) else null;
     var wanted = try wantedOf(running, change, path, if (parent) |*known| known else null);

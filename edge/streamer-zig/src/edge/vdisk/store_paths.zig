@@ -5,9 +5,10 @@
 const std = @import("std");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
-const ContainerImage = @import("container_image.zig");
+const ContainerImage = @import("source/container_image.zig");
 const image = @import("image");
 const Call = @import("subcommand.zig");
+const empty_disk = @import("source/empty_disk.zig");
 const SourceImage = @import("../source_image.zig");
 
 const FdSource = store_module.image_source.FdSource;
@@ -36,8 +37,9 @@ pub const Opening = struct {
     before_unpacking: struct { context: *anyopaque, run: *const fn (*anyopaque) void },
 };
 
-/// Opens an image of any format, or makes a disk of a container image.
+/// Opens an image of any format, or makes a disk of a container image, or an empty one.
 pub fn openAny(call: *const Call, opened: *SourceImage, how: *const Opening) Call.Error!void {
+    if (how.options.empty) |size| return empty_disk.open(call, opened, size);
     var container: ContainerImage = undefined;
     const is_forced = how.options.format != null;
     if (is_forced or !try container.open(call, how.path, how.in_store))

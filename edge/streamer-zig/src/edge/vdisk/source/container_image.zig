@@ -6,9 +6,10 @@ const std = @import("std");
 const base = @import("base");
 const image = @import("image");
 const store_module = @import("store");
-const cancel = @import("cancel.zig");
-const Call = @import("subcommand.zig");
-const SourceImage = @import("../source_image.zig");
+const cancel = @import("../cancel.zig");
+const Call = @import("../subcommand.zig");
+const SourceImage = @import("../../source_image.zig");
+const unnamed_file = @import("unnamed_file.zig");
 const linux = std.os.linux;
 const oci = image.oci;
 
@@ -153,7 +154,7 @@ pub fn convert(
         .needs = how.needs,
         .is_canceled = &cancel.is_asked,
     }) catch |fault| return container.explain(fault, &conversion.subject);
-    const fd = try container.makeFile(conversion.plan.size);
+    const fd = try unnamed_file.make(container.call, conversion.plan.size, container.path);
     errdefer _ = linux.close(fd);
     var on: i32 = fd;
     conversion.write(.{ .context = &on, .writeFn = write }) catch |fault|
@@ -169,34 +170,6 @@ pub fn convert(
         .modified_ns = std.mem.readInt(u64, identity[16..24], .little),
     };
     return made;
-}
-
-/// A file that nobody else sees and no crash leaves behind.
-fn makeFile(container: *ContainerImage, size: u64) Call.Error!i32 {
-    const call = container.call;
-    const dir_fd = call.opened.on.dir_fd;
-    const flags: linux.O =
-        .{ .ACCMODE = .RDWR, .CLOEXEC = true, .DIRECTORY = true, .TMPFILE = true };
-    var rc = linux.openat(dir_fd, ".", flags, 0o600);
-    if (linux.errno(rc) != .SUCCESS) {
-        // Not every file system has files without a name.
-        var buffer: [64:0]u8 = @splat(0);
-        // Imports at once have a file each.
-        _ = std.mem.print(&buffer, "imports/.unpacked-{f}", .{Call.randomId()}) catch unreachable;
-        const name: [*:0]const u8 = &buffer;
-        const named: linux.O =
-            .{ .ACCMODE = .RDWR, .CLOEXEC = true, .CREAT = true, .EXCL = true, .NOFOLLOW = true };
-        rc = linux.openat(dir_fd, name, named, 0o600);
-        if (linux.errno(rc) == .SUCCESS) _ = linux.unlinkat(dir_fd, name, 0);
-    }
-    if (linux.errno(rc) != .SUCCESS) return call.fail(
-        "The directory {s} cannot be written to, which unpacking {s} needs.",
-        .{ call.path(), container.path },
-    );
-    const fd: i32 = @intCast(rc);
-    if (linux.errno(linux.ftruncate(fd, @intCast(size))) == .SUCCESS) return fd;
-    _ = linux.close(fd);
-    return container.explain(error.WriteFailed, &.{});
 }
 
 fn write(context: *anyopaque, bytes: []const u8, offset: u64) oci.Sink.Error!void {
