@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, readFileSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { machinesMissing } from '../lib/device/machine-kernel.ts'
@@ -63,13 +63,10 @@ describe.skipIf(missing)(`the capture of a machine's own disk${missing ? ` (${mi
     put(disk, 130 << 20, Buffer.alloc(100_000, 'more'))
     put(disk, diskSize - 512, Buffer.alloc(512, 'end'))
     other = site.machines.file('other.raw', Buffer.alloc(1 << 20, 1))
-    const empty = path.join(store(), 'images', 'empty.raw')
-    writeFileSync(empty, '')
-    truncateSync(empty, diskSize)
     const { jobIds } = await site.api.mutate<{ jobIds: string[] }>('version.import', {
       vdiskId: site.tenant.vdiskId,
       edgeId: site.edgeId,
-      sourcePath: 'images/empty.raw',
+      emptySizeBytes: diskSize,
       kernelPath: 'images/vmlinuz',
       initrdPath: 'images/initrd.img',
       commandLine: `${site.machines.commandLine} bootfarm.capture=auto`,

@@ -34,6 +34,8 @@ export const importsUploads = 'import_upload'
 /** In the same list: the edge fetches the image of an import from a URL. */
 export const importsUrls = 'import_url'
 export const importUrlSizeMax = 2048
+/** In the same list: the edge imports empty disks, and takes the boot files of another version. */
+export const importsEmptyDisks = 'import_empty'
 export const storeJobKinds = [
   ...unsaidJobKinds,
   'clear_profile',
@@ -103,13 +105,15 @@ export const storeJobOrder = z.object({
   uploadId: uuid.optional(),
   /** Instead: the edge fetches it from there. */
   sourceUrl: z.string().max(importUrlSizeMax).optional(),
-  /** Of an upload. */
+  /** Of an upload; without any other source: of the empty disk that the import makes. */
   sourceSizeBytes: count.min(1).optional(),
   /** Other bytes are refused, in hexadecimal digits. */
   sourceSha256: sha256Hex.optional(),
   kernelPath: z.string().min(1).max(255).optional(),
   initrdPath: z.string().min(1).max(255).optional(),
   commandLine: z.string().max(1024).optional(),
+  /** The version in the store whose kernel and initramfs an import takes. */
+  bootVersionId: uuid.optional(),
   /** Drivers that an import adds to the initramfs that it makes. */
   modules: z
     .array(z.string().regex(/^[A-Za-z0-9_-]{1,56}$/))

@@ -31,6 +31,7 @@ export interface StoreOrder {
   exportFormat?: (typeof exportFormats)[number] | null
   /** For a pack or a fetch. */
   differenceId?: string | null
+  /** Of a difference; for an import: the version whose kernel and initramfs it takes. */
   baseVersionId?: string | null
   toControlPlane?: boolean
   fromControlPlane?: boolean

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { addsModules, edgeOnlineWithinMs, importsUploads, importsUrls } from '@bootfarm/proto/uplink'
+import { addsModules, edgeOnlineWithinMs, importsEmptyDisks, importsUploads, importsUrls } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/public.ts'
@@ -66,17 +66,16 @@ export function mergeVersion(
 }
 
 /**
- * Makes a version from an image in an edge's store, from an upload, or from what is at a URL. Throws `not_found`;
- * `invalid` for no source or several, for boot files that exclude each other, for a vDisk of another farm than the
- * edge's, and for a parent that is no sealed version of the vDisk; `conflict` for an edge that does not support it or
- * does not hold the parent, and for an upload that is not complete.
+ * Makes a version from an image in an edge's store, from an upload, from what is at a URL, or of an empty disk. Throws
+ * `not_found`; `invalid` for no source or several, for boot files that exclude each other, for a vDisk of another farm
+ * than the edge's, and for a parent that is no sealed version of the vDisk, or boot files of a version of another farm;
+ * `conflict` for an edge that does not support it or does not hold these versions, and for an upload that is not
+ * complete.
  */
-export function importVersion(
-  context: ServiceContext,
-  { vdiskId, edgeId, sourcePath, uploadId, url, sha256, bootFiles, modules, ...fields }: z.output<typeof importInput>,
-): Promise<VersionWithJobs> {
-  const problem =
-    sourceProblem({ sourcePath, uploadId, url, sha256 }) ?? bootFilesProblem({ bootFiles, modules, ...fields })
+export function importVersion(context: ServiceContext, input: z.output<typeof importInput>): Promise<VersionWithJobs> {
+  const { vdiskId, edgeId, sourcePath, uploadId, url, sha256, emptySizeBytes, ...rest } = input
+  const { bootFiles, modules, bootVersionId, ...fields } = rest
+  const problem = sourceProblem(input) ?? bootFilesProblem(input)
   if (problem) throw new AppError('invalid', { public: problem })
   return changeVdiskVersions(context, { vdiskId }, async (open) => {
     const edge = await readImagesEdge(context, edgeId)
@@ -85,7 +84,8 @@ export function importVersion(
         public: `${edge.name} belongs to another farm than ${open.vdisk.name}, so its devices could not boot the version. Import it on an edge of the vDisk’s farm.`,
       })
     if (modules.length > 0) requireAbility(edge, { word: addsModules, text: 'add drivers to an import' })
-    const source = await sourceOf(context, { edge, vdiskId, sourcePath, uploadId, url, sha256 })
+    const source = await sourceOf(context, { edge, vdiskId, sourcePath, uploadId, url, sha256, emptySizeBytes })
+    if (bootVersionId) await requireBootVersion(context, { farmId: open.vdisk.farmId, edge, bootVersionId })
     if (fields.parentVersionId) await requireParent(context, { vdiskId, edge, parentVersionId: fields.parentVersionId })
     const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n })
     return askAll(context, made, [
@@ -96,6 +96,7 @@ export function importVersion(
         versionId: made,
         ...source,
         bootFiles: bootFiles === 'image' ? null : bootFiles,
+        baseVersionId: bootVersionId,
         modules,
       },
     ])
@@ -104,12 +105,25 @@ export function importVersion(
 
 type BootFilesInput = Pick<
   z.output<typeof importInput>,
-  'bootFiles' | 'modules' | 'kernelPath' | 'initrdPath' | 'commandLine' | 'parentVersionId'
+  | 'bootFiles'
+  | 'modules'
+  | 'kernelPath'
+  | 'initrdPath'
+  | 'commandLine'
+  | 'parentVersionId'
+  | 'bootVersionId'
+  | 'emptySizeBytes'
 >
 
 function bootFilesProblem(input: BootFilesInput): string | null {
-  const { bootFiles, modules, kernelPath, initrdPath, commandLine, parentVersionId } = input
+  const { bootFiles, modules, kernelPath, initrdPath, commandLine, parentVersionId, bootVersionId } = input
   const isGiven = kernelPath !== null || initrdPath !== null
+  if (bootVersionId !== null && (isGiven || bootFiles !== 'image' || modules.length > 0))
+    return 'A version that boots with the kernel of another one needs no other boot files. Leave them out.'
+  if (input.emptySizeBytes !== null && parentVersionId !== null)
+    return 'An empty disk has nothing in common with a parent. Leave the parent out.'
+  if (input.emptySizeBytes !== null && bootFiles === 'image' && kernelPath === null && bootVersionId === null)
+    return 'An empty disk has no kernel. Name a version whose kernel and initramfs it boots with.'
   if (bootFiles === 'none' && (isGiven || commandLine))
     return 'A disk with its own boot loader needs no kernel, initramfs or kernel command line. Leave them out.'
   if (bootFiles === 'parent' && parentVersionId === null)
@@ -121,18 +135,24 @@ function bootFilesProblem(input: BootFilesInput): string | null {
   return null
 }
 
-type SourceInput = Pick<z.output<typeof importInput>, 'sourcePath' | 'uploadId' | 'url' | 'sha256'>
+type SourceInput = Pick<z.output<typeof importInput>, 'sourcePath' | 'uploadId' | 'url' | 'sha256' | 'emptySizeBytes'>
 
-function sourceProblem({ sourcePath, uploadId, url, sha256 }: SourceInput): string | null {
-  const count = [sourcePath, uploadId, url].filter((one) => one !== null).length
-  if (count !== 1) return 'Name one image: a path in the store of the edge, an upload, or a URL.'
+function sourceProblem({ sourcePath, uploadId, url, sha256, emptySizeBytes }: SourceInput): string | null {
+  const count = [sourcePath, uploadId, url, emptySizeBytes].filter((one) => one !== null).length
+  if (count !== 1)
+    return 'Name one image: a path in the store of the edge, an upload, a URL, or the size of an empty disk.'
   return sha256 !== null && url === null ? 'The SHA-256 belongs to a URL. Leave it out for other images.' : null
 }
 
 async function sourceOf(
   context: ServiceContext,
-  { edge, vdiskId, sourcePath, uploadId, url, sha256 }: SourceInput & { edge: ImagesEdge; vdiskId: string },
+  source: SourceInput & { edge: ImagesEdge; vdiskId: string },
 ): Promise<Partial<StoreOrder>> {
+  const { edge, vdiskId, sourcePath, uploadId, url, sha256, emptySizeBytes } = source
+  if (emptySizeBytes !== null) {
+    requireAbility(edge, { word: importsEmptyDisks, text: 'make empty disks' })
+    return { sourceSizeBytes: BigInt(emptySizeBytes) }
+  }
   if (url !== null) {
     requireAbility(edge, { word: importsUrls, text: 'fetch images from a URL' })
     return { sourceUrl: url, sourceSha256: sha256 }
@@ -184,6 +204,25 @@ async function requireParent(
   if (!edges.some(({ edgeId }) => edgeId === edge.id))
     throw conflict(
       `${edge.name} has not reported that its store holds version ${parent.number} completely. Import the image on an edge that holds it, or without a parent.`,
+    )
+}
+
+async function requireBootVersion(
+  { db, actor }: ServiceContext,
+  { farmId, edge, bootVersionId }: { farmId: string; edge: ImagesEdge; bootVersionId: string },
+): Promise<void> {
+  requireAbility(edge, { word: importsEmptyDisks, text: 'take the boot files of another version' })
+  const { organizationId } = actor
+  const version = await db.vdiskVersion.findUnique({
+    where: ownRow(actor, bootVersionId),
+    select: { number: true, sealedAt: true, vdisk: { select: { name: true, farmId: true } } },
+  })
+  if (version?.vdisk.farmId !== farmId || version.sealedAt === null)
+    throw new AppError('invalid', { public: 'The version with the boot files must be a sealed one of the same farm.' })
+  const edges = await edgesHolding(db, { organizationId, versionId: bootVersionId }, { isLayer: false })
+  if (!edges.some(({ edgeId }) => edgeId === edge.id))
+    throw conflict(
+      `${edge.name} has not reported that its store holds ${version.vdisk.name} version ${version.number}. Name a version that it holds.`,
     )
 }
 

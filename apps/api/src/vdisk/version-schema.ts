@@ -49,6 +49,13 @@ export const commandLineText = z
   )
   .default('')
 
+const diskSize = z
+  .number()
+  .int()
+  .positive()
+  .max(sizeBytesMax)
+  .refine((size) => size % 512 === 0, 'A disk size is a multiple of 512 bytes.')
+
 /** The edge reads it more strictly, and decides about addresses when it has resolved the name. */
 const imageUrl = z
   .string()
@@ -151,6 +158,18 @@ export const importInput = z.object({
     .nullable()
     .default(null)
     .describe('Of what is at the URL, in hexadecimal digits: other bytes are refused.')
+    .meta({ examples: [null] }),
+  emptySizeBytes: diskSize
+    .nullable()
+    .default(null)
+    .describe('In place of an image: a disk of zeros of this size, into which the disk of a machine is captured.')
+    .meta({ examples: [null] }),
+  bootVersionId: uuid
+    .nullable()
+    .default(null)
+    .describe(
+      'A version of the farm that the edge holds: the new one boots with its kernel and initramfs, and with its command line unless one is given.',
+    )
     .meta({ examples: [null] }),
   kernelPath: storePath.nullable().default(null).describe('Null, and an empty command line: taken from the image.'),
   initrdPath: storePath.nullable().default(null),
@@ -354,12 +373,7 @@ export const versionAtEdge = z.object({
 export const registerVersionInput = z.object({
   vdiskId: uuid,
   diskPath: storePath,
-  sizeBytes: z
-    .number()
-    .int()
-    .positive()
-    .max(sizeBytesMax)
-    .refine((size) => size % 512 === 0, 'A disk size is a multiple of 512 bytes.'),
+  sizeBytes: diskSize,
   kernelPath: storePath.nullable().default(null),
   initrdPath: storePath.nullable().default(null),
   commandLine: commandLineText,

@@ -65,10 +65,15 @@ export async function readStoreJobs(
       ...(made?.parentVersionId ? { parentVersionId: made.parentVersionId } : {}),
       ...(made?.kernelPath ? { kernelPath: made.kernelPath } : {}),
       ...(made?.initrdPath ? { initrdPath: made.initrdPath } : {}),
-      ...differenceOf(job),
+      ...(kind === 'import' ? bootVersionOf(job) : differenceOf(job)),
       ...(kind === 'fetch' ? manifestOf(versionOf.get(versionId ?? '')) : {}),
     }
   })
+}
+
+/** The version whose boot files an import takes. */
+function bootVersionOf({ baseVersionId }: { baseVersionId: string | null }): Pick<StoreJobOrder, 'bootVersionId'> {
+  return baseVersionId ? { bootVersionId: baseVersionId } : {}
 }
 
 const sourceSelect = {

@@ -443,6 +443,45 @@ test('what an import boots with can be given, or be nothing', async () => {
   expect([both.status, both.text]).toEqual([400, expect.stringContaining('with its own boot loader')])
 })
 
+test('an empty disk for a capture boots with the kernel of a version that the edge holds', async () => {
+  const { vdiskId, versionId, farmId, organizationId } = site().tenant
+  const { edge } = site()
+  const commandLine = 'bootfarm.capture=auto'
+  const input = { vdiskId, edgeId: edge.edgeId, emptySizeBytes: 1 << 30, bootVersionId: versionId, commandLine }
+  const refusedOf = async (more: object) => (await site().tryMutation('version.import', { ...input, ...more })).text
+  expect(await refusedOf({ sourcePath: 'imports/linux.raw' })).toContain('Name one image')
+  expect(await refusedOf({ emptySizeBytes: 1000 })).toContain('multiple of 512')
+  expect(await refusedOf({ bootVersionId: null })).toContain('An empty disk has no kernel')
+  expect(await refusedOf({ parentVersionId: versionId })).toContain('Leave the parent out')
+  for (const more of [{ kernelPath: 'imports/k' }, { bootFiles: 'none', commandLine: '' }, { modules: ['r8125'] }])
+    expect(await refusedOf(more)).toContain('needs no other boot files')
+  expect(await refusedOf({ bootVersionId: randomUUID() })).toContain('sealed one of the same farm')
+  expect(await refusedOf({})).toContain('Name a version that it holds')
+  await say(inventory(1, [present(versionId, { root: rootOf(1) })]))
+  await edge.heartbeat({ storeJobKinds: ['import'] })
+  expect(await refusedOf({})).toContain('cannot make empty disks. Update it.')
+  await edge.heartbeat({ storeJobKinds: ['import', 'import_empty'] })
+  const made = await site().mutate<VersionWithJobs>('version.import', input)
+  await site().mutate<VersionWithJobs>('version.import', {
+    ...input,
+    bootVersionId: null,
+    bootFiles: 'none',
+    commandLine: '',
+  })
+  const empty = { kind: 'import', vdiskId, sourceSizeBytes: 1 << 30 }
+  expect((await site().state()).storeJobs).toEqual([
+    { id: made.jobIds[0], ...empty, versionId: made.id, number: 2, bootVersionId: versionId, commandLine },
+    expect.objectContaining({ ...empty, bootFiles: 'none' }),
+  ])
+  const otherFarm = await site().api.db.farm.create({ data: { organizationId, name: 'Other' }, select: { id: true } })
+  expect(otherFarm.id).not.toBe(farmId)
+  await site().api.db.vdisk.update({
+    where: { organizationId_id: { organizationId, id: vdiskId } },
+    data: { farmId: otherFarm.id },
+  })
+  expect(await refusedOf({})).toContain('belongs to another farm')
+})
+
 test('what a device writes is sealed once its edge hears nothing of the device any more', async () => {
   const { vdiskId } = site().tenant
   const made = await beginMaintenance()

@@ -3,7 +3,10 @@ import type { RouterInputs } from '../../lib/trpc'
 type ImportInput = RouterInputs['version']['import']
 
 /** The import that follows an upload: all of its input but the source. */
-export type FollowingImport = Omit<ImportInput, 'vdiskId' | 'sourcePath' | 'uploadId' | 'url' | 'sha256'>
+export type FollowingImport = Omit<
+  ImportInput,
+  'vdiskId' | 'sourcePath' | 'uploadId' | 'url' | 'sha256' | 'emptySizeBytes' | 'bootVersionId'
+>
 
 /** Reads one that was kept in the browser; null: it is no such thing. */
 export function parseFollowingImport(value: unknown): FollowingImport | null {

@@ -11,6 +11,7 @@ import { busyText } from '../uploads/upload-text'
 import { type Upload, useSendUpload } from '../uploads/use-send-upload'
 import { BootFields, bootInput, defaultBoot } from './boot-fields'
 import { type ImportSource, isChosen, useImportSource } from './import-source'
+import { useCaptureFields } from './use-capture-fields'
 import { useEdgeChoice } from './use-edge-choice'
 import { firstStates, type VdiskDetail } from './version-types'
 
@@ -26,6 +27,7 @@ export function ImportDialog({ vdisk, upload, onClose }: ImportDialogProps) {
   const { edge, pickers } = useEdgeChoice(vdisk.farmId)
   const { source, fields } = useImportSource(vdisk.id, upload)
   const [boot, setBoot] = useState(defaultBoot)
+  const capture = useCaptureFields(vdisk.farmId, { enabled: source.kind === 'empty' })
   const [note, setNote] = useState('')
   const [state, setState] = useState('test')
   const start = useImport(vdisk.id, onClose)
@@ -34,14 +36,15 @@ export function ImportDialog({ vdisk, upload, onClose }: ImportDialogProps) {
       title={`Import an image into ${vdisk.name}`}
       action={source.kind === 'computer' ? 'Upload and import' : 'Import'}
       saving={start}
-      disabled={!edge || !isChosen(source)}
+      disabled={!edge || !isChosen(source) || (source.kind === 'empty' && !capture.bootVersionId)}
       onSave={() =>
         edge &&
         start.mutate({
           source,
+          bootVersionId: capture.bootVersionId,
           following: {
             edgeId: edge.id,
-            ...bootInput(boot),
+            ...(source.kind === 'empty' ? capture.boot : bootInput(boot)),
             note,
             state: state === 'released' ? 'released' : 'test',
           },
@@ -51,18 +54,27 @@ export function ImportDialog({ vdisk, upload, onClose }: ImportDialogProps) {
     >
       {fields}
       {pickers}
-      <BootFields vdisk={vdisk} value={boot} onChange={setBoot} />
+      {source.kind === 'empty' ? capture.fields : <BootFields vdisk={vdisk} value={boot} onChange={setBoot} />}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField label="After import" value={state} options={firstStates} onChange={setState} />
     </ObjectDialog>
   )
 }
 
+interface Started {
+  source: ImportSource
+  /** Of an empty disk. */
+  bootVersionId: string | null
+  following: FollowingImport
+}
+
 /** Begins the import; for a file of this computer its upload, which the import follows. */
 function useImport(vdiskId: string, onClose: () => void) {
   const client = useTRPCClient()
   const send = useSendUpload()
-  const begin = async ({ source, following }: { source: ImportSource; following: FollowingImport }) => {
+  const begin = async ({ source, bootVersionId, following }: Started) => {
+    if (source.kind === 'empty')
+      return client.version.import.mutate({ ...following, vdiskId, emptySizeBytes: source.sizeBytes, bootVersionId })
     if (source.kind === 'store')
       return client.version.import.mutate({ ...following, vdiskId, sourcePath: source.sourcePath })
     if (source.kind === 'url')

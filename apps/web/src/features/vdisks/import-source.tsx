@@ -16,6 +16,7 @@ const kinds = [
   { value: 'computer', label: 'a file on this computer' },
   { value: 'store', label: 'a file in the edge’s store' },
   { value: 'url', label: 'a web server (URL)' },
+  { value: 'empty', label: 'nowhere: an empty disk, for a capture' },
 ] as const
 
 /** Where the image of an import is. */
@@ -23,6 +24,7 @@ export type ImportSource =
   | { kind: 'computer'; file: File | null; unfinished: Upload | null }
   | { kind: 'store'; sourcePath: string }
   | { kind: 'url'; url: string; sha256: string | null }
+  | { kind: 'empty'; sizeBytes: number }
   | { kind: 'upload'; upload: Upload }
 
 /** @param upload a complete one that is imported; null: the source is chosen */
@@ -31,6 +33,7 @@ export function useImportSource(vdiskId: string, upload: Upload | null) {
   const [sourcePath, setSourcePath] = useState('')
   const [url, setUrl] = useState('')
   const [sha256, setSha256] = useState('')
+  const [size, setSize] = useState('')
   const [file, setFile] = useState<File | null>(null)
   const unfinished = useUnfinished(vdiskId, file)
   if (upload) return { source: { kind: 'upload', upload } as const, fields: <UploadText upload={upload} /> }
@@ -38,6 +41,7 @@ export function useImportSource(vdiskId: string, upload: Upload | null) {
     computer: { kind: 'computer', file, unfinished },
     store: { kind: 'store', sourcePath: sourcePath.trim() },
     url: { kind: 'url', url: url.trim(), sha256: sha256.trim() || null },
+    empty: { kind: 'empty', sizeBytes: diskSizeOf(size) },
   }
   const fields = (
     <>
@@ -49,6 +53,16 @@ export function useImportSource(vdiskId: string, upload: Upload | null) {
       />
       {kind === 'computer' && <FileField label="Image" onChoose={setFile} hint={fileHint(unfinished)} />}
       {kind === 'url' && <UrlFields url={url} onUrl={setUrl} sha256={sha256} onSha256={setSha256} />}
+      {kind === 'empty' && (
+        <TextField
+          label="Size in bytes"
+          value={size}
+          onChange={setSize}
+          mono
+          placeholder="256060514304"
+          hint="That of the machine’s disk: blockdev --getsize64 /dev/sda shows it there. It takes no space."
+        />
+      )}
       {kind === 'store' && (
         <TextField
           label="Image"
@@ -65,9 +79,18 @@ export function useImportSource(vdiskId: string, upload: Upload | null) {
   return { source: sources[kind], fields }
 }
 
+const sectorBytes = 512
+
+/** 0: it is no size of a disk. */
+function diskSizeOf(text: string): number {
+  const size = Number(text)
+  return Number.isSafeInteger(size) && size > 0 && size % sectorBytes === 0 ? size : 0
+}
+
 /** False while a field of it is empty. */
 export function isChosen(source: ImportSource): boolean {
   if (source.kind === 'computer') return source.file !== null
+  if (source.kind === 'empty') return source.sizeBytes > 0
   if (source.kind === 'url') return source.url !== ''
   return source.kind === 'upload' || source.sourcePath !== ''
 }

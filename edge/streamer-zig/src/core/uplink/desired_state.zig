@@ -237,13 +237,16 @@ pub const StoreJob = struct {
     sourcePath: ?[]const u8 = null,
     /// Instead: the edge fetches it from this URL; other bytes than of the SHA-256 are refused.
     sourceUrl: ?[]const u8 = null,
-    /// Instead: the edge fetches it from the control plane, with this size and SHA-256.
+    /// Instead: the edge fetches it from the control plane, with this size and SHA-256. The size
+    /// alone: an empty disk.
     uploadId: ?base.Uuid = null,
     sourceSizeBytes: ?u64 = null,
     sourceSha256: ?[]const u8 = null,
     kernelPath: ?[]const u8 = null,
     initrdPath: ?[]const u8 = null,
     commandLine: ?[]const u8 = null,
+    /// The version whose kernel and initramfs an import takes.
+    bootVersionId: ?base.Uuid = null,
     /// Drivers that are added to an initramfs that is made.
     modules: []const []const u8 = &.{},
     /// Replaces those that are taken from the disk.

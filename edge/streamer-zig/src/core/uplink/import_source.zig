@@ -27,7 +27,16 @@ pub fn problemOf(order: *const Order) ?[]const u8 {
     if (order.uploadId != null) {
         return if (uploadOf(order) == null) "it does not describe the upload" else null;
     }
-    return pathProblem(order.sourcePath orelse return "it does not say where the image lies");
+    if (order.sourcePath) |path| return pathProblem(path);
+    const size = order.sourceSizeBytes orelse return "it does not say where the image lies";
+    const is_disk = size > 0 and size % 512 == 0 and size <= number_max;
+    return if (is_disk) null else "it names no size of a disk";
+}
+
+/// Returns the size of the empty disk that an import makes; null: it has an image.
+pub fn emptySizeOf(order: *const Order) ?u64 {
+    const has_image = order.sourcePath != null or order.uploadId != null or order.sourceUrl != null;
+    return if (has_image) null else order.sourceSizeBytes;
 }
 
 /// Where the host puts an upload that it has fetched, below the store's directory.
@@ -110,4 +119,13 @@ test "an import from a URL is fetched into a file of its job, and names what is 
     try testing.expectEqualStrings("it names no URL which an edge fetches", problemOf(&order).?);
     order.sourceUrl = null;
     try testing.expectEqual(null, fileOf(&order));
+    try testing.expectEqualStrings("it does not say where the image lies", problemOf(&order).?);
+    order.sourceSizeBytes = 1000;
+    try testing.expectEqualStrings("it names no size of a disk", problemOf(&order).?);
+    order.sourceSizeBytes = 1024;
+    try testing.expectEqual(null, problemOf(&order));
+    try testing.expectEqual(null, fetchedOf(&order));
+    try testing.expectEqual(1024, emptySizeOf(&order));
+    order.sourcePath = "imports/a.raw";
+    try testing.expectEqual(null, emptySizeOf(&order));
 }

@@ -180,7 +180,9 @@ pub const Heartbeat = struct {
 /// The kinds of jobs that this edge does, and what else of them it understands.
 const store_job_words = words: {
     const kinds = @typeInfo(store_job.Kind).@"enum".field_names;
-    const more = [_][]const u8{ "import_modules", "import_upload", "import_url" };
+    const more = [_][]const u8{
+        "import_modules", "import_upload", "import_url", "import_empty",
+    };
     var all: [kinds.len + more.len][]const u8 = undefined;
     for (all[0..kinds.len], kinds) |*word, kind| word.* = kind;
     for (all[kinds.len..], more) |*word, name| word.* = name;

@@ -226,6 +226,7 @@ fn addOptions(
             arguments.addOption("parent", "{f}", order.parentVersionId);
             if (kind == .import) {
                 arguments.addOption("vdisk", "{f}", order.vdiskId);
+                arguments.addOption("boot-files-of", "{f}", order.bootVersionId);
                 addModules(arguments, order.modules);
             }
             writeBoot(arguments, order);
@@ -235,7 +236,9 @@ fn addOptions(
 }
 
 fn addSource(arguments: *Arguments, order: *const Order) void {
-    if (import_source.fileOf(order)) |id|
+    if (import_source.emptySizeOf(order)) |size|
+        arguments.addOption("empty", "{d}", @as(?u64, size))
+    else if (import_source.fileOf(order)) |id|
         arguments.add("{s}/{f}", .{ import_source.fetched_folder, id })
     else
         arguments.add("{s}", .{order.sourcePath.?});
