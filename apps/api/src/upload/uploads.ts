@@ -113,7 +113,8 @@ export class Uploads {
     const file = await this.files.open(key)
     let size = held
     try {
-      for await (const chunk of bytes as AsyncIterable<Buffer>) {
+      // The stream stays open: destroying it would close the connection before the sender has the answer.
+      for await (const chunk of bytes.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         if (size + chunk.length > sizeBytes)
           throw new AppError('too_large', { public: `The upload was announced with ${sizeBytes} bytes, and has more.` })
         await file.put(chunk, size)
@@ -123,6 +124,7 @@ export class Uploads {
       if (size === sizeBytes) await file.sync()
       return size
     } catch (error) {
+      bytes.resume()
       throw receiveError(error, bytes)
     } finally {
       await file.close()
