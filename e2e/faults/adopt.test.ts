@@ -153,12 +153,13 @@ test('an image that is still being imported, or found damaged when read, is no v
   const [newest = ''] = readdirSync(path.join(store, 'extents')).toSorted().toReversed()
   const file = path.join(store, 'extents', newest)
   const bytes = readFileSync(file)
+  // In a unit of eight blocks.
   bytes.write('z', bytes.lastIndexOf('y'))
   writeFileSync(file, bytes)
   const made = await adopt(half, { vdiskId: null, farmId: site.edge.tenant.farmId, name: 'Half' })
   expect(await ended(made.jobIds[0])).toMatchObject({
     state: 'failed',
-    untrusted: { message: expect.stringMatching(/is damaged in 1 places/) },
+    untrusted: { message: expect.stringMatching(/is damaged in 8 places/) },
   })
   expect((await untilImage(half, ({ problem }) => problem !== null)).problem).toContain('The image is damaged')
   await expect(adopt(half)).rejects.toThrow(/The image is damaged/)

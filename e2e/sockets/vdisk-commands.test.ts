@@ -196,13 +196,18 @@ describe('versions in a store', () => {
   test('damage is found, named, and never exported', async () => {
     const store = await newStore('damaged')
     const { version } = await imported([makeImage('damaged.raw'), '--store', store, '--name', 'Lab'])
-    const fd = openSync(path.join(store, 'extents/000001'), 'r+')
-    writeSync(fd, 'x', 100_000)
-    closeSync(fd)
-    expect((await vdisk(['verify', '--store', store], 1)).output).toMatch(/at byte 98304: a block is damaged/)
+    const extent = path.join(store, 'extents/000001')
+    const data = readFileSync(extent)
+    // Behind a packed unit there are zeros, which nobody reads.
+    const at = data.findIndex((byte, index) => index >= data.length / 2 && byte !== 0)
+    data[at] = (data[at] ?? 0) ^ 1
+    writeFileSync(extent, data)
+    const { output } = await vdisk(['verify', '--store', store], 1)
+    const [, byte] = /at byte (\d+): a block is damaged/.exec(output) ?? []
+    expect(byte, output).toBeDefined()
     const out = path.join(scratch.path, 'damaged.out')
     expect((await vdisk(['export', out, '--store', store, '--version', version], 1)).output).toMatch(
-      /The version is damaged at byte 98304/,
+      new RegExp(`The version is damaged at byte ${byte}`),
     )
     rmSync(`${out}.part`)
     const manifest = path.join(store, `versions/${version}.manifest`)

@@ -126,9 +126,11 @@ test('a damaged file, one of another organization and a damaged version are refu
 
   const extent = path.join(own, 'extents/000001')
   const data = readFileSync(extent)
-  data[500_000] = (data[500_000] ?? 0) ^ 1
+  // Behind a packed unit there are zeros, which nobody reads.
+  const at = data.findIndex((byte, index) => index >= data.length / 2 && byte !== 0)
+  data[at] = (data[at] ?? 0) ^ 1
   writeFileSync(extent, data)
-  await refused(['pack', inScratch('never'), '--store', own, '--version', version], /damaged at byte 499712/)
+  await refused(['pack', inScratch('never'), '--store', own, '--version', version], /damaged at byte \d+/)
   for (const suffix of ['', '.part', '.pieces']) expect(existsSync(inScratch(`never${suffix}`))).toBe(false)
 })
 

@@ -61,7 +61,8 @@ fn graph(
     const core = module(b, "src/core/core.zig", target, optimize, &core_imports);
     const core_import: Import = .{ .name = "core", .module = core };
     const below_store = [_]Import{ base_import, wire_import, core_import };
-    const store = storeModule(b, target, optimize, &below_store, .product);
+    const of_store = below_store ++ [_]Import{codec_import};
+    const store = storeModule(b, target, optimize, &of_store, .product);
     const store_import: Import = .{ .name = "store", .module = store };
     const below_agent = [_]Import{ base_import, wire_import, core_import, store_import };
     const agent = agentModule(b, target, optimize, &below_agent, .product);
@@ -82,7 +83,7 @@ fn graph(
     const image = module(b, "src/image/image.zig", target, optimize, &image_imports);
     const simulated_store: Import = .{
         .name = "store",
-        .module = storeModule(b, target, optimize, &below_store, .simulated),
+        .module = storeModule(b, target, optimize, &of_store, .simulated),
     };
     const simulated = below_store ++ [_]Import{simulated_store};
     const sim = module(b, "src/sim/sim.zig", target, optimize, &(simulated ++ [_]Import{
@@ -447,7 +448,11 @@ fn addSimulations(plan: Plan) void {
         .name = "store-sim",
         .path = "src/sim/store_main.zig",
         .help = "simulate: the vDisk store beside its model, on a disk that loses and tears writes",
-    }, &.{ base, .{ .name = "store", .module = simulated_store } });
+    }, &.{
+        base,
+        .{ .name = "codec", .module = modules.codec },
+        .{ .name = "store", .module = simulated_store },
+    });
     plan.addTool(.{
         .name = "stream-sim",
         .path = "src/sim/stream_main.zig",

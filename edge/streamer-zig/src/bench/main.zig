@@ -320,7 +320,7 @@ fn measureDifference(
 fn sizeOf(store: *Store) !u64 {
     var total: u64 = 0;
     for ([_]*store_module.file_set.FileSet{ &store.data, &store.nodes }) |set| {
-        var file: u24 = 0;
+        var file: block.FileNumber = 0;
         while (try set.next(file)) |found| : (file = found) {
             total += try store.files.size(try set.handleOf(found));
         }

@@ -40,7 +40,8 @@ pub fn open(edge: *Edge, complaint: *Complaint) Error!void {
     edge.store = store.Store.open(
         edge.gpa,
         edge.store_files.files(),
-        .{},
+        // 64 MiB of what devices read, taken as they read it.
+        .{ .cache_units = 2048 },
     ) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
         // Only plain files.

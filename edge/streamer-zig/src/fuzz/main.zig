@@ -68,6 +68,7 @@ const targets = [_]Target{
     .{ .name = "pvs-manifest", .run = @import("pvs_target.zig").manifest },
     .{ .name = "image-loader-texts", .run = @import("image_target.zig").loaderTexts },
     .{ .name = "packed-answer", .run = @import("codec_target.zig").packedAnswer, .weight = 8 },
+    .{ .name = "store-unit", .run = @import("unit_target.zig").unpacking, .weight = 8 },
     .{ .name = "lz4", .run = @import("codec_target.zig").lz4Block, .weight = 8 },
     .{ .name = "desired-state", .run = @import("desired_state_target.zig").reader, .weight = 64 },
     .{ .name = "state-delta", .run = @import("desired_state_target.zig").delta, .weight = 64 },

@@ -39,6 +39,7 @@ test {
     _ = @import("store/mutants.zig");
     _ = @import("store/sequences.zig");
     _ = @import("store/single_faults.zig");
+    _ = @import("store/stamps.zig");
     _ = @import("store/write_layer_model.zig");
     _ = @import("site/mutants.zig");
 }

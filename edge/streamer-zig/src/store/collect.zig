@@ -30,7 +30,7 @@ usage: Usage,
 until: std.EnumArray(FileSet.Kind, Location),
 kind: FileSet.Kind = .extents,
 /// The current file and the position in it; 0 starts the next file.
-file: u24 = 0,
+file: block.FileNumber = 0,
 handle: ?Handle = null,
 at: u64 = 0,
 size: u64 = 0,
@@ -58,7 +58,10 @@ pub fn beginAtRate(
 /// No import begins or ends meanwhile, since that needs the change lock. Running ones append
 /// behind where they began.
 fn takeImports(usage: *Usage, store: *store_dir.Store) Error!std.EnumArray(FileSet.Kind, Location) {
-    const end_of_all: Location = .{ .file = std.math.maxInt(u24), .block = std.math.maxInt(u40) };
+    const end_of_all: Location = .{
+        .file = std.math.maxInt(block.FileNumber),
+        .block = std.math.maxInt(u40),
+    };
     var until: std.EnumArray(FileSet.Kind, Location) = .initFill(end_of_all);
     if (simulated.has(.import_is_freed)) return until;
     var id: ?base.Uuid = null;

@@ -1,5 +1,6 @@
-//! The bytes that the store writes are those of format 1: a store of an earlier release stays
-//! readable, and its vDisks can be moved between edges. A digest changes only with a new format.
+//! The bytes that the store writes are those of format 1, and of 2 in a checkpoint: a store of an
+//! earlier release stays readable, and its vDisks can be moved between edges. A digest changes only
+//! with a new format.
 
 const std = @import("std");
 const base = @import("base");
@@ -178,7 +179,7 @@ test "the files of a new store have the bytes of format 1" {
         files,
         "imports/01010101-0101-4101-8101-010101010101",
         4096,
-        "e5416d869af3077a6d204e54e456b7d4b41a72f5ce954c54197a1abd35ac1bde",
+        "438c1491a95874f6ea9029e0f584066062419c182b199f35459f0542b5547cc2",
     );
     const found = try Checkpoint.read(files, checkpoint.version);
     inline for (@typeInfo(Checkpoint).@"struct".field_names) |name| {

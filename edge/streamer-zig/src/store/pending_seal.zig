@@ -4,6 +4,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const block = @import("block.zig");
 const FileSet = @import("files/file_set.zig");
 const Files = @import("files/files.zig");
 const manifest_module = @import("tree/manifest.zig");
@@ -17,7 +18,7 @@ pub const record_name = "sealing";
 
 /// The pending change: enough to finish it.
 pub const Record = struct {
-    file: u24,
+    file: block.FileNumber,
     version: Uuid,
     manifest: manifest_module.Bytes,
 
@@ -42,7 +43,8 @@ pub const Record = struct {
         if (!std.mem.eql(u8, &digest, bytes[end..]) or !std.mem.startsWith(u8, bytes, &magic))
             return null;
         var cursor: base.Cursor = .init(bytes[magic.len..]);
-        const file = std.math.cast(u24, cursor.int(u32) catch unreachable) orelse return null;
+        const number = cursor.int(u32) catch unreachable;
+        const file = std.math.cast(block.FileNumber, number) orelse return null;
         const version: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
         return .{
             .file = file,

@@ -150,7 +150,7 @@ pub fn seal(
     return made;
 }
 
-fn giveFileBack(set: *FileSet, file: u24) void {
+fn giveFileBack(set: *FileSet, file: block.FileNumber) void {
     var name: Files.Name = undefined;
     // Empty and unreferenced: if left behind, the next appender uses it.
     set.files.remove(set.nameOf(file, &name)) catch {};
@@ -309,7 +309,7 @@ fn loadSums(files: Files, dir: []const u8, head: *const layer_head.Head) Error!?
 fn addBlocks(
     files: Files,
     layer: *const LayerParts,
-    file: u24,
+    file: block.FileNumber,
     builder: *TreeBuilder,
     block_count: u64,
     progress: ?Progress,

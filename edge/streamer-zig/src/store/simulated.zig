@@ -40,6 +40,10 @@ pub const Mutant = enum {
     counter_stands,
     /// A block is delivered without checking its hash.
     block_unchecked,
+    /// Bytes of a packed unit are used although its checksum and the hashes of its blocks differ.
+    unit_unchecked,
+    /// The garbage collection keeps only the first 4 KiB of a packed unit.
+    unit_kept_in_part,
     /// A node is used without checking its hash.
     node_unchecked,
     /// A manifest is used without checking its checksum and signature.

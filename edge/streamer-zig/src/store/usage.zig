@@ -6,6 +6,7 @@ const base = @import("base");
 const block = @import("block.zig");
 const manifest_module = @import("tree/manifest.zig");
 const LocationMap = @import("tree/location_map.zig");
+const simulated = @import("simulated.zig");
 const store_dir = @import("files/store_dir.zig");
 const TreeWalker = @import("tree/walk.zig");
 
@@ -14,7 +15,7 @@ const Uuid = base.Uuid;
 
 pub const Error = TreeWalker.Error || store_dir.VersionError || error{OutOfMemory};
 
-/// Bytes on the disk, in whole blocks; data and nodes.
+/// Bytes on the disk; data and nodes.
 pub const Sizes = struct {
     /// Bytes that only this version refers to: deleting it frees them.
     own: u64 = 0,
@@ -69,7 +70,7 @@ pub fn count(usage: *Usage, store: *Store, root: block.Entry, level: u8) Error!v
     var walker: TreeWalker = .init(&store.nodes, root, level);
     while (walker.next()) |step| {
         if (step.level == null) {
-            _ = try usage.data.add(step.entry.location);
+            try usage.countBlock(step.entry.location);
             continue;
         }
         // Everything below a shared node was counted twice when the node was found to be
@@ -82,6 +83,20 @@ pub fn count(usage: *Usage, store: *Store, root: block.Entry, level: u8) Error!v
     }
 }
 
+fn countBlock(usage: *Usage, location: block.Location) error{OutOfMemory}!void {
+    const before = try usage.data.add(location);
+    if (!location.is_packed or before != .none) return;
+    // All that its unit touches stays as long as one of its blocks is needed.
+    var at = location.offset() / block.block_size;
+    const end = if (simulated.has(.unit_kept_in_part)) at + 1 else std.math.divCeil(
+        u64,
+        location.offset() + location.storedSize(),
+        block.block_size,
+    ) catch unreachable;
+    while (at < end) : (at += 1)
+        _ = try usage.data.add(.{ .file = location.file, .block = @intCast(at) });
+}
+
 pub fn sizesOf(
     usage: *const Usage,
     store: *Store,
@@ -91,11 +106,18 @@ pub fn sizesOf(
     var walker: TreeWalker = .init(&store.nodes, manifest.root, manifest.rootLevel());
     while (walker.next()) |step| {
         const map = if (step.level == null) &usage.data else &usage.nodes;
+        const size = shareOf(step.entry.location);
         switch (map.useOf(step.entry.location)) {
-            .none, .once => sizes.own += block.block_size,
-            .more => sizes.shared += block.block_size,
+            .none, .once => sizes.own += size,
+            .more => sizes.shared += size,
         }
         if (step.level != null) try walker.enter(&step);
     }
     return sizes;
+}
+
+/// Bytes on the disk: of a packed block its share of the unit.
+fn shareOf(location: block.Location) u64 {
+    if (!location.is_packed) return block.block_size;
+    return location.storedSize() / (@as(u64, location.place().last) + 1);
 }

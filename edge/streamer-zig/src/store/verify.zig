@@ -53,6 +53,8 @@ pub fn deinit(verification: *Verification) void {
 
 /// Starts this version, which must stay open until `step` is done.
 pub fn begin(verification: *Verification, manifest: *const Manifest) void {
+    // What was read before may be damaged by now.
+    verification.store.units.clear();
     verification.walker = .init(&verification.store.nodes, manifest.root, manifest.rootLevel());
 }
 
@@ -71,8 +73,17 @@ pub fn step(verification: *Verification, budget: u64) error{OutOfMemory}!Progres
 
 fn check(verification: *Verification, at: *const Step) TreeWalker.Error!void {
     if (at.level != null) return verification.walker.enter(at);
+    const location = at.entry.location;
+    if (location.is_packed) {
+        const store = verification.store;
+        const blocks = try store.units.get(&store.data, location);
+        const index = location.place().index;
+        const found = blocks[@as(usize, index) * block.block_size ..][0..block.block_size];
+        if (!std.mem.eql(u8, &block.hashOf(found), &at.entry.hash)) return error.Damaged;
+        return;
+    }
     var bytes: block.Block = undefined;
-    const is_whole = verification.store.data.read(at.entry.location, 0, &bytes) catch |err|
+    const is_whole = verification.store.data.read(location, 0, &bytes) catch |err|
         return switch (err) {
             error.NotFound => error.Damaged,
             else => error.ReadFailed,

@@ -8,7 +8,9 @@ const BlockSource = @import("block_source.zig");
 const FileSet = @import("files/file_set.zig");
 const node_module = @import("tree/node.zig");
 const simulated = @import("simulated.zig");
+const unit = @import("unit.zig");
 const NodeCache = @import("tree/node_cache.zig");
+const UnitCache = @import("unit_cache.zig");
 const assert = std.debug.assert;
 
 const Block = block.Block;
@@ -22,6 +24,7 @@ pub const ReadContext = struct {
     data: *FileSet,
     nodes: *FileSet,
     cache: *NodeCache,
+    units: *UnitCache,
 };
 
 pub const VersionReader = @This();
@@ -68,10 +71,14 @@ pub fn read(reader: *VersionReader, buffer: []u8, offset: u64) Error!void {
     }
 }
 
+/// Units that `readNow` unpacks: 128 KiB, for which a loop with other work has the time.
+const unpacks_now_max = 4;
+
 /// Reads blocks that are in memory and already checked; returns false if a block must be read
-/// or checked.
+/// or checked, or too much unpacked.
 pub fn readNow(reader: *VersionReader, buffer: []u8, offset: u64) Error!bool {
     assert(buffer.len <= reader.disk_size and offset <= reader.disk_size - buffer.len);
+    const unpacked_end = reader.reading.units.unpacked +% unpacks_now_max;
     var done: usize = 0;
     while (done < buffer.len) {
         const at = offset + done;
@@ -85,9 +92,37 @@ pub fn readNow(reader: *VersionReader, buffer: []u8, offset: u64) Error!bool {
             },
             .node => |cached| cached,
         };
-        done += try reader.readBelowNow(cached, buffer[done..], at) orelse return false;
+        done += try reader.readBelowNow(cached, buffer[done..], at, unpacked_end) orelse
+            return false;
     }
     return true;
+}
+
+/// Returns the LZ4 block of 32 KiB of the disk, if they are stored as one unit whose blocks are all
+/// checked and in memory; null otherwise. Unpacks nothing.
+///
+/// @param first index of a block; a multiple of eight
+pub fn packedNow(reader: *VersionReader, first: u64, into: *unit.Stored) Error!?[]const u8 {
+    assert(first % unit.blocks_max == 0);
+    if (first + unit.blocks_max > reader.disk_size / block.block_size) return null;
+    var location: block.Location = undefined;
+    var index = first;
+    while (index < first + unit.blocks_max) : (index += 1) {
+        const leaf = switch (try reader.leafNow(index, .open_files)) {
+            .zeros, .waits => return null,
+            .node => |cached| cached,
+        };
+        const child: usize = @intCast(index % node_module.fanout);
+        const found = leaf.node.location(child);
+        if (!found.is_packed or !leaf.checked.isSet(child)) return null;
+        if (index == first) location = found.unit();
+        const place = found.place();
+        if (!found.unit().eql(location) or place.index != index - first) return null;
+    }
+    if (location.place().last != unit.blocks_max - 1 or !unit.isPossible(location)) return null;
+    const stored = into[0..location.storedSize()];
+    const is_read = reader.reading.data.readNow(location, 0, stored) catch return null;
+    return if (is_read) try unit.packedBytes(stored, unit.blocks_max) else null;
 }
 
 /// Marks a range as checked: a reader of the same version in another thread has just read it.
@@ -208,6 +243,7 @@ fn readBelowNow(
     cached: *CachedNode,
     buffer: []u8,
     offset: u64,
+    unpacked_end: u64,
 ) Error!?usize {
     var done: usize = 0;
     var child: usize = @intCast(offset / block.block_size % node_module.fanout);
@@ -224,6 +260,13 @@ fn readBelowNow(
         const size = @min(rest.len, blocks * block.block_size - skip);
         if (location.isNone()) {
             @memset(rest[0..size], 0);
+        } else if (location.is_packed) {
+            const raw = try reader.reading.units.getNow(
+                reader.reading.data,
+                location,
+                unpacked_end,
+            ) orelse return null;
+            @memcpy(rest[0..size], raw[placeIn(location) + skip ..][0..size]);
         } else {
             const is_read = reader.reading.data.readNow(location, skip, rest[0..size]) catch
                 return null;
@@ -251,6 +294,20 @@ fn readBelow(reader: *VersionReader, cached: *CachedNode, buffer: []u8, offset: 
             @memset(rest[0..in_block], 0);
             done += in_block;
             child += 1;
+        } else if (location.is_packed) {
+            const blocks = unitRunOf(cached, child, rest.len + skip);
+            const size = @min(rest.len, blocks * block.block_size - skip);
+            pieces[count] = .{
+                .location = location,
+                .child = child,
+                .skip = skip,
+                .bytes = rest[0..size],
+                // Each block is checked in its unit.
+                .is_checked = true,
+            };
+            count += 1;
+            done += size;
+            child += blocks;
         } else if (cached.checked.isSet(child) or in_block == block.block_size) {
             const is_checked = cached.checked.isSet(child);
             const blocks = runOf(
@@ -298,16 +355,53 @@ fn readPart(
 /// Reads what is in memory first. At the first miss, it prefetches all later pieces before it
 /// waits, so that the disk works while the blocks that have arrived are checked.
 fn readPieces(reader: *VersionReader, cached: *CachedNode, pieces: []const Piece) Error!void {
-    const data = reader.reading.data;
     const in_memory: usize = for (pieces, 0..) |*piece, index| {
         if (pieces.len == 1) break 0;
-        if (!(data.readNow(piece.location, piece.skip, piece.bytes) catch false)) break index;
+        if (!try reader.readPieceNow(cached, piece)) break index;
     } else pieces.len;
-    if (pieces.len - in_memory > 1) prefetch(data, pieces[in_memory..]);
+    if (pieces.len - in_memory > 1) prefetch(reader.reading.data, pieces[in_memory..]);
     for (pieces, 0..) |*piece, index| {
+        if (piece.location.is_packed) {
+            // Those in memory were copied.
+            if (index < in_memory) continue;
+            const raw = try reader.reading.units.get(reader.reading.data, piece.location);
+            try copyFromUnit(cached, piece, raw);
+            continue;
+        }
         if (index >= in_memory) try reader.readData(piece.location, piece.skip, piece.bytes);
         if (!piece.is_checked) try check(cached, piece.child, piece.bytes);
     }
+}
+
+/// Returns false if the disk is needed.
+fn readPieceNow(reader: *VersionReader, cached: *CachedNode, piece: *const Piece) Error!bool {
+    const data = reader.reading.data;
+    if (!piece.location.is_packed)
+        return data.readNow(piece.location, piece.skip, piece.bytes) catch false;
+    const raw = try reader.reading.units.getNow(data, piece.location, null) orelse return false;
+    try copyFromUnit(cached, piece, raw);
+    return true;
+}
+
+/// Checks the blocks of a piece that were not checked yet, and copies what is wanted of them.
+fn copyFromUnit(cached: *CachedNode, piece: *const Piece, raw: []const u8) error{Damaged}!void {
+    const from = placeIn(piece.location);
+    const count = std.math.divCeil(usize, piece.skip + piece.bytes.len, block.block_size) catch
+        unreachable;
+    const blocks = raw[from..][0 .. count * block.block_size];
+    var begin: usize = 0;
+    for (0..count + 1) |index| {
+        if (index < count and !cached.checked.isSet(piece.child + index)) continue;
+        const run = blocks[begin * block.block_size .. index * block.block_size];
+        if (run.len > 0) try check(cached, piece.child + begin, run);
+        begin = index + 1;
+    }
+    @memcpy(piece.bytes, blocks[piece.skip..][0..piece.bytes.len]);
+}
+
+/// Byte of its unit at which a packed block begins.
+fn placeIn(location: block.Location) usize {
+    return @as(usize, location.place().index) * block.block_size;
 }
 
 fn readData(reader: *VersionReader, location: block.Location, skip: u64, buffer: []u8) Error!void {
@@ -330,15 +424,25 @@ const pieces_max = 24;
 /// Bytes checked while the disk reads the next ones.
 const unchecked_size_max = 64 << 10;
 
-/// Consecutive bytes of one file.
+/// Consecutive bytes of one file, or of the blocks of one unit.
 const Piece = struct {
     location: block.Location,
     /// Index of its first block in the node.
     child: usize,
-    /// Bytes to skip in the first block; 0 if the block must be checked.
+    /// Bytes to skip in the first block; 0 if the block must be checked and is not packed.
     skip: usize,
     bytes: []u8,
     is_checked: bool,
+
+    /// Bytes of the file to read.
+    fn begin(piece: *const Piece) u64 {
+        return piece.location.offset() + if (piece.location.is_packed) 0 else piece.skip;
+    }
+
+    fn end(piece: *const Piece) u64 {
+        return piece.begin() +
+            if (piece.location.is_packed) piece.location.storedSize() else piece.bytes.len;
+    }
 };
 
 /// Pieces closer together than this in their file are read as one: reading the gap takes a disk
@@ -349,16 +453,16 @@ fn prefetch(data: *FileSet, pieces: []const Piece) void {
     var asked: std.bit_set.Static(pieces_max) = .empty;
     for (pieces, 0..) |*first, index| {
         if (asked.isSet(index)) continue;
-        const begin = first.location.offset() + first.skip;
-        var end = begin + first.bytes.len;
+        const begin = first.begin();
+        var end = first.end();
         for (pieces[index + 1 ..], index + 1..) |*next, later| {
-            const next_begin = next.location.offset() + next.skip;
+            const next_begin = next.begin();
             if (next.location.file != first.location.file or next_begin < end or
                 next_begin - end > prefetch_gap_max) continue;
-            end = next_begin + next.bytes.len;
+            end = next.end();
             asked.set(later);
         }
-        data.prefetch(first.location, first.skip, end - begin);
+        data.prefetch(first.location, begin - first.location.offset(), end - begin);
     }
 }
 
@@ -370,9 +474,31 @@ fn runOf(cached: *const CachedNode, child: usize, size: usize, is_checked: bool)
     const most = @min(wanted, node_module.fanout - child);
     assert(most > 0);
     const first = cached.node.location(child);
+    if (first.is_packed) {
+        const blocks = unitRunOf(cached, child, size);
+        for (1..blocks) |count| if (!cached.checked.isSet(child + count)) return count;
+        return blocks;
+    }
     for (1..most) |count| {
         if (!cached.node.location(child + count).eql(first.plus(@intCast(count)))) return count;
         if (cached.checked.isSet(child + count) != is_checked) return count;
+    }
+    return most;
+}
+
+/// Counts the consecutive blocks from a packed one on that follow each other in its unit, for so
+/// many bytes. At least 1.
+fn unitRunOf(cached: *const CachedNode, child: usize, size: usize) usize {
+    const wanted = std.math.divCeil(usize, size, block.block_size) catch unreachable;
+    const most = @min(wanted, node_module.fanout - child);
+    const first = cached.node.location(child);
+    var place = first.place();
+    for (1..most) |count| {
+        if (place.index == place.last) return count;
+        place.index += 1;
+        const expected: block.Location =
+            .{ .file = first.file, .block = @bitCast(place), .is_packed = true };
+        if (!cached.node.location(child + count).eql(expected)) return count;
     }
     return most;
 }
@@ -383,7 +509,8 @@ fn check(cached: *CachedNode, first: usize, bytes: []const u8) error{Damaged}!vo
     block.hashAll(bytes, found);
     for (found, first..) |*hash, child| {
         const is_right = std.mem.eql(u8, hash, &cached.node.hashes[child]) or
-            simulated.has(.block_unchecked);
+            simulated.has(.block_unchecked) or
+            (simulated.has(.unit_unchecked) and cached.node.location(child).is_packed);
         if (!is_right) return error.Damaged;
         cached.checked.set(child);
     }

@@ -112,6 +112,8 @@ pub fn takeEnded(warmer: *PageWarmer) ?*Task {
 
 /// Nodes of versions' trees in memory, for each thread that reads disks: 256 KiB.
 const cache_nodes = 64;
+/// Unpacked units in memory, likewise: 256 KiB.
+const cache_units = 8;
 
 fn work(given: PointerChannel, ended: PointerChannel) void {
     const gpa = std.heap.page_allocator;
@@ -122,9 +124,7 @@ fn work(given: PointerChannel, ended: PointerChannel) void {
             .nothing => unreachable,
             .file => |fd| readFile(fd, task),
             .disk => |*disk| {
-                if (reader == null) if (store.node_cache.NodeCache.init(gpa, cache_nodes)) |cache| {
-                    reader = .{ .cache = cache };
-                } else |_| {};
+                if (reader == null) reader = Reader.init(gpa, cache_nodes, cache_units) catch null;
                 if (reader) |*known| readDisk(known, disk, task);
             },
         }

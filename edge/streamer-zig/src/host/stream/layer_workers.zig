@@ -28,6 +28,8 @@ const sync_threads = 8;
 const write_threads = 2;
 /// Nodes of versions' trees in memory, for each thread that writes: 256 KiB.
 const cache_nodes = 64;
+/// Unpacked units in memory, likewise: 256 KiB.
+const cache_units = 8;
 
 /// Pointers of jobs to the threads, and back. A pipe has capacity for all of them.
 syncs: PointerChannel,
@@ -52,7 +54,7 @@ pub fn init(
         .jobs = jobs,
         .readers = undefined,
     };
-    for (&workers.readers) |*reader| reader.* = .{ .cache = try .init(gpa, cache_nodes) };
+    for (&workers.readers) |*reader| reader.* = try .init(gpa, cache_nodes, cache_units);
     for (jobs) |*job| {
         job.* = .{ .next = workers.free };
         workers.free = job;

@@ -22,6 +22,8 @@ pub const Options = struct {
     tasks: u16 = 16,
     /// Nodes of versions' trees in memory, per thread: 1 MiB, for 100 MiB of blocks.
     cache_nodes: u32 = 256,
+    /// Unpacked units in memory, per thread: 512 KiB.
+    cache_units: u32 = 16,
     /// The work of a thread; tests replace it.
     fill: *const fn (reader: *Reader, task: *Task) Error!void = Reader.fill,
 };
@@ -55,8 +57,15 @@ pub const Task = struct {
 /// The reader of one thread.
 pub const Reader = struct {
     cache: store.node_cache.NodeCache,
+    units: store.UnitCache,
     /// The files of the first version's store: an edge has one store.
     files: ?struct { data: store.file_set.FileSet, nodes: store.file_set.FileSet } = null,
+
+    pub fn init(gpa: std.mem.Allocator, nodes: u32, units: u32) error{OutOfMemory}!Reader {
+        var cache: store.node_cache.NodeCache = try .init(gpa, nodes);
+        errdefer cache.deinit(gpa);
+        return .{ .cache = cache, .units = try .init(gpa, units) };
+    }
 
     pub fn fill(reader: *Reader, task: *Task) Error!void {
         for (task.parts.constSlice()) |*part| {
@@ -100,7 +109,12 @@ pub const Reader = struct {
             .{ .data = .init(version.files, .extents), .nodes = .init(version.files, .nodes) };
         const files = &reader.files.?;
         return .{
-            .reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &reader.cache },
+            .reading = .{
+                .data = &files.data,
+                .nodes = &files.nodes,
+                .cache = &reader.cache,
+                .units = &reader.units,
+            },
             .root = version.root,
             .root_level = version.root_level,
             .disk_size = version.disk_size,
@@ -112,6 +126,7 @@ pub const Reader = struct {
             files.data.deinit();
             files.nodes.deinit();
         }
+        reader.units.deinit(gpa);
         reader.cache.deinit(gpa);
     }
 };
@@ -143,7 +158,7 @@ pub fn init(gpa: std.mem.Allocator, options: Options) InitError!ReadWorkers {
     errdefer std.posix.munmap(buffers);
     const readers = try gpa.alloc(Reader, options.threads);
     errdefer gpa.free(readers);
-    for (readers) |*reader| reader.* = .{ .cache = try .init(gpa, options.cache_nodes) };
+    for (readers) |*reader| reader.* = try .init(gpa, options.cache_nodes, options.cache_units);
     var workers: ReadWorkers = .{
         .options = options,
         .tasks = tasks,

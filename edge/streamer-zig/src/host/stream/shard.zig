@@ -45,6 +45,7 @@ ends: std.atomic.Value(bool) = .init(false),
 has_failed: std.atomic.Value(bool) = .init(false),
 disks: []?Disk,
 cache: store.node_cache.NodeCache,
+units: store.UnitCache,
 /// The files of the first version's store: an edge has one store.
 files: ?Files = null,
 figures: shard_messages.Figures = .{},
@@ -64,6 +65,8 @@ pub const Options = struct {
     versions: u32 = 64,
     /// 8 MiB, for more than 0.8 GiB of blocks that devices read.
     cache_nodes: u32 = 2048,
+    /// Unpacked units that devices read: 64 MiB, taken as they come.
+    cache_units: u32 = 2048,
     reads: StreamReads.Options = .{ .workers = .{ .threads = 4, .tasks = 8 } },
 };
 
@@ -118,6 +121,7 @@ pub fn init(
         .forwarded = try .init(gpa, forwarded_max),
         .disks = disks,
         .cache = try .init(gpa, options.cache_nodes),
+        .units = try .init(gpa, options.cache_units),
     };
 }
 
@@ -303,7 +307,12 @@ fn readBy(shard: *StreamShard, disk: *VersionDisk) void {
         .nodes = .init(version.store.files, .nodes),
     };
     const files = &shard.files.?;
-    version.reader.reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &shard.cache };
+    version.reader.reading = .{
+        .data = &files.data,
+        .nodes = &files.nodes,
+        .cache = &shard.cache,
+        .units = &shard.units,
+    };
 }
 
 fn closeUnused(shard: *StreamShard) void {

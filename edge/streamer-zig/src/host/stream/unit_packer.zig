@@ -27,6 +27,8 @@ const orders_max = 64;
 const asked_max = 1 << 15;
 /// Nodes of versions' trees, of the thread: 256 KiB.
 const cache_nodes = 64;
+/// Unpacked units of the store in memory: 256 KiB.
+const cache_units = 8;
 /// Shorter pieces are packed for boots alone: a device that reads a few blocks here and there would
 /// fill the memory with parts of units, and has little to gain.
 const asked_size_min = unit_size / 2;
@@ -73,13 +75,13 @@ pub fn init(gpa: std.mem.Allocator, memory_size: u64) InitError!UnitPacker {
     const asked = try gpa.alloc(std.atomic.Value(u64), asked_max);
     errdefer gpa.free(asked);
     @memset(asked, .init(0));
-    var cache: store.node_cache.NodeCache = try .init(gpa, cache_nodes);
-    errdefer cache.deinit(gpa);
+    var reader: Reader = try .init(gpa, cache_nodes, cache_units);
+    errdefer reader.deinit(gpa);
     return .{
         .units = units,
         .channel = try .init(.thread, orders_max),
         .asked = asked,
-        .reader = .{ .cache = cache },
+        .reader = reader,
     };
 }
 

@@ -5,6 +5,7 @@ const std = @import("std");
 const store_module = @import("store");
 const StoreDevice = @import("device.zig");
 const StoreModel = @import("model.zig");
+const store_stamps = @import("stamps.zig");
 const store_operation = @import("operation.zig");
 const assert = std.debug.assert;
 
@@ -49,7 +50,7 @@ pub fn checkRange(model: *StoreModel, range: Range) Error!void {
         device.layer.read(part, model.offsetOf(sector)) catch
             return model.fail("a layer cannot be read");
         for (sector..sector + count, 0..) |at, index| {
-            if (StoreModel.stampOf(
+            if (store_stamps.stampOf(
                 part[index * sector_size ..][0..sector_size],
             ) != device.now(at)) return model.fail("a byte of a layer is wrong");
         }
@@ -69,7 +70,7 @@ pub fn checkSectors(
     device.layer.read(part, model.offsetOf(first)) catch |err|
         return model.failUnlessStopped(err, "a layer cannot be read beside a discard");
     for (stamps, 0..) |stamp, index|
-        if (StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) != stamp)
+        if (store_stamps.stampOf(part[index * sector_size ..][0..sector_size]) != stamp)
             return model.fail("a byte of a layer is wrong beside a discard");
 }
 
@@ -91,7 +92,7 @@ pub fn checkContent(model: *StoreModel, version: *StoreModel.Version) Error!void
         source.read(part, model.offsetOf(sector)) catch |err|
             return model.failUnlessStopped(err, "a version cannot be read");
         for (version.content[sector..][0..count], 0..) |stamp, index| {
-            if (StoreModel.stampOf(
+            if (store_stamps.stampOf(
                 part[index * sector_size ..][0..sector_size],
             ) != stamp) return model.fail("a byte of a version is wrong");
         }

@@ -4,12 +4,15 @@
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
+const lz4 = @import("codec").lz4;
 const SimFiles = @import("../kit/sim_files.zig");
 
+const Appender = store_module.Appender;
 const block = store_module.block;
 const Checkpoint = store_module.import_checkpoint.Checkpoint;
 const Store = store_module.Store;
 const Uuid = base.Uuid;
+const unit = store_module.unit;
 const LayerSums = store_module.LayerSums;
 const WriteLayer = store_module.WriteLayer;
 
@@ -23,6 +26,9 @@ pub const Part = enum {
     extent,
     /// Read by sectors, as boot firmware does.
     extent_in_parts,
+    /// The header and the packed bytes of a unit.
+    unit,
+    unit_in_parts,
     store_head,
     store_key,
     layer_head,
@@ -59,6 +65,8 @@ gpa: std.mem.Allocator,
 sim: SimFiles,
 store: Store,
 version: store_module.OpenVersion,
+/// Has the same blocks, packed.
+packed_version: store_module.OpenVersion,
 
 pub fn run(gpa: std.mem.Allocator) !Result {
     var flips: StoreFlips = undefined;
@@ -96,7 +104,9 @@ fn init(flips: *StoreFlips, gpa: std.mem.Allocator) !void {
     try flips.seal(idOf(5));
     try flips.writeLayer(idOf(6), .edge_persistent);
     try flips.writeCheckpoint();
+    try flips.commitPacked();
     flips.version = try flips.store.openVersion(idOf(5));
+    flips.packed_version = try flips.store.openVersion(idOf(10));
     var bytes: [disk_size]u8 = undefined;
     try flips.version.reader.source().read(&bytes, 0);
     if (!std.mem.eql(u8, &bytes, &contents)) return error.DamagedFromTheBegin;
@@ -113,6 +123,7 @@ fn init(flips: *StoreFlips, gpa: std.mem.Allocator) !void {
 
 fn deinit(flips: *StoreFlips) void {
     flips.version.close();
+    flips.packed_version.close();
     flips.store.close(flips.gpa);
     flips.sim.deinit();
 }
@@ -137,6 +148,37 @@ fn commitEmpty(flips: *StoreFlips) !void {
         .disk_size = disk_size,
         .root = .zeros,
     });
+}
+
+/// A version whose four blocks are one unit.
+fn commitPacked(flips: *StoreFlips) !void {
+    const store = &flips.store;
+    var change = try store.lockForChange();
+    defer change.end();
+    try change.allowUnits();
+    var data: Appender = try .init(flips.gpa, &store.data, 1 << 20);
+    defer data.deinit(flips.gpa);
+    var nodes: Appender = try .init(flips.gpa, &store.nodes, 1 << 20);
+    defer nodes.deinit(flips.gpa);
+    const table = try flips.gpa.create(lz4.Table);
+    defer flips.gpa.destroy(table);
+    var stored: unit.Stored = undefined;
+    const bytes = unit.pack(.{ .quick = table }, &stored, &contents) orelse return error.NotPacked;
+    const place = try data.appendUnit(bytes);
+    var builder: store_module.TreeBuilder = .init(&store.cache, &nodes, .zeros, 4);
+    for (0..4) |index| try builder.put(index, .{
+        .hash = block.hashOf(contents[index * block.block_size ..][0..block.block_size]),
+        .location = unit.locationOf(place.file, place.sector, bytes.len, 4, index),
+    });
+    const root = try builder.finish();
+    try data.sync();
+    try nodes.sync();
+    var made = try store.manifestOf(idOf(4));
+    made.version = idOf(10);
+    made.counter = try change.nextCounter();
+    made.root = root;
+    made.has_units = true;
+    try change.commit(&made);
 }
 
 fn bindingOf(version: Uuid, class: WriteLayer.Class) WriteLayer.Binding {
@@ -207,10 +249,24 @@ fn sizeOf(flips: *StoreFlips, name: []const u8) !?u64 {
     return try files.size(handle);
 }
 
+const NamedRange = struct { []const u8, u64, ?u64 };
+
+/// The header and the packed bytes of the unit.
+fn unitPlace(flips: *StoreFlips, name: *store_module.files.Name) !NamedRange {
+    const location = (try flips.packed_version.reader.entryOf(2)).location;
+    var head: [2]u8 = undefined;
+    if (!try flips.store.data.read(location, 0, &head)) return error.Short;
+    return .{
+        flips.store.data.nameOf(location.file, name),
+        location.offset(),
+        unit.header_size + @as(u64, std.mem.readInt(u16, &head, .little)),
+    };
+}
+
 fn placeOf(flips: *StoreFlips, part: Part) !FileRange {
     var name: store_module.files.Name = undefined;
     const root = flips.version.manifest.root;
-    const of_file: struct { []const u8, u64, ?u64 } = switch (part) {
+    const of_file: NamedRange = switch (part) {
         .manifest => .{ store_module.manifest.fileName(idOf(5), &name), 0, null },
         .node => .{
             flips.store.nodes.nameOf(root.location.file, &name),
@@ -225,6 +281,7 @@ fn placeOf(flips: *StoreFlips, part: Part) !FileRange {
                 block.block_size,
             };
         },
+        .unit, .unit_in_parts => try flips.unitPlace(&name),
         .store_head => .{ "bootfarm-store", 0, null },
         .store_key => .{ "store-key", 0, null },
         .layer_head => .{
@@ -284,13 +341,16 @@ fn isGood(flips: *StoreFlips, part: Part) bool {
 fn use(flips: *StoreFlips, part: Part) !void {
     const files = flips.sim.files();
     flips.store.cache.clear();
+    flips.store.units.clear();
     switch (part) {
         .manifest => {
             var version = try flips.store.openVersion(idOf(5));
             version.close();
         },
-        .node, .extent => try flips.readAll(block.block_size),
-        .extent_in_parts => try flips.readAll(512),
+        .node, .extent => try readAll(&flips.version, block.block_size),
+        .extent_in_parts => try readAll(&flips.version, 512),
+        .unit => try readAll(&flips.packed_version, block.block_size),
+        .unit_in_parts => try readAll(&flips.packed_version, 512),
         .store_head => {
             var again: Store = try .open(flips.gpa, files, .{ .cache_nodes = 16 });
             again.close(flips.gpa);
@@ -355,8 +415,8 @@ fn judgeLayer(flips: *StoreFlips) !void {
     if (try sums.judge(files, 0, &bytes, .waiting) != .ok) return error.Rotten;
 }
 
-fn readAll(flips: *StoreFlips, comptime piece: usize) !void {
-    const source = flips.version.reader.source();
+fn readAll(version: *store_module.OpenVersion, comptime piece: usize) !void {
+    const source = version.reader.source();
     var offset: u64 = 2 * block.block_size;
     var bytes: [piece]u8 = undefined;
     while (offset < 3 * block.block_size) : (offset += piece) {

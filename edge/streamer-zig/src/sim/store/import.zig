@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const store = @import("store");
 const StoreModel = @import("model.zig");
+const store_stamps = @import("stamps.zig");
 
 const Checkpoint = store.import_checkpoint.Checkpoint;
 const Import = store.import.Import;
@@ -119,8 +120,8 @@ fn read(
     const model: *const StoreModel = @ptrCast(@alignCast(context));
     var at: usize = 0;
     while (at < buffer.len) : (at += sector_size) {
-        const words: *align(1) [sector_size / 8]u64 = @ptrCast(buffer[at..][0..sector_size]);
-        words.* = @splat(model.imageSector(offset + at));
+        const sector = buffer[at..][0..sector_size];
+        store_stamps.fill(sector, model.imageSector(offset + at), (offset + at) / sector_size);
     }
     return buffer.len;
 }

@@ -15,6 +15,7 @@ const store_checks = @import("checks.zig");
 const store_import = @import("import.zig");
 const store_operation = @import("operation.zig");
 const store_restart = @import("restart.zig");
+const store_stamps = @import("stamps.zig");
 const assert = std.debug.assert;
 
 const block = store_module.block;
@@ -130,7 +131,7 @@ is_store_open: bool = false,
 versions: BoundedArray(Version, versions_max + 4) = .empty,
 devices: std.EnumArray(LayerKind, StoreDevice) = undefined,
 ids: u64 = 0,
-stamps: u64 = 0,
+stamp_count: u64 = 0,
 /// Pending operation: a version that may exist, one that may be gone.
 pending: ?Version = null,
 leaving: ?Uuid = null,
@@ -380,12 +381,12 @@ fn write(model: *StoreModel, range: Range) Failure!void {
     const device = try model.openLayer(range.who);
     if (device.isFull()) try model.flush(range.who);
     var bytes: DiskBytes align(8) = undefined;
-    model.stamps += 1;
+    model.stamp_count += 1;
     // Sometimes zeros, which are stored as a hole.
-    const stamp = if (model.prng.chance(1, 8)) 0 else model.stamps;
+    const stamp = if (model.prng.chance(1, 8)) 0 else model.stamp_count;
     const count = model.runOf(range.first, range.count);
     const part = bytes[0 .. count * sector_size];
-    @memset(std.mem.bytesAsSlice(u64, part), stamp);
+    store_stamps.fill(part, stamp, model.offsetOf(range.first) / sector_size);
     try device.note(model.environment.gpa, range.first, count, stamp);
     try device.layer.write(part, model.offsetOf(range.first));
 }
@@ -509,7 +510,7 @@ fn checkSnapshot(model: *StoreModel, device: *StoreDevice) Failure!void {
         for (device.snapshot_content[0..model.geometry.sectorCount()], 0..) |stamp, sector| {
             var bytes: [sector_size]u8 align(8) = undefined;
             try layer.read(&bytes, model.offsetOf(sector));
-            if (stampOf(&bytes) != stamp)
+            if (store_stamps.stampOf(&bytes) != stamp)
                 return model.fail("a snapshot has a byte of another moment");
         }
     }
@@ -582,12 +583,12 @@ fn import(model: *StoreModel) Failure!void {
     var made: Version = .{ .id = model.nextId(), .content = parent.content };
     const count = model.geometry.sectorCount();
     for (0..model.prng.below(4)) |_| {
-        model.stamps += 1;
+        model.stamp_count += 1;
         const first: usize = @intCast(model.prng.below(count));
         for (made.content[first..@min(
             count,
             first + sectors_per_block,
-        )]) |*stamp| stamp.* = model.stamps;
+        )]) |*stamp| stamp.* = model.stamp_count;
     }
     model.pending = made;
     const manifest = try store_import.begin(
@@ -707,14 +708,6 @@ pub fn closeVersion(model: *StoreModel, version: *Version) void {
     opened.close();
     model.environment.gpa.destroy(opened);
     version.opened = null;
-}
-
-/// The stamp that fills a sector; null if it is mixed.
-pub fn stampOf(bytes: *const [sector_size]u8) ?u64 {
-    const words: *align(1) const [sector_size / 8]u64 = @ptrCast(bytes);
-    var differences: u64 = 0;
-    for (words[1..]) |word| differences |= word ^ words[0];
-    return if (differences == 0) words[0] else null;
 }
 
 pub fn failUnlessStopped(model: *StoreModel, err: anyerror, what: []const u8) Error {

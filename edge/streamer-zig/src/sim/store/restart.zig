@@ -9,6 +9,7 @@ const store_import = @import("import.zig");
 const store_module = @import("store");
 const store_checks = @import("checks.zig");
 const StoreModel = @import("model.zig");
+const store_stamps = @import("stamps.zig");
 const store_operation = @import("operation.zig");
 const linux = std.os.linux;
 
@@ -156,7 +157,7 @@ fn takeFleeting(model: *StoreModel, handle: Handle) Failure!void {
     for (0..model.geometry.sectorCount()) |sector| {
         var bytes: [sector_size]u8 align(8) = undefined;
         try device.layer.read(&bytes, model.offsetOf(sector));
-        if (StoreModel.stampOf(&bytes) != device.now(sector))
+        if (store_stamps.stampOf(&bytes) != device.now(sector))
             return model.fail("a write was lost when the program was exchanged");
     }
 }
@@ -246,7 +247,7 @@ fn comeUpLayer(model: *StoreModel, who: LayerKind, after: StoreDevice.RestartKin
         const part = bytes[0 .. count * sector_size];
         try device.layer.read(part, model.offsetOf(sector));
         for (sector..sector + count, 0..) |at, index| {
-            const found = StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) orelse
+            const found = store_stamps.stampOf(part[index * sector_size ..][0..sector_size]) orelse
                 return model.fail("a sector of a layer is torn");
             if (!try device.accept(
                 model.environment.gpa,

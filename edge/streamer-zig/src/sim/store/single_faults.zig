@@ -387,6 +387,29 @@ fn isBaseFreed(machine: *Machine) !bool {
     return allocated == sizes.own + sizes.shared;
 }
 
+/// Of the extents remain the 4 KiB in which something is that the import needs.
+fn isBaseFreedBelow(machine: *Machine) !bool {
+    try expectContent(machine, imported_id, &next_content);
+    var store = try machine.openStore();
+    defer store.close(machine.gpa);
+    if (store.manifestOf(base_id)) |_|
+        return false
+    else |err| if (err != error.NotFound) return err;
+    var usage: Usage = try .of(machine.gpa, &store);
+    defer usage.deinit();
+    var used: u64 = 0;
+    var file: block.FileNumber = 0;
+    while (try store.data.next(file)) |found| {
+        file = found;
+        const size = try store.files.size(try store.data.handleOf(file));
+        for (0..@intCast(block.blockCount(size))) |index| {
+            const at: block.Location = .{ .file = file, .block = @intCast(index) };
+            if (usage.data.useOf(at) != .none) used += block.block_size;
+        }
+    }
+    return try allocatedIn(machine, "extents") == used;
+}
+
 fn bindingOf(class: WriteLayer.Class, version: Uuid, root: [32]u8) WriteLayer.Binding {
     return .{
         .class = class,
@@ -770,6 +793,16 @@ test "a deleted version is freed, and nothing of another one" {
     });
 }
 
+test "a deleted version is freed, and no packed block of another one" {
+    try expectWhole(&.{
+        .prepare = &.{ makeStore, commitBase, import },
+        .run = deleteBase,
+        .isDone = isBaseFreedBelow,
+        .is_settled_by_change = false,
+        .loss = .names,
+    });
+}
+
 test "a layer that is made and written holds each sector as it was or as it was written" {
     try expectWhole(&.{
         .prepare = &.{ makeStore, commitBase },
@@ -827,6 +860,7 @@ test "an image becomes a version completely or not at all" {
         .prepare = &.{ makeStore, commitBase },
         .run = import,
         .isDone = isImported,
+        .failures = &.{ error.DiskFailed, error.NoSpace },
     });
 }
 

@@ -1,6 +1,7 @@
-//! Appends blocks or nodes to the last file of a kind. Blocks are durable after `sync`. What a
-//! crash leaves behind the last sync is unreferenced garbage, and later blocks are appended behind
-//! it.
+//! Appends blocks, nodes or packed units to the last file of a kind. They are durable after `sync`.
+//! What a crash leaves behind the last sync is unreferenced garbage, and later blocks are appended
+//! behind it. Nothing is written to 4 KiB that an earlier sync has made durable: a power cut may
+//! destroy what a disk rewrites.
 //!
 //! Several appenders may work at a time, each on its own locked file. Only the holder of the
 //! store's change lock takes an existing file (`open`, or the first `append`); later files are
@@ -23,27 +24,31 @@ pub const Error = files_module.Error;
 /// number of files low.
 pub const file_size_max_default: u64 = 16 << 30;
 const buffer_blocks = 64;
+const Buffer = [buffer_blocks * block.block_size]u8;
 
 pub const Appender = @This();
 
 set: *FileSet,
 file_size_max: u64,
-file: u24 = 0,
+file: block.FileNumber = 0,
 handle: Handle = undefined,
-/// Start of the buffer in the file.
-first: u40 = 0,
+/// Bytes from the start of the file to the buffer.
+first: u64 = 0,
+/// Bytes of the buffer.
 filled: usize = 0,
-buffer: *[buffer_blocks]Block,
+buffer: *Buffer,
 /// The name of a file created since the last sync is not durable.
 is_new: bool = false,
 written_blocks: u64 = 0,
 
 pub fn init(gpa: std.mem.Allocator, set: *FileSet, file_size_max: u64) error{OutOfMemory}!Appender {
     assert(file_size_max >= block.block_size);
+    // The location of a unit has 28 bits for its sector.
+    assert(file_size_max < 128 << 30);
     return .{
         .set = set,
         .file_size_max = file_size_max,
-        .buffer = try gpa.create([buffer_blocks]Block),
+        .buffer = try gpa.create(Buffer),
     };
 }
 
@@ -57,37 +62,56 @@ pub fn deinit(appender: *Appender, gpa: std.mem.Allocator) void {
 /// not.
 pub fn open(appender: *Appender) Error!Location {
     if (appender.file == 0) try appender.openLast();
-    return .{
-        .file = appender.file,
-        .block = appender.first + @as(u40, @intCast(appender.filled)),
-    };
+    return .{ .file = appender.file, .block = @intCast(block.blockCount(appender.endOffset())) };
 }
 
 /// Returns the location of the block, which can be read after `flush`.
 pub fn append(appender: *Appender, bytes: *const Block) Error!Location {
-    if (appender.file == 0) try appender.openLast();
-    if (appender.filled == buffer_blocks) try appender.flush();
-    if (appender.endOffset() >= appender.file_size_max) try appender.startNext();
-    const location: Location =
-        .{ .file = appender.file, .block = appender.first + @as(u40, @intCast(appender.filled)) };
-    appender.buffer[appender.filled] = bytes.*;
-    appender.filled += 1;
+    const at = try appender.put(bytes, block.block_size);
     appender.written_blocks += 1;
-    return location;
+    return .{ .file = appender.file, .block = @intCast(at / block.block_size) };
+}
+
+pub const UnitPlace = struct { file: block.FileNumber, sector: u28 };
+
+/// Returns where the packed unit is, which can be read after `flush`.
+pub fn appendUnit(appender: *Appender, stored: []const u8) Error!UnitPlace {
+    const at = try appender.put(stored, block.unit_sector_size);
+    return .{ .file = appender.file, .sector = @intCast(at / block.unit_sector_size) };
+}
+
+/// Returns the offset in the file.
+fn put(appender: *Appender, bytes: []const u8, comptime alignment: usize) Error!u64 {
+    assert(bytes.len > 0 and bytes.len % alignment == 0);
+    if (appender.file == 0) try appender.openLast();
+    if (appender.endOffset() >= appender.file_size_max) try appender.startNext();
+    const end = appender.endOffset();
+    const skipped: usize = @intCast(std.mem.alignForward(u64, end, alignment) - end);
+    if (appender.filled + skipped + bytes.len > appender.buffer.len) {
+        try appender.flush();
+        appender.first = std.mem.alignForward(u64, appender.first, alignment);
+    } else {
+        @memset(appender.buffer[appender.filled..][0..skipped], 0);
+        appender.filled += skipped;
+    }
+    const at = appender.endOffset();
+    @memcpy(appender.buffer[appender.filled..][0..bytes.len], bytes);
+    appender.filled += bytes.len;
+    return at;
 }
 
 pub fn flush(appender: *Appender) Error!void {
     if (appender.filled == 0) return;
-    const bytes = std.mem.sliceAsBytes(appender.buffer[0..appender.filled]);
-    const at = @as(u64, appender.first) * block.block_size;
-    try appender.set.files.write(appender.handle, bytes, at);
-    appender.first += @intCast(appender.filled);
+    const bytes = appender.buffer[0..appender.filled];
+    try appender.set.files.write(appender.handle, bytes, appender.first);
+    appender.first += appender.filled;
     appender.filled = 0;
 }
 
 /// Flushes the buffer if the block is still in it.
 pub fn reveal(appender: *Appender, location: Location) Error!void {
-    if (location.file == appender.file and location.block >= appender.first) try appender.flush();
+    if (location.file != appender.file) return;
+    if (location.offset() + location.storedSize() > appender.first) try appender.flush();
 }
 
 /// Makes everything appended so far durable.
@@ -95,12 +119,13 @@ pub fn sync(appender: *Appender) Error!void {
     if (appender.file == 0) return;
     try appender.flush();
     try appender.set.files.sync(appender.handle);
+    appender.first = std.mem.alignForward(u64, appender.first, block.block_size);
     if (appender.is_new) try appender.set.files.syncDir(appender.set.kind.dir());
     appender.is_new = false;
 }
 
 fn endOffset(appender: *const Appender) u64 {
-    return (@as(u64, appender.first) + appender.filled) * block.block_size;
+    return appender.first + appender.filled;
 }
 
 fn openLast(appender: *Appender) Error!void {
@@ -110,7 +135,7 @@ fn openLast(appender: *Appender) Error!void {
 }
 
 /// Continues behind the end of a file; returns false if somebody else appends to it.
-fn takeFile(appender: *Appender, file: u24) Error!bool {
+fn takeFile(appender: *Appender, file: block.FileNumber) Error!bool {
     const set = appender.set;
     var name: files_module.Name = undefined;
     const handle = try set.files.open(set.nameOf(file, &name), .write);
@@ -122,8 +147,8 @@ fn takeFile(appender: *Appender, file: u24) Error!bool {
     const size = try set.files.size(handle);
     appender.handle = handle;
     appender.file = file;
-    appender.first =
-        if (simulated.has(.append_over_others)) 0 else @intCast(block.blockCount(size));
+    const end = std.mem.alignForward(u64, size, block.block_size);
+    appender.first = if (simulated.has(.append_over_others)) 0 else end;
     return true;
 }
 
@@ -172,7 +197,7 @@ const Fixture = struct {
         fixture.tmp.cleanup();
     }
 
-    fn sizeOf(fixture: *Fixture, file: u24) !u64 {
+    fn sizeOf(fixture: *Fixture, file: block.FileNumber) !u64 {
         return fixture.set.files.size(try fixture.set.handleOf(file));
     }
 };
@@ -218,6 +243,47 @@ test "blocks follow each other, a full file is followed by the next, and each is
             .{ .file = @intCast(1 + index / most), .block = @intCast(index % most) };
         try testing.expect(try fixture.set.read(location, 4000, &byte));
         try testing.expectEqual(index & 0xff, byte[0]);
+    }
+}
+
+test "units follow each other by sectors, and blocks and what comes after a sync begin at 4 KiB" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var appender: Appender = try .init(testing.allocator, &fixture.set, 1 << 20);
+    defer appender.deinit(testing.allocator);
+    const sector = block.unit_sector_size;
+    const unit: [11 * sector]u8 = @splat('u');
+    const bytes: Block = @splat('b');
+    var prng: std.Random.DefaultPrng = .init(1);
+    const random = prng.random();
+    var end: u64 = 0;
+    var places: [150]struct { offset: u64, size: usize, byte: u8 } = undefined;
+    for (&places) |*place| {
+        const is_unit = random.uintLessThan(u8, 4) > 0;
+        const size = if (is_unit) sector * (1 + random.uintLessThan(usize, 11)) else bytes.len;
+        const at = if (is_unit) at: {
+            const at = try appender.appendUnit(unit[0..size]);
+            try testing.expectEqual(1, at.file);
+            break :at @as(u64, at.sector) * sector;
+        } else (try appender.append(&bytes)).offset();
+        const expected = if (is_unit) end else std.mem.alignForward(u64, end, bytes.len);
+        try testing.expectEqual(expected, at);
+        place.* = .{ .offset = at, .size = size, .byte = if (is_unit) 'u' else 'b' };
+        end = at + size;
+        if (random.uintLessThan(u8, 10) > 0) continue;
+        try appender.sync();
+        end = std.mem.alignForward(u64, end, bytes.len);
+        try testing.expectEqual(end, (try appender.open()).offset());
+    }
+    try appender.sync();
+    for (&places) |*place| {
+        var back: [11 * sector]u8 = undefined;
+        const location: Location =
+            .{ .file = 1, .block = @intCast(place.offset / block.block_size) };
+        const skip = place.offset % block.block_size;
+        try testing.expect(try fixture.set.read(location, skip, back[0..place.size]));
+        try testing.expect(std.mem.allEqual(u8, back[0..place.size], place.byte));
     }
 }
 

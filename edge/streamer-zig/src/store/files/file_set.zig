@@ -24,7 +24,11 @@ pub const Kind = enum {
     }
 };
 
-const OpenFile = struct { file: u24 = 0, handle: Handle = undefined, used_at: u64 = 0 };
+const OpenFile = struct {
+    file: block.FileNumber = 0,
+    handle: Handle = undefined,
+    used_at: u64 = 0,
+};
 
 pub const FileSet = @This();
 
@@ -62,7 +66,7 @@ pub fn prefetch(set: *FileSet, location: Location, skip: u64, size: u64) void {
     set.files.prefetch(handle, location.offset() + skip, size);
 }
 
-fn openHandle(set: *FileSet, file: u24) ?Handle {
+fn openHandle(set: *FileSet, file: block.FileNumber) ?Handle {
     assert(file != 0);
     set.uses += 1;
     for (&set.open) |*place| {
@@ -74,7 +78,7 @@ fn openHandle(set: *FileSet, file: u24) ?Handle {
 }
 
 /// Returns a handle for reading, which stays open until other files are used more.
-pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
+pub fn handleOf(set: *FileSet, file: block.FileNumber) Error!Handle {
     if (set.openHandle(file)) |handle| return handle;
     var oldest: *OpenFile = &set.open[0];
     for (&set.open) |*place| {
@@ -88,38 +92,38 @@ pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
 }
 
 /// Closes a file that is about to be removed.
-pub fn forget(set: *FileSet, file: u24) void {
+pub fn forget(set: *FileSet, file: block.FileNumber) void {
     for (&set.open) |*place| if (place.file == file) {
         set.files.close(place.handle);
         place.* = .{};
     };
 }
 
-pub fn nameOf(set: *const FileSet, file: u24, into: *Files.Name) []const u8 {
+pub fn nameOf(set: *const FileSet, file: block.FileNumber, into: *Files.Name) []const u8 {
     return std.mem.print(into, "{s}/{x:0>6}", .{ set.kind.dir(), file }) catch unreachable;
 }
 
 /// Returns the least number above `file`, or null if it is the last one. Skips foreign names.
-pub fn next(set: *const FileSet, file: u24) Error!?u24 {
+pub fn next(set: *const FileSet, file: block.FileNumber) Error!?block.FileNumber {
     var name: Files.Name = undefined;
     const above = std.mem.print(&name, "{x:0>6}", .{file}) catch unreachable;
     var at: []const u8 = if (file == 0) "" else above;
     while (try set.files.nextName(set.kind.dir(), at, &name)) |found| {
         at = found;
         if (found.len != 6) continue;
-        const number = std.fmt.parseInt(u24, found, 16) catch continue;
+        const number = std.fmt.parseInt(block.FileNumber, found, 16) catch continue;
         if (number != 0) return number;
     }
     return null;
 }
 
-pub const NewFile = struct { file: u24, handle: Handle };
+pub const NewFile = struct { file: block.FileNumber, handle: Handle };
 
 /// Creates the next file, empty. Nobody else has created it, even if several processes create
 /// files. Its name is not durable yet.
 pub fn make(set: *const FileSet) Error!NewFile {
     while (true) {
-        const file = std.math.add(u24, try set.last(), 1) catch return error.NoSpace;
+        const file = std.math.add(block.FileNumber, try set.last(), 1) catch return error.NoSpace;
         var name: Files.Name = undefined;
         const handle = set.files.create(set.nameOf(file, &name)) catch |err|
             if (err == error.Exists) continue else return err;
@@ -128,8 +132,8 @@ pub fn make(set: *const FileSet) Error!NewFile {
 }
 
 /// Returns 0 if there are none.
-pub fn last(set: *const FileSet) Error!u24 {
-    var file: u24 = 0;
+pub fn last(set: *const FileSet) Error!block.FileNumber {
+    var file: block.FileNumber = 0;
     while (try set.next(file)) |found| file = found;
     return file;
 }
@@ -200,6 +204,6 @@ test "numbers are taken in order, foreign names are skipped, and the last number
     const made = try set.make();
     files.close(made.handle);
     try testing.expectEqual(0x100, made.file);
-    files.close(try files.create("nodes/ffffff"));
+    files.close(try files.create("nodes/7fffff"));
     try testing.expectError(error.NoSpace, set.make());
 }

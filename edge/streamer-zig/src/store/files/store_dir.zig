@@ -13,6 +13,7 @@ const manifest_module = @import("../tree/manifest.zig");
 const NodeCache = @import("../tree/node_cache.zig");
 const pending_seal = @import("../pending_seal.zig");
 const simulated = @import("../simulated.zig");
+const UnitCache = @import("../unit_cache.zig");
 const VersionReader = @import("../version_reader.zig");
 const assert = std.debug.assert;
 const Ed25519 = base.Ed25519;
@@ -35,7 +36,9 @@ const dirs = [_][]const u8{
     "profiles",
 };
 const magic = "BFSTORE1".*;
-const format: u32 = 1;
+/// A store without packed units is of format 1, which earlier programs read.
+const plain_format: u32 = 1;
+const unit_format: u32 = 2;
 const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
 
 /// `NotAStore`: a directory without our head. `NotEmpty`: it holds foreign files. `HeadDamaged`,
@@ -54,6 +57,8 @@ pub const VersionError = Files.Error || manifest_module.Error || error{ OtherSto
 
 pub const Options = struct {
     cache_nodes: u32 = NodeCache.nodes_default,
+    /// Unpacked, of 32 KiB each.
+    cache_units: u32 = UnitCache.units_default,
     file_size_max: u64 = Appender.file_size_max_default,
 };
 
@@ -66,6 +71,25 @@ pub const StoreOptions = struct {
     beside_files: bool = false,
 };
 
+const Head = struct {
+    format: u32,
+    id: Uuid,
+    organization: Uuid,
+    public_key: Ed25519.PublicKey,
+
+    fn encode(head: *const Head) [head_size]u8 {
+        var bytes: [head_size]u8 = undefined;
+        var writer: base.ByteWriter = .init(&bytes);
+        writer.bytes(&magic) catch unreachable;
+        writer.int(u32, head.format) catch unreachable;
+        writer.bytes(&head.id.bytes) catch unreachable;
+        writer.bytes(&head.organization.bytes) catch unreachable;
+        writer.bytes(&head.public_key.toBytes()) catch unreachable;
+        Sha256.hash(writer.written(), bytes[writer.position..][0..Sha256.digest_length], .{});
+        return bytes;
+    }
+};
+
 pub const Store = struct {
     files: Files,
     id: Uuid,
@@ -75,6 +99,9 @@ pub const Store = struct {
     data: FileSet,
     nodes: FileSet,
     cache: NodeCache,
+    units: UnitCache,
+    /// Of the head. From the second on, versions may have packed units.
+    format: u32,
 
     /// Makes a store in an empty directory, or resumes an interrupted attempt: the head is written
     /// last. Throws `Exists` if there is a store already.
@@ -88,15 +115,13 @@ pub const Store = struct {
         const key = Ed25519.KeyPair.generateDeterministic(made.seed) catch return error.KeyDamaged;
         try files.replace(lock_name, "");
         try files.replace(key_name, &checked(made.seed));
-        var bytes: [head_size]u8 = undefined;
-        var writer: base.ByteWriter = .init(&bytes);
-        writer.bytes(&magic) catch unreachable;
-        writer.int(u32, format) catch unreachable;
-        writer.bytes(&made.id.bytes) catch unreachable;
-        writer.bytes(&made.organization.bytes) catch unreachable;
-        writer.bytes(&key.public_key.toBytes()) catch unreachable;
-        Sha256.hash(writer.written(), bytes[writer.position..][0..Sha256.digest_length], .{});
-        try files.replace(head_name, &bytes);
+        const head: Head = .{
+            .format = plain_format,
+            .id = made.id,
+            .organization = made.organization,
+            .public_key = key.public_key,
+        };
+        try files.replace(head_name, &head.encode());
     }
 
     pub fn open(
@@ -112,20 +137,25 @@ pub const Store = struct {
         if (!std.mem.eql(u8, bytes[0..magic.len], &magic)) return error.NotAStore;
         if (!isChecked(&bytes)) return error.HeadDamaged;
         var cursor: base.Cursor = .init(bytes[magic.len..]);
-        if ((cursor.int(u32) catch unreachable) > format) return error.TooNew;
+        const found_format = cursor.int(u32) catch unreachable;
+        if (found_format > unit_format) return error.TooNew;
         const id: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
         const organization: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
         const public_key = Ed25519.PublicKey.fromBytes((cursor.array(32) catch unreachable).*) catch
             return error.HeadDamaged;
+        var cache: NodeCache = try .init(gpa, options.cache_nodes);
+        errdefer cache.deinit(gpa);
         return .{
             .files = files,
+            .format = found_format,
             .id = id,
             .organization = organization,
             .public_key = public_key,
             .options = options,
             .data = .init(files, .extents),
             .nodes = .init(files, .nodes),
-            .cache = try .init(gpa, options.cache_nodes),
+            .cache = cache,
+            .units = try .init(gpa, options.cache_units),
         };
     }
 
@@ -133,11 +163,17 @@ pub const Store = struct {
         store.data.deinit();
         store.nodes.deinit();
         store.cache.deinit(gpa);
+        store.units.deinit(gpa);
         store.* = undefined;
     }
 
     pub fn reading(store: *Store) VersionReader.ReadContext {
-        return .{ .data = &store.data, .nodes = &store.nodes, .cache = &store.cache };
+        return .{
+            .data = &store.data,
+            .nodes = &store.nodes,
+            .cache = &store.cache,
+            .units = &store.units,
+        };
     }
 
     /// Opens a version for reading. It cannot be deleted until it is closed.
@@ -226,6 +262,21 @@ pub const Change = struct {
     pub fn end(change: *Change) void {
         change.store.files.close(change.lock);
         change.* = undefined;
+    }
+
+    /// Makes the store one whose versions may have packed units; earlier programs refuse it from
+    /// then on. Comes before any unit is written.
+    pub fn allowUnits(change: *Change) Files.Error!void {
+        const store = change.store;
+        if (store.format >= unit_format) return;
+        const head: Head = .{
+            .format = unit_format,
+            .id = store.id,
+            .organization = store.organization,
+            .public_key = store.public_key,
+        };
+        try store.files.replace(head_name, &head.encode());
+        store.format = unit_format;
     }
 
     /// Commits a version durably. Its nodes and blocks must be synced before. Throws `Exists`: a

@@ -14,7 +14,8 @@ const Uuid = base.Uuid;
 const BootFile = manifest_module.BootFile;
 
 const magic = "BFIMPRT1".*;
-const format: u32 = 1;
+/// From 2 on, blocks may be in packed units.
+const format: u32 = 2;
 const file_size = block.block_size;
 const dir = "imports";
 

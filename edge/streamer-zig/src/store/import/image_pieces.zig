@@ -1,18 +1,21 @@
-//! Reads an image in pieces and hashes their blocks on several threads, ahead of the consumer,
-//! which takes the pieces in order. The ring bounds memory and the distance ahead.
+//! Reads an image in pieces, and hashes and packs their blocks on several threads, ahead of the
+//! consumer, which takes the pieces in order. The ring bounds memory and the distance ahead.
 
 const std = @import("std");
 const block = @import("../block.zig");
 const image_source = @import("image_source.zig");
+const lz4 = @import("codec").lz4;
+const unit = @import("../unit.zig");
 const assert = std.debug.assert;
 
 const ImageSource = image_source.ImageSource;
 
 pub const piece_size = 1 << 20;
 const piece_blocks = piece_size / block.block_size;
+const piece_units = piece_blocks / unit.blocks_max;
 const ring_size = 8;
 const threads_max = 4;
-/// Unpacking zstd takes two buffers of 128 KiB.
+/// Unpacking zstd takes two buffers of 128 KiB; packing units one of 32 KiB and a table.
 const stack_size = 1 << 20;
 
 /// `Short`: the source ended before its size.
@@ -26,6 +29,10 @@ pub const Piece = struct {
     bytes: *[piece_blocks]block.Block,
     hashes: [piece_blocks]block.Hash,
     zeros: std.bit_set.Static(piece_blocks),
+    stored: *[piece_units]unit.Stored,
+    /// Bytes of the units that the blocks with data make, in the order of the disk; 0: not worth
+    /// it.
+    unit_sizes: [piece_units]u16,
     problem: ?Problem,
     failed_at: u64,
     is_ready: bool,
@@ -33,7 +40,44 @@ pub const Piece = struct {
     pub fn blocks(piece: *const Piece) usize {
         return std.math.divCeil(usize, piece.size, block.block_size) catch unreachable;
     }
+
+    /// Returns the unit that all blocks with data around this one make, or null if it is not
+    /// worth it. Of pieces that are packed.
+    pub fn unitAt(piece: *const Piece, at: usize) ?[]const u8 {
+        const first = piece.offset / unit.raw_size_max;
+        const index: usize = @intCast(piece.indexOf(at) / unit.blocks_max - first);
+        const size = piece.unit_sizes[index];
+        return if (size > 0) piece.stored[index][0..size] else null;
+    }
+
+    /// Index on the disk of a block of the piece.
+    pub fn indexOf(piece: *const Piece, at: usize) u64 {
+        return piece.offset / block.block_size + at;
+    }
+
+    /// Returns blocks of the piece one behind the other, up to eight. `room` may be used.
+    pub fn gather(
+        piece: *const Piece,
+        from: usize,
+        wanted: Blocks,
+        room: *[unit.raw_size_max]u8,
+    ) []const u8 {
+        const first = wanted.findFirstSet().?;
+        const count = wanted.count();
+        const all = std.mem.sliceAsBytes(piece.bytes);
+        // Mostly there are no gaps.
+        if (wanted.findLastSet().? - first + 1 == count)
+            return all[(from + first) * block.block_size ..][0 .. count * block.block_size];
+        var size: usize = 0;
+        var each = wanted.iterator(.{});
+        while (each.next()) |index| : (size += block.block_size)
+            @memcpy(room[size..][0..block.block_size], &piece.bytes[from + index]);
+        return room[0..size];
+    }
 };
+
+/// Some of the blocks of a unit.
+pub const Blocks = std.bit_set.Static(unit.blocks_max);
 
 pub const ImagePieces = @This();
 
@@ -45,7 +89,9 @@ mutex: std.Io.Mutex = .init,
 has_room: std.Io.Condition = .init,
 is_done: std.Io.Condition = .init,
 ring: [ring_size]Piece = undefined,
-memory: *[ring_size][piece_blocks]block.Block,
+memory: *[ring_size]Memory,
+/// Whether pieces are packed.
+packs: bool,
 next_offset: u64,
 /// Counts pieces that threads have claimed, and pieces that were given back.
 begun: u64 = 0,
@@ -55,23 +101,34 @@ is_over: bool = false,
 threads: [threads_max]std.Thread = undefined,
 thread_count: usize = 0,
 
+const Memory = struct { bytes: [piece_blocks]block.Block, stored: [piece_units]unit.Stored };
+
 /// Starts the threads.
 ///
 /// @param from first byte to read; a multiple of the block size, 0 for a stream
+/// @param packs whether the blocks with data are also packed
 pub fn create(
     gpa: std.mem.Allocator,
     io: std.Io,
     source: ImageSource,
     from: u64,
+    packs: bool,
 ) error{ OutOfMemory, NoThreads }!*ImagePieces {
     assert(from % block.block_size == 0);
     const pieces = try gpa.create(ImagePieces);
     errdefer gpa.destroy(pieces);
-    const memory = try gpa.create([ring_size][piece_blocks]block.Block);
+    const memory = try gpa.create([ring_size]Memory);
     errdefer gpa.destroy(memory);
-    pieces.* = .{ .io = io, .source = source, .memory = memory, .next_offset = from };
-    for (&pieces.ring, memory) |*piece, *bytes| {
-        piece.bytes = bytes;
+    pieces.* = .{
+        .io = io,
+        .source = source,
+        .memory = memory,
+        .packs = packs,
+        .next_offset = from,
+    };
+    for (&pieces.ring, memory) |*piece, *own| {
+        piece.bytes = &own.bytes;
+        piece.stored = &own.stored;
         piece.is_ready = false;
     }
     errdefer pieces.stop();
@@ -128,9 +185,13 @@ pub fn giveBack(pieces: *ImagePieces, piece: *Piece) void {
 }
 
 fn work(pieces: *ImagePieces) void {
+    var table: lz4.Table = undefined;
     while (pieces.beginPiece()) |piece| {
         if (pieces.source.is_positional) pieces.fill(piece);
-        if (piece.problem == null) hash(piece);
+        if (piece.problem == null) {
+            hash(piece);
+            if (pieces.packs) pack(piece, &table);
+        }
         pieces.mutex.lockUncancelable(pieces.io);
         piece.is_ready = true;
         if (piece.problem != null) pieces.is_over = true;
@@ -152,7 +213,9 @@ fn beginPiece(pieces: *ImagePieces) ?*Piece {
     piece.problem = null;
     const left = if (pieces.source.size) |size| size - offset else piece_size;
     const data_end = pieces.source.dataEnd(offset) orelse offset + piece_size;
-    piece.size = @intCast(@min(left, piece_size, data_end - offset));
+    // It ends with a unit.
+    const most = piece_size - offset % unit.raw_size_max;
+    piece.size = @intCast(@min(left, most, data_end - offset));
     pieces.next_offset = offset + piece.size;
     if (!pieces.source.is_positional) {
         pieces.fill(piece);
@@ -216,6 +279,25 @@ fn hash(piece: *Piece) void {
     hashRun(piece, begin, count);
 }
 
+fn pack(piece: *Piece, table: *lz4.Table) void {
+    var room: [unit.raw_size_max]u8 = undefined;
+    const count = piece.blocks();
+    var begin: usize = 0;
+    for (&piece.unit_sizes, piece.stored) |*size, *stored| {
+        if (begin >= count) break;
+        const index_in_unit: usize = @intCast(piece.indexOf(begin) % unit.blocks_max);
+        const end = @min(count, begin + unit.blocks_max - index_in_unit);
+        var wanted: Blocks = .empty;
+        for (begin..end) |at| if (!piece.zeros.isSet(at)) wanted.set(at - begin);
+        size.* = 0;
+        if (wanted.findFirstSet() != null) {
+            const raw = piece.gather(begin, wanted, &room);
+            if (unit.pack(.{ .quick = table }, stored, raw)) |bytes| size.* = @intCast(bytes.len);
+        }
+        begin = end;
+    }
+}
+
 fn hashRun(piece: *Piece, begin: usize, end: usize) void {
     block.hashAll(std.mem.sliceAsBytes(piece.bytes[begin..end]), piece.hashes[begin..end]);
 }
@@ -236,7 +318,7 @@ test "pieces of a file arrive in order with their hashes, and holes are skipped"
     const is_canceled: std.atomic.Value(bool) = .init(false);
     var on: image_source.FdSource = try .fromFd(file.handle, &is_canceled);
     defer on.close();
-    const pieces: *ImagePieces = try .create(testing.allocator, io, on.source(), 0);
+    const pieces: *ImagePieces = try .create(testing.allocator, io, on.source(), 0, false);
     defer pieces.destroy(testing.allocator);
     var end: u64 = 0;
     var found: usize = 0;
@@ -263,7 +345,7 @@ test "a stream is cut into full pieces up to its end" {
     defer on.close();
     const writer = try std.Thread.spawn(.{}, writeStream, .{fds[1]});
     defer writer.join();
-    const pieces: *ImagePieces = try .create(testing.allocator, testing.io, on.source(), 0);
+    const pieces: *ImagePieces = try .create(testing.allocator, testing.io, on.source(), 0, false);
     defer pieces.destroy(testing.allocator);
     var at: u64 = 0;
     while (pieces.take()) |piece| {
@@ -333,7 +415,7 @@ const TestImage = struct {
     /// Checks all pieces; returns where they end, and the problem of the last one.
     fn expectPieces(image: *TestImage, from: u64) !Seen {
         const pieces: *ImagePieces =
-            try .create(testing.allocator, testing.io, image.source(), from);
+            try .create(testing.allocator, testing.io, image.source(), from, true);
         defer pieces.destroy(testing.allocator);
         var end = from;
         while (pieces.take()) |piece| {
@@ -356,11 +438,29 @@ const TestImage = struct {
                 try testing.expectEqual(block.isZeros(&expected), piece.zeros.isSet(index));
                 if (block.isZeros(&expected)) continue;
                 try testing.expectEqual(block.hashOf(&expected), piece.hashes[index]);
+                if (piece.unitAt(index)) |stored| try expectUnit(piece, index, stored);
             }
         }
         return .{ .end = end };
     }
 };
+
+/// The unit has all blocks with data of its place.
+fn expectUnit(piece: *const Piece, at: usize, stored: []const u8) !void {
+    var raw: [unit.raw_size_max]u8 = undefined;
+    var count: usize = 0;
+    for (0..piece.blocks()) |other| {
+        const is_in_it =
+            piece.indexOf(other) / unit.blocks_max == piece.indexOf(at) / unit.blocks_max;
+        if (!is_in_it or piece.zeros.isSet(other)) continue;
+        raw[count * block.block_size ..][0..block.block_size].* = piece.bytes[other];
+        count += 1;
+    }
+    var back: [unit.raw_size_max]u8 = undefined;
+    const size = count * block.block_size;
+    try unit.unpack(back[0..size], stored);
+    try testing.expectEqualSlices(u8, raw[0..size], back[0..size]);
+}
 
 test "every piece has the bytes, hashes and zeros of its place, from any block on" {
     const size = 10 * piece_size + 5 * block.block_size + 512;
@@ -377,6 +477,7 @@ test "every piece has the bytes, hashes and zeros of its place, from any block o
         var image: TestImage = .{ .bytes = bytes, .size = known, .is_positional = is_positional };
         try testing.expectEqual(Seen{ .end = size }, try image.expectPieces(0));
         if (!is_positional) continue;
+        // Its first unit has one block.
         const from = 3 * piece_size + 7 * block.block_size;
         try testing.expectEqual(Seen{ .end = size }, try image.expectPieces(from));
         // Nothing is left.

@@ -23,6 +23,8 @@ const node_cache = @import("../tree/node_cache.zig");
 const node_module = @import("../tree/node.zig");
 const store_dir = @import("../files/store_dir.zig");
 const TreeBuilder = @import("../tree/builder.zig");
+const lz4 = @import("codec").lz4;
+const unit = @import("../unit.zig");
 const assert = std.debug.assert;
 const Uuid = base.Uuid;
 
@@ -95,6 +97,8 @@ compare_to: u64,
 builder: TreeBuilder,
 data: Appender,
 nodes: *Appender,
+/// For units that have only some of the blocks of their place.
+packer: *Packer,
 done: Progress,
 synced_at: u64,
 synced_at_us: u64,
@@ -171,6 +175,7 @@ fn prepare(options: Options, change: *Change, checkpoint: Checkpoint) Error!Impo
             if (!std.mem.eql(u8, &known.base_root, &opened.manifest.root.hash))
                 return error.OtherBase;
     }
+    try change.allowUnits();
     // Refuse a version that cannot get a counter before hours of reading.
     _ = try change.highestCounter();
     var running: Checkpoint.ImportLock = try .begin(store.files, checkpoint.version);
@@ -179,8 +184,11 @@ fn prepare(options: Options, change: *Change, checkpoint: Checkpoint) Error!Impo
     errdefer gpa.destroy(nodes);
     nodes.* = try .init(gpa, &store.nodes, store.options.file_size_max);
     errdefer nodes.deinit(gpa);
+    const packer = try gpa.create(Packer);
+    errdefer gpa.destroy(packer);
     return .{
         .gpa = gpa,
+        .packer = packer,
         .io = options.io,
         .store = store,
         .running = running,
@@ -211,6 +219,7 @@ pub fn deinit(import: *Import) void {
     import.data.deinit(import.gpa);
     import.nodes.deinit(import.gpa);
     import.gpa.destroy(import.nodes);
+    import.gpa.destroy(import.packer);
     if (import.parent) |*parent| parent.close();
     import.running.end();
     import.* = undefined;
@@ -221,7 +230,9 @@ pub fn deinit(import: *Import) void {
 pub fn read(import: *Import) Error!void {
     const from = if (import.compare_to > 0) 0 else import.checkpoint.position;
     import.done.position = from;
-    const pieces: *ImagePieces = try .create(import.gpa, import.io, import.source, from);
+    // What an update shares is not packed again.
+    const packs = !import.has_base;
+    const pieces: *ImagePieces = try .create(import.gpa, import.io, import.source, from, packs);
     defer pieces.destroy(import.gpa);
     while (pieces.take()) |piece| {
         if (import.is_canceled.load(.monotonic)) return import.cancel();
@@ -256,8 +267,30 @@ fn take(import: *Import, piece: *const Piece) Error!void {
     const end = piece.offset + piece.size;
     if (end > import.disk_size orelse manifest_module.disk_size_max)
         return if (import.disk_size == null) error.TooLarge else error.OtherSize;
-    for (0..piece.blocks()) |at| {
-        const index = piece.offset / block.block_size + at;
+    var from: usize = 0;
+    while (from < piece.blocks()) {
+        const index = piece.indexOf(from);
+        const count: usize =
+            @intCast(@min(piece.blocks() - from, import.endOfUnit(index) - index));
+        try import.takeBlocks(piece, from, count);
+        from += count;
+    }
+}
+
+/// Returns the block of the disk at which the next unit begins. A tree is changed in the order of
+/// its leaves, so that the unit of an update ends with its leaf.
+fn endOfUnit(import: *const Import, index: u64) u64 {
+    const end = index - index % unit.blocks_max + unit.blocks_max;
+    if (!import.has_base) return end;
+    return @min(end, index - index % node_module.fanout + node_module.fanout);
+}
+
+/// Takes the blocks of one unit: those that are new are written as one.
+fn takeBlocks(import: *Import, piece: *const Piece, from: usize, count: usize) Error!void {
+    var new: ImagePieces.Blocks = .empty;
+    for (from..from + count) |at| {
+        const index = piece.indexOf(at);
+        const end = piece.offset + piece.size;
         const size: u64 = @min(block.block_size, end - index * block.block_size);
         const is_zeros = piece.zeros.isSet(at);
         if (index * block.block_size < import.compare_to) {
@@ -265,27 +298,57 @@ fn take(import: *Import, piece: *const Piece) Error!void {
         } else if (is_zeros) {
             if (import.has_base) try import.builder.put(index, .zeros);
             import.done.zero_bytes += size;
-        } else try import.takeBlock(index, &piece.bytes[at], piece.hashes[at], size);
+        } else if (try import.isShared(index, &piece.hashes[at])) {
+            import.done.shared_bytes += size;
+        } else {
+            new.set(at - from);
+            import.done.written_bytes += size;
+        }
+    }
+    if (new.findFirstSet() != null) try import.write(piece, from, new);
+}
+
+fn isShared(import: *Import, index: u64, hash: *const block.Hash) Error!bool {
+    if (!import.has_base) return false;
+    const before = try import.builder.get(index);
+    return std.mem.eql(u8, &before.hash, hash);
+}
+
+fn write(import: *Import, piece: *const Piece, from: usize, new: ImagePieces.Blocks) Error!void {
+    var each = new.iterator(.{});
+    const stored = import.pack(piece, from, new) orelse {
+        while (each.next()) |index| {
+            const at = from + index;
+            const location = try import.data.append(&piece.bytes[at]);
+            try import.builder.put(
+                piece.indexOf(at),
+                .{ .hash = piece.hashes[at], .location = location },
+            );
+        }
+        return;
+    };
+    const place = try import.data.appendUnit(stored);
+    const count = new.count();
+    var at_unit: usize = 0;
+    while (each.next()) |index| : (at_unit += 1) {
+        const at = from + index;
+        const location = unit.locationOf(place.file, place.sector, stored.len, count, at_unit);
+        try import.builder.put(
+            piece.indexOf(at),
+            .{ .hash = piece.hashes[at], .location = location },
+        );
     }
 }
 
-fn takeBlock(
-    import: *Import,
-    index: u64,
-    bytes: *const block.Block,
-    hash: block.Hash,
-    size: u64,
-) Error!void {
-    if (import.has_base) {
-        const before = try import.builder.get(index);
-        if (std.mem.eql(u8, &before.hash, &hash)) {
-            import.done.shared_bytes += size;
-            return;
-        }
-    }
-    const location = try import.data.append(bytes);
-    try import.builder.put(index, .{ .hash = hash, .location = location });
-    import.done.written_bytes += size;
+const Packer = struct { table: lz4.Table, room: [unit.raw_size_max]u8, stored: unit.Stored };
+
+/// Returns the unit of these blocks, or null if it is not worth it.
+fn pack(import: *Import, piece: *const Piece, from: usize, new: ImagePieces.Blocks) ?[]const u8 {
+    // A thread has packed all blocks with data, and all are new.
+    if (!import.has_base) return piece.unitAt(from);
+    const packer = import.packer;
+    const raw = piece.gather(from, new, &packer.room);
+    return unit.pack(.{ .quick = &packer.table }, &packer.stored, raw);
 }
 
 /// Checks a source without a conclusive stamp, so that a different stream or disk is not joined
@@ -387,6 +450,7 @@ pub fn finish(import: *Import, change: *Change) Error!Manifest {
         .command_line = checkpoint.command_line,
         .name = checkpoint.name,
         .note = checkpoint.note,
+        .has_units = true,
     };
     try change.commit(&manifest);
     // The version is there; a leftover checkpoint reports that to a resumed import.

@@ -1,12 +1,15 @@
 //! Counts references to each location of the store's files: none, one, or more. Uses two bits a
 //! location, and memory only for the parts of files that are in use.
+//!
+//! Blocks of packed units are counted apart from whole blocks: by the sector of their unit and
+//! their index, which no other block has, since a unit takes a sector for each.
 
 const std = @import("std");
 const block = @import("../block.zig");
 
 const Location = block.Location;
 
-/// Locations in one part of the map: 128 MiB of a file.
+/// Locations in one part of the map: 128 MiB of blocks, or 16 MiB of units.
 const part_blocks = 1 << 15;
 const Bits = std.bit_set.Static(part_blocks);
 const Part = struct { once: Bits = .empty, more: Bits = .empty };
@@ -61,11 +64,21 @@ pub fn memorySize(map: *const LocationMap) u64 {
 }
 
 fn keyOf(location: Location) u64 {
-    return @bitCast(Location{ .file = location.file, .block = location.block / part_blocks });
+    return @bitCast(Location{
+        .file = location.file,
+        .block = numberOf(location) / part_blocks,
+        .is_packed = location.is_packed,
+    });
 }
 
 fn bitOf(location: Location) usize {
-    return @intCast(location.block % part_blocks);
+    return @intCast(numberOf(location) % part_blocks);
+}
+
+fn numberOf(location: Location) u40 {
+    if (!location.is_packed) return location.block;
+    const place = location.place();
+    return @as(u40, place.sector) + place.index;
 }
 
 const testing = std.testing;
@@ -82,4 +95,18 @@ test "a location is unused, used once, or used more often" {
     try testing.expectEqual(.more, map.useOf(place));
     try testing.expectEqual(.none, map.useOf(place.plus(1)));
     try testing.expectEqual(.none, map.useOf(.{ .file = 4, .block = 1 << 33 }));
+}
+
+test "a packed block is counted apart from other blocks, and from those of its unit" {
+    var map: LocationMap = .init(testing.allocator);
+    defer map.deinit();
+    const place: Location.Place = .{ .index = 2, .last = 3, .last_sector = 5, .sector = 40_000 };
+    var location: Location = .{ .file = 3, .block = @bitCast(place), .is_packed = true };
+    try testing.expectEqual(.none, try map.add(location));
+    try testing.expectEqual(.none, map.useOf(location.unit()));
+    try testing.expectEqual(.none, map.useOf(.{ .file = 3, .block = 40_002 }));
+    try testing.expectEqual(.once, try map.add(location));
+    try testing.expectEqual(.more, map.useOf(location));
+    location.file = 4;
+    try testing.expectEqual(.none, map.useOf(location));
 }

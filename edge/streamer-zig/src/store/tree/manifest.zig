@@ -26,6 +26,8 @@ const magic = "BFMANIF1".*;
 /// A manifest without a note is of format 1, which earlier programs read.
 const plain_format: u32 = 1;
 const noted_format: u32 = 2;
+/// Blocks may be in packed units.
+const unit_format: u32 = 3;
 const signature_prefix = "bootfarm manifest 1";
 
 /// Suffix of a manifest's file in `versions/`, after the version's id.
@@ -66,6 +68,8 @@ pub const Manifest = struct {
     name: base.BoundedArray(u8, name_size_max) = .empty,
     /// One line about this version; for people.
     note: base.BoundedArray(u8, note_size_max) = .empty,
+    /// Its blocks may be in packed units, which earlier programs cannot read.
+    has_units: bool = false,
 
     pub fn blockCount(manifest: *const Manifest) u64 {
         return block.blockCount(manifest.disk_size);
@@ -115,8 +119,8 @@ pub fn decode(bytes: *const Bytes, public_key: Ed25519.PublicKey) Error!Manifest
     var cursor: base.Cursor = .init(checked);
     cursor.skip(magic.len) catch unreachable;
     const format = cursor.int(u32) catch unreachable;
-    if (format > noted_format) return error.TooNew;
-    var manifest = read(&cursor, format == noted_format) catch return error.Malformed;
+    if (format > unit_format) return error.TooNew;
+    var manifest = read(&cursor, format) catch return error.Malformed;
     const signed = bytes[0..cursor.position];
     const signature = cursor.array(Ed25519.Signature.encoded_length) catch return error.Malformed;
     if (!isSigned(signed, signature, public_key)) return error.WrongSignature;
@@ -145,8 +149,9 @@ fn prefixed(signed: []const u8, into: *[signature_prefix.len + file_size]u8) []c
 
 fn write(writer: *base.ByteWriter, manifest: *const Manifest) base.ByteWriter.Error!void {
     try writer.bytes(&magic);
-    const is_noted = manifest.note.count > 0;
-    try writer.int(u32, if (is_noted) noted_format else plain_format);
+    const is_noted = manifest.note.count > 0 or manifest.has_units;
+    const noted: u32 = if (is_noted) noted_format else plain_format;
+    try writer.int(u32, if (manifest.has_units) unit_format else noted);
     for ([_]Uuid{
         manifest.store,
         manifest.organization,
@@ -178,7 +183,7 @@ fn write(writer: *base.ByteWriter, manifest: *const Manifest) base.ByteWriter.Er
 
 fn read(
     cursor: *base.Cursor,
-    is_noted: bool,
+    format: u32,
 ) (base.Cursor.Error || error{Malformed})!Manifest {
     var manifest: Manifest = undefined;
     inline for (.{ "store", "organization", "vdisk", "version", "parent" }) |field|
@@ -198,9 +203,10 @@ fn read(
             return error.Malformed;
     }
     manifest.note = .empty;
-    if (!is_noted) return manifest;
+    manifest.has_units = format >= unit_format;
+    if (format < noted_format) return manifest;
     const note = try cursor.bytes(try cursor.int(u16));
-    if (note.len == 0) return error.Malformed;
+    if (note.len == 0 and !manifest.has_units) return error.Malformed;
     manifest.note = @TypeOf(manifest.note).fromSlice(note) catch return error.Malformed;
     return manifest;
 }
@@ -273,13 +279,28 @@ test "a manifest with a note is of the next format, and one without is not" {
     }
 }
 
+test "a manifest with packed units is of the format after that, with or without a note" {
+    const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
+    var manifest = testManifest();
+    manifest.has_units = true;
+    for ([_][]const u8{ "", "Office & drivers" }) |note| {
+        manifest.note = @TypeOf(manifest.note).fromSlice(note) catch unreachable;
+        const bytes = encode(&manifest, key);
+        try testing.expectEqual(3, bytes[11]);
+        const found = try decode(&bytes, key.public_key);
+        try testing.expect(found.has_units);
+        try testing.expectEqualStrings(note, found.note.constSlice());
+        try testing.expectEqual(bytes, encode(&found, key));
+    }
+}
+
 test "a manifest of another key, another kind or a later format is reported as such" {
     const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
     const other = try Ed25519.KeyPair.generateDeterministic(@splat(2));
     const manifest = testManifest();
     var bytes = encode(&manifest, key);
     try testing.expectError(error.WrongSignature, decode(&bytes, other.public_key));
-    bytes[11] = 3;
+    bytes[11] = 4;
     resum(&bytes);
     try testing.expectError(error.TooNew, decode(&bytes, key.public_key));
     bytes[0] = 'X';

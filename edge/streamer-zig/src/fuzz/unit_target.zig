@@ -1,0 +1,51 @@
+//! Fuzzes the store's packed units: what was packed comes back, and a damaged unit is refused or,
+//! with a right checksum, fills its blocks and nothing beside them.
+
+const std = @import("std");
+const store = @import("store");
+const lz4 = @import("codec").lz4;
+const fuzz_case = @import("case.zig");
+const Case = fuzz_case.Case;
+const Violation = fuzz_case.Violation;
+const expect = fuzz_case.expect;
+
+const unit = store.unit;
+const block_size = store.block.block_size;
+const guard = 32;
+const mark = 0xa5;
+
+var table: lz4.Table = undefined;
+var search: lz4.Search = undefined;
+var raw: [unit.raw_size_max]u8 = undefined;
+var stored: unit.Stored = undefined;
+var back: [unit.raw_size_max + guard]u8 = undefined;
+
+pub fn unpacking(case: *Case) Violation!bool {
+    const prng = &case.prng;
+    const count: usize = @intCast(prng.between(1, unit.blocks_max));
+    const bytes = raw[0 .. count * block_size];
+    const letters = prng.between(1, 200);
+    for (bytes, 0..) |*byte, at| byte.* = if (at >= 100 and prng.chance(2, 3))
+        bytes[at - 100]
+    else
+        @intCast(prng.below(letters));
+    const packer: unit.Packer =
+        if (prng.chance(1, 2)) .{ .quick = &table } else .{ .small = &search };
+    const packed_unit = unit.pack(packer, &stored, bytes) orelse return false;
+    @memset(&back, mark);
+    unit.unpack(back[0..bytes.len], packed_unit) catch
+        return fuzz_case.violated("what was packed can be unpacked");
+    try expect(std.mem.eql(u8, bytes, back[0..bytes.len]), "the blocks are the same");
+    const damaged = stored[0..packed_unit.len];
+    for (0..@intCast(prng.between(1, 4))) |_|
+        damaged[@intCast(prng.below(damaged.len))] = case.byte();
+    if (prng.chance(3, 4)) unit.sum(damaged);
+    const wanted: usize = @intCast(prng.between(1, unit.blocks_max));
+    @memset(&back, mark);
+    unit.unpack(back[0 .. wanted * block_size], damaged) catch {};
+    try expect(
+        std.mem.allEqual(u8, back[wanted * block_size ..], mark),
+        "nothing is written behind the blocks",
+    );
+    return true;
+}
