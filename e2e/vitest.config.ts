@@ -13,6 +13,7 @@ export default defineConfig({
       'machines/**/*.test.ts',
       'machines-long/**/*.test.ts',
       'lan/**/*.test.ts',
+      'content/**/*.test.ts',
     ],
     setupFiles: ['./lib/lab/wait-limits.ts'],
     // Each file drives real processes on a machine with two cores; running them one after the other keeps their time

@@ -1,20 +1,32 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
 import { ControlledEdge, type SimulatedBoot } from '../lib/edge/controlled-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
-import { RunningProcess } from '../lib/lab/running-process.ts'
+import {
+  holds,
+  importImage,
+  makeStore,
+  pause,
+  storeOf,
+  untilHeld,
+  vdiskNow,
+  verify,
+  writeImage,
+} from '../lib/edge/held-versions.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
-interface Made {
-  id: string
-  jobIds: [string]
-}
-interface Version {
-  id: string
-  atEdges: { edgeId: string; state: string }[]
-}
 interface Job {
   state: string
   kind: string
@@ -33,9 +45,10 @@ let own: ControlledEdge
 let beside: ControlledEdge
 let remote: ControlledEdge
 let remoteMac: string
+/** The version that the first test imports, and its bytes. */
+let everywhere: { id: string; image: string }
 
 const all = () => [own, beside, remote]
-const storeOf = (edge: ControlledEdge) => path.join(edge.data, 'store')
 
 beforeAll(async () => {
   const objects = path.join(scratch.path, 'objects')
@@ -52,54 +65,13 @@ beforeAll(async () => {
   await api.mutate('device.update', { deviceId: device.id, revision: 1, vdiskId: tenant.vdiskId })
   const there = { tenant: { ...tenant, siteId: site.id }, person }
   remote = await ControlledEdge.start(plane, path.join(scratch.path, 'remote'), [], there)
-  for (const edge of all()) {
-    const init = ['vdisk', 'init', '--beside-files', '--store', storeOf(edge)]
-    const made = new RunningProcess(edgeProgram, init)
-    expect(await made.ended, made.output).toBe(0)
-    await edge.restart()
-  }
+  for (const edge of all()) await makeStore(edge)
 })
 afterAll(async () => {
   for (const edge of all()) await edge?.stop()
   await plane?.stop()
   scratch.remove()
 })
-
-async function pause() {
-  await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
-/** Bytes that do not shrink. */
-function writeImage(name: string): string {
-  const image = path.join(storeOf(own), 'imports', `${name}.raw`)
-  writeFileSync(image, randomBytes(imageSize))
-  return image
-}
-
-const importImage = (name: string) =>
-  own.api.mutate<Made>('version.import', {
-    vdiskId: own.tenant.vdiskId,
-    edgeId: own.edgeId,
-    sourcePath: `imports/${name}.raw`,
-    kernelPath: 'kernel',
-    commandLine: 'quiet',
-  })
-
-const vdiskNow = () =>
-  own.api.query<{ revision: number; versions: Version[] }>('vdisk.get', { vdiskId: own.tenant.vdiskId })
-
-async function holds(edge: ControlledEdge, versionId: string): Promise<boolean> {
-  const version = (await vdiskNow()).versions.find(({ id }) => id === versionId)
-  return version?.atEdges.some(({ edgeId, state }) => edgeId === edge.edgeId && state === 'present') ?? false
-}
-
-async function untilHeld(versionId: string, edges: ControlledEdge[]): Promise<void> {
-  for (const edge of edges)
-    while (!(await holds(edge, versionId))) {
-      for (const { process } of edges) if (!process.isRunning) throw new Error(process.output)
-      await pause()
-    }
-}
 
 async function jobOf(kind: string, edge: ControlledEdge, versionId: string): Promise<Job | undefined> {
   const { items } = await own.api.query<{ items: Job[] }>('storeJob.list', { limit: 100 })
@@ -111,12 +83,6 @@ function differences(edge: ControlledEdge): Map<string, number> {
   const folder = path.join(storeOf(edge), 'differences')
   if (!existsSync(folder)) return new Map()
   return new Map(readdirSync(folder).map((name) => [name, statSync(path.join(folder, name)).size]))
-}
-
-async function verify(edge: ControlledEdge, versionId: string): Promise<void> {
-  const checked = ['vdisk', 'verify', '--version', versionId, '--store', storeOf(edge)]
-  const running = new RunningProcess(edgeProgram, checked)
-  expect(await running.ended, running.output).toBe(0)
 }
 
 /** Reads the whole disk; each byte must be the image's. */
@@ -135,9 +101,9 @@ async function bootAt(edge: ControlledEdge, mac: string, versionId: string, imag
 }
 
 test('a version that one edge imports reaches all edges, each line once, and boots everywhere', async () => {
-  const image = writeImage('first')
+  const image = writeImage(own, 'first', imageSize)
   const before = all().map(({ uplink }) => uplink.passedBytes)
-  const made = await importImage('first')
+  const made = await importImage(own, 'first')
   await untilHeld(made.id, all())
   const passed = all().map(({ uplink }, index) => uplink.passedBytes - (before[index] ?? 0))
   // The other site gets it from the control plane; within the site nothing of it comes over the line.
@@ -145,17 +111,48 @@ test('a version that one edge imports reaches all edges, each line once, and boo
   expect(passed[1]).toBeLessThan(2 * mib)
   expect(passed[2]).toBeGreaterThan(imageSize)
   expect(passed[2]).toBeLessThan(imageSize + 2 * mib)
-  const { revision: vdiskRevision } = await vdiskNow()
+  const { revision: vdiskRevision } = await vdiskNow(own)
   await own.api.mutate('version.promote', { versionId: made.id, vdiskRevision })
   const { macs } = own.tenant
   await bootAt(own, macs[0] ?? '', made.id, image)
   await bootAt(beside, macs[1] ?? '', made.id, image)
   await bootAt(remote, remoteMac, made.id, image)
+  everywhere = { id: made.id, image }
+})
+
+test('blocks that are damaged on disk are repaired from the other edge while a device reads them', async () => {
+  // What was read since the start is not checked again.
+  await own.restart()
+  const image = readFileSync(everywhere.image)
+  const folder = path.join(storeOf(own), 'extents')
+  const damaged = [0, 3 * mib, 3 * mib + 4096, imageSize - 4096].map((offset) => {
+    const block = image.subarray(offset, offset + 4096)
+    for (const name of readdirSync(folder)) {
+      const file = path.join(folder, name)
+      const at = readFileSync(file).indexOf(block)
+      if (at >= 0) return { file, at, block }
+    }
+    throw new Error(`no file has the block at ${offset}`)
+  })
+  for (const { file, at } of damaged) {
+    const fd = openSync(file, 'r+')
+    writeSync(fd, randomBytes(100), 0, 100, at + 1000)
+    closeSync(fd)
+  }
+  await bootAt(own, own.tenant.macs[0] ?? '', everywhere.id, everywhere.image)
+  for (const { file, at, block } of damaged)
+    expect(
+      readFileSync(file)
+        .subarray(at, at + block.length)
+        .equals(block),
+    ).toBe(true)
+  expect(own.process.output.split(`is repaired from edge ${beside.edgeId}`)).toHaveLength(damaged.length + 1)
+  await verify(own, everywhere.id)
 })
 
 test('a fetch goes on where it was after the edge that sends, and the one that gets, were killed', async () => {
-  writeImage('second')
-  const made = await importImage('second')
+  writeImage(own, 'second', imageSize)
+  const made = await importImage(own, 'second')
   const part = () => [...differences(beside)].find(([name]) => name.endsWith('.part'))
   const isInMiddle = () => (part()?.[1] ?? 0) >= 4 * mib
   while (!isInMiddle()) await pause()
@@ -173,11 +170,11 @@ test('a fetch goes on where it was after the edge that sends, and the one that g
 })
 
 test('an edge that sends wrong bytes is named, and nothing is made of them', async () => {
-  writeImage('third')
+  writeImage(own, 'third', imageSize)
   beside.process.kill('SIGKILL')
   await beside.process.ended
   const known = new Set(differences(own).keys())
-  const made = await importImage('third')
+  const made = await importImage(own, 'third')
   while ((await jobOf('pack', own, made.id))?.state !== 'done') await pause()
   const list = [...differences(own).keys()].find((name) => name.endsWith('.pieces') && !known.has(name)) ?? ''
   const file = path.join(storeOf(own), 'differences', list)

@@ -28,7 +28,18 @@ import {
 import { changedFiles, testChangedUnits, testChangedZig } from './changed.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
-import { command, patient, playwright, problems, turbo, turboCheck, unhurried, vitest, yielding } from './runners.mjs'
+import {
+  command,
+  inOwnNetwork,
+  patient,
+  playwright,
+  problems,
+  turbo,
+  turboCheck,
+  unhurried,
+  vitest,
+  yielding,
+} from './runners.mjs'
 import { oneCheck, Tally } from './tally.mjs'
 import { zigTrack } from './zig-track.mjs'
 
@@ -111,6 +122,7 @@ async function testProduct(layer, { zig, scratch, tally, record, isLong }) {
 const longLayers = [
   'zig-test-safe',
   'simulation-reports',
+  'content',
   'machines-long',
   'machine-power',
   'store-browser',
@@ -160,6 +172,7 @@ function layerRunner(tally, named, withLong) {
 
 /** Layers that take too long for every change: `npm run test:all`. */
 async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
+  await layer.long('content', 600, () => vitest(scratch, 'e2e', ['content/'], {}, [], inOwnNetwork))
   await layer.long('machines-long', 2000, async () => {
     const env = { ...(await machineEnv()), BOOTFARM_NO_ARM64: (await ensureArm64(zig)) ?? '' }
     return vitest(scratch, 'e2e', ['machines-long/', 'sockets-long/'], env, [], unhurried)

@@ -246,6 +246,7 @@ export const edgeProblems = [
   'store_low_space',
   'store_replaced',
   'store_damaged',
+  'store_failing',
   'disk_stalled',
 ] as const
 
@@ -297,6 +298,11 @@ export const heartbeat = z.object({
   /** Ranges of versions that it could not read for a device: there is a damaged block, or the disk fails. */
   storeErrors: z
     .array(z.object({ versionId: uuid, offset: count, length: count, count, sinceUnixMs: count }))
+    .max(16)
+    .optional(),
+  /** Damaged blocks of versions since it started: repaired from other edges of the site, and not. */
+  repairs: z
+    .array(z.object({ versionId: uuid, repaired: count, failed: count, lastUnixMs: count }))
     .max(16)
     .optional(),
   /** What is wrong with its disks, by the names of `edgeProblems`; a newer edge may have further ones. */

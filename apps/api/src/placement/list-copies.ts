@@ -1,5 +1,6 @@
 import type { ServiceContext } from '../context/service-context.ts'
 import type { Objects } from '../difference/public.ts'
+import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { may } from '../rules/actor.ts'
 import { planTransfers } from './plan-transfers.ts'
@@ -25,13 +26,18 @@ export async function listCopies(
   const rows = await db.edge.findMany({
     where: { organizationId, id: { in: [...new Set(cells.map(({ edgeId }) => edgeId))] } },
     orderBy: [{ site: { name: 'asc' } }, { siteId: 'asc' }, { name: 'asc' }, { id: 'asc' }],
-    select: { id: true, name: true, siteId: true, site: { select: { name: true, farmId: true } } },
+    select: { id: true, name: true, siteId: true, heartbeat: true, site: { select: { name: true, farmId: true } } },
   })
   const visible = rows.filter(({ siteId, site: { farmId } }) =>
     may(actor, 'edge.read', { farmId, siteId, collectionId: null }),
   )
   const shown = visible.slice(0, edgesShownMax)
   const shownIds = new Set(shown.map(({ id }) => id))
+  const repairs = new Map(
+    shown.flatMap((edge) =>
+      (heartbeatOf(edge)?.repairs ?? []).map((repair) => [`${repair.versionId} ${edge.id}`, repair] as const),
+    ),
+  )
   const online = new Set(facts.edges.flatMap(({ id, isOnline }) => (isOnline ? [id] : [])))
   return {
     versions: facts.versions.map(({ id, number }) => ({ id, number })).reverse(),
@@ -43,10 +49,21 @@ export async function listCopies(
       isOnline: online.has(id),
     })),
     edgeCount: visible.length,
-    copies: cells.filter(({ edgeId }) => shownIds.has(edgeId)).map(copyViewOf),
+    copies: cells
+      .filter(({ edgeId }) => shownIds.has(edgeId))
+      .map((cell) => copyViewOf(cell, repairs.get(`${cell.versionId} ${cell.edgeId}`))),
   }
 }
 
-function copyViewOf({ message, retryAt, ...cell }: Cell): CopyView {
-  return { ...cell, retryAt: retryAt?.toISOString() ?? null, untrusted: { message } }
+function copyViewOf(
+  { message, retryAt, ...cell }: Cell,
+  repair: { repaired: number; failed: number } | undefined,
+): CopyView {
+  return {
+    ...cell,
+    retryAt: retryAt?.toISOString() ?? null,
+    untrusted: { message },
+    repaired: repair?.repaired ?? 0,
+    notRepaired: repair?.failed ?? 0,
+  }
 }

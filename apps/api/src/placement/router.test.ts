@@ -100,7 +100,10 @@ test('each version is shown at each edge that holds it or is to hold it, with it
     retryAt: new Date(site().api.clock.now.getTime() + 60_000).toISOString(),
   })
   await placed.hold(second, versionId)
-  expect(await copyAt(second)).toMatchObject({ state: 'holds' })
+  expect(await copyAt(second)).toMatchObject({ state: 'holds', repaired: 0, notRepaired: 0 })
+  await second.heartbeat({ repairs: [{ versionId, repaired: 3, failed: 1, lastUnixMs: 7 }] })
+  expect(await copyAt(second)).toMatchObject({ state: 'holds', repaired: 3, notRepaired: 1 })
+  expect(await copyAt(maker)).toMatchObject({ repaired: 0, notRepaired: 0 })
   expect((await preview()).lacking).toEqual([])
   expect((await set(1, { others: { edges: 0 } })).status).toBe(200)
   // What they hold they keep.

@@ -111,6 +111,8 @@ const copyView = z.object({
   untrusted: z
     .object({ message: z.string().nullable() })
     .describe("Why the last try failed, in the edge's words, or how much space is missing."),
+  repaired: count.describe('Damaged blocks that the edge has repaired from other edges of its site since it started.'),
+  notRepaired: count.describe('How often no other edge had a block that is damaged here, since the edge started.'),
 })
 export type CopyView = z.infer<typeof copyView>
 export const copiesView = z

@@ -104,6 +104,7 @@ pub const difference = struct {
     pub const FetchPlan = @import("difference/fetch_plan.zig");
     pub const Pieces = @import("difference/pieces.zig");
     pub const RateLimit = @import("difference/rate_limit.zig");
+    pub const RepairPlan = @import("difference/repair_plan.zig");
     pub const SendPlan = @import("difference/send_plan.zig");
     pub const ServingSession = @import("difference/serving_session.zig");
 };
@@ -160,6 +161,7 @@ test {
     _ = difference.FetchPlan;
     _ = difference.Pieces;
     _ = difference.RateLimit;
+    _ = difference.RepairPlan;
     _ = difference.SendPlan;
     _ = difference.ServingSession;
     _ = @import("boot/assignment.zig");

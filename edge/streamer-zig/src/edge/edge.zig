@@ -51,6 +51,7 @@ store_worker: ?*host.StoreWorker = null,
 /// For transfers between the edges of the site.
 site_peers: ?*host.SitePeers = null,
 peer_server: ?*host.PeerServer = null,
+repairer: ?*host.Repairer = null,
 captures: ?host.BootCaptures = null,
 /// The same files through another directory descriptor: two threads cannot iterate over one.
 waiting_captures: ?host.CaptureFiles = null,
@@ -124,6 +125,11 @@ pub fn run(edge: *Edge) u8 {
     if (edge.peer_server) |server| server.start() catch
         return edge.terminal.fail(
             "The thread for other edges cannot be started on this system.",
+            .{},
+        );
+    if (edge.repairer) |repairer| repairer.start() catch
+        return edge.terminal.fail(
+            "The thread that repairs the store cannot be started on this system.",
             .{},
         );
     if (edge.io.snapshots) |thread| thread.start() catch

@@ -699,7 +699,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
     try preparePeers(edge);
 }
 
-/// Differences are asked of other edges of the site, and sent to them.
+/// Differences and damaged blocks are asked of other edges of the site, and sent to them.
 fn preparePeers(edge: *Edge) error{OutOfMemory}!void {
     const peers = try edge.gpa.create(host.SitePeers);
     peers.* = .{ .io = edge.init.io };
@@ -713,6 +713,9 @@ fn preparePeers(edge: *Edge) error{OutOfMemory}!void {
             .port = edge.options.ports.peer,
         },
     });
+    edge.repairer = try .create(edge.gpa, edge.init.io, peers);
+    edge.worker.?.repairer = edge.repairer;
+    edge.loop.stream.setRepairs(edge.repairer.?.repairs());
 }
 
 fn prepareOpener(edge: *Edge, complaint: *Complaint) Error!void {

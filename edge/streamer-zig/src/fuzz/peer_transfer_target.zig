@@ -34,12 +34,13 @@ pub fn parser(case: *Case) Violation!bool {
             "emit(parse(x)) == x",
         );
     } else |_| {}
-    const size: usize = @intCast(case.prng.below(wire.request_size + 2));
-    buffer[0] = @truncate(case.prng.below(4));
+    const size: usize = @intCast(case.prng.below(wire.content_request_size + 2));
+    buffer[0] = @truncate(case.prng.below(5));
     if (wire.parseRequest(buffer[0..size])) |request| {
         accepted = true;
+        var bytes: wire.RequestBytes = undefined;
         try expect(
-            std.mem.eql(u8, &wire.emitRequest(request), buffer[0..size]),
+            std.mem.eql(u8, wire.emitRequest(request, &bytes), buffer[0..size]),
             "a request has one form",
         );
     } else |_| {}
@@ -80,11 +81,18 @@ pub fn session(case: *Case) Violation!bool {
     var asked: wire.Session = .init(&asking_key, &hello, &welcome);
     for (0..@intCast(case.prng.between(1, 4))) |_| {
         var buffer: [wire.record_size_max]u8 = undefined;
-        const request: wire.Request = if (case.prng.chance(1, 2))
-            .{ .list = own_id }
-        else
-            .{ .piece = .{ .difference = own_id, .index = case.prng.nextU32() } };
-        const record = asked.asking.seal(&wire.emitRequest(request), &buffer);
+        const request: wire.Request = switch (case.prng.below(3)) {
+            0 => .{ .list = own_id },
+            1 => .{ .piece = .{ .difference = own_id, .index = case.prng.nextU32() } },
+            else => .{ .content = .{
+                .version = own_id,
+                .what = .node,
+                .level = @truncate(case.prng.nextU32()),
+                .index = case.prng.nextU32(),
+            } },
+        };
+        var bytes: wire.RequestBytes = undefined;
+        const record = asked.asking.seal(wire.emitRequest(request, &bytes), &buffer);
         const is_damaged = damages and case.prng.chance(1, 2);
         if (is_damaged) record[@intCast(case.prng.below(record.len))] ^= 1;
         switch (try feed(case, &serving, record)) {

@@ -23,6 +23,7 @@ pub const Problem = enum(u5) {
     store_low_space,
     store_replaced,
     store_damaged,
+    store_failing,
     /// Either.
     disk_stalled,
 
@@ -61,6 +62,8 @@ pub const Problem = enum(u5) {
                 "restarted",
             .store_damaged => "blocks of versions or write caches are damaged or unreadable. " ++
                 "The log names them",
+            .store_failing => "blocks of the store are damaged again and again, so they are not " ++
+                "repaired from other edges any more. Replace its disk",
             .disk_stalled => "a disk of this edge has not answered for ten seconds",
         };
     }

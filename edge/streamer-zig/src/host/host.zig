@@ -73,6 +73,7 @@ pub const UplinkLink = @import("uplink/link.zig");
 pub const StateBox = @import("uplink/link.zig").StateBox;
 pub const PeerServer = @import("difference/peer_server.zig");
 pub const SitePeers = @import("difference/site_peers.zig");
+pub const Repairer = @import("repair/repairer.zig");
 pub const StoreWorker = @import("uplink/store_worker.zig");
 pub const UplinkWorker = @import("uplink/worker.zig");
 pub const disk_check = @import("files/disk_check.zig");
@@ -89,6 +90,7 @@ test {
     _ = @import("files/power_on_file.zig");
     _ = @import("files/power_order_file.zig");
     _ = @import("power_hook.zig");
+    _ = @import("repair/repairer.zig");
     _ = @import("uplink/store_child.zig");
     _ = @import("uplink/store_worker.zig");
     _ = @import("difference/difference_files.zig");

@@ -42,4 +42,5 @@ test {
     _ = @import("store/stamps.zig");
     _ = @import("store/write_layer_model.zig");
     _ = @import("site/mutants.zig");
+    _ = @import("transfer/world.zig");
 }

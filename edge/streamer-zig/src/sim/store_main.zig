@@ -118,6 +118,7 @@ fn runRandom(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool 
         "  {d} snapshots compared with the bytes of their moment, {d} ended by a full disk\n",
         .{ counts.snapshots, counts.snapshots_ended },
     );
+    std.debug.print("  {d} damaged blocks repaired\n", .{counts.repaired});
     std.debug.print(
         "  {d} signatures checked, {d} known from before\n",
         .{ result.signatures_checked, result.signatures_remembered },

@@ -64,6 +64,10 @@ pub const Mutant = enum {
     snapshot_without_copy,
     /// A snapshot takes what it read of a block that changed meanwhile.
     snapshot_of_changed,
+    /// A repair writes what it gets.
+    repair_unchecked,
+    /// A repair writes behind the block.
+    repair_elsewhere,
 };
 
 /// Per thread.

@@ -75,6 +75,7 @@ const problemText: Record<(typeof edgeProblems)[number], string> = {
   store_low_space: 'The file system of its store is almost full. Write caches take no new blocks. Free some space.',
   store_replaced: 'The path of its store leads to another file system. Restart the edge.',
   store_damaged: 'Blocks of its store are damaged or unreadable. The edge’s log names them.',
+  store_failing: 'Blocks of its store are damaged again and again. Replace its disk.',
   disk_stalled: 'A disk has not answered for ten seconds.',
 }
 /** A newer edge may have a problem that is not known here. */

@@ -10,7 +10,7 @@ import { countOf } from '../../lib/format-quantity'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { useMay } from '../session/use-may'
-import { type Copies, type Copy, copyText, copyTones, lackText, placementSentences } from './copy-text'
+import { type Copies, type Copy, copyText, copyTones, lackText, placementSentences, repairText } from './copy-text'
 import { PlacementDialog } from './placement-dialog'
 
 type Edge = Copies['edges'][number]
@@ -137,7 +137,13 @@ function CopiesTable({ copies }: { copies: Copies }) {
 
 function CopyCell({ copy }: { copy: Copy | undefined }) {
   if (!copy) return <span className="text-ink-faint text-xs">not placed</span>
-  return <Tag tone={copyTones[copy.state]}>{copyText(copy)}</Tag>
+  const repairs = repairText(copy)
+  return (
+    <span className="inline-flex flex-wrap items-center gap-2">
+      <Tag tone={copyTones[copy.state]}>{copyText(copy)}</Tag>
+      {repairs && <span className="text-ink-soft text-xs">{repairs}</span>}
+    </span>
+  )
 }
 
 /** Why edges lack versions that they are to hold: the first of them. */

@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest'
-import { type Copy, copyText, lackText, placementSentences, readRule, remedyText, ruleFormOf } from './copy-text'
+import {
+  type Copy,
+  copyText,
+  lackText,
+  placementSentences,
+  readRule,
+  remedyText,
+  repairText,
+  ruleFormOf,
+} from './copy-text'
 
 const copy: Copy = {
   versionId: 'v',
@@ -10,6 +19,8 @@ const copy: Copy = {
   progressBytes: 0,
   totalBytes: 0,
   untrusted: { message: null },
+  repaired: 0,
+  notRepaired: 0,
 }
 const all = { edges: null, rateBytesPerSecond: null, window: null }
 
@@ -28,6 +39,12 @@ test('an edge that gets nothing by itself has a remedy', () => {
   expect(remedyText({ ...copy, state: 'damaged' })).toMatch(/damaged/)
   expect(remedyText({ ...copy, state: 'lacks', waitsFor: 'window' })).toBeNull()
   expect(remedyText({ ...copy, state: 'fetching' })).toBeNull()
+})
+
+test('a copy says what was repaired of it', () => {
+  expect(repairText(copy)).toBeNull()
+  expect(repairText({ ...copy, repaired: 1 })).toBe('1 block repaired')
+  expect(repairText({ ...copy, repaired: 2, notRepaired: 1 })).toBe('2 blocks repaired, 1 repair failed')
 })
 
 test('a placement is told in sentences', () => {

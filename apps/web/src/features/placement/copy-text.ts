@@ -14,6 +14,15 @@ export const copyTones: Record<Copy['state'], Tone> = {
   lacks: 'silent',
 }
 
+/** What was repaired of a copy, and what could not be; null: nothing was damaged. */
+export function repairText({ repaired, notRepaired }: Copy): string | null {
+  const parts = [
+    repaired > 0 && `${countOf(repaired, 'block')} repaired`,
+    notRepaired > 0 && `${countOf(notRepaired, 'repair')} failed`,
+  ].filter((part) => part !== false)
+  return parts.length === 0 ? null : parts.join(', ')
+}
+
 /** What a cell of the table says. */
 export function copyText({
   state,

@@ -16,7 +16,7 @@ pub const greeting_limit_ms = 5_000;
 /// Between two requests.
 const idle_limit_ms = 30_000;
 /// For each record that the asking edge takes.
-pub const record_limit_ms = 10_000;
+const record_limit_ms = 10_000;
 
 key: wire.Key,
 own_id: base.Uuid,
@@ -27,6 +27,8 @@ stage: Stage = .hello,
 deadline_ms: u64,
 input: [wire.greeting_size]u8 = undefined,
 input_size: u8 = 0,
+/// Of the request that comes, without its head.
+request_size: u8 = 0,
 session: wire.Session = undefined,
 
 /// Edges of a site may share an address, with another port each.
@@ -44,6 +46,7 @@ const Stage = enum {
 };
 
 comptime {
+    assert(wire.sealed_content_request_size <= wire.greeting_size);
     assert(wire.sealed_request_size <= wire.greeting_size);
 }
 
@@ -71,7 +74,7 @@ pub fn wanted(session: *ServingSession) []u8 {
     const size: usize = switch (session.stage) {
         .hello => wire.greeting_size,
         .proof_head, .head => wire.head_size,
-        .proof, .request => wire.sealed_request_size,
+        .proof, .request => session.request_size,
         .busy => 0,
     };
     return if (size == 0) &.{} else session.input[session.input_size..size];
@@ -96,12 +99,14 @@ pub fn received(session: *ServingSession, count: usize, now_ms: u64) Event {
         .hello => return session.onHello(),
         .proof_head, .head => {
             const size = std.mem.readInt(u16, session.input[0..wire.head_size], .big);
-            if (size != wire.sealed_request_size) return .close;
+            if (size != wire.sealed_request_size and size != wire.sealed_content_request_size)
+                return .close;
+            session.request_size = @intCast(size);
             session.stage = if (session.stage == .head) .request else .proof;
             return .nothing;
         },
         .proof, .request => {
-            const record = session.input[0..wire.sealed_request_size];
+            const record = session.input[0..session.request_size];
             const text = session.session.asking.open(record) catch return .close;
             const request = wire.parseRequest(text) catch return .close;
             session.stage = .busy;
@@ -214,8 +219,9 @@ fn helloOf(from: base.Uuid, to: base.Uuid, with: *const wire.Key) wire.GreetingB
 }
 
 fn requestOf(asking: *wire.Direction, buffer: *[wire.record_size_max]u8) []u8 {
+    var bytes: wire.RequestBytes = undefined;
     const request: wire.Request = .{ .piece = .{ .difference = test_own_id, .index = 4 } };
-    return asking.seal(&wire.emitRequest(request), buffer);
+    return asking.seal(wire.emitRequest(request, &bytes), buffer);
 }
 
 test "an edge of the site greets, asks, gets sealed records, and asks again" {

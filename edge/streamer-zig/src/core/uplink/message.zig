@@ -140,6 +140,17 @@ pub const StoreError = struct {
 
 pub const store_errors_max = 16;
 
+/// What became of damaged blocks of a version since the edge started.
+pub const Repair = struct {
+    versionId: base.Uuid,
+    repaired: u64,
+    /// How often no other edge of the site had the right bytes.
+    failed: u64,
+    lastUnixMs: u64,
+};
+
+pub const repairs_max = 16;
+
 /// What became of the release that the desired state names.
 pub const UpdateStatus = struct {
     version: []const u8,
@@ -170,6 +181,7 @@ pub const Heartbeat = struct {
     interfaces: []const Interface = &.{},
     peers: []const HeardPeer = &.{},
     storeErrors: []const StoreError = &.{},
+    repairs: []const Repair = &.{},
     /// Names of what is wrong with the edge's disks.
     problems: []const []const u8 = &.{},
     /// Null: no release is ordered.

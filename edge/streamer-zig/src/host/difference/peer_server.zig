@@ -1,9 +1,9 @@
-//! Serves lists and pieces of differences to the other edges of the site over TCP at the peer port
-//! (packages/proto/PEERS.md, "Transfers"). Every connection is a `ServingSession`; this thread
-//! polls them all, and nothing else waits for it. Devices come first: it runs at the lowest
-//! priority of processor and disk, and sends at a limited rate, which is lower while devices boot.
-//! It listens only while the state names other edges, and keeps connections of their addresses
-//! alone.
+//! Serves lists and pieces of differences, and content of versions, to the other edges of the site
+//! over TCP at the peer port (packages/proto/PEERS.md, "Transfers"). Every connection is a
+//! `ServingSession`; this thread polls them all, and nothing else waits for it. Devices come first:
+//! it runs at the lowest priority of processor and disk, and sends at a limited rate, which is
+//! lower while devices boot. It listens only while the state names other edges, and keeps
+//! connections of their addresses alone.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,6 +14,7 @@ const log = @import("../log.zig");
 const DifferenceFiles = @import("difference_files.zig");
 const PeerSource = @import("peer_source.zig");
 const SitePeers = @import("site_peers.zig");
+const version_content = @import("version_content.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 const Pieces = core.difference.Pieces;
@@ -57,8 +58,11 @@ const Connection = struct {
     output: [wire.record_size_max]u8 = undefined,
     output_size: u16 = 0,
     output_sent: u16 = 0,
+    /// Content of a version, which was compared with its hash.
+    content: version_content.Buffer = undefined,
 
-    const Answer = struct { fd: i32, offset: u64, left: u32 };
+    /// Of a file, or of `content`.
+    const Answer = struct { fd: ?i32, offset: u64, left: u32 };
 
     fn hasOutput(connection: *const Connection) bool {
         return connection.output_sent < connection.output_size;
@@ -265,7 +269,7 @@ fn keep(server: *PeerServer, fd: i32, address: base.Ip4, now_ms: u64) bool {
 
 fn end(server: *PeerServer, place: *?*Connection) void {
     const connection = place.* orelse return;
-    if (connection.answer) |begun| sys.close(begun.fd);
+    if (connection.answer) |begun| if (begun.fd) |fd| sys.close(fd);
     sys.close(connection.fd);
     server.gpa.destroy(connection);
     place.* = null;
@@ -323,14 +327,18 @@ fn sendPart(server: *PeerServer, connection: *Connection, now_ms: u64) bool {
     text[0] = wire.part_mark;
     const size = @min(rest.left, wire.content_size_max);
     const part = text[1..][0..size];
-    const count = sys.readAt(rest.fd, part, rest.offset) catch return false;
-    if (count != size) return false;
+    if (rest.fd) |fd| {
+        const count = sys.readAt(fd, part, rest.offset) catch return false;
+        if (count != size) return false;
+    } else {
+        @memcpy(part, connection.content[@intCast(rest.offset)..][0..size]);
+    }
     server.rate.spend(size, now_us);
     server.peers.count(.to_edge, size);
     rest.offset += size;
     rest.left -= size;
     if (rest.left == 0) {
-        sys.close(rest.fd);
+        if (rest.fd) |fd| sys.close(fd);
         connection.answer = null;
     }
     return sendText(connection, text[0 .. 1 + size], now_ms);
@@ -343,7 +351,7 @@ fn answer(
     now_ms: u64,
 ) bool {
     assert(connection.answer == null);
-    const found = server.find(request) catch |err| {
+    const found = server.find(request, &connection.content) catch |err| {
         const why: wire.Absence = switch (err) {
             error.Unknown => .unknown,
             error.Absent, error.Differs => .absent,
@@ -361,16 +369,28 @@ fn answer(
 fn find(
     server: *PeerServer,
     request: wire.Request,
+    content: *version_content.Buffer,
 ) error{ Unknown, Absent, Differs, Damaged }!Connection.Answer {
+    if (request == .content) {
+        const size = try version_content.read(
+            server.gpa,
+            server.store_path,
+            &request.content,
+            content,
+        );
+        return .{ .fd = null, .offset = 0, .left = size };
+    }
     var files = DifferenceFiles.open(server.store_path) catch return error.Unknown;
     defer files.close();
-    const list = files.readList(request.difference(), server.list) orelse return error.Unknown;
     switch (request) {
         .list => |id| {
+            const list = files.readList(id, server.list) orelse return error.Unknown;
             const fd = files.openList(id) catch return error.Unknown;
             return .{ .fd = fd, .offset = 0, .left = @intCast(list.len) };
         },
+        .content => unreachable,
         .piece => |piece| {
+            const list = files.readList(piece.difference, server.list) orelse return error.Unknown;
             if (piece.index >= list.len / Pieces.hash_size) return error.Unknown;
             var is_whole = true;
             const fd = files.openWhole(piece.difference) catch blk: {

@@ -1,6 +1,7 @@
-//! Gets lists and pieces of differences from other edges of the site (packages/proto/PEERS.md,
-//! "Transfers"), over one connection at a time, which is kept while one edge is asked. Wrong bytes
-//! in a record that opens are that edge's; everything else that goes wrong may be the network's.
+//! Gets lists and pieces of differences, and content of versions, from other edges of the site
+//! (packages/proto/PEERS.md, "Transfers"), over one connection at a time, which is kept while one
+//! edge is asked. Wrong bytes in a record that opens are that edge's; everything else that goes
+//! wrong may be the network's.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,13 +16,18 @@ const nowMs = TransferThread.nowMs;
 
 pub const PeerSource = @This();
 
-const greeting_limit_ms = core.difference.ServingSession.greeting_limit_ms;
-/// The edge that answers may send to others, and at a limited rate.
-const record_limit_ms = 15_000;
+/// How long an edge is waited for.
+pub const Limits = struct {
+    greeting_ms: u64 = core.difference.ServingSession.greeting_limit_ms,
+    /// The edge that answers may send to others, and at a limited rate.
+    record_ms: u64 = 15_000,
+};
 const wait_step_ms = 200;
 
-thread: *const TransferThread,
+/// Null: nobody abandons it.
+thread: ?*const TransferThread = null,
 peers: *SitePeers,
+limits: Limits = .{},
 connection: ?Connection = null,
 record: [wire.record_size_max]u8 = undefined,
 
@@ -66,8 +72,10 @@ fn exchange(
     if (source.connection) |*kept| if (!kept.edge.eql(edge)) source.drop();
     if (source.connection == null) try source.connect(edge);
     const connection = &source.connection.?;
-    const asked = connection.session.asking.seal(&wire.emitRequest(request), &source.record);
-    try source.sendAll(asked, nowMs() + record_limit_ms);
+    var bytes: wire.RequestBytes = undefined;
+    const text = wire.emitRequest(request, &bytes);
+    const asked = connection.session.asking.seal(text, &source.record);
+    try source.sendAll(asked, nowMs() + source.limits.record_ms);
     switch (try source.receiveAnswer()) {
         .absence => |why| return switch (why) {
             .unknown => .unknown,
@@ -91,7 +99,7 @@ fn exchange(
 }
 
 fn receiveAnswer(source: *PeerSource) Error!wire.Answer {
-    const until_ms = nowMs() + record_limit_ms;
+    const until_ms = nowMs() + source.limits.record_ms;
     var head: [wire.head_size]u8 = undefined;
     try source.receiveAll(&head, until_ms);
     const size = std.mem.readInt(u16, &head, .big);
@@ -105,7 +113,7 @@ fn receiveAnswer(source: *PeerSource) Error!wire.Answer {
 
 fn connect(source: *PeerSource, edge: base.Uuid) Error!void {
     const route = source.peers.routeTo(edge) orelse return error.Broken;
-    const until_ms = nowMs() + greeting_limit_ms;
+    const until_ms = nowMs() + source.limits.greeting_ms;
     const fd = open(&route) catch return error.Broken;
     source.connection = .{ .edge = edge, .fd = fd, .session = undefined };
     // Writable once it is connected; readable, too, once it has failed.
@@ -181,10 +189,14 @@ fn receiveAll(source: *PeerSource, buffer: []u8, until_ms: u64) Error!void {
     }
 }
 
+fn isAbandoned(source: *const PeerSource) bool {
+    return if (source.thread) |thread| thread.isAbandoned() else false;
+}
+
 /// Also ends when nobody waits for the transfer any more.
 fn wait(source: *PeerSource, events: i16, until_ms: u64) Error!void {
     const fd = source.connection.?.fd;
-    while (!source.thread.isAbandoned()) {
+    while (!source.isAbandoned()) {
         const left_ms = until_ms -| nowMs();
         if (left_ms == 0) return error.Broken;
         var polled = [1]linux.pollfd{.{ .fd = fd, .events = events, .revents = 0 }};

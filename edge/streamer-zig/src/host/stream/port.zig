@@ -10,6 +10,7 @@ const Agent = EdgeIo.Agent;
 const VersionDisk = @import("version_disk.zig").VersionDisk;
 const shard_messages = @import("shard_messages.zig");
 const sys = @import("../sys.zig");
+const ReadWorkers = @import("read_workers.zig");
 const StreamReads = @import("reads.zig");
 const stream_sending = @import("sending.zig");
 const StreamShards = @import("shards.zig");
@@ -52,6 +53,13 @@ pub fn init(
 pub fn start(port: *StreamPort) std.Thread.SpawnError!void {
     try port.reads.workers.start();
     if (port.shards) |shards| try shards.start();
+}
+
+/// Before `start`: takes reads that find the store damaged.
+pub fn setRepairs(port: *StreamPort, repairs: ReadWorkers.Repairs) void {
+    port.reads.workers.repairs = repairs;
+    const shards = port.shards orelse return;
+    for (shards.shards) |shard| shard.reads.workers.repairs = repairs;
 }
 
 /// Shards end; all that they have counted is.

@@ -54,6 +54,14 @@ pub const Task = struct {
     }
 };
 
+/// Takes reads that failed since the store is damaged; they come back to their `ReadWorkers` once
+/// they were tried again.
+pub const Repairs = struct {
+    context: *anyopaque,
+    /// Returns false if the read has failed for good.
+    take: *const fn (context: *anyopaque, workers: *ReadWorkers, task: *Task) bool,
+};
+
 /// The reader of one thread.
 pub const Reader = struct {
     cache: store.node_cache.NodeCache,
@@ -104,7 +112,7 @@ pub const Reader = struct {
         return .ofPiece(&tree, bytes.len, offset);
     }
 
-    fn treeOf(reader: *Reader, version: *const HeldDisk.Version) store.VersionReader {
+    pub fn treeOf(reader: *Reader, version: *const HeldDisk.Version) store.VersionReader {
         if (reader.files == null) reader.files =
             .{ .data = .init(version.files, .extents), .nodes = .init(version.files, .nodes) };
         const files = &reader.files.?;
@@ -141,6 +149,8 @@ readers: []Reader,
 threads: []std.Thread,
 orders: PointerChannel,
 ended: PointerChannel,
+/// Set before `start`. Null: nothing is repaired.
+repairs: ?Repairs = null,
 
 pub const InitError = error{ OutOfMemory, SystemCallFailed };
 
@@ -234,6 +244,19 @@ pub fn put(workers: *ReadWorkers, task: *Task) void {
 fn work(workers: *ReadWorkers, reader: *Reader) void {
     while (workers.orders.receive(Task)) |task| {
         task.result = workers.options.fill(reader, task);
-        workers.ended.send(Task, task);
+        if (workers.repairs) |repairs| if (task.result) |_| {} else |err| switch (err) {
+            error.Damaged, error.ReadFailed => if (repairs.take(
+                repairs.context,
+                workers,
+                task,
+            )) continue,
+            error.BeyondTheEnd, error.Lost => {},
+        };
+        workers.end(task);
     }
+}
+
+/// The thread that has the task is done with it.
+pub fn end(workers: *ReadWorkers, task: *Task) void {
+    workers.ended.send(Task, task);
 }

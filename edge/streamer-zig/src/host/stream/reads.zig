@@ -375,7 +375,8 @@ fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
             buffer[range.begin..][0..range.size],
             read.offset + range.begin,
         ) catch |err|
-            return if (err == error.Lost) error.Lost else error.StoreError;
+            // A thread reads it again, and may have the place repaired.
+            return if (err == error.Lost) error.Lost else false;
         if (!is_read) return false;
     }
     return true;

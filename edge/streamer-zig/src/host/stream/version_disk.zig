@@ -2,6 +2,7 @@
 //! blocks are verified before they are sent.
 
 const std = @import("std");
+const base = @import("base");
 const store = @import("store");
 const sys = @import("../sys.zig");
 const linux = std.os.linux;
@@ -79,6 +80,7 @@ pub const HeldDisk = union(enum) {
     version: Version,
 
     pub const Version = struct {
+        id: base.Uuid,
         files: store.Files,
         /// The version's manifest: an open version is not deleted.
         fd: i32,
@@ -95,6 +97,7 @@ pub const HeldDisk = union(enum) {
                 return .{ .file = held };
             },
             .version => |*version| return .{ .version = .{
+                .id = version.manifest.version,
                 .files = version.store.files,
                 .fd = try duplicate(@backingInt(version.handle)),
                 .root = version.reader.root,

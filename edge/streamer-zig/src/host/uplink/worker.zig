@@ -16,6 +16,7 @@ const Identity = @import("../files/data_dir.zig").Identity;
 const KeyRotation = @import("key_rotation.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
 const ReportLog = @import("../files/report_log.zig").ReportLog;
+const Repairer = @import("../repair/repairer.zig");
 const UpdateWorker = @import("../update/worker.zig");
 const UplinkClient = @import("client.zig");
 const interface_list = @import("../net/interface_list.zig");
@@ -62,6 +63,8 @@ rotation: *KeyRotation,
 store_fd: i32,
 /// Fetches releases.
 updates: *UpdateWorker,
+/// Null before it is prepared.
+repairer: ?*Repairer = null,
 /// For the heartbeat; read once.
 boot_programs: []const core.uplink.message.BootProgram = &.{},
 counter: std.atomic.Value(u64) = .init(0),
@@ -204,6 +207,7 @@ const HeartbeatParts = struct {
     problems: @TypeOf(health.list()),
     update: ?Updates.Status,
     store_errors: [core.uplink.message.store_errors_max]core.uplink.message.StoreError,
+    repairs: [core.uplink.message.repairs_max]core.uplink.message.Repair,
 };
 
 fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.Heartbeat {
@@ -254,7 +258,23 @@ fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.
         .problems = parts.problems.slice(),
         .update = if (parts.update) |*told| updateStatus(told) else null,
         .storeErrors = parts.store_errors[0..places.len],
+        .repairs = worker.repairsNow(&parts.repairs),
     };
+}
+
+fn repairsNow(
+    worker: *UplinkWorker,
+    into: *[core.uplink.message.repairs_max]core.uplink.message.Repair,
+) []const core.uplink.message.Repair {
+    const repairer = worker.repairer orelse return &.{};
+    const counts = repairer.countsNow();
+    for (counts.constSlice(), into[0..counts.count]) |*counted, *said| said.* = .{
+        .versionId = counted.version_id,
+        .repaired = counted.repaired,
+        .failed = counted.failed,
+        .lastUnixMs = counted.last_unix_ms,
+    };
+    return into[0..counts.count];
 }
 
 fn updateStatus(update: *const Updates.Status) core.uplink.message.UpdateStatus {

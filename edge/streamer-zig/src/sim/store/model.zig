@@ -14,6 +14,7 @@ const DeviceSnapshot = @import("snapshot.zig");
 const store_checks = @import("checks.zig");
 const store_import = @import("import.zig");
 const store_operation = @import("operation.zig");
+const store_repair = @import("repair.zig");
 const store_restart = @import("restart.zig");
 const store_stamps = @import("stamps.zig");
 const assert = std.debug.assert;
@@ -75,6 +76,8 @@ pub const Counts = struct {
     snapshots: u64 = 0,
     /// Ended by an almost full disk.
     snapshots_ended: u64 = 0,
+    /// Blocks that were damaged and repaired.
+    repaired: u64 = 0,
     longest_opening_us: u64 = 0,
 
     pub fn add(counts: *Counts, other: *const Counts) void {
@@ -92,6 +95,7 @@ pub const Counts = struct {
             "seals_finished",
             "snapshots",
             "snapshots_ended",
+            "repaired",
         }) |name|
             @field(counts, name) += @field(other, name);
         counts.longest_opening_us = @max(counts.longest_opening_us, other.longest_opening_us);
@@ -135,6 +139,8 @@ stamp_count: u64 = 0,
 /// Pending operation: a version that may exist, one that may be gone.
 pending: ?Version = null,
 leaving: ?Uuid = null,
+/// A block that is damaged at rest.
+damaged: ?store_repair.Damaged = null,
 /// While an image is read: how many more operations others may do, and how one failed.
 meanwhile: struct { chances: u8 = 0, problem: ?Failure = null } = .{},
 /// A block of a snapshot is being read.
@@ -242,6 +248,7 @@ pub const Failure = Error || store_module.seal.Error || store_module.merge.Error
     WriteLayer.OpenError || WriteLayer.WriteError ||
     store_module.collect.Error || store_module.import.Error ||
     store_module.import_checkpoint.Error || DeviceSnapshot.Failure ||
+    store_module.repair.FindError || store_module.repair.WriteError ||
     error{ Locked, RecordDamaged, Needed };
 
 fn apply(model: *StoreModel, operation: Operation) Failure!void {
@@ -261,6 +268,7 @@ fn apply(model: *StoreModel, operation: Operation) Failure!void {
         .revert => try model.leaveLayer(.maintenance),
         .boot => |who| try model.boot(who),
         .kill, .crash => {},
+        .repair => try store_repair.rot(model),
     }
 }
 
@@ -604,13 +612,14 @@ fn import(model: *StoreModel) Failure!void {
 
 /// The image to import: the bytes of the version to be made.
 pub fn imageSector(model: *const StoreModel, offset: u64) u64 {
+    return model.sectorOf(&model.pending.?.content, offset);
+}
+
+pub fn sectorOf(model: *const StoreModel, content: *const Content, offset: u64) u64 {
     const places = model.geometry.places();
     for (places, 0..) |place, index| {
         if (offset / block.block_size == place)
-            return model.pending.?.content[
-                index * sectors_per_block +
-                    offset % block.block_size / sector_size
-            ];
+            return content[index * sectors_per_block + offset % block.block_size / sector_size];
     }
     return 0;
 }

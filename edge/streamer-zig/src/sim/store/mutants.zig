@@ -53,6 +53,8 @@ pub const all = [_]Mutant{
     inStore(.snapshot_without_copy),
     inStore(.snapshot_of_changed),
     inStore(.unit_kept_in_part),
+    inStore(.repair_unchecked),
+    inStore(.repair_elsewhere),
     ofDamage(.block_unchecked),
     ofDamage(.unit_unchecked),
     ofDamage(.node_unchecked),

@@ -58,6 +58,8 @@ pub const Operation = union(enum) {
     kill,
     /// Power is cut.
     crash,
+    /// A block of a version rots, and is repaired with another store's bytes.
+    repair,
 };
 pub const Kind = std.meta.Tag(Operation);
 

@@ -5,6 +5,7 @@
 const std = @import("std");
 const SimFiles = @import("../kit/sim_files.zig");
 const StoreDevice = @import("device.zig");
+const store_repair = @import("repair.zig");
 const store_import = @import("import.zig");
 const store_module = @import("store");
 const store_checks = @import("checks.zig");
@@ -180,6 +181,7 @@ fn comeUp(
         var change = try model.store.lockForChange();
         change.end();
     }
+    try store_repair.mend(model);
     if (model.pending) |made| {
         if (try model.isThere(made.id) or try store_import.goOn(model, made.id)) {
             model.versions.appendAssumeCapacity(made);

@@ -74,7 +74,7 @@ fn run(
 
 /// In ten thousand: cheap operations often, expensive ones thousands of times in ten million.
 const weights = std.enums.directEnumArray(store_operation.Kind, u16, 0, .{
-    .write = 3570,
+    .write = 3550,
     .write_part = 2500,
     .discard = 1100,
     .flush = 1500,
@@ -90,6 +90,7 @@ const weights = std.enums.directEnumArray(store_operation.Kind, u16, 0, .{
     .boot = 20,
     .kill = 18,
     .crash = 60,
+    .repair = 20,
 });
 const weights_total = blk: {
     var sum: u64 = 0;
@@ -158,6 +159,7 @@ fn choose(prng: *Prng, geometry: store_operation.Geometry) Operation {
         .revert,
         .kill,
         .crash,
+        .repair,
         => |plain| plain,
     };
 }
@@ -172,6 +174,7 @@ fn chooseCut(prng: *Prng, operation: Operation) ?store_operation.Cut {
         .import => .{ 2, 40 },
         .revert, .boot => .{ 3, 10 },
         .snapshot, .snapshot_step => .{ 10, 8 },
+        .repair => .{ 2, 4 },
         .kill, .crash => return null,
     };
     if (!prng.chance(1, one_in)) return null;

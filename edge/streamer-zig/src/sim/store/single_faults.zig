@@ -348,6 +348,45 @@ fn commitBase(machine: *Machine) !void {
     return commit(machine, base_id, .zero, &@splat(0), &base_content);
 }
 
+/// Of the block that is repaired.
+const rotten_place = 101;
+
+fn damageBase(machine: *Machine) !void {
+    var store = try machine.openStore();
+    defer store.close(machine.gpa);
+    var version = try store.openVersion(base_id);
+    defer version.close();
+    const entry = try version.reader.entryOf(rotten_place);
+    var name: store_module.files.Name = undefined;
+    const file = store.data.nameOf(entry.location.file, &name);
+    machine.sim.flipBit(file, entry.location.offset() + 5, 3);
+}
+
+fn repairBase(machine: *Machine) !void {
+    var store = try machine.openStore();
+    defer store.close(machine.gpa);
+    var version = try store.openVersion(base_id);
+    defer version.close();
+    const damage = try store_module.repair.find(&version.reader, 0, block_count);
+    // Nothing else is damaged: a call of the disk has failed.
+    if (damage) |found|
+        if (found.level != null or found.index != rotten_place) return error.ReadFailed;
+    // It may have been written and not synced.
+    const entry = if (damage) |found| found.entry else try version.reader.entryOf(rotten_place);
+    const bytes = blockOf(rotten_place, byteOf(&base_content, rotten_place));
+    try store_module.repair.writeBlock(&store.data, &entry, &bytes);
+}
+
+fn isBaseSound(machine: *Machine) !bool {
+    var store = try machine.openStore();
+    defer store.close(machine.gpa);
+    var version = try store.openVersion(base_id);
+    defer version.close();
+    const damage = try store_module.repair.find(&version.reader, 0, block_count);
+    if (damage == null) try expectContent(machine, base_id, &base_content);
+    return damage == null;
+}
+
 fn commitNext(machine: *Machine) !void {
     return commit(machine, next_id, base_id, &base_content, &next_content);
 }
@@ -779,6 +818,15 @@ test "a version is committed completely or not at all" {
         .prepare = &.{ makeStore, commitBase },
         .run = commitNext,
         .isDone = isNextThere,
+    });
+}
+
+test "a damaged block is repaired completely or stays damaged" {
+    try expectWhole(&.{
+        .prepare = &.{ makeStore, commitBase, damageBase },
+        .run = repairBase,
+        .isDone = isBaseSound,
+        .failures = &.{ error.DiskFailed, error.NoSpace },
     });
 }
 

@@ -21,8 +21,11 @@ pub const head_size = 2;
 const seal_size = ChaCha.tag_length;
 pub const record_size_max = head_size + 1 + content_size_max + seal_size;
 pub const request_size = 1 + 16 + 4;
+pub const content_request_size = 1 + 16 + 1 + 1 + 8;
 /// Bytes of a request behind its head.
 pub const sealed_request_size = request_size + seal_size;
+/// Likewise, of a request for a version's content.
+pub const sealed_content_request_size = content_request_size + seal_size;
 
 comptime {
     assert(record_size_max - head_size <= std.math.maxInt(u16));
@@ -173,23 +176,50 @@ pub const Direction = struct {
 pub const Request = union(enum) {
     list: Uuid,
     piece: struct { difference: Uuid, index: u32 },
+    content: VersionContent,
+};
 
-    pub fn difference(request: Request) Uuid {
-        return switch (request) {
-            .list => |id| id,
-            .piece => |piece| piece.difference,
-        };
-    }
+/// A part of a version, to repair the same version in another store.
+pub const VersionContent = struct {
+    version: Uuid,
+    what: What,
+    /// Of a node; otherwise 0.
+    level: u8 = 0,
+    /// Of the block on the disk, of the node among those of its level, of the piece in its file.
+    index: u64,
+
+    pub const What = enum(u8) {
+        /// 4096 bytes.
+        block = 1,
+        /// The hashes of its entries.
+        node = 2,
+        /// A piece of the file.
+        kernel = 3,
+        initramfs = 4,
+    };
 };
 
 const list_type = 1;
 const piece_type = 2;
+const version_content_type = 3;
 
 pub fn parseRequest(text: []const u8) ParseError!Request {
-    if (text.len != request_size) return error.BadValue;
     var cursor: base.Cursor = .init(text);
     const kind = try cursor.int(u8);
+    const size: usize = if (kind == version_content_type) content_request_size else request_size;
+    if (text.len != size) return error.BadValue;
     const id: Uuid = .fromBytes((try cursor.array(16)).*);
+    if (kind == version_content_type) {
+        const content: VersionContent = .{
+            .version = id,
+            .what = std.enums.fromInt(VersionContent.What, try cursor.int(u8)) orelse
+                return error.BadValue,
+            .level = try cursor.int(u8),
+            .index = try cursor.int(u64),
+        };
+        if (content.what != .node and content.level != 0) return error.BadValue;
+        return .{ .content = content };
+    }
     const index = try cursor.int(u32);
     return switch (kind) {
         list_type => if (index == 0) .{ .list = id } else error.BadValue,
@@ -198,16 +228,36 @@ pub fn parseRequest(text: []const u8) ParseError!Request {
     };
 }
 
-pub fn emitRequest(request: Request) [request_size]u8 {
-    var bytes: [request_size]u8 = undefined;
-    bytes[0] = if (request == .list) list_type else piece_type;
-    bytes[1..17].* = request.difference().bytes;
-    const index: u32 = switch (request) {
-        .list => 0,
-        .piece => |piece| piece.index,
-    };
-    std.mem.writeInt(u32, bytes[17..21], index, .big);
-    return bytes;
+pub const RequestBytes = [content_request_size]u8;
+
+/// Returns the part of `bytes` that the request takes.
+pub fn emitRequest(request: Request, bytes: *RequestBytes) []u8 {
+    var writer: base.ByteWriter = .init(bytes);
+    writeRequest(request, &writer) catch unreachable;
+    return bytes[0..writer.position];
+}
+
+fn writeRequest(request: Request, writer: *base.ByteWriter) base.ByteWriter.Error!void {
+    switch (request) {
+        .list => |id| {
+            try writer.int(u8, list_type);
+            try writer.bytes(&id.bytes);
+            try writer.int(u32, 0);
+        },
+        .piece => |piece| {
+            try writer.int(u8, piece_type);
+            try writer.bytes(&piece.difference.bytes);
+            try writer.int(u32, piece.index);
+        },
+        .content => |content| {
+            assert(content.what == .node or content.level == 0);
+            try writer.int(u8, version_content_type);
+            try writer.bytes(&content.version.bytes);
+            try writer.int(u8, @backingInt(content.what));
+            try writer.int(u8, content.level);
+            try writer.int(u64, content.index);
+        },
+    }
 }
 
 /// Why a request is not answered with content.

@@ -82,11 +82,11 @@ test "greetings, keys and records are those of the golden bytes" {
         try testing.expectEqualStrings(record.hex, try std.mem.print(&hex, "{x}", .{sealed}));
         try testing.expectEqualSlices(u8, text, try at.open(sealed[transfer.head_size..]));
         switch (record.by) {
-            .asking => try testing.expectEqualSlices(
-                u8,
-                text,
-                &transfer.emitRequest(try transfer.parseRequest(text)),
-            ),
+            .asking => {
+                var bytes: transfer.RequestBytes = undefined;
+                const request = try transfer.parseRequest(text);
+                try testing.expectEqualSlices(u8, text, transfer.emitRequest(request, &bytes));
+            },
             .answering => switch (try transfer.parseAnswer(text)) {
                 .content => |size| try testing.expectEqualSlices(
                     u8,
@@ -132,11 +132,24 @@ test "bytes that are no message of ours are refused" {
         "\x84\x00",
     }) |text|
         if (transfer.parseAnswer(text)) |_| return error.Accepted else |_| {};
-    var request = transfer.emitRequest(.{ .list = .zero });
+    var request_bytes: transfer.RequestBytes = undefined;
+    const request = transfer.emitRequest(.{ .list = .zero }, &request_bytes);
     request[20] = 1;
-    try testing.expectError(error.BadValue, transfer.parseRequest(&request));
+    try testing.expectError(error.BadValue, transfer.parseRequest(request));
+    request[0] = 4;
+    try testing.expectError(error.BadValue, transfer.parseRequest(request));
     request[0] = 3;
-    try testing.expectError(error.BadValue, transfer.parseRequest(&request));
+    try testing.expectError(error.BadValue, transfer.parseRequest(request));
+    // A block has no level, and there is no fifth kind of content.
+    const block = transfer.emitRequest(
+        .{ .content = .{ .version = .zero, .what = .block, .index = 1 } },
+        &request_bytes,
+    );
+    block[18] = 1;
+    try testing.expectError(error.BadValue, transfer.parseRequest(block));
+    block[18] = 0;
+    block[17] = 5;
+    try testing.expectError(error.BadValue, transfer.parseRequest(block));
     try testing.expectError(error.BadValue, transfer.parseRequest(request[1..]));
     var bytes: transfer.GreetingBytes = @splat(0);
     try testing.expectError(error.NotTransfer, transfer.parseGreeting(&bytes));

@@ -1,0 +1,261 @@
+//! Tests repairer.zig with two stores and the server of the other edge, over real sockets on
+//! loopback addresses. Every wait ends with an event.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const sys = @import("../sys.zig");
+const PeerServer = @import("../difference/peer_server.zig");
+const ReadWorkers = @import("../stream/read_workers.zig");
+const Repairer = @import("repairer.zig");
+const SitePeers = @import("../difference/site_peers.zig");
+const freePort = @import("../difference/peer_server_test.zig").freePort;
+const testing = std.testing;
+const gpa = testing.allocator;
+const block_size = store.block.block_size;
+
+fn uuid(number: u8) base.Uuid {
+    return .fromRandom(@splat(number));
+}
+
+const own_id = uuid(1);
+const other_id = uuid(2);
+const version_id = uuid(3);
+const own_ip: base.Ip4 = .init(127, 0, 82, 1);
+const other_ip: base.Ip4 = .init(127, 0, 82, 2);
+const key = core.uplink.key_text.write(@splat(7));
+/// In two leaves.
+const block_count = 110;
+/// It ends within its last block.
+const disk_size = block_count * block_size - 512;
+
+fn siteOf(own: base.Uuid, port: u16) core.site.Edges {
+    const edges = [_]core.site.Edges.EdgeDescription{
+        described(own_id, own_ip, port),
+        described(other_id, other_ip, port),
+    };
+    return .init(&.{ .key = &key, .edges = &edges }, own);
+}
+
+fn described(id: base.Uuid, ip: base.Ip4, port: u16) core.site.Edges.EdgeDescription {
+    return .{
+        .id = id,
+        .weight = 1,
+        .subnets = &.{},
+        .draining = false,
+        .address = ip,
+        .peerPort = port,
+    };
+}
+
+/// One edge's store, with the same version as the other's.
+const Edge = struct {
+    tmp: testing.TmpDir,
+    path: [64]u8,
+    path_size: usize,
+    on: store.LinuxFiles,
+
+    fn init(edge: *Edge, number: u8) !void {
+        edge.tmp = testing.tmpDir(.{ .iterate = true });
+        const path = try std.mem.print(&edge.path, ".zig-cache/tmp/{s}", .{&edge.tmp.sub_path});
+        edge.path_size = path.len;
+        edge.on = .fromFd(edge.tmp.dir.handle);
+        const files = edge.on.files();
+        try store.Store.make(files, .{ .id = uuid(20 + number), .seed = @splat(number) });
+        var opened: store.Store = try .open(gpa, files, .{ .cache_nodes = 16 });
+        defer opened.close(gpa);
+        var change = try opened.lockForChange();
+        defer change.end();
+        var data: store.Appender = try .init(gpa, &opened.data, 1 << 30);
+        defer data.deinit(gpa);
+        var nodes: store.Appender = try .init(gpa, &opened.nodes, 1 << 30);
+        defer nodes.deinit(gpa);
+        var builder: store.TreeBuilder = .init(&opened.cache, &nodes, .zeros, block_count);
+        for (0..block_count) |index| {
+            const bytes = blockOf(index);
+            const location = try data.append(&bytes);
+            try builder.put(index, .{ .hash = store.block.hashOf(&bytes), .location = location });
+        }
+        const root = try builder.finish();
+        try data.sync();
+        try nodes.sync();
+        try change.commit(&.{
+            .store = opened.id,
+            .organization = .zero,
+            .vdisk = uuid(4),
+            .version = version_id,
+            .parent = .zero,
+            .number = 1,
+            .incarnation = 0,
+            .counter = 1,
+            .created_unix_ms = 0,
+            .disk_size = disk_size,
+            .root = root,
+        });
+    }
+
+    fn deinit(edge: *Edge) void {
+        edge.tmp.cleanup();
+    }
+
+    fn pathOf(edge: *const Edge) []const u8 {
+        return edge.path[0..edge.path_size];
+    }
+
+    /// Blocks were appended in their order.
+    fn damage(edge: *Edge, index: u64) !void {
+        const files = edge.on.files();
+        const handle = try files.open("extents/000001", .write);
+        defer files.close(handle);
+        try files.write(handle, "damaged", index * block_size + 100);
+    }
+
+    fn isSound(edge: *Edge, index: u64) !bool {
+        const files = edge.on.files();
+        const handle = try files.open("extents/000001", .read);
+        defer files.close(handle);
+        var bytes: store.block.Block = undefined;
+        _ = try files.read(handle, &bytes, index * block_size);
+        return std.mem.eql(u8, &bytes, &blockOf(index));
+    }
+};
+
+fn blockOf(index: usize) store.block.Block {
+    var bytes: store.block.Block = @splat(@intCast(index + 1));
+    if (index == block_count - 1) @memset(bytes[block_size - 512 ..], 0);
+    return bytes;
+}
+
+const Fixture = struct {
+    own: Edge,
+    other: Edge,
+    opened: store.Store,
+    version: store.OpenVersion,
+    peers: SitePeers,
+    others: SitePeers,
+    server: *PeerServer,
+    server_thread: std.Thread,
+    is_over: std.atomic.Value(bool),
+    workers: ReadWorkers,
+    repairer: *Repairer,
+
+    fn init(fixture: *Fixture) !void {
+        try fixture.own.init(1);
+        try fixture.other.init(2);
+        const port = try freePort(other_ip);
+        fixture.peers = .{ .io = testing.io };
+        fixture.others = .{ .io = testing.io };
+        fixture.peers.set(siteOf(own_id, port));
+        fixture.others.set(siteOf(other_id, port));
+        fixture.server = try .create(gpa, .{
+            .peers = &fixture.others,
+            .store_path = fixture.other.pathOf(),
+            .address = .{ .ip = other_ip, .port = port },
+        });
+        // Listens before anybody connects.
+        fixture.server.turn();
+        fixture.is_over = .init(false);
+        fixture.server_thread = try .spawn(.{}, serveAll, .{fixture});
+        fixture.opened = try .open(gpa, fixture.own.on.files(), .{ .cache_nodes = 16 });
+        fixture.version = try fixture.opened.openVersion(version_id);
+        fixture.workers = try .init(gpa, .{ .threads = 2, .tasks = 8, .cache_nodes = 16 });
+        fixture.repairer = try .create(gpa, testing.io, &fixture.peers);
+        fixture.workers.repairs = fixture.repairer.repairs();
+        try fixture.repairer.start();
+        try fixture.workers.start();
+    }
+
+    fn serveAll(fixture: *Fixture) void {
+        while (!fixture.is_over.load(.acquire)) fixture.server.turn();
+    }
+
+    fn deinit(fixture: *Fixture) void {
+        fixture.repairer.destroy();
+        fixture.workers.deinit(gpa);
+        fixture.version.close();
+        fixture.opened.close(gpa);
+        fixture.is_over.store(true, .release);
+        fixture.server_thread.join();
+        fixture.server.destroy();
+        fixture.own.deinit();
+        fixture.other.deinit();
+    }
+
+    fn read(fixture: *Fixture, offset: u64, size: u32) !*ReadWorkers.Task {
+        const task = fixture.workers.take().?;
+        task.disk = try .init(&.{ .version = fixture.version });
+        task.layer = null;
+        task.begin = offset;
+        task.result = {};
+        task.parts.clear();
+        task.parts.appendAssumeCapacity(.{ .offset = offset, .size = size, .is_own = false });
+        fixture.workers.order(task);
+        return fixture.awaitTask();
+    }
+
+    fn awaitTask(fixture: *Fixture) *ReadWorkers.Task {
+        while (true) {
+            if (fixture.workers.takeEnded()) |task| return task;
+            sys.waitReadable(fixture.workers.endedFd(), 10_000);
+        }
+    }
+
+    fn expectRead(fixture: *Fixture, first: u64, count: u64) !void {
+        const offset = first * block_size;
+        const size: u32 = @intCast(@min(count * block_size, disk_size - offset));
+        const task = try fixture.read(offset, size);
+        defer fixture.workers.release(task);
+        try task.result;
+        for (0..size) |at| {
+            const whole = blockOf(@intCast(first + at / block_size));
+            try testing.expectEqual(whole[at % block_size], task.buffer[at]);
+        }
+    }
+
+    fn expectFailure(fixture: *Fixture, first: u64) !void {
+        const task = try fixture.read(first * block_size, block_size);
+        defer fixture.workers.release(task);
+        try testing.expectError(error.Damaged, task.result);
+    }
+};
+
+test "a read of damaged blocks gets the right bytes, and the disk has them afterwards" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const places = [_]u64{ 0, 5, 6, 103, block_count - 1 };
+    for (places) |index| try fixture.own.damage(index);
+    try fixture.expectRead(0, 8);
+    try fixture.expectRead(100, block_count - 100);
+    for (places) |index| try testing.expect(try fixture.own.isSound(index));
+    // By themselves from now on.
+    fixture.others.set(null);
+    try fixture.expectRead(0, block_count);
+}
+
+test "a block that no other edge has stays an error, and bytes that differ are never written" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    for ([_]u64{ 7, 8 }) |index| try fixture.own.damage(index);
+    try fixture.other.damage(7);
+    try fixture.expectFailure(7);
+    try testing.expect(!try fixture.own.isSound(7));
+    try fixture.expectRead(8, 1);
+    // The other one has lost the version.
+    try fixture.own.damage(9);
+    try fixture.other.tmp.dir.deleteTree(testing.io, "versions");
+    try fixture.expectFailure(9);
+    try testing.expect(!try fixture.own.isSound(9));
+}
+
+test "a site without other edges answers with the error at once" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    fixture.peers.set(null);
+    try fixture.own.damage(3);
+    try fixture.expectFailure(3);
+    try fixture.expectRead(4, 1);
+}
