@@ -60,8 +60,28 @@ async function record(root, trace, scratch) {
 }
 
 function machineOf({ vmlinuz, initrd }, socket) {
-  const machine = ['-accel', 'tcg', '-cpu', 'max', '-smp', '1', '-m', '1024', '-nodefaults', '-display', 'none', '-no-reboot']
-  const system = ['-kernel', vmlinuz, '-initrd', initrd, '-append', 'root=/dev/vda rw console=ttyS0']
+  const machine = [
+    '-accel',
+    'tcg',
+    '-cpu',
+    'max',
+    '-smp',
+    '1',
+    '-m',
+    '1024',
+    '-nodefaults',
+    '-display',
+    'none',
+    '-no-reboot',
+  ]
+  const system = [
+    '-kernel',
+    vmlinuz,
+    '-initrd',
+    initrd,
+    '-append',
+    'root=/dev/vda rw console=ttyS0 fstab=no systemd.mask=networking.service',
+  ]
   const disk = ['-drive', `if=virtio,format=raw,file=nbd:unix:${socket}`]
   const console = ['-chardev', 'stdio,id=c0,signal=off', '-serial', 'chardev:c0']
   const args = [machine, system, disk, console].flat()
