@@ -8,6 +8,7 @@ const base = @import("base");
 const store_module = @import("store");
 const SignatureMemory = @import("../kit/signature_memory.zig");
 const SimFiles = @import("../kit/sim_files.zig");
+const tiny_disk = @import("tiny_disk.zig");
 const testing = std.testing;
 
 const Appender = store_module.Appender;
@@ -23,16 +24,16 @@ const WriteLayer = store_module.WriteLayer;
 /// More than any job has calls or allocations.
 const faults_max = 600;
 
-/// Blocks of every disk, in two levels of nodes; the last one is a sector.
-const block_count = 206;
-const disk_size = (block_count - 1) * block.block_size + 512;
-/// The blocks that are written, in all three nodes.
-const places = [_]u64{ 0, 1, 2, 101, 102, 205 };
-/// The byte that fills each of these; 0 for zeros.
-const Content = [places.len]u8;
+const block_count = tiny_disk.block_count;
+const disk_size = tiny_disk.size;
+const places = tiny_disk.places;
+const Content = tiny_disk.Content;
+const Image = tiny_disk.Image;
+const blockOf = tiny_disk.blockOf;
+const byteOf = tiny_disk.byteOf;
 
 const base_content: Content = .{ 1, 2, 3, 4, 0, 6 };
-const next_content: Content = .{ 1, 0, 33, 4, 55, 6 };
+const next_content = tiny_disk.next_content;
 const layer_content: Content = .{ 70, 2, 0, 74, 0, 76 };
 
 const base_id = idOf(1);
@@ -233,11 +234,6 @@ fn expectContent(machine: *Machine, id: Uuid, content: *const Content) !void {
     }
 }
 
-fn byteOf(content: *const Content, index: u64) u8 {
-    for (places, content) |place, byte| if (place == index) return byte;
-    return 0;
-}
-
 fn isVersionThere(machine: *Machine, id: Uuid, content: *const Content) !bool {
     var store = try machine.openStore();
     defer store.close(machine.gpa);
@@ -336,12 +332,6 @@ fn commit(
         .disk_size = disk_size,
         .root = root,
     });
-}
-
-fn blockOf(index: u64, byte: u8) block.Block {
-    var bytes: block.Block = @splat(0);
-    @memset(bytes[0..@intCast(@min(bytes.len, disk_size - index * block.block_size))], byte);
-    return bytes;
 }
 
 fn commitBase(machine: *Machine) !void {
@@ -613,42 +603,6 @@ fn isMerged(machine: *Machine) !bool {
 }
 
 var never: std.atomic.Value(bool) = .init(false);
-
-const Image = struct {
-    const vtable: store_module.image_source.ImageSource.VTable =
-        .{ .read = read, .nextData = nextData, .now = now };
-
-    fn read(
-        _: *anyopaque,
-        buffer: []u8,
-        offset: u64,
-        _: *u64,
-    ) store_module.image_source.ReadError!usize {
-        const size: usize = @intCast(@min(buffer.len, disk_size - offset));
-        for (0..size / 512) |sector| {
-            const index = (offset + sector * 512) / block.block_size;
-            @memset(buffer[sector * 512 ..][0..512], byteOf(&next_content, index));
-        }
-        return size;
-    }
-
-    fn nextData(_: *anyopaque, offset: u64) ?u64 {
-        return offset;
-    }
-
-    fn now(_: *anyopaque) ?store_module.image_source.ImageSource.Now {
-        return .{ .stamp = .{ .kind = .file, .inode = 1 }, .size = disk_size };
-    }
-
-    fn progress(_: *anyopaque, _: *const store_module.import.Progress) void {}
-
-    threadlocal var clock_us: u64 = 0;
-
-    fn monotonicUs() u64 {
-        clock_us += std.time.us_per_min;
-        return clock_us;
-    }
-};
 
 /// Starts the import of an update of the base, or resumes it.
 fn import(machine: *Machine) !void {
