@@ -105,6 +105,7 @@ const LinuxFiles = @import("files/linux_files.zig");
 const NodeCache = @import("tree/node_cache.zig");
 const Appender = @import("files/appender.zig");
 const TreeBuilder = @import("tree/builder.zig");
+const UnitCache = @import("unit_cache.zig");
 
 const Fixture = struct {
     tmp: testing.TmpDir,
@@ -112,6 +113,7 @@ const Fixture = struct {
     data: FileSet,
     nodes: FileSet,
     cache: NodeCache,
+    units: UnitCache,
     reader: VersionReader,
 
     /// Blocks 0, 3 and 205 of a disk of 206 blocks; the others are zeros.
@@ -123,6 +125,7 @@ const Fixture = struct {
         fixture.data = .init(files, .extents);
         fixture.nodes = .init(files, .nodes);
         fixture.cache = try .init(testing.allocator, 16);
+        fixture.units = try .init(testing.allocator, 8);
         var data: Appender = try .init(testing.allocator, &fixture.data, 1 << 20);
         defer data.deinit(testing.allocator);
         var nodes: Appender = try .init(testing.allocator, &fixture.nodes, 1 << 20);
@@ -143,6 +146,7 @@ const Fixture = struct {
                 .data = &fixture.data,
                 .nodes = &fixture.nodes,
                 .cache = &fixture.cache,
+                .units = &fixture.units,
             },
             .root = root,
             .root_level = 1,
@@ -153,6 +157,7 @@ const Fixture = struct {
     fn deinit(fixture: *Fixture) void {
         fixture.data.deinit();
         fixture.nodes.deinit();
+        fixture.units.deinit(testing.allocator);
         fixture.cache.deinit(testing.allocator);
         fixture.tmp.cleanup();
     }

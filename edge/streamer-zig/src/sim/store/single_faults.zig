@@ -780,6 +780,8 @@ test "a damaged block is repaired completely or stays damaged" {
         .prepare = &.{ makeStore, commitBase, damageBase },
         .run = repairBase,
         .isDone = isBaseSound,
+        // Nobody else syncs the block: the next read finds it damaged again.
+        .is_settled_by_change = false,
         .failures = &.{ error.DiskFailed, error.NoSpace },
     });
 }

@@ -8,19 +8,20 @@ const Mutant = TransferWorld.Mutant;
 const Options = TransferWorld.Options;
 const Violation = TransferWorld.Violation;
 
-const seeds = 300;
+/// All combinations of what may go wrong.
+const seeds = 72;
 
 fn optionsOf(seed: u64) Options {
     return .{
         .seed = seed,
         .edges = @intCast(2 + seed % 4),
         .pieces = @intCast(1 + seed % 17),
-        .loss = ([_]u8{ 0, 3, 30 })[seed / 4 % 3],
-        .is_rough = seed / 12 % 2 == 1,
-        .is_killing = seed / 24 % 2 == 1,
-        .has_origin = seed / 48 % 2 == 1,
+        .loss = ([_]u8{ 0, 3, 30 })[seed % 3],
+        .is_rough = seed / 3 % 2 == 1,
+        .is_killing = seed / 6 % 2 == 1,
+        .has_origin = seed / 12 % 2 == 1,
         // The first edge stays honest.
-        .liars = @intCast(@min(seed / 96 % 3, seed % 4)),
+        .liars = @intCast(@min(seed / 24 % 3, seed % 4)),
     };
 }
 
@@ -44,7 +45,7 @@ test "every honest edge gets every byte right, whatever the network and the othe
         lies += result.lies;
     }
     // They have been there.
-    try testing.expect(kills > 100 and cuts > 100 and lies > 100);
+    try testing.expect(kills > 20 and cuts > 20 and lies > 20);
 }
 
 test "where nothing is lost each byte enters the site once, also at 30 % loss" {
@@ -56,7 +57,7 @@ test "where nothing is lost each byte enters the site once, also at 30 % loss" {
 }
 
 fn find(mutant: Mutant) ?Violation {
-    for (0..2 * seeds) |seed| {
+    for (0..8 * seeds) |seed| {
         var options = optionsOf(seed);
         options.mutant = mutant;
         if (TransferWorld.run(options).violation) |violation| return violation;
@@ -73,8 +74,8 @@ test "mistakes around the plan are found" {
 }
 
 test "the same seed gives the same run" {
-    for (0..20) |seed| {
-        const options = optionsOf(seed + 70);
+    for (0..6) |seed| {
+        const options = optionsOf(seed + 66);
         try testing.expectEqual(TransferWorld.run(options), TransferWorld.run(options));
     }
 }
