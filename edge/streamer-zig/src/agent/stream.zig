@@ -379,7 +379,8 @@ pub fn Stream(comptime Io: type) type {
             claim: *const StreamServer.Claim,
             first: *const StreamServer.Claim,
         ) bool {
-            assert(claim.boot_id.eql(first.boot_id));
+            // The device has begun another boot, which waits for the same layer.
+            if (!claim.boot_id.eql(first.boot_id)) return false;
             if (claim.hello.kind != .token or first.hello.kind != .token) return false;
             return !std.mem.eql(u8, &claim.hello.client_nonce, &first.hello.client_nonce);
         }
