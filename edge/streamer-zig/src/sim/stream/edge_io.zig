@@ -304,9 +304,8 @@ fn versionOf(io: *EdgeIo, request: *const ReadRequest) *Version {
 /// What a device has written is never packed.
 fn isPackable(io: *EdgeIo, request: *const ReadRequest) bool {
     const edge = io.edge;
-    const is_heard = request.may_pack or edge.mutant == .plain_unheard;
     const session = edge.process.?.stream.server.findById(request.session_id) orelse return false;
-    if (!is_heard or session.codec == 0 or request.kind == .profile) return false;
+    if (!request.may_pack or session.codec == 0 or request.kind == .profile) return false;
     if (!edge.prng.chance(edge.packed_percent, 100)) return false;
     if (request.write_cache == .device_ram) return true;
     if (edge.mutant == .base_packed_after_write) return true;

@@ -97,8 +97,6 @@ pub const Mutant = enum {
     packed_unit_of_another_place,
     /// What lies below a device's writes is packed in their place.
     base_packed_after_write,
-    /// A READ that asks for a plain answer gets a packed one.
-    plain_unheard,
 
     /// Parses a name of the command line, with dashes for underscores.
     pub fn parse(text: []const u8) ?Mutant {
