@@ -4,6 +4,7 @@
 
 const std = @import("std");
 const store = @import("store");
+const store_stamps = @import("stamps.zig");
 
 const block = store.block;
 const Uuid = @import("base").Uuid;
@@ -94,8 +95,8 @@ fn blockOf(model: anytype, version: anytype, place: u64) block.Block {
     while (at < bytes.len) : (at += sector_size) {
         const offset = place * block.block_size + at;
         if (offset >= model.geometry.diskSize()) break;
-        const words: *align(1) [sector_size / 8]u64 = @ptrCast(bytes[at..][0..sector_size]);
-        words.* = @splat(model.sectorOf(&version.content, offset));
+        const stamp = model.sectorOf(&version.content, offset);
+        store_stamps.fill(bytes[at..][0..sector_size], stamp, offset / sector_size);
     }
     return bytes;
 }
