@@ -108,13 +108,13 @@ function CleaningDialog({ edge, cleaning, onClose }: CleaningDialogProps) {
       {form.mode !== 'off' && (
         <div className="grid gap-3 sm:grid-cols-2">
           <TextField
-            label="Starts from"
+            label="Start from"
             type="time"
             value={form.from}
             onChange={(from) => change({ from })}
             hint="By the clocks of the site. Empty: at any time."
           />
-          <TextField label="until" type="time" value={form.to} onChange={(to) => change({ to })} />
+          <TextField label="Start until" type="time" value={form.to} onChange={(to) => change({ to })} />
         </div>
       )}
       {'problem' in read && (

@@ -6,13 +6,11 @@ const cleaning = (changes: Partial<Cleaning>): Cleaning =>
   Object.assign({ revision: 1, mode: 'daily' as const, window: night, isDue: false, last: null }, changes)
 
 test('the schedule of a store is a sentence', () => {
-  expect(cleaningSentence(cleaning({}))).toBe(
-    'Unused space is freed every day, from 01:00 until 05:00, by the clocks of the site.',
-  )
+  expect(cleaningSentence(cleaning({}))).toBe('Every day, between 01:00 and 05:00, by the clocks of the site.')
   expect(cleaningSentence(cleaning({ mode: 'after_deletions', window: null, isDue: true }))).toBe(
-    'Unused space is freed after something was deleted, at any time. The next window does it.',
+    'After something was deleted, at any time. It is due now.',
   )
-  expect(cleaningSentence(cleaning({ mode: 'off' }))).toBe('Unused space is freed only when somebody starts that.')
+  expect(cleaningSentence(cleaning({ mode: 'off' }))).toBe('Only when somebody starts it.')
 })
 
 test('the last result is in the words of the edge', () => {
@@ -25,7 +23,9 @@ test('a form is read as it was written, and half a window is refused', () => {
   expect(readForm(formOf(cleaning({})))).toEqual({ mode: 'daily', window: night })
   expect(readForm(formOf(cleaning({ window: null })))).toEqual({ mode: 'daily', window: null })
   expect(readForm({ mode: 'off', from: '01:00', to: '' })).toEqual({
-    problem: 'Enter both times, or none for the whole day.',
+    problem: 'Enter both times, or neither for the whole day.',
   })
-  expect(readForm({ mode: 'off', from: '01:00', to: '01:00' })).toEqual({ problem: 'The window ends when it begins.' })
+  expect(readForm({ mode: 'off', from: '01:00', to: '01:00' })).toEqual({
+    problem: 'Cleaning cannot start from and until the same time. Leave both empty for the whole day.',
+  })
 })

@@ -10,10 +10,11 @@ export const modes: { value: Cleaning['mode']; label: string }[] = [
 ]
 
 export function cleaningSentence({ mode, window, isDue }: Cleaning): string {
-  if (mode === 'off') return 'Unused space is freed only when somebody starts that.'
-  const when = window ? `from ${window.from} until ${window.to}, by the clocks of the site` : 'at any time'
-  const often = mode === 'daily' ? 'every day' : 'after something was deleted'
-  return `Unused space is freed ${often}, ${when}.${isDue ? ' The next window does it.' : ''}`
+  if (mode === 'off') return 'Only when somebody starts it.'
+  const when = window ? `between ${window.from} and ${window.to}, by the clocks of the site` : 'at any time'
+  const often = mode === 'daily' ? 'Every day' : 'After something was deleted'
+  const next = window ? ' It is due in the next window.' : ' It is due now.'
+  return `${often}, ${when}.${isDue ? next : ''}`
 }
 
 /** What the last one did, or does. */
@@ -35,7 +36,8 @@ export function formOf({ mode, window }: Cleaning): CleaningForm {
 
 /** Reads the fields; `problem` says which one is wrong. */
 export function readForm({ mode, from, to }: CleaningForm): Settings | { problem: string } {
-  if ((from === '') !== (to === '')) return { problem: 'Enter both times, or none for the whole day.' }
-  if (from !== '' && from === to) return { problem: 'The window ends when it begins.' }
+  if ((from === '') !== (to === '')) return { problem: 'Enter both times, or neither for the whole day.' }
+  if (from !== '' && from === to)
+    return { problem: 'Cleaning cannot start from and until the same time. Leave both empty for the whole day.' }
   return { mode, window: from === '' ? null : { from, to } }
 }

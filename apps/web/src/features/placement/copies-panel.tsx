@@ -10,7 +10,7 @@ import { countOf } from '../../lib/format-quantity'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { useMay } from '../session/use-may'
-import { type Copies, type Copy, copyText, copyTones, lackText, placementSentences, repairText } from './copy-text'
+import { type Copies, type Copy, copyText, copyTones, missingTexts, placementSentences, repairText } from './copy-text'
 import { PlacementDialog } from './placement-dialog'
 
 type Edge = Copies['edges'][number]
@@ -72,18 +72,18 @@ function PlacementRow({ vdisk }: CopiesPanelProps) {
   return (
     <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 border-line border-b px-4 py-3 text-sm">
       <div className="min-w-0 flex-1 basis-60">
-        <ul aria-label="Placement" className="flex flex-col gap-1 text-ink">
+        <p className="text-ink-faint text-xs">Placement{placement.isInherited && ' of the farm'}</p>
+        <ul aria-label="Placement" className="mt-1 flex flex-col gap-1 text-ink">
           {placementSentences(placement).map((sentence) => (
             <li key={sentence} className="break-words">
               {sentence}
             </li>
           ))}
         </ul>
-        {placement.isInherited && <p className="mt-1 text-ink-soft text-xs">This is the placement of the farm.</p>}
       </div>
       {mayChange && (
-        <Button small aria-label="Edit placement" onClick={() => setOpen(true)}>
-          Edit
+        <Button small onClick={() => setOpen(true)}>
+          Edit placement
         </Button>
       )}
       {open && <PlacementDialog vdisk={vdisk} placement={placement} onClose={() => setOpen(false)} />}
@@ -113,7 +113,7 @@ function CopiesTable({ copies }: { copies: Copies }) {
   if (copies.edges.length === 0 || shown.length === 0)
     return (
       <p className="p-4 text-ink-soft text-sm">
-        No edge holds or is to hold a sealed version of this vDisk. Import or seal one first.
+        No edge holds a version of this vDisk, or is to hold one. Import an image or seal a version first.
       </p>
     )
   const sites = Map.groupBy(copies.edges, ({ siteId }) => siteId)
@@ -148,25 +148,17 @@ function CopyCell({ copy }: { copy: Copy | undefined }) {
 
 /** Why edges lack versions that they are to hold: the first of them. */
 function Reasons({ copies }: { copies: Copies }) {
-  const nameOf = new Map(copies.edges.map(({ id, name }) => [id, name]))
-  const numberOf = new Map(copies.versions.map(({ id, number }) => [id, number]))
-  const reasons = copies.copies.flatMap((copy) => {
-    const text = lackText(copy)
-    const key = `${copy.versionId} ${copy.edgeId}`
-    return text
-      ? [{ key, text: `${nameOf.get(copy.edgeId)} lacks version ${numberOf.get(copy.versionId)}: ${text}.` }]
-      : []
-  })
-  if (reasons.length === 0) return null
+  const texts = missingTexts(copies)
+  if (texts.length === 0) return null
   return (
     <ul aria-label="Why versions are missing" className="flex flex-col gap-1 border-line border-t px-4 py-3 text-sm">
-      {reasons.slice(0, reasonsShownMax).map(({ key, text }) => (
-        <li key={key} className="break-words text-ink-soft">
+      {texts.slice(0, reasonsShownMax).map((text) => (
+        <li key={text} className="break-words text-ink-soft">
           {text}
         </li>
       ))}
-      {reasons.length > reasonsShownMax && (
-        <li className="text-ink-faint text-xs">And {reasons.length - reasonsShownMax} more.</li>
+      {texts.length > reasonsShownMax && (
+        <li className="text-ink-faint text-xs">And {countOf(texts.length - reasonsShownMax, 'more reason')}.</li>
       )}
     </ul>
   )

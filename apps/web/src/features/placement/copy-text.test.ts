@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import {
   type Copy,
   copyText,
-  lackText,
+  missingTexts,
   placementSentences,
   readRule,
-  remedyText,
   repairText,
   ruleFormOf,
+  whyText,
 } from './copy-text'
 
 const copy: Copy = {
@@ -28,17 +28,38 @@ test('a copy says how far it is, and why it is not there', () => {
   expect(copyText(copy)).toBe('holds')
   expect(copyText({ ...copy, state: 'fetching' })).toBe('fetching')
   expect(copyText({ ...copy, state: 'fetching', progressBytes: 2, totalBytes: 3 })).toBe('fetching 66 %')
-  expect(lackText(copy)).toBeNull()
+  expect(whyText(copy)).toBeNull()
+  expect(whyText({ ...copy, state: 'fetching' })).toBeNull()
   const failed: Copy = { ...copy, state: 'lacks', waitsFor: 'failed', untrusted: { message: 'disk full' } }
-  expect(lackText(failed)).toBe('the last try failed: disk full')
-  expect(lackText({ ...failed, waitsFor: 'window' })).toBe('it waits for its time of day')
+  expect(whyText(failed)).toBe('The last try failed: disk full. It is tried again. Save the placement to try now.')
+  expect(whyText({ ...failed, waitsFor: 'window' })).toBe('Transfers wait for their time of day.')
+  expect(whyText({ ...copy, state: 'damaged' })).toMatch(/^Its copy is damaged\./)
 })
 
-test('an edge that gets nothing by itself has a remedy', () => {
-  expect(remedyText({ ...copy, state: 'lacks', waitsFor: 'edge_offline' })).toMatch(/revoke it/)
-  expect(remedyText({ ...copy, state: 'damaged' })).toMatch(/damaged/)
-  expect(remedyText({ ...copy, state: 'lacks', waitsFor: 'window' })).toBeNull()
-  expect(remedyText({ ...copy, state: 'fetching' })).toBeNull()
+test('an edge that lacks several versions for one reason has one text, with what to do', () => {
+  const edge = (id: string) => ({ id, name: id, siteId: 's', siteName: 'Berlin', isOnline: true })
+  const lacking = (versionId: string, edgeId: string, waitsFor: Copy['waitsFor']): Copy =>
+    Object.assign({}, copy, { versionId, edgeId, waitsFor, state: 'lacks' })
+  const texts = missingTexts({
+    versions: [
+      { id: 'v3', number: 3 },
+      { id: 'v2', number: 2 },
+      { id: 'v1', number: 1 },
+    ],
+    edges: [edge('edge-1'), edge('edge-2')],
+    copies: [
+      lacking('v1', 'edge-2', 'edge_offline'),
+      lacking('v2', 'edge-1', 'base'),
+      lacking('v3', 'edge-2', 'edge_offline'),
+      lacking('v3', 'edge-1', 'packing'),
+      Object.assign({}, copy, { versionId: 'v1', edgeId: 'edge-1' }),
+    ],
+  })
+  expect(texts).toEqual([
+    'edge-1, version 3: another edge is making the difference for it.',
+    'edge-1, version 2: an earlier version is transferred first.',
+    'edge-2, versions 3, 1: the edge is offline. Bring it back, revoke it, or leave it out of the placement.',
+  ])
 })
 
 test('a copy says what was repaired of it', () => {
@@ -69,11 +90,11 @@ test('a form becomes the rule that it shows, or says what is wrong', () => {
   expect(readRule(ruleFormOf(null))).toEqual({ rule: { ...all, edges: 0 } })
   const form = ruleFormOf(all)
   for (const [more, problem] of [
-    [{ edges: '17' }, 'at most 16 edges'],
-    [{ edges: '-1' }, 'at most 16 edges'],
+    [{ edges: '17' }, '0 to 16 edges'],
+    [{ edges: '-1' }, '0 to 16 edges'],
     [{ rateMib: 'fast' }, 'in MiB per second'],
     [{ from: '22:00' }, 'both times'],
-    [{ from: '22:00', to: '22:00' }, 'ends when it begins'],
+    [{ from: '22:00', to: '22:00' }, 'same time of day'],
   ] as const)
     expect(readRule({ ...form, ...more })).toEqual({ problem: expect.stringContaining(problem) })
 })

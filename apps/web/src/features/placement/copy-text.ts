@@ -34,44 +34,71 @@ export function copyText({
   return `fetching ${Math.min(100, Math.floor((progressBytes * 100) / totalBytes))} %`
 }
 
+/** About one edge, and one version or several. */
 const reasons: Record<NonNullable<Copy['waitsFor']>, string> = {
   edge_offline: 'the edge is offline',
   edge_without_store: 'the edge has no store yet',
-  edge_release: 'an edge needs a newer release',
-  holder_offline: 'every edge that holds the version is offline',
-  no_holder: 'no edge holds the version',
-  no_object_store: 'the control plane has no object store, and only another site holds the version',
-  packing: 'another edge prepares it',
-  base: 'the version before it comes first',
+  edge_release: 'this or another edge needs a newer release',
+  holder_offline: 'every edge that holds a copy is offline',
+  no_holder: 'no edge holds a copy',
+  no_object_store: 'only another site holds a copy, and the control plane has no object store',
+  packing: 'another edge is making the difference for it',
+  base: 'an earlier version is transferred first',
   space: 'its store has too little free space',
-  window: 'it waits for its time of day',
+  window: 'transfers wait for their time of day',
   failed: 'the last try failed',
-  cancelled: 'it was cancelled',
+  cancelled: 'the transfer was cancelled',
   turn: 'other transfers come first',
 }
 
 /** What people can do about it, where something does not happen by itself. */
 const remedies: Partial<Record<NonNullable<Copy['waitsFor']>, string>> = {
   edge_offline: 'Bring it back, revoke it, or leave it out of the placement.',
-  edge_without_store: 'Make a store on its server with bootfarm-edge vdisk init.',
+  edge_without_store: 'Create one on its server with bootfarm-edge vdisk init.',
   edge_release: 'Update the edges.',
   holder_offline: 'Bring one of them back.',
-  no_holder: 'Import the version again.',
+  no_holder: 'Import the image again.',
   no_object_store: 'Give the control plane one, or carry a difference to the edge.',
-  space: 'Free space in its store, or leave the edge out of the placement.',
-  cancelled: 'Save the placement to try it again.',
+  space: 'Free space in the store, or leave the edge out of the placement.',
+  failed: 'It is tried again. Save the placement to try now.',
+  cancelled: 'It is tried again. Save the placement to try now.',
 }
 
-/** A sentence; null: wait. */
-export function remedyText({ state, waitsFor }: Pick<Copy, 'state' | 'waitsFor'>): string | null {
-  if (state === 'damaged') return 'Its copy is damaged: see the edge.'
-  return waitsFor === null ? null : (remedies[waitsFor] ?? null)
-}
-
-/** Why an edge lacks a version; null: it does not, or fetches it. */
-export function lackText({ waitsFor, untrusted }: Pick<Copy, 'waitsFor' | 'untrusted'>): string | null {
+/** Why an edge lacks a version, and what to do about it; null: it does not, or fetches it. */
+function lackText({ state, waitsFor, untrusted }: Pick<Copy, 'state' | 'waitsFor' | 'untrusted'>): string | null {
+  if (state === 'damaged') return 'its copy is damaged. The edge’s page says more.'
   if (waitsFor === null) return null
-  return `${reasons[waitsFor]}${(waitsFor === 'failed' || waitsFor === 'space') && untrusted.message ? `: ${untrusted.message}` : ''}`
+  const detail = (waitsFor === 'failed' || waitsFor === 'space') && untrusted.message ? `: ${untrusted.message}` : ''
+  const remedy = remedies[waitsFor]
+  return `${reasons[waitsFor]}${detail}.${remedy ? ` ${remedy}` : ''}`
+}
+
+/** The same as sentences about one edge. */
+export function whyText(copy: Parameters<typeof lackText>[0]): string | null {
+  const text = lackText(copy)
+  return text && text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** Why edges lack versions that they are to hold: a text for each edge and reason, in the order of edges. */
+export function missingTexts({ versions, edges, copies }: Pick<Copies, 'versions' | 'edges' | 'copies'>): string[] {
+  const order = new Map(versions.map(({ id }, index) => [id, index]))
+  const numberOf = new Map(versions.map(({ id, number }) => [id, number]))
+  const byEdge = Map.groupBy(copies, ({ edgeId }) => edgeId)
+  return edges.flatMap(({ id, name }) => {
+    const own = (byEdge.get(id) ?? []).toSorted((a, b) => (order.get(a.versionId) ?? 0) - (order.get(b.versionId) ?? 0))
+    return [...Map.groupBy(own, lackText)].flatMap(([text, same]) =>
+      text === null
+        ? []
+        : [`${name}, ${versionsText(same.map(({ versionId }) => numberOf.get(versionId) ?? 0))}: ${text}`],
+    )
+  })
+}
+
+const numbersMax = 5
+
+function versionsText(numbers: number[]): string {
+  const more = numbers.length > numbersMax ? ' …' : ''
+  return `${numbers.length === 1 ? 'version' : 'versions'} ${numbers.slice(0, numbersMax).join(', ')}${more}`
 }
 
 /** The rules in words, a sentence each. */
@@ -119,13 +146,13 @@ export function ruleFormOf(rule: Rule | null): RuleForm {
 /** Returns the rule of a form, or what is wrong with it. */
 export function readRule({ edges, rateMib, from, to }: RuleForm): { rule: Rule } | { problem: string } {
   if (!/^\d{0,2}$/.test(edges.trim()) || Number(edges) > 16)
-    return { problem: 'A site has at most 16 edges. Leave the number empty for all.' }
+    return { problem: 'Enter 0 to 16 edges, or leave the number empty for all.' }
   const rate = Number(rateMib)
   if (rateMib.trim() !== '' && !(rate * mib >= 1024))
     return { problem: 'Enter the limit in MiB per second, for example 10, or leave it empty.' }
-  if ((from === '') !== (to === '')) return { problem: 'Enter both times, or none.' }
+  if ((from === '') !== (to === '')) return { problem: 'Enter both times, or neither.' }
   if (from !== '' && from === to)
-    return { problem: 'The time of day ends when it begins. Leave both empty for the day.' }
+    return { problem: 'Transfers cannot start and end at the same time of day. Leave both empty for the whole day.' }
   return {
     rule: {
       edges: edges.trim() === '' ? null : Number(edges),

@@ -3,17 +3,20 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { Notice, SelectField, TextField } from '../../components/field'
+import { Notice, SelectField } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
 import { useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { type Placement, type RuleForm, readRule, ruleFormOf } from './copy-text'
+import { RuleFields } from './rule-fields'
 
 interface SiteForm {
   siteId: string
   siteName: string
   form: RuleForm
+  /** Added in this dialog: the keyboard continues there. */
+  isNew?: boolean
 }
 
 interface PlacementDialogProps {
@@ -52,7 +55,7 @@ interface FarmPlacementDialogProps {
 
 const farmChoices = [
   { value: 'inherited', label: 'Every edge of every site' },
-  { value: 'own', label: 'The edges below' },
+  { value: 'own', label: 'Edges chosen below' },
 ]
 
 /** Chooses which edges hold the versions of a farm's vDisks that have no placement. */
@@ -109,11 +112,12 @@ function RulesDialog({ title, farmId, placement, choices, saving, onSave, onClos
             form={others}
             onChange={setOthers}
           />
-          {sites.map(({ siteId, siteName, form }) => (
+          {sites.map(({ siteId, siteName, form, isNew = false }) => (
             <RuleFields
               key={siteId}
               title={siteName}
               form={form}
+              takesFocus={isNew}
               onChange={(changed) =>
                 setSites(sites.map((site) => (site.siteId === siteId ? { siteId, siteName, form: changed } : site)))
               }
@@ -123,7 +127,7 @@ function RulesDialog({ title, farmId, placement, choices, saving, onSave, onClos
           <AddSite
             farmId={farmId}
             known={sites}
-            onAdd={(site) => setSites([...sites, { siteId: site.id, siteName: site.name, form: others }])}
+            onAdd={(site) => setSites([...sites, { siteId: site.id, siteName: site.name, form: others, isNew: true }])}
           />
         </>
       )}
@@ -152,55 +156,6 @@ function readForms(others: RuleForm, sites: SiteForm[]) {
     rules.push(Object.assign({ siteId }, ofSite.rule))
   }
   return { rules: { others: read.rule, sites: rules } }
-}
-
-interface RuleFieldsProps {
-  title: string
-  form: RuleForm
-  onChange: (form: RuleForm) => void
-  onRemove?: () => void
-}
-
-function RuleFields({ title, form, onChange, onRemove }: RuleFieldsProps) {
-  const change = (changed: Partial<RuleForm>) => onChange(Object.assign({}, form, changed))
-  return (
-    <fieldset className="min-w-0 rounded-md border border-line p-3">
-      <legend className="px-1 font-medium text-ink text-sm">{title}</legend>
-      <div className="grid gap-3 sm:grid-cols-2">
-        <TextField
-          label="Number of edges"
-          value={form.edges}
-          placeholder="all"
-          maxLength={2}
-          onChange={(edges) => change({ edges })}
-          hint="Empty: all. 0: none."
-        />
-        <TextField
-          label="Limit per edge in MiB per second"
-          value={form.rateMib}
-          placeholder="none"
-          maxLength={12}
-          onChange={(rateMib) => change({ rateMib })}
-          hint="To and from the control plane."
-        />
-        <TextField
-          label="Transfers start from"
-          type="time"
-          value={form.from}
-          onChange={(from) => change({ from })}
-          hint="By the clocks of the site."
-        />
-        <TextField label="until" type="time" value={form.to} onChange={(to) => change({ to })} />
-      </div>
-      {onRemove && (
-        <div className="mt-3">
-          <Button small aria-label={`Remove the rule of ${title}`} onClick={onRemove}>
-            Remove
-          </Button>
-        </div>
-      )}
-    </fieldset>
-  )
 }
 
 interface AddSiteProps {

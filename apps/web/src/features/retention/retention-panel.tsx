@@ -48,7 +48,7 @@ export function RetentionPanel({ vdisk }: RetentionPanelProps) {
 
 const choices = [
   { value: 'all', label: 'All versions' },
-  { value: 'last', label: 'The last released versions, and what is in use' },
+  { value: 'last', label: 'The last released ones, and those in use' },
 ]
 
 interface RetentionDialogProps extends RetentionPanelProps {

@@ -6,10 +6,10 @@ test('a retention is one sentence or two', () => {
     'All versions stay until somebody deletes them.',
   )
   expect(retentionSentence({ revision: 1, keptReleases: 3, trashDays: 1 })).toBe(
-    'The last 3 released versions stay, and what is in use. Older ones are deleted, and can be restored from the trash for 1 day.',
+    'The last 3 released versions stay, and so does every version in use. Older ones are deleted, and can be restored from the trash for 1 day.',
   )
   expect(retentionSentence({ revision: 1, keptReleases: 1, trashDays: 0 })).toBe(
-    'The version released last stays, and what is in use. Older ones are deleted, and cannot be restored.',
+    'The version released last stays, and so does every version in use. Older ones are deleted, and cannot be restored.',
   )
 })
 
@@ -44,10 +44,10 @@ test('a preview says what goes, what becomes free, and why the rest stays', () =
       edges: [edge],
     }),
   ).toEqual([
-    'Deleted now: 2 versions (2, 1).',
-    '5 versions more are checked by later runs.',
-    expect.stringMatching(/^edge-1 \(Berlin\) frees at least 3\.00\sMiB, once they have left the trash\.$/),
-    'Version 4 stays: Devices boot it by default.',
+    'Deletes 2 versions now: 2, 1.',
+    'Checks 5 more versions in later runs.',
+    expect.stringMatching(/^Frees at least 3\.00\sMiB at edge-1 \(Berlin\), once they have left the trash\.$/),
+    'Version 4 stays. Devices boot it by default.',
   ])
-  expect(previewSentences({ versions: [], waitingCount: 0, edges: [] })).toEqual(['No version is deleted now.'])
+  expect(previewSentences({ versions: [], waitingCount: 0, edges: [] })).toEqual(['Deletes no version now.'])
 })

@@ -15,7 +15,7 @@ export function retentionSentence({ keptReleases, trashDays }: Retention): strin
     keptReleases === 1 ? 'The version released last stays' : `The last ${keptReleases} released versions stay`
   const then =
     trashDays === 0 ? 'cannot be restored' : `can be restored from the trash for ${countOf(trashDays, 'day')}`
-  return `${stays}, and what is in use. Older ones are deleted, and ${then}.`
+  return `${stays}, and so does every version in use. Older ones are deleted, and ${then}.`
 }
 
 interface RetentionForm {
@@ -50,20 +50,18 @@ function wholeNumber(text: string): number | null {
 export function previewSentences({ versions, waitingCount, edges }: RetentionPreview): string[] {
   const going = versions.filter(({ goes }) => goes)
   const kept = versions.filter(({ goes }) => !goes)
-  const later = waitingCount > 0 ? [`${countOf(waitingCount, 'version')} more are checked by later runs.`] : []
+  const later = waitingCount > 0 ? [`Checks ${countOf(waitingCount, 'more version')} in later runs.`] : []
   const numbers = going.map(({ number }) => number).join(', ')
   return [
-    going.length === 0
-      ? 'No version is deleted now.'
-      : `Deleted now: ${countOf(going.length, 'version')} (${numbers}).`,
+    going.length === 0 ? 'Deletes no version now.' : `Deletes ${countOf(going.length, 'version')} now: ${numbers}.`,
     ...later,
     ...edges.map(
       ({ edgeName, siteName, reclaimableBytes }) =>
-        `${edgeName} (${siteName}) frees at least ${formatBytes(reclaimableBytes)}, once they have left the trash.`,
+        `Frees at least ${formatBytes(reclaimableBytes)} at ${edgeName} (${siteName}), once they have left the trash.`,
     ),
     ...kept
       .slice(0, keptShownMax)
-      .map(({ number, reasons }) => `Version ${number} stays: ${reasons.map(({ text }) => text).join(' ')}`),
+      .map(({ number, reasons }) => `Version ${number} stays. ${reasons.map(({ text }) => text).join(' ')}`),
     ...(kept.length > keptShownMax ? [`And ${kept.length - keptShownMax} more stay.`] : []),
   ]
 }

@@ -6,9 +6,10 @@ export type Space = RouterOutputs['space']['get']
 const dayMs = 86_400_000
 
 const warnings: Record<NonNullable<Space['warning']>, string> = {
-  full: 'Nothing more fits. Delete versions, or give the store a larger disk.',
-  filling: 'It is filling. Delete versions, set a retention, or give the store a larger disk.',
-  next_version: 'A version that this edge is to hold does not fit.',
+  full: 'The store takes no more versions and writes. Delete versions, or give it a larger disk.',
+  filling: 'The store fills within days. Delete versions, set a retention, or give it a larger disk.',
+  next_version:
+    'A version that this edge is to hold does not fit. Delete versions, give the store a larger disk, or change the placement.',
 }
 
 /** Null: there is nothing to warn of. */

@@ -28,7 +28,7 @@ test('a job says what is done to what', () => {
   expect(jobText({ ...ofStore, kind: 'verify' })).toBe('Verify the whole store')
   expect(jobText({ ...ofStore, kind: 'gc' })).toBe('Free space')
   expect(jobText({ ...job, intoVersion: null, kind: 'export', format: 'vhdx' })).toBe('Export Linux version 4 as VHDX')
-  expect(jobText({ ...job, intoVersion: null, kind: 'pack' })).toBe('Pack Linux version 4')
+  expect(jobText({ ...job, intoVersion: null, kind: 'pack' })).toBe('Make the difference for Linux version 4')
   expect(jobText({ ...job, intoVersion: null, kind: 'fetch' })).toBe('Fetch Linux version 4')
   const dropped = { ...job, intoVersion: null, kind: 'drop_layer' } as const
   expect(jobText({ ...dropped, device: { id: 'p', name: 'pc-01' } })).toBe(

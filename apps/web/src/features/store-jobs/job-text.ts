@@ -14,7 +14,7 @@ const kindText: Record<StoreJob['kind'], string> = {
   release_home: 'Release',
   adopt: 'Adopt',
   export: 'Export',
-  pack: 'Pack',
+  pack: 'Make the difference for',
   fetch: 'Fetch',
 }
 

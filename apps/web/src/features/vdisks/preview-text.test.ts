@@ -66,12 +66,12 @@ test('edges that lack the version are named with where their copies are', () => 
     totalBytes: 2,
   }))
   expect(previewSentences({ ...preview, lacking })).toContain(
-    '3 edges do not hold the version yet, and no device boots it there: edge-1 in Berlin, edge-2 in Berlin (fetching 50 %), edge-3 in Berlin (damaged).',
+    '3 edges do not hold the version yet, and devices do not boot it from them: edge-1 in Berlin, edge-2 in Berlin (fetching 50 %), edge-3 in Berlin (damaged).',
   )
   expect(previewSentences({ ...preview, cancelsPromotionOf: 3 })).toContain(
-    'Cancels what waits: version 3 for its edges.',
+    'Cancels the promotion of version 3, which waits for edges.',
   )
   expect(previewSentences({ ...preview, lacking: lacking.slice(0, 1) })).toContain(
-    '1 edge does not hold the version yet, and no device boots it there: edge-1 in Berlin.',
+    '1 edge does not hold the version yet, and devices do not boot it from it: edge-1 in Berlin.',
   )
 })

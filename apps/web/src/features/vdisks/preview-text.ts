@@ -41,7 +41,9 @@ export function previewSentences(preview: VersionPreview): string[] {
     ),
     ...(changesBoot ? ['The kernel, initramfs and kernel command line change as well.'] : []),
     ...lackingSentences(lacking),
-    ...(cancelsPromotionOf === null ? [] : [`Cancels what waits: version ${cancelsPromotionOf} for its edges.`]),
+    ...(cancelsPromotionOf === null
+      ? []
+      : [`Cancels the promotion of version ${cancelsPromotionOf}, which waits for edges.`]),
     ...(action === 'merge' ? mergeSentences(edges) : []),
     ...(action === 'delete'
       ? [
@@ -65,7 +67,7 @@ function lackingSentences(lacking: VersionPreview['lacking']): string[] {
   const more = lacking.length > named.length ? ' …' : ''
   const verb = lacking.length === 1 ? 'does' : 'do'
   return [
-    `${countOf(lacking.length, 'edge')} ${verb} not hold the version yet, and no device boots it there: ${named.join(', ')}${more}.`,
+    `${countOf(lacking.length, 'edge')} ${verb} not hold the version yet, and devices do not boot it from ${lacking.length === 1 ? 'it' : 'them'}: ${named.join(', ')}${more}.`,
   ]
 }
 

@@ -6,6 +6,7 @@ import { SelectField, TextField } from '../../components/field'
 import { LoadingState, Skeleton } from '../../components/page'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { useWait } from '../placement/use-wait'
 import { previewSentences } from './preview-text'
 import type { VdiskDetail, Version, VersionPreview } from './version-types'
 
@@ -47,14 +48,14 @@ export function PromoteDialog({ vdisk, version, onClose }: StepProps) {
   const [date, setDate] = useState('')
   const [time, setTime] = useState('06:00')
   const promote = useMutation(trpc.version.promote.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const { lacks, waits, field: placementField } = usePlacementChoice(version, 'promote')
+  const wait = useStepWait(version, 'promote')
   const at = new Date(`${date}T${time}`)
   const isAt = when === 'at'
   const isDate = !Number.isNaN(at.getTime())
   return (
     <PreviewedDialog
       title={`Promote version ${version.number}`}
-      action={isAt ? 'Schedule release' : lacks && waits ? 'Promote when they hold it' : 'Promote now'}
+      action={isAt ? 'Schedule release' : wait.isOn ? 'Promote when all edges hold it' : 'Promote now'}
       step="promote"
       version={version}
       saving={promote}
@@ -63,7 +64,7 @@ export function PromoteDialog({ vdisk, version, onClose }: StepProps) {
         promote.mutate({
           versionId: version.id,
           vdiskRevision,
-          ...(isAt ? { releaseAt: at.toISOString() } : { waitForPlacement: waits }),
+          ...(isAt ? { releaseAt: at.toISOString() } : wait.input()),
         })
       }
       onClose={onClose}
@@ -89,7 +90,7 @@ export function PromoteDialog({ vdisk, version, onClose }: StepProps) {
           />
         </div>
       )}
-      {!isAt && placementField}
+      {!isAt && wait.fields}
       {isAt && (
         <p className="text-ink-soft text-sm">Each edge switches at that time by itself. Expected result, as of now:</p>
       )}
@@ -101,45 +102,26 @@ export function RevertDialog({ vdisk, version, onClose }: StepProps) {
   const trpc = useTRPC()
   const [seen] = useState(vdisk.revision)
   const revert = useMutation(trpc.version.revert.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const { waits, field } = usePlacementChoice(version, 'revert')
+  const wait = useStepWait(version, 'revert')
   return (
     <PreviewedDialog
       title={`Roll back to version ${version.number}`}
-      action={`Roll back to version ${version.number}`}
+      action={wait.isOn ? 'Roll back when all edges hold it' : `Roll back to version ${version.number}`}
       step="revert"
       version={version}
       saving={revert}
-      onSave={(vdiskRevision = seen) =>
-        revert.mutate({ versionId: version.id, vdiskRevision, waitForPlacement: waits })
-      }
+      onSave={(vdiskRevision = seen) => revert.mutate({ versionId: version.id, vdiskRevision, ...wait.input() })}
       onClose={onClose}
     >
-      {field}
+      {wait.fields}
     </PreviewedDialog>
   )
 }
 
-const placementChoices = [
-  { value: 'wait', label: 'until they hold it' },
-  { value: 'now', label: 'no, devices get it at once' },
-]
-
-/** Whether a step waits for the edges that lack the version; the field is there if some do. */
-function usePlacementChoice(version: Version, step: 'promote' | 'revert') {
+/** Who rolls back is in a hurry: it does not wait unless it is chosen. */
+function useStepWait(version: Version, step: 'promote' | 'revert') {
   const preview = usePreview(version.id, step)
-  // Who rolls back is in a hurry.
-  const [choice, setChoice] = useState(step === 'promote' ? 'wait' : 'now')
-  const lacks = (preview.data?.lacking.length ?? 0) > 0
-  const field = lacks && (
-    <SelectField
-      label="Wait for edges"
-      value={choice}
-      options={placementChoices}
-      onChange={setChoice}
-      hint="Edges that lack the version do not boot it. The vDisk’s page shows how far they are."
-    />
-  )
-  return { lacks, waits: choice === 'wait', field }
+  return useWait({ lacks: (preview.data?.lacking.length ?? 0) > 0, waitsAtFirst: step === 'promote' })
 }
 
 export function OverrideDialog({ vdisk, version, onClose }: StepProps) {
