@@ -71,12 +71,12 @@ export class Tenant {
 
   /** Adds a person with this role in the whole organization. */
   async member(role: Role): Promise<Tenant['person']> {
-    return this.#inDatabase((db) => createPerson({ db }, this.rows.organizationId, role))
+    return this.inDatabase((db) => createPerson({ db }, this.rows.organizationId, role))
   }
 
   /** Makes the person a viewer of this organization too. */
   async takeIn({ email }: Tenant['person']): Promise<void> {
-    await this.#inDatabase(async (db) => {
+    await this.inDatabase(async (db) => {
       const { id: userId } = await db.user.findUniqueOrThrow({ where: { email }, select: { id: true } })
       const { organizationId } = this.rows
       await db.membership.create({ data: { organizationId, userId } })
@@ -87,10 +87,11 @@ export class Tenant {
   /** The person signed in so long ago. */
   async signedInBefore({ email }: Tenant['person'], minutes: number): Promise<void> {
     const createdAt = new Date(Date.now() - minutes * 60_000)
-    await this.#inDatabase((db) => db.session.updateMany({ where: { user: { email } }, data: { createdAt } }))
+    await this.inDatabase((db) => db.session.updateMany({ where: { user: { email } }, data: { createdAt } }))
   }
 
-  async #inDatabase<T>(work: (db: ReturnType<typeof createDb>) => Promise<T>): Promise<T> {
+  /** Runs this as the owner of the database, for rows that no report makes. */
+  async inDatabase<T>(work: (db: ReturnType<typeof createDb>) => Promise<T>): Promise<T> {
     const db = createDb(databaseUrl())
     try {
       return await work(db)
@@ -115,7 +116,7 @@ export class Tenant {
   /** Adds a site of this name with an edge. */
   async secondSite(name: string): Promise<{ siteId: string; edge: EdgeClient }> {
     const { organizationId, farmId } = this.rows
-    return this.#inDatabase(async (db) => {
+    return this.inDatabase(async (db) => {
       const site = await db.site.create({ data: { organizationId, farmId, name, timeZone: 'UTC' } })
       const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
       const joinToken = await makeJoinToken({ db, clock }, { ...this.rows, siteId: site.id })
@@ -177,9 +178,12 @@ export class Tenant {
     if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
   }
 
-  /** Sends the edge's heartbeat, as it comes every few seconds. */
-  async beats(edge = this.#edge): Promise<void> {
-    const { status, body } = await edge.heartbeat()
+  /**
+   * Sends the edge's heartbeat, as it comes every few seconds.
+   * @param said in place of its usual content
+   */
+  async beats(edge = this.#edge, said: Parameters<EdgeClient['heartbeat']>[0] = {}): Promise<void> {
+    const { status, body } = await edge.heartbeat(said)
     if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
   }
 

@@ -5,7 +5,7 @@ import { EmptyState, Facts, LoadingState, Panel, ProblemNote, Skeleton } from '.
 import { formatBytes } from '../../lib/format-quantity'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
-import { forecastText, linePoints, type Space, trendText, warningText } from './space-text'
+import { forecastText, linePoints, lineText, type Space, trendText, warningText } from './space-text'
 
 const chart = { width: 400, height: 60 }
 
@@ -46,7 +46,7 @@ function SpaceFacts({ space }: { space: Space }) {
           },
           ...(pendingBytes > 0 ? [{ label: 'Fetched now', value: formatBytes(pendingBytes) }] : []),
           { label: 'Trend', value: trendText(space) },
-          { label: 'Full', value: forecastText(space, Date.now()) },
+          { label: 'Becomes full', value: forecastText(space, Date.now()) },
         ]}
       />
       <SpaceLine space={space} />
@@ -58,15 +58,24 @@ function SpaceLine({ space }: { space: Space }) {
   const points = linePoints(space, chart)
   if (points === '') return null
   return (
-    <svg
-      role="img"
-      aria-label="Free space over the last 60 days"
-      viewBox={`0 0 ${chart.width} ${chart.height}`}
-      preserveAspectRatio="none"
-      className="h-16 w-full text-ready"
-    >
-      <title>Free space over the last 60 days</title>
-      <polyline points={points} fill="none" stroke="currentColor" strokeWidth="1.5" vectorEffect="non-scaling-stroke" />
-    </svg>
+    <div className="flex flex-col gap-1">
+      <svg
+        role="img"
+        aria-label="Free space over the last 60 days"
+        viewBox={`0 0 ${chart.width} ${chart.height}`}
+        preserveAspectRatio="none"
+        className={`h-16 w-full border-line border-b ${space.warning ? 'text-failed' : 'text-ready'}`}
+      >
+        <title>Free space over the last 60 days</title>
+        <polyline
+          points={points}
+          fill="none"
+          stroke="currentColor"
+          strokeWidth="1.5"
+          vectorEffect="non-scaling-stroke"
+        />
+      </svg>
+      <p className="text-ink-faint text-xs">{lineText(space)}</p>
+    </div>
   )
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { forecastText, linePoints, type Space, trendText, warningText } from './space-text'
+import { forecastText, linePoints, lineText, type Space, trendText, warningText } from './space-text'
 
 const now = Date.parse('2026-11-20T12:00:00Z')
 const dayMs = 86_400_000
@@ -45,4 +45,5 @@ test('the line goes from the first sample to the last', () => {
     '0.0,0.0 50.0,20.0 200.0,40.0',
   )
   expect(linePoints(space({ samples: [sample(0, 100)] }), box)).toBe('')
+  expect(lineText(space({ samples: [sample(0, 50)] }))).toMatch(/^The last 60 days, from 0 to 100\sB\.$/)
 })

@@ -30,13 +30,22 @@ export function forecastText({ fullAt, bytesPerDay }: Space, nowMs: number): str
   return days === 1 ? 'in 1 day' : `in ${days} days`
 }
 
+/** What the line shows. */
+export function lineText({ samples }: Space): string {
+  return `The last 60 days, from 0 to ${formatBytes(mostOf(samples))}.`
+}
+
+function mostOf(samples: Space['samples']): number {
+  return Math.max(0, ...samples.map(({ totalBytes }) => totalBytes))
+}
+
 /** The free space as the points of a line in a box, `0,0` at its top left; empty: there are too few samples. */
 export function linePoints({ samples }: Space, { width, height }: { width: number; height: number }): string {
   const [first, last] = [samples[0], samples.at(-1)]
   if (!first || !last || samples.length < 2) return ''
   const from = Date.parse(first.at)
   const span = Date.parse(last.at) - from
-  const most = Math.max(...samples.map(({ totalBytes }) => totalBytes))
+  const most = mostOf(samples)
   return samples
     .map(({ at, freeBytes }) => {
       const x = ((Date.parse(at) - from) / span) * width
