@@ -4,7 +4,7 @@ import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { bootDevices } from '../lib/device/simulated-devices.ts'
+import { bootDevices, summary } from '../lib/device/simulated-devices.ts'
 import { EnrolledSite, edgeIdOf, siteKeys } from '../lib/edge/enrolled-site.ts'
 import { patterned } from '../lib/edge/loopback-edge.ts'
 import { x86Kernel } from '../lib/images/loader-files.ts'
@@ -20,8 +20,8 @@ const missing = namespacesMissing()
 const mac = '02:bf:00:00:00:01'
 const sectors = 8192
 const disk = patterned(sectors * 512)
-/** One after the other, so that the second stage lasts five seconds without any trouble. */
-const reads = Array.from({ length: 250 }, (_, index) => `${index * 20},${(index % 100) * 32768},32768`)
+/** One after the other, so that the second stage lasts eight seconds without any trouble. */
+const reads = Array.from({ length: 400 }, (_, index) => `${index * 20},${(index % 100) * 32768},32768`)
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)
 let site: EnrolledSite
@@ -92,7 +92,7 @@ async function untilReading(booting: Promise<unknown>): Promise<void> {
     isOver = true
   })
   while (!site.boots(0).some(({ phases }) => phases.some(({ name }) => name === 'stage2'))) {
-    if (isOver) throw new Error('the boot ended before its second stage was reported')
+    if (isOver) throw new Error(`the boot ended before its second stage was reported: ${site.boots(0).map(summary)}`)
     await pause(20)
   }
 }

@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const agent_test = @import("agent_test.zig");
+const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const write_caches = @import("write_caches.zig");
@@ -86,6 +87,28 @@ test "a HELLO of a boot that ends while its layer is opened is answered as that 
     link.port.endWork(site.io.nextWork().?, site.io.now_us);
     try testing.expectEqual(.token_refused, (try link.answer()).body.refuse.code);
     try testing.expectEqual(0, site.boots.caches.top);
+}
+
+test "a device that begins its next boot while a HELLO of the last one waits is heard in the next" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    try site.addCaches("edge");
+    var link: Link = try .init(site);
+    defer link.deinit();
+    var ids: [2]base.Uuid = undefined;
+    for (&ids, 5..) |*id, nonce| {
+        const identity = site.boot(try site.begin(1)).identity;
+        id.* = identity.id;
+        var hello = Link.helloOf(identity.id, @intCast(nonce), .token, &identity.token);
+        link.send(device, .{ .body = .{ .hello = hello } });
+        hello.cookie = (try link.answer()).body.cookie.cookie;
+        link.send(device, .{ .body = .{ .hello = hello } });
+        try testing.expectEqual(0, site.io.sent.count);
+    }
+    site.sync(&link.port);
+    try testing.expectEqual(.edge, (try link.answer()).body.welcome.write_cache);
+    try testing.expect(link.port.server.sessionOf(ids[1]) != null);
+    try testing.expectEqual(null, link.port.server.sessionOf(ids[0]));
 }
 
 test "the layer of a boot that ended while a thread opened it is closed again" {

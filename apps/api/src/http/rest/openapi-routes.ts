@@ -7,13 +7,8 @@ import { type Operation, readOperations } from './operations.ts'
 
 /** Describes the API for programs and for people; it contains nobody's data and is public. */
 export async function openApiRoutes(app: FastifyInstance) {
-  const documents = [
-    { url: '/openapi.json', type: 'application/json', text: JSON.stringify(openApiDocument()) },
-    { url: '/docs', type: 'text/html', text: docsPage([...readOperations().operations, ...fileOperations]) },
-    { url: '/docs/problems', type: 'text/html', text: problemsPage() },
-    { url: '/docs/docs.css', type: 'text/css', text: docsStyle },
-  ]
-  for (const { url, type, text } of documents)
+  made ??= makeDocuments()
+  for (const { url, type, text } of made)
     app.get(url, async (_request, reply) =>
       reply
         .type(`${type}; charset=utf-8`)
@@ -21,6 +16,24 @@ export async function openApiRoutes(app: FastifyInstance) {
         .header('content-security-policy', docsPolicy)
         .send(text),
     )
+}
+
+interface Document {
+  url: string
+  type: string
+  text: string
+}
+
+/** The same for all servers of a process. */
+let made: Document[] | undefined
+
+function makeDocuments(): Document[] {
+  return [
+    { url: '/openapi.json', type: 'application/json', text: JSON.stringify(openApiDocument()) },
+    { url: '/docs', type: 'text/html', text: docsPage([...readOperations().operations, ...fileOperations]) },
+    { url: '/docs/problems', type: 'text/html', text: problemsPage() },
+    { url: '/docs/docs.css', type: 'text/css', text: docsStyle },
+  ]
 }
 
 /** For pages made here: no script runs, and the style is a file of this server. */

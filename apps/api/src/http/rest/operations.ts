@@ -41,8 +41,20 @@ interface RouterOperations {
   missing: string[]
 }
 
-/** Throws for a procedure whose declaration is no valid operation. */
-export function readOperations(router: { _def: { procedures: object } } = appRouter): RouterOperations {
+interface Router {
+  _def: { procedures: object }
+}
+
+const known = new WeakMap<Router, RouterOperations>()
+
+/** Throws for a procedure whose declaration is no valid operation. Each router is read once. */
+export function readOperations(router: Router = appRouter): RouterOperations {
+  const read = known.get(router) ?? operationsOf(router)
+  known.set(router, read)
+  return read
+}
+
+function operationsOf(router: Router): RouterOperations {
   const operations: RouterOperations['operations'] = []
   const excluded: RouterOperations['excluded'] = []
   const missing: string[] = []
