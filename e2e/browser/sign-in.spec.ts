@@ -50,6 +50,8 @@ test('sign-in never leads to another host', async ({ page }) => {
 test('after sign-out every page asks to sign in', async ({ page }) => {
   await page.goto('/sign-in')
   await signIn(page, demoSignIn())
+  // The page's program runs: before, nothing listens to a click.
+  await expect(page.getByRole('status').getByText('Live', { exact: true })).toBeVisible()
   await page.getByRole('button', { name: /Demo/ }).click()
   await page.getByRole('menuitem', { name: 'Sign out' }).click()
   await expect(page.getByRole('button', { name: 'Sign in' })).toBeVisible()

@@ -284,6 +284,8 @@ fn importsOf(m: Modules) [11]Import {
 const Plan = struct {
     b: *std.Build,
     optimize: Optimize,
+    /// Of programs and tools that are not built for debugging, which always have them.
+    keeps_symbols: bool,
     /// Of tests, simulations and fuzzers.
     test_optimize: Optimize,
     filters: []const []const u8,
@@ -297,12 +299,16 @@ const Plan = struct {
     check: *std.Build.Step,
     demo: *std.Build.Step,
     test_all: *std.Build.Step,
+    test_light: *std.Build.Step,
+    test_heavy: *std.Build.Step,
 
     const Optimize = std.lang.Optimize;
 
     fn init(b: *std.Build) Plan {
         const optimize_help = "mode of the programs; safe by default";
         const optimize = b.option(Optimize, "optimize", optimize_help) orelse .safe;
+        const symbols_help = "keep debug symbols, which double the time of an optimised build";
+        const keeps_symbols = b.option(bool, "symbols", symbols_help) orelse false;
         const Arch = std.Target.Cpu.Arch;
         const arch = b.option(Arch, "arch", "x86_64 or aarch64; this machine's by default") orelse
             builtin.cpu.arch;
@@ -319,6 +325,7 @@ const Plan = struct {
         return .{
             .b = b,
             .optimize = optimize,
+            .keeps_symbols = keeps_symbols,
             .test_optimize = test_optimize,
             .filters = b.option([]const []const u8, "test-filter", filter_help) orelse &.{},
             .target = target,
@@ -330,7 +337,13 @@ const Plan = struct {
             .check = b.step("check", "compile everything without writing programs"),
             .demo = b.step("demo", "write what `npm start` needs where no real machine boots"),
             .test_all = b.step("test", "all module tests"),
+            .test_light = b.step("test-light", "those that compute little: quickest in debug mode"),
+            .test_heavy = b.step("test-heavy", "those that compute much: quickest in safe mode"),
         };
+    }
+
+    fn leavesOutSymbols(plan: Plan, optimize: Optimize) bool {
+        return !plan.keeps_symbols and optimize != .debug;
     }
 
     /// An edge or what a device runs: installed, run by `run-NAME`.
@@ -344,8 +357,8 @@ const Plan = struct {
         if (std.mem.eql(u8, program.name, "bootfarm-sim"))
             embed(b, root, "boot_trace_csv", "../../e2e/traces/boot-trace-bios.csv");
         if (std.mem.eql(u8, program.name, "bootfarm-edge")) plan.addEmbedded(root);
-        // It is sent to every device at every boot.
-        if (program.runs_on == .any_device) root.strip = true;
+        // What devices run is sent to each of them at every boot.
+        root.strip = plan.leavesOutSymbols(plan.optimize) or program.runs_on == .any_device;
         const exe = b.addExecutable(.{
             .name = program.name,
             .linkage = .static,
@@ -387,6 +400,9 @@ const Plan = struct {
         });
         const run = b.addRunArtifact(tests);
         plan.test_all.dependOn(&run.step);
+        const is_heavy = std.mem.eql(u8, name, "store") or std.mem.eql(u8, name, "sim");
+        const of_weight = if (is_heavy) plan.test_heavy else plan.test_light;
+        of_weight.dependOn(&run.step);
         b.step(step_name, b.fmt("tests of {s}", .{name})).dependOn(&run.step);
     }
 
@@ -396,6 +412,7 @@ const Plan = struct {
     fn addTool(plan: Plan, tool: Tool, imports: []const Import) void {
         const b = plan.b;
         const root = module(b, tool.path, plan.native, plan.test_optimize, imports);
+        root.strip = plan.leavesOutSymbols(plan.test_optimize);
         const exe = b.addExecutable(.{ .name = tool.name, .root_module = root });
         plan.check.dependOn(&b.addExecutable(.{ .name = tool.name, .root_module = root }).step);
         plan.addRun(exe, tool.help);

@@ -233,7 +233,7 @@ async function testStatic(layer, zig) {
 
 /** Builds the programs that all other layers run. */
 function buildEdge(layer, zig) {
-  return layer('zig-build', 240, () => command(zig, ['build', zigJobs], edgeSource))
+  return layer('zig-build', 200, () => command(zig, ['build', zigJobs], edgeSource))
 }
 
 /**
@@ -275,7 +275,7 @@ function sockets(layer, { scratch, env }) {
 /** Programs are killed here, so no browser uses this product. */
 function faults(layer, { scratch, env, tally }) {
   return onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
-    await layer('faults', 330, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
+    await layer('faults', 330, () => vitest(scratch, 'e2e', ['faults/'], productEnv, [], unhurried))
     await layer('install', 70, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
   })
 }

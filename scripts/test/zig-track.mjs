@@ -42,26 +42,27 @@ export async function zigTrack(layer, zig) {
       const { code, output } = await build(...args)
       return { output, ...oneCheck(code === 0) }
     }
-  // Unoptimized programs have the same checks and are built in a tenth of the time; with so few cases they do not lose
-  // that time again.
+  // Both modes have the same checks. Unoptimized programs are built in a tenth of the time, and take several times as
+  // long: simulations win by the other mode.
   const quick = 'debug'
   const long = 'safe'
-  const zigTests = async (mode) => {
-    const { code, output } = await build('test', mode, '--summary', 'all', ...zigTestLimit)
+  const zigTests = async (step, mode) => {
+    const { code, output } = await build(step, mode, '--summary', 'all', ...zigTestLimit)
     return { output, ...zigCounts(output, code) }
   }
   const seed = ['--', '--seed', '1']
-  await layer('zig-test', 380, () => zigTests(quick))
+  await layer('zig-test', 280, () => zigTests('test-light', quick))
+  await layer('zig-test-heavy', 150, () => zigTests('test-heavy', long))
   await layer('zig-arm64', 40, checked('check', quick, '-Darch=aarch64'))
-  await layer.long('zig-test-safe', 300, () => zigTests(long))
-  await layer('simulation', 20, checked('sim', quick, ...seed, '--seeds', String(simulatedSeeds)))
+  await layer.long('zig-test-safe', 300, () => zigTests('test', long))
+  await layer('simulation', 90, checked('sim', long, ...seed, '--seeds', String(simulatedSeeds)))
   await layer.long(
     'simulation-long',
     600,
     checked('sim', long, '--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)),
   )
   await layer.long('simulation-reports', 120, checked('sim', long, ...seed, '--reports'))
-  await layer('simulation-mutants', 240, checked('sim', quick, ...seed, '--self-test'))
+  await layer('simulation-mutants', 60, checked('sim', long, ...seed, '--self-test'))
   /** The command that must fail, with this message. */
   const caught =
     (words, ...args) =>
@@ -72,14 +73,14 @@ export async function zigTrack(layer, zig) {
         ...oneCheck(code !== 0 && output.includes(words)),
       }
     }
-  await layer('simulation-canary', 10, caught('FAILED: canary', 'sim', quick, ...seed, '--canary'))
-  await layer('store-sim', 120, checked('store-sim', long, ...storeOptions(5, storeOperations)))
+  await layer('simulation-canary', 10, caught('FAILED: canary', 'sim', long, ...seed, '--canary'))
+  await layer('store-sim', 60, checked('store-sim', long, ...storeOptions(5, storeOperations)))
   await layer.long('store-sim-long', 240, checked('store-sim', long, ...storeOptions(6, storeOperationsLong)))
-  await layer('stream-sim', 90, checked('stream-sim', quick, ...streamOptions(streamPackets)))
+  await layer('stream-sim', 60, checked('stream-sim', long, ...streamOptions(streamPackets)))
   await layer.long('stream-sim-long', 180, checked('stream-sim', long, ...streamOptions(streamPacketsLong)))
-  await layer('stream-sim-canary', 20, caught('FAILED: canary', 'stream-sim', quick, ...seed, '--canary'))
-  await layer('fuzz', 75, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
+  await layer('stream-sim-canary', 20, caught('FAILED: canary', 'stream-sim', long, ...seed, '--canary'))
+  await layer('fuzz', 60, checked('fuzz', long, ...seed, '--cases', String(fuzzCases)))
   await layer.long('fuzz-long', 900, checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)))
   await layer.long('mutation', 400, checkMutation)
-  await layer('fuzz-canary', 60, caught('violated:', 'fuzz', quick, ...seed, '--cases', '2000', '--canary'))
+  await layer('fuzz-canary', 60, caught('violated:', 'fuzz', long, ...seed, '--cases', '2000', '--canary'))
 }

@@ -63,6 +63,7 @@ const changing: Record<string, () => object> = {
   'discovered.setRules': () => ({ rules: [ignoreAll] }),
   'vdisk.update': () => ({ note: 'new' }),
   'vdisk.updateVersion': () => ({ note: 'new' }),
+  'cleaning.set': () => ({ mode: 'daily' }),
   'store.update': () => ({ note: 'new' }),
   'webhook.update': () => ({ name: newName }),
   'webhook.redeliver': () => ({}),

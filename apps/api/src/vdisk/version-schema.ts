@@ -93,10 +93,9 @@ const needsWait = {
   path: ['waitUntil'],
   message: 'Only a step that waits for edges has an end of the wait: leave it out, or set waitForPlacement.',
 }
-const waitUntil = instant
-  .optional()
-  .describe('It is given up then, at most 31 days ahead. Absent: in seven days.')
-  .meta({ examples: ['2027-01-15T18:00:00Z'] })
+const waitUntil = instant.optional().describe('It is given up then, at most 31 days ahead. Absent: in seven days.')
+/** Its fields exclude each other, so that no example can be made field by field. */
+const waiting = { vdiskRevision: 3, waitForPlacement: true, waitUntil: '2027-01-15T18:00:00Z' }
 export const promoteInput = z
   .object({
     ...ofVersion,
@@ -114,6 +113,7 @@ export const promoteInput = z
     message: 'At a set time edges switch by their own clocks: such a release cannot wait for edges that lack it.',
   })
   .refine(({ waitForPlacement, waitUntil }) => !waitUntil || waitForPlacement !== false, needsWait)
+  .meta({ examples: [waiting] })
 export const cancelReleaseInput = z.object(ofVdisk)
 export const promotionInput = z.object({ vdiskId: uuid })
 export const cancelPromotionInput = z.object(ofVdisk)
@@ -127,6 +127,7 @@ export const revertInput = z
     waitUntil,
   })
   .refine(({ waitForPlacement, waitUntil }) => !waitUntil || waitForPlacement, needsWait)
+  .meta({ examples: [waiting] })
 export const overrideInput = z.object(ofVersion)
 export const clearOverrideInput = z.object(ofVdisk)
 export const mergeInput = z.object({

@@ -13,6 +13,7 @@ const larger = new Set([
   'placement.setOfFarm.rules.others.rateBytesPerSecond',
   'placement.setOfFarm.rules.sites[].rateBytesPerSecond',
   'upload.create.sizeBytes',
+  'version.import.emptySizeBytes',
   'vdisk.registerVersion.sizeBytes',
   'vdisk.updateWriteCache.limitBytes',
 ])

@@ -81,7 +81,12 @@ const Fixture = struct {
         fixture.server_thread = try .spawn(.{}, serveAll, .{fixture});
         fixture.thread = .{ .context = undefined, .job_id = uuid(9) };
         fixture.source = try testing.allocator.create(PeerSource);
-        fixture.source.* = .{ .thread = &fixture.thread, .peers = &fixture.asking };
+        fixture.source.* = .{
+            .thread = &fixture.thread,
+            .peers = &fixture.asking,
+            // Its thread may wait long for a processor.
+            .limits = .{ .greeting_ms = 600_000, .record_ms = 600_000 },
+        };
     }
 
     fn serveAll(fixture: *Fixture) void {
