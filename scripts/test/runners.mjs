@@ -37,7 +37,7 @@ export function inOwnNetwork(program, args, options) {
 
 /** Gets a third of a contended processor, enough for tests with time limits, and so takes up to three times as long. */
 export function yielding(program, args, options) {
-  return capture('nice', ['-n', '3', program, ...args], { ...options, timeoutMs: 3_600_000 })
+  return capture('nice', ['-n', '3', program, ...args], { ...options, timeoutMs: 4_800_000 })
 }
 
 export async function problems(found) {
