@@ -2,6 +2,7 @@ import { keepAccountEvent, keepChanges } from './audit/keep-changes.ts'
 import type { Listeners } from './events/event-bus.ts'
 import { keepPlatformEvent } from './platform/keep-platform-event.ts'
 import {
+  publishEndedCapture,
   publishEndedRuns,
   publishFailedBoots,
   publishFillingCaches,
@@ -25,5 +26,6 @@ export const listeners: Listeners = {
   runsEnded: [publishEndedRuns],
   rolloutPaused: [publishPausedRollout],
   storesFill: [publishFillingStores],
+  captureEnded: [publishEndedCapture],
   edgesFellSilent: [publishSilentEdges],
 }

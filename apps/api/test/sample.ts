@@ -35,6 +35,8 @@ export interface VersionSpares {
   layeredIds: string[]
   /** Devices whose writes were kept by an edge that is gone. */
   homedIds: string[]
+  /** Devices whose disk can be captured, whose capture waits, and whose capture asks for the disk. */
+  captures: Record<'start' | 'cancel' | 'answer', string[]>
 }
 
 /** Each call of a decision takes another device, or another collection. */

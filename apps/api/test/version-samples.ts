@@ -87,6 +87,26 @@ export const versionSamples: Record<string, Sample> = {
     ownId: (tenant) => tenant.edgeId,
   },
   'space.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
+  'diskCapture.get': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
+  'diskCapture.start': {
+    idName: 'deviceId',
+    input: ({ farmId, versionSpares }: SampleTenant, id: string) => ({
+      revision: 1,
+      farmId,
+      name: `Captured ${id}`,
+      bootVersionId: versionSpares.vdisks.merge[0]?.versionId,
+    }),
+    ownId: (tenant) => tenant.versionSpares.captures.start.pop() ?? '',
+  },
+  'diskCapture.answer': {
+    idName: 'deviceId',
+    input: { disk: 'sda' },
+    ownId: (tenant) => tenant.versionSpares.captures.answer.pop() ?? '',
+  },
+  'diskCapture.cancel': {
+    idName: 'deviceId',
+    ownId: (tenant) => tenant.versionSpares.captures.cancel.pop() ?? '',
+  },
   'storeJob.list': {},
   'storeJob.get': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds[0] ?? '' },
   'storeJob.start': { idName: 'edgeId', input: { kind: 'verify' }, ownId: (tenant) => tenant.edgeId },
@@ -120,14 +140,9 @@ export async function createVersionSpares(
   })
   const images = Object.fromEntries(vdisks.adopt.map(({ vdiskId }) => [vdiskId, randomUUID()]))
   await db.edgeImage.createMany({
-    data: Object.values(images).map((versionId) => ({
-      organizationId,
-      edgeId,
-      versionId,
-      root,
-      reportedAt: askedAt,
-      ...stored,
-    })),
+    data: Object.values(images).map((versionId) =>
+      Object.assign({ organizationId, edgeId, versionId, root, reportedAt: askedAt }, stored),
+    ),
   })
   await createUploads(db, { organizationId, vdisks: vdisks.upload, askedAt })
   await createPromotions(db, { organizationId, vdisks: vdisks.cancelPromotion, askedAt })
@@ -155,7 +170,44 @@ export async function createVersionSpares(
   const layer = { layerClass: 'private' as const, layerEdgeId: edgeId, layerBytes: 4096n }
   const layeredIds = await createDevices(db, { ...place, ...layer }, 'layered')
   const homedIds = await createDevices(db, { ...place, homeEdgeId: randomUUID() }, 'homed')
-  return { vdisks, writers, images, jobIds, layeredIds, homedIds }
+  const { vdiskId = '', versionId: bootVersionId = '' } = vdisks.merge[0] ?? {}
+  const captures = await createCaptures(db, { ...place, edgeId, vdiskId, bootVersionId, askedAt })
+  return { vdisks, writers, images, jobIds, layeredIds, homedIds, captures }
+}
+
+interface SampleCaptures {
+  organizationId: string
+  siteId: string
+  collectionId: string
+  edgeId: string
+  vdiskId: string
+  bootVersionId: string
+  askedAt: Date
+}
+
+/** Each of another device: it waits for its boot, or for a person who names one of its disks. */
+async function createCaptures(
+  db: TestApi['db'],
+  { siteId, collectionId, ...ids }: SampleCaptures,
+): Promise<VersionSpares['captures']> {
+  const place = { organizationId: ids.organizationId, siteId, collectionId }
+  const captures = {
+    start: await createDevices(db, place, 'captured'),
+    cancel: await createDevices(db, place, 'copied'),
+    answer: await createDevices(db, place, 'asking'),
+  }
+  const by = { askedByKind: 'person', askedByName: 'x' }
+  const common = { isNewVdisk: false, disk: 'auto', note: '', waitSeconds: 3600, ...by }
+  const deadlineAt = new Date(ids.askedAt.getTime() + 3_600_000)
+  const rowOf = (deviceId: string, more: { state: string; disks?: string[] }) =>
+    Object.assign({ deviceId, deadlineAt }, common, ids, more)
+  await db.diskCapture.createMany({
+    data: [
+      ...captures.cancel.map((id) => rowOf(id, { state: 'waiting' })),
+      ...captures.answer.map((id) => rowOf(id, { state: 'asking', disks: ['sda'] })),
+    ],
+  })
+  return captures
 }
 
 interface Farm {
@@ -208,7 +260,7 @@ async function createVdisks(db: TestApi['db'], { organizationId, farmId }: Farm,
     revert: {},
     override: {},
     clearOverride: {},
-    merge: sealed,
+    merge: { ...sealed, kernelSha256: 'ab'.repeat(32) },
     import: {},
     writeCache: {},
     clearBootProfile: sealed,
@@ -243,7 +295,7 @@ async function createVdisks(db: TestApi['db'], { organizationId, farmId }: Farm,
   return vdisks
 }
 
-const macBytes = { layered: 'fd', homed: 'fc' }
+const macBytes = { layered: 'fd', homed: 'fc', captured: 'e7', copied: 'e6', asking: 'e5' }
 
 async function createDevices(
   db: TestApi['db'],

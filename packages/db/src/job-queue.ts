@@ -195,6 +195,8 @@ export const jobNames = [
   'remove old audit entries',
   'release versions',
   'advance promotions',
+  'advance captures',
+  'drop old disk captures',
   'drop old store jobs',
   'drop old rate limits',
   'seal secrets',

@@ -77,6 +77,7 @@ export async function withTrash<T>(db: DbOrTransaction, work: () => Promise<T>):
 
 const tables = {
   device: Prisma.sql`device`,
+  disk_capture: Prisma.sql`disk_capture`,
   edge: Prisma.sql`edge`,
   farm: Prisma.sql`farm`,
   invitation: Prisma.sql`invitation`,

@@ -21,6 +21,7 @@ export interface Events {
   runsEnded: { db: DbOrTransaction; now: Date; organizationId: string; runs: EndedRun[] }
   rolloutPaused: { db: DbOrTransaction; now: Date; organizationId: string; rollout: PausedRollout }
   storesFill: { db: DbOrTransaction; now: Date; organizationId: string; edges: FillingEdge[] }
+  captureEnded: { db: DbOrTransaction; now: Date; organizationId: string; capture: EndedCapture; place: Place }
   edgesFellSilent: { db: DbOrTransaction; now: Date; organizationId: string; edges: SilentEdge[] }
 }
 
@@ -189,6 +190,19 @@ export interface FillingEdge {
   usableBytes: number
   /** What versions need that it fetches. */
   pendingBytes: number
+}
+
+/** A capture of a device's disk that has made a version, or was undone. */
+export interface EndedCapture {
+  id: string
+  deviceId: string
+  deviceName: string
+  state: 'done' | 'failed' | 'cancelled'
+  reason: string | null
+  /** Null: it was deleted. */
+  vdisk: { id: string; name: string } | null
+  /** Null: none was made. */
+  version: { id: string; number: number } | null
 }
 
 export interface SilentEdge {

@@ -7,6 +7,7 @@ import { cleanStores } from '../cleaning/clean-stores.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import { dropOldDifferences } from '../difference/drop-old-differences.ts'
 import type { Objects } from '../difference/objects.ts'
+import { advanceCaptures, dropOldDiskCaptures } from '../disk-capture/advance-captures.ts'
 import { findSilentEdges } from '../edge/list-edges.ts'
 import { numberAllEvents } from '../event/number-events.ts'
 import { removeOldEvents } from '../event/remove-old-events.ts'
@@ -70,6 +71,8 @@ interface Job {
 const jobs: Job[] = [
   { name: 'release versions', everySeconds: 10, run: releaseDue },
   { name: 'advance promotions', everySeconds: 5, run: advancePromotions },
+  { name: 'advance captures', everySeconds: 5, run: advanceCaptures },
+  { name: 'drop old disk captures', everySeconds: hourSeconds, run: dropOldDiskCaptures },
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },
   { name: 'keep placements', everySeconds: 10, run: keepPlacements },

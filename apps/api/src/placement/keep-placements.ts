@@ -41,6 +41,7 @@ async function unsettledVdisks(db: DbOrTransaction, organizationId: string): Pro
           and site.id = edge.site_id
         where version.organization_id = vdisk.organization_id and version.vdisk_id = vdisk.id
           and version.sealed_at is not null and version.manifest_root is not null and version.deletion_id is null
+          and not version.is_blank
           and edge.organization_id = vdisk.organization_id and edge.revoked_at is null and site.farm_id = vdisk.farm_id
           and exists (select from edge_version as stored where stored.organization_id = version.organization_id
             and stored.version_id = version.id and stored.state = 'present')

@@ -62,7 +62,8 @@ async function readFactVersions(db: DbOrTransaction, { organizationId, vdiskId }
     select: { defaultVersionId: true, overrideVersionId: true, pendingVersionId: true, maintenanceDeviceId: true },
   })
   const rows = await db.vdiskVersion.findMany({
-    where: { organizationId, vdiskId, sealedAt: { not: null } },
+    // Only the edge of a capture needs the empty disk below it.
+    where: { organizationId, vdiskId, sealedAt: { not: null }, isBlank: false },
     orderBy: { number: 'asc' },
     select: {
       id: true,

@@ -52,6 +52,7 @@ export const permissions = {
   'device.read': row(everybody, 'see devices'),
   'device.change': row(operators, 'create, change, move, delete and restore devices'),
   'device.power': row(operators, 'power devices on and off and wake them'),
+  'device.capture': row(admins, 'capture the disks of devices as versions of vDisks'),
   'discovery.read': row(everybody, 'see discovered devices and the rules for them'),
   'discovery.decide': row(operators, 'adopt and ignore discovered devices'),
   'discovery.rules': row(admins, 'change the rules that adopt devices automatically'),

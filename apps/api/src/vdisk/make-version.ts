@@ -87,7 +87,12 @@ export function importVersion(context: ServiceContext, input: z.output<typeof im
     const source = await sourceOf(context, { edge, vdiskId, sourcePath, uploadId, url, sha256, emptySizeBytes })
     if (bootVersionId) await requireBootVersion(context, { farmId: open.vdisk.farmId, edge, bootVersionId })
     if (fields.parentVersionId) await requireParent(context, { vdiskId, edge, parentVersionId: fields.parentVersionId })
-    const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n })
+    const isBlank = emptySizeBytes !== null
+    if (isBlank && fields.state === 'released')
+      throw new AppError('invalid', {
+        public: 'An empty disk boots nothing, and cannot be released. Leave it in test.',
+      })
+    const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n, ...(isBlank ? { isBlank } : {}) })
     return askAll(context, made, [
       {
         edgeId,
@@ -237,6 +242,7 @@ interface Unsealed {
   labels: string[]
   kernelPath?: string | null
   initrdPath?: string | null
+  isBlank?: boolean
   mergedFrom?: number
   /** Name of the edge that has it. */
   adoptedFrom?: string

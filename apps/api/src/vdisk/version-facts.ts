@@ -17,6 +17,7 @@ export const versionFactsSelect = {
   releasedAt: true,
   sealedAt: true,
   sealAskedAt: true,
+  isBlank: true,
 } satisfies Prisma.VdiskVersionSelect
 
 /** And of a vDisk. */
@@ -46,7 +47,8 @@ export const choicesJson = Prisma.sql`jsonb_build_object(
   'choices', jsonb_build_object('defaultVersionId', vdisk.default_version_id, 'overrideVersionId', vdisk.override_version_id,
     'pendingVersionId', vdisk.pending_version_id, 'maintenanceDeviceId', vdisk.maintenance_device_id),
   'versions', coalesce((select jsonb_agg(jsonb_build_object('id', version.id, 'number', version.number, 'state', version.state,
-      'releasedAt', version.released_at, 'sealedAt', version.sealed_at, 'sealAskedAt', version.seal_asked_at))
+      'releasedAt', version.released_at, 'sealedAt', version.sealed_at, 'sealAskedAt', version.seal_asked_at,
+      'isBlank', version.is_blank))
     from vdisk_version as version where version.organization_id = vdisk.organization_id and version.vdisk_id = vdisk.id
       and (version.state <> 'released' or version.id in (vdisk.default_version_id, vdisk.override_version_id, vdisk.pending_version_id)
         or version.number = (select max(newest.number) from vdisk_version as newest

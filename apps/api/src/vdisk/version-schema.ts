@@ -49,7 +49,7 @@ export const commandLineText = z
   )
   .default('')
 
-const diskSize = z
+export const diskSize = z
   .number()
   .int()
   .positive()

@@ -189,8 +189,9 @@ function notWritten({ resolved }: Open, version: StepVersion): string | null {
 function notPromotable(open: Open, { versionId, releaseAt }: Extract<VersionStep, { kind: 'promote' }>): string | null {
   const { resolved } = open
   const version = versionOf(open, versionId)
-  const { number, state, sealedAt } = version
+  const { number, state, sealedAt, isBlank } = version
   const access = accessOf(resolved, version)
+  if (isBlank) return `Version ${number} is an empty disk, into which a disk is captured: nothing boots from it.`
   if (access === 'maintenance') return `Version ${number} is in maintenance: seal it first, and try it out.`
   if (sealedAt === null) return `Version ${number} is being made: wait until that is done.`
   if (access === 'default') return alreadyText(number, 'default')

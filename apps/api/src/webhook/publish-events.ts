@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
+import type { BootReport } from '@bootfarm/proto/uplink'
 import { ofLiveSite } from '../access/visible.ts'
 import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 import type { Events, PromotedVersion } from '../events/event-bus.ts'
@@ -180,6 +181,31 @@ export async function publishFillingStores({ db, now, organizationId, edges }: E
   )
 }
 
+/** disk_capture.ended, of a capture that has made a version, failed or was cancelled. */
+export async function publishEndedCapture(event: Events['captureEnded']): Promise<void> {
+  const { db, now, organizationId, place, capture } = event
+  const { deviceId, deviceName, state, reason, vdisk, version } = capture
+  await publishEvents({ db, now, organizationId }, [
+    {
+      type: 'disk_capture.ended',
+      subject: capture.id,
+      place,
+      objects: { deviceId, ...(vdisk ? { vdiskId: vdisk.id } : {}) },
+      data: {
+        captureId: capture.id,
+        deviceId,
+        deviceName,
+        outcome: state,
+        reason,
+        vdiskId: vdisk?.id ?? null,
+        vdiskName: vdisk?.name ?? null,
+        versionId: version?.id ?? null,
+        versionNumber: version?.number ?? null,
+      },
+    },
+  ])
+}
+
 /** boot.failed, once for each boot that its edge reports as failed; history that a demo makes up is none. */
 export async function publishFailedBoots({ db, now, edge, boots }: Events['bootsReported']): Promise<void> {
   const publication = { db, now, organizationId: edge.organizationId }
@@ -222,7 +248,11 @@ export async function publishFillingCaches({ db, now, edge, boots }: Events['boo
     if (!mark) return []
     return [{ id: boot.id, subject: `${boot.id} ${mark.percent}`, mark: mark.percent, level, cache }]
   })
-  const fresh = await unannounced(publication, 'write_cache.filling', filling)
+  const fresh = await unannounced(
+    publication,
+    'write_cache.filling',
+    await withoutCaptures(publication, boots, filling),
+  )
   const rows = await readBoots(
     db,
     edge,
@@ -238,6 +268,24 @@ export async function publishFillingCaches({ db, now, edge, boots }: Events['boo
       return { type, subject, ...whereOf(boot, edge), data: { ...namesOf(boot, edge), mark, level, ...cache } }
     }),
   )
+}
+
+/** A machine whose disk is captured reports how far the copy is: nothing fills. */
+async function withoutCaptures<Cause extends { id: string }>(
+  { db, organizationId }: Publication,
+  boots: BootReport[],
+  causes: Cause[],
+): Promise<Cause[]> {
+  if (causes.length === 0) return []
+  const versionIds = boots.flatMap(({ versionId }) => versionId ?? [])
+  const captures = await db.diskCapture.findMany({
+    where: { organizationId, versionId: { in: versionIds } },
+    select: { versionId: true },
+  })
+  if (captures.length === 0) return causes
+  const captured = new Set(captures.map(({ versionId }) => versionId))
+  const ids = new Set(boots.flatMap(({ id, versionId }) => (captured.has(versionId ?? null) ? [id] : [])))
+  return causes.filter(({ id }) => !ids.has(id))
 }
 
 interface ReportingEdge {

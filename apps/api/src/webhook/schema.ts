@@ -14,6 +14,7 @@ export const webhookEventTypes = [
   'device.key_alarm',
   'rollout.paused',
   'store.filling',
+  'disk_capture.ended',
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 /** Sent on demand, to every endpoint. */

@@ -7,6 +7,7 @@ import { cleaningRouter } from '../../cleaning/router.ts'
 import { collectionRouter } from '../../collection/router.ts'
 import { deviceRouter } from '../../device/router.ts'
 import { discoveredRouter } from '../../discovery/router.ts'
+import { diskCaptureRouter } from '../../disk-capture/router.ts'
 import { edgeRouter } from '../../edge/router.ts'
 import { eventRouter } from '../../event/router.ts'
 import { farmRouter } from '../../farm/router.ts'
@@ -61,6 +62,7 @@ export const appRouter = router({
   storeJob: storeJobRouter,
   upload: uploadRouter,
   placement: placementRouter,
+  diskCapture: diskCaptureRouter,
   retention: retentionRouter,
   cleaning: cleaningRouter,
   space: spaceRouter,

@@ -21,6 +21,8 @@ export interface VersionFacts {
   sealedAt: Date | null
   /** Nobody writes it any more once its sealing was requested. */
   sealAskedAt: Date | null
+  /** An empty disk, into which a machine's disk is captured: no device boots it. */
+  isBlank?: boolean
 }
 
 /** A vDisk's choices among its versions. An id of a missing version counts as null. */
@@ -68,7 +70,8 @@ export function resolveVersions<V extends VersionFacts>(
   const isAhead = ({ number }: V) => byDefault === null || number > byDefault.number
   const tested = versions.filter(
     (version) =>
-      version === pending?.version || (version.state === 'test' && version.sealedAt !== null && isAhead(version)),
+      version === pending?.version ||
+      (version.state === 'test' && version.sealedAt !== null && !version.isBlank && isAhead(version)),
   )
   const maintenance = newestOf(versions.filter(({ state }) => state === 'maintenance'))
   return {

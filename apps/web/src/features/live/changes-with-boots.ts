@@ -35,6 +35,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   storeJob: false,
   upload: false,
   placement: false,
+  diskCapture: true,
   retention: false,
   cleaning: false,
   space: false,

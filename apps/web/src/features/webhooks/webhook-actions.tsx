@@ -200,6 +200,7 @@ export const eventText: Record<WebhookEvent, string> = {
   'device.key_alarm': 'Device did not prove its key',
   'rollout.paused': 'Rollout paused by itself',
   'store.filling': 'Store of an edge becomes full',
+  'disk_capture.ended': 'Capture of a disk ended',
 }
 
 const events = Object.keys(eventText) as WebhookEvent[]

@@ -25,6 +25,7 @@ export const tagTexts: Record<string, string> = {
   upload:
     'Images that are sent in pieces, for imports. The bytes go to `/vdisks/{vdiskId}/uploads/{uploadId}/bytes`: see the guide to the API.',
   placement: 'Which edges hold the versions of vDisks.',
+  diskCapture: 'Captures of the disks of devices, as versions of vDisks.',
   retention: 'Which released versions of vDisks stay.',
   cleaning: 'When the stores of edges free unused space.',
   space: 'Free space of edges’ stores, and when it ends.',

@@ -1,0 +1,1 @@
+export { cancelStoreJob } from './change-jobs.ts'
