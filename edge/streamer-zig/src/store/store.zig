@@ -37,6 +37,7 @@ pub const node_cache = @import("tree/node_cache.zig");
 pub const location_map = @import("tree/location_map.zig");
 pub const read_now = @import("read_now.zig");
 pub const pack = @import("difference/pack.zig");
+pub const PackedPart = @import("difference/packed_part.zig");
 pub const repair = @import("repair.zig");
 pub const pending_seal = @import("pending_seal.zig");
 pub const seal = @import("seal.zig");

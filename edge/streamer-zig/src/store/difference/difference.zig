@@ -330,5 +330,6 @@ test {
     _ = format;
     _ = frame_codec;
     _ = @import("pack.zig");
+    _ = @import("packed_part.zig");
     _ = @import("difference_test.zig");
 }

@@ -16,6 +16,7 @@ const LinuxFiles = store_module.LinuxFiles;
 const Manifest = store_module.Manifest;
 const OpenVersion = store_module.OpenVersion;
 const Pack = store_module.pack.Pack;
+const PackedPart = store_module.PackedPart;
 const Store = store_module.Store;
 const TargetError = store_module.@"export".TargetError;
 const Uuid = base.Uuid;
@@ -127,12 +128,22 @@ const Site = struct {
 
     /// The caller frees the file.
     fn pack(site: *Site, version: Uuid, before: ?Uuid) ![]u8 {
+        return site.continuePack(version, before, "");
+    }
+
+    /// Packs behind what a killed run has left. The caller frees the file.
+    fn continuePack(site: *Site, version: Uuid, before: ?Uuid, left: []const u8) ![]u8 {
         var made = try site.store.openVersion(version);
         defer made.close();
         var known: ?OpenVersion = if (before) |id| try site.store.openVersion(id) else null;
         defer if (known) |*opened| opened.close();
         var sink: MemorySink = .{};
         errdefer sink.bytes.deinit(testing.allocator);
+        const header: format.Header =
+            .of(&made.manifest, if (known) |*opened| &opened.manifest else null);
+        const part = try partOf(left, &header);
+        const size: usize = if (part) |*kept| @intCast(kept.size) else 0;
+        try sink.bytes.appendSlice(testing.allocator, left[0..size]);
         var running: Pack = .{
             .store = &site.store,
             .version = &made,
@@ -141,8 +152,10 @@ const Site = struct {
             .is_canceled = &site.is_canceled,
             .watch = .{ .context = site, .progress = ignore },
             .done = .{ .size = made.manifest.disk_size },
+            .part = part,
         };
         try running.run(testing.allocator);
+        try testing.expectEqual(made.manifest.disk_size, running.done.position);
         return sink.bytes.toOwnedSlice(testing.allocator);
     }
 
@@ -190,6 +203,13 @@ const Site = struct {
         Checkpoint.remove(site.store.files, id) catch |err| if (err != error.NoImport) return err;
     }
 };
+
+fn partOf(left: []const u8, header: *const format.Header) !?PackedPart {
+    var file: MemoryFile = .{ .bytes = left };
+    const buffer = try testing.allocator.create([format.raw_size_max]u8);
+    defer testing.allocator.destroy(buffer);
+    return PackedPart.find(&file.source(), header, buffer);
+}
 
 const MemorySink = struct {
     bytes: std.ArrayList(u8) = .empty,
@@ -301,6 +321,59 @@ test "a version is taken with the same root and bytes, over nothing, its parent,
     // The next version that is made there has a higher counter than all that were taken.
     const next = try there.importImage(other, asked(idOf(8), .zero));
     try testing.expect(next.counter > last.counter);
+}
+
+test "a pack that was cut anywhere continues behind its last whole frame and ends with the same bytes" {
+    var here: Site = undefined;
+    try here.init(1);
+    defer here.deinit();
+    const bytes = try imageOf((4 << 20) + 512);
+    defer testing.allocator.free(bytes);
+    var first = asked(idOf(3), .zero);
+    first.kernel = try here.bootFile("kernel");
+    const made = try here.importImage(bytes, first);
+    changeImage(bytes);
+    _ = try here.importImage(bytes, asked(idOf(4), idOf(3)));
+    const whole = try here.pack(idOf(3), null);
+    defer testing.allocator.free(whole);
+    const header: format.Header = .of(&made, null);
+    var ends: base.BoundedArray(usize, 8) = .empty;
+    var at: usize = format.header_size;
+    while (at < whole.len) {
+        const head: format.FrameHead = try .decode(whole[at..][0..format.frame_head_size]);
+        at += format.frame_head_size + head.packed_size;
+        if (head.kind == .blocks) try ends.append(at);
+    }
+    try testing.expect(ends.count > 3);
+    // Until the first frame of blocks is whole, nothing is kept.
+    for ([_]usize{ 0, 100, format.header_size, ends.buffer[0] - 1 }) |cut|
+        try testing.expectEqual(null, try partOf(whole[0..cut], &header));
+    for (ends.constSlice()) |end| for ([_]usize{ end, end + 63 }) |cut| {
+        const left = whole[0..@min(cut, whole.len)];
+        try testing.expectEqual(end, (try partOf(left, &header)).?.size);
+        const again = try here.continuePack(idOf(3), null, left);
+        defer testing.allocator.free(again);
+        try testing.expectEqualSlices(u8, whole, again);
+    };
+    // A disk or a power cut has changed a frame: those before it are kept.
+    const damaged = try testing.allocator.dupe(u8, whole);
+    defer testing.allocator.free(damaged);
+    damaged[ends.buffer[1] + 1000] ^= 1;
+    try testing.expectEqual(ends.buffer[1], (try partOf(damaged, &header)).?.size);
+    const again = try here.continuePack(idOf(3), null, damaged);
+    defer testing.allocator.free(again);
+    try testing.expectEqualSlices(u8, whole, again);
+    // A part of another difference is no part of this one.
+    const change = try here.pack(idOf(4), idOf(3));
+    defer testing.allocator.free(change);
+    const over = try here.continuePack(idOf(4), idOf(3), whole);
+    defer testing.allocator.free(over);
+    try testing.expectEqualSlices(u8, change, over);
+    for ([_]usize{ change.len / 2, change.len - 1 }) |cut| {
+        const rest = try here.continuePack(idOf(4), idOf(3), change[0..cut]);
+        defer testing.allocator.free(rest);
+        try testing.expectEqualSlices(u8, change, rest);
+    }
 }
 
 test "a difference is refused if any byte of it is changed, if it is cut, and where its base is another" {

@@ -8,6 +8,10 @@ const Allocator = std.mem.Allocator;
 
 /// Smaller frames are not worth it.
 const size_min = 512;
+/// Together a sixteenth of the largest frame.
+const samples = 4;
+const sample_size = 16 << 10;
+const sampled_size_min = 256 << 10;
 
 pub const Packer = struct {
     /// 225 KiB: too large for a thread's stack.
@@ -37,10 +41,27 @@ pub const Packer = struct {
     /// Valid until the next call; null if the frame is to be stored as it is.
     pub fn deflate(packer: *Packer, raw: []const u8) ?[]const u8 {
         assert(raw.len <= format.raw_size_max);
-        if (raw.len < size_min) return null;
-        var writer: std.Io.Writer = .fixed(packer.output[0 .. raw.len - 1]);
+        if (raw.len < size_min or !packer.isWorthIt(raw)) return null;
+        return packer.deflateBelow(raw.len, raw);
+    }
+
+    /// Returns null if it takes at least so many bytes.
+    fn deflateBelow(packer: *Packer, limit: usize, raw: []const u8) ?[]const u8 {
+        var writer: std.Io.Writer = .fixed(packer.output[0 .. limit - 1]);
         packer.write(&writer, raw) catch return null;
         return writer.buffered();
+    }
+
+    /// Of a large frame, some samples decide: much in an image is packed or encrypted already, and
+    /// deflate takes longest where it finds nothing.
+    fn isWorthIt(packer: *Packer, raw: []const u8) bool {
+        if (raw.len < sampled_size_min) return true;
+        const step = raw.len / samples;
+        for (0..samples) |index| {
+            const sample = raw[index * step + (step - sample_size) / 2 ..][0..sample_size];
+            if (packer.deflateBelow(sample_size - sample_size / 32, sample) != null) return true;
+        }
+        return false;
     }
 
     fn write(
@@ -93,7 +114,16 @@ test "a frame that shrinks is packed and unpacked, and any other is stored" {
             try testing.expect(!inflate(packed_bytes, again[0 .. size + 1], window));
         try testing.expect(!inflate(part, again[0..size], window));
     }
+    const large = raw[0..sampled_size_min];
     prng.random().bytes(raw);
     try testing.expectEqual(null, packer.deflate(raw));
+    try testing.expectEqual(null, packer.deflate(large));
+    // One sample that shrinks is enough.
+    const step = large.len / samples;
+    @memset(large[3 * step + (step - sample_size) / 2 ..][0 .. sample_size / 16], 'z');
+    const packed_bytes = packer.deflate(large) orelse return error.NotPacked;
+    try testing.expect(inflate(packed_bytes, again[0..large.len], window));
+    try testing.expectEqualSlices(u8, large, again[0..large.len]);
+    prng.random().bytes(raw);
     try testing.expectEqual(null, packer.deflate(raw[0 .. size_min - 1]));
 }

@@ -11,6 +11,7 @@ const Files = @import("../files/files.zig");
 const format = @import("format.zig");
 const frame_codec = @import("frame_codec.zig");
 const manifest_module = @import("../tree/manifest.zig");
+const PackedPart = @import("packed_part.zig");
 const store_dir = @import("../files/store_dir.zig");
 const VersionReader = @import("../version_reader.zig");
 const TargetError = @import("../export.zig").TargetError;
@@ -57,6 +58,8 @@ sink: Sink,
 is_canceled: *const std.atomic.Value(bool),
 watch: Observer,
 done: Progress,
+/// Already in the file, before everything that the sink gets; null: nothing.
+part: ?PackedPart = null,
 packer: frame_codec.Packer = undefined,
 /// The frame that is being filled: its runs, their data, and the place to put both together.
 runs: base.BoundedArray(Run, format.runs_max) = .empty,
@@ -77,9 +80,14 @@ pub fn run(on: *Pack, gpa: std.mem.Allocator) Error!void {
     on.raw = try gpa.alloc(u8, format.raw_size_max);
     defer gpa.free(on.raw);
     const before = if (on.before) |known| &known.manifest else null;
-    try on.write(&format.Header.of(made, before).encode());
-    if (made.kernel) |*file| if (!isOf(before, file)) try on.addBootFile(.kernel, file);
-    if (made.initrd) |*file| if (!isOf(before, file)) try on.addBootFile(.initrd, file);
+    if (on.part) |*part| {
+        on.done.position = @min(on.done.size, part.blocks_end * block.block_size);
+        on.done.changed_bytes = part.data_blocks * block.block_size;
+    } else {
+        try on.write(&format.Header.of(made, before).encode());
+        if (made.kernel) |*file| if (!isOf(before, file)) try on.addBootFile(.kernel, file);
+        if (made.initrd) |*file| if (!isOf(before, file)) try on.addBootFile(.initrd, file);
+    }
     const level = made.rootLevel();
     var comparison: compare.Comparison(*Pack) =
         .{ .nodes = &on.store.nodes, .context = on, .report = addRange };
@@ -142,6 +150,9 @@ fn addBlocks(on: *Pack, range: compare.Range) Error!void {
     const reader = &on.version.reader;
     const end = range.first + range.count;
     var at = range.first;
+    // Frames end with the range that they were filled from, so that what follows is as without an
+    // interruption.
+    if (on.part) |*part| at = @max(at, part.blocks_end);
     while (at < end) {
         on.failed_at = at * block.block_size;
         const found = try reader.nextBlock(at, end) orelse end;

@@ -5,12 +5,15 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
+const cancel = @import("../cancel.zig");
 const Call = @import("../subcommand.zig");
 const export_directory = @import("../export_directory.zig");
 const linux = std.os.linux;
 const Sha256 = base.Sha256;
 
+const FdSource = store_module.image_source.FdSource;
 const format = store_module.difference_format;
+const PackedPart = store_module.PackedPart;
 const TargetError = store_module.@"export".TargetError;
 
 const path_size_max = 1024;
@@ -35,7 +38,7 @@ list: std.ArrayList(Digest) = .empty,
 is_too_large: bool = false,
 is_whole: bool = false,
 
-/// Opens the file under its temporary name, empty. What an interrupted run has left is replaced.
+/// Opens the file under its temporary name. `keepPart` follows.
 pub fn open(
     writer: *PieceWriter,
     call: *const Call,
@@ -69,9 +72,35 @@ pub fn open(
         "{s}" ++ part_suffix ++ " is being written by another process; wait until it ends, or stop it first.",
         .{path},
     );
-    if (linux.errno(linux.ftruncate(fd, 0)) != .SUCCESS)
-        return call.fail("{s}" ++ part_suffix ++ " cannot be written by this user.", .{path});
     writer.* = .{ .call = call, .path = path, .fd = fd };
+}
+
+/// Keeps the part of this difference that a killed run has left, and cuts off the rest of the file.
+pub fn keepPart(writer: *PieceWriter, header: *const format.Header) Call.Error!?PackedPart {
+    const gpa = writer.call.gpa;
+    const buffer = try gpa.create([format.raw_size_max]u8);
+    defer gpa.destroy(buffer);
+    // An empty file is no source.
+    const part = if (FdSource.fromFd(writer.fd, &cancel.is_asked)) |opened| blk: {
+        var file = opened;
+        break :blk PackedPart.find(&file.source(), header, buffer);
+    } else |_| null;
+    const size = if (part) |*found| found.size else 0;
+    if (linux.errno(linux.ftruncate(writer.fd, @intCast(size))) != .SUCCESS)
+        return writer.call.fail(
+            "{s}" ++ part_suffix ++ " cannot be written by this user.",
+            .{writer.path},
+        );
+    while (writer.size < size) {
+        const bytes = buffer[0..@intCast(@min(buffer.len, size - writer.size))];
+        const count = host.sys.readAt(writer.fd, bytes, writer.size) catch 0;
+        if (count < bytes.len) return writer.call.fail(
+            "{s}" ++ part_suffix ++ " cannot be read; remove it, and pack the version again.",
+            .{writer.path},
+        );
+        writer.take(bytes) catch |err| return writer.explain(err);
+    }
+    return part;
 }
 
 /// Removes a file that is not whole.
@@ -94,6 +123,11 @@ pub fn sink(writer: *PieceWriter) store_module.pack.Sink {
 fn write(context: *anyopaque, bytes: []const u8) TargetError!void {
     const writer: *PieceWriter = @ptrCast(@alignCast(context));
     try store_module.@"export".writeAt(writer.fd, bytes, writer.size);
+    try writer.take(bytes);
+}
+
+/// Counts bytes that the file has got.
+fn take(writer: *PieceWriter, bytes: []const u8) TargetError!void {
     var left = bytes;
     while (left.len > 0) {
         const part = left[0..@min(left.len, format.piece_size - writer.size % format.piece_size)];
