@@ -9,6 +9,7 @@ import {
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -79,6 +80,16 @@ class OurStore {
   digest(version: string): string {
     const out = path.join(scratch.path, 'out.raw')
     this.run('export', out, '--force', '--version', version)
+    return createHash('sha256').update(readFileSync(out)).digest('hex')
+  }
+
+  /** Of the disk that QEMU reads in an export. */
+  digestOfVhdx(version: string): string {
+    const [image, out] = ['out.vhdx', 'out.raw'].map((name) => path.join(scratch.path, name)) as [string, string]
+    this.run('export', image, '--force', '--format', 'vhdx', '--version', version)
+    execFileSync('qemu-img', ['convert', '-f', 'vhdx', '-O', 'raw', image, out])
+    // A directory with it has a vDisk.
+    rmSync(image)
     return createHash('sha256').update(readFileSync(out)).digest('hex')
   }
 }
@@ -156,6 +167,9 @@ describe.skipIf(missing)(`a PVS store becomes a vDisk with its versions${missing
     const third = store.versions()[3]
     expect(third).toMatchObject({ number: 4, parent: second?.version, vdisk: base?.vdisk })
     expect(store.digest(third?.version ?? '')).toBe(changed(1, 2, 3))
+    // Each version leaves as one VHDX, without the chain that it came in.
+    expect(store.digestOfVhdx(base?.version ?? '')).toBe(changed())
+    expect(store.digestOfVhdx(third?.version ?? '')).toBe(changed(1, 2, 3))
   })
 
   test('by the names of its files, with a base that was merged, beside another vDisk', () => {

@@ -56,7 +56,7 @@ test('rules that cannot be are refused, and so is a change by somebody who only 
   const { siteId } = site().tenant
   const other = await site().other('admin')
   for (const [rules, why] of [
-    [{ others: { edges: 17 } }, ''],
+    [{ others: { edges: 17 } }, 'at most 16 edges'],
     [{ others: { edges: -1 } }, ''],
     [{ others: { ...all, rateBytesPerSecond: 10 } }, 'at least 1024 bytes'],
     [{ others: { ...all, window: { from: '9:00', to: '10:00' } } }, 'as HH:MM'],

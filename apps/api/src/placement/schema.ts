@@ -27,7 +27,7 @@ const rule = {
     .number()
     .int()
     .min(0)
-    .max(siteEdgesMax)
+    .max(siteEdgesMax, `A site has at most ${siteEdgesMax} edges. Leave the number out for all of them.`)
     .nullable()
     .describe('Number of edges of a site that hold each version; null: all; 0: none.'),
   rateBytesPerSecond: z
