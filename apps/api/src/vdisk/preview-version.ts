@@ -1,11 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { usersText } from '../context/in-use.ts'
+import { type Users, usersText } from '../context/in-use.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { lackingEdges } from '../placement/public.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/device/version-access.ts'
-import { onlyVisible, protectedText, versionHolders } from './remove-version.ts'
+import { onlyVisible, protectedText, unfinishedJob, versionHolders } from './remove-version.ts'
 import { seesEdgesOf, sumOf, type Tally, tallyDevices, versionOfGroup } from './tally-devices.ts'
 import { readAtEdges, versionDetailSelect } from './version-detail.ts'
 import { versionChoicesSelect } from './version-facts.ts'
@@ -54,7 +54,7 @@ export async function previewVersion(
   const lacking = releasing.has(action) ? await lackingOf(context, { vdiskId, versionId, farmId }) : []
   const numberOf = new Map(vdisk.versions.map(({ id, number }) => [id, number]))
   const seen = { ...onlyVisible(actor), running: tallies.runningOf(versionId) }
-  const holders = (await versionHolders(context, versionId, seen)).map(usersText).filter((text) => text !== null)
+  const holders = holdersText(action, await versionHolders(context, versionId, seen))
   return {
     action,
     refusals: refusalsOf(action, { version, holders, refusal: refusal?.text ?? null }),
@@ -85,6 +85,12 @@ export async function previewVersion(
     cancelsPromotionOf: choosing.has(action) ? await overtakenBy(context, vdiskId, versionId) : null,
     lacking,
   }
+}
+
+/** Jobs refuse a deletion, and no other step. */
+function holdersText(action: VersionPreview['action'], users: Users[]): string[] {
+  const told = action === 'delete' ? users : users.filter(({ noun }) => noun !== unfinishedJob)
+  return told.map(usersText).filter((text) => text !== null)
 }
 
 /** Number of another version that waits. */

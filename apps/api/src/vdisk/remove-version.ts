@@ -55,6 +55,9 @@ async function remove(
   return deleteObject(context, { kind: 'version', id: versionId, name, place })
 }
 
+/** One of the holders; it needs the version, and is nothing that devices boot. */
+export const unfinishedJob = 'unfinished store job'
+
 export function protectedText(number: number): string {
   return `Version ${number} is protected against deletion. Edit it, and take that back first.`
 }
@@ -135,7 +138,7 @@ export async function versionHolders(
     ...(holder === null ? [] : [{ noun: holder, count: 1, names: [`of ${row.vdisk.name}`] }]),
     ...(waits ? [{ noun: 'waiting promotion', count: 1, names: [`of ${row.vdisk.name}`] }] : []),
     ...(isBooted ? await bootersOf(db, { organizationId, vdiskId }, seen) : []),
-    { noun: 'unfinished store job', count: jobs.length, names: jobs.map(({ kind }) => kind) },
+    { noun: unfinishedJob, count: jobs.length, names: jobs.map(({ kind }) => kind) },
     ...(await layersAbove(db, { organizationId, vdiskId, versionId })),
   ]
 }
