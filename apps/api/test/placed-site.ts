@@ -11,6 +11,13 @@ const sizes = { ownBytes: 5, sharedBytes: 7, reclaimableBytes: 3 }
 const sizeBytes = 1000
 const listSha256 = 'ab'.repeat(32)
 
+interface TwoEdges {
+  placed: PlacedSite
+  first: string
+  maker: EdgeClient
+  second: EdgeClient
+}
+
 /** Edges that pack and fetch, as the control plane sees them, and its keeper of placements. */
 export class PlacedSite {
   readonly #site: TestSite
@@ -18,6 +25,20 @@ export class PlacedSite {
 
   constructor(site: TestSite) {
     this.#site = site
+  }
+
+  /** Two new edges of the site; one holds the version that devices boot. */
+  static async withTwoEdges(site: TestSite): Promise<TwoEdges> {
+    const placed = new PlacedSite(site)
+    const { organizationId, versionId: first } = site.tenant
+    await site.api.db.vdiskVersion.update({
+      where: { organizationId_id: { organizationId, id: first } },
+      data: { manifestRoot: Uint8Array.from(Buffer.alloc(32, 1)), manifestCounter: 1 },
+    })
+    await site.revokeEdge(site.edge.edgeId)
+    const [maker, second] = [await placed.enrol(), await placed.enrol()]
+    await placed.hold(maker, first)
+    return { placed, first, maker, second }
   }
 
   get api(): TestApi {

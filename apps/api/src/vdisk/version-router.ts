@@ -1,17 +1,23 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
+import { cancelPromotion, getPromotion, promoteVersion, revertVersion } from '../promotion/public.ts'
+import {
+  cancelPromotionInput,
+  promotedVersion,
+  promoteInput,
+  promotionInput,
+  promotionOfVdisk,
+  revertInput,
+} from '../promotion/schema.ts'
 import { adoptVersion } from './adopt-version.ts'
 import { clearBootProfile } from './clear-boot-profile.ts'
-import { getPromotion } from './get-promotion.ts'
 import { discardMaintenance, sealVersion, startMaintenance } from './maintain-version.ts'
 import { importVersion, mergeVersion } from './make-version.ts'
 import { previewVersion } from './preview-version.ts'
-import { cancelPromotion } from './promotion.ts'
 import { getVersion } from './read-vdisks.ts'
-import { cancelRelease, clearOverride, overrideVersion, promoteVersion, revertVersion } from './release-version.ts'
+import { cancelRelease, clearOverride, overrideVersion } from './release-version.ts'
 import { versionGetInput, versionView } from './schema.ts'
 import {
   adoptInput,
-  cancelPromotionInput,
   cancelReleaseInput,
   changedVersion,
   clearBootProfileInput,
@@ -22,11 +28,6 @@ import {
   mergeInput,
   overrideInput,
   previewInput,
-  promotedVersion,
-  promoteInput,
-  promotionInput,
-  promotionOfVdisk,
-  revertInput,
   sealInput,
   startMaintenanceInput,
   versionPreview,

@@ -6,7 +6,6 @@ import {
   writeCacheFullChoices,
 } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { waitReasons } from '../placement/public.ts'
 import { objectName, objectNote, seenRevision, tags } from '../rules/object-fields.ts'
 import { count, instant, sha256Text, uuid } from '../rules/scalars.ts'
 
@@ -69,8 +68,8 @@ const imageUrl = z
   )
 
 /** A change of what a vDisk's devices boot is refused if the vDisk has another revision by now. */
-const ofVersion = { versionId: uuid, vdiskRevision: seenRevision }
-const ofVdisk = { vdiskId: uuid, revision: seenRevision }
+export const ofVersion = { versionId: uuid, vdiskRevision: seenRevision }
+export const ofVdisk = { vdiskId: uuid, revision: seenRevision }
 
 export const startMaintenanceInput = z.object({
   /** The content with which the new version starts. */
@@ -89,45 +88,7 @@ export const sealInput = z.object({
     ),
 })
 export const discardMaintenanceInput = z.object({ versionId: uuid, revision: seenRevision })
-const needsWait = {
-  path: ['waitUntil'],
-  message: 'Only a step that waits for edges has an end of the wait: leave it out, or set waitForPlacement.',
-}
-const waitUntil = instant.optional().describe('It is given up then, at most 31 days ahead. Absent: in seven days.')
-/** Its fields exclude each other, so that no example can be made field by field. */
-const waiting = { vdiskRevision: 3, waitForPlacement: true, waitUntil: '2027-01-15T18:00:00Z' }
-export const promoteInput = z
-  .object({
-    ...ofVersion,
-    releaseAt: instant.optional().describe('Absent: now, or when edges hold the version.'),
-    waitForPlacement: z
-      .boolean()
-      .optional()
-      .describe(
-        'Whether the version becomes the default only once every edge that is to hold it does. Absent: it does, except with `releaseAt`.',
-      ),
-    waitUntil,
-  })
-  .refine(({ releaseAt, waitForPlacement, waitUntil }) => !releaseAt || (!waitForPlacement && !waitUntil), {
-    path: ['releaseAt'],
-    message: 'At a set time edges switch by their own clocks: such a release cannot wait for edges that lack it.',
-  })
-  .refine(({ waitForPlacement, waitUntil }) => !waitUntil || waitForPlacement !== false, needsWait)
-  .meta({ examples: [waiting] })
 export const cancelReleaseInput = z.object(ofVdisk)
-export const promotionInput = z.object({ vdiskId: uuid })
-export const cancelPromotionInput = z.object(ofVdisk)
-export const revertInput = z
-  .object({
-    ...ofVersion,
-    waitForPlacement: z
-      .boolean()
-      .default(false)
-      .describe('Whether the version becomes the default only once every edge that is to hold it does.'),
-    waitUntil,
-  })
-  .refine(({ waitForPlacement, waitUntil }) => !waitUntil || waitForPlacement, needsWait)
-  .meta({ examples: [waiting] })
 export const overrideInput = z.object(ofVersion)
 export const clearOverrideInput = z.object(ofVdisk)
 export const mergeInput = z.object({
@@ -234,14 +195,6 @@ export const changedVersion = z
   })
   .meta({ id: 'ChangedVersion' })
 export type ChangedVersion = z.infer<typeof changedVersion>
-export const promotedVersion = changedVersion
-  .extend({
-    isWaiting: z
-      .boolean()
-      .describe('Edges lack the version: it becomes the default when they hold it. `version.promotion` has more.'),
-  })
-  .meta({ id: 'PromotedVersion' })
-export type PromotedVersion = z.infer<typeof promotedVersion>
 export const discarded = z.object({ name: z.string() }).meta({ id: 'DiscardedVersion' })
 /** With the jobs that were ordered from the edges' stores. */
 export const versionWithJobs = changedVersion.extend({ jobIds: z.array(uuid) }).meta({ id: 'VersionWithJobs' })
@@ -304,45 +257,6 @@ export const versionPreview = z
   })
   .meta({ id: 'VersionPreview' })
 export type VersionPreview = z.infer<typeof versionPreview>
-
-const promotionView = z
-  .object({
-    versionId: uuid,
-    number: count,
-    step: z.enum(['promote', 'revert']).describe('What happens to the version when edges hold it.'),
-    since: instant.describe('When it was asked for.'),
-    until: instant.describe('It is given up then.'),
-    askedBy: z.string(),
-    givenUp: z
-      .object({ at: instant, reason: z.string() })
-      .nullable()
-      .describe('Null: it waits. It is shown until it is cancelled, or another version becomes the default.'),
-    heldCount: count.describe('Count of edges that hold the version.'),
-    lackingCount: count.describe('Count of edges that are to hold it and do not, also of those that you may not see.'),
-    lacking: z
-      .array(
-        z.object({
-          edgeId: uuid,
-          edgeName: z.string(),
-          siteName: z.string(),
-          isOnline: z.boolean().describe('It was heard lately.'),
-          state: z.enum(['damaged', 'fetching', 'lacks']).describe('Where the edge’s copy is.'),
-          waitsFor: z.enum(waitReasons).nullable().describe('Why nothing is fetched now, as in `copies`.'),
-          retryAt: instant.nullable().describe('When it is tried again, after a failure or a cancellation.'),
-          progressBytes: count,
-          totalBytes: count.describe('0: not known yet.'),
-          untrusted: z
-            .object({ message: z.string().nullable() })
-            .describe("Why the last try failed, in the edge's words."),
-        }),
-      )
-      .describe('The edges for which it waits, at most 100.'),
-  })
-  .meta({ id: 'Promotion' })
-export type PromotionView = z.infer<typeof promotionView>
-export const promotionOfVdisk = z
-  .object({ promotion: promotionView.nullable().describe('Null: none waits.') })
-  .meta({ id: 'VdiskPromotion' })
 
 /** The boot profile that an edge learned from a version's boots. */
 const bootProfileView = z.object({

@@ -3,9 +3,7 @@ import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { lackingEdges } from '../placement/public.ts'
 import { dayMs } from '../rules/utc-day.ts'
-import { changedVersionNow, changeVdiskVersions, conflict, nextVersions, type OpenVersion } from './open-version.ts'
-import type { ChangedVersion, PromotedVersion } from './version-schema.ts'
-import { readPromotion } from './waiting-promotion.ts'
+import { conflict, nextVersions, type OpenVersion, readPromotion } from '../vdisk/public.ts'
 
 /** Promotions and reverts that wait until the edges of the vDisk's placement hold the version. */
 
@@ -95,45 +93,11 @@ export async function dropWait({ db, actor }: ServiceContext, vdiskId: string): 
   await db.waitingPromotion.deleteMany({ where: { organizationId: actor.organizationId, vdiskId } })
 }
 
-/**
- * Cancels the promotion or the revert that waits; one that was given up is shown no longer. Throws `not_found`;
- * `conflict` if there is none.
- */
-export function cancelPromotion(
-  context: ServiceContext,
-  seen: { vdiskId: string; revision: number },
-): Promise<ChangedVersion> {
-  return changeVdiskVersions(context, seen, async ({ vdisk, place }) => {
-    const key = { organizationId: context.actor.organizationId, vdiskId: vdisk.id }
-    const row = await readPromotion(context.db, key)
-    if (!row) throw conflict('No promotion of this vDisk waits.')
-    await dropWait(context, vdisk.id)
-    await raiseRevision(context, vdisk.id)
-    await recordChange(context, {
-      kind: 'vdisk',
-      id: vdisk.id,
-      name: vdisk.name,
-      place,
-      before: { promotion: { version: row.version.number, step: row.step } },
-      after: { promotion: null },
-    })
-    return changedVersionNow(context, row.versionId)
-  })
-}
-
 /** Others who change the vDisk's versions have to see it first. */
-async function raiseRevision({ db, actor: { organizationId } }: ServiceContext, vdiskId: string): Promise<void> {
+export async function raiseRevision({ db, actor: { organizationId } }: ServiceContext, vdiskId: string): Promise<void> {
   await db.vdisk.update({
     where: { organizationId_id: { organizationId, id: vdiskId } },
     data: { revision: { increment: 1 } },
     select: { id: true },
   })
-}
-
-export async function promotedNow(
-  context: ServiceContext,
-  versionId: string,
-  isWaiting: boolean,
-): Promise<PromotedVersion> {
-  return Object.assign(await changedVersionNow(context, versionId), { isWaiting })
 }

@@ -2,9 +2,8 @@ import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import type { Objects } from '../difference/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { readSpread } from '../placement/public.ts'
-import { seesEdgesOf } from './tally-devices.ts'
-import type { PromotionView } from './version-schema.ts'
-import { readPromotion } from './waiting-promotion.ts'
+import { readPromotion, seesEdgesOf } from '../vdisk/public.ts'
+import type { PromotionView } from './schema.ts'
 
 const edgesShownMax = 100
 

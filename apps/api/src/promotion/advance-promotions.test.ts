@@ -3,9 +3,10 @@ import type { EdgeClient } from '../../test/edge-client.ts'
 import { PlacedSite } from '../../test/placed-site.ts'
 import { startTestApi } from '../../test/test-api.ts'
 import { useTestSite } from '../../test/test-site.ts'
+import type { VdiskDetail } from '../vdisk/schema.ts'
+import type { ChangedVersion, VersionPreview } from '../vdisk/version-schema.ts'
 import { advancePromotions } from './advance-promotions.ts'
-import type { VdiskDetail } from './schema.ts'
-import type { ChangedVersion, PromotedVersion, PromotionView, VersionPreview } from './version-schema.ts'
+import type { PromotedVersion, PromotionView } from './schema.ts'
 
 const dayMs = 86_400_000
 const site = useTestSite('admin')
@@ -18,16 +19,7 @@ let maker: EdgeClient
 let second: EdgeClient
 
 beforeEach(async () => {
-  placed = new PlacedSite(site())
-  const { organizationId, versionId } = site().tenant
-  first = versionId
-  await site().api.db.vdiskVersion.update({
-    where: { organizationId_id: { organizationId, id: first } },
-    data: { manifestRoot: Uint8Array.from(Buffer.alloc(32, 1)), manifestCounter: 1 },
-  })
-  await site().revokeEdge(site().edge.edgeId)
-  maker = await placed.enrol()
-  second = await placed.enrol()
+  ;({ placed, first, maker, second } = await PlacedSite.withTwoEdges(site()))
   next = await placed.makeVersion(2, first, { state: 'test' })
   await placed.hold(maker, first, next)
   await placed.hold(second, first)

@@ -4,10 +4,16 @@ import type { PlatformContext } from '../context/service-context.ts'
 import type { Change } from '../events/event-bus.ts'
 import { jobDoer, recordDoings } from '../events/record-change.ts'
 import { lackingEdges } from '../placement/public.ts'
-import { withVdiskHeld } from './hold-vdisk.ts'
-import { readVersions, writeVersions } from './version-facts.ts'
-import { apply } from './version-steps.ts'
-import { type PromotionRow, promotionsName, readPromotion, vdiskChange } from './waiting-promotion.ts'
+import {
+  apply,
+  type PromotionRow,
+  promotionsName,
+  readPromotion,
+  readVersions,
+  vdiskChange,
+  withVdiskHeld,
+  writeVersions,
+} from '../vdisk/public.ts'
 
 /** Takes promotions and reverts whose version is at all edges that are to hold it; gives up those that cannot be. */
 export async function advancePromotions({ db, clock }: PlatformContext): Promise<void> {
