@@ -9,24 +9,13 @@ import { keepPlacements } from './keep-placements.ts'
 
 const site = useTestSite('admin')
 let placed: PlacedSite
-/** The version that devices boot. */
+/** The version that devices boot, at the maker. */
 let first: string
 let maker: EdgeClient
 let second: EdgeClient
 
-/** Two edges of a site, of which one holds the version. */
 beforeEach(async () => {
-  placed = new PlacedSite(site())
-  const { organizationId, versionId } = site().tenant
-  first = versionId
-  await site().api.db.vdiskVersion.update({
-    where: { organizationId_id: { organizationId, id: first } },
-    data: { manifestRoot: Uint8Array.from(Buffer.alloc(32, 1)), manifestCounter: 1 },
-  })
-  await site().revokeEdge(site().edge.edgeId)
-  maker = await placed.enrol()
-  second = await placed.enrol()
-  await placed.hold(maker, first)
+  ;({ placed, first, maker, second } = await PlacedSite.withTwoEdges(site()))
 })
 
 /** The job is done, and so is what was asked for. */
