@@ -1,30 +1,28 @@
+import { settingPolicies } from '../http/trpc/setting-policies.ts'
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { getCleaning } from './get-cleaning.ts'
 import { cleaningGetInput, cleaningSetInput, cleaningView } from './schema.ts'
 import { setCleaning } from './set-cleaning.ts'
 
-const ofEdge = { kind: 'edge', id: 'edgeId' } as const
+const policies = settingPolicies({
+  of: { kind: 'edge', id: 'edgeId' },
+  path: '/edges/{edgeId}/cleaning',
+  permission: 'edge.read',
+  changedBy: 'vdisk.change',
+  summaries: {
+    get: 'When an edge’s store frees unused space',
+    set: 'Choose when an edge’s store frees unused space',
+  },
+})
 
 export const cleaningRouter = router({
   get: procedure
-    .meta({
-      permission: 'edge.read',
-      place: ofEdge,
-      rest: { method: 'GET', path: '/edges/{edgeId}/cleaning', summary: 'When an edge’s store frees unused space' },
-    })
+    .meta(policies.get)
     .input(cleaningGetInput)
     .output(cleaningView)
     .query(({ ctx, input }) => getCleaning(ctx, input.edgeId)),
   set: procedure
-    .meta({
-      permission: 'vdisk.change',
-      place: ofEdge,
-      rest: {
-        method: 'PUT',
-        path: '/edges/{edgeId}/cleaning',
-        summary: 'Choose when an edge’s store frees unused space',
-      },
-    })
+    .meta(policies.set)
     .input(cleaningSetInput)
     .output(cleaningView)
     .mutation(({ ctx, input }) => setCleaning(ctx, input)),

@@ -1,8 +1,7 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
-import { recordChange, recordNothing } from '../events/record-change.ts'
+import { recordDifference } from '../events/record-change.ts'
 import { getCleaning } from './get-cleaning.ts'
 import type { CleaningView, cleaningSetInput } from './schema.ts'
 
@@ -21,7 +20,6 @@ export async function setCleaning(
   const before = await db.edge.findUniqueOrThrow({ where, select })
   const data = { gcMode: mode, gcFrom: window?.from ?? null, gcTo: window?.to ?? null }
   const after = await db.edge.update({ where, data, select })
-  if (isDeepStrictEqual(before, after)) recordNothing(context)
-  else await recordChange(context, { kind: 'edge', id: edgeId, name: before.name, place, before, after })
+  await recordDifference(context, { kind: 'edge', id: edgeId, name: before.name, place, before, after })
   return getCleaning(context, edgeId)
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { actorIdOf } from '../rules/actor.ts'
 import { organizationPlace } from '../rules/place.ts'
@@ -8,6 +9,12 @@ type AuditContext = Pick<ServiceContext, 'actor' | 'clock' | 'request'> & { db: 
 /** Records what was changed, in the change's own transaction: the audit log keeps it. */
 export async function recordChange(context: AuditContext, change: Change): Promise<void> {
   await recordChanges(context, [change])
+}
+
+/** Like `recordChange`, unless everything was as requested already. */
+export async function recordDifference(context: AuditContext, change: Change): Promise<void> {
+  if (isDeepStrictEqual(change.before, change.after)) recordNothing(context)
+  else await recordChange(context, change)
 }
 
 /** Like `recordChange`, for many objects at once. */

@@ -1,3 +1,4 @@
+import { settingPolicies } from '../http/trpc/setting-policies.ts'
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { getRetention, previewRetention } from './get-retention.ts'
 import {
@@ -10,14 +11,17 @@ import {
 import { setRetention } from './set-retention.ts'
 
 const ofVdisk = { kind: 'vdisk', id: 'vdiskId' } as const
+const policies = settingPolicies({
+  of: ofVdisk,
+  path: '/vdisks/{vdiskId}/retention',
+  permission: 'vdisk.read',
+  changedBy: 'vdisk.change',
+  summaries: { get: 'How many released versions stay', set: 'Choose how many released versions stay' },
+})
 
 export const retentionRouter = router({
   get: procedure
-    .meta({
-      permission: 'vdisk.read',
-      place: ofVdisk,
-      rest: { method: 'GET', path: '/vdisks/{vdiskId}/retention', summary: 'How many released versions stay' },
-    })
+    .meta(policies.get)
     .input(retentionGetInput)
     .output(retentionView)
     .query(({ ctx, input }) => getRetention(ctx, input.vdiskId)),
@@ -35,15 +39,7 @@ export const retentionRouter = router({
     .output(retentionPreview)
     .query(({ ctx, input }) => previewRetention(ctx, input)),
   set: procedure
-    .meta({
-      permission: 'vdisk.change',
-      place: ofVdisk,
-      rest: {
-        method: 'PUT',
-        path: '/vdisks/{vdiskId}/retention',
-        summary: 'Choose how many released versions stay',
-      },
-    })
+    .meta(policies.set)
     .input(retentionSetInput)
     .output(retentionView)
     .mutation(({ ctx, input }) => setRetention(ctx, input)),

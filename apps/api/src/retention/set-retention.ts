@@ -1,8 +1,8 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
-import { recordChange, recordNothing } from '../events/record-change.ts'
+import { recordDifference } from '../events/record-change.ts'
+import { getRetention } from './get-retention.ts'
 import type { RetentionView, retentionSetInput } from './schema.ts'
 
 /**
@@ -16,18 +16,16 @@ export async function setRetention(
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
   const where = ownRow(actor, vdiskId)
-  const select = { name: true, revision: true, keptReleases: true, retentionTrashDays: true } as const
+  const select = { name: true, keptReleases: true, retentionTrashDays: true } as const
   const before = await db.vdisk.findUniqueOrThrow({ where, select })
-  const after = await db.vdisk.update({ where, data: { keptReleases, retentionTrashDays: trashDays }, select })
-  if (isDeepStrictEqual(before, after)) recordNothing(context)
-  else
-    await recordChange(context, {
-      kind: 'vdisk',
-      id: vdiskId,
-      name: before.name,
-      place,
-      before: { keptReleases: before.keptReleases, trashDays: before.retentionTrashDays },
-      after: { keptReleases, trashDays },
-    })
-  return { revision: after.revision, keptReleases, trashDays }
+  const data = { keptReleases, retentionTrashDays: trashDays }
+  const after = await db.vdisk.update({ where, data, select })
+  const change = { before: settingsOf(before), after: settingsOf(after) }
+  await recordDifference(context, Object.assign({ kind: 'vdisk', id: vdiskId, name: before.name, place }, change))
+  return getRetention(context, vdiskId)
+}
+
+/** As the API names them. */
+function settingsOf(row: { keptReleases: number | null; retentionTrashDays: number }) {
+  return { keptReleases: row.keptReleases, trashDays: row.retentionTrashDays }
 }
