@@ -120,7 +120,7 @@ interface CopyingBoot {
   writeCacheSizeBytes: bigint | null
 }
 
-/** A machine that copies reports how far it is as the fill of what it writes. */
+/** The edge reports what it keeps of the copy as the fill of what the device writes. */
 async function copyStep(context: ServiceContext, row: CaptureRow, boot: CopyingBoot): Promise<void> {
   const isNew = row.state !== 'copying'
   const deadlineAt = isNew ? new Date(context.clock().getTime() + copiedWithinMs) : row.deadlineAt

@@ -103,13 +103,13 @@ export const captureView = z
       .describe('The version whose kernel and initramfs the device boots; null: it was deleted.'),
     copied: z
       .object({
-        bytes: count.describe('Bytes that are copied, with those that are zero.'),
+        bytes: count.describe('Bytes that the edge keeps of it: zeros are not sent. In the end the size of the disk.'),
         totalBytes: count.describe('Size of the disk.'),
         bytesPerSecond: count.nullable().describe('Between the last two reports; null: not known yet.'),
         reportedAt: instant,
       })
       .nullable()
-      .describe('How far the copy is; null: not reported yet, or by an older initramfs never.'),
+      .describe('How far the copy is; null: not reported yet.'),
     deadlineAt: instant.describe('The present state is given up then.'),
     reason: z.string().nullable().describe('Why it failed.'),
     untrusted: z

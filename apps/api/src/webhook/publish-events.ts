@@ -270,7 +270,7 @@ export async function publishFillingCaches({ db, now, edge, boots }: Events['boo
   )
 }
 
-/** A machine whose disk is captured reports how far the copy is: nothing fills. */
+/** Of a machine whose disk is captured, the edge reports how much it keeps of the copy: nothing fills. */
 async function withoutCaptures<Cause extends { id: string }>(
   { db, organizationId }: Publication,
   boots: BootReport[],

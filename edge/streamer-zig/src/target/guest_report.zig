@@ -8,7 +8,6 @@ const stream = @import("wire").stream;
 const say = @import("console.zig").say;
 const sys_time = @import("sys_time.zig");
 const write_cache = @import("write_cache.zig");
-const copy_progress = @import("capture/copy_progress.zig");
 const RamCache = @import("ram_cache.zig");
 const LocalCache = @import("local_disk/local_cache.zig");
 const StepList = @import("timings/step_list.zig");
@@ -95,11 +94,6 @@ fn lookAtLocal(report: *GuestReport, local: *const LocalCache) void {
 }
 
 fn look(report: *GuestReport, client: *core.stream.Client, now_us: u64) void {
-    // A machine whose disk is captured is not ready before everything is copied.
-    if (!report.has_outcome) if (copy_progress.read(copy_progress.path)) |copied| {
-        report.level = copied;
-        return;
-    };
     if (report.ram) |ram|
         report.level = .{ .used_bytes = ram.usedBytes(), .size_bytes = ram.sizeBytes() };
     if (report.local) |local| report.lookAtLocal(local);

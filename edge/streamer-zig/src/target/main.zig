@@ -206,7 +206,6 @@ fn panicOneLine(message: []const u8, _: ?usize) noreturn {
 test {
     _ = usage;
     _ = capture;
-    _ = @import("capture/copy_progress.zig");
     _ = @import("capture/disk_copy.zig");
     _ = @import("disk_link.zig");
     _ = @import("tpm_device.zig");

@@ -11,7 +11,6 @@ const console = @import("../console.zig");
 const marked_disk = @import("../local_disk/marked_disk.zig");
 const sys_time = @import("../sys_time.zig");
 const DiskCopy = @import("disk_copy.zig");
-const copy_progress = @import("copy_progress.zig");
 const assert = std.debug.assert;
 
 const Folders = marked_disk.Folders;
@@ -202,7 +201,6 @@ const Teller = struct {
     /// Every twentieth part.
     fn note(context: *anyopaque, copy: *const DiskCopy) void {
         const teller: *Teller = @ptrCast(@alignCast(context));
-        copy_progress.write(copy_progress.path, copy.done, copy.size);
         const percent = copy.done * 100 / copy.size / 5 * 5;
         if (percent == teller.percent) return;
         teller.percent = percent;
@@ -217,7 +215,6 @@ fn copyDisk(name: []const u8, of: DiskCopy) u8 {
     console.say("capture of {s} begins: {d} bytes; the machine's disk is only read", .{
         name, copy.size,
     });
-    copy_progress.write(copy_progress.path, 0, copy.size);
     var teller: Teller = .{ .name = name };
     const problem = copy.run(.{ .context = &teller, .note = Teller.note });
     if (problem) |known| return fail("{f}", .{known});
