@@ -32,7 +32,7 @@ report_writer: ?host.ReportWriter = null,
 /// Writes the journal of boots and the leases; null without a data directory.
 file_worker: ?*host.Worker = null,
 /// Null: nothing is packed for the stream.
-packer: ?*host.UnitPacker = null,
+packer: ?*host.PiecePacker = null,
 /// Null without a control plane.
 report_worker: ?*host.Worker = null,
 journal: ?host.BootJournal = null,

@@ -693,7 +693,7 @@ const serve =
     \\                   Ports below 1024 need root or CAP_NET_BIND_SERVICE
     \\  --stream-shards N        threads that serve the stream, 1 to 16; default: one
     \\                           fewer than the processor has cores
-    \\  --packed-memory SIZE     memory for units that are packed for devices, such as
+    \\  --packed-memory SIZE     memory for answer pieces packed for devices, such as
     \\                           512M; 0: nothing is packed. Default: a sixteenth of
     \\                           the machine's memory, at most 256M
     \\  --devices-max N          devices that the tables have slots for, 64 to 16384;

@@ -32,7 +32,7 @@ pub const Serve = struct {
     /// Threads that serve the stream, each with its own socket; null: derived from the number of
     /// cores.
     stream_shards: ?u16 = null,
-    /// Memory of packed units in bytes, 0 for none; null: by the machine's memory.
+    /// Memory of answer pieces in bytes, 0 for none; null: by the machine's memory.
     packed_memory: ?u64 = null,
     /// Devices that the tables have slots for; null: derived from the memory.
     devices_max: ?u32 = null,
@@ -483,7 +483,7 @@ fn setStream(
 fn parsePacked(name: []const u8, text: []const u8, complaint: *Complaint) Error!u64 {
     if (std.mem.eql(u8, text, "0")) return 0;
     const size = try parseSize(name, text, complaint);
-    if (size < host.PackedUnits.size_min)
+    if (size < host.AnswerPieces.size_min)
         return complaint.set("{s} is 0, or at least 1M, not '{s}'.", .{ name, text });
     return size;
 }

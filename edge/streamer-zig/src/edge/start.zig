@@ -303,18 +303,18 @@ fn explainSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Error
     };
 }
 
-/// Of this machine's memory, that of packed units.
+/// Of this machine's memory, that of answer pieces.
 const packed_memory_part = 16;
 const packed_memory_max = 256 << 20;
 
 /// Starts the thread that packs units; null: nothing is packed.
-fn startPacker(edge: *Edge, complaint: *Complaint) Error!?*host.UnitPacker {
+fn startPacker(edge: *Edge, complaint: *Complaint) Error!?*host.PiecePacker {
     const machine = host.machine_facts.memoryTotal() orelse packed_memory_max;
     const usual = @min(machine / packed_memory_part, packed_memory_max);
     const size = edge.options.packed_memory orelse usual;
-    if (size < host.PackedUnits.size_min) return null;
-    const packer = try edge.gpa.create(host.UnitPacker);
-    packer.* = host.UnitPacker.init(edge.gpa, size) catch |err| return switch (err) {
+    if (size < host.AnswerPieces.size_min) return null;
+    const packer = try edge.gpa.create(host.PiecePacker);
+    packer.* = host.PiecePacker.init(edge.gpa, size) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.SystemCallFailed => complaint.set("The system refused a pipe.", .{}),
     };

@@ -17,7 +17,7 @@ const http_handler = @import("http/handler.zig");
 const TftpPort = @import("net/tftp_port.zig");
 const StreamShards = @import("stream/shards.zig");
 const StreamPort = @import("stream/port.zig");
-const UnitPacker = @import("stream/unit_packer.zig");
+const PiecePacker = @import("stream/piece_packer.zig");
 const PeerPort = @import("net/peer_port.zig");
 const HttpServer = @import("http/server.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
@@ -71,7 +71,7 @@ pub const Options = struct {
     /// Null: the ciphers that this program supports.
     stream_ciphers: ?wire.stream.Ciphers = null,
     /// Packs units for the stream; null: nothing is packed.
-    packer: ?*UnitPacker = null,
+    packer: ?*PiecePacker = null,
     wol_target: base.Endpoint,
     /// Stays where it is.
     schedules: *Agent.Schedules,

@@ -1,6 +1,6 @@
 //! Packed answers of codec 1 (packages/proto/STREAM.md, "Packed answers"): how the bytes of a range
 //! of the disk follow each other in one. The range is cut at the boundaries of the disk's units;
-//! each piece is packed by itself, so that an edge keeps units and not answers. Pure.
+//! each piece is packed by itself, so that an edge keeps pieces and not answers. Pure.
 
 const std = @import("std");
 const base = @import("base");

@@ -8,8 +8,8 @@ const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream.profile;
 const profile_files = @import("agent").profile_files;
-const PackedUnits = @import("../stream/packed_units.zig");
-const UnitPacker = @import("../stream/unit_packer.zig");
+const AnswerPieces = @import("../stream/answer_pieces.zig");
+const PiecePacker = @import("../stream/piece_packer.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
 const linux = std.os.linux;
 
@@ -28,7 +28,7 @@ const cache_nodes = 64;
 pub const Warmer = @This();
 
 /// Null: nothing is packed.
-packer: ?*UnitPacker = null,
+packer: ?*PiecePacker = null,
 waiting: [waiting_max]Waiting = undefined,
 waiting_count: u8 = 0,
 open: ?*Open = null,
@@ -114,7 +114,7 @@ fn take(warmer: *Warmer, open: *Open, bytes: []u8, offset: u64) !bool {
         try reader.source().read(bytes, offset);
         return true;
     };
-    const key: PackedUnits.Key = try .ofPiece(reader, bytes.len, offset);
+    const key: AnswerPieces.Key = try .ofPiece(reader, bytes.len, offset);
     if (open.why == .learned and (key.isZeros() or packer.has(&key))) return false;
     try reader.source().read(bytes, offset);
     packer.add(&key, bytes);

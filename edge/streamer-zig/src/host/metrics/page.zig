@@ -64,7 +64,7 @@ pub const Shard = struct {
     packets_lost: u64 = 0,
     events_lost: u64 = 0,
 };
-const UnitPacker = @import("../stream/unit_packer.zig");
+const PiecePacker = @import("../stream/piece_packer.zig");
 const shards_max = @import("../stream/shards.zig").shards_max;
 
 /// Counters of the packet loop.
@@ -103,7 +103,7 @@ pub const OtherFigures = struct {
     /// Bytes read into memory ahead of boots; null if nothing is learned from boots.
     warmed_bytes: ?u64 = null,
     /// Null where nothing is packed.
-    packed_units: ?PackedFigures = null,
+    answer_pieces: ?PackedFigures = null,
 
     pub const Store = struct { versions: u64, damaged: u64 };
 
@@ -117,7 +117,7 @@ pub const OtherFigures = struct {
 };
 
 pub const PackedFigures = struct {
-    units: u64,
+    pieces: u64,
     used_bytes: u64,
     size_bytes: u64,
     added: u64,
@@ -125,14 +125,14 @@ pub const PackedFigures = struct {
     answers: u64,
     saved_bytes: u64,
 
-    pub fn of(packer: *const UnitPacker) PackedFigures {
-        const units = &packer.units;
+    pub fn of(packer: *const PiecePacker) PackedFigures {
+        const pieces = &packer.pieces;
         return .{
-            .units = units.unit_count.load(.monotonic),
-            .used_bytes = units.used_bytes.load(.monotonic),
-            .size_bytes = units.memory.len,
-            .added = units.added_count.load(.monotonic),
-            .evicted = units.evicted_count.load(.monotonic),
+            .pieces = pieces.piece_count.load(.monotonic),
+            .used_bytes = pieces.used_bytes.load(.monotonic),
+            .size_bytes = pieces.memory.len,
+            .added = pieces.added_count.load(.monotonic),
+            .evicted = pieces.evicted_count.load(.monotonic),
             .answers = packer.answers.get(),
             .saved_bytes = packer.saved_bytes.get(),
         };
@@ -214,7 +214,7 @@ pub fn render(
         try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
         try gauge(writer, "store_versions_damaged", "Of these, damaged ones.", store.damaged);
     }
-    if (other.packed_units) |*packed_units| try renderPacked(writer, packed_units);
+    if (other.answer_pieces) |*answer_pieces| try renderPacked(writer, answer_pieces);
     if (other.warmed_bytes) |bytes| try renderProfiles(writer, &figures.profiles, bytes);
 }
 
@@ -357,12 +357,12 @@ fn renderProfiles(
 }
 
 fn renderPacked(writer: *Io.Writer, figures: *const PackedFigures) Io.Writer.Error!void {
-    try gauge(writer, "packed_units", "Packed units of disks in memory.", figures.units);
-    try gauge(writer, "packed_bytes", "Memory that they take.", figures.used_bytes);
-    try gauge(writer, "packed_size_bytes", "Memory that they may take.", figures.size_bytes);
-    try counter(writer, "packed_added_total", "Units that were packed.", figures.added);
-    const evicted = "Packed units that made room for others, or for a smaller form.";
-    try counter(writer, "packed_evicted_total", evicted, figures.evicted);
+    try gauge(writer, "answer_pieces", "Packed pieces of answers in memory.", figures.pieces);
+    try gauge(writer, "answer_pieces_bytes", "Memory that they take.", figures.used_bytes);
+    try gauge(writer, "answer_pieces_size_bytes", "Memory that they may take.", figures.size_bytes);
+    try counter(writer, "answer_pieces_added_total", "Pieces that were packed.", figures.added);
+    const evicted = "Pieces that made room for others, or for a smaller form.";
+    try counter(writer, "answer_pieces_evicted_total", evicted, figures.evicted);
     const answers = "Reads of the stream that were answered packed.";
     try counter(writer, "stream_packed_answers_total", answers, figures.answers);
     const saved = "Bytes that packed answers saved on the wire.";
@@ -568,8 +568,8 @@ test "the longest page fits" {
         },
         .store = .{ .versions = std.math.maxInt(u64), .damaged = std.math.maxInt(u64) },
         .warmed_bytes = most,
-        .packed_units = .{
-            .units = most,
+        .answer_pieces = .{
+            .pieces = most,
             .used_bytes = most,
             .size_bytes = most,
             .added = most,

@@ -11,7 +11,7 @@ const ReportLog = @import("../files/report_log.zig").ReportLog;
 const UplinkLink = @import("../uplink/link.zig");
 const sockets = @import("../net/sockets.zig");
 const sys = @import("../sys.zig");
-const UnitPacker = @import("../stream/unit_packer.zig");
+const PiecePacker = @import("../stream/piece_packer.zig");
 const ProfileThread = @import("../files/profile_thread.zig");
 const StoreWorker = @import("../uplink/store_worker.zig");
 const linux = std.os.linux;
@@ -33,7 +33,7 @@ store_fd: ?i32 = null,
 /// Null without a control plane.
 store_worker: ?*StoreWorker = null,
 profiles: ?*ProfileThread = null,
-packer: ?*UnitPacker = null,
+packer: ?*PiecePacker = null,
 listener: i32,
 text: [metrics_page.size_max]u8 = undefined,
 
@@ -112,7 +112,7 @@ fn others(server: *MetricsServer) metrics_page.OtherFigures {
         } else null,
         .machine = if (server.store_fd) |fd| machine_facts.read(fd) else null,
         .warmed_bytes = if (server.profiles) |profiles| profiles.warmedBytes() else null,
-        .packed_units = if (server.packer) |packer| .of(packer) else null,
+        .answer_pieces = if (server.packer) |packer| .of(packer) else null,
         .store = if (server.store_worker) |worker| storeFigures(worker) else null,
     };
 }

@@ -4,8 +4,8 @@
 const std = @import("std");
 const core = @import("core");
 const wire = @import("wire").stream;
-const PackedUnits = @import("packed_units.zig");
-const UnitPacker = @import("unit_packer.zig");
+const AnswerPieces = @import("answer_pieces.zig");
+const PiecePacker = @import("piece_packer.zig");
 const VersionDisk = @import("version_disk.zig").VersionDisk;
 const assert = std.debug.assert;
 
@@ -26,7 +26,7 @@ const Pieces = struct {
     const Found = struct {
         piece: Piece,
         /// Null: zeros.
-        held: ?PackedUnits.Held,
+        held: ?AnswerPieces.Held,
 
         fn size(found: *const Found) u32 {
             const held = found.held orelse return 0;
@@ -42,7 +42,7 @@ const Pieces = struct {
 /// Returns the whole answer as its fragments carry it, if all of its pieces are in memory and it
 /// takes fewer packets than a plain one. `scratch` is for bytes of the disk, `out` for the answer.
 pub fn answer(
-    packer: *UnitPacker,
+    packer: *PiecePacker,
     disk: *VersionDisk,
     read: *ReadRequest,
     scratch: []u8,
@@ -82,7 +82,7 @@ test {
 
 /// Returns false if a piece is missing; the packer hears of each that is.
 fn gather(
-    packer: *UnitPacker,
+    packer: *PiecePacker,
     disk: *VersionDisk,
     read: *const ReadRequest,
     pieces: *Pieces,
@@ -90,8 +90,8 @@ fn gather(
     var is_whole = true;
     var iterator: PieceIterator = .init(read.offset, read.length);
     while (iterator.next()) |piece| {
-        const key = UnitPacker.keyNow(disk, piece) orelse return false;
-        const held = if (key.isZeros()) null else packer.units.find(&key) orelse {
+        const key = PiecePacker.keyNow(disk, piece) orelse return false;
+        const held = if (key.isZeros()) null else packer.pieces.find(&key) orelse {
             // A retransmission is no sign that the piece is wanted more often.
             if (!read.repeated) packer.onMissing(disk, &key, piece);
             is_whole = false;

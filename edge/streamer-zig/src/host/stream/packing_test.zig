@@ -1,4 +1,4 @@
-//! Tests packing.zig and unit_packer.zig with two versions of a store.
+//! Tests packing.zig and piece_packer.zig with two versions of a store.
 
 const std = @import("std");
 const base = @import("base");
@@ -6,7 +6,7 @@ const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
 const packing = @import("packing.zig");
-const UnitPacker = @import("unit_packer.zig");
+const PiecePacker = @import("piece_packer.zig");
 const VersionDisk = @import("version_disk.zig").VersionDisk;
 const testing = std.testing;
 const gpa = testing.allocator;
@@ -27,7 +27,7 @@ const Fixture = struct {
     on: store.LinuxFiles,
     from: store.Store,
     disks: [2]VersionDisk,
-    packer: UnitPacker,
+    packer: PiecePacker,
     scratch: []u8,
     out: []u8,
 
@@ -111,12 +111,12 @@ const Fixture = struct {
             var read = readOf(offset, length);
             try testing.expectEqual(null, fixture.answer(disk, &read));
         }
-        const before = fixture.packer.units.unit_count.load(.monotonic);
-        while (fixture.packer.has(&UnitPacker.keyNow(
+        const before = fixture.packer.pieces.piece_count.load(.monotonic);
+        while (fixture.packer.has(&PiecePacker.keyNow(
             &fixture.disks[disk],
             .{ .offset = offset, .size = @min(length, unit_size) },
         ).?) == false) try testing.expect(fixture.packer.runOne());
-        try testing.expect(fixture.packer.units.unit_count.load(.monotonic) > before);
+        try testing.expect(fixture.packer.pieces.piece_count.load(.monotonic) > before);
     }
 
     fn expectAnswer(fixture: *Fixture, disk: usize, offset: u64, length: u32) !void {
@@ -198,7 +198,7 @@ test "what devices request twice is packed, and shared by the versions that cont
     }
     var bytes: [2 * block_size]u8 = undefined;
     try fixture.disks[0].source().read(&bytes, short.offset);
-    fixture.packer.add(&UnitPacker.keyNow(&fixture.disks[0], short).?, &bytes);
+    fixture.packer.add(&PiecePacker.keyNow(&fixture.disks[0], short).?, &bytes);
     try fixture.expectAnswer(1, short.offset, short.size);
 }
 
@@ -207,7 +207,7 @@ test "zeros need no memory, and a unit that does not shrink is sent as it is bes
     try fixture.init();
     defer fixture.deinit();
     try fixture.expectAnswer(0, 2 * unit_size, unit_size);
-    try testing.expectEqual(0, fixture.packer.units.unit_count.load(.monotonic));
+    try testing.expectEqual(0, fixture.packer.pieces.piece_count.load(.monotonic));
     // Noise alone is plain, now that it is known.
     try fixture.want(0, unit_size, unit_size);
     var noise = readOf(unit_size, unit_size);
@@ -260,11 +260,11 @@ test "ranges that are not whole blocks, and plain files, are not packed" {
     }
     try testing.expectEqual(
         null,
-        UnitPacker.keyNow(&fixture.disks[0], .{ .offset = 512, .size = 4096 }),
+        PiecePacker.keyNow(&fixture.disks[0], .{ .offset = 512, .size = 4096 }),
     );
     const content: [4096]u8 = @splat(1);
     try fixture.tmp.dir.writeFile(testing.io, .{ .sub_path = "file", .data = &content });
     var file: VersionDisk = .{ .file = try .openBelow(fixture.tmp.dir.handle, "file", .disk) };
     defer file.close();
-    try testing.expectEqual(null, UnitPacker.keyNow(&file, .{ .offset = 0, .size = 4096 }));
+    try testing.expectEqual(null, PiecePacker.keyNow(&file, .{ .offset = 0, .size = 4096 }));
 }

@@ -7,7 +7,7 @@ const base = @import("base");
 const store = @import("store");
 const wire = @import("wire").stream;
 const HeldDisk = @import("version_disk.zig").HeldDisk;
-const PackedUnits = @import("packed_units.zig");
+const AnswerPieces = @import("answer_pieces.zig");
 const PointerChannel = @import("pointer_channel.zig");
 const Layer = @import("agent").write_caches.Layer;
 const Slot = @import("read_queue.zig").Slot;
@@ -106,7 +106,7 @@ pub const Reader = struct {
         disk: *HeldDisk,
         bytes: []u8,
         offset: u64,
-    ) Error!PackedUnits.Key {
+    ) Error!AnswerPieces.Key {
         var tree = reader.treeOf(&disk.version);
         try tree.source().read(bytes, offset);
         return .ofPiece(&tree, bytes.len, offset);

@@ -15,7 +15,7 @@ const core = @import("core");
 const wire = @import("wire").stream;
 const ReadQueue = @import("read_queue.zig");
 const ReadWorkers = @import("read_workers.zig");
-const UnitPacker = @import("unit_packer.zig");
+const PiecePacker = @import("piece_packer.zig");
 const packing = @import("packing.zig");
 const sys = @import("../sys.zig");
 const version_disk = @import("version_disk.zig");
@@ -50,7 +50,7 @@ buffer: []u8,
 /// A packed answer; empty where nothing is packed.
 answer: []u8,
 /// Null: nothing is packed.
-packer: ?*UnitPacker,
+packer: ?*PiecePacker,
 /// Back from the threads and not sent yet, oldest first.
 done: std.Deque(*Task),
 /// The socket's send buffer is full: nothing is sent until it has free space.
@@ -62,7 +62,7 @@ pub const Options =
     struct {
         queue: ReadQueue.Options = .{},
         workers: ReadWorkers.Options = .{},
-        packer: ?*UnitPacker = null,
+        packer: ?*PiecePacker = null,
     };
 
 pub fn init(gpa: std.mem.Allocator, options: Options) InitError!StreamReads {

@@ -10,7 +10,7 @@ const steering = @import("steering.zig");
 const sys = @import("../sys.zig");
 const Boots = @import("../edge_io.zig").Agent.Boots;
 const StreamShard = @import("shard.zig");
-const UnitPacker = @import("unit_packer.zig");
+const PiecePacker = @import("piece_packer.zig");
 const UdpSocket = @import("../net/udp_socket.zig");
 const linux = std.os.linux;
 
@@ -51,7 +51,7 @@ pub fn init(
     gpa: std.mem.Allocator,
     open: []UdpSocket,
     options: StreamServer.Options,
-    packer: ?*UnitPacker,
+    packer: ?*PiecePacker,
 ) InitError!StreamShards {
     var shard_options: StreamShard.Options = .{};
     shard_options.reads.packer = packer;

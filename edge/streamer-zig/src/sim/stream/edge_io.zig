@@ -260,7 +260,7 @@ pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arri
             io.versionOf(request).disk.source()
         else
             source;
-        io.packing.is_misplaced = edge.mutant == .packed_unit_of_another_place;
+        io.packing.is_misplaced = edge.mutant == .answer_piece_of_another_place;
         if (io.packing.answer(&edge.prng, request, &from)) |answered|
             return io.sendPacked(&answered, arrival, latency_us);
     }

@@ -93,8 +93,8 @@ pub const Mutant = enum {
     packed_unasked,
     /// A packed answer is sent as if it were plain.
     packed_without_flag,
-    /// A packed answer has the unit beside the right one.
-    packed_unit_of_another_place,
+    /// A packed answer has the piece beside the right one.
+    answer_piece_of_another_place,
     /// What lies below a device's writes is packed in their place.
     base_packed_after_write,
 

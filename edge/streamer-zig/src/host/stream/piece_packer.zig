@@ -1,6 +1,6 @@
-//! Packs units of disks for the wire, in the background: what the boots of a version read, by the
+//! Packs pieces of READs for answers, in the background: what the boots of a version read, by the
 //! thread of boot profiles, and what devices request again and again, by a thread of its own. The
-//! packet loop and the shards only look into `units`, and say what they did not find there.
+//! packet loop and the shards only look into `pieces`, and say what they did not find there.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,7 +9,7 @@ const lz4 = @import("codec").lz4;
 const store = @import("store");
 const HeldDisk = @import("version_disk.zig").HeldDisk;
 const VersionDisk = @import("version_disk.zig").VersionDisk;
-const PackedUnits = @import("packed_units.zig");
+const AnswerPieces = @import("answer_pieces.zig");
 const PointerChannel = @import("pointer_channel.zig");
 const Reader = @import("read_workers.zig").Reader;
 const assert = std.debug.assert;
@@ -19,7 +19,7 @@ const Piece = core.stream.packed_answers.Piece;
 const block_size = store.block.block_size;
 const unit_size = core.stream.packed_answers.unit_size;
 
-pub const UnitPacker = @This();
+pub const PiecePacker = @This();
 
 /// Orders that wait; what does not fit is requested again.
 const orders_max = 64;
@@ -32,10 +32,10 @@ const cache_units = 8;
 /// Shorter pieces are packed for boots alone: a device that reads a few blocks here and there would
 /// fill the memory with parts of units, and has little to gain.
 const asked_size_min = unit_size / 2;
-/// A unit is kept packed if that saves at least this part of it.
+/// A piece is kept packed if that saves at least this part of it.
 const saving_least = 16;
 
-units: PackedUnits,
+pieces: AnswerPieces,
 orders: [orders_max]Order = @splat(.{}),
 /// Where the search for a free order goes on.
 hand: std.atomic.Value(u32) = .init(0),
@@ -68,17 +68,17 @@ const Count = struct {
 
 pub const InitError = error{ OutOfMemory, SystemCallFailed };
 
-/// `memory_size` is in bytes, at least `PackedUnits.size_min`.
-pub fn init(gpa: std.mem.Allocator, memory_size: u64) InitError!UnitPacker {
-    var units: PackedUnits = try .init(gpa, memory_size);
-    errdefer units.deinit(gpa);
+/// `memory_size` is in bytes, at least `AnswerPieces.size_min`.
+pub fn init(gpa: std.mem.Allocator, memory_size: u64) InitError!PiecePacker {
+    var pieces: AnswerPieces = try .init(gpa, memory_size);
+    errdefer pieces.deinit(gpa);
     const asked = try gpa.alloc(std.atomic.Value(u64), asked_max);
     errdefer gpa.free(asked);
     @memset(asked, .init(0));
     var reader: Reader = try .init(gpa, cache_nodes, cache_units);
     errdefer reader.deinit(gpa);
     return .{
-        .units = units,
+        .pieces = pieces,
         .channel = try .init(.thread, orders_max),
         .asked = asked,
         .reader = reader,
@@ -86,25 +86,25 @@ pub fn init(gpa: std.mem.Allocator, memory_size: u64) InitError!UnitPacker {
 }
 
 /// The thread runs until `deinit`, or until the process ends: the packer must not move.
-pub fn start(packer: *UnitPacker) std.Thread.SpawnError!void {
+pub fn start(packer: *PiecePacker) std.Thread.SpawnError!void {
     packer.thread = try std.Thread.spawn(.{ .stack_size = 512 << 10 }, run, .{packer});
 }
 
-pub fn deinit(packer: *UnitPacker, gpa: std.mem.Allocator) void {
+pub fn deinit(packer: *PiecePacker, gpa: std.mem.Allocator) void {
     packer.channel.end();
     if (packer.thread) |thread| thread.join() else packer.runOrders();
     packer.channel.deinit();
     packer.reader.deinit(gpa);
-    packer.units.deinit(gpa);
+    packer.pieces.deinit(gpa);
     gpa.free(packer.asked);
     packer.* = undefined;
 }
 
 /// A device has requested a piece that is not there; the second time it is packed. Never waits.
 pub fn onMissing(
-    packer: *UnitPacker,
+    packer: *PiecePacker,
     disk: *const VersionDisk,
-    key: *const PackedUnits.Key,
+    key: *const AnswerPieces.Key,
     piece: Piece,
 ) void {
     if (piece.size < asked_size_min) return;
@@ -118,7 +118,7 @@ pub fn onMissing(
     packer.channel.send(Order, order);
 }
 
-fn takeOrder(packer: *UnitPacker) ?*Order {
+fn takeOrder(packer: *PiecePacker) ?*Order {
     const first = packer.hand.fetchAdd(1, .monotonic);
     // Mostly the first is free; a full table is not searched for long.
     for (0..4) |index| {
@@ -128,19 +128,19 @@ fn takeOrder(packer: *UnitPacker) ?*Order {
     return null;
 }
 
-fn run(packer: *UnitPacker) void {
+fn run(packer: *PiecePacker) void {
     // It gets a quarter of what a thread that serves devices gets: when both want the processor, a
-    // unit that is packed soon saves them time.
+    // piece that is packed soon saves them time.
     _ = linux.syscall3(.setpriority, 0, @as(usize, @intCast(linux.gettid())), 5);
     packer.runOrders();
 }
 
-fn runOrders(packer: *UnitPacker) void {
+fn runOrders(packer: *PiecePacker) void {
     while (packer.runOne()) {}
 }
 
 /// Carries out the next order, and waits for it. Returns false at the end.
-pub fn runOne(packer: *UnitPacker) bool {
+pub fn runOne(packer: *PiecePacker) bool {
     const order = packer.channel.receive(Order) orelse return false;
     packer.pack(&order.disk, order.piece) catch {};
     order.disk.letGo();
@@ -149,7 +149,7 @@ pub fn runOne(packer: *UnitPacker) bool {
 }
 
 /// Damage is found again, and reported, by whoever reads it for a device.
-fn pack(packer: *UnitPacker, disk: *HeldDisk, piece: Piece) !void {
+fn pack(packer: *PiecePacker, disk: *HeldDisk, piece: Piece) !void {
     var bytes: [unit_size]u8 = undefined;
     const part = bytes[0..piece.size];
     const key = try packer.reader.readPiece(disk, part, piece.offset);
@@ -157,32 +157,32 @@ fn pack(packer: *UnitPacker, disk: *HeldDisk, piece: Piece) !void {
 }
 
 /// Packs a piece, unless it is there. For threads in the background.
-pub fn add(packer: *UnitPacker, key: *const PackedUnits.Key, bytes: []const u8) void {
+pub fn add(packer: *PiecePacker, key: *const AnswerPieces.Key, bytes: []const u8) void {
     assert(bytes.len == key.size);
     if (key.isZeros() or packer.has(key)) return;
     var table: lz4.Table = undefined;
     var out: [unit_size]u8 = undefined;
     const most = bytes.len - bytes.len / saving_least - 1;
     const size = lz4.pack(&table, out[0..most], bytes);
-    packer.units.add(key, if (size) |some| out[0..some] else null);
+    packer.pieces.add(key, if (size) |some| out[0..some] else null);
 }
 
 /// Returns whether the piece is there.
-pub fn has(packer: *UnitPacker, key: *const PackedUnits.Key) bool {
-    const held = packer.units.find(key) orelse return false;
+pub fn has(packer: *PiecePacker, key: *const AnswerPieces.Key) bool {
+    const held = packer.pieces.find(key) orelse return false;
     held.release();
     return true;
 }
 
 /// Returns the key of a piece; null if the piece does not consist of whole blocks of the disk, or
 /// the hashes are not in memory.
-pub fn keyNow(disk: *VersionDisk, piece: Piece) ?PackedUnits.Key {
+pub fn keyNow(disk: *VersionDisk, piece: Piece) ?AnswerPieces.Key {
     const version = switch (disk.*) {
         .file => return null,
         .version => |*version| version,
     };
     if (!isWhole(piece, version.manifest.disk_size)) return null;
-    var key: PackedUnits.Key = .{ .hashes = @splat(@splat(0)), .size = piece.size };
+    var key: AnswerPieces.Key = .{ .hashes = @splat(@splat(0)), .size = piece.size };
     const count = std.math.divCeil(u32, piece.size, block_size) catch unreachable;
     const first = piece.offset / block_size;
     const is_known = version.reader.hashesNow(first, key.hashes[0..count]) catch return null;

@@ -1,9 +1,10 @@
-//! Units of disks, packed for the wire, in memory. They are found by the hashes of their blocks:
-//! all versions of an edge, and all of their devices, share them, and nothing here can be outdated.
+//! Answer pieces: what READs have of each unit of a disk, packed for the wire, in memory. They are
+//! found by the hashes of their blocks: all versions of an edge, and all of their devices, share
+//! them, and nothing here can be outdated. What the store keeps packed on disk are its units.
 //!
-//! Threads that answer READs (the packet loop, shards) only find units, and never wait: a unit that
-//! is being replaced is not there. Threads in the background add them. The memory is of fixed size;
-//! what was not used for the longest time makes room.
+//! Threads that answer READs (the packet loop, shards) only find pieces, and never wait: a piece
+//! that is being replaced is not there. Threads in the background add them. The memory is of fixed
+//! size; what was not used for the longest time makes room.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,7 +16,7 @@ const Hash = store.block.Hash;
 const unit_size = core.stream.packed_answers.unit_size;
 const blocks_max = unit_size / store.block.block_size;
 
-pub const PackedUnits = @This();
+pub const AnswerPieces = @This();
 
 /// What a piece of a disk contains.
 pub const Key = struct {
@@ -59,7 +60,7 @@ const chunk_size = 2 << 10;
 const chunks_each_max = unit_size / chunk_size;
 /// Entries that a tag may be in.
 const ways = 8;
-/// Memory per entry: less than most packed units take, so that chunks run out first.
+/// Memory per entry: less than most packed pieces take, so that chunks run out first.
 const bytes_per_entry = 8 << 10;
 
 pub const Entry = struct {
@@ -89,7 +90,7 @@ pub const Entry = struct {
 const worth_used = 2;
 const worth_new = 1;
 
-/// Memory of units, in chunks.
+/// Memory of pieces, in chunks.
 memory: []u8,
 entries: []Entry,
 /// Chunks that were given back, and the first that was never used.
@@ -98,10 +99,10 @@ free_count: u32 = 0,
 fresh: u32 = 0,
 /// Where the search for what was not used goes on.
 hand: usize = 0,
-/// Held by a thread that adds a unit, for some microseconds.
+/// Held by a thread that adds a piece, for some microseconds.
 adding: std.atomic.Value(bool) = .init(false),
 /// Counts of now, for the metrics.
-unit_count: std.atomic.Value(u64) = .init(0),
+piece_count: std.atomic.Value(u64) = .init(0),
 used_bytes: std.atomic.Value(u64) = .init(0),
 /// Since the start.
 added_count: std.atomic.Value(u64) = .init(0),
@@ -110,7 +111,7 @@ evicted_count: std.atomic.Value(u64) = .init(0),
 pub const size_min = 1 << 20;
 
 /// `size` is in bytes; memory is taken as it is used.
-pub fn init(gpa: std.mem.Allocator, size: u64) error{OutOfMemory}!PackedUnits {
+pub fn init(gpa: std.mem.Allocator, size: u64) error{OutOfMemory}!AnswerPieces {
     assert(size >= size_min);
     const chunk_count: u32 = @intCast(size / chunk_size);
     const memory = try base.allocUntouched(gpa, u8, @as(usize, chunk_count) * chunk_size);
@@ -122,19 +123,19 @@ pub fn init(gpa: std.mem.Allocator, size: u64) error{OutOfMemory}!PackedUnits {
     return .{ .memory = memory, .entries = entries, .free_chunks = free_chunks };
 }
 
-pub fn deinit(units: *PackedUnits, gpa: std.mem.Allocator) void {
-    base.freeUntouched(gpa, u8, units.memory);
-    base.freeUntouched(gpa, u32, units.free_chunks);
-    base.freeZeroed(gpa, Entry, units.entries);
-    units.* = undefined;
+pub fn deinit(pieces: *AnswerPieces, gpa: std.mem.Allocator) void {
+    base.freeUntouched(gpa, u8, pieces.memory);
+    base.freeUntouched(gpa, u32, pieces.free_chunks);
+    base.freeZeroed(gpa, Entry, pieces.entries);
+    pieces.* = undefined;
 }
 
-/// A unit that stays as it is until it is released.
+/// A piece that stays as it is until it is released.
 pub const Held = struct {
-    units: *const PackedUnits,
+    pieces: *const AnswerPieces,
     entry: *Entry,
 
-    /// Returns whether packing makes the unit no smaller.
+    /// Returns whether packing makes the piece no smaller.
     pub fn isStored(held: Held) bool {
         return held.entry.packed_size == 0;
     }
@@ -147,7 +148,7 @@ pub const Held = struct {
         var left: usize = held.entry.packed_size;
         for (held.entry.chunks[0..held.entry.chunk_count]) |chunk| {
             const bytes = @min(left, chunk_size);
-            writer.write(held.units.memory[@as(usize, chunk) * chunk_size ..][0..bytes]);
+            writer.write(held.pieces.memory[@as(usize, chunk) * chunk_size ..][0..bytes]);
             left -= bytes;
         }
         assert(left == 0);
@@ -160,12 +161,12 @@ pub const Held = struct {
 };
 
 /// Never waits; null: it is not here now.
-pub fn find(units: *PackedUnits, key: *const Key) ?Held {
+pub fn find(pieces: *AnswerPieces, key: *const Key) ?Held {
     const tag = key.tag();
-    for (units.setOf(tag)) |*entry| {
+    for (pieces.setOf(tag)) |*entry| {
         if (entry.tag.load(.acquire) != tag) continue;
         const before = entry.holders.fetchAdd(1, .acquire);
-        const held: Held = .{ .units = units, .entry = entry };
+        const held: Held = .{ .pieces = pieces, .entry = entry };
         // It may have changed since.
         if (before & Entry.is_changing == 0 and
             entry.tag.load(.monotonic) == tag and entry.key.eql(key))
@@ -179,53 +180,53 @@ pub fn find(units: *PackedUnits, key: *const Key) ?Held {
     return null;
 }
 
-/// The entries in which a unit with this tag may be.
-fn setOf(units: *PackedUnits, tag: u64) []Entry {
-    const sets = units.entries.len / ways;
-    return units.entries[@intCast(tag % sets * ways)..][0..ways];
+/// The entries in which a piece with this tag may be.
+fn setOf(pieces: *AnswerPieces, tag: u64) []Entry {
+    const sets = pieces.entries.len / ways;
+    return pieces.entries[@intCast(tag % sets * ways)..][0..ways];
 }
 
-/// Adds a unit, or puts a smaller form of it in its place; `bytes` is null if it does not shrink.
+/// Adds a piece, or puts a smaller form of it in its place; `bytes` is null if it does not shrink.
 /// Not for threads that must not wait.
-pub fn add(units: *PackedUnits, key: *const Key, bytes: ?[]const u8) void {
+pub fn add(pieces: *AnswerPieces, key: *const Key, bytes: ?[]const u8) void {
     const size: u16 = if (bytes) |some| @intCast(some.len) else 0;
     assert(size < key.size and (bytes == null or size > 0));
-    while (units.adding.swap(true, .acquire)) std.Thread.yield() catch {};
-    defer units.adding.store(false, .release);
+    while (pieces.adding.swap(true, .acquire)) std.Thread.yield() catch {};
+    defer pieces.adding.store(false, .release);
     const tag = key.tag();
-    const entry = units.entryFor(tag, key) orelse return;
+    const entry = pieces.entryFor(tag, key) orelse return;
     if (entry.tag.load(.monotonic) == tag and entry.key.eql(key) and
         (entry.packed_size <= size or size == 0)) return;
     const count = std.math.divCeil(u32, size, chunk_size) catch unreachable;
     if (!take(entry)) return;
     defer letGo(entry);
-    units.empty(entry);
-    while (units.memory.len / chunk_size - units.fresh + units.free_count < count)
-        if (!units.evictOne()) return;
+    pieces.empty(entry);
+    while (pieces.memory.len / chunk_size - pieces.fresh + pieces.free_count < count)
+        if (!pieces.evictOne()) return;
     for (0..count) |index| {
-        const chunk = units.takeChunk();
+        const chunk = pieces.takeChunk();
         entry.chunks[index] = chunk;
         const begin = index * chunk_size;
         const part = bytes.?[begin..@min(begin + chunk_size, size)];
-        @memcpy(units.memory[@as(usize, chunk) * chunk_size ..][0..part.len], part);
+        @memcpy(pieces.memory[@as(usize, chunk) * chunk_size ..][0..part.len], part);
     }
     entry.chunk_count = @intCast(count);
     entry.packed_size = size;
     entry.key = key.*;
     entry.worth.store(worth_new, .monotonic);
     entry.tag.store(tag, .release);
-    add1(&units.unit_count);
-    add1(&units.added_count);
-    _ = units.used_bytes.fetchAdd(count * chunk_size, .monotonic);
+    add1(&pieces.piece_count);
+    add1(&pieces.added_count);
+    _ = pieces.used_bytes.fetchAdd(count * chunk_size, .monotonic);
 }
 
 fn add1(counter: *std.atomic.Value(u64)) void {
     _ = counter.fetchAdd(1, .monotonic);
 }
 
-/// Returns the entry of this unit, else a free one, else one that was not used for some rounds.
-fn entryFor(units: *PackedUnits, tag: u64, key: *const Key) ?*Entry {
-    const set = units.setOf(tag);
+/// Returns the entry of this piece, else a free one, else one that was not used for some rounds.
+fn entryFor(pieces: *AnswerPieces, tag: u64, key: *const Key) ?*Entry {
+    const set = pieces.setOf(tag);
     for (set) |*entry|
         if (entry.tag.load(.monotonic) == tag and entry.key.eql(key)) return entry;
     for (set) |*entry| if (entry.tag.load(.monotonic) == 0) return entry;
@@ -233,14 +234,14 @@ fn entryFor(units: *PackedUnits, tag: u64, key: *const Key) ?*Entry {
     return null;
 }
 
-/// Gives a unit up that was not used for some rounds. Returns false if none can be.
-fn evictOne(units: *PackedUnits) bool {
-    for (0..(worth_used + 1) * units.entries.len) |_| {
-        const entry = &units.entries[units.hand];
-        units.hand = (units.hand + 1) % units.entries.len;
+/// Gives a piece up that was not used for some rounds. Returns false if none can be.
+fn evictOne(pieces: *AnswerPieces) bool {
+    for (0..(worth_used + 1) * pieces.entries.len) |_| {
+        const entry = &pieces.entries[pieces.hand];
+        pieces.hand = (pieces.hand + 1) % pieces.entries.len;
         if (entry.chunk_count == 0 or !entry.isWorthless()) continue;
         if (!take(entry)) continue;
-        units.empty(entry);
+        pieces.empty(entry);
         letGo(entry);
         return true;
     }
@@ -264,28 +265,28 @@ fn letGo(entry: *Entry) void {
     _ = entry.holders.fetchSub(Entry.is_changing, .release);
 }
 
-fn empty(units: *PackedUnits, entry: *Entry) void {
+fn empty(pieces: *AnswerPieces, entry: *Entry) void {
     if (entry.tag.load(.monotonic) == 0) return;
     entry.tag.store(0, .monotonic);
     for (entry.chunks[0..entry.chunk_count]) |chunk| {
-        units.free_chunks[units.free_count] = chunk;
-        units.free_count += 1;
+        pieces.free_chunks[pieces.free_count] = chunk;
+        pieces.free_count += 1;
     }
-    _ = units.used_bytes.fetchSub(@as(u64, entry.chunk_count) * chunk_size, .monotonic);
-    _ = units.unit_count.fetchSub(1, .monotonic);
-    add1(&units.evicted_count);
+    _ = pieces.used_bytes.fetchSub(@as(u64, entry.chunk_count) * chunk_size, .monotonic);
+    _ = pieces.piece_count.fetchSub(1, .monotonic);
+    add1(&pieces.evicted_count);
     entry.chunk_count = 0;
 }
 
-fn takeChunk(units: *PackedUnits) u32 {
-    if (units.free_count > 0) {
-        units.free_count -= 1;
-        return units.free_chunks[units.free_count];
+fn takeChunk(pieces: *AnswerPieces) u32 {
+    if (pieces.free_count > 0) {
+        pieces.free_count -= 1;
+        return pieces.free_chunks[pieces.free_count];
     }
-    defer units.fresh += 1;
-    return units.fresh;
+    defer pieces.fresh += 1;
+    return pieces.fresh;
 }
 
 test {
-    _ = @import("packed_units_test.zig");
+    _ = @import("answer_pieces_test.zig");
 }
