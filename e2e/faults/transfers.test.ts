@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import {
+  appendFileSync,
   closeSync,
   existsSync,
   mkdirSync,
@@ -37,6 +38,8 @@ interface Job {
 
 const mib = 1 << 20
 const imageSize = 10 * mib
+/** The rest of the first image is text, which the store packs. */
+const noiseSize = 8 * mib
 const wholeReadSize = 64 << 10
 const scratch = scratchDirectory()
 let plane: ControlPlane
@@ -101,7 +104,10 @@ async function bootAt(edge: ControlledEdge, mac: string, versionId: string, imag
 }
 
 test('a version that one edge imports reaches all edges, each line once, and boots everywhere', async () => {
-  const image = writeImage(own, 'first', imageSize)
+  const image = writeImage(own, 'first', noiseSize)
+  const line = (number: number) => `line ${number} of a text that is packed\n`
+  const text = Array.from({ length: imageSize / 32 }, (_, number) => line(number)).join('')
+  appendFileSync(image, text.slice(0, imageSize - noiseSize))
   const before = all().map(({ uplink }) => uplink.passedBytes)
   const made = await importImage(own, 'first')
   await untilHeld(made.id, all())
@@ -109,7 +115,7 @@ test('a version that one edge imports reaches all edges, each line once, and boo
   // The other site gets it from the control plane; within the site nothing of it comes over the line.
   expect(passed[0]).toBeLessThan(2 * mib)
   expect(passed[1]).toBeLessThan(2 * mib)
-  expect(passed[2]).toBeGreaterThan(imageSize)
+  expect(passed[2]).toBeGreaterThan(noiseSize)
   expect(passed[2]).toBeLessThan(imageSize + 2 * mib)
   const { revision: vdiskRevision } = await vdiskNow(own)
   await own.api.mutate('version.promote', { versionId: made.id, vdiskRevision })
@@ -120,12 +126,12 @@ test('a version that one edge imports reaches all edges, each line once, and boo
   everywhere = { id: made.id, image }
 })
 
-test('blocks that are damaged on disk are repaired from the other edge while a device reads them', async () => {
+test('blocks and packed units that are damaged on disk are repaired from the other edge while a device reads them', async () => {
   // What was read since the start is not checked again.
   await own.restart()
   const image = readFileSync(everywhere.image)
   const folder = path.join(storeOf(own), 'extents')
-  const damaged = [0, 3 * mib, 3 * mib + 4096, imageSize - 4096].map((offset) => {
+  const placeOf = (offset: number) => {
     const block = image.subarray(offset, offset + 4096)
     for (const name of readdirSync(folder)) {
       const file = path.join(folder, name)
@@ -133,12 +139,23 @@ test('blocks that are damaged on disk are repaired from the other edge while a d
       if (at >= 0) return { file, at, block }
     }
     throw new Error(`no file has the block at ${offset}`)
-  })
-  for (const { file, at } of damaged) {
+  }
+  const damage = (file: string, at: number, size: number) => {
     const fd = openSync(file, 'r+')
-    writeSync(fd, randomBytes(100), 0, 100, at + 1000)
+    writeSync(fd, randomBytes(size), 0, size, at)
     closeSync(fd)
   }
+  const damaged = [0, 3 * mib, 3 * mib + 4096, noiseSize - 4096].map(placeOf)
+  for (const { file, at } of damaged) damage(file, at + 1000, 100)
+  // The units of the text are behind the noise, at least one in each of these places: what fills a unit's last sector
+  // is shorter.
+  const { file, at } = placeOf(noiseSize - 8192)
+  const unitsAt = at + 8192
+  const unitsSize = statSync(file).size - unitsAt
+  expect(unitsSize).toBeLessThan((imageSize - noiseSize) / 2)
+  const places = [0, 1, 2].map((third) => unitsAt + Math.floor((third * unitsSize) / 3))
+  for (const place of places) damage(file, place, 600)
+  await expect(verify(own, everywhere.id)).rejects.toThrow()
   await bootAt(own, own.tenant.macs[0] ?? '', everywhere.id, everywhere.image)
   for (const { file, at, block } of damaged)
     expect(
@@ -146,7 +163,10 @@ test('blocks that are damaged on disk are repaired from the other edge while a d
         .subarray(at, at + block.length)
         .equals(block),
     ).toBe(true)
-  expect(own.process.output.split(`is repaired from edge ${beside.edgeId}`)).toHaveLength(damaged.length + 1)
+  const repaired = (what: string) =>
+    own.process.output.match(new RegExp(`the damaged ${what} at byte \\d+ is repaired from edge ${beside.edgeId}`, 'g'))
+  expect(repaired('block')).toHaveLength(damaged.length)
+  expect(repaired('packed unit')?.length).toBeGreaterThanOrEqual(places.length)
   await verify(own, everywhere.id)
 })
 

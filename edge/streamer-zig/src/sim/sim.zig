@@ -38,6 +38,7 @@ test {
     _ = @import("kit/region.zig");
     _ = @import("store/mutants.zig");
     _ = @import("store/sequences.zig");
+    _ = @import("store/repair_faults.zig");
     _ = @import("store/single_faults.zig");
     _ = @import("store/stamps.zig");
     _ = @import("store/write_layer_model.zig");

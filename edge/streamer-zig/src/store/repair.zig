@@ -1,8 +1,9 @@
 //! Finds damaged blocks of a version, and puts the right bytes in their places
-//! (docs/decisions/0080-repair-from-other-edges.md). A location has one content for ever, which
-//! the signed tree above names by its hash: so writing it again is right for every version that
-//! shares it, changes nothing that a reader may have in memory, and leaves a damaged block damaged
-//! if it is interrupted. Bytes with another hash are never written.
+//! (docs/decisions/0080-repair-from-other-edges.md); unit_repair.zig does that for packed ones. A
+//! location has one content for ever, which the signed tree above names by its hash: so writing it
+//! again is right for every version that shares it, changes nothing that a reader may have in
+//! memory, and leaves a damaged block damaged if it is interrupted. Bytes with another hash are
+//! never written.
 
 const std = @import("std");
 const block = @import("block.zig");
@@ -11,6 +12,7 @@ const Files = @import("files/files.zig");
 const node_module = @import("tree/node.zig");
 const simulated = @import("simulated.zig");
 const tree_walk = @import("tree/walk.zig");
+const UnitRepair = @import("unit_repair.zig");
 const VersionReader = @import("version_reader.zig");
 const assert = std.debug.assert;
 
@@ -30,8 +32,17 @@ pub const FindError = error{ReadFailed};
 
 /// Reads blocks from `first` up to before `end`, and the nodes above them, from the disk; returns
 /// the first damage.
-pub fn find(reader: *const VersionReader, first: u64, end: u64) FindError!?Damage {
+///
+/// @param units memory to read packed units
+pub fn find(
+    reader: *const VersionReader,
+    units: *UnitRepair,
+    first: u64,
+    end: u64,
+) FindError!?Damage {
     assert(first <= end and end <= block.blockCount(reader.disk_size));
+    // The unit that it has is from an earlier time.
+    units.location = .none;
     var index = first;
     while (index < end) {
         var entry = reader.root;
@@ -47,20 +58,21 @@ pub fn find(reader: *const VersionReader, first: u64, end: u64) FindError!?Damag
         const leaf_end = @min(end, (index / node_module.fanout + 1) * node_module.fanout);
         if (is_there) for (index..@intCast(leaf_end)) |each| {
             const child = node.entry(each % node_module.fanout);
-            if (child.isZeros() or !isPlain(child.location)) continue;
-            if (try isSound(reader.reading.data, &child)) continue;
-            return .{ .level = null, .index = each, .entry = child };
+            if (child.isZeros()) continue;
+            const is_sound = if (child.location.is_packed)
+                try isSoundInUnit(reader.reading.data, units, &child)
+            else
+                try isSound(reader.reading.data, &child);
+            if (!is_sound) return .{ .level = null, .index = each, .entry = child };
         };
         index = leaf_end;
     }
     return null;
 }
 
-/// Returns whether a block lies at its location as it is, and alone: only such a block can be
-/// written again. A unit would have to be whole, with blocks of other versions: until then, readers
-/// that have checked those before would be given something else.
-pub fn isPlain(location: block.Location) bool {
-    return !location.is_packed;
+fn isSoundInUnit(data: *FileSet, units: *UnitRepair, entry: *const Entry) FindError!bool {
+    if (!units.location.eql(entry.location.unit())) try units.read(data, entry.location);
+    return units.isSound(entry);
 }
 
 fn isSound(data: *FileSet, entry: *const Entry) FindError!bool {
@@ -81,9 +93,9 @@ fn isSound(data: *FileSet, entry: *const Entry) FindError!bool {
 /// process appends to it.
 pub const WriteError = Files.Error || error{ Wrong, Locked };
 
-/// Writes a block in its place; it is durable afterwards.
+/// Writes a block that is not packed in its place; it is durable afterwards.
 pub fn writeBlock(data: *FileSet, entry: *const Entry, bytes: *const block.Block) WriteError!void {
-    assert(!entry.isZeros() and isPlain(entry.location));
+    assert(!entry.isZeros() and !entry.location.is_packed);
     const is_right = std.mem.eql(u8, &block.hashOf(bytes), &entry.hash);
     if (!is_right and !simulated.has(.repair_unchecked)) return error.Wrong;
     var name: Files.Name = undefined;
@@ -100,6 +112,7 @@ pub fn writeBlock(data: *FileSet, entry: *const Entry, bytes: *const block.Block
     try files.sync(handle);
 }
 
+const repair = @This();
 const testing = std.testing;
 const LinuxFiles = @import("files/linux_files.zig");
 const NodeCache = @import("tree/node_cache.zig");
@@ -114,6 +127,7 @@ const Fixture = struct {
     nodes: FileSet,
     cache: NodeCache,
     units: UnitCache,
+    repairing: *UnitRepair,
     reader: VersionReader,
 
     /// Blocks 0, 3 and 205 of a disk of 206 blocks; the others are zeros.
@@ -126,6 +140,7 @@ const Fixture = struct {
         fixture.nodes = .init(files, .nodes);
         fixture.cache = try .init(testing.allocator, 16);
         fixture.units = try .init(testing.allocator, 8);
+        fixture.repairing = try testing.allocator.create(UnitRepair);
         var data: Appender = try .init(testing.allocator, &fixture.data, 1 << 20);
         defer data.deinit(testing.allocator);
         var nodes: Appender = try .init(testing.allocator, &fixture.nodes, 1 << 20);
@@ -157,9 +172,14 @@ const Fixture = struct {
     fn deinit(fixture: *Fixture) void {
         fixture.data.deinit();
         fixture.nodes.deinit();
+        testing.allocator.destroy(fixture.repairing);
         fixture.units.deinit(testing.allocator);
         fixture.cache.deinit(testing.allocator);
         fixture.tmp.cleanup();
+    }
+
+    fn find(fixture: *Fixture, first: u64, end: u64) !?Damage {
+        return repair.find(&fixture.reader, fixture.repairing, first, end);
     }
 
     fn overwrite(fixture: *Fixture, name: []const u8, at: u64, bytes: []const u8) !void {
@@ -181,29 +201,27 @@ test "a damaged block is found, takes only its own bytes, and is sound afterward
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    const reader = &fixture.reader;
-    try testing.expectEqual(null, try find(reader, 0, 206));
+    try testing.expectEqual(null, try fixture.find(0, 206));
     try fixture.overwrite("extents/000001", 2 * block.block_size + 77, "x");
-    try testing.expectEqual(null, try find(reader, 0, 205));
-    const damage = (try find(reader, 1, 206)).?;
+    try testing.expectEqual(null, try fixture.find(0, 205));
+    const damage = (try fixture.find(1, 206)).?;
     try testing.expectEqual(null, damage.level);
     try testing.expectEqual(205, damage.index);
     var bytes: block.Block = @splat(206);
     bytes[9] = 1;
     try testing.expectError(error.Wrong, writeBlock(&fixture.data, &damage.entry, &bytes));
-    try testing.expect((try find(reader, 205, 206)) != null);
+    try testing.expect((try fixture.find(205, 206)) != null);
     bytes[9] = 206;
     try writeBlock(&fixture.data, &damage.entry, &bytes);
-    try testing.expectEqual(null, try find(reader, 0, 206));
+    try testing.expectEqual(null, try fixture.find(0, 206));
 }
 
 test "blocks of a file that was cut short are written back, but not beside an appender" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    const reader = &fixture.reader;
     try fixture.cut("extents/000001", block.block_size + 5);
-    const damage = (try find(reader, 0, 206)).?;
+    const damage = (try fixture.find(0, 206)).?;
     try testing.expectEqual(3, damage.index);
     const bytes: block.Block = @splat(4);
     {
@@ -214,25 +232,24 @@ test "blocks of a file that was cut short are written back, but not beside an ap
         try testing.expectError(error.Locked, writeBlock(&fixture.data, &damage.entry, &bytes));
     }
     try writeBlock(&fixture.data, &damage.entry, &bytes);
-    try testing.expectEqual(205, (try find(reader, 0, 206)).?.index);
+    try testing.expectEqual(205, (try fixture.find(0, 206)).?.index);
 }
 
 test "a damaged node is found by its level and index, and a missing file is damage" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    const reader = &fixture.reader;
     // The last leaf is written before the root.
     try fixture.overwrite("nodes/000001", block.block_size + 100, "x");
-    try testing.expectEqual(null, try find(reader, 0, 204));
-    const leaf = (try find(reader, 0, 206)).?;
+    try testing.expectEqual(null, try fixture.find(0, 204));
+    const leaf = (try fixture.find(0, 206)).?;
     try testing.expectEqual(0, leaf.level.?);
     try testing.expectEqual(2, leaf.index);
     try fixture.overwrite("nodes/000001", 2 * block.block_size + 100, "x");
-    const root = (try find(reader, 205, 206)).?;
+    const root = (try fixture.find(205, 206)).?;
     try testing.expectEqual(1, root.level.?);
     try testing.expectEqual(0, root.index);
     try fixture.on.files().remove("nodes/000001");
     fixture.nodes.forget(1);
-    try testing.expectEqual(1, (try find(reader, 0, 1)).?.level.?);
+    try testing.expectEqual(1, (try fixture.find(0, 1)).?.level.?);
 }

@@ -68,6 +68,10 @@ pub const Mutant = enum {
     repair_unchecked,
     /// A repair writes behind the block.
     repair_elsewhere,
+    /// Blocks that a repaired unit lacks are delivered as zeros.
+    absent_is_read,
+    /// A repaired unit claims to have all blocks.
+    absent_is_forgotten,
 };
 
 /// Per thread.

@@ -50,6 +50,8 @@ pub const StoreFile = store_file.StoreFile;
 pub const TreeBuilder = @import("tree/builder.zig");
 pub const tree_walk = @import("tree/walk.zig");
 pub const unit = @import("unit.zig");
+pub const unit_repair = @import("unit_repair.zig");
+pub const UnitRepair = unit_repair.UnitRepair;
 pub const unit_cache = @import("unit_cache.zig");
 pub const UnitCache = unit_cache.UnitCache;
 pub const usage = @import("usage.zig");
@@ -108,6 +110,7 @@ test {
     _ = unit;
     _ = @import("unit_test.zig");
     _ = unit_cache;
+    _ = @import("unit_repair_test.zig");
     _ = usage;
     _ = verify;
     _ = version_reader;

@@ -5,6 +5,8 @@
 //! so that each block has a number of its own there (`tree/location_map.zig`). It begins with the
 //! size of its packed bytes, the number of its blocks, its codec, and a checksum of all of this.
 //! The tree says where it lies and which of its blocks is meant, and has the hash of each block.
+//!
+//! A unit that was damaged and repaired (unit_repair.zig) may lack blocks, and tells which.
 
 const std = @import("std");
 const block = @import("block.zig");
@@ -26,8 +28,18 @@ pub const header_size = 8;
 const sector_size = block.unit_sector_size;
 const checksum_seed = 0x62_66_75_31;
 
-/// The only one until now; others would be unknown to this program.
+/// Others would be unknown to this program.
 const codec_lz4 = 1;
+/// A byte with a bit for each block that the unit lacks, and an LZ4 block of the others.
+const codec_lz4_part = 2;
+
+/// Of a unit, from bit 0 on.
+pub const BlockSet = u8;
+
+pub fn allOf(count: usize) BlockSet {
+    assert(count > 0 and count <= blocks_max);
+    return @intCast((@as(u16, 1) << @intCast(count)) - 1);
+}
 
 comptime {
     assert(blocks_max == std.math.maxInt(@FieldType(Place, "index")) + 1);
@@ -51,32 +63,106 @@ pub const Stored = [stored_size_max]u8;
 pub fn pack(packer: Packer, into: *Stored, raw: []const u8) ?[]const u8 {
     assert(raw.len > 0 and raw.len <= raw_size_max and raw.len % block.block_size == 0);
     const room = into[header_size .. raw.len - raw.len / saved_part];
-    const packed_size = switch (packer) {
-        .quick => |table| lz4.pack(table, room, raw),
-        .small => |search| lz4.packSmall(search, room, raw, search_depth),
-    } orelse return null;
+    const packed_size = pressed(packer, room, raw) orelse return null;
     const count = raw.len / block.block_size;
     const used = header_size + packed_size;
-    std.mem.writeInt(u16, into[0..2], @intCast(packed_size), .little);
-    into[2] = @intCast(count);
-    into[3] = codec_lz4;
-    sum(into);
+    putHeader(into, .{ .packed_size = packed_size, .count = count, .codec = codec_lz4 });
     const size = @max(std.mem.alignForward(usize, used, sector_size), count * sector_size);
     @memset(into[used..size], 0);
     return into[0..size];
 }
 
-/// Fills `raw` with the blocks of a unit. Any other bytes are refused.
-pub fn unpack(raw: []u8, stored: []const u8) error{Damaged}!void {
-    const bytes = try packedBytes(stored, raw.len / block.block_size);
-    lz4.unpack(raw, bytes) catch return error.Damaged;
+/// Packs a unit into the place that it had, without the blocks that are `absent`. Returns false if
+/// it does not fit.
+pub fn packAgain(packer: Packer, place: []u8, raw: []const u8, absent: BlockSet) bool {
+    const count = raw.len / block.block_size;
+    assert(absent & ~allOf(count) == 0 and absent != allOf(count));
+    assert(place.len % sector_size == 0 and place.len <= stored_size_max);
+    var together: [raw_size_max]u8 = undefined;
+    var size: usize = 0;
+    for (0..count) |index| {
+        if (isIn(absent, index)) continue;
+        @memcpy(
+            together[size..][0..block.block_size],
+            raw[index * block.block_size ..][0..block.block_size],
+        );
+        size += block.block_size;
+    }
+    const before: usize = @intFromBool(absent != 0);
+    place[header_size] = absent;
+    const room = place[header_size + before ..];
+    const packed_size = before + (pressed(packer, room, together[0..size]) orelse return false);
+    putHeader(place, .{
+        .packed_size = packed_size,
+        .count = count,
+        .codec = if (absent == 0) codec_lz4 else codec_lz4_part,
+    });
+    @memset(place[header_size + packed_size ..], 0);
+    return true;
 }
 
-/// Returns the packed bytes of an intact unit of so many blocks.
+fn pressed(packer: Packer, room: []u8, raw: []const u8) ?usize {
+    return switch (packer) {
+        .quick => |table| lz4.pack(table, room, raw),
+        .small => |search| lz4.packSmall(search, room, raw, search_depth),
+    };
+}
+
+const Header = struct { packed_size: usize, count: usize, codec: u8 };
+
+fn putHeader(stored: []u8, header: Header) void {
+    std.mem.writeInt(u16, stored[0..2], @intCast(header.packed_size), .little);
+    stored[2] = @intCast(header.count);
+    stored[3] = header.codec;
+    sum(stored);
+}
+
+pub fn isIn(set: BlockSet, index: usize) bool {
+    return set >> @intCast(index) & 1 == 1;
+}
+
+/// Fills `raw` with the blocks of a unit. Any other bytes are refused. Returns the blocks that the
+/// unit lacks: they are zeros in `raw`, and nobody may get them.
+pub fn unpack(raw: []u8, stored: []const u8) error{Damaged}!BlockSet {
+    const count = raw.len / block.block_size;
+    const bytes = try intactBytes(stored, count);
+    const absent: BlockSet = switch (stored[3]) {
+        codec_lz4 => {
+            lz4.unpack(raw, bytes) catch return error.Damaged;
+            return 0;
+        },
+        codec_lz4_part => if (bytes.len > 0) bytes[0] else return error.Damaged,
+        else => return error.Damaged,
+    };
+    if (absent == 0 or absent & ~allOf(count) != 0 or absent == allOf(count)) return error.Damaged;
+    var left = count - @popCount(absent);
+    lz4.unpack(raw[0 .. left * block.block_size], bytes[1..]) catch return error.Damaged;
+    // They lie together; from the last on, each moves behind those that are left.
+    var index = count;
+    while (index > 0) {
+        index -= 1;
+        const to = raw[index * block.block_size ..][0..block.block_size];
+        if (isIn(absent, index)) {
+            @memset(to, 0);
+            continue;
+        }
+        left -= 1;
+        if (left != index) @memcpy(to, raw[left * block.block_size ..][0..block.block_size]);
+    }
+    assert(left == 0);
+    return absent;
+}
+
+/// Returns the LZ4 block of an intact unit of so many blocks, none of which it lacks.
 pub fn packedBytes(stored: []const u8, blocks: usize) error{Damaged}![]const u8 {
+    const bytes = try intactBytes(stored, blocks);
+    return if (stored[3] == codec_lz4) bytes else error.Damaged;
+}
+
+fn intactBytes(stored: []const u8, blocks: usize) error{Damaged}![]const u8 {
     assert(stored.len >= sector_size);
     const used = header_size + @as(usize, std.mem.readInt(u16, stored[0..2], .little));
-    if (used > stored.len or stored[2] != blocks or stored[3] != codec_lz4) return error.Damaged;
+    if (used > stored.len or stored[2] != blocks) return error.Damaged;
     const is_intact = std.mem.readInt(u32, stored[4..8], .little) == checksum(stored[0..used]);
     if (!is_intact and !simulated.has(.unit_unchecked)) return error.Damaged;
     return stored[header_size..used];
@@ -168,7 +254,7 @@ test "a unit is unpacked to its blocks, takes a sector for each, and is refused 
                 try testing.expect(unit.len >= count * sector_size);
                 try testing.expect(unit.len <= blocks.len - blocks.len / saved_part);
                 try testing.expect(unit.len >= count * random_part);
-                try unpack(back[0..blocks.len], unit);
+                try testing.expectEqual(0, try unpack(back[0..blocks.len], unit));
                 try testing.expectEqualSlices(u8, blocks, back[0..blocks.len]);
                 if (count > 1) try testing.expectError(
                     error.Damaged,
@@ -182,6 +268,45 @@ test "a unit is unpacked to its blocks, takes a sector for each, and is refused 
             try testing.expectEqual(count * sector_size, pack(packer, &stored, blocks).?.len);
         }
     }
+}
+
+test "a unit that lacks blocks has the others, tells which, and its bytes are not a whole unit's" {
+    var fixture: Fixture = try .init();
+    defer fixture.deinit();
+    var raw: [raw_size_max]u8 = undefined;
+    var back: [raw_size_max]u8 = undefined;
+    var stored: Stored = undefined;
+    var again: Stored = undefined;
+    for (1..blocks_max + 1) |count| {
+        const blocks = raw[0 .. count * block.block_size];
+        fixture.fill(blocks, 300);
+        const whole = pack(.{ .quick = fixture.table }, &stored, blocks).?;
+        const place = again[0..whole.len];
+        for (0..allOf(count)) |set| {
+            const absent: BlockSet = @intCast(set);
+            const packer: Packer = if (set % 2 == 0)
+                .{ .quick = fixture.table }
+            else
+                .{ .small = fixture.search };
+            try testing.expect(packAgain(packer, place, blocks, absent));
+            try testing.expectEqual(absent, try unpack(back[0..blocks.len], place));
+            for (0..count) |index| {
+                const begin, const end =
+                    .{ index * block.block_size, (index + 1) * block.block_size };
+                if (isIn(absent, index))
+                    try testing.expect(block.isZeros(back[begin..end]))
+                else
+                    try testing.expectEqualSlices(u8, raw[begin..end], back[begin..end]);
+            }
+            if (absent == 0)
+                try testing.expectEqualSlices(u8, whole, place)
+            else
+                try testing.expectError(error.Damaged, packedBytes(place, count));
+        }
+    }
+    // Noise has no place here.
+    fixture.fill(&raw, block.block_size);
+    try testing.expect(!packAgain(.{ .quick = fixture.table }, again[0..4096], &raw, 1));
 }
 
 test "every flipped bit of a unit is found, and no hostile unit is read beyond its end" {
@@ -207,7 +332,7 @@ test "every flipped bit of a unit is found, and no hostile unit is read beyond i
         const packed_size = random.uintAtMost(u16, hostile.len);
         std.mem.writeInt(u16, hostile[0..2], packed_size, .little);
         hostile[2] = 2;
-        hostile[3] = codec_lz4;
+        hostile[3] = if (random.boolean()) codec_lz4 else codec_lz4_part;
         sum(&hostile);
         try testing.expectError(error.Damaged, unpack(&back, &hostile));
     }

@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
 const FileSet = @import("files/file_set.zig");
+const simulated = @import("simulated.zig");
 const unit_module = @import("unit.zig");
 const assert = std.debug.assert;
 
@@ -29,7 +30,7 @@ unpacked: u64 = 0,
 
 const Raw = [unit_module.raw_size_max]u8;
 /// `key` 0: empty.
-const Slot = struct { key: u64 = 0, used_at: u32 = 0 };
+const Slot = struct { key: u64 = 0, used_at: u32 = 0, absent: unit_module.BlockSet = 0 };
 
 /// Takes a multiple of eight units. Memory is taken as units come.
 pub fn init(gpa: std.mem.Allocator, units: u32) error{OutOfMemory}!UnitCache {
@@ -54,17 +55,27 @@ pub fn clear(cache: *UnitCache) void {
     @memset(cache.slots, .{});
 }
 
-/// Returns the blocks of a unit, valid until the next call. Waits for the disk.
-pub fn get(cache: *UnitCache, data: *FileSet, location: Location) Error![]const u8 {
+/// Drops a unit, one of whose blocks is not what its hash says: once that is repaired, the unit is
+/// read again.
+pub fn forget(cache: *UnitCache, location: Location) void {
+    const key = keyOf(location);
+    for (cache.slots[cache.setOf(key)..][0..ways]) |*slot| {
+        if (slot.key == key) slot.key = 0;
+    }
+}
+
+/// Returns so many blocks of a unit, from that of the location on, valid until the next call. Waits
+/// for the disk.
+pub fn get(cache: *UnitCache, data: *FileSet, location: Location, count: usize) Error![]const u8 {
     if (!unit_module.isPossible(location)) return error.Damaged;
-    if (cache.find(location)) |found| return found;
+    if (cache.find(location, count)) |found| return found;
     const stored = cache.stored[0..location.storedSize()];
     const is_whole = data.read(location, 0, stored) catch |err| return switch (err) {
         error.NotFound => error.Damaged,
         else => error.ReadFailed,
     };
     if (!is_whole) return error.Damaged;
-    return cache.unpack(location, stored);
+    return cache.unpack(location, count, stored);
 }
 
 /// Like `get`, without waiting for the disk; returns null if the disk is needed, or if so many
@@ -73,28 +84,50 @@ pub fn getNow(
     cache: *UnitCache,
     data: *FileSet,
     location: Location,
+    count: usize,
     unpacked_end: ?u64,
 ) error{Damaged}!?[]const u8 {
     if (!unit_module.isPossible(location)) return error.Damaged;
-    if (cache.find(location)) |found| return found;
+    if (cache.find(location, count)) |found| return found;
     if (cache.unpacked == unpacked_end) return null;
     const stored = cache.stored[0..location.storedSize()];
     const is_read = data.readNow(location, 0, stored) catch return null;
-    return if (is_read) try cache.unpack(location, stored) else null;
+    return if (is_read) try cache.unpack(location, count, stored) else null;
 }
 
-fn find(cache: *UnitCache, location: Location) ?[]const u8 {
+fn find(cache: *UnitCache, location: Location, count: usize) ?[]const u8 {
     const key = keyOf(location);
     const first = cache.setOf(key);
     for (cache.slots[first..][0..ways], first..) |*slot, index| {
         if (slot.key != key) continue;
+        const found = cache.blocksOf(index, location, count) orelse {
+            // It may have them by now.
+            slot.key = 0;
+            return null;
+        };
         cache.use(slot);
-        return cache.blocks[index][0..sizeOf(location)];
+        return found;
     }
     return null;
 }
 
-fn unpack(cache: *UnitCache, location: Location, stored: []const u8) error{Damaged}![]const u8 {
+/// Returns null if the unit lacks one of these blocks.
+fn blocksOf(cache: *const UnitCache, index: usize, location: Location, count: usize) ?[]const u8 {
+    const place = location.place();
+    assert(count > 0 and place.index + count <= @as(usize, place.last) + 1);
+    const wanted = unit_module.allOf(count) << place.index;
+    const is_there = cache.slots[index].absent & wanted == 0;
+    if (!is_there and !simulated.has(.absent_is_read)) return null;
+    const begin = @as(usize, place.index) * block.block_size;
+    return cache.blocks[index][begin..][0 .. count * block.block_size];
+}
+
+fn unpack(
+    cache: *UnitCache,
+    location: Location,
+    count: usize,
+    stored: []const u8,
+) error{Damaged}![]const u8 {
     const key = keyOf(location);
     const first = cache.setOf(key);
     var oldest = first;
@@ -108,12 +141,11 @@ fn unpack(cache: *UnitCache, location: Location, stored: []const u8) error{Damag
     }
     const slot = &cache.slots[oldest];
     slot.key = 0;
-    const raw = cache.blocks[oldest][0..sizeOf(location)];
-    try unit_module.unpack(raw, stored);
+    slot.absent = try unit_module.unpack(cache.blocks[oldest][0..sizeOf(location)], stored);
     cache.unpacked += 1;
     slot.key = key;
     cache.use(slot);
-    return raw;
+    return cache.blocksOf(oldest, location, count) orelse error.Damaged;
 }
 
 fn use(cache: *UnitCache, slot: *Slot) void {

@@ -345,21 +345,21 @@ test "a unit of other blocks, or another block of the unit, is found by its hash
     try data.sync();
     const location = unit.locationOf(place.file, place.sector, bytes.len, 3, 1);
     const units = &store.units;
-    const found = try units.get(&store.data, location);
-    try testing.expectEqualSlices(u8, &raw, found);
+    const found = try units.get(&store.data, location, 2);
+    try testing.expectEqualSlices(u8, raw[block.block_size..], found);
     // From memory, although nobody can read it from the disk.
-    const again = try units.getNow(&store.data, location, units.unpacked);
+    const again = try units.getNow(&store.data, location, 2, units.unpacked);
     try testing.expectEqual(found.ptr, again.?.ptr);
     var wrong = location.place();
     wrong.index = 3;
     const beyond: block.Location =
         .{ .file = place.file, .block = @bitCast(wrong), .is_packed = true };
-    try testing.expectError(error.Damaged, units.get(&store.data, beyond));
+    try testing.expectError(error.Damaged, units.get(&store.data, beyond, 1));
     wrong.last = 3;
     wrong.last_sector = 3;
     const longer: block.Location =
         .{ .file = place.file, .block = @bitCast(wrong), .is_packed = true };
-    try testing.expectError(error.Damaged, units.get(&store.data, longer));
+    try testing.expectError(error.Damaged, units.get(&store.data, longer, 1));
 }
 
 test "a store of an earlier release gets the next format with its first import" {

@@ -76,9 +76,7 @@ fn check(verification: *Verification, at: *const Step) TreeWalker.Error!void {
     const location = at.entry.location;
     if (location.is_packed) {
         const store = verification.store;
-        const blocks = try store.units.get(&store.data, location);
-        const index = location.place().index;
-        const found = blocks[@as(usize, index) * block.block_size ..][0..block.block_size];
+        const found = (try store.units.get(&store.data, location, 1))[0..block.block_size];
         if (!std.mem.eql(u8, &block.hashOf(found), &at.entry.hash)) return error.Damaged;
         return;
     }

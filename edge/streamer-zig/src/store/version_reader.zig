@@ -264,9 +264,10 @@ fn readBelowNow(
             const raw = try reader.reading.units.getNow(
                 reader.reading.data,
                 location,
+                blocks,
                 unpacked_end,
             ) orelse return null;
-            @memcpy(rest[0..size], raw[placeIn(location) + skip ..][0..size]);
+            @memcpy(rest[0..size], raw[skip..][0..size]);
         } else {
             const is_read = reader.reading.data.readNow(location, skip, rest[0..size]) catch
                 return null;
@@ -364,8 +365,9 @@ fn readPieces(reader: *VersionReader, cached: *CachedNode, pieces: []const Piece
         if (piece.location.is_packed) {
             // Those in memory were copied.
             if (index < in_memory) continue;
-            const raw = try reader.reading.units.get(reader.reading.data, piece.location);
-            try copyFromUnit(cached, piece, raw);
+            const units = reader.reading.units;
+            const raw = try units.get(reader.reading.data, piece.location, piece.blocks());
+            try reader.copyFromUnit(cached, piece, raw);
             continue;
         }
         if (index >= in_memory) try reader.readData(piece.location, piece.skip, piece.bytes);
@@ -378,30 +380,30 @@ fn readPieceNow(reader: *VersionReader, cached: *CachedNode, piece: *const Piece
     const data = reader.reading.data;
     if (!piece.location.is_packed)
         return data.readNow(piece.location, piece.skip, piece.bytes) catch false;
-    const raw = try reader.reading.units.getNow(data, piece.location, null) orelse return false;
-    try copyFromUnit(cached, piece, raw);
+    const units = reader.reading.units;
+    const raw = try units.getNow(data, piece.location, piece.blocks(), null) orelse return false;
+    try reader.copyFromUnit(cached, piece, raw);
     return true;
 }
 
 /// Checks the blocks of a piece that were not checked yet, and copies what is wanted of them.
-fn copyFromUnit(cached: *CachedNode, piece: *const Piece, raw: []const u8) error{Damaged}!void {
-    const from = placeIn(piece.location);
-    const count = std.math.divCeil(usize, piece.skip + piece.bytes.len, block.block_size) catch
-        unreachable;
-    const blocks = raw[from..][0 .. count * block.block_size];
+fn copyFromUnit(
+    reader: *VersionReader,
+    cached: *CachedNode,
+    piece: *const Piece,
+    raw: []const u8,
+) error{Damaged}!void {
+    errdefer reader.reading.units.forget(piece.location);
+    const count = piece.blocks();
+    assert(raw.len == count * block.block_size);
     var begin: usize = 0;
     for (0..count + 1) |index| {
         if (index < count and !cached.checked.isSet(piece.child + index)) continue;
-        const run = blocks[begin * block.block_size .. index * block.block_size];
+        const run = raw[begin * block.block_size .. index * block.block_size];
         if (run.len > 0) try check(cached, piece.child + begin, run);
         begin = index + 1;
     }
-    @memcpy(piece.bytes, blocks[piece.skip..][0..piece.bytes.len]);
-}
-
-/// Byte of its unit at which a packed block begins.
-fn placeIn(location: block.Location) usize {
-    return @as(usize, location.place().index) * block.block_size;
+    @memcpy(piece.bytes, raw[piece.skip..][0..piece.bytes.len]);
 }
 
 fn readData(reader: *VersionReader, location: block.Location, skip: u64, buffer: []u8) Error!void {
@@ -433,6 +435,11 @@ const Piece = struct {
     skip: usize,
     bytes: []u8,
     is_checked: bool,
+
+    fn blocks(piece: *const Piece) usize {
+        return std.math.divCeil(usize, piece.skip + piece.bytes.len, block.block_size) catch
+            unreachable;
+    }
 
     /// Bytes of the file to read.
     fn begin(piece: *const Piece) u64 {

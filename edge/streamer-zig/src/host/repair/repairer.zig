@@ -1,8 +1,8 @@
 //! Repairs what reads of devices find damaged: a thread that asks other edges of the site for the
 //! right bytes (core/difference/repair_plan.zig says whom), writes them in their places
-//! (store/repair.zig), and reads again. The device sees a slow read. A read waits for a few seconds
-//! at most, and only a few reads wait: whatever else fails is answered with an error at once, and
-//! the device asks again.
+//! (store/repair.zig, and store/unit_repair.zig for packed ones), and reads again. The device sees
+//! a slow read. A read waits for a few seconds at most, and only a few reads wait: whatever else
+//! fails is answered with an error at once, and the device asks again.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,9 +15,9 @@ const health = @import("../health.zig");
 const PeerSource = @import("../difference/peer_source.zig");
 const ReadWorkers = @import("../stream/read_workers.zig");
 const SitePeers = @import("../difference/site_peers.zig");
-const HeldDisk = @import("../stream/version_disk.zig").HeldDisk;
 const assert = std.debug.assert;
 const RepairPlan = core.difference.RepairPlan;
+const Part = store.unit_repair.Part;
 const Task = ReadWorkers.Task;
 
 pub const Repairer = @This();
@@ -46,6 +46,8 @@ is_ending: bool = false,
 counts: base.BoundedArray(Count, counts_max) = .empty,
 thread: ?std.Thread = null,
 reader: ReadWorkers.Reader,
+/// The unit that was read last, or is repaired.
+unit: *store.UnitRepair,
 source: PeerSource,
 plan: RepairPlan = .{},
 generation: u64 = 0,
@@ -69,11 +71,14 @@ pub fn create(
 ) error{OutOfMemory}!*Repairer {
     const repairer = try gpa.create(Repairer);
     errdefer gpa.destroy(repairer);
+    const unit = try gpa.create(store.UnitRepair);
+    errdefer gpa.destroy(unit);
     repairer.* = .{
         .gpa = gpa,
         .io = io,
         .peers = peers,
         .reader = try .init(gpa, cache_nodes, cache_units),
+        .unit = unit,
         .source = .{ .peers = peers, .limits = limits },
     };
     return repairer;
@@ -94,6 +99,7 @@ pub fn destroy(repairer: *Repairer) void {
     for (repairer.waiting.constSlice()) |waiting| waiting.workers.end(waiting.task);
     repairer.source.deinit();
     repairer.reader.deinit(repairer.gpa);
+    repairer.gpa.destroy(repairer.unit);
     repairer.gpa.destroy(repairer);
 }
 
@@ -151,11 +157,17 @@ fn mend(repairer: *Repairer, task: *const Task) bool {
     const version = &task.disk.version;
     for (task.parts.constSlice()) |*part| {
         if (part.is_own) continue;
-        const tree = repairer.reader.treeOf(version);
+        var tree = repairer.reader.treeOf(version);
         const end = (part.offset + part.size - 1) / store.block.block_size + 1;
         var at = part.offset / store.block.block_size;
-        while (store.repair.find(&tree, at, end) catch return false) |damage| {
-            if (!repairer.mendPlace(version, &damage)) return false;
+        while (store.repair.find(&tree, repairer.unit, at, end) catch return false) |damage| {
+            // The rest of a tree is not repaired place by place.
+            if (damage.level != null) return false;
+            const parts = store.unit_repair.partsOf(
+                &tree,
+                .{ .index = damage.index, .entry = damage.entry },
+            );
+            if (!repairer.mendParts(version.id, parts.constSlice())) return false;
             at = damage.index;
         }
     }
@@ -174,60 +186,93 @@ fn takeSite(repairer: *Repairer) void {
     repairer.plan.setEdges(ids.constSlice());
 }
 
-fn mendPlace(
-    repairer: *Repairer,
-    version: *const HeldDisk.Version,
-    damage: *const store.repair.Damage,
-) bool {
-    // The rest of a tree is not repaired place by place.
-    if (damage.level != null) return false;
+/// Repairs a block, or the blocks of a version in one unit, which are written together and count
+/// as one place for the plan. Returns whether the first one is sound now.
+fn mendParts(repairer: *Repairer, version: base.Uuid, parts: []const Part) bool {
     const place: RepairPlan.Place =
-        .{ .version = version.id, .level = damage.level, .index = damage.index };
+        .{ .version = version, .level = null, .index = parts[0].index };
     if (repairer.plan.begin(place, nowMs())) |refusal| {
         repairer.say(refusal);
         return false;
     }
+    var got: Got = .{};
     while (repairer.plan.next(nowMs())) |edge| {
-        var bytes: store.block.Block = undefined;
-        const outcome = repairer.ask(edge, &place, damage, &bytes);
+        const outcome = repairer.askAll(edge, version, parts, &got);
         repairer.plan.onOutcome(outcome, nowMs());
-        const offset = place.index * store.block.block_size;
         switch (outcome) {
-            .right => {
-                const is_written = repairer.write(damage, &bytes);
-                repairer.count(version.id, if (is_written) .repaired else .failed);
-                if (is_written) log.info(
-                    "version {f}: the damaged block at byte {d} is repaired from edge {f}",
-                    .{ version.id, offset, edge },
-                );
-                return is_written;
-            },
+            .right => break,
             .wrong => log.info(
                 "edge {f} sent wrong bytes for the block at byte {d} of version {f}: it is not " ++
                     "asked for an hour. Check its store with bootfarm-edge vdisk verify",
-                .{ edge, offset, version.id },
+                .{ edge, got.index * store.block.block_size, version },
             ),
             .unknown, .damaged, .unreachable_edge => {},
         }
     }
-    repairer.count(version.id, .failed);
-    return false;
+    const is_mended = got.has_first and repairer.write(&got, parts);
+    repairer.count(version, if (is_mended) .repaired else .failed, @max(got.count, 1));
+    if (is_mended) log.info(
+        "version {f}: the damaged {s} at byte {d} is repaired from edge {f}",
+        .{
+            version,
+            if (parts[0].entry.location.is_packed) "packed unit" else "block",
+            place.index * store.block.block_size,
+            got.from.?,
+        },
+    );
+    return is_mended;
+}
+
+/// What edges have sent of the blocks that are repaired together.
+const Got = struct {
+    /// Blocks.
+    count: u64 = 0,
+    has_first: bool = false,
+    from: ?base.Uuid = null,
+    /// The block that was asked for last.
+    index: u64 = 0,
+    /// Of a block that is not packed.
+    bytes: store.block.Block = undefined,
+};
+
+/// Asks one edge for all blocks that are damaged. `right`: the first one is there, and what the
+/// edge has of the others.
+fn askAll(
+    repairer: *Repairer,
+    edge: base.Uuid,
+    version: base.Uuid,
+    parts: []const Part,
+    got: *Got,
+) RepairPlan.Outcome {
+    for (parts, 0..) |*part, at| {
+        const is_packed = part.entry.location.is_packed;
+        if (is_packed and repairer.unit.isSound(&part.entry)) continue;
+        got.index = part.index;
+        const outcome = repairer.ask(edge, version, part, &got.bytes);
+        if (outcome != .right) {
+            if (at == 0 or outcome == .wrong) return outcome;
+            if (outcome == .unreachable_edge) return .right;
+            continue;
+        }
+        if (is_packed) repairer.unit.put(&part.entry, &got.bytes) catch unreachable;
+        got.has_first = got.has_first or at == 0;
+        got.count += 1;
+        got.from = edge;
+    }
+    return .right;
 }
 
 fn ask(
     repairer: *Repairer,
     edge: base.Uuid,
-    place: *const RepairPlan.Place,
-    damage: *const store.repair.Damage,
+    version: base.Uuid,
+    part: *const Part,
     bytes: *store.block.Block,
 ) RepairPlan.Outcome {
-    const request: wire.Request = .{ .content = .{
-        .version = place.version,
-        .what = .block,
-        .index = place.index,
-    } };
+    const request: wire.Request =
+        .{ .content = .{ .version = version, .what = .block, .index = part.index } };
     return switch (repairer.source.get(edge, request, bytes)) {
-        .taken => if (std.mem.eql(u8, &store.block.hashOf(bytes), &damage.entry.hash))
+        .taken => if (std.mem.eql(u8, &store.block.hashOf(bytes), &part.entry.hash))
             .right
         else
             .wrong,
@@ -239,15 +284,19 @@ fn ask(
     };
 }
 
-fn write(
-    repairer: *Repairer,
-    damage: *const store.repair.Damage,
-    bytes: *const store.block.Block,
-) bool {
-    store.repair.writeBlock(&repairer.reader.files.?.data, &damage.entry, bytes) catch |err| {
+fn write(repairer: *Repairer, got: *const Got, parts: []const Part) bool {
+    const data = &repairer.reader.files.?.data;
+    const entry = &parts[0].entry;
+    const written = if (entry.location.is_packed)
+        repairer.unit.write(data)
+    else
+        store.repair.writeBlock(data, entry, &got.bytes);
+    written catch |err| {
         log.info("a damaged block of the store cannot be written again: the store {s}", .{
             switch (err) {
                 error.Wrong => unreachable,
+                error.Misfit => "has no place for it before other blocks of its packed unit are " ++
+                    "repaired too",
                 error.Locked => "is cut short, and another process appends to it",
                 else => |other| store.files.sentence(other),
             },
@@ -261,6 +310,7 @@ fn count(
     repairer: *Repairer,
     version_id: base.Uuid,
     what: enum { repaired, failed },
+    blocks: u64,
 ) void {
     repairer.mutex.lockUncancelable(repairer.io);
     defer repairer.mutex.unlock(repairer.io);
@@ -277,8 +327,8 @@ fn count(
         break :blk &repairer.counts.slice()[repairer.counts.count - 1];
     };
     switch (what) {
-        .repaired => counted.repaired += 1,
-        .failed => counted.failed += 1,
+        .repaired => counted.repaired += blocks,
+        .failed => counted.failed += blocks,
     }
     counted.last_unix_ms = sys.unixMs();
 }

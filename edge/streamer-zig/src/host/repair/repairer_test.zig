@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const lz4 = @import("codec").lz4;
 const store = @import("store");
 const sys = @import("../sys.zig");
 const PeerServer = @import("../difference/peer_server.zig");
@@ -27,6 +28,9 @@ const other_ip: base.Ip4 = .init(127, 0, 82, 2);
 const key = core.uplink.key_text.write(@splat(7));
 /// In two leaves.
 const block_count = 110;
+/// One of them has these in packed units of eight.
+const packed_begin = 16;
+const packed_end = 40;
 /// It ends within its last block.
 const disk_size = block_count * block_size - 512;
 
@@ -55,8 +59,9 @@ const Edge = struct {
     path: [64]u8,
     path_size: usize,
     on: store.LinuxFiles,
+    entries: [block_count]store.block.Entry,
 
-    fn init(edge: *Edge, number: u8) !void {
+    fn init(edge: *Edge, number: u8, packs: bool) !void {
         edge.tmp = testing.tmpDir(.{ .iterate = true });
         const path = try std.mem.print(&edge.path, ".zig-cache/tmp/{s}", .{&edge.tmp.sub_path});
         edge.path_size = path.len;
@@ -72,10 +77,13 @@ const Edge = struct {
         var nodes: store.Appender = try .init(gpa, &opened.nodes, 1 << 30);
         defer nodes.deinit(gpa);
         var builder: store.TreeBuilder = .init(&opened.cache, &nodes, .zeros, block_count);
-        for (0..block_count) |index| {
+        for (&edge.entries, 0..) |*entry, index| {
             const bytes = blockOf(index);
-            const location = try data.append(&bytes);
-            try builder.put(index, .{ .hash = store.block.hashOf(&bytes), .location = location });
+            const is_packed = packs and index >= packed_begin and index < packed_end;
+            if (is_packed and index % store.unit.blocks_max == 0) try edge.pack(&data, index);
+            if (!is_packed) entry.location = try data.append(&bytes);
+            entry.hash = store.block.hashOf(&bytes);
+            try builder.put(index, entry.*);
         }
         const root = try builder.finish();
         try data.sync();
@@ -103,20 +111,38 @@ const Edge = struct {
         return edge.path[0..edge.path_size];
     }
 
-    /// Blocks were appended in their order.
+    fn pack(edge: *Edge, data: *store.Appender, first: usize) !void {
+        const blocks_max = store.unit.blocks_max;
+        const table = try gpa.create(lz4.Table);
+        defer gpa.destroy(table);
+        var raw: [blocks_max]store.block.Block = undefined;
+        for (&raw, first..) |*bytes, index| bytes.* = blockOf(index);
+        var room: store.unit.Stored = undefined;
+        const stored = store.unit.pack(.{ .quick = table }, &room, std.mem.asBytes(&raw)).?;
+        const at = try data.appendUnit(stored);
+        for (edge.entries[first..][0..blocks_max], 0..) |*entry, index| entry.location =
+            store.unit.locationOf(at.file, at.sector, stored.len, blocks_max, index);
+    }
+
     fn damage(edge: *Edge, index: u64) !void {
         const files = edge.on.files();
         const handle = try files.open("extents/000001", .write);
         defer files.close(handle);
-        try files.write(handle, "damaged", index * block_size + 100);
+        try files.write(handle, "damaged", edge.entries[index].location.offset() + 3);
     }
 
     fn isSound(edge: *Edge, index: u64) !bool {
-        const files = edge.on.files();
-        const handle = try files.open("extents/000001", .read);
-        defer files.close(handle);
+        const entry = &edge.entries[index];
+        var data: store.file_set.FileSet = .init(edge.on.files(), .extents);
+        defer data.deinit();
+        if (entry.location.is_packed) {
+            const unit = try gpa.create(store.UnitRepair);
+            defer gpa.destroy(unit);
+            try unit.read(&data, entry.location);
+            return unit.isSound(entry);
+        }
         var bytes: store.block.Block = undefined;
-        _ = try files.read(handle, &bytes, index * block_size);
+        try testing.expect(try data.read(entry.location, 0, &bytes));
         return std.mem.eql(u8, &bytes, &blockOf(index));
     }
 };
@@ -141,8 +167,8 @@ const Fixture = struct {
     repairer: *Repairer,
 
     fn init(fixture: *Fixture) !void {
-        try fixture.own.init(1);
-        try fixture.other.init(2);
+        try fixture.own.init(1, true);
+        try fixture.other.init(2, false);
         const port = try freePort(other_ip);
         fixture.peers = .{ .io = testing.io };
         fixture.others = .{ .io = testing.io };
@@ -232,6 +258,30 @@ test "a read of damaged blocks gets the right bytes, and the disk has them after
     // By themselves from now on.
     fixture.others.set(null);
     try fixture.expectRead(0, block_count);
+}
+
+test "a damaged unit is repaired with all blocks that the other edge has, and lacks the others" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    for ([_]u64{ 16, 24, 32 }) |index| try fixture.own.damage(index);
+    try fixture.expectRead(20, 1);
+    for (16..24) |index| try testing.expect(try fixture.own.isSound(index));
+    const whole = fixture.repairer.countsNow();
+    try testing.expectEqual(8, whole.constSlice()[0].repaired);
+    try testing.expectEqual(0, whole.constSlice()[0].failed);
+    // One block is lost at both.
+    try fixture.other.damage(27);
+    try fixture.expectFailure(27);
+    try testing.expect(!try fixture.own.isSound(28));
+    try fixture.expectRead(28, 1);
+    try fixture.expectRead(24, 3);
+    try fixture.expectFailure(27);
+    for (24..32) |index| try testing.expectEqual(index != 27, try fixture.own.isSound(index));
+    // By itself from now on; what is damaged stays so.
+    fixture.others.set(null);
+    try fixture.expectRead(16, 11);
+    try fixture.expectFailure(35);
 }
 
 test "a block that no other edge has stays an error, and bytes that differ are never written" {

@@ -76,7 +76,7 @@ pub const Counts = struct {
     snapshots: u64 = 0,
     /// Ended by an almost full disk.
     snapshots_ended: u64 = 0,
-    /// Blocks that were damaged and repaired.
+    /// Blocks and units that were damaged and repaired.
     repaired: u64 = 0,
     longest_opening_us: u64 = 0,
 
@@ -249,7 +249,7 @@ pub const Failure = Error || store_module.seal.Error || store_module.merge.Error
     store_module.collect.Error || store_module.import.Error ||
     store_module.import_checkpoint.Error || DeviceSnapshot.Failure ||
     store_module.repair.FindError || store_module.repair.WriteError ||
-    error{ Locked, RecordDamaged, Needed };
+    error{ Locked, Misfit, RecordDamaged, Needed };
 
 fn apply(model: *StoreModel, operation: Operation) Failure!void {
     switch (operation) {

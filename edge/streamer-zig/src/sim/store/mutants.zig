@@ -55,6 +55,8 @@ pub const all = [_]Mutant{
     inStore(.unit_kept_in_part),
     inStore(.repair_unchecked),
     inStore(.repair_elsewhere),
+    inStore(.absent_is_read),
+    inStore(.absent_is_forgotten),
     ofDamage(.block_unchecked),
     ofDamage(.unit_unchecked),
     ofDamage(.node_unchecked),

@@ -32,15 +32,15 @@ const Image = tiny_disk.Image;
 const blockOf = tiny_disk.blockOf;
 const byteOf = tiny_disk.byteOf;
 
-const base_content: Content = .{ 1, 2, 3, 4, 0, 6 };
+pub const base_content: Content = .{ 1, 2, 3, 4, 0, 6 };
 const next_content = tiny_disk.next_content;
 const layer_content: Content = .{ 70, 2, 0, 74, 0, 76 };
 
-const base_id = idOf(1);
+pub const base_id = idOf(1);
 const next_id = idOf(2);
 const sealed_id = idOf(3);
 const merged_id = idOf(4);
-const imported_id = idOf(5);
+pub const imported_id = idOf(5);
 const device_id = idOf(6);
 const vdisk_id = idOf(7);
 
@@ -49,7 +49,7 @@ fn idOf(number: u8) Uuid {
 }
 
 /// One machine: its disk, and the memory of its process.
-const Machine = struct {
+pub const Machine = struct {
     sim: SimFiles,
     gpa: std.mem.Allocator = testing.allocator,
 
@@ -57,7 +57,7 @@ const Machine = struct {
         return machine.sim.files();
     }
 
-    fn openStore(machine: *Machine) !Store {
+    pub fn openStore(machine: *Machine) !Store {
         // Files of a few blocks: each job fills some.
         return .open(machine.gpa, machine.files(), .{
             .cache_nodes = 16,
@@ -66,7 +66,7 @@ const Machine = struct {
     }
 };
 
-const Job = struct {
+pub const Job = struct {
     prepare: []const *const fn (*Machine) anyerror!void = &.{},
     run: *const fn (*Machine) anyerror!void,
     /// Returns false if nothing was done; fails if a part was done that anybody could see.
@@ -81,7 +81,7 @@ const Job = struct {
 };
 
 /// Runs the job with each fault.
-fn expectWhole(job: *const Job) !void {
+pub fn expectWhole(job: *const Job) !void {
     const memory: *SignatureMemory = try .create(testing.allocator);
     defer testing.allocator.destroy(memory);
     const known = memory.interface();
@@ -218,7 +218,7 @@ fn expectClosed(machine: *Machine) !void {
 
 // Checks.
 
-fn expectContent(machine: *Machine, id: Uuid, content: *const Content) !void {
+pub fn expectContent(machine: *Machine, id: Uuid, content: *const Content) !void {
     var store = try machine.openStore();
     defer store.close(machine.gpa);
     var version = try store.openVersion(id);
@@ -270,7 +270,7 @@ fn isEmpty(machine: *Machine, dir: []const u8) !bool {
 
 // Jobs.
 
-fn makeStore(machine: *Machine) !void {
+pub fn makeStore(machine: *Machine) !void {
     Store.make(machine.files(), .{ .id = idOf(9), .seed = @splat(2) }) catch |err|
         if (err != error.Exists) return err;
 }
@@ -334,47 +334,8 @@ fn commit(
     });
 }
 
-fn commitBase(machine: *Machine) !void {
+pub fn commitBase(machine: *Machine) !void {
     return commit(machine, base_id, .zero, &@splat(0), &base_content);
-}
-
-/// Of the block that is repaired.
-const rotten_place = 101;
-
-fn damageBase(machine: *Machine) !void {
-    var store = try machine.openStore();
-    defer store.close(machine.gpa);
-    var version = try store.openVersion(base_id);
-    defer version.close();
-    const entry = try version.reader.entryOf(rotten_place);
-    var name: store_module.files.Name = undefined;
-    const file = store.data.nameOf(entry.location.file, &name);
-    machine.sim.flipBit(file, entry.location.offset() + 5, 3);
-}
-
-fn repairBase(machine: *Machine) !void {
-    var store = try machine.openStore();
-    defer store.close(machine.gpa);
-    var version = try store.openVersion(base_id);
-    defer version.close();
-    const damage = try store_module.repair.find(&version.reader, 0, block_count);
-    // Nothing else is damaged: a call of the disk has failed.
-    if (damage) |found|
-        if (found.level != null or found.index != rotten_place) return error.ReadFailed;
-    // It may have been written and not synced.
-    const entry = if (damage) |found| found.entry else try version.reader.entryOf(rotten_place);
-    const bytes = blockOf(rotten_place, byteOf(&base_content, rotten_place));
-    try store_module.repair.writeBlock(&store.data, &entry, &bytes);
-}
-
-fn isBaseSound(machine: *Machine) !bool {
-    var store = try machine.openStore();
-    defer store.close(machine.gpa);
-    var version = try store.openVersion(base_id);
-    defer version.close();
-    const damage = try store_module.repair.find(&version.reader, 0, block_count);
-    if (damage == null) try expectContent(machine, base_id, &base_content);
-    return damage == null;
 }
 
 fn commitNext(machine: *Machine) !void {
@@ -606,6 +567,14 @@ var never: std.atomic.Value(bool) = .init(false);
 
 /// Starts the import of an update of the base, or resumes it.
 fn import(machine: *Machine) !void {
+    return importOver(machine, base_id);
+}
+
+pub fn importAlone(machine: *Machine) !void {
+    return importOver(machine, .zero);
+}
+
+fn importOver(machine: *Machine, parent: Uuid) !void {
     const files = machine.files();
     var store = try machine.openStore();
     defer store.close(machine.gpa);
@@ -632,7 +601,7 @@ fn import(machine: *Machine) !void {
     else |err| if (err != error.NoImport) return err else try .begin(given, &change, .{
         .version = imported_id,
         .vdisk = vdisk_id,
-        .parent = base_id,
+        .parent = parent,
         .number = 2,
         .pad = false,
         .stamp = undefined,
@@ -772,17 +741,6 @@ test "a version is committed completely or not at all" {
         .prepare = &.{ makeStore, commitBase },
         .run = commitNext,
         .isDone = isNextThere,
-    });
-}
-
-test "a damaged block is repaired completely or stays damaged" {
-    try expectWhole(&.{
-        .prepare = &.{ makeStore, commitBase, damageBase },
-        .run = repairBase,
-        .isDone = isBaseSound,
-        // Nobody else syncs the block: the next read finds it damaged again.
-        .is_settled_by_change = false,
-        .failures = &.{ error.DiskFailed, error.NoSpace },
     });
 }
 

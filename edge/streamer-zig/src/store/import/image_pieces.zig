@@ -458,7 +458,7 @@ fn expectUnit(piece: *const Piece, at: usize, stored: []const u8) !void {
     }
     var back: [unit.raw_size_max]u8 = undefined;
     const size = count * block.block_size;
-    try unit.unpack(back[0..size], stored);
+    try testing.expectEqual(0, try unit.unpack(back[0..size], stored));
     try testing.expectEqualSlices(u8, raw[0..size], back[0..size]);
 }
 
