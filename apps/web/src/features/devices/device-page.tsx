@@ -12,6 +12,8 @@ import { DeviceMenu } from '../boot-menus/device-menu'
 import { BootProgramChoice } from '../boot-programs/boot-program-choice'
 import { BootList } from '../boots/boot-list'
 import { OriginTags } from '../boots/outcome-tag'
+import { CaptureDisk, CapturePanel, useCapture } from '../disk-captures/capture-panel'
+import { isActive } from '../disk-captures/capture-text'
 import { useMay } from '../session/use-may'
 import { PageName, QueryError } from '../shell/object-page'
 import { BootAgain } from './boot-again'
@@ -52,8 +54,11 @@ export function DevicePage({ deviceId }: { deviceId: string }) {
 }
 
 function Device({ device }: { device: DeviceDetail }) {
-  // A machine that is off fills no write cache, even if its last report shows a fill level.
-  const cache = device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)
+  const capture = useCapture(device.id)
+  // A machine that is off fills no write cache, even if its last report shows a fill level. One whose disk is captured
+  // reports its copy in that place, which has a panel.
+  const hasNone = device.now.state === 'off' || (capture !== null && isActive(capture))
+  const cache = hasNone ? null : (device.lastBoot?.writeCache ?? null)
   return (
     <Page>
       <PageName name={device.name} />
@@ -69,13 +74,7 @@ function Device({ device }: { device: DeviceDetail }) {
           </>
         }
         summary={<Mono>{device.mac}</Mono>}
-        actions={
-          <>
-            {takesOrders(device) && <PowerButtons device={device} />}
-            <BootAgain deviceId={device.id} />
-            <DeviceActions device={device} />
-          </>
-        }
+        actions={<HeaderActions device={device} />}
       />
       {device.powerOrder && <PowerOrderNote order={device.powerOrder} />}
       <KeyNotice device={device} />
@@ -95,6 +94,7 @@ function Device({ device }: { device: DeviceDetail }) {
         </Panel>
         <div className="grid gap-5 sm:max-xl:grid-cols-2">
           {cache && device.lastBoot && <LastWriteCache cache={cache} reportedAt={device.lastBoot.reportedAt} />}
+          <CapturePanel device={device} />
           <DeviceKeyPanel device={device} />
           <DeviceLayerPanel device={device} />
           <DeviceHomePanel device={device} />
@@ -108,6 +108,17 @@ function Device({ device }: { device: DeviceDetail }) {
       </div>
       <HistoryPanel objectId={device.id} />
     </Page>
+  )
+}
+
+function HeaderActions({ device }: { device: DeviceDetail }) {
+  return (
+    <>
+      {takesOrders(device) && <PowerButtons device={device} />}
+      <BootAgain deviceId={device.id} />
+      <CaptureDisk device={device} />
+      <DeviceActions device={device} />
+    </>
   )
 }
 
