@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
+import type { DeviceResult } from '../device/simulated-devices.ts'
+import { writeWholeTrace } from '../device/whole-trace.ts'
 import { edgeProgram } from '../lab/programs.ts'
 import { RunningProcess } from '../lab/running-process.ts'
 import type { ControlledEdge } from './controlled-edge.ts'
@@ -62,6 +64,34 @@ export async function untilHeld(versionId: string, edges: ControlledEdge[]): Pro
     }
 }
 
+/** The edge acts on a state that gives the device this version. */
+export async function untilGiven(edge: ControlledEdge, mac: string, versionId: string): Promise<void> {
+  const isGiven = async () => {
+    const device = (await edge.stateInForce())?.devices.find((one) => one.mac === mac)
+    return device?.versionId === versionId
+  }
+  while (!(await isGiven())) await pause()
+}
+
+/** Boots a device that reads its whole disk, a read each `stepMs`; each byte must be the image's. */
+export function bootWhole(
+  edge: ControlledEdge,
+  mac: string,
+  { image, stepMs = 0 }: { image: string; stepMs?: number },
+) {
+  const trace = path.join(path.dirname(edge.data), `whole-${stepMs}.csv`)
+  writeWholeTrace(trace, statSync(image).size, stepMs)
+  return edge.bootDevice(mac, trace, ['--verify', image])
+}
+
+export async function untilReady(device: RunningProcess): Promise<DeviceResult> {
+  expect(await device.ended, device.output).toBe(0)
+  const [result] = device.jsonLines<DeviceResult>()
+  if (!result) throw new Error(device.output)
+  expect(result.outcome, device.output).toBe('ready')
+  return result
+}
+
 export async function pause() {
-  await new Promise((resolve) => setTimeout(resolve, 5))
+  await new Promise((resolve) => setTimeout(resolve, 20))
 }

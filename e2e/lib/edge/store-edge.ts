@@ -1,6 +1,7 @@
-import { copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import type { DesiredState } from '@bootfarm/proto/uplink'
+import { writeWholeTrace } from '../device/whole-trace.ts'
 import { makeExt, preparedFiles } from '../images/image-files.ts'
 import { x86Kernel } from '../images/loader-files.ts'
 import { edgeProgram } from '../lab/programs.ts'
@@ -8,8 +9,6 @@ import { RunningProcess } from '../lab/running-process.ts'
 import { ControlledEdge, type ControlPlane } from './controlled-edge.ts'
 import { patterned } from './loopback-edge.ts'
 
-/** The size of one read. */
-const wholeReadSize = 65_536
 const release = '6.1.0-1-simulated'
 
 /**
@@ -73,13 +72,8 @@ export class StoreEdge {
 
   /** Boots a device that reads its whole disk and ends. Each byte must be the image's. */
   bootWhole(device: number): RunningProcess {
-    const { size } = statSync(path.join(this.#store, this.imagePath))
-    const reads = Array.from({ length: Math.ceil(size / wholeReadSize) }, (_, index) => {
-      const at = index * wholeReadSize
-      return `0,${at},${Math.min(wholeReadSize, size - at)}\n`
-    })
     const trace = path.join(this.#folder, 'whole-trace.csv')
-    writeFileSync(trace, `time_ms,offset,length\n${reads.join('')}`)
+    writeWholeTrace(trace, statSync(path.join(this.#store, this.imagePath)).size)
     return this.#boot(device, trace, [])
   }
 
