@@ -30,9 +30,8 @@ export async function answerCapture(
 ): Promise<CaptureView> {
   const row = await requireActive(context, deviceId)
   const asks = row.state !== 'asking' ? 'nothing' : row.disks.length > 0 ? 'the disk' : 'the boot files'
-  if (asks !== (disk === undefined ? 'the boot files' : 'the disk'))
-    throw conflict(`This capture asks for ${asks} now.`)
-  if (disk === undefined) await seal(context, row, bootFiles === 'none' ? 'none' : null)
+  if (asks !== (disk === null ? 'the boot files' : 'the disk')) throw conflict(`This capture asks for ${asks} now.`)
+  if (disk === null) await seal(context, row, bootFiles === 'none' ? 'none' : null)
   else await nameDisk(context, row, disk)
   return viewNow(context, deviceId)
 }

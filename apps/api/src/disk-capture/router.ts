@@ -42,7 +42,6 @@ export const diskCaptureRouter = router({
         method: 'POST',
         path: '/devices/{deviceId}/disk-capture/answer',
         summary: 'Name the disk of a capture, or choose its boot files again',
-        creates: null,
       },
     })
     .input(answerCaptureInput)
@@ -56,7 +55,6 @@ export const diskCaptureRouter = router({
         method: 'POST',
         path: '/devices/{deviceId}/disk-capture/cancel',
         summary: 'Cancel the capture of a device’s disk',
-        creates: null,
       },
     })
     .input(captureInput)

@@ -75,10 +75,19 @@ export const startCaptureInput = z
 export const answerCaptureInput = z
   .object({
     deviceId: uuid,
-    disk: diskName.optional().describe('One of `disks`, if the question is `disk`.'),
-    bootFiles: z.enum(['image', 'none']).optional().describe('If the question is `boot_files`: tried again like this.'),
+    disk: diskName
+      .nullable()
+      .default(null)
+      .describe('One of `disks`, if the question is `disk`.')
+      .meta({ examples: ['sda'] }),
+    bootFiles: z
+      .enum(['image', 'none'])
+      .nullable()
+      .default(null)
+      .describe('If the question is `boot_files`: tried again like this.')
+      .meta({ examples: [null] }),
   })
-  .refine(({ disk, bootFiles }) => (disk === undefined) !== (bootFiles === undefined), {
+  .refine(({ disk, bootFiles }) => (disk === null) !== (bootFiles === null), {
     path: ['disk'],
     message: 'say either a disk or the boot files',
   })
