@@ -28,11 +28,14 @@ export function unhurried(program, args, options) {
   return capture(program, args, { ...options, timeoutMs: 5_400_000 })
 }
 
-/** In a network namespace that has only a loopback device, whose packets tests may lose. */
+/**
+ * In a network namespace that has only a loopback device, whose packets tests may lose, and in a mount namespace, whose
+ * file systems end with it.
+ */
 export function inOwnNetwork(program, args, options) {
   const env = { ...options.env, BOOTFARM_OWN_NETWORK: '1' }
   const start = 'ip link set lo up && exec "$0" "$@"'
-  return unhurried('unshare', ['--net', 'sh', '-c', start, program, ...args], { ...options, env })
+  return unhurried('unshare', ['--net', '--mount', 'sh', '-c', start, program, ...args], { ...options, env })
 }
 
 /** Gets a third of a contended processor, enough for tests with time limits, and so takes up to three times as long. */
