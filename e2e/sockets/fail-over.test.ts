@@ -20,8 +20,8 @@ const missing = namespacesMissing()
 const mac = '02:bf:00:00:00:01'
 const sectors = 8192
 const disk = patterned(sectors * 512)
-/** One after the other, so that the second stage lasts eight seconds without any trouble. */
-const reads = Array.from({ length: 400 }, (_, index) => `${index * 20},${(index % 100) * 32768},32768`)
+/** One after the other, so that the second stage lasts five seconds without any trouble. */
+const reads = Array.from({ length: 250 }, (_, index) => `${index * 20},${(index % 100) * 32768},32768`)
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)
 let site: EnrolledSite

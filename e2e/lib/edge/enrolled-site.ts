@@ -73,7 +73,7 @@ export class EnrolledSite {
     this.#edges[index] = await this.#start(index, this.#data[index] ?? '')
   }
 
-  /** Resolves when each edge hears all others. */
+  /** Resolves when each edge hears all others, and knows what they hold: until then two may answer one device. */
   async startAll(): Promise<void> {
     for (const index of this.#data.keys()) await this.start(index)
     await this.untilAllHeard()
@@ -81,7 +81,13 @@ export class EnrolledSite {
 
   async untilAllHeard(): Promise<void> {
     for (const index of this.#data.keys())
-      for (const other of this.#data.keys()) if (other !== index) await this.edge(index).waitFor(heard(other))
+      for (const other of this.#data.keys()) if (other !== index) await this.#untilKnown(index, other)
+  }
+
+  async #untilKnown(index: number, other: number): Promise<void> {
+    const edge = this.edge(index)
+    for (const said of ['is heard', 'has told which versions it holds'])
+      await edge.waitFor(new RegExp(`${edgeIdOf(other)} of this site ${said}`))
   }
 
   edge(index: number): RunningProcess {
@@ -162,5 +168,3 @@ export class EnrolledSite {
     return codes
   }
 }
-
-const heard = (index: number) => new RegExp(`${edgeIdOf(index)} of this site is heard`)

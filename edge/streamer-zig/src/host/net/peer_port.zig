@@ -11,7 +11,11 @@ pub const PeerPort = @This();
 
 policy: Agent.Peers,
 /// The edges that were alive when that was last logged, by their index in the site.
-logged_alive: [core.site.Edges.edges_max + 1]bool = @splat(false),
+logged_alive: Flags = @splat(false),
+/// Those whose holdings were known.
+logged_holdings: Flags = @splat(false),
+
+const Flags = [core.site.Edges.edges_max + 1]bool;
 
 /// Receives what waits at the socket, at most one batch.
 pub fn receive(port: *PeerPort, socket: *UdpSocket, now_us: u64) void {
@@ -36,6 +40,8 @@ pub fn setSite(port: *PeerPort, now_us: u64, site: ?core.site.Edges) void {
     for (&port.logged_alive, 0..) |*told, index|
         told.* = site != null and index < site.?.edges.count and
             table.isAlive(now_us, @intCast(index));
+    for (&port.logged_holdings, 0..) |*told, index|
+        told.* = table.holdings.tells(@intCast(index));
 }
 
 fn logChanges(port: *PeerPort, now_us: u64) void {
@@ -43,6 +49,14 @@ fn logChanges(port: *PeerPort, now_us: u64) void {
     const site = if (table.site) |*site| site else return;
     for (site.edges.constSlice(), 0..) |*edge, index| {
         if (index == site.own_index) continue;
+        const tells = table.holdings.tells(@intCast(index));
+        if (tells and !port.logged_holdings[index])
+            log.info(
+                "Edge {f} of this site has told which versions it holds: each device is " ++
+                    "answered by one that holds its version.",
+                .{edge.id},
+            );
+        port.logged_holdings[index] = tells;
         const is_alive = table.isAlive(now_us, @intCast(index));
         if (is_alive == port.logged_alive[index]) continue;
         port.logged_alive[index] = is_alive;

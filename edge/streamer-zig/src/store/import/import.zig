@@ -36,6 +36,9 @@ const Store = store_dir.Store;
 
 const sector_size = 512;
 const checkpoint_bytes = 256 << 20;
+/// After a start, checkpoints come early and then less and less often: what is killed every few
+/// seconds gets on, too.
+const checkpoint_first_us = std.time.us_per_s;
 const checkpoint_us = 10 * std.time.us_per_s;
 
 /// `InUse`: another process runs the import. `Locked`: its parent is being deleted. `OtherBase`: of
@@ -102,6 +105,7 @@ packer: *Packer,
 done: Progress,
 synced_at: u64,
 synced_at_us: u64,
+sync_after_us: u64 = checkpoint_first_us,
 /// Position of an error, in bytes from the start of the image.
 failed_at: u64 = 0,
 
@@ -376,7 +380,7 @@ fn takeGap(import: *Import, from: u64, to: u64) Error!void {
 fn isDue(import: *const Import) bool {
     if (import.done.position < import.compare_to) return false;
     if (import.done.position - import.synced_at >= checkpoint_bytes) return true;
-    return import.watch.monotonicUs() - import.synced_at_us >= checkpoint_us;
+    return import.watch.monotonicUs() - import.synced_at_us >= import.sync_after_us;
 }
 
 /// Everything before the position comes from one state of the source and is durable.
@@ -392,6 +396,7 @@ fn save(import: *Import) Error!void {
     }
     import.synced_at = import.done.position;
     import.synced_at_us = import.watch.monotonicUs();
+    import.sync_after_us = @min(2 * import.sync_after_us, checkpoint_us);
 }
 
 fn checkSource(import: *Import) SourceError!void {
