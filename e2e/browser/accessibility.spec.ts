@@ -1,4 +1,4 @@
-import { expect, type Page, test } from '@playwright/test'
+import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { StoredVersion } from '@bootfarm/proto/uplink'
-import { expect, type Page, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { leaveSession, signInAs } from './demo-sign-in.ts'
 

@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { bootTimeoutMs } from './boot-rows.ts'
 
 test('Wake starts a new boot of the device that ends ready', async ({ page }) => {

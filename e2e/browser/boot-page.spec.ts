@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { bootTimeoutMs, newestBoot, openReadyBoot } from './boot-rows.ts'
 
 const phases = [

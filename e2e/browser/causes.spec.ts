@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import { bootCauses, bootCauseText } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { expect, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 import { ReportSender } from '../lib/edge/report-sender.ts'
+import { expect, test } from '../lib/lab/page-test.ts'
 
 /** No edge restarts often enough to reach this epoch. */
 const unusedEpoch = 900_000_000

@@ -1,6 +1,6 @@
-import { expect, type Page, test } from '@playwright/test'
 import { spreadVersion } from '../lib/control-plane/copies.ts'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 

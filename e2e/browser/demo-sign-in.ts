@@ -1,4 +1,4 @@
-import { expect, type Page } from '@playwright/test'
+import { expect, type Page, untilHydrated } from '../lib/lab/page-test.ts'
 
 /** The demo account of the product under test. */
 export function demoSignIn(): { email: string; password: string } {
@@ -18,8 +18,10 @@ export async function signIn(page: Page, { email, password }: { email: string; p
 /** Opens the sign-in page, signs in, and returns once the overview is open. */
 export async function signInAs(page: Page, person: { email: string; password: string }): Promise<void> {
   await page.goto('/sign-in')
+  await untilHydrated(page)
   await signIn(page, person)
   await expect(page.getByRole('heading', { name: 'Booting now' })).toBeVisible()
+  await untilHydrated(page)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { DeviceKeyReport } from '@bootfarm/proto/uplink'
-import { expect, type Page, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { leaveSession, signInAs } from './demo-sign-in.ts'
 

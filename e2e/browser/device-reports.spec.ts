@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { type Cookie, expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 import { cacheOf, fullGuest, phase, Tenant } from '../lib/control-plane/tenant.ts'
+import { type Cookie, expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { leaveSession, signInAs } from './demo-sign-in.ts'
 

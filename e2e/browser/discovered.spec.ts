@@ -1,5 +1,5 @@
-import { type Cookie, expect, type Page, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { type Cookie, expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { bootTimeoutMs } from './boot-rows.ts'
 import { signIn } from './demo-sign-in.ts'

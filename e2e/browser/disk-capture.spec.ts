@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { bootWith } from '@bootfarm/api/testing/edge-client'
 import type { StoreJobReport } from '@bootfarm/proto/uplink'
-import { expect, type Page, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 

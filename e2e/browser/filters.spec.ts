@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { bootRows } from './boot-rows.ts'
 
 test('filters live in the URL and survive a reload', async ({ page }) => {

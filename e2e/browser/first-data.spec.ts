@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { type Browser, type BrowserContext, expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 import { ApiFront } from '../lib/control-plane/api-front.ts'
 import { OwnDashboard } from '../lib/control-plane/own-dashboard.ts'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { type Browser, type BrowserContext, expect, type Page, test } from '../lib/lab/page-test.ts'
 import { bootRows } from './boot-rows.ts'
 import { signInAs } from './demo-sign-in.ts'
 

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { expect, type Page, test } from '@playwright/test'
 import { makeExt, preparedFiles } from '../lib/images/image-files.ts'
 import { x86Kernel } from '../lib/images/loader-files.ts'
+import { expect, type Page, test } from '../lib/lab/page-test.ts'
 
 // The demo's own edge: its store takes an image, and its devices boot it.
 

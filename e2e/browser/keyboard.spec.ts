@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 
 test('the first Tab offers to skip to the content', async ({ page }) => {
   await page.goto('/devices')

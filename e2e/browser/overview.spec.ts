@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { bootRow, bootTimeoutMs, newestBoot } from './boot-rows.ts'
 
 test('the overview shows farm, site and an edge that is online with its version', async ({ page }) => {

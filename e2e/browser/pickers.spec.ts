@@ -1,5 +1,5 @@
-import { expect, test } from '@playwright/test'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 

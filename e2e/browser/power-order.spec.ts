@@ -1,5 +1,5 @@
-import { expect, test } from '@playwright/test'
 import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { bootTimeoutMs } from './boot-rows.ts'
 import { demoSignIn } from './demo-sign-in.ts'
 

@@ -1,9 +1,9 @@
 import path from 'node:path'
 import type { EdgeClient } from '@bootfarm/api/testing/edge-client'
 import { listTestReleases } from '@bootfarm/api/testing/releases'
-import { expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 import { Tenant } from '../lib/control-plane/tenant.ts'
+import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 

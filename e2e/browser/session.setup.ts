@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { demoSignIn, signIn } from './demo-sign-in.ts'
 
 test('sign in once for the other tests', async ({ page }) => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type OidcProvider, startOidcProvider } from '@bootfarm/api/testing/oidc-provider'
-import { expect, test } from '@playwright/test'
 import { OwnInstallation } from '../lib/control-plane/own-installation.ts'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { leaveSession, signIn } from './demo-sign-in.ts'
 

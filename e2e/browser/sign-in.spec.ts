@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { demoSignIn, signIn } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })

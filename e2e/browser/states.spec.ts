@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 
 test('an empty list explains itself and the next step', async ({ page }) => {
   await page.goto('/devices?search=no-such-device')

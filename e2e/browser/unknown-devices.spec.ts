@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, test } from '../lib/lab/page-test.ts'
 import { bootTimeoutMs } from './boot-rows.ts'
 
 test('the machines that discovered.spec.ts adopted, by a click and by a rule, have booted since', async ({ page }) => {

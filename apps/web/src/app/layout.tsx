@@ -4,6 +4,7 @@ import type { Metadata, Viewport } from 'next'
 import { cookies } from 'next/headers'
 import type { ReactNode } from 'react'
 import { KeepTimeZone } from '../components/keep-time-zone'
+import { MarkHydrated } from '../components/mark-hydrated'
 import { themeCookie, themeFrom } from '../lib/theme'
 import './globals.css'
 
@@ -24,12 +25,14 @@ export default async function RootLayout({ children }: { children: ReactNode }) 
   return (
     <html
       lang="en"
+      data-hydrated="false"
       className={`${GeistSans.variable} ${GeistMono.variable}`}
       {...(theme === 'system' ? {} : { 'data-theme': theme })}
     >
       <body>
         {children}
         <KeepTimeZone />
+        <MarkHydrated />
       </body>
     </html>
   )
