@@ -90,10 +90,10 @@ export const versionSamples: Record<string, Sample> = {
   'diskCapture.get': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
   'diskCapture.start': {
     idName: 'deviceId',
-    input: ({ farmId, versionSpares }: SampleTenant, id: string) => ({
+    input: ({ farmId, versionSpares }: SampleTenant) => ({
       revision: 1,
       farmId,
-      name: `Captured ${id}`,
+      name: `Captured ${randomUUID()}`,
       bootVersionId: versionSpares.vdisks.merge[0]?.versionId,
     }),
     ownId: (tenant) => tenant.versionSpares.captures.start.pop() ?? '',

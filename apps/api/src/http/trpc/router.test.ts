@@ -8,6 +8,7 @@ const larger = new Set([
   'boot.console.after',
   'bootMenu.create.defaultEntry',
   'bootMenu.update.defaultEntry',
+  'diskCapture.start.sizeBytes',
   'placement.set.rules.others.rateBytesPerSecond',
   'placement.set.rules.sites[].rateBytesPerSecond',
   'placement.setOfFarm.rules.others.rateBytesPerSecond',
