@@ -52,7 +52,7 @@ export async function zigTrack(layer, zig) {
   }
   const seed = ['--', '--seed', '1']
   await layer('zig-test', 150, () => zigTests('test-light', quick))
-  await layer('zig-test-heavy', 200, () => zigTests('test-heavy', long))
+  await layer('zig-test-heavy', 220, () => zigTests('test-heavy', long))
   await layer('zig-arm64', 40, checked('check', quick, '-Darch=aarch64'))
   await layer.long('zig-test-safe', 300, () => zigTests('test', long))
   await layer('simulation', 90, checked('sim', long, ...seed, '--seeds', String(simulatedSeeds)))
