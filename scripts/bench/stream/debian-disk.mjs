@@ -8,6 +8,10 @@ import { WatchedProcess } from '../watched-process.mjs'
 const blockSize = 4096
 const unitSize = 32 << 10
 const mib = 1 << 20
+/** Of one read of a device (STREAM.md): a kernel with a local disk asks for more at once. */
+const readSizeMax = 128 << 10
+/** Before it lie the superblocks by which file systems are recognised; what is left of them is no whole file system. */
+const firstDenseUnit = mib / unitSize
 /** 128 MiB: several times what one system reads at its boot. */
 const denseUnitsMax = 4096
 /** Emulated, as all machines of tests: several times what it takes. */
@@ -102,11 +106,12 @@ function rowsOf(log, isZeros) {
     let begin
     for (let at = Number(offsetText); at <= end; at += blockSize) {
       const isWanted = at < end && !isZeros(at)
-      if (isWanted) begin ??= at
-      else if (begin !== undefined) {
+      const isFull = begin !== undefined && at - begin === readSizeMax
+      if (begin !== undefined && (!isWanted || isFull)) {
         rows.push(`${(ms - firstMs).toFixed(3)},${begin},${Math.min(at, end) - begin}`)
         begin = undefined
       }
+      if (isWanted) begin ??= at
     }
   }
   return rows
@@ -146,7 +151,7 @@ function denseUnits(file) {
   const unit = Buffer.alloc(unitSize)
   const zeros = Buffer.alloc(blockSize)
   const units = []
-  for (let index = 0; readSync(file, unit, 0, unitSize, index * unitSize) === unitSize; index++) {
+  for (let index = firstDenseUnit; readSync(file, unit, 0, unitSize, index * unitSize) === unitSize; index++) {
     let isDense = true
     for (let at = 0; at < unitSize; at += blockSize) isDense &&= !unit.subarray(at, at + blockSize).equals(zeros)
     if (isDense) units.push(index)

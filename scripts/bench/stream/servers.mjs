@@ -77,6 +77,7 @@ async function storedDisk(program, image, stores) {
   const key = `${program} ${image}`
   if (!imported.has(key)) {
     const store = mkdtempSync(path.join(stores, 'store-'))
+    await runToEnd(program, ['vdisk', 'init', '--store', store])
     const options = ['--store', store, '--name', 'bench', '--format', 'raw', '--no-boot-files', '--json']
     const { version } = lastJson(await runToEnd(program, ['vdisk', 'import', image, ...options]))
     imported.set(key, { store, version })
