@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { randomFillSync } from 'node:crypto'
-import { closeSync, copyFileSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  copyFileSync,
+  ftruncateSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -105,7 +115,7 @@ async function startEdge(place, tenant, { folder, ip, siteName, edges }) {
   succeed(['enrol', '--url', url, '--token', joinToken, '--data', data, '--insecure-uplink'])
   const serve = ['serve', '--data', data, '--store', store, '--listen', ip, '--dhcp', 'off', '--insecure-uplink']
   const process = new WatchedProcess(command(serve))
-  const [{ id }] = await place.db.edge.findMany({ orderBy: { createdAt: 'desc' }, take: 1, select: { id: true } })
+  const { edgeId: id } = JSON.parse(readFileSync(path.join(data, 'identity.json'), 'utf8'))
   const edge = { id, folder, process }
   edges.push(edge)
   await process.waitFor(/serving on/, limitMs)
