@@ -21,6 +21,7 @@ import { edgeProgram } from '../../lib/paths.mjs'
 import { say } from '../../lib/progress.mjs'
 import { withControlPlane } from '../control-plane.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
+import { addDevices, bootRepeatedly, p95, untilGiven, writeBootFiles, writeKernel } from './boots.mjs'
 
 export const lineMbit = 100
 /** Between the control plane's network and that of the edges. */
@@ -29,7 +30,8 @@ export const line = {
   planeIp: '10.84.0.1',
   siteIp: '10.84.0.2',
   edges: 10,
-  edgeIp: (number) => `10.85.0.${number}`,
+  /** On the site's loopback device, where devices without a network card boot. */
+  edgeIp: (number) => `127.85.0.${number}`,
 }
 const mib = 1 << 20
 const diskBytes = 5 * 1024 * mib
@@ -39,11 +41,16 @@ const changedBytes = 200_000_000
 const runBytes = mib
 const limitMs = 600_000
 const pollMs = 100
+/** Of each device, before the new version is there. */
+const roundsAlone = 3
+const metricsPort = 9100
 
 /**
  * @param {string} siteName the namespace of the edges
- * @returns {Promise<{ differenceBytes: number, linkSeconds: number, lineBytes: number, asked: number[],
- *   held: number[] }>} seconds from the order of the first fetch until that of each edge, and until it has the version
+ * @returns {Promise<{ differenceBytes: number, linkSeconds: number, lineBytes: number, fetchedBytes: number,
+ *   asked: number[], held: number[], boots: { alone: object, meanwhile: object } }>} `fetchedBytes`: of the difference,
+ *   that edges of the site have got from the control plane; seconds from the order of the first fetch until that of
+ *   each edge, and until it has the version
  */
 export async function measureDistribution(siteName) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-distribution-'))
@@ -62,32 +69,53 @@ export async function measureDistribution(siteName) {
 async function run({ place, scratch, siteName, edges }) {
   const { db } = place
   const tenant = await createTenant(place, 'distribution')
-  const { organizationId, farmId } = tenant
+  const { organizationId, farmId, vdiskId } = tenant
   const there = await db.site.create({ data: { organizationId, farmId, name: 'Far away', timeZone: 'UTC' } })
+  const macs = await addDevices(db, { organizationId, siteId: there.id, vdiskId, count: line.edges })
   const { userId } = await addOwner(place, organizationId, 'Owner')
   const api = { url: place.url, cookie: await sessionCookie(place, userId) }
   const maker = await startEdge(place, tenant, { folder: path.join(scratch, '0'), ip: line.planeIp, edges })
+  const seats = []
   for (let number = 1; number <= line.edges; number++) {
     const where = { folder: path.join(scratch, String(number)), ip: line.edgeIp(number), siteName, edges }
-    await startEdge(place, { ...tenant, siteId: there.id }, where)
+    seats.push({ edge: await startEdge(place, { ...tenant, siteId: there.id }, where), mac: macs[number - 1] })
   }
   say(`${line.edges + 1} edges run`)
-  const images = path.join(maker.folder, 'store/imports')
+  const store = path.join(maker.folder, 'store')
+  const images = path.join(store, 'imports')
   mkdirSync(images, { recursive: true })
-  writeBase(path.join(images, 'base.raw'))
-  const order = { vdiskId: tenant.vdiskId, edgeId: maker.id }
-  const base = await importImage(api, { ...order, sourcePath: 'imports/base.raw', bootFiles: 'none' })
+  writeKernel(store)
+  const image = path.join(images, 'base.raw')
+  writeBase(image)
+  const order = { vdiskId, edgeId: maker.id, kernelPath: 'kernel' }
+  const base = await mutate(api, 'version.import', { ...order, sourcePath: 'imports/base.raw' })
   await untilHeld(place, base.id)
-  say('all edges have the first version')
+  const { revision: vdiskRevision } = await db.vdisk.findFirstOrThrow({ where: { id: vdiskId } })
+  await mutate(api, 'version.promote', { versionId: base.id, vdiskRevision })
+  await untilGiven(seats, base.id, limitMs)
+  say('all edges have the first version, and their devices boot it')
+  const site = { siteName, seats, image }
+  await bootRepeatedly(site, (rounds) => rounds === 1)
+  const alone = await bootRepeatedly(site, (rounds) => rounds === roundsAlone)
   execFileSync('tc', ['qdisc', 'add', 'dev', line.device, 'root', 'tbf', ...shape])
   try {
-    copyFileSync(path.join(images, 'base.raw'), path.join(images, 'update.raw'))
+    copyFileSync(image, path.join(images, 'update.raw'))
     change(path.join(images, 'update.raw'))
-    const more = { sourcePath: 'imports/update.raw', bootFiles: 'none', parentVersionId: base.id }
-    const before = lineBytes()
-    const update = await importImage(api, { ...order, ...more })
-    await untilHeld(place, update.id)
-    return await figures(place, update.id, lineBytes() - before)
+    const before = { line: lineBytes(), fetched: fetchedBytes(siteName) }
+    const more = { sourcePath: 'imports/update.raw', parentVersionId: base.id }
+    const update = await mutate(api, 'version.import', { ...order, ...more })
+    await untilFetching(place, update.id)
+    let isOver = false
+    const held = untilHeld(place, update.id).finally(() => {
+      isOver = true
+    })
+    const [meanwhile] = await Promise.all([bootRepeatedly(site, () => isOver), held])
+    return {
+      ...(await distributionFigures(place, update.id)),
+      lineBytes: lineBytes() - before.line,
+      fetchedBytes: fetchedBytes(siteName) - before.fetched,
+      boots: { alone: { p95: p95(alone), seconds: alone }, meanwhile: { p95: p95(meanwhile), seconds: meanwhile } },
+    }
   } finally {
     execFileSync('tc', ['qdisc', 'del', 'dev', line.device, 'root'])
   }
@@ -113,10 +141,16 @@ async function startEdge(place, tenant, { folder, ip, siteName, edges }) {
   mkdirSync(store)
   succeed(['vdisk', 'init', '--store', store, '--organization', tenant.organizationId])
   succeed(['enrol', '--url', url, '--token', joinToken, '--data', data, '--insecure-uplink'])
-  const serve = ['serve', '--data', data, '--store', store, '--listen', ip, '--dhcp', 'off', '--insecure-uplink']
+  const bootFiles = path.join(folder, 'boot-files')
+  writeBootFiles(bootFiles)
+  const dhcp = siteName
+    ? ['--dhcp', 'server', '--dhcp-pool', '127.86.0.1-127.86.0.99', '--trust-mac-from', '127.0.0.0/8']
+    : ['--dhcp', 'off']
+  const where = ['--listen', ip, '--metrics', `${ip}:${metricsPort}`, '--boot-files', bootFiles, '--insecure-uplink']
+  const serve = ['serve', '--data', data, '--store', store, ...where, ...dhcp]
   const process = new WatchedProcess(command(serve))
   const { edgeId: id } = JSON.parse(readFileSync(path.join(data, 'identity.json'), 'utf8'))
-  const edge = { id, folder, process }
+  const edge = { id, ip, folder, process }
   edges.push(edge)
   await process.waitFor(/serving on/, limitMs)
   return edge
@@ -144,15 +178,24 @@ function change(file) {
   closeSync(fd)
 }
 
-async function importImage({ url, cookie }, input) {
-  const answer = await fetch(`${url}/api/trpc/version.import`, {
+async function mutate({ url, cookie }, procedure, input) {
+  const answer = await fetch(`${url}/api/trpc/${procedure}`, {
     method: 'POST',
     headers: { cookie, origin: testOrigin, 'content-type': 'application/json' },
     body: JSON.stringify(input),
   })
   const text = await answer.text()
-  if (!answer.ok) throw new Error(`the import was refused: ${text}`)
+  if (!answer.ok) throw new Error(`${procedure} was refused: ${text}`)
   return JSON.parse(text).result.data
+}
+
+async function untilFetching({ db }, versionId) {
+  const deadline = performance.now() + limitMs
+  while (performance.now() < deadline) {
+    if ((await db.storeJob.count({ where: { versionId, kind: 'fetch' } })) > 0) return
+    await delay(pollMs)
+  }
+  throw new Error(`no edge was ordered to fetch the version in ${limitMs / 1000} s.`)
 }
 
 async function untilHeld({ db }, versionId) {
@@ -164,13 +207,14 @@ async function untilHeld({ db }, versionId) {
     })
     for (const { kind, state, message } of jobs) if (state === 'failed') throw new Error(`a ${kind} failed: ${message}`)
     const held = await db.edgeVersion.count({ where: { versionId, state: 'present' } })
-    if (held === line.edges + 1) return
+    // An edge may list the version before it reports that its job is done.
+    if (held === line.edges + 1 && jobs.every(({ state }) => state === 'done')) return
     await delay(pollMs)
   }
   throw new Error(`not all edges had the version after ${limitMs / 1000} s.`)
 }
 
-async function figures({ db }, versionId, passedBytes) {
+async function distributionFigures({ db }, versionId) {
   const fetches = await db.storeJob.findMany({
     where: { versionId, kind: 'fetch' },
     select: { edgeId: true, askedAt: true, endedAt: true, differenceSizeBytes: true },
@@ -181,10 +225,23 @@ async function figures({ db }, versionId, passedBytes) {
   return {
     differenceBytes,
     linkSeconds: (differenceBytes * 8) / (lineMbit * 1e6),
-    lineBytes: passedBytes,
     asked: fetches.map(({ askedAt }) => seconds(askedAt)),
     held: fetches.map(({ endedAt }) => seconds(endedAt)),
   }
+}
+
+/** Bytes of differences that the edges have got from the control plane since they started. */
+function fetchedBytes(siteName) {
+  const read = (number) => {
+    const url = `http://${line.edgeIp(number)}:${metricsPort}/metrics`
+    const program = `process.stdout.write(await (await fetch('${url}')).text())`
+    const node = [process.execPath, '--input-type=module', '--eval', program]
+    const text = execFileSync('ip', ['netns', 'exec', siteName, ...node], { encoding: 'utf8' })
+    const found = text.match(/^bootfarm_edge_difference_bytes_total\{move="from_control_plane"\} (\d+)$/m)
+    if (!found) throw new Error(`${url} does not count the bytes of differences.`)
+    return Number(found[1])
+  }
+  return Array.from({ length: line.edges }, (_, index) => read(index + 1)).reduce((sum, bytes) => sum + bytes, 0)
 }
 
 /** That left the control plane's end for the site. */
