@@ -21,43 +21,88 @@ const openLimitMs = 60_000
  * @property {boolean} isStopped somebody has interrupted the benchmark
  */
 
+/** Devices of real content are in two processes: one that unpacks and compares alone is slower than a server. */
+const clientsOfContent = 2
+
 /**
  * Starts the server for one load, and returns what `stream-bench load` measured.
  * @param {Site} site
  * @param {import('./servers.mjs').Peer} peer
- * @param {{ devices: number, depth: number, mtu: number, measureMs: number, readSize?: number }} load
+ * @param {{ devices: number, depth: number, mtu: number, measureMs: number, readSize?: number,
+ *   codec?: 'off' | 'lz4' }} load
  */
-export async function loadOnce(site, peer, { devices, depth, mtu, measureMs, readSize }) {
+export async function loadOnce(site, peer, load) {
   return withServer(site, peer, async (server) => {
-    const output = await runOnClient(
-      site,
-      [
-        'load',
-        '--way',
-        peer.way,
-        '--server',
-        `${site.cable.serverIp}:${peer.port}`,
-        '--devices',
-        String(devices),
-        '--depth',
-        String(depth),
-        '--disk-mib',
-        String(site.imageMib),
-        '--measure-ms',
-        String(measureMs),
-        '--packet-size-max',
-        String(mtu - overheadSize),
-        '--server-pid',
-        String(server.pid),
-        ...(readSize === undefined ? [] : ['--read-size', String(readSize)]),
-        ...contentOptions(site),
-      ],
-      measureMs + openLimitMs,
-      peer.by,
+    const clients = site.content === undefined ? 1 : Math.min(clientsOfContent, load.devices)
+    const outputs = await Promise.all(
+      Array.from({ length: clients }, (_, index) => {
+        const part = { ...load, devices: load.devices / clients, first: (index * load.devices) / clients }
+        return runOnClient(site, loadOptions(site, peer, server, part), load.measureMs + openLimitMs, peer.by)
+      }),
     )
-    return checked(peer, named(lastJson(output)))
+    return together(outputs.map((output) => checked(peer, named(lastJson(output)))))
   })
 }
+
+function loadOptions(site, peer, server, { devices, first, depth, mtu, measureMs, readSize, codec }) {
+  return [
+    'load',
+    '--way',
+    peer.way,
+    '--server',
+    `${site.cable.serverIp}:${peer.port}`,
+    '--devices',
+    String(devices),
+    '--first-mac',
+    `02:bf:00:01:00:${(1 + first).toString(16).padStart(2, '0')}`,
+    '--depth',
+    String(depth),
+    '--disk-mib',
+    String(site.imageMib),
+    '--measure-ms',
+    String(measureMs),
+    '--packet-size-max',
+    String(mtu - overheadSize),
+    '--server-pid',
+    String(server.pid),
+    ...(codec === undefined ? [] : ['--codec', codec]),
+    ...(readSize === undefined ? [] : ['--read-size', String(readSize)]),
+    ...contentOptions(site),
+  ]
+}
+
+/**
+ * What clients measured that ran at the same time. Each has counted all that the server and the machine took. Of the
+ * waits, those of the client with the longer ones.
+ */
+function together(found) {
+  if (found.length === 1) return found[0]
+  const bytes = sumOf(found.map((one) => one.bytes))
+  const most = (name) => Math.max(...found.map((one) => one[name]))
+  const sum = (name) => sumOf(found.map((one) => one[name]))
+  const ofAll = (name) => 1 / sumOf(found.map((one) => 1 / one[name]))
+  return {
+    ...found[0],
+    bytes,
+    ...Object.fromEntries(['p50Us', 'p99Us', 'maxUs', 'seconds', 'mostMbPerSecond'].map((name) => [name, most(name)])),
+    leastMbPerSecond: Math.min(...found.map((one) => one.leastMbPerSecond)),
+    mbPerSecond: sum('mbPerSecond'),
+    ...Object.fromEntries(countNames.map((name) => [name, sum(name)])),
+    serverSecondsPerGb: ofAll('serverSecondsPerGb'),
+    clientSecondsPerGb: sumOf(found.map((one) => one.clientSecondsPerGb * one.bytes)) / bytes,
+    machineSecondsPerGb: ofAll('machineSecondsPerGb'),
+  }
+}
+
+const countNames = [
+  'reads',
+  'retransmits',
+  'missingFragments',
+  'unexpectedFragments',
+  'unpackedBytes',
+  'contradictions',
+]
+const sumOf = (values) => values.reduce((sum, value) => sum + value, 0)
 
 /** A disk of real content is warm when each of its units was read some times. */
 export function contentOptions({ content }) {

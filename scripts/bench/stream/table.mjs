@@ -22,7 +22,10 @@ function ourDisk(content) {
   if (content !== 'debian') return 'ours: `bootfarm-edge serve --vdisk`. The disk (1 GiB) is locked in the page cache.'
   return `ours: ${'`'}bootfarm-edge serve --version${'`'}, from a store, as all edges below.
 - The content is that of the Debian that machines boot in tests: for random reads all of its units of 32 KiB that have no block of zeros, in a file; for the replay the disk itself and what it read when
-  it was booted from nbdkit, without blocks of zeros. Both are in the page cache. Rates are of delivered bytes: unpacked, and compared.`
+  it was booted from nbdkit, without blocks of zeros. Both are in the page cache. Rates are of delivered bytes: unpacked, and compared.
+- Devices take packed answers in mode S. In mode U they take plain ones, as a device does (${'`'}bootfarm.codec=auto${'`'}) whose network card receives more than half of what it unpacks.
+- Several devices are in two processes, since one that unpacks and compares alone is slower than a server; of their waits those of the slower process are shown.
+- An edge's packed answers are measured when they are packed: random reads after 8 s of them, the learned boot when four in turn take the same bytes from the network.`
 }
 
 function goalTable(goals) {

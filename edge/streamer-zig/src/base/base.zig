@@ -17,6 +17,7 @@ pub const SlotSet = @import("slot_set.zig");
 pub const allocUntouched = @import("untouched.zig").allocUntouched;
 pub const freeUntouched = @import("untouched.zig").freeUntouched;
 pub const allocZeroed = @import("untouched.zig").allocZeroed;
+pub const preferLargePages = @import("untouched.zig").preferLargePages;
 pub const freeZeroed = @import("untouched.zig").freeZeroed;
 pub const mix = @import("endpoint_index.zig").mix;
 pub const prefetch = @import("prefetch.zig").prefetch;

@@ -3,6 +3,7 @@
 //! 16,384 devices would take 80 MB at each start, and its devices wait for that when the program is
 //! exchanged (docs/decisions/0039-exchange-of-the-program.md).
 
+const builtin = @import("builtin");
 const std = @import("std");
 const assert = std.debug.assert;
 
@@ -22,6 +23,21 @@ pub fn allocUntouched(
 pub fn freeUntouched(gpa: std.mem.Allocator, comptime T: type, items: []T) void {
     if (items.len == 0) return;
     gpa.rawFree(std.mem.sliceAsBytes(items), .of(T), @returnAddress());
+}
+
+/// Of x86-64, and of arm64 with pages of 4 KiB.
+const large_page_size = 2 << 20;
+
+/// Asks the system for large pages where the memory has room for whole ones, as they are touched:
+/// a table that is read all over misses the processor's page tables at nearly every read otherwise.
+pub fn preferLargePages(bytes: []u8) void {
+    if (builtin.os.tag != .linux or bytes.len < large_page_size) return;
+    const page = std.heap.page_size_min;
+    const begin = std.mem.alignForward(usize, @intFromPtr(bytes.ptr), page);
+    const end = std.mem.alignBackward(usize, @intFromPtr(bytes.ptr) + bytes.len, page);
+    // A kernel without large pages refuses, and nothing is lost.
+    if (begin < end)
+        _ = std.os.linux.madvise(@ptrFromInt(begin), end - begin, std.os.linux.MADV.HUGEPAGE);
 }
 
 /// From this size on memory is mapped for its table alone: the system returns zero pages.

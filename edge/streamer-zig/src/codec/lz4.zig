@@ -33,10 +33,22 @@ pub const Error = error{Corrupt};
 /// Fills `unit` from what a packer made of it. Any other input, also one of another size, is
 /// refused; then `unit` has arbitrary bytes.
 pub fn unpack(unit: []u8, from: []const u8) Error!void {
+    try unpackUpTo(unit, from, unit.len);
+}
+
+/// Like `unpack`, for the first `size` bytes of `unit` alone; the others are arbitrary. Does not
+/// look at what follows them in `from`.
+pub fn unpackStart(unit: []u8, from: []const u8, size: usize) Error!void {
+    assert(size <= unit.len);
+    try unpackUpTo(unit, from, size);
+}
+
+fn unpackUpTo(unit: []u8, from: []const u8, wanted: usize) Error!void {
     var at: usize = 0;
     var done: usize = 0;
-    while (true) {
-        unpackShort(unit, from, &at, &done);
+    // The end of a whole unit is checked, too.
+    while (done < wanted or wanted == unit.len) {
+        unpackShort(unit, from, wanted, &at, &done);
         if (at >= from.len) return error.Corrupt;
         const token = from[at];
         at += 1;
@@ -66,9 +78,17 @@ const sequence_copied = 1 + copy_size + 2;
 const match_copied = short_max - 1 + match_size_min;
 
 /// Takes the usual sequences: few literals and a short match that does not repeat itself at once,
-/// with room behind both, so that whole words are copied. Stops before any other sequence.
-fn unpackShort(unit: []u8, from: []const u8, at: *usize, done: *usize) void {
-    while (from.len - at.* >= sequence_copied and unit.len - done.* >= 2 * copy_size + 4) {
+/// with room behind both, so that whole words are copied. Stops before any other sequence, and with
+/// the wanted bytes.
+fn unpackShort(
+    unit: []u8,
+    from: []const u8,
+    wanted: usize,
+    at: *usize,
+    done: *usize,
+) void {
+    const end = @min(wanted, unit.len -| (2 * copy_size + 3));
+    while (from.len - at.* >= sequence_copied and done.* < end) {
         const sequence = from[at.*..][0..sequence_copied];
         const literals: usize = sequence[0] >> 4;
         const matched: usize = sequence[0] & short_max;
@@ -357,6 +377,12 @@ fn expectRoundTrip(unit: []const u8) !void {
     try testing.expect(small <= quick + unit.len / 255 + 1);
     try unpack(back, buffer[0..small]);
     try testing.expectEqualSlices(u8, unit, back);
+    for ([_]usize{ 0, 1, unit.len / 3, unit.len -| 1, unit.len }) |wanted| {
+        if (wanted > unit.len) continue;
+        @memset(back, 0xaa);
+        try unpackStart(back, buffer[0..small], wanted);
+        try testing.expectEqualSlices(u8, unit[0..wanted], back[0..wanted]);
+    }
     // It tells what does not fit, and writes nothing behind its buffer.
     const short = buffer[0..small -| 1];
     if (small > 1) try testing.expectEqual(null, packSmall(search, short, unit, 64));
@@ -399,6 +425,7 @@ test "damaged and hostile input is refused, or unpacks to something of the right
         for (0..1 + random.uintLessThan(usize, 4)) |_|
             damaged[random.uintLessThan(usize, size)] = random.int(u8);
         unpack(&back, damaged[0..size]) catch {};
+        unpackStart(&back, damaged[0..size], random.uintAtMost(usize, back.len)) catch {};
     }
 }
 

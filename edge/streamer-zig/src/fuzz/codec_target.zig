@@ -42,10 +42,18 @@ pub fn lz4Block(case: *Case) Violation!bool {
     try expect(is_read, "what was packed can be unpacked");
     try expect(std.mem.eql(u8, unpacked[0..bytes.len], bytes), "the bytes are the same");
     try expect(isMarked(unpacked[bytes.len..]), "nothing is written behind the unit");
+    const part: usize = @intCast(case.prng.below(bytes.len + 1));
+    @memset(&unpacked, mark);
+    const is_part_read =
+        !std.meta.isError(lz4.unpackStart(unpacked[0..bytes.len], packed_unit[0..size], part));
+    try expect(is_part_read, "the beginning of what was packed can be unpacked");
+    try expect(std.mem.eql(u8, unpacked[0..part], bytes[0..part]), "its bytes are the same");
+    try expect(isMarked(unpacked[bytes.len..]), "nothing is written behind the unit");
     const damaged = case.mutate(packed_unit[0 .. packed_unit.len - guard], size);
     const wanted: usize = @intCast(case.prng.below(unit_max + 1));
     @memset(&unpacked, mark);
     lz4.unpack(unpacked[0..wanted], damaged) catch {};
+    lz4.unpackStart(unpacked[0..wanted], damaged, wanted / 2) catch {};
     try expect(isMarked(unpacked[wanted..]), "nothing is written behind the unit");
     return true;
 }

@@ -37,6 +37,14 @@ pub fn unpacking(case: *Case) Violation!bool {
         return fuzz_case.violated("what was packed can be unpacked");
     try expect(absent == 0, "nothing is absent");
     try expect(std.mem.eql(u8, bytes, back[0..bytes.len]), "the blocks are the same");
+    const some: usize = @intCast(prng.between(1, count));
+    @memset(&back, mark);
+    const behind = unit.unpackStart(back[0..bytes.len], packed_unit, some) catch
+        return fuzz_case.violated("the first blocks of what was packed can be unpacked");
+    try expect(behind == unit.allOf(count) & ~unit.allOf(some), "the rest counts as absent");
+    const first = some * block_size;
+    try expect(std.mem.eql(u8, bytes[0..first], back[0..first]), "the first blocks are the same");
+    try expect(std.mem.allEqual(u8, back[bytes.len..], mark), "nothing is written behind the unit");
     const damaged = stored[0..packed_unit.len];
     if (prng.chance(1, 2)) {
         // Noise may take a little more where less repeats.

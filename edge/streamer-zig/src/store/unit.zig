@@ -153,6 +153,16 @@ pub fn unpack(raw: []u8, stored: []const u8) error{Damaged}!BlockSet {
     return absent;
 }
 
+/// Like `unpack`, for the first blocks of a unit alone. Those behind them count as lacking.
+pub fn unpackStart(raw: []u8, stored: []const u8, wanted: usize) error{Damaged}!BlockSet {
+    const count = raw.len / block.block_size;
+    assert(wanted > 0 and wanted <= count);
+    const bytes = try intactBytes(stored, count);
+    if (stored[3] != codec_lz4 or wanted == count) return unpack(raw, stored);
+    lz4.unpackStart(raw, bytes, wanted * block.block_size) catch return error.Damaged;
+    return allOf(count) & ~allOf(wanted);
+}
+
 /// Returns the LZ4 block of an intact unit of so many blocks, none of which it lacks.
 pub fn packedBytes(stored: []const u8, blocks: usize) error{Damaged}![]const u8 {
     const bytes = try intactBytes(stored, blocks);

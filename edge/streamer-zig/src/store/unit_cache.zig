@@ -27,6 +27,8 @@ blocks: []Raw,
 stored: *unit_module.Stored,
 uses: u32 = 0,
 unpacked: u64 = 0,
+/// The unit that was there and lacked blocks, at the last search.
+short: u64 = 0,
 
 const Raw = [unit_module.raw_size_max]u8;
 /// `key` 0: empty.
@@ -40,6 +42,7 @@ pub fn init(gpa: std.mem.Allocator, units: u32) error{OutOfMemory}!UnitCache {
     @memset(slots, .{});
     const blocks = try base.allocUntouched(gpa, Raw, units);
     errdefer base.freeUntouched(gpa, Raw, blocks);
+    base.preferLargePages(std.mem.sliceAsBytes(blocks));
     return .{ .slots = slots, .blocks = blocks, .stored = try gpa.create(unit_module.Stored) };
 }
 
@@ -101,8 +104,9 @@ fn find(cache: *UnitCache, location: Location, count: usize) ?[]const u8 {
     for (cache.slots[first..][0..ways], first..) |*slot, index| {
         if (slot.key != key) continue;
         const found = cache.blocksOf(index, location, count) orelse {
-            // It may have them by now.
+            // They were not wanted, or it may have them by now.
             slot.key = 0;
+            cache.short = key;
             return null;
         };
         cache.use(slot);
@@ -141,7 +145,13 @@ fn unpack(
     }
     const slot = &cache.slots[oldest];
     slot.key = 0;
-    slot.absent = try unit_module.unpack(cache.blocks[oldest][0..sizeOf(location)], stored);
+    const raw = cache.blocks[oldest][0..sizeOf(location)];
+    // Most reads of a few blocks are the only ones of their unit: what is behind them is unpacked
+    // when it is wanted, and then all of it.
+    slot.absent = if (key == cache.short)
+        try unit_module.unpack(raw, stored)
+    else
+        try unit_module.unpackStart(raw, stored, location.place().index + count);
     cache.unpacked += 1;
     slot.key = key;
     cache.use(slot);

@@ -63,6 +63,7 @@ pub fn destroy(thread: *ProfileThread) void {
         .published => |published| thread.gpa.free(published.document),
         .merged, .looked => {},
     };
+    thread.warmer.deinit();
     thread.gpa.destroy(thread.worker);
     thread.gpa.destroy(thread);
 }

@@ -1,10 +1,12 @@
 //! Reads ahead of boots, into this machine's memory, what they will need of a version, and packs it
 //! for the stream: in the order of its profile, verifying each block, at a limited rate and with
-//! the lowest priority for disk and processor.
+//! the lowest priority for disk and processor. What all boots of the version send is then packed
+//! once more, into fewer bytes.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const lz4 = @import("codec").lz4;
 const store = @import("store");
 const wire = @import("wire").stream.profile;
 const profile_files = @import("agent").profile_files;
@@ -32,6 +34,8 @@ packer: ?*PiecePacker = null,
 waiting: [waiting_max]Waiting = undefined,
 waiting_count: u8 = 0,
 open: ?*Open = null,
+/// Made when it is first needed.
+search: ?*lz4.Search = null,
 gpa: std.mem.Allocator = undefined,
 files: store.Files = undefined,
 
@@ -45,9 +49,16 @@ const Open = struct {
     from: store.Store,
     version: store.OpenVersion,
     units: []const BootProfile.Unit,
+    pass: enum { read, shrink } = .read,
     next: usize = 0,
     bytes_left: u64,
 };
+
+/// Not while a version is open.
+pub fn deinit(warmer: *Warmer) void {
+    std.debug.assert(warmer.open == null);
+    if (warmer.search) |search| warmer.gpa.destroy(search);
+}
 
 pub fn isIdle(warmer: *const Warmer) bool {
     return warmer.open == null and warmer.waiting_count == 0;
@@ -71,18 +82,19 @@ pub fn begin(
     warmer.waiting_count += 1;
 }
 
-/// Reads a bounded piece and pauses; returns its size in bytes. `profile` and `buffer` are
-/// scratch space.
+/// Reads or shrinks a bounded piece and pauses; returns the bytes that were read for the first
+/// time. `profile` and `buffer` are scratch space.
 pub fn step(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) u64 {
     const open = warmer.open orelse {
         warmer.openNext(profile, buffer) catch {};
         return 0;
     };
     var block: [wire.unit_size]u8 = undefined;
+    const pass = open.pass;
     var done: u64 = 0;
     while (done < step_bytes) : (open.next += 1) {
         if (open.next == open.units.len or open.bytes_left == 0) {
-            warmer.close(open);
+            if (!warmer.beginShrinking(open)) warmer.close(open);
             break;
         }
         const unit = &open.units[open.next];
@@ -104,7 +116,17 @@ pub fn step(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_s
     if (done == 0) return 0;
     const pause: linux.timespec = .{ .sec = 0, .nsec = step_pause_ns };
     _ = linux.nanosleep(&pause, null);
-    return done;
+    return if (pass == .read) done else 0;
+}
+
+/// Returns false if nothing is left to do for the version.
+fn beginShrinking(warmer: *Warmer, open: *Open) bool {
+    if (open.pass == .shrink or warmer.packer == null) return false;
+    if (warmer.search == null) warmer.search = warmer.gpa.create(lz4.Search) catch return false;
+    open.pass = .shrink;
+    open.next = 0;
+    open.bytes_left = machine_facts.memoryAvailable() orelse 0;
+    return true;
 }
 
 /// Returns false if nothing had to be read.
@@ -115,9 +137,18 @@ fn take(warmer: *Warmer, open: *Open, bytes: []u8, offset: u64) !bool {
         return true;
     };
     const key: AnswerPieces.Key = try .ofPiece(reader, bytes.len, offset);
-    if (open.why == .learned and (key.isZeros() or packer.has(&key))) return false;
-    try reader.source().read(bytes, offset);
-    packer.add(&key, bytes);
+    switch (open.pass) {
+        .read => {
+            if (open.why == .learned and (key.isZeros() or packer.has(&key))) return false;
+            try reader.source().read(bytes, offset);
+            packer.add(&key, bytes);
+        },
+        .shrink => {
+            if (!packer.canShrink(&key)) return false;
+            try reader.source().read(bytes, offset);
+            packer.shrink(warmer.search.?, &key, bytes);
+        },
+    }
     return true;
 }
 

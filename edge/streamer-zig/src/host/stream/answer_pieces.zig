@@ -42,12 +42,12 @@ pub const Key = struct {
         return std.mem.allEqual(u8, std.mem.asBytes(&key.hashes), 0);
     }
 
-    /// Two pieces of equal tags may differ.
+    /// Two pieces of equal tags may differ. Never 0, and the lowest bit is free.
     pub fn tag(key: *const Key) u64 {
         var mixed: u64 = key.size;
         for (&key.hashes) |*hash|
             mixed = std.math.rotl(u64, mixed, 11) ^ std.mem.readInt(u64, hash[0..8], .little);
-        return @max(1, mixed);
+        return @max(2, mixed & ~is_stored);
     }
 
     fn eql(key: *const Key, other: *const Key) bool {
@@ -56,6 +56,9 @@ pub const Key = struct {
     }
 };
 
+const Tag = std.atomic.Value(u64);
+/// Of a tag: packing makes the piece no smaller.
+const is_stored: u64 = 1;
 const chunk_size = 2 << 10;
 const chunks_each_max = unit_size / chunk_size;
 /// Entries that a tag may be in.
@@ -64,8 +67,6 @@ const ways = 8;
 const bytes_per_entry = 8 << 10;
 
 pub const Entry = struct {
-    /// 0: free.
-    tag: std.atomic.Value(u64),
     /// Readers that hold it, and `is_changing`.
     holders: std.atomic.Value(u32),
     /// Rounds of the search for room that it survives: 2 after it was used, 1 if it is new.
@@ -73,6 +74,8 @@ pub const Entry = struct {
     chunk_count: u8,
     /// Bytes; 0: it does not shrink.
     packed_size: u16,
+    /// It gets no smaller.
+    is_smallest: bool,
     key: Key,
     chunks: [chunks_each_max]u32,
 
@@ -92,6 +95,9 @@ const worth_new = 1;
 
 /// Memory of pieces, in chunks.
 memory: []u8,
+/// Of the entries, by their index, with `is_stored`; 0: free. Those of a set fit into one line of the
+/// processor's cache.
+tags: []Tag,
 entries: []Entry,
 /// Chunks that were given back, and the first that was never used.
 free_chunks: []u32,
@@ -116,17 +122,23 @@ pub fn init(gpa: std.mem.Allocator, size: u64) error{OutOfMemory}!AnswerPieces {
     const chunk_count: u32 = @intCast(size / chunk_size);
     const memory = try base.allocUntouched(gpa, u8, @as(usize, chunk_count) * chunk_size);
     errdefer base.freeUntouched(gpa, u8, memory);
+    // Reads jump all over it.
+    base.preferLargePages(memory);
     const free_chunks = try base.allocUntouched(gpa, u32, chunk_count);
     errdefer base.freeUntouched(gpa, u32, free_chunks);
     const entry_count: usize = @intCast(size / bytes_per_entry / ways * ways);
+    const tags = try base.allocZeroed(gpa, Tag, .{ .raw = 0 }, entry_count);
+    errdefer base.freeZeroed(gpa, Tag, tags);
     const entries = try base.allocZeroed(gpa, Entry, .{ .chunk_count = 0 }, entry_count);
-    return .{ .memory = memory, .entries = entries, .free_chunks = free_chunks };
+    base.preferLargePages(std.mem.sliceAsBytes(entries));
+    return .{ .memory = memory, .tags = tags, .entries = entries, .free_chunks = free_chunks };
 }
 
 pub fn deinit(pieces: *AnswerPieces, gpa: std.mem.Allocator) void {
     base.freeUntouched(gpa, u8, pieces.memory);
     base.freeUntouched(gpa, u32, pieces.free_chunks);
     base.freeZeroed(gpa, Entry, pieces.entries);
+    base.freeZeroed(gpa, Tag, pieces.tags);
     pieces.* = undefined;
 }
 
@@ -134,11 +146,6 @@ pub fn deinit(pieces: *AnswerPieces, gpa: std.mem.Allocator) void {
 pub const Held = struct {
     pieces: *const AnswerPieces,
     entry: *Entry,
-
-    /// Returns whether packing makes the piece no smaller.
-    pub fn isStored(held: Held) bool {
-        return held.entry.packed_size == 0;
-    }
 
     pub fn size(held: Held) u16 {
         return held.entry.packed_size;
@@ -160,61 +167,100 @@ pub const Held = struct {
     }
 };
 
-/// Never waits; null: it is not here now.
-pub fn find(pieces: *AnswerPieces, key: *const Key) ?Held {
+/// Returns whether the piece is here, and packing it again would make it smaller.
+pub fn canShrink(pieces: *AnswerPieces, key: *const Key) bool {
+    while (pieces.adding.swap(true, .acquire)) std.Thread.yield() catch {};
+    defer pieces.adding.store(false, .release);
     const tag = key.tag();
-    for (pieces.setOf(tag)) |*entry| {
-        if (entry.tag.load(.acquire) != tag) continue;
+    const first = pieces.setOf(tag);
+    for (first..first + ways) |index|
+        if (pieces.isOf(index, tag, key)) return !pieces.entries[index].is_smallest;
+    return false;
+}
+
+pub const Found = union(enum) {
+    /// Packing makes it no smaller.
+    stored,
+    held: Held,
+
+    pub fn release(found: Found) void {
+        switch (found) {
+            .stored => {},
+            .held => |held| held.release(),
+        }
+    }
+};
+
+/// Never waits; null: it is not here now.
+pub fn find(pieces: *AnswerPieces, key: *const Key) ?Found {
+    const tag = key.tag();
+    const first = pieces.setOf(tag);
+    for (pieces.tags[first..][0..ways], first..) |*tag_here, index| {
+        const now = tag_here.load(.acquire);
+        // Another piece with this tag, should there ever be one, is sent as it is: no byte is wrong.
+        if (now == tag | is_stored) return .stored;
+        if (now != tag) continue;
+        const entry = &pieces.entries[index];
         const before = entry.holders.fetchAdd(1, .acquire);
         const held: Held = .{ .pieces = pieces, .entry = entry };
         // It may have changed since.
         if (before & Entry.is_changing == 0 and
-            entry.tag.load(.monotonic) == tag and entry.key.eql(key))
+            tag_here.load(.monotonic) == tag and entry.key.eql(key))
         {
             if (entry.worth.load(.monotonic) != worth_used)
                 entry.worth.store(worth_used, .monotonic);
-            return held;
+            return .{ .held = held };
         }
         held.release();
     }
     return null;
 }
 
-/// The entries in which a piece with this tag may be.
-fn setOf(pieces: *AnswerPieces, tag: u64) []Entry {
+/// The first of the entries in which a piece with this tag may be.
+fn setOf(pieces: *const AnswerPieces, tag: u64) usize {
     const sets = pieces.entries.len / ways;
-    return pieces.entries[@intCast(tag % sets * ways)..][0..ways];
+    return @intCast(tag / 2 % sets * ways);
 }
 
 /// Adds a piece, or puts a smaller form of it in its place; `bytes` is null if it does not shrink.
 /// Not for threads that must not wait.
-pub fn add(pieces: *AnswerPieces, key: *const Key, bytes: ?[]const u8) void {
+pub fn add(
+    pieces: *AnswerPieces,
+    key: *const Key,
+    bytes: ?[]const u8,
+    how: enum { quickly, small },
+) void {
     const size: u16 = if (bytes) |some| @intCast(some.len) else 0;
     assert(size < key.size and (bytes == null or size > 0));
     while (pieces.adding.swap(true, .acquire)) std.Thread.yield() catch {};
     defer pieces.adding.store(false, .release);
     const tag = key.tag();
-    const entry = pieces.entryFor(tag, key) orelse return;
-    if (entry.tag.load(.monotonic) == tag and entry.key.eql(key) and
-        (entry.packed_size <= size or size == 0)) return;
+    const index = pieces.indexFor(tag, key) orelse return;
+    const entry = &pieces.entries[index];
+    if (pieces.isOf(index, tag, key) and (entry.packed_size <= size or size == 0)) {
+        // Nobody but the one who adds reads it.
+        if (how == .small) entry.is_smallest = true;
+        return;
+    }
     const count = std.math.divCeil(u32, size, chunk_size) catch unreachable;
     if (!take(entry)) return;
     defer letGo(entry);
-    pieces.empty(entry);
+    pieces.empty(index);
     while (pieces.memory.len / chunk_size - pieces.fresh + pieces.free_count < count)
         if (!pieces.evictOne()) return;
-    for (0..count) |index| {
+    for (0..count) |part_index| {
         const chunk = pieces.takeChunk();
-        entry.chunks[index] = chunk;
-        const begin = index * chunk_size;
+        entry.chunks[part_index] = chunk;
+        const begin = part_index * chunk_size;
         const part = bytes.?[begin..@min(begin + chunk_size, size)];
         @memcpy(pieces.memory[@as(usize, chunk) * chunk_size ..][0..part.len], part);
     }
     entry.chunk_count = @intCast(count);
     entry.packed_size = size;
+    entry.is_smallest = how == .small or size == 0;
     entry.key = key.*;
     entry.worth.store(worth_new, .monotonic);
-    entry.tag.store(tag, .release);
+    pieces.tags[index].store(if (size == 0) tag | is_stored else tag, .release);
     add1(&pieces.piece_count);
     add1(&pieces.added_count);
     _ = pieces.used_bytes.fetchAdd(count * chunk_size, .monotonic);
@@ -224,24 +270,31 @@ fn add1(counter: *std.atomic.Value(u64)) void {
     _ = counter.fetchAdd(1, .monotonic);
 }
 
+fn isOf(pieces: *const AnswerPieces, index: usize, tag: u64, key: *const Key) bool {
+    const now = pieces.tags[index].load(.monotonic);
+    return now & ~is_stored == tag and pieces.entries[index].key.eql(key);
+}
+
 /// Returns the entry of this piece, else a free one, else one that was not used for some rounds.
-fn entryFor(pieces: *AnswerPieces, tag: u64, key: *const Key) ?*Entry {
-    const set = pieces.setOf(tag);
-    for (set) |*entry|
-        if (entry.tag.load(.monotonic) == tag and entry.key.eql(key)) return entry;
-    for (set) |*entry| if (entry.tag.load(.monotonic) == 0) return entry;
-    for (0..worth_used + 1) |_| for (set) |*entry| if (entry.isWorthless()) return entry;
+fn indexFor(pieces: *AnswerPieces, tag: u64, key: *const Key) ?usize {
+    const first = pieces.setOf(tag);
+    const end = first + ways;
+    for (first..end) |index| if (pieces.isOf(index, tag, key)) return index;
+    for (first..end) |index| if (pieces.tags[index].load(.monotonic) == 0) return index;
+    for (0..worth_used + 1) |_| for (first..end) |index|
+        if (pieces.entries[index].isWorthless()) return index;
     return null;
 }
 
 /// Gives a piece up that was not used for some rounds. Returns false if none can be.
 fn evictOne(pieces: *AnswerPieces) bool {
     for (0..(worth_used + 1) * pieces.entries.len) |_| {
-        const entry = &pieces.entries[pieces.hand];
-        pieces.hand = (pieces.hand + 1) % pieces.entries.len;
+        const index = pieces.hand;
+        const entry = &pieces.entries[index];
+        pieces.hand = (index + 1) % pieces.entries.len;
         if (entry.chunk_count == 0 or !entry.isWorthless()) continue;
         if (!take(entry)) continue;
-        pieces.empty(entry);
+        pieces.empty(index);
         letGo(entry);
         return true;
     }
@@ -265,9 +318,9 @@ fn letGo(entry: *Entry) void {
     _ = entry.holders.fetchSub(Entry.is_changing, .release);
 }
 
-fn empty(pieces: *AnswerPieces, entry: *Entry) void {
-    if (entry.tag.load(.monotonic) == 0) return;
-    entry.tag.store(0, .monotonic);
+fn empty(pieces: *AnswerPieces, index: usize) void {
+    if (pieces.tags[index].swap(0, .monotonic) == 0) return;
+    const entry = &pieces.entries[index];
     for (entry.chunks[0..entry.chunk_count]) |chunk| {
         pieces.free_chunks[pieces.free_count] = chunk;
         pieces.free_count += 1;

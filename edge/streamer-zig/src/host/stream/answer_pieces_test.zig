@@ -21,7 +21,7 @@ fn fill(bytes: []u8, number: u64) void {
 
 /// Returns whether the piece is there, and fails if it has other bytes than `fill` gave it.
 fn isThere(pieces: *AnswerPieces, number: u64, size: u16) !bool {
-    const held = pieces.find(&keyOf(number, 32768)) orelse return false;
+    const held = (pieces.find(&keyOf(number, 32768)) orelse return false).held;
     defer held.release();
     try testing.expectEqual(size, held.size());
     var to: [40_000]u8 = undefined;
@@ -40,7 +40,7 @@ fn isThere(pieces: *AnswerPieces, number: u64, size: u16) !bool {
 fn addPiece(pieces: *AnswerPieces, number: u64, size: u16) void {
     var bytes: [32768]u8 = undefined;
     fill(bytes[0..size], number);
-    pieces.add(&keyOf(number, 32768), bytes[0..size]);
+    pieces.add(&keyOf(number, 32768), bytes[0..size], .quickly);
 }
 
 test "a piece is found by all of its content, and what does not shrink is remembered as such" {
@@ -54,10 +54,12 @@ test "a piece is found by all of its content, and what does not shrink is rememb
     var other = keyOf(1, 32768);
     other.hashes[3][31] = 1;
     try testing.expectEqual(null, pieces.find(&other));
-    pieces.add(&keyOf(2, 32768), null);
-    const held = pieces.find(&keyOf(2, 32768)).?;
-    try testing.expect(held.isStored());
-    held.release();
+    pieces.add(&keyOf(2, 32768), null, .quickly);
+    try testing.expectEqual(.stored, pieces.find(&keyOf(2, 32768)).?);
+    try testing.expectEqual(null, pieces.find(&keyOf(2, 4096)));
+    // It stays so.
+    addPiece(&pieces, 2, 9000);
+    try testing.expectEqual(.stored, pieces.find(&keyOf(2, 32768)).?);
     // A smaller form takes its place, a larger one does not.
     addPiece(&pieces, 1, 9500);
     try testing.expect(try isThere(&pieces, 1, 9000));
@@ -65,6 +67,26 @@ test "a piece is found by all of its content, and what does not shrink is rememb
     try testing.expect(try isThere(&pieces, 1, 6000));
     try testing.expectEqual(2, pieces.piece_count.load(.monotonic));
     try testing.expectEqual(3 * 2048, pieces.used_bytes.load(.monotonic));
+}
+
+test "a piece that is packed as small as it gets is told from one that can shrink" {
+    var pieces: AnswerPieces = try .init(gpa, AnswerPieces.size_min);
+    defer pieces.deinit(gpa);
+    try testing.expect(!pieces.canShrink(&keyOf(1, 32768)));
+    addPiece(&pieces, 1, 9000);
+    try testing.expect(pieces.canShrink(&keyOf(1, 32768)));
+    // What is tried and is no smaller is not tried again.
+    var bytes: [32768]u8 = undefined;
+    pieces.add(&keyOf(1, 32768), bytes[0..9000], .small);
+    try testing.expect(!pieces.canShrink(&keyOf(1, 32768)));
+    try testing.expect(try isThere(&pieces, 1, 9000));
+    addPiece(&pieces, 2, 9000);
+    fill(bytes[0..7000], 2);
+    pieces.add(&keyOf(2, 32768), bytes[0..7000], .small);
+    try testing.expect(!pieces.canShrink(&keyOf(2, 32768)));
+    try testing.expect(try isThere(&pieces, 2, 7000));
+    pieces.add(&keyOf(3, 32768), null, .quickly);
+    try testing.expect(!pieces.canShrink(&keyOf(3, 32768)));
 }
 
 test "what is used stays when memory runs out, and all memory is found again" {
@@ -89,7 +111,7 @@ test "a piece that is held neither changes nor goes" {
     var pieces: AnswerPieces = try .init(gpa, AnswerPieces.size_min);
     defer pieces.deinit(gpa);
     addPiece(&pieces, 5, 9000);
-    const held = pieces.find(&keyOf(5, 32768)).?;
+    const held = pieces.find(&keyOf(5, 32768)).?.held;
     addPiece(&pieces, 5, 6000);
     for (100..400) |number| addPiece(&pieces, number, 20_000);
     try testing.expect(try isThere(&pieces, 5, 9000));
@@ -102,7 +124,7 @@ test "a piece that is held neither changes nor goes" {
 fn findAll(pieces: *AnswerPieces) !u32 {
     var found: u32 = 0;
     for (0..200) |number| {
-        const held = pieces.find(&keyOf(number, 32768)) orelse continue;
+        const held = (pieces.find(&keyOf(number, 32768)) orelse continue).held;
         defer held.release();
         var to: [40_000]u8 = undefined;
         var writer: AnswerWriter = .{

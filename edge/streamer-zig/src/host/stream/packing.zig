@@ -26,16 +26,18 @@ const Pieces = struct {
     const Found = struct {
         piece: Piece,
         /// Null: zeros.
-        held: ?AnswerPieces.Held,
+        as: ?AnswerPieces.Found,
 
         fn size(found: *const Found) u32 {
-            const held = found.held orelse return 0;
-            return if (held.isStored()) found.piece.size else held.size();
+            return switch (found.as orelse return 0) {
+                .stored => found.piece.size,
+                .held => |held| held.size(),
+            };
         }
     };
 
     fn release(pieces: *Pieces) void {
-        for (pieces.found[0..pieces.count]) |*found| if (found.held) |held| held.release();
+        for (pieces.found[0..pieces.count]) |*found| if (found.as) |as| as.release();
     }
 };
 
@@ -59,15 +61,15 @@ pub fn answer(
         .{ .to = out[0..whole], .fragment_size = read.fragment_size, .packed_size = pieces.size };
     for (pieces.found[0..pieces.count]) |*found| {
         writer.write(&pieceHeader(found.size()));
-        const held = found.held orelse continue;
-        if (!held.isStored()) {
-            held.writeTo(&writer);
-            continue;
+        switch (found.as orelse continue) {
+            .held => |held| held.writeTo(&writer),
+            .stored => {
+                const bytes = scratch[0..found.piece.size];
+                const is_read = disk.source().readNow(bytes, found.piece.offset) catch return null;
+                if (!is_read) return null;
+                writer.write(bytes);
+            },
         }
-        const bytes = scratch[0..found.piece.size];
-        const is_read = disk.source().readNow(bytes, found.piece.offset) catch return null;
-        if (!is_read) return null;
-        writer.write(bytes);
     }
     const plain_bytes = read.bytes_out;
     if (!read.answerBy(whole)) return null;
@@ -91,13 +93,13 @@ fn gather(
     var iterator: PieceIterator = .init(read.offset, read.length);
     while (iterator.next()) |piece| {
         const key = PiecePacker.keyNow(disk, piece) orelse return false;
-        const held = if (key.isZeros()) null else packer.pieces.find(&key) orelse {
+        const as = if (key.isZeros()) null else packer.pieces.find(&key) orelse {
             // A retransmission is no sign that the piece is wanted more often.
             if (!read.repeated) packer.onMissing(disk, &key, piece);
             is_whole = false;
             continue;
         };
-        const found: Pieces.Found = .{ .piece = piece, .held = held };
+        const found: Pieces.Found = .{ .piece = piece, .as = as };
         pieces.found[pieces.count] = found;
         pieces.count += 1;
         pieces.size += piece_header_size + found.size();

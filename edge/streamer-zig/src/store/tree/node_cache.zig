@@ -48,6 +48,7 @@ pub fn init(gpa: std.mem.Allocator, nodes: u32) error{OutOfMemory}!NodeCache {
     assert(nodes >= 16);
     const slots = try base.allocUntouched(gpa, CachedNode, nodes);
     errdefer base.freeUntouched(gpa, CachedNode, slots);
+    base.preferLargePages(std.mem.sliceAsBytes(slots));
     const index = try gpa.alloc(u32, std.math.ceilPowerOfTwoAssert(u32, nodes * 2));
     @memset(index, no_slot);
     return .{ .slots = slots, .index = index };
