@@ -95,8 +95,8 @@ const worth_new = 1;
 
 /// Memory of pieces, in chunks.
 memory: []u8,
-/// Of the entries, by their index, with `is_stored`; 0: free. Those of a set fit into one line of the
-/// processor's cache.
+/// Of the entries, by their index, with `is_stored`; 0: free. Those of a set fit into one line of
+/// the processor's cache.
 tags: []Tag,
 entries: []Entry,
 /// Chunks that were given back, and the first that was never used.
@@ -197,7 +197,7 @@ pub fn find(pieces: *AnswerPieces, key: *const Key) ?Found {
     const first = pieces.setOf(tag);
     for (pieces.tags[first..][0..ways], first..) |*tag_here, index| {
         const now = tag_here.load(.acquire);
-        // Another piece with this tag, should there ever be one, is sent as it is: no byte is wrong.
+        // Another piece with this tag would be sent as it is: no byte is wrong.
         if (now == tag | is_stored) return .stored;
         if (now != tag) continue;
         const entry = &pieces.entries[index];
