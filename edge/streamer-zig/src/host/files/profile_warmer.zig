@@ -141,7 +141,7 @@ fn take(warmer: *Warmer, open: *Open, bytes: []u8, offset: u64) !bool {
         .read => {
             if (open.why == .learned and (key.isZeros() or packer.has(&key))) return false;
             try reader.source().read(bytes, offset);
-            packer.add(&key, bytes);
+            packer.add(reader, &key, bytes, offset);
         },
         .shrink => {
             if (!packer.canShrink(&key)) return false;

@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const lz4 = @import("codec").lz4;
 const store = @import("store");
 const wire = @import("wire").stream;
 const packing = @import("packing.zig");
@@ -18,6 +19,7 @@ const ReadRequest = core.stream.Server.ReadRequest;
 
 /// Three units and a half: text, noise, zeros, text, with a short block at the end.
 const disk_size = 3 * unit_size + 4 * block_size + 512;
+const unit_blocks = store.unit.blocks_max;
 const block_count = (disk_size + block_size - 1) / block_size;
 
 /// A store with two versions of the same blocks, the second with one changed block in its first
@@ -50,6 +52,28 @@ const Fixture = struct {
         fixture.out = try gpa.alloc(u8, wire.read_size_max);
     }
 
+    fn putUnit(
+        data: *store.Appender,
+        builder: *store.TreeBuilder,
+        blocks: *const [unit_blocks]store.block.Block,
+    ) !void {
+        const search = try gpa.create(lz4.Search);
+        defer gpa.destroy(search);
+        var room: store.unit.Stored = undefined;
+        const stored = store.unit.pack(.{ .small = search }, &room, @ptrCast(blocks)).?;
+        const place = try data.appendUnit(stored);
+        for (blocks, 0..) |*bytes, index| try builder.put(index, .{
+            .hash = store.block.hashOf(bytes),
+            .location = store.unit.locationOf(
+                place.file,
+                place.sector,
+                stored.len,
+                unit_blocks,
+                index,
+            ),
+        });
+    }
+
     fn make(fixture: *Fixture, id: base.Uuid, is_changed: bool) !void {
         const from = &fixture.from;
         var data: store.Appender = try .init(gpa, &from.data, 1 << 30);
@@ -57,12 +81,19 @@ const Fixture = struct {
         var nodes: store.Appender = try .init(gpa, &from.nodes, 1 << 30);
         defer nodes.deinit(gpa);
         var builder: store.TreeBuilder = .init(&from.cache, &nodes, .zeros, block_count);
+        var unit: [unit_blocks]store.block.Block = undefined;
         for (0..block_count) |index| {
             var bytes: store.block.Block = @splat(0);
             const end = @min(disk_size, (index + 1) * block_size);
             for (index * block_size..end) |at|
                 bytes[at - index * block_size] = byteOf(at, is_changed);
             if (std.mem.allEqual(u8, &bytes, 0)) continue;
+            // The changed version has its first unit packed.
+            if (is_changed and index < unit_blocks) {
+                unit[index] = bytes;
+                if (index + 1 == unit_blocks) try putUnit(&data, &builder, &unit);
+                continue;
+            }
             const location = try data.append(&bytes);
             try builder.put(index, .{ .hash = store.block.hashOf(&bytes), .location = location });
         }
@@ -141,7 +172,7 @@ const Fixture = struct {
 };
 
 fn byteOf(at: usize, is_changed: bool) u8 {
-    if (is_changed and at / block_size == 3) return 0x5a;
+    if (is_changed and at / block_size == 3) return 'a' + noiseAt(at) % 3;
     return switch (at / unit_size) {
         1 => noiseAt(at),
         2 => 0,
@@ -198,8 +229,30 @@ test "what devices request twice is packed, and shared by the versions that cont
     }
     var bytes: [2 * block_size]u8 = undefined;
     try fixture.disks[0].source().read(&bytes, short.offset);
-    fixture.packer.add(&PiecePacker.keyNow(&fixture.disks[0], short).?, &bytes);
+    const tree = &fixture.disks[0].version.reader;
+    fixture.packer.add(tree, &PiecePacker.keyNow(&fixture.disks[0], short).?, &bytes, short.offset);
     try fixture.expectAnswer(1, short.offset, short.size);
+}
+
+test "what the store keeps as one unit is sent as it is packed there" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var room: store.unit.Stored = undefined;
+    const unit = (try fixture.disks[1].version.reader.packedNow(0, &room)).?;
+    try fixture.want(1, 0, unit_size);
+    try fixture.expectAnswer(1, 0, unit_size);
+    const key = PiecePacker.keyNow(&fixture.disks[1], .{ .offset = 0, .size = unit_size }).?;
+    const held = fixture.packer.pieces.find(&key).?.held;
+    defer held.release();
+    try testing.expectEqual(unit.len, held.size());
+    // The quick search packs the same bytes into more.
+    var raw: [unit_size]u8 = undefined;
+    try fixture.disks[1].source().read(&raw, 0);
+    const table = try gpa.create(lz4.Table);
+    defer gpa.destroy(table);
+    var out: [unit_size]u8 = undefined;
+    try testing.expect(lz4.pack(table, &out, &raw).? > unit.len);
 }
 
 test "zeros need no memory, and a unit that does not shrink is sent as it is beside others" {

@@ -156,18 +156,40 @@ fn pack(packer: *PiecePacker, disk: *HeldDisk, piece: Piece) !void {
     var bytes: [unit_size]u8 = undefined;
     const part = bytes[0..piece.size];
     const key = try packer.reader.readPiece(disk, part, piece.offset);
-    packer.add(&key, part);
+    var tree = packer.reader.treeOf(&disk.version);
+    packer.add(&tree, &key, part, piece.offset);
 }
 
-/// Packs a piece, unless it is there. For threads in the background.
-pub fn add(packer: *PiecePacker, key: *const AnswerPieces.Key, bytes: []const u8) void {
+/// Packs a piece that `tree` has just read, unless it is there. What the store keeps as one unit is
+/// packed already, and small if it was packed again. For threads in the background.
+pub fn add(
+    packer: *PiecePacker,
+    tree: *store.VersionReader,
+    key: *const AnswerPieces.Key,
+    bytes: []const u8,
+    offset: u64,
+) void {
     assert(bytes.len == key.size);
     if (key.isZeros() or packer.has(key)) return;
+    const most = bytes.len - bytes.len / saving_least - 1;
+    var stored: store.unit.Stored = undefined;
+    if (unitOf(tree, bytes, offset, &stored)) |unit| if (unit.len <= most)
+        return packer.pieces.add(key, unit, .quickly);
     var table: lz4.Table = undefined;
     var out: [unit_size]u8 = undefined;
-    const most = bytes.len - bytes.len / saving_least - 1;
     const size = lz4.pack(&table, out[0..most], bytes);
     packer.pieces.add(key, if (size) |some| out[0..some] else null, .quickly);
+}
+
+fn unitOf(
+    tree: *store.VersionReader,
+    bytes: []const u8,
+    offset: u64,
+    stored: *store.unit.Stored,
+) ?[]const u8 {
+    comptime assert(unit_size == store.unit.raw_size_max);
+    if (bytes.len != unit_size or offset % unit_size != 0) return null;
+    return tree.packedNow(offset / block_size, stored) catch null;
 }
 
 /// Returns whether the piece is there, packed quickly.
