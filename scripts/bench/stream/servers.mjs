@@ -72,7 +72,10 @@ function startEdge(program, more, trust, stores) {
 /** What a program has imported, by program and image. */
 const imported = new Map()
 
-/** Imports the image once with this program. Boot profiles of earlier runs are removed. */
+/**
+ * Imports the image once with this program, and packs it again as an edge does in the background, if it can. Boot
+ * profiles of earlier runs are removed.
+ */
 async function storedDisk(program, image, stores) {
   const key = `${program} ${image}`
   if (!imported.has(key)) {
@@ -80,6 +83,8 @@ async function storedDisk(program, image, stores) {
     await runToEnd(program, ['vdisk', 'init', '--store', store])
     const options = ['--store', store, '--name', 'bench', '--format', 'raw', '--no-boot-files', '--json']
     const { version } = lastJson(await runToEnd(program, ['vdisk', 'import', image, ...options]))
+    if (/^ *compress\b/m.test(execFileSync(program, ['vdisk', '--help'], { encoding: 'utf8' })))
+      await runToEnd(program, ['vdisk', 'compress', '--store', store])
     imported.set(key, { store, version })
   }
   const { store, version } = imported.get(key)

@@ -20,7 +20,7 @@ ${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.len
 
 function ourDisk(content) {
   if (content !== 'debian') return 'ours: `bootfarm-edge serve --vdisk`. The disk (1 GiB) is locked in the page cache.'
-  return `ours: ${'`'}bootfarm-edge serve --version${'`'}, from a store, as all edges below.
+  return `ours: ${'`'}bootfarm-edge serve --version${'`'}, from a store that was packed again (${'`'}vdisk compress${'`'}), as all edges below that can do so.
 - The content is that of the Debian that machines boot in tests: for random reads all of its units of 32 KiB that have no block of zeros, in a file; for the replay the disk itself and what it read when
   it was booted from nbdkit, without blocks of zeros. Both are in the page cache. Rates are of delivered bytes: unpacked, and compared.
 - Devices take packed answers in mode S. In mode U they take plain ones, as a device does (${'`'}bootfarm.codec=auto${'`'}) whose network card receives more than half of what it unpacks.
