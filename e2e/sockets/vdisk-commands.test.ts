@@ -210,6 +210,9 @@ describe('versions in a store', () => {
       new RegExp(`The version is damaged at byte ${byte}`),
     )
     rmSync(`${out}.part`)
+    // An edge whose job this is repairs the place that a line names.
+    const packing = await vdisk(['pack', out, '--store', store, '--version', version, '--json'], 1)
+    expect(packing.lines).toContainEqual({ version, atByte: Number(byte), problem: 'a block is damaged' })
     const manifest = path.join(store, `versions/${version}.manifest`)
     writeFileSync(manifest, readFileSync(manifest).fill(7, 50, 60))
     expect((await vdisk(['list', '--store', store], 1)).output).toMatch(/its manifest is damaged/)

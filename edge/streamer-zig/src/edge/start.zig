@@ -704,16 +704,16 @@ fn preparePeers(edge: *Edge) error{OutOfMemory}!void {
     const peers = try edge.gpa.create(host.SitePeers);
     peers.* = .{ .io = edge.init.io };
     edge.site_peers = peers;
-    edge.store_worker.?.peers = peers;
+    const worker = edge.store_worker.?;
+    worker.peers = peers;
+    edge.repairer = try .create(edge.gpa, peers, worker.path, worker.wake_fd);
+    worker.repairer = edge.repairer;
     edge.peer_server = try .create(edge.gpa, .{
         .peers = peers,
-        .store_path = edge.store_worker.?.path,
-        .address = .{
-            .ip = edge.options.listens.items[0],
-            .port = edge.options.ports.peer,
-        },
+        .store_path = worker.path,
+        .repairer = edge.repairer,
+        .address = .{ .ip = edge.options.listens.items[0], .port = edge.options.ports.peer },
     });
-    edge.repairer = try .create(edge.gpa, edge.init.io, peers);
     edge.worker.?.repairer = edge.repairer;
     edge.loop.stream.setRepairs(edge.repairer.?.repairs());
 }

@@ -112,144 +112,86 @@ pub fn writeBlock(data: *FileSet, entry: *const Entry, bytes: *const block.Block
     try files.sync(handle);
 }
 
-const repair = @This();
 const testing = std.testing;
-const LinuxFiles = @import("files/linux_files.zig");
-const NodeCache = @import("tree/node_cache.zig");
 const Appender = @import("files/appender.zig");
+const TestVersion = @import("test_version.zig");
 const TreeBuilder = @import("tree/builder.zig");
-const UnitCache = @import("unit_cache.zig");
 
-const Fixture = struct {
-    tmp: testing.TmpDir,
-    on: LinuxFiles,
-    data: FileSet,
-    nodes: FileSet,
-    cache: NodeCache,
-    units: UnitCache,
-    repairing: *UnitRepair,
-    reader: VersionReader,
-
-    /// Blocks 0, 3 and 205 of a disk of 206 blocks; the others are zeros.
-    fn init(fixture: *Fixture) !void {
-        fixture.tmp = testing.tmpDir(.{ .iterate = true });
-        fixture.on = .fromFd(fixture.tmp.dir.handle);
-        const files = fixture.on.files();
-        for ([_][]const u8{ "extents", "nodes" }) |dir| try files.makeDir(dir);
-        fixture.data = .init(files, .extents);
-        fixture.nodes = .init(files, .nodes);
-        fixture.cache = try .init(testing.allocator, 16);
-        fixture.units = try .init(testing.allocator, 8);
-        fixture.repairing = try testing.allocator.create(UnitRepair);
-        var data: Appender = try .init(testing.allocator, &fixture.data, 1 << 20);
-        defer data.deinit(testing.allocator);
-        var nodes: Appender = try .init(testing.allocator, &fixture.nodes, 1 << 20);
-        defer nodes.deinit(testing.allocator);
-        var builder: TreeBuilder = .init(&fixture.cache, &nodes, .zeros, 206);
-        for ([_]u64{ 0, 3, 205 }) |index| {
-            const bytes: block.Block = @splat(@intCast(index + 1));
-            try builder.put(index, .{
-                .hash = block.hashOf(&bytes),
-                .location = try data.append(&bytes),
-            });
-        }
-        const root = try builder.finish();
-        try data.sync();
-        try nodes.sync();
-        fixture.reader = .{
-            .reading = .{
-                .data = &fixture.data,
-                .nodes = &fixture.nodes,
-                .cache = &fixture.cache,
-                .units = &fixture.units,
-            },
-            .root = root,
-            .root_level = 1,
-            .disk_size = 206 * block.block_size,
-        };
+/// Blocks 0, 3 and 205 of a disk of 206 blocks; the others are zeros.
+fn fill(_: *TestVersion, data: *Appender, builder: *TreeBuilder) !void {
+    for ([_]u64{ 0, 3, 205 }) |index| {
+        const bytes: block.Block = @splat(@intCast(index + 1));
+        try builder.put(index, .{
+            .hash = block.hashOf(&bytes),
+            .location = try data.append(&bytes),
+        });
     }
+}
 
-    fn deinit(fixture: *Fixture) void {
-        fixture.data.deinit();
-        fixture.nodes.deinit();
-        testing.allocator.destroy(fixture.repairing);
-        fixture.units.deinit(testing.allocator);
-        fixture.cache.deinit(testing.allocator);
-        fixture.tmp.cleanup();
-    }
+fn findIn(version: *TestVersion, first: u64, end: u64) !?Damage {
+    return find(&version.reader, version.repairing, first, end);
+}
 
-    fn find(fixture: *Fixture, first: u64, end: u64) !?Damage {
-        return repair.find(&fixture.reader, fixture.repairing, first, end);
-    }
-
-    fn overwrite(fixture: *Fixture, name: []const u8, at: u64, bytes: []const u8) !void {
-        const files = fixture.on.files();
-        const handle = try files.open(name, .write);
-        defer files.close(handle);
-        try files.write(handle, bytes, at);
-    }
-
-    fn cut(fixture: *Fixture, name: []const u8, size: u64) !void {
-        const files = fixture.on.files();
-        const handle = try files.open(name, .write);
-        defer files.close(handle);
-        try files.setSize(handle, size);
-    }
-};
+fn cut(version: *TestVersion, name: []const u8, size: u64) !void {
+    const files = version.on.files();
+    const handle = try files.open(name, .write);
+    defer files.close(handle);
+    try files.setSize(handle, size);
+}
 
 test "a damaged block is found, takes only its own bytes, and is sound afterwards" {
-    var fixture: Fixture = undefined;
-    try fixture.init();
-    defer fixture.deinit();
-    try testing.expectEqual(null, try fixture.find(0, 206));
-    try fixture.overwrite("extents/000001", 2 * block.block_size + 77, "x");
-    try testing.expectEqual(null, try fixture.find(0, 205));
-    const damage = (try fixture.find(1, 206)).?;
+    var version: TestVersion = undefined;
+    try version.init(206, fill);
+    defer version.deinit();
+    try testing.expectEqual(null, try findIn(&version, 0, 206));
+    try version.overwrite("extents/000001", 2 * block.block_size + 77, "x");
+    try testing.expectEqual(null, try findIn(&version, 0, 205));
+    const damage = (try findIn(&version, 1, 206)).?;
     try testing.expectEqual(null, damage.level);
     try testing.expectEqual(205, damage.index);
     var bytes: block.Block = @splat(206);
     bytes[9] = 1;
-    try testing.expectError(error.Wrong, writeBlock(&fixture.data, &damage.entry, &bytes));
-    try testing.expect((try fixture.find(205, 206)) != null);
+    try testing.expectError(error.Wrong, writeBlock(&version.data, &damage.entry, &bytes));
+    try testing.expect((try findIn(&version, 205, 206)) != null);
     bytes[9] = 206;
-    try writeBlock(&fixture.data, &damage.entry, &bytes);
-    try testing.expectEqual(null, try fixture.find(0, 206));
+    try writeBlock(&version.data, &damage.entry, &bytes);
+    try testing.expectEqual(null, try findIn(&version, 0, 206));
 }
 
 test "blocks of a file that was cut short are written back, but not beside an appender" {
-    var fixture: Fixture = undefined;
-    try fixture.init();
-    defer fixture.deinit();
-    try fixture.cut("extents/000001", block.block_size + 5);
-    const damage = (try fixture.find(0, 206)).?;
+    var version: TestVersion = undefined;
+    try version.init(206, fill);
+    defer version.deinit();
+    try cut(&version, "extents/000001", block.block_size + 5);
+    const damage = (try findIn(&version, 0, 206)).?;
     try testing.expectEqual(3, damage.index);
     const bytes: block.Block = @splat(4);
     {
-        const files = fixture.on.files();
+        const files = version.on.files();
         const handle = try files.open("extents/000001", .write);
         defer files.close(handle);
         try testing.expect(try files.tryLock(handle, true));
-        try testing.expectError(error.Locked, writeBlock(&fixture.data, &damage.entry, &bytes));
+        try testing.expectError(error.Locked, writeBlock(&version.data, &damage.entry, &bytes));
     }
-    try writeBlock(&fixture.data, &damage.entry, &bytes);
-    try testing.expectEqual(205, (try fixture.find(0, 206)).?.index);
+    try writeBlock(&version.data, &damage.entry, &bytes);
+    try testing.expectEqual(205, (try findIn(&version, 0, 206)).?.index);
 }
 
 test "a damaged node is found by its level and index, and a missing file is damage" {
-    var fixture: Fixture = undefined;
-    try fixture.init();
-    defer fixture.deinit();
+    var version: TestVersion = undefined;
+    try version.init(206, fill);
+    defer version.deinit();
     // The last leaf is written before the root.
-    try fixture.overwrite("nodes/000001", block.block_size + 100, "x");
-    try testing.expectEqual(null, try fixture.find(0, 204));
-    const leaf = (try fixture.find(0, 206)).?;
+    try version.overwrite("nodes/000001", block.block_size + 100, "x");
+    try testing.expectEqual(null, try findIn(&version, 0, 204));
+    const leaf = (try findIn(&version, 0, 206)).?;
     try testing.expectEqual(0, leaf.level.?);
     try testing.expectEqual(2, leaf.index);
-    try fixture.overwrite("nodes/000001", 2 * block.block_size + 100, "x");
-    const root = (try fixture.find(205, 206)).?;
+    try version.overwrite("nodes/000001", 2 * block.block_size + 100, "x");
+    const root = (try findIn(&version, 205, 206)).?;
     try testing.expectEqual(1, root.level.?);
     try testing.expectEqual(0, root.index);
-    try fixture.on.files().remove("nodes/000001");
-    fixture.nodes.forget(1);
-    try testing.expectEqual(1, (try fixture.find(0, 1)).?.level.?);
+    try version.on.files().remove("nodes/000001");
+    version.nodes.forget(1);
+    try testing.expectEqual(1, (try findIn(&version, 0, 1)).?.level.?);
 }

@@ -3,107 +3,43 @@
 
 const std = @import("std");
 const store_module = @import("store.zig");
-const lz4 = @import("codec").lz4;
 
 const Appender = store_module.Appender;
 const block = store_module.block;
-const FileSet = store_module.file_set.FileSet;
 const Files = store_module.Files;
 const LinuxFiles = store_module.LinuxFiles;
-const NodeCache = store_module.node_cache.NodeCache;
+const TestVersion = @import("test_version.zig");
 const TreeBuilder = store_module.TreeBuilder;
-const UnitCache = store_module.UnitCache;
-const UnitRepair = store_module.UnitRepair;
-const VersionReader = store_module.VersionReader;
 const partsOf = store_module.unit_repair.partsOf;
 const unit = store_module.unit;
 const testing = std.testing;
-const gpa = testing.allocator;
 
 /// Three units, one behind the other, which share 4 KiB with each other.
 const block_count = 3 * unit.blocks_max;
 
 const Fixture = struct {
-    tmp: testing.TmpDir,
-    on: LinuxFiles,
-    data: FileSet,
-    nodes: FileSet,
-    cache: NodeCache,
-    units: UnitCache,
-    repairing: *UnitRepair,
-    reader: VersionReader,
+    version: TestVersion,
 
     fn init(fixture: *Fixture) !void {
-        fixture.tmp = testing.tmpDir(.{ .iterate = true });
-        fixture.on = .fromFd(fixture.tmp.dir.handle);
-        const files = fixture.on.files();
-        for ([_][]const u8{ "extents", "nodes" }) |dir| try files.makeDir(dir);
-        fixture.data = .init(files, .extents);
-        fixture.nodes = .init(files, .nodes);
-        fixture.cache = try .init(gpa, 16);
-        fixture.units = try .init(gpa, 8);
-        fixture.repairing = try gpa.create(UnitRepair);
-        var data: Appender = try .init(gpa, &fixture.data, 1 << 20);
-        defer data.deinit(gpa);
-        var nodes: Appender = try .init(gpa, &fixture.nodes, 1 << 20);
-        defer nodes.deinit(gpa);
-        var builder: TreeBuilder = .init(&fixture.cache, &nodes, .zeros, block_count);
-        for (0..3) |number| {
-            var raw: [unit.raw_size_max]u8 = undefined;
-            for (0..unit.blocks_max) |index|
-                raw[index * block.block_size ..][0..block.block_size].* =
-                    blockOf(number * unit.blocks_max + index);
-            var stored: unit.Stored = undefined;
-            const bytes = unit.pack(.{ .quick = &fixture.repairing.table }, &stored, &raw).?;
-            const place = try data.appendUnit(bytes);
-            for (0..unit.blocks_max) |index| {
-                const location =
-                    unit.locationOf(place.file, place.sector, bytes.len, unit.blocks_max, index);
-                const at = number * unit.blocks_max + index;
-                try builder.put(at, .{ .hash = block.hashOf(&blockOf(at)), .location = location });
-            }
-        }
-        const root = try builder.finish();
-        try data.sync();
-        try nodes.sync();
-        fixture.reader = .{
-            .reading = .{
-                .data = &fixture.data,
-                .nodes = &fixture.nodes,
-                .cache = &fixture.cache,
-                .units = &fixture.units,
-            },
-            .root = root,
-            .root_level = 0,
-            .disk_size = block_count * block.block_size,
-        };
+        return fixture.version.init(block_count, fill);
     }
 
     fn deinit(fixture: *Fixture) void {
-        gpa.destroy(fixture.repairing);
-        fixture.data.deinit();
-        fixture.nodes.deinit();
-        fixture.units.deinit(gpa);
-        fixture.cache.deinit(gpa);
-        fixture.tmp.cleanup();
+        fixture.version.deinit();
     }
 
     fn locationOf(fixture: *Fixture, index: u64) !block.Location {
-        return (try fixture.reader.entryOf(index)).location;
+        return (try fixture.version.reader.entryOf(index)).location;
     }
 
     fn write(fixture: *Fixture, at: u64, bytes: []const u8) !void {
-        const files = fixture.on.files();
-        const handle = try files.open("extents/000001", .write);
-        defer files.close(handle);
-        try files.write(handle, bytes, at);
-        fixture.units.clear();
+        return fixture.version.overwrite("extents/000001", at, bytes);
     }
 
     fn find(fixture: *Fixture) !?u64 {
         const damage = try store_module.repair.find(
-            &fixture.reader,
-            fixture.repairing,
+            &fixture.version.reader,
+            fixture.version.repairing,
             0,
             block_count,
         ) orelse return null;
@@ -112,13 +48,14 @@ const Fixture = struct {
     }
 
     fn put(fixture: *Fixture, index: u64) !void {
-        try fixture.repairing.put(&try fixture.reader.entryOf(index), &blockOf(index));
+        const entry = try fixture.version.reader.entryOf(index);
+        try fixture.version.repairing.put(&entry, &blockOf(index));
     }
 
     fn expectRead(fixture: *Fixture, first: u64, count: usize) !void {
         var buffer: [block_count * block.block_size]u8 = undefined;
         const bytes = buffer[0 .. count * block.block_size];
-        try fixture.reader.read(bytes, first * block.block_size);
+        try fixture.version.reader.read(bytes, first * block.block_size);
         for (0..count) |index| try testing.expectEqualSlices(
             u8,
             &blockOf(first + index),
@@ -131,14 +68,32 @@ const Fixture = struct {
         const bytes = buffer[0 .. count * block.block_size];
         try testing.expectError(
             error.Damaged,
-            fixture.reader.read(bytes, first * block.block_size),
+            fixture.version.reader.read(bytes, first * block.block_size),
         );
-        if (fixture.reader.readNow(bytes, first * block.block_size)) |is_read|
+        if (fixture.version.reader.readNow(bytes, first * block.block_size)) |is_read|
             try testing.expect(!is_read)
         else |err|
             try testing.expectEqual(error.Damaged, err);
     }
 };
+
+fn fill(version: *TestVersion, data: *Appender, builder: *TreeBuilder) !void {
+    for (0..3) |number| {
+        var raw: [unit.raw_size_max]u8 = undefined;
+        for (0..unit.blocks_max) |index|
+            raw[index * block.block_size ..][0..block.block_size].* =
+                blockOf(number * unit.blocks_max + index);
+        var stored: unit.Stored = undefined;
+        const bytes = unit.pack(.{ .quick = &version.repairing.table }, &stored, &raw).?;
+        const place = try data.appendUnit(bytes);
+        for (0..unit.blocks_max) |index| {
+            const location =
+                unit.locationOf(place.file, place.sector, bytes.len, unit.blocks_max, index);
+            const at = number * unit.blocks_max + index;
+            try builder.put(at, .{ .hash = block.hashOf(&blockOf(at)), .location = location });
+        }
+    }
+}
 
 /// Half of it is noise.
 fn blockOf(index: u64) block.Block {
@@ -156,28 +111,28 @@ test "a unit whose blocks all come has the bytes that it had" {
     const location = try fixture.locationOf(8);
     var before: unit.Stored = undefined;
     const stored = before[0..location.storedSize()];
-    try testing.expect(try fixture.data.read(location, 0, stored));
+    try testing.expect(try fixture.version.data.read(location, 0, stored));
     try fixture.write(location.offset() + 900, "damage");
     try testing.expectEqual(8, try fixture.find());
     const parts = partsOf(
-        &fixture.reader,
-        .{ .index = 11, .entry = try fixture.reader.entryOf(11) },
+        &fixture.version.reader,
+        .{ .index = 11, .entry = try fixture.version.reader.entryOf(11) },
     );
     try testing.expectEqual(8, parts.count);
     try testing.expectEqual(11, parts.constSlice()[0].index);
     for (parts.constSlice()) |*part| {
-        try testing.expect(!fixture.repairing.isSound(&part.entry));
+        try testing.expect(!fixture.version.repairing.isSound(&part.entry));
         try testing.expectError(
             error.Wrong,
-            fixture.repairing.put(&part.entry, &blockOf(part.index + 1)),
+            fixture.version.repairing.put(&part.entry, &blockOf(part.index + 1)),
         );
         try fixture.put(part.index);
-        try testing.expect(fixture.repairing.isSound(&part.entry));
+        try testing.expect(fixture.version.repairing.isSound(&part.entry));
     }
-    try fixture.repairing.write(&fixture.data);
+    try fixture.version.repairing.write(&fixture.version.data);
     try testing.expectEqual(null, try fixture.find());
     var after: unit.Stored = undefined;
-    try testing.expect(try fixture.data.read(location, 0, after[0..stored.len]));
+    try testing.expect(try fixture.version.data.read(location, 0, after[0..stored.len]));
     try testing.expectEqualSlices(u8, stored, after[0..stored.len]);
     try fixture.expectRead(0, block_count);
 }
@@ -192,7 +147,7 @@ test "blocks that a unit lacks fail also for those who have checked them, until 
     try fixture.expectDamaged(8, 8);
     try testing.expectEqual(8, try fixture.find());
     for ([_]u64{ 9, 10, 14 }) |index| try fixture.put(index);
-    try fixture.repairing.write(&fixture.data);
+    try fixture.version.repairing.write(&fixture.version.data);
     try fixture.expectRead(9, 2);
     try fixture.expectRead(14, 1);
     for ([_]u64{ 8, 11, 12, 13, 15 }) |index| try fixture.expectDamaged(index, 1);
@@ -201,13 +156,13 @@ test "blocks that a unit lacks fail also for those who have checked them, until 
     try fixture.expectRead(0, 8);
     try fixture.expectRead(16, 8);
     var stored: unit.Stored = undefined;
-    try testing.expectError(error.Damaged, fixture.reader.packedNow(8, &stored));
+    try testing.expectError(error.Damaged, fixture.version.reader.packedNow(8, &stored));
     // The cache has the unit without them.
     try testing.expectEqual(8, try fixture.find());
     for ([_]u64{ 8, 11, 12, 13, 15 }) |index| try fixture.put(index);
-    try fixture.repairing.write(&fixture.data);
+    try fixture.version.repairing.write(&fixture.version.data);
     try fixture.expectRead(0, block_count);
-    try testing.expect(try fixture.reader.packedNow(8, &stored) != null);
+    try testing.expect(try fixture.version.reader.packedNow(8, &stored) != null);
 }
 
 test "a block that differs from its hash in an intact unit is repaired, and read again" {
@@ -220,13 +175,14 @@ test "a block that differs from its hash in an intact unit is repaired, and read
         blockOf(if (index == 3) 13 else 8 + index);
     var stored: unit.Stored = undefined;
     const place = stored[0..location.storedSize()];
-    try testing.expect(unit.packAgain(.{ .quick = &fixture.repairing.table }, place, &raw, 0));
+    const packer: unit.Packer = .{ .quick = &fixture.version.repairing.table };
+    try testing.expect(unit.packAgain(packer, place, &raw, 0));
     try fixture.write(location.offset(), place);
     try fixture.expectRead(8, 3);
     try fixture.expectDamaged(11, 1);
     try testing.expectEqual(11, try fixture.find());
     try fixture.put(11);
-    try fixture.repairing.write(&fixture.data);
+    try fixture.version.repairing.write(&fixture.version.data);
     try fixture.expectRead(0, block_count);
 }
 
@@ -235,11 +191,11 @@ test "blocks that do not fit without others are refused" {
     try fixture.init();
     defer fixture.deinit();
     const location = unit.locationOf(1, 0, 2 * block.unit_sector_size, 2, 0);
-    try fixture.repairing.read(&fixture.data, location);
+    try fixture.version.repairing.read(&fixture.version.data, location);
     const bytes = blockOf(5);
     const entry: block.Entry = .{ .hash = block.hashOf(&bytes), .location = location };
-    try fixture.repairing.put(&entry, &bytes);
-    try testing.expectError(error.Misfit, fixture.repairing.write(&fixture.data));
+    try fixture.version.repairing.put(&entry, &bytes);
+    try testing.expectError(error.Misfit, fixture.version.repairing.write(&fixture.version.data));
     try testing.expectEqual(null, try fixture.find());
 }
 
@@ -304,17 +260,18 @@ test "units whose sector the disk has lost are repaired, each after the other" {
     // The end of the first unit and the begin of the second one.
     const begin = locations[1].offset();
     try testing.expect(begin % block.block_size != 0);
-    var bad: BadSector = .init(&fixture.on, begin / block.block_size);
-    fixture.data.files = bad.files();
+    var bad: BadSector = .init(&fixture.version.on, begin / block.block_size);
+    fixture.version.data.files = bad.files();
     for ([_]u64{ 8, 0 }) |first| {
-        try fixture.repairing.read(&fixture.data, try fixture.locationOf(first));
+        try fixture.version.repairing.read(&fixture.version.data, try fixture.locationOf(first));
         for (first..first + 8) |index| {
-            try testing.expect(!fixture.repairing.isSound(&try fixture.reader.entryOf(index)));
+            const entry = try fixture.version.reader.entryOf(index);
+            try testing.expect(!fixture.version.repairing.isSound(&entry));
             try fixture.put(index);
         }
-        try fixture.repairing.write(&fixture.data);
+        try fixture.version.repairing.write(&fixture.version.data);
         try testing.expectEqual(null, BadSector.sector);
-        fixture.units.clear();
+        fixture.version.units.clear();
         try fixture.expectRead(first, 8);
         if (first == 8) try fixture.expectDamaged(0, 1);
     }

@@ -2,7 +2,9 @@
 //! repairing this store. One block at a time. An edge that sends wrong bytes is left for an hour;
 //! one without the version, or out of reach, for a while. A disk that damages blocks faster than a
 //! few a second, more than a few thousand a day, or the same one again and again, is not repaired:
-//! somebody has to replace it. Pure: the caller passes the time, asks whom `next` names, and tells
+//! somebody has to replace it. Damage that no device waits for takes at most half of that, and the
+//! same place is not tried again at once, so that two edges with the same damage do not ask each
+//! other for ever. Pure: the caller passes the time, asks whom `next` names, and tells
 //! the outcome.
 
 const std = @import("std");
@@ -25,6 +27,10 @@ const day_ms = 24 * std.time.ms_per_hour;
 /// How often the same place is repaired in a day.
 const again_max = 3;
 const places_max = 64;
+/// How long a place that nobody has is left, unless a device waits for it.
+const failed_ms = 10 * std.time.ms_per_min;
+/// The places of 64 packed units: as many as are reported at once (host/repair/repairer.zig).
+pub const failed_max = 512;
 const liar_ms = std.time.ms_per_hour;
 const unknown_ms = 30_000;
 const unknown_max = 4;
@@ -43,6 +49,9 @@ day_begun_ms: u64 = 0,
 day_count: u32 = 0,
 places: base.BoundedArray(Known, places_max) = .empty,
 next_place: u8 = 0,
+/// Those that no edge had lately.
+failed: base.BoundedArray(Failed, failed_max) = .empty,
+next_failed: u16 = 0,
 
 const Edge = struct {
     id: base.Uuid,
@@ -71,6 +80,10 @@ pub const Place = struct {
 };
 
 const Known = struct { place: Place, count: u8 };
+const Failed = struct { place: Place, until_ms: u64 };
+
+/// Who waits for a repair.
+pub const Waiter = enum { device, nobody };
 
 const Current = struct {
     place: Place,
@@ -91,6 +104,8 @@ pub const Refusal = enum {
     worn,
     /// This place was repaired again and again.
     again,
+    /// No edge had it lately, and no device waits for it.
+    failed_lately,
 };
 
 pub const Outcome = enum {
@@ -120,9 +135,15 @@ pub fn setEdges(plan: *RepairPlan, ids: []const base.Uuid) void {
 }
 
 /// Begins the repair of a place; null: `next` names whom to ask.
-pub fn begin(plan: *RepairPlan, place: Place, now_ms: u64) ?Refusal {
+pub fn begin(plan: *RepairPlan, place: Place, waiter: Waiter, now_ms: u64) ?Refusal {
     assert(plan.current == null);
     plan.refill(now_ms);
+    if (waiter == .nobody) {
+        if (plan.hasFailedLately(&place, now_ms)) return .failed_lately;
+        // The rest is for reads of devices.
+        if (plan.day_count >= day_max / 2) return .too_many;
+        if (plan.credit < burst_max / 2 * 1000) return .too_many;
+    }
     if (plan.day_count >= day_max) return .worn;
     const known = plan.knownOf(&place);
     if (known) |found| if (found.count >= again_max) return .again;
@@ -158,6 +179,7 @@ pub fn next(plan: *RepairPlan, now_ms: u64) ?base.Uuid {
     assert(current.asked.count <= plan.edges.count);
     const found = if (now_ms < current.until_ms) plan.choose(current, now_ms) else null;
     const id = found orelse {
+        plan.noteFailed(&current.place, now_ms);
         plan.current = null;
         return null;
     };
@@ -215,6 +237,25 @@ pub fn onOutcome(plan: *RepairPlan, outcome: Outcome, now_ms: u64) void {
     }
 }
 
+fn hasFailedLately(plan: *const RepairPlan, place: *const Place, now_ms: u64) bool {
+    for (plan.failed.constSlice()) |*failed|
+        if (now_ms < failed.until_ms and failed.place.eql(place)) return true;
+    return false;
+}
+
+fn noteFailed(plan: *RepairPlan, place: *const Place, now_ms: u64) void {
+    assert(plan.next_failed < failed_max);
+    const failed: Failed = .{ .place = place.*, .until_ms = now_ms + failed_ms };
+    for (plan.failed.slice()) |*known| if (known.place.eql(place)) {
+        known.* = failed;
+        return;
+    };
+    plan.failed.append(failed) catch {
+        plan.failed.slice()[plan.next_failed] = failed;
+        plan.next_failed = (plan.next_failed + 1) % failed_max;
+    };
+}
+
 fn note(plan: *RepairPlan, place: *const Place) void {
     assert(plan.next_place < places_max);
     if (plan.knownOf(place)) |known| {
@@ -253,12 +294,12 @@ fn expectNext(plan: *RepairPlan, id: ?base.Uuid, now_ms: u64) !void {
 
 test "edges are asked in turn until one has the block, and that one is asked first afterwards" {
     var plan = testPlan();
-    try testing.expectEqual(null, plan.begin(blockAt(1), 0));
+    try testing.expectEqual(null, plan.begin(blockAt(1), .device, 0));
     try expectNext(&plan, uuid(1), 0);
     plan.onOutcome(.damaged, 0);
     try expectNext(&plan, uuid(2), 1);
     plan.onOutcome(.right, 1);
-    try testing.expectEqual(null, plan.begin(blockAt(2), 2));
+    try testing.expectEqual(null, plan.begin(blockAt(2), .device, 2));
     try expectNext(&plan, uuid(2), 2);
     plan.onOutcome(.damaged, 2);
     try expectNext(&plan, uuid(1), 2);
@@ -266,42 +307,42 @@ test "edges are asked in turn until one has the block, and that one is asked fir
     try expectNext(&plan, uuid(3), 2);
     plan.onOutcome(.damaged, 2);
     try expectNext(&plan, null, 2);
-    try testing.expectEqual(null, plan.begin(blockAt(2), 3));
+    try testing.expectEqual(null, plan.begin(blockAt(2), .device, 3));
 }
 
 test "a liar is left for an hour, a silent edge for a while, and each other one only for its lack" {
     var plan = testPlan();
-    try testing.expectEqual(null, plan.begin(blockAt(1), 0));
+    try testing.expectEqual(null, plan.begin(blockAt(1), .device, 0));
     for ([_]Outcome{ .wrong, .unreachable_edge, .unknown }, 1..) |outcome, number| {
         try expectNext(&plan, uuid(@intCast(number)), 0);
         plan.onOutcome(outcome, 0);
     }
     try expectNext(&plan, null, 0);
-    try testing.expectEqual(null, plan.begin(blockAt(2), 999));
+    try testing.expectEqual(null, plan.begin(blockAt(2), .device, 999));
     try expectNext(&plan, null, 999);
     var other = blockAt(3);
     other.version = uuid(8);
-    try testing.expectEqual(null, plan.begin(other, 999));
+    try testing.expectEqual(null, plan.begin(other, .device, 999));
     try expectNext(&plan, uuid(3), 999);
     plan.onOutcome(.damaged, 999);
     try expectNext(&plan, uuid(2), 1000);
     plan.onOutcome(.unreachable_edge, 1000);
     try expectNext(&plan, null, 1000);
     // The second failure in a row lasts twice as long.
-    try testing.expectEqual(null, plan.begin(other, 2999));
+    try testing.expectEqual(null, plan.begin(other, .device, 2999));
     try expectNext(&plan, uuid(3), 2999);
     plan.onOutcome(.damaged, 2999);
     try expectNext(&plan, uuid(2), 3000);
     plan.onOutcome(.right, 3000);
     // What is known of an edge stays when the state comes again.
     plan.setEdges(&.{ uuid(3), uuid(1) });
-    try testing.expectEqual(null, plan.begin(blockAt(4), 29_999));
+    try testing.expectEqual(null, plan.begin(blockAt(4), .device, 29_999));
     try expectNext(&plan, null, 29_999);
-    try testing.expectEqual(null, plan.begin(blockAt(4), 30_000));
+    try testing.expectEqual(null, plan.begin(blockAt(4), .device, 30_000));
     try expectNext(&plan, uuid(3), 30_000);
     plan.onOutcome(.damaged, 30_000);
     try expectNext(&plan, null, 30_000);
-    try testing.expectEqual(null, plan.begin(blockAt(4), liar_ms));
+    try testing.expectEqual(null, plan.begin(blockAt(4), .device, liar_ms));
     try expectNext(&plan, uuid(3), liar_ms);
     plan.onOutcome(.damaged, liar_ms);
     try expectNext(&plan, uuid(1), liar_ms);
@@ -309,14 +350,14 @@ test "a liar is left for an hour, a silent edge for a while, and each other one 
 
 test "a repair ends after three seconds" {
     var plan = testPlan();
-    try testing.expectEqual(null, plan.begin(blockAt(1), 0));
+    try testing.expectEqual(null, plan.begin(blockAt(1), .device, 0));
     try expectNext(&plan, uuid(1), repair_limit_ms - 1);
     plan.onOutcome(.damaged, repair_limit_ms);
     try expectNext(&plan, null, repair_limit_ms);
 }
 
 fn repairOne(plan: *RepairPlan, index: u64, now_ms: u64) !?Refusal {
-    if (plan.begin(blockAt(index), now_ms)) |refusal| return refusal;
+    if (plan.begin(blockAt(index), .device, now_ms)) |refusal| return refusal;
     _ = plan.next(now_ms) orelse return error.NobodyAsked;
     plan.onOutcome(.right, now_ms);
     return null;
@@ -343,4 +384,47 @@ test "a burst is repaired, then sixteen blocks a second, and 8192 a day" {
     }
     try testing.expectEqual(.worn, try repairOne(&plan, 1, now_ms + 10_000));
     try testing.expectEqual(null, try repairOne(&plan, 1, day_ms));
+}
+
+test "a place that nobody has is left for ten minutes, unless a device waits for it" {
+    var plan = testPlan();
+    try failOne(&plan, 1, .nobody, 0);
+    try testing.expectEqual(.failed_lately, plan.begin(blockAt(1), .nobody, 0));
+    try failOne(&plan, 2, .nobody, 0);
+    try failOne(&plan, 1, .device, 1);
+    try testing.expectEqual(.failed_lately, plan.begin(blockAt(1), .nobody, failed_ms));
+    try failOne(&plan, 2, .nobody, failed_ms);
+    try failOne(&plan, 1, .nobody, failed_ms + 1);
+    // The latest ones are kept.
+    plan = testPlan();
+    plan.credit = std.math.maxInt(u64);
+    for (0..failed_max + 1) |index| try failOne(&plan, index, .device, 2 * index * 63);
+    const now_ms = 2 * failed_max * 63;
+    try failOne(&plan, 0, .nobody, now_ms);
+    try testing.expectEqual(.failed_lately, plan.begin(blockAt(2), .nobody, now_ms));
+}
+
+fn failOne(plan: *RepairPlan, index: u64, waiter: Waiter, now_ms: u64) !void {
+    try testing.expectEqual(null, plan.begin(blockAt(index), waiter, now_ms));
+    while (plan.next(now_ms)) |_| plan.onOutcome(.damaged, now_ms);
+}
+
+test "damage that no device waits for leaves devices half of what may be repaired" {
+    var plan = testPlan();
+    var index: u64 = 0;
+    while (plan.begin(blockAt(index), .nobody, 0) == null) : (index += 1) {
+        _ = plan.next(0).?;
+        plan.onOutcome(.right, 0);
+    }
+    try testing.expectEqual(burst_max / 2 + 1, index);
+    for (0..burst_max / 2 - 1) |more|
+        try testing.expectEqual(null, try repairOne(&plan, 1000 + more, 0));
+    try testing.expectEqual(.too_many, try repairOne(&plan, 5000, 0));
+    plan = testPlan();
+    plan.day_count = day_max / 2 - 1;
+    try testing.expectEqual(null, plan.begin(blockAt(1), .nobody, 0));
+    _ = plan.next(0).?;
+    plan.onOutcome(.right, 0);
+    try testing.expectEqual(.too_many, plan.begin(blockAt(2), .nobody, 0));
+    try testing.expectEqual(null, try repairOne(&plan, 2, 0));
 }

@@ -93,6 +93,14 @@ pub fn note(inventory: *StoreInventory, check: Check) void {
     assert(inventory.check_count <= inventory.checks.len);
 }
 
+/// Makes a version that was found damaged the next to verify; false: it was not found damaged.
+pub fn checkAgain(inventory: *StoreInventory, id: base.Uuid) bool {
+    const check = inventory.checkOf(id) orelse return false;
+    if (!check.isDamaged) return false;
+    check.unixMs = 0;
+    return true;
+}
+
 fn find(inventory: *const StoreInventory, id: base.Uuid) ?*StoredVersion {
     for (inventory.versions[0..inventory.count]) |*version|
         if (version.version_id.eql(id)) return version;

@@ -351,7 +351,8 @@ pub const OutputEvent = union(enum) {
     progress: struct { done_bytes: u64, total_bytes: u64 },
     /// Why it failed.
     failed: Message,
-    damaged: base.Uuid,
+    /// A version, and the byte of its disk if the damage is there.
+    damaged: struct { id: base.Uuid, at_byte: ?u64 },
     /// What the job did, for a person.
     did: Message,
     /// A version that was created, or that the store contains.
@@ -410,6 +411,7 @@ const Line = struct {
     @"error": ?[]const u8 = null,
     version: ?base.Uuid = null,
     problem: ?[]const u8 = null,
+    atByte: ?u64 = null,
     layer: ?base.Uuid = null,
     import: ?base.Uuid = null,
     manifest: ?struct { root: []const u8, counter: u64 } = null,
@@ -519,7 +521,10 @@ pub fn parse(text: []const u8) ?OutputEvent {
         stored.is_layer = line.layer != null;
         return .{ .other = stored };
     }
-    if (line.problem != null) return .{ .damaged = stored.version_id };
+    if (line.problem != null) return .{ .damaged = .{
+        .id = stored.version_id,
+        .at_byte = if (line.atByte) |byte| numberOf(byte) else null,
+    } };
     const manifest = line.manifest orelse return null;
     stored.root = key_text.parse(manifest.root) catch return null;
     var made: Made = .empty;

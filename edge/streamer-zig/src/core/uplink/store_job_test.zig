@@ -326,7 +326,11 @@ test "output lines of a job are parsed, and other text is ignored" {
     )).constSlice());
     try testing.expect(parse(
         head ++ "\"problem\":\"a block is damaged\"}",
-    ).?.damaged.eql(version.stored.version_id));
+    ).?.damaged.id.eql(version.stored.version_id));
+    try testing.expectEqual(
+        8192,
+        parse(head ++ "\"atByte\":8192,\"problem\":\"a block is damaged\"}").?.damaged.at_byte,
+    );
     try testing.expect(parse("{\"layer\":\"" ++ test_id ++ "\",\"ownBytes\":1}").?.other.is_layer);
     try testing.expectEqual(.importing, parse(
         "{\"import\":\"" ++ test_id ++ "\",\"positionBytes\":1}",

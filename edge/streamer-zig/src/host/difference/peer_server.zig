@@ -13,6 +13,7 @@ const sys = @import("../sys.zig");
 const log = @import("../log.zig");
 const DifferenceFiles = @import("difference_files.zig");
 const PeerSource = @import("peer_source.zig");
+const Repairer = @import("../repair/repairer.zig");
 const SitePeers = @import("site_peers.zig");
 const version_content = @import("version_content.zig");
 const assert = std.debug.assert;
@@ -37,6 +38,8 @@ gpa: std.mem.Allocator,
 peers: *SitePeers,
 store_path: []const u8,
 address: base.Endpoint,
+/// Gets the damage that other edges meet here. Null: nothing is repaired.
+repairer: ?*Repairer,
 site: ?core.site.Edges = null,
 generation: u64 = 0,
 listener: ?i32 = null,
@@ -73,6 +76,7 @@ pub const Options = struct {
     peers: *SitePeers,
     store_path: []const u8,
     address: base.Endpoint,
+    repairer: ?*Repairer = null,
 };
 
 pub fn create(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!*PeerServer {
@@ -85,6 +89,7 @@ pub fn create(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!*Peer
         .peers = options.peers,
         .store_path = options.store_path,
         .address = options.address,
+        .repairer = options.repairer,
         .list = list,
         .piece = try gpa.create([Pieces.piece_size]u8),
     };
@@ -372,12 +377,17 @@ fn find(
     content: *version_content.Buffer,
 ) error{ Unknown, Absent, Differs, Damaged }!Connection.Answer {
     if (request == .content) {
-        const size = try version_content.read(
+        const asked = &request.content;
+        const size = version_content.read(
             server.gpa,
             server.store_path,
-            &request.content,
+            asked,
             content,
-        );
+        ) catch |err| {
+            if (err == error.Damaged) if (server.repairer) |repairer|
+                repairer.report(asked.version, asked.index);
+            return err;
+        };
         return .{ .fd = null, .offset = 0, .left = size };
     }
     var files = DifferenceFiles.open(server.store_path) catch return error.Unknown;

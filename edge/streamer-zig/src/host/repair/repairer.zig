@@ -1,8 +1,9 @@
-//! Repairs what reads of devices find damaged: a thread that asks other edges of the site for the
-//! right bytes (core/difference/repair_plan.zig says whom), writes them in their places
-//! (store/repair.zig, and store/unit_repair.zig for packed ones), and reads again. The device sees
-//! a slow read. A read waits for a few seconds at most, and only a few reads wait: whatever else
-//! fails is answered with an error at once, and the device asks again.
+//! Repairs what is found damaged: a thread that asks other edges of the site for the right bytes
+//! (core/difference/repair_plan.zig says whom), and writes them in their places (store/repair.zig,
+//! and store/unit_repair.zig for packed ones). A device's read is read again afterwards, and the
+//! device sees a slow read. A read waits for a few seconds at most, and only a few reads wait:
+//! whatever else fails is answered with an error at once, and the device asks again. Damage that
+//! other edges, store jobs or verifications meet is repaired while no read waits.
 
 const std = @import("std");
 const base = @import("base");
@@ -25,6 +26,11 @@ pub const Repairer = @This();
 /// Reads of all shards that wait for a repair; fewer than the tasks of one shard, so that its
 /// other reads are served.
 const waiting_max = 4;
+/// Damage that no device waits for. What does not fit is found again when its version is verified
+/// after the repair of the rest.
+const reported_max = 512;
+/// Versions that are to be verified again; further ones wait for their next verification.
+const mended_max = 64;
 const cache_nodes = 64;
 const cache_units = 8;
 /// Another edge is near; one that is slower than this is no help for a read.
@@ -36,11 +42,17 @@ const counts_max = core.uplink.message.repairs_max;
 gpa: std.mem.Allocator,
 io: std.Io,
 peers: *SitePeers,
+store_path: []const u8,
+/// Written to when nothing that was reported is left.
+mended_fd: i32,
 /// Protects the fields up to `thread`.
 mutex: std.Io.Mutex = .init,
 given: std.Io.Condition = .init,
 waiting: base.BoundedArray(Waiting, waiting_max) = .empty,
-/// The thread has one of them.
+reported: base.BoundedArray(Report, reported_max) = .empty,
+/// Versions of which something was repaired.
+mended: base.BoundedArray(base.Uuid, mended_max) = .empty,
+/// The thread has one of `waiting`.
 is_busy: bool = false,
 is_ending: bool = false,
 counts: base.BoundedArray(Count, counts_max) = .empty,
@@ -55,6 +67,11 @@ said: std.EnumSet(RepairPlan.Refusal) = .empty,
 
 const Waiting = struct { workers: *ReadWorkers, task: *Task };
 
+/// A block of a version.
+const Report = struct { version: base.Uuid, index: u64 };
+
+const Work = union(enum) { read: Waiting, report: Report };
+
 /// What was repaired of a version since the start of the edge.
 pub const Count = struct {
     version_id: base.Uuid,
@@ -66,8 +83,9 @@ pub const Count = struct {
 
 pub fn create(
     gpa: std.mem.Allocator,
-    io: std.Io,
     peers: *SitePeers,
+    store_path: []const u8,
+    mended_fd: i32,
 ) error{OutOfMemory}!*Repairer {
     const repairer = try gpa.create(Repairer);
     errdefer gpa.destroy(repairer);
@@ -75,8 +93,10 @@ pub fn create(
     errdefer gpa.destroy(unit);
     repairer.* = .{
         .gpa = gpa,
-        .io = io,
+        .io = peers.io,
         .peers = peers,
+        .store_path = store_path,
+        .mended_fd = mended_fd,
         .reader = try .init(gpa, cache_nodes, cache_units),
         .unit = unit,
         .source = .{ .peers = peers, .limits = limits },
@@ -120,6 +140,24 @@ fn take(context: *anyopaque, workers: *ReadWorkers, task: *Task) bool {
     return true;
 }
 
+/// Takes damage that no device waits for: from other threads, at any time.
+pub fn report(repairer: *Repairer, version: base.Uuid, index: u64) void {
+    repairer.mutex.lockUncancelable(repairer.io);
+    defer repairer.mutex.unlock(repairer.io);
+    for (repairer.reported.constSlice()) |*known|
+        if (known.index == index and known.version.eql(version)) return;
+    repairer.reported.append(.{ .version = version, .index = index }) catch return;
+    repairer.given.signal(repairer.io);
+}
+
+/// Returns a version of which something was repaired, and nothing more is reported for now.
+pub fn takeMended(repairer: *Repairer) ?base.Uuid {
+    repairer.mutex.lockUncancelable(repairer.io);
+    defer repairer.mutex.unlock(repairer.io);
+    if (repairer.reported.count > 0) return null;
+    return repairer.mended.pop();
+}
+
 /// Copies what was repaired of which version.
 pub fn countsNow(repairer: *Repairer) base.BoundedArray(Count, counts_max) {
     repairer.mutex.lockUncancelable(repairer.io);
@@ -128,27 +166,61 @@ pub fn countsNow(repairer: *Repairer) base.BoundedArray(Count, counts_max) {
 }
 
 fn runAll(repairer: *Repairer) void {
-    while (repairer.next()) |waiting| {
-        const task = waiting.task;
-        // Another read may have had the same place repaired.
-        if (repairer.mend(task)) task.result = repairer.reader.fill(task);
-        waiting.workers.end(task);
-    }
+    while (repairer.next()) |work| switch (work) {
+        .read => |waiting| {
+            const task = waiting.task;
+            // Another read may have had the same place repaired.
+            if (repairer.mend(task)) task.result = repairer.reader.fill(task);
+            waiting.workers.end(task);
+        },
+        .report => |reported| {
+            repairer.mendReported(&reported);
+            repairer.endReported(&reported);
+        },
+    };
 }
 
-fn next(repairer: *Repairer) ?Waiting {
+/// Reads of devices come first. A report stays in its queue while it is worked on.
+fn next(repairer: *Repairer) ?Work {
     repairer.mutex.lockUncancelable(repairer.io);
     defer repairer.mutex.unlock(repairer.io);
     repairer.is_busy = false;
-    while (!repairer.is_ending and repairer.waiting.count == 0)
+    while (!repairer.is_ending and repairer.waiting.count == 0 and repairer.reported.count == 0)
         repairer.given.waitUncancelable(repairer.io, &repairer.mutex);
     if (repairer.is_ending) return null;
+    if (repairer.waiting.count == 0) return .{ .report = repairer.reported.constSlice()[0] };
     const first = repairer.waiting.constSlice()[0];
     const rest = repairer.waiting.slice();
     std.mem.copyForwards(Waiting, rest[0 .. rest.len - 1], rest[1..]);
     _ = repairer.waiting.pop();
     repairer.is_busy = true;
-    return first;
+    return .{ .read = first };
+}
+
+/// Its version may have been deleted meanwhile.
+fn mendReported(repairer: *Repairer, reported: *const Report) void {
+    repairer.takeSite();
+    var on = store.LinuxFiles.open(repairer.store_path) catch return;
+    defer on.close();
+    var opened = store.Store.open(repairer.gpa, on.files(), .{ .cache_nodes = cache_nodes }) catch
+        return;
+    defer opened.close(repairer.gpa);
+    var version = opened.openVersion(reported.version) catch return;
+    defer version.close();
+    const block_count = store.block.blockCount(version.manifest.disk_size);
+    if (reported.index >= block_count) return;
+    const range: Range = .{ .first = reported.index, .end = reported.index + 1 };
+    _ = repairer.mendRange(&version.reader, reported.version, range, .nobody);
+}
+
+fn endReported(repairer: *Repairer, reported: *const Report) void {
+    repairer.mutex.lockUncancelable(repairer.io);
+    defer repairer.mutex.unlock(repairer.io);
+    const rest = repairer.reported.slice();
+    assert(rest[0].version.eql(reported.version) and rest[0].index == reported.index);
+    std.mem.copyForwards(Report, rest[0 .. rest.len - 1], rest[1..]);
+    _ = repairer.reported.pop();
+    if (repairer.reported.count == 0) sys.wake(repairer.mended_fd);
 }
 
 /// Returns whether everything that the read needs of its version is sound now.
@@ -158,18 +230,34 @@ fn mend(repairer: *Repairer, task: *const Task) bool {
     for (task.parts.constSlice()) |*part| {
         if (part.is_own) continue;
         var tree = repairer.reader.treeOf(version);
-        const end = (part.offset + part.size - 1) / store.block.block_size + 1;
-        var at = part.offset / store.block.block_size;
-        while (store.repair.find(&tree, repairer.unit, at, end) catch return false) |damage| {
-            // The rest of a tree is not repaired place by place.
-            if (damage.level != null) return false;
-            const parts = store.unit_repair.partsOf(
-                &tree,
-                .{ .index = damage.index, .entry = damage.entry },
-            );
-            if (!repairer.mendParts(version.id, parts.constSlice())) return false;
-            at = damage.index;
-        }
+        const range: Range = .{
+            .first = part.offset / store.block.block_size,
+            .end = (part.offset + part.size - 1) / store.block.block_size + 1,
+        };
+        if (!repairer.mendRange(&tree, version.id, range, .device)) return false;
+    }
+    return true;
+}
+
+/// Blocks of a version.
+const Range = struct { first: u64, end: u64 };
+
+fn mendRange(
+    repairer: *Repairer,
+    tree: *store.VersionReader,
+    version: base.Uuid,
+    range: Range,
+    waiter: RepairPlan.Waiter,
+) bool {
+    var at = range.first;
+    while (store.repair.find(tree, repairer.unit, at, range.end) catch return false) |damage| {
+        // The rest of a tree is not repaired place by place.
+        if (damage.level != null) return false;
+        const parts =
+            store.unit_repair.partsOf(tree, .{ .index = damage.index, .entry = damage.entry });
+        const data = tree.reading.data;
+        if (!repairer.mendParts(data, version, parts.constSlice(), waiter)) return false;
+        at = damage.index;
     }
     return true;
 }
@@ -188,10 +276,16 @@ fn takeSite(repairer: *Repairer) void {
 
 /// Repairs a block, or the blocks of a version in one unit, which are written together and count
 /// as one place for the plan. Returns whether the first one is sound now.
-fn mendParts(repairer: *Repairer, version: base.Uuid, parts: []const Part) bool {
+fn mendParts(
+    repairer: *Repairer,
+    data: *store.file_set.FileSet,
+    version: base.Uuid,
+    parts: []const Part,
+    waiter: RepairPlan.Waiter,
+) bool {
     const place: RepairPlan.Place =
         .{ .version = version, .level = null, .index = parts[0].index };
-    if (repairer.plan.begin(place, nowMs())) |refusal| {
+    if (repairer.plan.begin(place, waiter, nowMs())) |refusal| {
         repairer.say(refusal);
         return false;
     }
@@ -209,7 +303,7 @@ fn mendParts(repairer: *Repairer, version: base.Uuid, parts: []const Part) bool 
             .unknown, .damaged, .unreachable_edge => {},
         }
     }
-    const is_mended = got.has_first and repairer.write(&got, parts);
+    const is_mended = got.has_first and repairer.write(data, &got, parts);
     repairer.count(version, if (is_mended) .repaired else .failed, @max(got.count, 1));
     if (is_mended) log.info(
         "version {f}: the damaged {s} at byte {d} is repaired from edge {f}",
@@ -284,8 +378,12 @@ fn ask(
     };
 }
 
-fn write(repairer: *Repairer, got: *const Got, parts: []const Part) bool {
-    const data = &repairer.reader.files.?.data;
+fn write(
+    repairer: *Repairer,
+    data: *store.file_set.FileSet,
+    got: *const Got,
+    parts: []const Part,
+) bool {
     const entry = &parts[0].entry;
     const written = if (entry.location.is_packed)
         repairer.unit.write(data)
@@ -327,10 +425,19 @@ fn count(
         break :blk &repairer.counts.slice()[repairer.counts.count - 1];
     };
     switch (what) {
-        .repaired => counted.repaired += blocks,
+        .repaired => {
+            counted.repaired += blocks;
+            repairer.noteMended(version_id);
+        },
         .failed => counted.failed += blocks,
     }
     counted.last_unix_ms = sys.unixMs();
+}
+
+/// Called with the mutex.
+fn noteMended(repairer: *Repairer, version: base.Uuid) void {
+    for (repairer.mended.constSlice()) |known| if (known.eql(version)) return;
+    repairer.mended.append(version) catch {};
 }
 
 /// Once each.
@@ -347,6 +454,7 @@ fn say(repairer: *Repairer, refusal: RepairPlan.Refusal) void {
                 "disk fails. Replace it",
             .{},
         ),
+        .failed_lately => return,
         .worn => log.info(
             "{d} blocks of the store were damaged within a day: its disk fails, and no more of " ++
                 "them are repaired. Replace it",

@@ -8,10 +8,12 @@ const lz4 = @import("codec").lz4;
 const store = @import("store");
 const sys = @import("../sys.zig");
 const PeerServer = @import("../difference/peer_server.zig");
+const PeerSource = @import("../difference/peer_source.zig");
 const ReadWorkers = @import("../stream/read_workers.zig");
 const Repairer = @import("repairer.zig");
 const SitePeers = @import("../difference/site_peers.zig");
 const freePort = @import("../difference/peer_server_test.zig").freePort;
+const linux = std.os.linux;
 const testing = std.testing;
 const gpa = testing.allocator;
 const block_size = store.block.block_size;
@@ -34,10 +36,12 @@ const packed_end = 40;
 /// It ends within its last block.
 const disk_size = block_count * block_size - 512;
 
-fn siteOf(own: base.Uuid, port: u16) core.site.Edges {
+const Ports = struct { own: u16, other: u16 };
+
+fn siteOf(own: base.Uuid, ports: Ports) core.site.Edges {
     const edges = [_]core.site.Edges.EdgeDescription{
-        described(own_id, own_ip, port),
-        described(other_id, other_ip, port),
+        described(own_id, own_ip, ports.own),
+        described(other_id, other_ip, ports.other),
     };
     return .init(&.{ .key = &key, .edges = &edges }, own);
 }
@@ -160,50 +164,62 @@ const Fixture = struct {
     version: store.OpenVersion,
     peers: SitePeers,
     others: SitePeers,
-    server: *PeerServer,
-    server_thread: std.Thread,
+    /// Of the other edge, and of this one.
+    servers: [2]*PeerServer,
+    server_threads: [2]std.Thread,
     is_over: std.atomic.Value(bool),
+    mended_fd: i32,
     workers: ReadWorkers,
     repairer: *Repairer,
 
     fn init(fixture: *Fixture) !void {
         try fixture.own.init(1, true);
         try fixture.other.init(2, false);
-        const port = try freePort(other_ip);
+        const ports: Ports = .{ .own = try freePort(own_ip), .other = try freePort(other_ip) };
         fixture.peers = .{ .io = testing.io };
         fixture.others = .{ .io = testing.io };
-        fixture.peers.set(siteOf(own_id, port));
-        fixture.others.set(siteOf(other_id, port));
-        fixture.server = try .create(gpa, .{
+        fixture.peers.set(siteOf(own_id, ports));
+        fixture.others.set(siteOf(other_id, ports));
+        fixture.mended_fd = @intCast(try sys.check(linux.eventfd(0, linux.EFD.CLOEXEC)));
+        const path = fixture.own.pathOf();
+        fixture.repairer = try .create(gpa, &fixture.peers, path, fixture.mended_fd);
+        fixture.servers = .{ try .create(gpa, .{
             .peers = &fixture.others,
             .store_path = fixture.other.pathOf(),
-            .address = .{ .ip = other_ip, .port = port },
-        });
-        // Listens before anybody connects.
-        fixture.server.turn();
+            .address = .{ .ip = other_ip, .port = ports.other },
+        }), try .create(gpa, .{
+            .peers = &fixture.peers,
+            .store_path = path,
+            .address = .{ .ip = own_ip, .port = ports.own },
+            .repairer = fixture.repairer,
+        }) };
         fixture.is_over = .init(false);
-        fixture.server_thread = try .spawn(.{}, serveAll, .{fixture});
+        for (fixture.servers, &fixture.server_threads) |server, *thread| {
+            // Listens before anybody connects.
+            server.turn();
+            thread.* = try .spawn(.{}, serveAll, .{ fixture, server });
+        }
         fixture.opened = try .open(gpa, fixture.own.on.files(), .{ .cache_nodes = 16 });
         fixture.version = try fixture.opened.openVersion(version_id);
         fixture.workers = try .init(gpa, .{ .threads = 2, .tasks = 8, .cache_nodes = 16 });
-        fixture.repairer = try .create(gpa, testing.io, &fixture.peers);
         fixture.workers.repairs = fixture.repairer.repairs();
         try fixture.repairer.start();
         try fixture.workers.start();
     }
 
-    fn serveAll(fixture: *Fixture) void {
-        while (!fixture.is_over.load(.acquire)) fixture.server.turn();
+    fn serveAll(fixture: *Fixture, server: *PeerServer) void {
+        while (!fixture.is_over.load(.acquire)) server.turn();
     }
 
     fn deinit(fixture: *Fixture) void {
+        fixture.is_over.store(true, .release);
+        for (fixture.server_threads) |thread| thread.join();
         fixture.repairer.destroy();
+        sys.close(fixture.mended_fd);
         fixture.workers.deinit(gpa);
         fixture.version.close();
         fixture.opened.close(gpa);
-        fixture.is_over.store(true, .release);
-        fixture.server_thread.join();
-        fixture.server.destroy();
+        for (fixture.servers) |server| server.destroy();
         fixture.own.deinit();
         fixture.other.deinit();
     }
@@ -308,4 +324,69 @@ test "a site without other edges answers with the error at once" {
     try fixture.own.damage(3);
     try fixture.expectFailure(3);
     try fixture.expectRead(4, 1);
+}
+
+/// As another edge that repairs its own store.
+fn askFor(fixture: *Fixture, index: u64, bytes: *store.block.Block) !PeerOutcome {
+    const source = try gpa.create(PeerSource);
+    defer gpa.destroy(source);
+    source.* = .{
+        .peers = &fixture.others,
+        // The server's thread may wait long for a processor.
+        .limits = .{ .greeting_ms = 600_000, .record_ms = 600_000 },
+    };
+    defer source.deinit();
+    const content: @FieldType(PeerRequest, "content") =
+        .{ .version = version_id, .what = .block, .index = index };
+    return source.get(own_id, .{ .content = content }, bytes);
+}
+
+const PeerOutcome = core.difference.FetchPlan.Outcome;
+const PeerRequest = @import("wire").peer_transfer.Request;
+
+/// Waits until nothing that was reported is left.
+fn awaitReported(fixture: *Fixture) !void {
+    var count: u64 = undefined;
+    _ = try sys.check(linux.read(fixture.mended_fd, @ptrCast(&count), @sizeOf(u64)));
+}
+
+test "damage that another edge meets is repaired, in blocks and in units" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var bytes: store.block.Block = undefined;
+    for ([_]u64{ 7, 27 }) |index| {
+        try fixture.own.damage(index);
+        try testing.expectEqual(.refused, try askFor(&fixture, index, &bytes));
+        try awaitReported(&fixture);
+        try testing.expect(try fixture.own.isSound(index));
+        try testing.expectEqual(.taken, try askFor(&fixture, index, &bytes));
+        try testing.expectEqual(blockOf(index), bytes);
+    }
+    try testing.expect(fixture.repairer.takeMended().?.eql(version_id));
+    try testing.expectEqual(null, fixture.repairer.takeMended());
+    try testing.expectEqual(9, fixture.repairer.countsNow().constSlice()[0].repaired);
+}
+
+test "damage that nobody can repair is tried once, and what is no block is passed over" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    try fixture.own.damage(7);
+    try fixture.other.damage(7);
+    fixture.repairer.report(version_id, block_count);
+    try awaitReported(&fixture);
+    fixture.repairer.report(uuid(77), 0);
+    try awaitReported(&fixture);
+    var bytes: store.block.Block = undefined;
+    for (0..2) |_| {
+        try testing.expectEqual(.refused, try askFor(&fixture, 7, &bytes));
+        try awaitReported(&fixture);
+    }
+    try testing.expectEqual(null, fixture.repairer.takeMended());
+    const counts = fixture.repairer.countsNow();
+    try testing.expectEqual(1, counts.constSlice()[0].failed);
+    // A device that waits for it is another matter.
+    try fixture.expectFailure(7);
+    try testing.expectEqual(2, fixture.repairer.countsNow().constSlice()[0].failed);
 }

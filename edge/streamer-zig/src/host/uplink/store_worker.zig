@@ -15,6 +15,7 @@ const ProfileThread = @import("../files/profile_thread.zig");
 const LayerHold = @import("../stream/layer_hold.zig");
 const DifferenceFiles = @import("../difference/difference_files.zig");
 const DifferenceJobs = @import("../difference/difference_jobs.zig");
+const Repairer = @import("../repair/repairer.zig");
 const StoreFindings = @import("../files/store_findings.zig");
 const SitePeers = @import("../difference/site_peers.zig");
 const TransferThread = @import("../difference/transfer_thread.zig");
@@ -98,6 +99,8 @@ fetched_id: ?base.Uuid = null,
 differences: DifferenceJobs = .{},
 /// Null: this edge asks no other edges.
 peers: ?*SitePeers = null,
+/// Gets the damage that processes find. Null: nothing is repaired.
+repairer: ?*Repairer = null,
 /// For the packet loop and the metrics.
 findings: StoreFindings,
 back_off: core.uplink.sender.BackOff = .{},
@@ -326,6 +329,7 @@ pub fn begin(worker: *StoreWorker, now_ms: u64) void {
         // Its layer may be new.
         worker.next_list_ms = 0;
     }
+    worker.takeMended(now_ms);
     if (now_ms >= worker.next_look_ms) {
         worker.next_look_ms = now_ms + look_interval_ms;
         var path: [Arguments.store_path_size_max + 16]u8 = undefined;
@@ -491,6 +495,16 @@ fn orderOf(orders: []const Order, id: base.Uuid) *const Order {
     unreachable;
 }
 
+/// A version of which something was repaired may be whole again: it is verified soon.
+fn takeMended(worker: *StoreWorker, now_ms: u64) void {
+    const repairer = worker.repairer orelse return;
+    // It may be verified just now, and more damage be found.
+    if (worker.works.getPtr(.images).* != null) return;
+    while (repairer.takeMended()) |id| {
+        if (worker.inventory.checkAgain(id)) worker.next_check_ms = now_ms;
+    }
+}
+
 fn beginCheck(worker: *StoreWorker, now_ms: u64) void {
     if (now_ms < worker.next_check_ms) return;
     const id = worker.inventory.nextToCheck(sys.unixMs()) orelse return;
@@ -591,12 +605,15 @@ const WorkListener = struct {
             .version => |said| work.made = said.made,
             .did => |message| work.did = message,
             .failed => |message| work.why = core.uplink.store_job.withoutPath(message, worker.path),
-            .damaged => |id| {
+            .damaged => |damage| {
+                const id = damage.id;
                 worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
                 log.info(
                     "The version {f} in the store is damaged: restore it from another edge, or import it again.",
                     .{id},
                 );
+                if (worker.repairer) |repairer| if (damage.at_byte) |byte|
+                    repairer.report(id, byte / store_module.block.block_size);
             },
             .other => {},
         }
@@ -667,8 +684,8 @@ fn takeListLine(worker: *StoreWorker, line: []const u8) void {
     switch (core.uplink.store_job.parse(line) orelse return) {
         .version => |said| worker.addFound(said.stored),
         .other => |stored| worker.addFound(stored),
-        .damaged => |id| worker.addFound(.{
-            .version_id = id,
+        .damaged => |damage| worker.addFound(.{
+            .version_id = damage.id,
             .state = .damaged,
             .own_bytes = 0,
             .shared_bytes = 0,

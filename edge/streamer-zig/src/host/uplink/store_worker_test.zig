@@ -8,6 +8,8 @@ const sys = @import("../sys.zig");
 const DataDir = @import("../files/data_dir.zig");
 const LayerHold = @import("../stream/layer_hold.zig");
 const KeyRotation = @import("key_rotation.zig");
+const Repairer = @import("../repair/repairer.zig");
+const SitePeers = @import("../difference/site_peers.zig");
 const StoreWorker = @import("store_worker.zig");
 const linux = std.os.linux;
 
@@ -27,7 +29,7 @@ const script =
     \\list) echo "$version";;
     \\import) echo $$ > "$5/pid.new"; mv "$5/pid.new" "$5/pid"; while ! test -e "$5/read"; do sleep 0.01; done; echo "$version";;
     \\merge) echo 'not a line of ours'; echo '{"progress":{"positionBytes":1,"sizeBytes":2}}'; echo run >> "$5/runs"; echo "$version";;
-    \\verify) echo '{"version":"02020202-0202-4202-8202-020202020202","problem":"a block is damaged"}'; echo '{"error":"a version is damaged"}'; exit 1;;
+    \\verify) test -e "$5/whole" && exit 0; echo '{"version":"02020202-0202-4202-8202-020202020202","atByte":8192,"problem":"a block is damaged"}'; echo '{"error":"a version is damaged"}'; exit 1;;
     \\gc) echo $$ > "$5/pid.new"; mv "$5/pid.new" "$5/pid"; sleep 1000;;
     \\delete) exit 1;;
     \\pack) echo run >> "$5/packs"; printf abc > "$7"; cp "$5/list" "$7.pieces";;
@@ -399,6 +401,30 @@ test "the store's contents are listed, and versions found damaged are counted un
     try fixture.start();
     while (!fixture.worker.inventory.is_known) fixture.turn();
     try testing.expectEqual(1, fixture.worker.findings.figures().damaged);
+}
+
+test "damage that a verification finds is reported for repair, and verified again afterwards" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var peers: SitePeers = .{ .io = testing.io };
+    const worker = fixture.worker;
+    const repairer: *Repairer =
+        try .create(testing.allocator, &peers, worker.path, worker.wake_fd);
+    defer repairer.destroy();
+    worker.repairer = repairer;
+    while (!fixture.worker.inventory.is_known) fixture.turn();
+    while (fixture.worker.findings.figures().damaged == 0) fixture.turn();
+    while (fixture.worker.works.get(.images) != null) fixture.turn();
+    try testing.expectEqual(1, repairer.reported.count);
+    const reported = repairer.reported.constSlice()[0];
+    try testing.expect(reported.version.eql(uuid(2)) and reported.index == 2);
+    // As its thread does with it.
+    repairer.reported.clear();
+    repairer.mended.appendAssumeCapacity(uuid(2));
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = "whole", .data = "" });
+    while (fixture.worker.findings.figures().damaged > 0) fixture.turn();
+    try testing.expectEqual(null, repairer.takeMended());
 }
 
 test "a version that comes or goes by hand is listed soon, before the next list is due" {

@@ -111,10 +111,7 @@ fn explain(
             "The version {f} and its base {f} differ in size: pack it without --base.",
             .{ id, running.before.?.manifest.version },
         ),
-        error.Damaged => call.fail(
-            "The version {f} is damaged at byte {d}: its bytes are not those that were sealed. Nothing was packed; pack it at another edge.",
-            .{ id, running.failed_at },
-        ),
+        error.Damaged => failDamaged(call, id, running.failed_at),
         error.Lost, error.BootFileDamaged => call.fail(
             "The kernel or initramfs of the version {f} is {s}. Nothing was packed; pack it at another edge.",
             .{ id, if (problem == error.Lost) "missing" else "damaged" },
@@ -130,4 +127,14 @@ fn explain(
         error.Closed,
         => |other| writer.explain(other),
     };
+}
+
+/// A line of its own names the place for programs: an edge that serves the store repairs it.
+fn failDamaged(call: *const Call, id: Uuid, at_byte: u64) Call.Error {
+    if (call.is_json)
+        call.print(.{ .version = id, .atByte = at_byte, .problem = "a block is damaged" }, "", .{});
+    return call.fail(
+        "The version {f} is damaged at byte {d}: its bytes are not those that were sealed. Nothing was packed; pack it at another edge.",
+        .{ id, at_byte },
+    );
 }
