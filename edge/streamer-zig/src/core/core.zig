@@ -103,6 +103,7 @@ pub const stream = struct {
 pub const difference = struct {
     pub const FetchPlan = @import("difference/fetch_plan.zig");
     pub const Pieces = @import("difference/pieces.zig");
+    pub const PartSize = @import("difference/part_size.zig");
     pub const RateLimit = @import("difference/rate_limit.zig");
     pub const RepairPlan = @import("difference/repair_plan.zig");
     pub const SendPlan = @import("difference/send_plan.zig");

@@ -27,9 +27,13 @@ pub const absent_patience_ms = 180_000;
 /// Without one new piece for so long, the job has failed; the control plane orders it again.
 pub const silence_max_ms = 10 * std.time.ms_per_min;
 /// An edge that gets the difference itself has the piece a little later.
-const absent_wait_ms = 500;
+const absent_wait_ms = 200;
 /// An edge that has none of it yet may wait for its own jobs.
-const unknown_wait_ms = 3_000;
+const unknown_wait_ms = 1_000;
+/// An edge that gets the difference itself is waited for so long before the next one is asked. So a
+/// site fills like a chain: each edge sends each piece once. Without it, all edges would ask the
+/// one that has the newest piece, whose rate is limited.
+const chain_patience_ms = 3_000;
 const retry_first_ms = 500;
 const retry_most_ms = 15_000;
 
@@ -55,6 +59,8 @@ const Source = struct {
     not_before_ms: u64 = 0,
     failures: u8 = 0,
     last: ?Outcome = null,
+    /// Since when it has had no piece that it was asked for.
+    absent_since_ms: ?u64 = null,
 };
 
 /// Why a source is not asked any more.
@@ -141,10 +147,22 @@ pub fn next(plan: *FetchPlan, now_ms: u64) Step {
 }
 
 fn chooseSource(plan: *const FetchPlan, now_ms: u64) ?u8 {
-    for (plan.sources[0..plan.peer_count], 0..) |*peer, index|
-        if (peer.fault == null and now_ms >= peer.not_before_ms) return @intCast(index);
+    for (plan.sources[0..plan.peer_count], 0..) |*peer, index| {
+        if (peer.fault != null) continue;
+        if (now_ms >= peer.not_before_ms) return @intCast(index);
+        if (plan.isAwaited(peer, now_ms)) return null;
+    }
     if (!plan.mayAskControlPlane(now_ms)) return null;
     return if (now_ms >= plan.sources[control_plane].not_before_ms) control_plane else null;
+}
+
+/// One that was ahead of this edge until a moment ago. One that is behind, or stands still with
+/// this edge, is not waited for.
+fn isAwaited(plan: *const FetchPlan, peer: *const Source, now_ms: u64) bool {
+    const last = peer.last orelse return false;
+    const absent_since_ms = peer.absent_since_ms orelse return false;
+    if (last != .absent) return false;
+    return now_ms < @min(absent_since_ms, plan.progress_ms) + chain_patience_ms;
 }
 
 fn mayAskControlPlane(plan: *const FetchPlan, now_ms: u64) bool {
@@ -162,6 +180,7 @@ fn waitStep(plan: *const FetchPlan, now_ms: u64) Step {
     var until_ms: ?u64 = null;
     for (plan.sources[0..plan.peer_count]) |*peer| if (peer.fault == null) {
         until_ms = @min(until_ms orelse peer.not_before_ms, peer.not_before_ms);
+        if (plan.isAwaited(peer, now_ms)) return .{ .wait_until_ms = until_ms.? };
     };
     const control = &plan.sources[control_plane];
     if (plan.from_control_plane and control.fault == null) {
@@ -190,6 +209,7 @@ pub fn onOutcome(plan: *FetchPlan, step: Step, outcome: Outcome, now_ms: u64) vo
     switch (outcome) {
         .taken => {
             source.failures = 0;
+            source.absent_since_ms = null;
             plan.progress_ms = now_ms;
             if (index != control_plane) plan.peer_alive_ms = now_ms;
             switch (step) {
@@ -201,6 +221,7 @@ pub fn onOutcome(plan: *FetchPlan, step: Step, outcome: Outcome, now_ms: u64) vo
         .wrong => source.fault = if (step == .list) .wrong_list else .wrong_piece,
         .absent => {
             source.not_before_ms = now_ms + absent_wait_ms;
+            if (source.absent_since_ms == null) source.absent_since_ms = now_ms;
             if (index != control_plane) plan.peer_alive_ms = now_ms;
         },
         .unknown => source.not_before_ms = now_ms + unknown_wait_ms,

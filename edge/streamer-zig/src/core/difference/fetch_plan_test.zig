@@ -132,6 +132,31 @@ test "an edge that gets the difference itself is waited for, but not for ever" {
     try testing.expectEqual(1000 + FetchPlan.absent_patience_ms, now_ms);
 }
 
+test "a site fills like a chain: the next edge is not asked while the one before it is a moment behind" {
+    var held: [8]bool = undefined;
+    var plan = planOf(&held, 2, false);
+    try take(&plan, .taken, 1000);
+    try take(&plan, .absent, 1000);
+    var now_ms = plan.next(1000).wait_until_ms;
+    try testing.expectEqual(0, sourceOf(plan.next(now_ms)).?);
+    try take(&plan, .taken, now_ms);
+    // It does not get further: the other one is asked, and then without waiting.
+    const begun_ms = now_ms;
+    while (sourceOf(plan.next(now_ms)) != 1) switch (plan.next(now_ms)) {
+        .wait_until_ms => |until_ms| now_ms = until_ms,
+        else => |step| plan.onOutcome(step, .absent, now_ms),
+    };
+    try testing.expect(now_ms - begun_ms >= 2_500 and now_ms - begun_ms <= 3_500);
+    try take(&plan, .taken, now_ms);
+    try testing.expectEqual(1, sourceOf(plan.next(now_ms)).?);
+    // Once it is ahead again, it comes first again, and is waited for again.
+    now_ms += 1000;
+    try testing.expectEqual(0, sourceOf(plan.next(now_ms)).?);
+    try take(&plan, .taken, now_ms);
+    try take(&plan, .absent, now_ms);
+    try testing.expectEqual(null, sourceOf(plan.next(now_ms)));
+}
+
 test "a fetch without progress ends, and says whom it asked last" {
     var held: [3]bool = undefined;
     var plan = planOf(&held, 1, false);

@@ -8,18 +8,18 @@ const core = @import("core");
 const sys = @import("../sys.zig");
 const TransferThread = @import("transfer_thread.zig");
 const UplinkClient = @import("../uplink/client.zig");
+const PartSize = core.difference.PartSize;
 const RateLimit = core.difference.RateLimit;
 const Outcome = core.difference.FetchPlan.Outcome;
 
 pub const ControlPlaneSource = @This();
 
-/// A part of so many bytes comes over a slow line in time.
-const part_size = 512 << 10;
 const request_timeout_ms = 60_000;
 
 thread: *TransferThread,
 client: UplinkClient,
 rate: RateLimit = .{},
+part: PartSize = .{},
 
 pub fn init(thread: *TransferThread) ControlPlaneSource {
     const context = &thread.context;
@@ -59,14 +59,18 @@ fn get(source: *ControlPlaneSource, path: []const u8, buffer: []u8) Outcome {
         source.thread.waitForRate(&source.rate);
         if (source.thread.isAbandoned()) return .unreachable_source;
         source.client.key = source.thread.context.rotation.key();
-        const last = @min(size + part_size, buffer.len) - 1;
+        const last = @min(size + source.part.next(source.rate.bytes_per_s), buffer.len) - 1;
+        const begun_ms = TransferThread.nowMs();
         const answer = source.client.requestEncoded(
             .GET,
             path,
             .{ .bytes = "", .range = .{ .first = size, .last = last } },
             request_timeout_ms,
             buffer[size..],
-        ) catch return .unreachable_source;
+        ) catch {
+            source.part.onLost();
+            return .unreachable_source;
+        };
         source.rate.spend(answer.body.len, sys.monotonicUs());
         source.thread.count(.from_control_plane, answer.body.len);
         switch (answer.status) {
@@ -74,6 +78,7 @@ fn get(source: *ControlPlaneSource, path: []const u8, buffer: []u8) Outcome {
             200 => return if (size == 0 and answer.body.len == buffer.len) .taken else .wrong,
             206 => {
                 if (answer.body.len == 0 or answer.body.len > last - size + 1) return .wrong;
+                source.part.onCame(TransferThread.nowMs() - begun_ms);
                 size += answer.body.len;
             },
             404 => return .gone,
