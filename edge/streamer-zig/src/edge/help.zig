@@ -496,6 +496,44 @@ pub const texts = [_]Help{
         \\
         ,
     ) },
+    .{ .command = "vdisk backup", .text = ofVdisk(
+        \\Copy the store, and what devices have written to it, to a directory, while the
+        \\edge serves. Another backup to the same directory copies what is new. What was
+        \\written is read back and compared.
+    ,
+        "[OPTIONS] DIRECTORY",
+        "backup --store /srv/store /mnt/backup/store",
+        \\  --check         read all of the backup, and replace what is damaged in it
+        \\  --keep-deleted  keep versions that the store no longer has
+        \\  --rate-mib N    copy at most N MiB per second
+        \\  --idle          use at most half of the disk's time
+        \\
+        ,
+    ) },
+    .{ .command = "vdisk restore", .text = ofVdisk(
+        \\Make a store of a backup, in an empty directory. What was written is read back
+        \\and compared. The directory is a store when the command has ended.
+    ,
+        "[OPTIONS] BACKUP",
+        "restore --store /srv/store /mnt/backup/store",
+        \\  --incomplete  take the whole versions of a backup that was never completed
+        \\  --rate-mib N  copy at most N MiB per second
+        \\  --idle        use at most half of the disk's time
+        \\
+        ,
+    ) },
+    .{ .command = "vdisk move", .text = ofVdisk(
+        \\Copy the store to another directory while the edge serves, then what is new and
+        \\what devices have written. The path of the store, if it is a symbolic link, then
+        \\points to the new directory: reload the edge, and its devices continue there.
+    ,
+        "[OPTIONS] DIRECTORY",
+        "move --store /srv/store /mnt/new/store",
+        \\  --rate-mib N  copy at most N MiB per second while the edge serves
+        \\  --idle        use at most half of the disk's time
+        \\
+        ,
+    ) },
     .{ .command = "vdisk delete", .text = ofVdisk(
         \\Delete a version, or an interrupted import of it. Run gc to free its space. A
         \\version that the control plane offers to devices is deleted with --force alone.

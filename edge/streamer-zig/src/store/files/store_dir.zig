@@ -25,7 +25,7 @@ const Manifest = manifest_module.Manifest;
 
 const head_name = "bootfarm-store";
 const lock_name = "lock";
-const key_name = "store-key";
+pub const key_name = "store-key";
 const dirs = [_][]const u8{
     "extents",
     "nodes",
@@ -38,7 +38,7 @@ const dirs = [_][]const u8{
 const magic = "BFSTORE1".*;
 /// A store without packed units is of format 1, which earlier programs read.
 const plain_format: u32 = 1;
-const unit_format: u32 = 2;
+pub const unit_format: u32 = 2;
 const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
 
 /// `NotAStore`: a directory without our head. `NotEmpty`: it holds foreign files. `HeadDamaged`,
@@ -122,6 +122,42 @@ pub const Store = struct {
             .public_key = key.public_key,
         };
         try files.replace(head_name, &head.encode());
+    }
+
+    /// Opens a directory that a copy of this store is made in, and makes what it needs. It is no
+    /// store before `finishCopy`, and nobody changes it before `allowChanges`.
+    pub fn openCopy(
+        store: *const Store,
+        gpa: std.mem.Allocator,
+        files: Files,
+    ) (Files.Error || error{OutOfMemory})!Store {
+        for (dirs) |dir| files.makeDir(dir) catch |err| if (err != error.Exists) return err;
+        try files.syncDir("");
+        var cache: NodeCache = try .init(gpa, store.options.cache_nodes);
+        errdefer cache.deinit(gpa);
+        var copy = store.*;
+        copy.files = files;
+        copy.data = .init(files, .extents);
+        copy.nodes = .init(files, .nodes);
+        copy.cache = cache;
+        copy.units = try .init(gpa, store.options.cache_units);
+        return copy;
+    }
+
+    /// Gives a copy the head that makes it a store.
+    pub fn finishCopy(copy: *const Store) Files.Error!void {
+        const head: Head = .{
+            .format = copy.format,
+            .id = copy.id,
+            .organization = copy.organization,
+            .public_key = copy.public_key,
+        };
+        try copy.files.replace(head_name, &head.encode());
+    }
+
+    /// Lets commands change a store that was made as a copy.
+    pub fn allowChanges(copy: *const Store) Files.Error!void {
+        try copy.files.replace(lock_name, "");
     }
 
     pub fn open(
@@ -373,7 +409,7 @@ fn baseName(id: Uuid, into: *Files.Name) []const u8 {
 /// Returns whether a name in the store's directory belongs to the store.
 pub fn isOwn(name: []const u8) bool {
     const files_of_store =
-        [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing" };
+        [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing", "lineage" };
     for (dirs ++ files_of_store) |own|
         if (std.mem.eql(u8, std.mem.cutSuffix(u8, name, ".new") orelse name, own)) return true;
     return false;
