@@ -56,6 +56,8 @@ captures: ?host.BootCaptures = null,
 /// The same files through another directory descriptor: two threads cannot iterate over one.
 waiting_captures: ?host.CaptureFiles = null,
 state: ?*host.StateBox = null,
+/// How often manifests in the store were replaced.
+replaced: u64 = 0,
 power_ons: core.uplink.sender.PowerOnLog = .{},
 power_on_file: ?host.PowerOnFile = null,
 power_order_file: ?host.PowerOrderFile = null,
@@ -190,6 +192,21 @@ pub fn applyState(edge: *Edge, box: *host.StateBox) void {
     if (edge.loop.peers) |*peers| peers.setSite(host.sys.monotonicUs(), site);
 }
 
+/// Versions that were packed again are read at their new places, unless boots read them: threads
+/// open them once more.
+fn openAgain(edge: *Edge) void {
+    const findings = edge.io.store_findings orelse return;
+    const box = edge.state orelse return;
+    const opener = edge.io.version_opener orelse return;
+    const replaced = findings.replaced.load(.acquire);
+    if (replaced == edge.replaced) return;
+    edge.replaced = replaced;
+    var after: usize = 0;
+    while (edge.io.versions.nextUnused(&edge.boots.table, &after)) |id|
+        if (core.boot.assignment.describedVersion(&box.state, id)) |described|
+            opener.start(described, null);
+}
+
 /// Loads the boot profiles before a schedule wakes machines, so that the edge's memory is warm.
 fn lookAhead(edge: *Edge, now_us: u64) void {
     const box = edge.state orelse return;
@@ -249,6 +266,7 @@ pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     if (edge.link) |link| link.setStoreErrors(&loop.stream.policy.store_errors);
     if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
     edge.saveLeases(now_us);
+    edge.openAgain();
     edge.lookAhead(now_us);
     edge.turnProbation(loop, now_us);
     edge.turnUpdate(loop, now_us);

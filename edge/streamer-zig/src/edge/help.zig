@@ -323,6 +323,7 @@ pub const texts = [_]Help{
     \\  seal         Make a version of what its device has written
     \\  merge        Make a base or an update from a version, without copying data
     \\  verify       Read versions and name what is damaged
+    \\  compress     Pack the versions again, so that they take less space
     \\  gc           Free the space that no version needs
     \\  delete       Delete a version
     \\  profile      Show or clear the boot profile of a version
@@ -484,6 +485,19 @@ pub const texts = [_]Help{
         \\  --version ID    verify this version alone
         \\  --rate-mib N    read at most N MiB per second
         \\  --idle          use at most half of the disk's time
+        \\
+        ,
+    ) },
+    .{ .command = "vdisk compress", .text = ofVdisk(
+        \\Pack the versions of a store again, so that they take less space: what was
+        \\sealed or stored by an earlier release, and what an import has packed
+        \\quickly. Devices go on reading; what they have open is freed by a later
+        \\compress or gc.
+    ,
+        "[OPTIONS]",
+        "compress --store /srv/store --idle",
+        \\  --rate-mib N  read at most N MiB per second
+        \\  --idle        use at most half of the time of disk and processor
         \\
         ,
     ) },

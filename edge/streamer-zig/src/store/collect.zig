@@ -7,6 +7,7 @@ const base = @import("base");
 const block = @import("block.zig");
 const FileSet = @import("files/file_set.zig");
 const Files = @import("files/files.zig");
+const former_versions = @import("files/former_versions.zig");
 const Checkpoint = @import("import/checkpoint.zig");
 const LocationMap = @import("tree/location_map.zig");
 const simulated = @import("simulated.zig");
@@ -50,6 +51,7 @@ pub fn beginAtRate(
     change: *Change,
     rate_limit: ?Usage.RateLimit,
 ) Error!Collection {
+    _ = try former_versions.drop(change.store.files, null);
     var usage: Usage = try .ofAtRate(gpa, change.store, rate_limit);
     errdefer usage.deinit();
     return .{ .change = change, .until = try takeImports(&usage, change.store), .usage = usage };

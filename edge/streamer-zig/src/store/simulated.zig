@@ -44,6 +44,8 @@ pub const Mutant = enum {
     unit_unchecked,
     /// The garbage collection keeps only the first 4 KiB of a packed unit.
     unit_kept_in_part,
+    /// A version that is packed again is freed below those who read it.
+    former_is_freed,
     /// A node is used without checking its hash.
     node_unchecked,
     /// A manifest is used without checking its checksum and signature.

@@ -32,6 +32,8 @@ const checksum_seed = 0x62_66_75_31;
 const codec_lz4 = 1;
 /// A byte with a bit for each block that the unit lacks, and an LZ4 block of the others.
 const codec_lz4_part = 2;
+/// As `codec_lz4`; no packer of this program makes it smaller.
+const codec_lz4_small = 3;
 
 /// Of a unit, from bit 0 on.
 pub const BlockSet = u8;
@@ -66,7 +68,7 @@ pub fn pack(packer: Packer, into: *Stored, raw: []const u8) ?[]const u8 {
     const packed_size = pressed(packer, room, raw) orelse return null;
     const count = raw.len / block.block_size;
     const used = header_size + packed_size;
-    putHeader(into, .{ .packed_size = packed_size, .count = count, .codec = codec_lz4 });
+    putHeader(into, .{ .packed_size = packed_size, .count = count, .codec = codecOf(packer) });
     const size = @max(std.mem.alignForward(usize, used, sector_size), count * sector_size);
     @memset(into[used..size], 0);
     return into[0..size];
@@ -95,7 +97,7 @@ pub fn packAgain(packer: Packer, place: []u8, raw: []const u8, absent: BlockSet)
     putHeader(place, .{
         .packed_size = packed_size,
         .count = count,
-        .codec = if (absent == 0) codec_lz4 else codec_lz4_part,
+        .codec = if (absent == 0) codecOf(packer) else codec_lz4_part,
     });
     @memset(place[header_size + packed_size ..], 0);
     return true;
@@ -105,6 +107,13 @@ fn pressed(packer: Packer, room: []u8, raw: []const u8) ?usize {
     return switch (packer) {
         .quick => |table| lz4.pack(table, room, raw),
         .small => |search| lz4.packSmall(search, room, raw, search_depth),
+    };
+}
+
+fn codecOf(packer: Packer) u8 {
+    return switch (packer) {
+        .quick => codec_lz4,
+        .small => codec_lz4_small,
     };
 }
 
@@ -127,7 +136,7 @@ pub fn unpack(raw: []u8, stored: []const u8) error{Damaged}!BlockSet {
     const count = raw.len / block.block_size;
     const bytes = try intactBytes(stored, count);
     const absent: BlockSet = switch (stored[3]) {
-        codec_lz4 => {
+        codec_lz4, codec_lz4_small => {
             lz4.unpack(raw, bytes) catch return error.Damaged;
             return 0;
         },
@@ -158,7 +167,8 @@ pub fn unpackStart(raw: []u8, stored: []const u8, wanted: usize) error{Damaged}!
     const count = raw.len / block.block_size;
     assert(wanted > 0 and wanted <= count);
     const bytes = try intactBytes(stored, count);
-    if (stored[3] != codec_lz4 or wanted == count) return unpack(raw, stored);
+    const is_whole = stored[3] == codec_lz4 or stored[3] == codec_lz4_small;
+    if (!is_whole or wanted == count) return unpack(raw, stored);
     lz4.unpackStart(raw, bytes, wanted * block.block_size) catch return error.Damaged;
     return allOf(count) & ~allOf(wanted);
 }
@@ -166,7 +176,15 @@ pub fn unpackStart(raw: []u8, stored: []const u8, wanted: usize) error{Damaged}!
 /// Returns the LZ4 block of an intact unit of so many blocks, none of which it lacks.
 pub fn packedBytes(stored: []const u8, blocks: usize) error{Damaged}![]const u8 {
     const bytes = try intactBytes(stored, blocks);
-    return if (stored[3] == codec_lz4) bytes else error.Damaged;
+    return switch (stored[3]) {
+        codec_lz4, codec_lz4_small => bytes,
+        else => error.Damaged,
+    };
+}
+
+/// Returns whether a unit with this header was packed small.
+pub fn isSmall(header: *const [header_size]u8) bool {
+    return header[3] == codec_lz4_small;
 }
 
 fn intactBytes(stored: []const u8, blocks: usize) error{Damaged}![]const u8 {
@@ -264,6 +282,7 @@ test "a unit is unpacked to its blocks, takes a sector for each, and is refused 
                 try testing.expect(unit.len >= count * sector_size);
                 try testing.expect(unit.len <= blocks.len - blocks.len / saved_part);
                 try testing.expect(unit.len >= count * random_part);
+                try testing.expectEqual(packer == .small, isSmall(unit[0..header_size]));
                 try testing.expectEqual(0, try unpack(back[0..blocks.len], unit));
                 try testing.expectEqualSlices(u8, blocks, back[0..blocks.len]);
                 if (count > 1) try testing.expectError(
@@ -342,7 +361,8 @@ test "every flipped bit of a unit is found, and no hostile unit is read beyond i
         const packed_size = random.uintAtMost(u16, hostile.len);
         std.mem.writeInt(u16, hostile[0..2], packed_size, .little);
         hostile[2] = 2;
-        hostile[3] = if (random.boolean()) codec_lz4 else codec_lz4_part;
+        const codecs = [_]u8{ codec_lz4, codec_lz4_part, codec_lz4_small };
+        hostile[3] = codecs[random.uintLessThan(usize, codecs.len)];
         sum(&hostile);
         try testing.expectError(error.Damaged, unpack(&back, &hostile));
     }

@@ -5,6 +5,8 @@ const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
 const manifest_module = @import("tree/manifest.zig");
+const Files = @import("files/files.zig");
+const former_versions = @import("files/former_versions.zig");
 const LocationMap = @import("tree/location_map.zig");
 const simulated = @import("simulated.zig");
 const store_dir = @import("files/store_dir.zig");
@@ -62,7 +64,27 @@ pub fn ofAtRate(gpa: std.mem.Allocator, store: *Store, rate_limit: ?RateLimit) E
         const manifest = try store.manifestOf(found);
         try usage.count(store, manifest.root, manifest.rootLevel());
     }
+    try usage.countFormer(store);
     return usage;
+}
+
+/// Adds what only those refer to who opened a version before it was packed again.
+fn countFormer(usage: *Usage, store: *Store) Error!void {
+    var name: Files.Name = undefined;
+    var at_buffer: Files.Name = undefined;
+    var at: []const u8 = "";
+    while (try former_versions.next(store.files, at, &name)) |former| {
+        @memcpy(at_buffer[0..former.name.len], former.name);
+        at = at_buffer[0..former.name.len];
+        var path: Files.Name = undefined;
+        const of_former = former_versions.pathOf(former.name, &path);
+        const handle = store.files.open(of_former, .read) catch |err|
+            // Whoever had it has closed it.
+            if (err == error.NotFound) continue else return err;
+        defer store.files.close(handle);
+        const manifest = try store.readManifest(handle, former.version);
+        try usage.count(store, manifest.root, manifest.rootLevel());
+    }
 }
 
 /// Adds a tree to the counts.

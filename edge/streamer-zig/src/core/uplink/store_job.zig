@@ -323,6 +323,17 @@ pub fn writeCheck(
     assert(arguments.count <= Arguments.words_max);
 }
 
+/// Writes the command for work that nobody has ordered.
+pub fn writeUpkeep(
+    arguments: *Arguments,
+    program: []const u8,
+    store_path: []const u8,
+    command: []const u8,
+) void {
+    begin(arguments, program, command, store_path);
+    arguments.add("--idle", .{});
+}
+
 fn begin(
     arguments: *Arguments,
     program: []const u8,

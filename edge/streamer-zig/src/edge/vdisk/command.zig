@@ -29,6 +29,7 @@ pub const subcommands = [_]Subcommand{
     of("seal", @import("seal.zig")),
     of("merge", @import("merge.zig")),
     of("verify", @import("verify.zig")),
+    of("compress", @import("compress.zig")),
     of("gc", @import("gc.zig")),
     of("backup", @import("backup/backup.zig")),
     of("restore", @import("backup/restore.zig")),

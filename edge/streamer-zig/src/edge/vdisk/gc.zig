@@ -23,10 +23,20 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     export_directory.removeOld(call, host.sys.unixMs());
     store_module.import_checkpoint.tidy(call.files()) catch |err| return explain(call, err);
     var pace: Pace = .init(options.rate_mib, options.idle);
-    const rest: store_module.usage.RateLimit = .{ .context = &pace, .wait = waitWhileCounting };
-    var collection =
-        store_module.collect.Collection.beginAtRate(call.gpa, &change, rest) catch |err|
-            return explain(call, err);
+    const freed = try collect(call, &change, &pace);
+    call.print(.{ .freedBytes = freed }, "freed {f}", .{output.Size{ .bytes = freed }});
+    return if (cancel.is_asked.load(.monotonic)) Call.exit_interrupted else 0;
+}
+
+/// Frees what no version needs, until a signal comes. Returns the bytes.
+pub fn collect(
+    call: *const Call,
+    change: *store_module.store_dir.Change,
+    pace: *Pace,
+) Call.Error!u64 {
+    const rest: store_module.usage.RateLimit = .{ .context = pace, .wait = waitWhileCounting };
+    var collection = store_module.collect.Collection.beginAtRate(call.gpa, change, rest) catch |err|
+        return explain(call, err);
     defer collection.end();
     const counted = collection.usage.read;
     var line: output.ProgressLine = .init(call.is_json);
@@ -37,10 +47,7 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
         pace.wait(counted + collection.seen);
     }
     line.end();
-    call.print(.{ .freedBytes = collection.freed }, "freed {f}", .{
-        output.Size{ .bytes = collection.freed },
-    });
-    return if (cancel.is_asked.load(.monotonic)) Call.exit_interrupted else 0;
+    return collection.freed;
 }
 
 fn waitWhileCounting(context: *anyopaque, done: u64) void {

@@ -13,6 +13,11 @@ current: Figures = .{},
 damaged: Damaged = .empty,
 /// Grows with each change.
 revision: std.atomic.Value(u64) = .init(0),
+/// Grows when versions have other manifests, and so their disks other places.
+replaced: std.atomic.Value(u64) = .init(0),
+/// Bytes of the disks that are packed again, and how much of them is done; 0 and 0: none are.
+packing_done: std.atomic.Value(u64) = .init(0),
+packing_total: std.atomic.Value(u64) = .init(0),
 /// Of the worker alone: what it has published.
 published_hash: u64 = 0,
 
@@ -42,6 +47,16 @@ pub fn publish(findings: *StoreFindings, inventory: *const core.uplink.StoreInve
         .{ .versions = inventory.count, .damaged = inventory.damagedCount(), .is_known = true };
     findings.damaged = damaged;
     _ = findings.revision.fetchAdd(1, .release);
+}
+
+pub fn setPacking(findings: *StoreFindings, done_bytes: u64, total_bytes: u64) void {
+    findings.packing_done.store(done_bytes, .monotonic);
+    findings.packing_total.store(total_bytes, .monotonic);
+}
+
+/// Versions that are open may be opened again, so that their former places are freed.
+pub fn tellReplaced(findings: *StoreFindings) void {
+    _ = findings.replaced.fetchAdd(1, .release);
 }
 
 pub fn figures(findings: *StoreFindings) Figures {

@@ -196,10 +196,15 @@ pub fn takeEnded(
     if (ended.image) |*image|
         return .{ .image = .{ .name = image.name, .version = image.version } };
     const id = ended.described.id;
+    const is_open = table.find(id) != null;
     const version = ended.result catch return .{
-        .version = .{ .id = id, .problem = if (ended.is_stale) null else ended.problem },
+        .version = .{ .id = id, .problem = if (ended.is_stale or is_open) null else ended.problem },
     };
-    if (ended.is_stale or table.find(id) != null) {
+    if (is_open and !ended.is_stale) {
+        table.replace(boots, version);
+        return .{ .version = .{ .id = id, .problem = null } };
+    }
+    if (ended.is_stale) {
         var closing = version;
         closing.close();
         return .{ .version = .{ .id = id, .problem = null } };

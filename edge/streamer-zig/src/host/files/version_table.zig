@@ -145,6 +145,29 @@ pub const VersionTable = struct {
         opened: Version,
     ) error{Full}!void {
         assert(table.find(opened.id) == null);
+        var version = table.own(opened);
+        table.add(version) catch {
+            if (!table.giveUpOne(boots)) {
+                version.close();
+                return error.Full;
+            }
+            table.add(version) catch unreachable;
+        };
+    }
+
+    /// Takes a version that was opened once more, since its manifest was replaced: nothing keeps
+    /// its former places then. What a boot uses stays as it is.
+    pub fn replace(table: *VersionTable, boots: *core.boot.Table, opened: Version) void {
+        var version = opened;
+        const known = table.find(opened.id).?;
+        if (isUsed(boots, opened.id) or known.layer_above != null or version.layer_above != null)
+            return version.close();
+        known.close();
+        known.* = table.own(opened);
+    }
+
+    /// Returns the version with the loop's store instead of that of the thread.
+    fn own(table: *VersionTable, opened: Version) Version {
         var version = opened;
         switch (version.disk) {
             .file => {},
@@ -153,13 +176,24 @@ pub const VersionTable = struct {
                 stored.reader.reading = table.store.?.reading();
             },
         }
-        table.add(version) catch {
-            if (!table.giveUpOne(boots)) {
-                version.close();
-                return error.Full;
-            }
-            table.add(version) catch unreachable;
-        };
+        return version;
+    }
+
+    /// Returns the version after a place that would be read at other places if it were opened
+    /// again, and that no boot uses.
+    pub fn nextUnused(
+        table: *VersionTable,
+        boots: *core.boot.Table,
+        after: *usize,
+    ) ?base.Uuid {
+        while (after.* < table.versions.len) {
+            const place = &table.versions[after.*];
+            after.* += 1;
+            const version = if (place.*) |*value| value else continue;
+            if (version.disk == .file or version.layer_above != null) continue;
+            if (!isUsed(boots, version.id)) return version.id;
+        }
+        return null;
     }
 
     fn giveUpOne(table: *VersionTable, boots: *core.boot.Table) bool {

@@ -105,7 +105,12 @@ pub const OtherFigures = struct {
     /// Null where nothing is packed.
     answer_pieces: ?PackedFigures = null,
 
-    pub const Store = struct { versions: u64, damaged: u64 };
+    pub const Store = struct {
+        versions: u64,
+        damaged: u64,
+        packing_done: u64,
+        packing_total: u64,
+    };
 
     pub const Uplink = struct {
         is_up: bool,
@@ -213,6 +218,13 @@ pub fn render(
     if (other.store) |*store| {
         try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
         try gauge(writer, "store_versions_damaged", "Of these, damaged ones.", store.damaged);
+        try gauge(
+            writer,
+            "store_packing_bytes",
+            "Bytes of the disks that are packed again in the background; 0: none are.",
+            store.packing_total,
+        );
+        try gauge(writer, "store_packing_done_bytes", "Of these, done.", store.packing_done);
     }
     if (other.answer_pieces) |*answer_pieces| try renderPacked(writer, answer_pieces);
     if (other.warmed_bytes) |bytes| try renderProfiles(writer, &figures.profiles, bytes);
@@ -566,7 +578,12 @@ test "the longest page fits" {
             .storeTotalBytes = most,
             .storeFreeBytes = most,
         },
-        .store = .{ .versions = std.math.maxInt(u64), .damaged = std.math.maxInt(u64) },
+        .store = .{
+            .versions = most,
+            .damaged = most,
+            .packing_done = most,
+            .packing_total = most,
+        },
         .warmed_bytes = most,
         .answer_pieces = .{
             .pieces = most,

@@ -122,6 +122,8 @@ fn storeFigures(worker: *StoreWorker) ?metrics_page.OtherFigures.Store {
     return if (figures.is_known) .{
         .versions = figures.versions,
         .damaged = figures.damaged,
+        .packing_done = worker.findings.packing_done.load(.monotonic),
+        .packing_total = worker.findings.packing_total.load(.monotonic),
     } else null;
 }
 

@@ -1,7 +1,7 @@
 //! Works on the store beside serving from it: the store jobs of the desired state, one of each
-//! queue at a time; the list of what the store contains; and the weekly verification of each
-//! version. A separate thread, so that the packet loop never waits for any of it; processes of this
-//! same program do the work (store_child.zig) and may be killed at any moment.
+//! queue at a time; the list of what the store contains; the weekly verification of each version;
+//! and packing them again. A separate thread, so that the packet loop never waits for any of it;
+//! processes of this same program do the work (store_child.zig) and may be killed at any moment.
 
 const std = @import("std");
 const base = @import("base");
@@ -21,6 +21,8 @@ const SitePeers = @import("../difference/site_peers.zig");
 const TransferThread = @import("../difference/transfer_thread.zig");
 const KeyRotation = @import("key_rotation.zig");
 const StoreChild = @import("store_child.zig");
+const StoreOrders = @import("store_orders.zig");
+const StoreUpkeep = @import("store_upkeep.zig");
 const UplinkClient = @import("client.zig");
 const ImageFetch = @import("image_fetch.zig");
 const assert = std.debug.assert;
@@ -112,13 +114,14 @@ next_list_ms: u64 = 0,
 next_look_ms: u64 = 0,
 versions_stamp: DirStamp = .{},
 next_check_ms: u64 = 0,
+upkeep: StoreUpkeep = .{},
 told_ms: u64 = 0,
 inventory_told_ms: u64 = 0,
 started_ms: u64 = 0,
 
 const Work = struct {
     child: StoreChild,
-    purpose: union(enum) { job: base.Uuid, check: base.Uuid },
+    purpose: union(enum) { job: base.Uuid, check: base.Uuid, upkeep: StoreUpkeep.Work },
     made: core.uplink.store_job.Made = .empty,
     did: core.uplink.store_job.Message = .empty,
     why: core.uplink.store_job.Message = .empty,
@@ -127,6 +130,8 @@ const Work = struct {
 const jobs_name = "store-jobs";
 /// In the data directory: when versions were verified, and the results.
 pub const checks_name = "store-checks";
+/// In the data directory: which versions were packed again.
+const upkeep_name = "store-upkeep";
 
 pub const Options = struct {
     io: Io,
@@ -197,6 +202,7 @@ fn run(worker: *StoreWorker) void {
     defer client.deinit();
     worker.started_ms = nowMs();
     worker.next_check_ms = worker.started_ms + check_delay_ms;
+    worker.upkeep.postpone(worker.started_ms);
     while (true) {
         worker.takeOrders();
         worker.lookForStore(nowMs());
@@ -260,7 +266,7 @@ fn stopUnwanted(worker: *StoreWorker) void {
     for (std.enums.values(Queue)) |queue|
         if (worker.works.getPtr(queue).*) |*work| switch (work.purpose) {
             .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(queue),
-            .check => {},
+            .check, .upkeep => {},
         };
     if (worker.differences.jobId()) |id|
         if (!worker.jobs.isRunning(id)) worker.differences.stop();
@@ -273,9 +279,11 @@ fn stopUnwanted(worker: *StoreWorker) void {
 /// A job does not wait for idle work.
 fn stopCheck(worker: *StoreWorker, now_ms: u64) void {
     for (std.enums.values(Queue)) |queue|
-        if (worker.works.getPtr(queue).*) |*work| if (work.purpose == .check) {
+        if (worker.works.getPtr(queue).*) |*work| if (work.purpose != .job) {
             worker.stopWork(queue);
             worker.next_check_ms = now_ms + check_delay_ms;
+            worker.upkeep.postpone(now_ms);
+            worker.findings.setPacking(0, 0);
         };
 }
 
@@ -335,7 +343,9 @@ pub fn begin(worker: *StoreWorker, now_ms: u64) void {
         var path: [Arguments.store_path_size_max + 16]u8 = undefined;
         const versions = std.mem.printSentinel(&path, "{s}/versions", .{worker.path}, 0) catch
             unreachable;
-        if (worker.versions_stamp.hasChanged(versions)) worker.next_list_ms = 0;
+        // Versions that are packed again get manifests all the time.
+        if (worker.versions_stamp.hasChanged(versions) and !worker.isInUpkeep())
+            worker.next_list_ms = 0;
     }
     if (worker.list == null and now_ms >= worker.next_list_ms) {
         worker.next_list_ms = now_ms + list_interval_ms;
@@ -351,7 +361,7 @@ pub fn begin(worker: *StoreWorker, now_ms: u64) void {
         if (worker.beginJob(queue, now_ms)) {
             is_busy = true;
         };
-    if (!is_busy) worker.beginCheck(now_ms);
+    if (!is_busy and !worker.beginUpkeep(now_ms)) worker.beginCheck(now_ms);
 }
 
 /// Starts to fetch the image of an import. Returns false if it has been fetched.
@@ -515,6 +525,23 @@ fn beginCheck(worker: *StoreWorker, now_ms: u64) void {
     worker.works.set(.images, .{ .child = child, .purpose = .{ .check = id } });
 }
 
+fn isInUpkeep(worker: *StoreWorker) bool {
+    const work = if (worker.works.getPtr(.images).*) |*work| work else return false;
+    return work.purpose == .upkeep;
+}
+
+fn beginUpkeep(worker: *StoreWorker, now_ms: u64) bool {
+    const what = worker.upkeep.next(&worker.inventory, worker.path, now_ms) orelse return false;
+    var arguments: Arguments = .{};
+    core.uplink.store_job.writeUpkeep(&arguments, worker.program, worker.path, @tagName(what));
+    const child = StoreChild.start(&arguments) catch {
+        worker.upkeep.postpone(now_ms);
+        return false;
+    };
+    worker.works.set(.images, .{ .child = child, .purpose = .{ .upkeep = what } });
+    return true;
+}
+
 /// Devices' writes go through this process: it closes what a job removes or makes a version of.
 fn holdFor(worker: *StoreWorker, order: *const Order, now_ms: u64) LayerHold.Answer {
     const version_id = core.uplink.store_job.layerOf(order) orelse {
@@ -601,6 +628,9 @@ const WorkListener = struct {
             .progress => |said| switch (work.purpose) {
                 .job => |id| worker.jobs.progress(id, said.done_bytes, said.total_bytes),
                 .check => {},
+                // What it frees meanwhile has no known size.
+                .upkeep => if (said.total_bytes > 0)
+                    worker.findings.setPacking(said.done_bytes, said.total_bytes),
             },
             .version => |said| work.made = said.made,
             .did => |message| work.did = message,
@@ -649,8 +679,23 @@ fn endWork(worker: *StoreWorker, queue: Queue) void {
             worker.next_check_ms = nowMs() + @as(u64, if (is_done) turn_ms else check_delay_ms);
             worker.keepChecks();
         },
+        .upkeep => worker.endUpkeep(&work, code),
     }
     worker.findings.publish(&worker.inventory);
+}
+
+fn endUpkeep(worker: *StoreWorker, work: *const Work, code: ?u8) void {
+    worker.findings.setPacking(0, 0);
+    worker.next_list_ms = 0;
+    // Somebody changes the store by hand.
+    if (code == core.uplink.store_job.exit_busy) return worker.upkeep.postpone(nowMs());
+    worker.upkeep.onEnd(work.purpose.upkeep, code == 0, nowMs());
+    if (code != 0) return log.info("The versions in the store were not packed again: {s}", .{
+        if (work.why.count > 0) work.why.constSlice() else "the process ended before it was done",
+    });
+    var text: [StoreUpkeep.text_size]u8 = undefined;
+    worker.data.write(upkeep_name, worker.upkeep.write(&text)) catch {};
+    worker.findings.tellReplaced();
 }
 
 /// Its process has ended. What was packed is sent before the job is done.
@@ -807,6 +852,9 @@ fn restore(worker: *StoreWorker) void {
             .{},
         )
     else |_| {}
+    if (worker.data.read(arena.allocator(), upkeep_name)) |text|
+        worker.upkeep.restore(text)
+    else |_| {}
     const text = worker.data.read(arena.allocator(), checks_name) catch return;
     const checks = core.uplink.message.parse(
         []const core.uplink.store_inventory.Check,
@@ -843,57 +891,6 @@ fn randomNumber() u64 {
     sys.random(&bytes);
     return std.mem.readInt(u64, &bytes, .little);
 }
-
-/// A copy of the store jobs that the desired state orders: it outlives the state that it comes
-/// from.
-const StoreOrders = struct {
-    arena: std.heap.ArenaAllocator,
-    orders: []Order,
-    kept: []const base.Uuid,
-
-    pub fn create(
-        gpa: std.mem.Allocator,
-        orders: []const Order,
-        kept: []const base.Uuid,
-    ) error{OutOfMemory}!*StoreOrders {
-        const copy = try gpa.create(StoreOrders);
-        errdefer gpa.destroy(copy);
-        copy.arena = .init(gpa);
-        errdefer copy.arena.deinit();
-        const arena = copy.arena.allocator();
-        copy.kept = try arena.dupe(base.Uuid, kept);
-        copy.orders = try arena.dupe(Order, orders);
-        for (copy.orders) |*order| {
-            order.kind = try arena.dupe(u8, order.kind);
-            for ([_]*?[]const u8{
-                &order.sourcePath,
-                &order.sourceSha256,
-                &order.sourceUrl,
-                &order.kernelPath,
-                &order.initrdPath,
-                &order.commandLine,
-                &order.layerClass,
-                &order.format,
-                &order.differenceListSha256,
-            }) |text|
-                if (text.*) |given| {
-                    text.* = try arena.dupe(u8, given);
-                };
-            const names = try arena.alloc([]const u8, order.modules.len);
-            for (names, order.modules) |*name, given| name.* = try arena.dupe(u8, given);
-            order.modules = names;
-            order.sources = try arena.dupe(base.Uuid, order.sources);
-            if (order.manifest) |*manifest|
-                manifest.root = try arena.dupe(u8, manifest.root);
-        }
-        return copy;
-    }
-
-    pub fn destroy(copy: *StoreOrders, gpa: std.mem.Allocator) void {
-        copy.arena.deinit();
-        gpa.destroy(copy);
-    }
-};
 
 test {
     _ = @import("store_worker_test.zig");

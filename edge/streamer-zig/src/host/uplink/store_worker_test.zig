@@ -31,6 +31,7 @@ const script =
     \\merge) echo 'not a line of ours'; echo '{"progress":{"positionBytes":1,"sizeBytes":2}}'; echo run >> "$5/runs"; echo "$version";;
     \\verify) test -e "$5/whole" && exit 0; echo '{"version":"02020202-0202-4202-8202-020202020202","atByte":8192,"problem":"a block is damaged"}'; echo '{"error":"a version is damaged"}'; exit 1;;
     \\gc) echo $$ > "$5/pid.new"; mv "$5/pid.new" "$5/pid"; sleep 1000;;
+    \\compress) echo '{"progress":{"positionBytes":1,"sizeBytes":2}}'; while ! test -e "$5/read"; do sleep 0.01; done; echo run >> "$5/compressed";;
     \\delete) exit 1;;
     \\pack) echo run >> "$5/packs"; printf abc > "$7"; cp "$5/list" "$7.pieces";;
     \\seal) test -e "$5/free" || { touch "$5/free"; echo '{"error":"somebody has it"}'; exit 4; };;
@@ -238,6 +239,40 @@ test "an import may take as long as it needs, other work is done in the meantime
     const made = fixture.untilOver(uuid(4));
     try testing.expectEqual(.done, made.stage);
     try testing.expect(made.made.count > 0);
+}
+
+test "versions are packed again once, when nobody changes any; jobs come first" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const findings = &fixture.worker.findings;
+    while (fixture.worker.inventory.count == 0) fixture.turn();
+    fixture.turn();
+    fixture.now_ms += 600_001;
+    while (findings.packing_total.load(.monotonic) == 0) fixture.turn();
+    try testing.expectEqual(1, findings.packing_done.load(.monotonic));
+    const order: Order =
+        .{
+            .id = uuid(4),
+            .kind = "merge",
+            .versionId = uuid(2),
+            .intoVersionId = uuid(3),
+            .number = 3,
+        };
+    fixture.worker.setOrders(&.{order}, &.{});
+    try testing.expectEqual(.done, fixture.untilOver(uuid(4)).stage);
+    try testing.expectEqual(0, findings.packing_total.load(.monotonic));
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = "read", .data = "" });
+    fixture.turn();
+    try testing.expectError(error.FileNotFound, fixture.text("compressed"));
+    fixture.now_ms += 600_001;
+    while (findings.replaced.load(.monotonic) == 0) fixture.turn();
+    try testing.expectEqualStrings("run\n", try fixture.text("compressed"));
+    const done_hash = fixture.worker.upkeep.done_hash;
+    try testing.expect(done_hash != 0);
+    fixture.kill();
+    try fixture.start();
+    try testing.expectEqual(done_hash, fixture.worker.upkeep.done_hash);
 }
 
 test "what a device writes is not sealed or deleted while the device is heard, and nobody opens it in the meantime" {

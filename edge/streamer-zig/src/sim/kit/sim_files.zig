@@ -340,6 +340,7 @@ const vtable: store.Files.VTable = .{
     .allocated = allocated,
     .tryLock = tryLock,
     .rename = rename,
+    .link = link,
     .remove = remove,
     .makeDir = makeDir,
     .syncDir = syncDir,
@@ -539,6 +540,15 @@ fn rename(context: *anyopaque, from: []const u8, to: []const u8) Error!void {
     }
     try sim.begin();
     sim.note(.{ .removed = moved, .added = entryOf(new, moved.inode) });
+}
+
+fn link(context: *anyopaque, from: []const u8, to: []const u8) Error!void {
+    const sim = try called(context);
+    const index = indexOf(sim.entries.items, try sim.placeOf(from)) orelse return error.NotFound;
+    const new = try sim.placeOf(to);
+    if (indexOf(sim.entries.items, new) != null) return error.Exists;
+    try sim.begin();
+    sim.note(.{ .added = entryOf(new, sim.entries.items[index].inode) });
 }
 
 fn hasNames(sim: *const SimFiles, dir: u32) bool {

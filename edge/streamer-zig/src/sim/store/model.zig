@@ -240,13 +240,15 @@ pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
             model,
             &model.versions.slice()[model.versions.constSlice().len - 1],
         ),
+        .compress => for (model.versions.slice()) |*version|
+            try store_checks.checkContent(model, version),
         else => {},
     }
 }
 
 pub const Failure = Error || store_module.seal.Error || store_module.merge.Error ||
     WriteLayer.OpenError || WriteLayer.WriteError ||
-    store_module.collect.Error || store_module.import.Error ||
+    store_module.collect.Error || store_module.compress.Error || store_module.import.Error ||
     store_module.import_checkpoint.Error || DeviceSnapshot.Failure ||
     store_module.repair.FindError || store_module.repair.WriteError ||
     error{ Locked, Misfit, RecordDamaged, Needed };
@@ -265,6 +267,7 @@ fn apply(model: *StoreModel, operation: Operation) Failure!void {
         .seal => try model.seal(),
         .merge => try model.merge(),
         .import => try model.import(),
+        .compress => try model.compress(),
         .revert => try model.leaveLayer(.maintenance),
         .boot => |who| try model.boot(who),
         .kill, .crash => {},
@@ -608,6 +611,20 @@ fn import(model: *StoreModel) Failure!void {
     model.pending = null;
     made.counter = try model.higher(manifest.counter);
     model.versions.appendAssumeCapacity(made);
+}
+
+/// Packs all versions again. Those that somebody has open are read as before, also when what
+/// nobody needs any more is freed.
+fn compress(model: *StoreModel) Failure!void {
+    var compression: store_module.Compression =
+        try .init(std.heap.smp_allocator, &model.store);
+    defer compression.deinit();
+    while (true) {
+        var change = try model.store.lockForChange();
+        defer change.end();
+        if (!try compression.step(&change)) break;
+        if (model.prng.chance(1, 2)) try store_import.collect(model, &change);
+    }
 }
 
 /// The image to import: the bytes of the version to be made.

@@ -53,6 +53,7 @@ pub const all = [_]Mutant{
     inStore(.snapshot_without_copy),
     inStore(.snapshot_of_changed),
     inStore(.unit_kept_in_part),
+    inStore(.former_is_freed),
     inStore(.repair_unchecked),
     inStore(.repair_elsewhere),
     inStore(.absent_is_read),

@@ -51,6 +51,8 @@ pub const Operation = union(enum) {
     seal,
     merge,
     import,
+    /// All versions are packed again, also those that devices read.
+    compress,
     revert,
     /// A device boots another version.
     boot: LayerKind,

@@ -74,7 +74,7 @@ fn run(
 
 /// In ten thousand: cheap operations often, expensive ones thousands of times in ten million.
 const weights = std.enums.directEnumArray(store_operation.Kind, u16, 0, .{
-    .write = 3550,
+    .write = 3540,
     .write_part = 2500,
     .discard = 1100,
     .flush = 1500,
@@ -86,6 +86,7 @@ const weights = std.enums.directEnumArray(store_operation.Kind, u16, 0, .{
     .seal = 20,
     .merge = 15,
     .import = 2,
+    .compress = 10,
     .revert = 15,
     .boot = 20,
     .kill = 18,
@@ -156,6 +157,7 @@ fn choose(prng: *Prng, geometry: store_operation.Geometry) Operation {
         .seal,
         .merge,
         .import,
+        .compress,
         .revert,
         .kill,
         .crash,
@@ -172,6 +174,7 @@ fn chooseCut(prng: *Prng, operation: Operation) ?store_operation.Cut {
         .seal => .{ 2, 45 },
         .merge => .{ 3, 16 },
         .import => .{ 2, 40 },
+        .compress => .{ 2, 60 },
         .revert, .boot => .{ 3, 10 },
         .snapshot, .snapshot_step => .{ 10, 8 },
         .repair => .{ 2, 4 },

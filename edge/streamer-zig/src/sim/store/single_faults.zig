@@ -563,6 +563,39 @@ fn isMerged(machine: *Machine) !bool {
     return isVersionThere(machine, merged_id, &next_content);
 }
 
+fn compress(machine: *Machine) !void {
+    var store = try machine.openStore();
+    defer store.close(machine.gpa);
+    var compression: store_module.Compression = try .init(machine.gpa, &store);
+    defer compression.deinit();
+    while (true) {
+        var change = try store.lockForChange();
+        defer change.end();
+        if (!try compression.step(&change)) return;
+    }
+}
+
+/// All have their bytes at any moment; done means that nothing is left to pack.
+fn isCompressed(machine: *Machine) !bool {
+    try expectContent(machine, base_id, &base_content);
+    try expectContent(machine, imported_id, &next_content);
+    var store = try machine.openStore();
+    defer store.close(machine.gpa);
+    for ([_]Uuid{ base_id, imported_id }) |id| {
+        var version = try store.openVersion(id);
+        defer version.close();
+        for (0..block_count) |index| {
+            const entry = try version.reader.entryOf(index);
+            if (entry.isZeros()) continue;
+            if (!entry.location.is_packed) return false;
+            var header: [store_module.unit.header_size]u8 = undefined;
+            if (!try store.data.read(entry.location, 0, &header)) return error.Short;
+            if (!store_module.unit.isSmall(&header)) return false;
+        }
+    }
+    return true;
+}
+
 var never: std.atomic.Value(bool) = .init(false);
 
 /// Starts the import of an update of the base, or resumes it.
@@ -814,6 +847,15 @@ test "versions are merged completely or not at all" {
         .prepare = &.{ makeStore, commitBase, commitNext },
         .run = merge,
         .isDone = isMerged,
+    });
+}
+
+test "versions are packed again completely or not at all" {
+    try expectWhole(&.{
+        .prepare = &.{ makeStore, commitBase, import },
+        .run = compress,
+        .isDone = isCompressed,
+        .failures = &.{ error.DiskFailed, error.NoSpace },
     });
 }
 

@@ -41,6 +41,7 @@ pub const VTable = struct {
     allocated: *const fn (*anyopaque, Handle) Error!u64,
     tryLock: *const fn (*anyopaque, Handle, exclusive: bool) Error!bool,
     rename: *const fn (*anyopaque, from: []const u8, to: []const u8) Error!void,
+    link: *const fn (*anyopaque, from: []const u8, to: []const u8) Error!void,
     remove: *const fn (*anyopaque, name: []const u8) Error!void,
     makeDir: *const fn (*anyopaque, name: []const u8) Error!void,
     syncDir: *const fn (*anyopaque, name: []const u8) Error!void,
@@ -125,6 +126,11 @@ pub fn tryLock(files: Files, handle: Handle, exclusive: bool) Error!bool {
 
 pub fn rename(files: Files, from: []const u8, to: []const u8) Error!void {
     return files.vtable.rename(files.context, from, to);
+}
+
+/// Gives a file a second name. Throws `Exists`.
+pub fn link(files: Files, from: []const u8, to: []const u8) Error!void {
+    return files.vtable.link(files.context, from, to);
 }
 
 /// Throws `NotFound`. A directory must be empty.

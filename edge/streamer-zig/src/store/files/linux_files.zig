@@ -57,6 +57,7 @@ const vtable: Files.VTable = .{
     .allocated = allocated,
     .tryLock = tryLock,
     .rename = rename,
+    .link = link,
     .remove = remove,
     .makeDir = makeDir,
     .syncDir = syncDir,
@@ -231,6 +232,14 @@ fn rename(context: *anyopaque, from: []const u8, to: []const u8) Error!void {
     _ = try check(linux.renameat2(dir_fd, old, dir_fd, new, .{}));
 }
 
+fn link(context: *anyopaque, from: []const u8, to: []const u8) Error!void {
+    var from_z: NameZ = undefined;
+    var to_z: NameZ = undefined;
+    const dir_fd = dirOf(context);
+    const old, const new = .{ try terminated(from, &from_z), try terminated(to, &to_z) };
+    _ = try check(linux.linkat(dir_fd, old, dir_fd, new, 0));
+}
+
 fn remove(context: *anyopaque, name: []const u8) Error!void {
     var name_z: NameZ = undefined;
     const text = try terminated(name, &name_z);
@@ -345,6 +354,9 @@ test "files are created, read, renamed, listed in order and removed" {
         try dir.sync(handle);
     }
     try testing.expectError(error.Exists, dir.create("sub/a"));
+    try testing.expectError(error.Exists, dir.link("sub/c", "sub/a"));
+    try dir.link("sub/c", "sub/second");
+    try dir.remove("sub/second");
     try dir.rename("sub/c", "sub/a");
     try dir.syncDir("sub");
     var name: Files.Name = undefined;

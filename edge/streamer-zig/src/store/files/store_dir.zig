@@ -7,6 +7,7 @@ const Appender = @import("appender.zig");
 const block = @import("../block.zig");
 const counter_file = @import("counter_file.zig");
 const FileSet = @import("file_set.zig");
+const former_versions = @import("former_versions.zig");
 const device_layers = @import("../layers/device_layers.zig");
 const Files = @import("files.zig");
 const manifest_module = @import("../tree/manifest.zig");
@@ -52,6 +53,9 @@ pub const Error = Files.Error || error{
     TooNew,
     Locked,
 };
+
+/// How often the manifest of a version may change while it is opened.
+const opens_max = 100;
 
 pub const VersionError = Files.Error || manifest_module.Error || error{ OtherStore, OtherName };
 
@@ -215,18 +219,38 @@ pub const Store = struct {
     /// Opens a version for reading. It cannot be deleted until it is closed.
     pub fn openVersion(store: *Store, id: Uuid) (VersionError || error{Locked})!OpenVersion {
         var name: Files.Name = undefined;
-        const handle = try store.files.open(manifest_module.fileName(id, &name), .read);
-        errdefer store.files.close(handle);
-        if (!try store.files.tryLock(handle, false)) return error.Locked;
-        // A version deleted between the two calls is open but has no name.
-        store.files.close(try store.files.open(manifest_module.fileName(id, &name), .read));
-        const found = try store.readManifest(handle, id);
-        return .{ .store = store, .handle = handle, .manifest = found, .reader = .{
-            .reading = store.reading(),
-            .root = found.root,
-            .root_level = found.rootLevel(),
-            .disk_size = found.disk_size,
-        } };
+        for (0..opens_max) |_| {
+            const handle = try store.files.open(manifest_module.fileName(id, &name), .read);
+            errdefer store.files.close(handle);
+            const is_locked = try store.files.tryLock(handle, false);
+            // A version deleted between the two calls is open but has no name; one that was packed
+            // again has another manifest, and nothing of the former one may be left.
+            if (!try store.isCurrent(handle, id)) {
+                store.files.close(handle);
+                continue;
+            }
+            if (!is_locked) return error.Locked;
+            const found = try store.readManifest(handle, id);
+            return .{ .store = store, .handle = handle, .manifest = found, .reader = .{
+                .reading = store.reading(),
+                .root = found.root,
+                .root_level = found.rootLevel(),
+                .disk_size = found.disk_size,
+            } };
+        }
+        return error.Locked;
+    }
+
+    fn isCurrent(store: *Store, handle: Handle, id: Uuid) Files.Error!bool {
+        var name: Files.Name = undefined;
+        var bytes: [2]manifest_module.Bytes = undefined;
+        const now = try store.files.open(manifest_module.fileName(id, &name), .read);
+        defer store.files.close(now);
+        const sizes = .{
+            try store.files.read(handle, &bytes[0], 0),
+            try store.files.read(now, &bytes[1], 0),
+        };
+        return std.mem.eql(u8, bytes[0][0..sizes[0]], bytes[1][0..sizes[1]]);
     }
 
     /// Reads the manifest of a version without opening it.
@@ -237,7 +261,7 @@ pub const Store = struct {
         return store.readManifest(handle, id);
     }
 
-    fn readManifest(store: *Store, handle: Handle, id: Uuid) VersionError!Manifest {
+    pub fn readManifest(store: *Store, handle: Handle, id: Uuid) VersionError!Manifest {
         var bytes: manifest_module.Bytes = undefined;
         if (!try store.files.readWhole(handle, &bytes, 0)) return error.Damaged;
         const found = try manifest_module.decode(&bytes, store.public_key);
@@ -329,11 +353,23 @@ pub const Change = struct {
         try store.files.replace(manifest_module.fileName(made.version, &name), &bytes);
     }
 
+    /// Gives a version, whose bytes are the same, other places. Its nodes and blocks must be synced
+    /// before. Whoever has it open reads at the former places.
+    pub fn replace(change: *Change, made: *const Manifest) Error!void {
+        const files = change.store.files;
+        var name: Files.Name = undefined;
+        const bytes = manifest_module.encode(made, try change.key());
+        if (!simulated.has(.former_is_freed)) try former_versions.keep(files, made.version);
+        try files.replace(manifest_module.fileName(made.version, &name), &bytes);
+        _ = try former_versions.drop(files, made.version);
+    }
+
     /// Throws `Locked` while a process has the version open, `Needed` while a private image is
     /// above it. The garbage collection frees its blocks.
     pub fn delete(change: *Change, id: Uuid) (Files.Error || error{ Locked, Needed })!void {
         const files = change.store.files;
         if (try device_layers.privateAbove(files, id) != null) return error.Needed;
+        if (try former_versions.drop(files, id)) return error.Locked;
         var name: Files.Name = undefined;
         const handle = try files.open(manifest_module.fileName(id, &name), .read);
         defer files.close(handle);
