@@ -30,7 +30,7 @@ const places_max = 64;
 /// How long a place that nobody has is left, unless a device waits for it.
 const failed_ms = 10 * std.time.ms_per_min;
 /// The places of 64 packed units: as many as are reported at once (host/repair/repairer.zig).
-pub const failed_max = 512;
+const failed_max = 512;
 const liar_ms = std.time.ms_per_hour;
 const unknown_ms = 30_000;
 const unknown_max = 4;

@@ -11,7 +11,7 @@ const linux = std.os.linux;
 const LinuxFiles = store_module.LinuxFiles;
 const Record = store_module.backup_record.Record;
 
-pub const store_name = "store";
+const store_name = "store";
 pub const caches_name = "caches";
 const lock_name = "lock";
 pub const cache_suffix = ".cache";
