@@ -21,7 +21,7 @@ import { edgeProgram } from '../../lib/paths.mjs'
 import { say } from '../../lib/progress.mjs'
 import { withControlPlane } from '../control-plane.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
-import { addDevices, bootRepeatedly, p95, untilGiven, writeBootFiles, writeKernel } from './boots.mjs'
+import { addDevices, bootRepeatedly, findSeats, p95, untilGiven, writeBootFiles, writeKernel } from './boots.mjs'
 
 export const lineMbit = 100
 /** Between the control plane's network and that of the edges. */
@@ -94,8 +94,8 @@ async function run({ place, scratch, siteName, edges }) {
   await mutate(api, 'version.promote', { versionId: base.id, vdiskRevision })
   await untilGiven(seats, base.id, limitMs)
   say('all edges have the first version, and their devices boot it')
-  const site = { siteName, seats, image }
-  await bootRepeatedly(site, (rounds) => rounds === 1)
+  const found = await findSeats({ siteName, image }, { edges: seats.map(({ edge }) => edge), macs })
+  const site = { siteName, seats: found, image }
   const alone = await bootRepeatedly(site, (rounds) => rounds === roundsAlone)
   execFileSync('tc', ['qdisc', 'add', 'dev', line.device, 'root', 'tbf', ...shape])
   try {
