@@ -32,6 +32,7 @@ const EdgeFixture = struct {
         site.tmp = testing.tmpDir(.{ .iterate = true });
         try site.importVersion();
         site.edge = .{ .init = undefined, .terminal = undefined, .options = .{} };
+        site.edge.io.store_findings = null;
         site.edge.io.profiles = try .create(gpa, io, site.tmp.dir.handle);
         site.edge.boots.profiles = try .init(gpa, &site.edge.io, .{});
         site.learn();

@@ -3,10 +3,10 @@
 //! manifest but for the place of the root.
 //!
 //! All versions are rewritten together, one window of their disks after the other, those that
-//! boots read first: a block that
-//! several versions have at the same place of their disks is packed once, and they share it
-//! afterwards, as they share nodes. Each window is one change of the store, complete in itself: a
-//! killed process has packed less. Others may change the store between two windows.
+//! boots read first: a block that several versions have at the same place of their disks is packed
+//! once, and they share it afterwards, as they share nodes. Each window is one change of the store,
+//! complete in itself: a killed process has packed less. Others may change the store between two
+//! windows.
 //!
 //! A version that somebody reads stays as it is for them: its former manifest gets another name
 //! (`Change.replace`), and the garbage collection frees nothing below it until it is closed.
