@@ -77,6 +77,8 @@ pub const Result = struct {
     /// Pieces and lists that the control plane sent to this site, and to how many edges more.
     line_pieces: u32 = 0,
     kills: u32 = 0,
+    /// Of `line_pieces`, those that were under way to an edge when it was killed.
+    line_lost: u32 = 0,
     cuts: u32 = 0,
     lies: u32 = 0,
     failed_jobs: u32 = 0,
@@ -279,6 +281,8 @@ fn ask(
         if (piece) |index| if (answer.outcome == .taken and world.prng.chance(1, 2)) {
             edge.stored[index] = .torn;
         };
+        if (source == FetchPlan.control_plane and piece != null and answer.outcome == .taken)
+            world.result.line_lost += 1;
         edge.next_ms = edge.kill_ms;
         return;
     }
@@ -510,10 +514,10 @@ fn check(world: *TransferWorld) void {
     const expected: u32 = if (options.has_origin) 0 else options.pieces;
     if (is_calm and world.result.line_pieces != expected)
         world.result.violation = .byte_enters_twice;
-    // Killed edges do not get again what their files have.
+    // A killed edge gets again what was under way to it, and not what its file has.
     const may_repeat = options.is_rough or options.liars > 0;
     if (!may_repeat and world.result.failed_jobs == 0 and
-        world.result.line_pieces > expected + world.result.kills)
+        world.result.line_pieces > expected + world.result.line_lost)
         world.result.violation = .byte_enters_twice;
 }
 
