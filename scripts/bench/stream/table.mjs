@@ -4,9 +4,9 @@ import { port } from './ports.mjs'
 /** Prints medians with minimum and maximum, each beside nbdkit's of the same run, and the goals. */
 export function asMarkdown(result) {
   const { date, command, machine, rounds, throughput, losses, ports, replays, fleet, goals, failures, content } = result
-  return `# The stream
+  return wrapped(`# The stream
 
-The stream beside NBD servers: one client for all (${'`'}edge/streamer-zig/src/bench/stream${'`'}: one process and one loop for all devices, a UDP socket with UDP_GRO or a TCP
+The stream beside NBD servers: one client for all (${'`'}edge/streamer-zig/src/bench/stream${'`'}: one loop for all devices of a process, a UDP socket with UDP_GRO or a TCP
 connection for each), every byte compared with what the disk must have there. Medians of ${rounds} with minimum and maximum, and how many times nbdkit's of the same run.
 
 - ${date}, ${'`'}${command}${'`'}
@@ -15,7 +15,20 @@ connection for each), every byte compared with what the disk must have there. Me
   tx-udp-segmentation off at both ends); mode U: they pass whole.
 - nbdkit ${machine.nbdkit} with its plugin ${'`'}file${'`'}, qemu-nbd ${machine.qemuNbd} with ${'`'}--cache=writeback${'`'}; ${ourDisk(content)}
 - CPU s/GB: processor time for 10^9 bytes, of the server's process (with what the kernel did in its name), of the client, and of the whole machine.
-${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.length > 0 ? goalTable(goals) : ''}${throughput ? throughputTable(throughput) : ''}${losses ? lossTable(losses) : ''}${ports ? portTable(ports) : ''}${replays ? replayTable(replays) : ''}${fleet ? fleetTable(fleet) : ''}`
+${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.length > 0 ? goalTable(goals) : ''}${throughput ? throughputTable(throughput) : ''}${losses ? lossTable(losses) : ''}${ports ? portTable(ports) : ''}${replays ? replayTable(replays) : ''}${fleet ? fleetTable(fleet) : ''}`)
+}
+
+/** Breaks the lines of prose; rows of tables stay whole. */
+function wrapped(text) {
+  return text.replace(/^(?!\|)(- )?(.{119,})$/gm, (_, dash = '', prose) => {
+    const lines = ['']
+    for (const word of prose.split(' ')) {
+      const longer = lines.at(-1) === '' ? word : `${lines.at(-1)} ${word}`
+      if (longer.length <= 116) lines[lines.length - 1] = longer
+      else lines.push(word)
+    }
+    return dash + lines.join(dash ? '\n  ' : '\n')
+  })
 }
 
 function ourDisk(content) {
@@ -138,7 +151,7 @@ function replayTable(replays) {
   return `
 ## Boot replay
 
-The reads of two recorded boots (${'`'}e2e/traces${'`'}) as fast as they go, over 0.5 ms there and back and 1 Gb/s (tbf, with Ethernet's 38 bytes for each packet), from the open session to the last
+The reads of recorded boots (${'`'}e2e/traces${'`'}, or that of the Debian) as fast as they go, over 0.5 ms there and back and 1 Gb/s (tbf, with Ethernet's 38 bytes for each packet), from the open session to the last
 byte. Every server is restarted; the second boot finds the boot profile of the first. PVS's way of asking, one read of at most 32 KB in flight, is measured with our own protocol and edge: its
 own headers and time-outs are not imitated, so it is that way of asking at its best.
 

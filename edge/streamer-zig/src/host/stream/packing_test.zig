@@ -255,6 +255,32 @@ test "what the store keeps as one unit is sent as it is packed there" {
     try testing.expect(lz4.pack(table, &out, &raw).? > unit.len);
 }
 
+test "a piece that was packed quickly is packed once more into fewer bytes, and not a third time" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    // Letters at random: the quick search misses matches.
+    var prng: std.Random.DefaultPrng = .init(7);
+    var bytes: [unit_size]u8 = undefined;
+    for (&bytes) |*byte| byte.* = 'a' + prng.random().uintLessThan(u8, 3);
+    const key = PiecePacker.keyNow(&fixture.disks[0], .{ .offset = 0, .size = unit_size }).?;
+    const packer = &fixture.packer;
+    try testing.expect(!packer.canShrink(&key));
+    const tree = &fixture.disks[0].version.reader;
+    packer.add(tree, &key, &bytes, 0);
+    try testing.expect(packer.canShrink(&key));
+    const quick = packer.pieces.find(&key).?.held;
+    const before = quick.size();
+    quick.release();
+    const search = try gpa.create(lz4.Search);
+    defer gpa.destroy(search);
+    packer.shrink(search, &key, &bytes);
+    try testing.expect(!packer.canShrink(&key));
+    const small = packer.pieces.find(&key).?.held;
+    defer small.release();
+    try testing.expect(small.size() < before);
+}
+
 test "zeros need no memory, and a unit that does not shrink is sent as it is beside others" {
     var fixture: Fixture = undefined;
     try fixture.init();
