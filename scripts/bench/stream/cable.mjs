@@ -5,8 +5,6 @@ import { WatchedProcess } from '../watched-process.mjs'
 const relayLimitMs = 10_000
 /** Packets that an interface queues for the relay: more than all devices may have in flight. */
 const relayQueue = 10_000
-/** Ethernet's bytes per packet, none of which the relay's interface counts: preamble, header, checksum and gap. */
-const ethernetBytes = 38
 
 /**
  * How packets pass the cable. `S`: the kernel segments super-packets before they leave, as for a network card that
@@ -23,6 +21,8 @@ export class Cable {
   #lab = new Lab('stream')
   #server = this.#lab.namespace('s')
   #client = this.#lab.namespace('c')
+  /** Ports so far: the kernel takes a while to remove the devices of a removed one. */
+  #ports = 0
   #ends = [
     { namespace: this.#server, device: 'server0', own: this.serverIp, other: this.clientIp },
     { namespace: this.#client, device: 'client0', own: this.clientIp, other: this.serverIp },
@@ -52,10 +52,36 @@ export class Cable {
 
   /**
    * Replaces the cable by a link with a delay, for the same addresses, until the relay that it returns is stopped.
-   * @param {{ delayUs: number, lossPercent: number, mbitPerSecond?: number }} link for each direction; the rate is
-   *   that of the servers' end
+   * @param {{ delayUs: number, lossPercent: number }} link for each direction
    */
-  async delay({ delayUs, lossPercent, mbitPerSecond }) {
+  delay(link) {
+    return this.#relay(link, this.#ends)
+  }
+
+  /**
+   * Replaces the cable by the port of a switch, as `behindPort` does, with a round trip. The kernel shapes what the
+   * servers send; only what the devices send, which is little, goes through a relay, and waits there.
+   * @param {{ roundTripUs: number, mbitPerSecond: number, queueKb: number }} port
+   */
+  async behindFarPort({ roundTripUs, ...port }) {
+    const lab = this.behindPort(port)
+    try {
+      const [, client] = this.#ends
+      client.namespace.run('ip', 'route', 'del', `${client.other}/32`)
+      const relay = await this.#relay({ delayUs: roundTripUs, lossPercent: 0 }, [client])
+      return {
+        stop: async () => {
+          await relay.stop()
+          lab.remove()
+        },
+      }
+    } catch (error) {
+      lab.remove()
+      throw error
+    }
+  }
+
+  async #relay({ delayUs, lossPercent }, from) {
     const ends = ['--server-namespace', this.#server.name, '--client-namespace', this.#client.name]
     const link = ['--delay-us', String(delayUs), '--loss', String(Math.round(lossPercent * 1000))]
     const relay = new WatchedProcess({ command: streamBenchProgram, args: ['relay', ...ends, ...link] })
@@ -63,10 +89,8 @@ export class Cable {
       await relay.waitFor(/relaying/, relayLimitMs)
       for (const { namespace, own, other } of this.#ends) {
         namespace.ip('link', 'set', 'delay0', 'up', 'mtu', '1500', 'txqueuelen', String(relayQueue))
-        namespace.route(`${other}/32`, 'delay0', own)
+        if (from.some((end) => end.namespace === namespace)) namespace.route(`${other}/32`, 'delay0', own)
       }
-      if (mbitPerSecond !== undefined)
-        this.#server.rate('delay0', { mbitPerSecond, queue: '8mb', overhead: ethernetBytes })
     } catch (error) {
       await relay.stop()
       throw error
@@ -82,18 +106,19 @@ export class Cable {
    */
   behindPort({ mbitPerSecond, queueKb }) {
     const lab = new Lab('port')
+    const slow = `slow${this.#ports++}`
     try {
       const bridge = lab.namespace('p')
       bridge.bridge('bridge0')
       for (const [index, { namespace, own, other }] of this.#ends.entries()) {
         const ends = [
           { namespace: bridge, device: `port${index}` },
-          { namespace, device: 'slow0' },
+          { namespace, device: slow },
         ]
         cable(...ends)
         bridge.join('bridge0', `port${index}`)
         for (const end of ends) end.namespace.segmentationOffload(end.device, false)
-        namespace.route(`${other}/32`, 'slow0', own)
+        namespace.route(`${other}/32`, slow, own)
       }
       bridge.rate('port1', { mbitPerSecond, queue: `${queueKb}kb` })
     } catch (error) {

@@ -5,9 +5,10 @@ import { say } from '../../lib/progress.mjs'
 import { lastJson } from '../vdisk/run.mjs'
 import { checked, named, runOnClient, withServer } from './load.mjs'
 import { delayUs } from './losses.mjs'
+import { port } from './ports.mjs'
 
 const limitMs = 90_000
-const mbitPerSecond = 1000
+const { mbitPerSecond } = port
 const readAheadMib = 64
 /** The edge merges what a boot read shortly after its end. */
 const learnTriesMax = 40
@@ -31,7 +32,7 @@ const asPvs = ['--depth', '1', '--piece', String(32 << 10)]
  */
 export async function measureReplays(site, { rounds, cases }) {
   const measured = []
-  const relay = await site.cable.delay({ delayUs, lossPercent: 0, mbitPerSecond })
+  const far = await site.cable.behindFarPort({ roundTripUs: 2 * delayUs, ...port })
   try {
     for (const { name, trace } of cases) {
       for (let round = 0; round < rounds; round++) {
@@ -43,7 +44,7 @@ export async function measureReplays(site, { rounds, cases }) {
       say(`${name}: measured`)
     }
   } finally {
-    await relay.stop()
+    await far.stop()
   }
   return measured.map((one) => ({
     ...one,

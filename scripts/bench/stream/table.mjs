@@ -151,8 +151,8 @@ function replayTable(replays) {
   return `
 ## Boot replay
 
-The reads of recorded boots (${'`'}e2e/traces${'`'}, or that of the Debian) as fast as they go, over 0.5 ms there and back and 1 Gb/s (tbf, with Ethernet's 38 bytes for each packet), from the open session to the last
-byte. Every server is restarted; the second boot finds the boot profile of the first. PVS's way of asking, one read of at most 32 KB in flight, is measured with our own protocol and edge: its
+The reads of recorded boots (${'`'}e2e/traces${'`'}, or that of the Debian) as fast as they go, behind such a slow port, with a round trip of 0.5 ms, from the open session to the last
+byte. The kernel shapes what the servers send; only what the devices send waits, in a program. Every server is restarted; the second boot finds the boot profile of the first. PVS's way of asking, one read of at most 32 KB in flight, is measured with our own protocol and edge: its
 own headers and time-outs are not imitated, so it is that way of asking at its best.
 
 | boot | by | how | ms | min | max | times the bare bytes at link speed |

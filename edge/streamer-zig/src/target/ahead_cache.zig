@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const linux = std.os.linux;
+const base = @import("base");
 const core = @import("core");
 const sys = @import("host").sys;
 
@@ -34,6 +35,7 @@ pub fn take(wanted: core.target.options.TargetOptions.ReadAhead, profile_size: u
         _ = linux.munmap(tables.ptr, tables.len);
         return null;
     };
+    base.preferLargePages(cache);
     return .init(@ptrCast(tables.ptr), cache);
 }
 

@@ -21,7 +21,6 @@ const usage =
     \\           the reads of a recorded boot, without its think times
     \\       stream-bench relay --server-namespace NAME --client-namespace NAME --delay-us N --loss N
     \\           a link between two network namespaces, N us and N of 100,000 packets lost in each direction
-    \\           --mbit-per-second N --queue-kb N: towards the clients through a port of that speed, which keeps that much
     \\
     \\Options are the fields of `Options` in src/bench/stream/load.zig, replay.zig and relay.zig.
     \\

@@ -17,9 +17,6 @@ pub const Options = struct {
     delay_us: u32 = 250,
     /// Loss of each direction, of 100,000 packets.
     loss: u32 = 0,
-    /// Speed of the slower port before the clients, and its buffer in bytes; 0: unlimited.
-    mbit_per_second: u32 = 0,
-    queue_kb: u32 = 128,
 };
 
 const interface_name = "delay0";
@@ -27,19 +24,12 @@ const interface_name = "delay0";
 const packet_size_max = 9100;
 /// Capacity of each direction; 6 MB of packets of 1500 bytes, 12 ms at 4 Gb/s.
 const packets_max = 4096;
-/// Ethernet's overhead per packet: preamble, header, checksum and gap.
-const ethernet_size = 38;
 /// Packets taken from one interface before the other has its turn.
 const turn_max = 64;
 
 const Packet = struct { due_ns: u64, size: u16, bytes: [packet_size_max]u8 };
 
 const Direction = struct {
-    /// Bytes per second; 0: unlimited.
-    rate: u64 = 0,
-    queue_bytes: u64 = 0,
-    /// When the port has sent its queue.
-    free_ns: u64 = 0,
     from_fd: i32,
     to_fd: i32,
     packets: []Packet,
@@ -58,22 +48,11 @@ const Direction = struct {
                 linux.read(direction.from_fd, &place.bytes, place.bytes.len),
             ) catch return;
             if (is_full or prng.chance(options.loss, 100_000)) continue;
-            const passed_ns = direction.pass(processor.nowNs(), size) orelse continue;
             place.size = @intCast(size);
-            place.due_ns = passed_ns + @as(u64, options.delay_us) * std.time.ns_per_us;
+            place.due_ns =
+                processor.nowNs() + @as(u64, options.delay_us) * std.time.ns_per_us;
             direction.count += 1;
         }
-    }
-
-    /// When the packet has passed the port; null if the queue is full.
-    fn pass(direction: *Direction, now_ns: u64, size: usize) ?u64 {
-        if (direction.rate == 0) return now_ns;
-        const waiting = (direction.free_ns -| now_ns) * direction.rate / std.time.ns_per_s;
-        if (waiting + size > direction.queue_bytes) return null;
-        const on_the_wire = size + ethernet_size;
-        direction.free_ns =
-            @max(direction.free_ns, now_ns) + on_the_wire * std.time.ns_per_s / direction.rate;
-        return direction.free_ns;
     }
 
     fn give(direction: *Direction, now_ns: u64) void {
@@ -108,8 +87,6 @@ pub fn run(gpa: std.mem.Allocator, options: *const Options, out: *std.Io.Writer)
     _ = linux.prctl(@backingInt(linux.PR.SET_TIMERSLACK), 1, 0, 0, 0);
     var directions: [2]Direction = .{
         .{
-            .rate = @as(u64, options.mbit_per_second) * 125_000,
-            .queue_bytes = @as(u64, options.queue_kb) << 10,
             .from_fd = server_fd,
             .to_fd = client_fd,
             .packets = try gpa.alloc(Packet, packets_max),

@@ -190,6 +190,7 @@ const Replay = struct {
             @max(ReadAhead.cache_size_min, @as(usize, options.read_ahead_mib) << 20),
         );
         defer gpa.free(cache);
+        base.preferLargePages(cache);
         const tables = try gpa.create(ReadAhead.Tables);
         defer gpa.destroy(tables);
         var stream: Stream = .{
