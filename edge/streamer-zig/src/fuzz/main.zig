@@ -65,6 +65,7 @@ const targets = [_]Target{
     .{ .name = "image-vmdk", .run = @import("container_target.zig").vmdk, .weight = 16 },
     .{ .name = "image-oci", .run = @import("oci_target.zig").archives, .weight = 16 },
     .{ .name = "difference", .run = @import("difference_target.zig").file, .weight = 4 },
+    .{ .name = "layer-copy", .run = @import("layer_copy_target.zig").list, .weight = 4 },
     .{ .name = "pvs-manifest", .run = @import("pvs_target.zig").manifest },
     .{ .name = "image-loader-texts", .run = @import("image_target.zig").loaderTexts },
     .{ .name = "packed-answer", .run = @import("codec_target.zig").packedAnswer, .weight = 8 },

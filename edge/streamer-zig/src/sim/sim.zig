@@ -39,6 +39,7 @@ test {
     _ = @import("store/mutants.zig");
     _ = @import("store/sequences.zig");
     _ = @import("store/repair_faults.zig");
+    _ = @import("store/held_copies.zig");
     _ = @import("store/single_faults.zig");
     _ = @import("store/stamps.zig");
     _ = @import("store/write_layer_model.zig");

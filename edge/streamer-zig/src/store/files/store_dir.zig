@@ -8,6 +8,7 @@ const block = @import("../block.zig");
 const counter_file = @import("counter_file.zig");
 const FileSet = @import("file_set.zig");
 const former_versions = @import("former_versions.zig");
+const copy_names = @import("../layer_copies/names.zig");
 const device_layers = @import("../layers/device_layers.zig");
 const Files = @import("files.zig");
 const manifest_module = @import("../tree/manifest.zig");
@@ -444,8 +445,15 @@ fn baseName(id: Uuid, into: *Files.Name) []const u8 {
 
 /// Returns whether a name in the store's directory belongs to the store.
 pub fn isOwn(name: []const u8) bool {
-    const files_of_store =
-        [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing", "lineage" };
+    const files_of_store = [_][]const u8{
+        head_name,
+        lock_name,
+        key_name,
+        counter_file.name,
+        "sealing",
+        "lineage",
+        copy_names.parent,
+    };
     for (dirs ++ files_of_store) |own|
         if (std.mem.eql(u8, std.mem.cutSuffix(u8, name, ".new") orelse name, own)) return true;
     return false;

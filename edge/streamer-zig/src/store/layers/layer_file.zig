@@ -175,6 +175,129 @@ pub const FileHead = struct {
     }
 };
 
+/// The pieces behind the head of a file, each compared with its checksum before it counts.
+pub const PieceReader = struct {
+    from: *std.Io.Reader,
+    buffer: []u8,
+    before: Digest,
+    block_count: u64,
+    /// Blocks so far.
+    done: u64 = 0,
+    /// The block behind the last piece.
+    at: u64 = 0,
+
+    pub fn init(
+        gpa: std.mem.Allocator,
+        from: *std.Io.Reader,
+        found: *const FileHead,
+    ) error{OutOfMemory}!PieceReader {
+        return .{
+            .from = from,
+            .buffer = try gpa.alloc(u8, piece_size),
+            .before = found.digest,
+            .block_count = LayerMap.blockCount(found.head.binding.disk_size),
+        };
+    }
+
+    pub fn deinit(reader: *PieceReader, gpa: std.mem.Allocator) void {
+        gpa.free(reader.buffer);
+        reader.* = undefined;
+    }
+
+    /// Returns whole blocks, valid until the next call; null at the end.
+    pub fn next(
+        reader: *PieceReader,
+    ) error{ DamagedFile, ReadFileFailed }!?LayerSnapshot.Piece {
+        var piece: Piece = undefined;
+        try fill(reader.from, std.mem.asBytes(&piece));
+        var digest: Digest = undefined;
+        try fill(reader.from, &digest);
+        const block = std.mem.readInt(u64, &piece.block, .little);
+        const blocks = std.mem.readInt(u32, &piece.count, .little);
+        const has_bytes = std.mem.readInt(u32, &piece.has_bytes, .little);
+        if (blocks > piece_blocks or has_bytes > 1) return error.DamagedFile;
+        const bytes = reader.buffer[0 .. blocks * block_size];
+        if (has_bytes == 1) try fill(reader.from, bytes);
+        const hashed = if (has_bytes == 1) bytes else "";
+        reader.before = piece.digest(&reader.before, hashed);
+        if (!std.mem.eql(u8, &reader.before, &digest)) return error.DamagedFile;
+        if (blocks == 0) {
+            if (block != reader.done or has_bytes == 1) return error.DamagedFile;
+            return null;
+        }
+        const count = reader.block_count;
+        if (block < reader.at or block >= count or blocks > count - block)
+            return error.DamagedFile;
+        if (has_bytes == 0) @memset(bytes, 0);
+        reader.done += blocks;
+        reader.at = block + blocks;
+        return .{ .block = block, .bytes = bytes };
+    }
+};
+
+/// A layer that is made of whole blocks from elsewhere.
+pub const NewLayer = struct {
+    gpa: std.mem.Allocator,
+    layer: WriteLayer,
+    batch: *WriteLayer.Batch,
+    nothing: u8 = 0,
+
+    /// `dir` holds no layer. It must not move.
+    pub fn create(
+        made: *NewLayer,
+        gpa: std.mem.Allocator,
+        files: Files,
+        dir: []const u8,
+        head: layer_head.Head,
+    ) ImportError!void {
+        const batch = try gpa.create(WriteLayer.Batch);
+        errdefer gpa.destroy(batch);
+        made.* = .{ .gpa = gpa, .batch = batch, .layer = undefined };
+        made.layer = try .create(gpa, files, dir, head, .{
+            .context = &made.nothing,
+            .vtable = &.{ .read = readNothing },
+            .size = head.binding.disk_size,
+        });
+        // The device's limit counts once it writes.
+        made.layer.head.limit_bytes = std.math.maxInt(u64);
+    }
+
+    /// Zeros behind the end of the disk are left out.
+    pub fn put(made: *NewLayer, piece: LayerSnapshot.Piece) ImportError!void {
+        const offset = piece.block * block_size;
+        const disk_size = made.layer.head.binding.disk_size;
+        const bytes = piece.bytes[0..@intCast(@min(piece.bytes.len, disk_size - offset))];
+        made.layer.write(bytes, offset) catch |err| {
+            if (err != error.Busy) return err;
+            try made.layer.flush(made.batch);
+            try made.layer.write(bytes, offset);
+        };
+    }
+
+    /// They take no space.
+    pub fn putZeros(made: *NewLayer, block: u64, count: u64) ImportError!void {
+        const offset = block * block_size;
+        const size = @min(count * block_size, made.layer.head.binding.disk_size - offset);
+        made.layer.discard(offset, size) catch |err| {
+            if (err != error.Busy) return err;
+            try made.layer.flush(made.batch);
+            try made.layer.discard(offset, size);
+        };
+    }
+
+    /// The layer is complete on the disk when this returns.
+    pub fn finish(made: *NewLayer) ImportError!void {
+        try made.layer.flush(made.batch);
+        made.layer.settle(made.batch);
+    }
+
+    pub fn close(made: *NewLayer) void {
+        made.layer.close(made.gpa);
+        made.gpa.destroy(made.batch);
+        made.* = undefined;
+    }
+};
+
 /// Makes a layer of the rest of a file, in `dir`, which holds none. It is complete on the disk when
 /// this returns.
 pub fn importLayer(
@@ -187,70 +310,21 @@ pub fn importLayer(
     progress: Progress,
 ) ImportError!Contents {
     const disk_size = found.head.binding.disk_size;
-    const batch = try gpa.create(WriteLayer.Batch);
-    defer gpa.destroy(batch);
-    const buffer = try gpa.alloc(u8, piece_size);
-    defer gpa.free(buffer);
+    var pieces: PieceReader = try .init(gpa, from, found);
+    defer pieces.deinit(gpa);
     var head = found.head;
     head.layer_id = layer_id;
     head.sequence = 0;
-    var nothing: u8 = 0;
-    var layer: WriteLayer = try .create(gpa, files, dir, head, .{
-        .context = &nothing,
-        .vtable = &.{ .read = readNothing },
-        .size = disk_size,
-    });
-    defer layer.close(gpa);
-    // The device's limit counts once it writes.
-    layer.head.limit_bytes = std.math.maxInt(u64);
-    const count = LayerMap.blockCount(disk_size);
-    var before = found.digest;
-    var done: u64 = 0;
-    var at: u64 = 0;
-    while (true) {
-        var piece: Piece = undefined;
-        try fill(from, std.mem.asBytes(&piece));
-        var digest: Digest = undefined;
-        try fill(from, &digest);
-        const block = std.mem.readInt(u64, &piece.block, .little);
-        const blocks = std.mem.readInt(u32, &piece.count, .little);
-        const has_bytes = std.mem.readInt(u32, &piece.has_bytes, .little);
-        if (blocks > piece_blocks or has_bytes > 1) return error.DamagedFile;
-        const is_end = blocks == 0;
-        const bytes = buffer[0 .. blocks * block_size];
-        if (has_bytes == 1) try fill(from, bytes);
-        const hashed = if (has_bytes == 1) bytes else "";
-        before = piece.digest(&before, hashed);
-        if (!std.mem.eql(u8, &before, &digest)) return error.DamagedFile;
-        if (is_end) {
-            if (block != done or has_bytes == 1) return error.DamagedFile;
-            break;
-        }
-        if (block < at or block >= count or blocks > count - block) return error.DamagedFile;
-        if (has_bytes == 0) @memset(bytes, 0);
-        const offset = block * block_size;
-        try put(&layer, batch, bytes[0..@intCast(@min(bytes.len, disk_size - offset))], offset);
-        done += blocks;
-        at = block + blocks;
-        if (!progress.call(progress.context, @min(at * block_size, disk_size), disk_size))
+    var made: NewLayer = undefined;
+    try made.create(gpa, files, dir, head);
+    defer made.close();
+    while (try pieces.next()) |piece| {
+        try made.put(piece);
+        if (!progress.call(progress.context, @min(pieces.at * block_size, disk_size), disk_size))
             return error.Canceled;
     }
-    try layer.flush(batch);
-    layer.settle(batch);
-    return .{ .head = head, .blocks = done };
-}
-
-fn put(
-    layer: *WriteLayer,
-    batch: *WriteLayer.Batch,
-    bytes: []const u8,
-    offset: u64,
-) ImportError!void {
-    layer.write(bytes, offset) catch |err| {
-        if (err != error.Busy) return err;
-        try layer.flush(batch);
-        try layer.write(bytes, offset);
-    };
+    try made.finish();
+    return .{ .head = head, .blocks = pieces.done };
 }
 
 fn fill(from: *std.Io.Reader, buffer: []u8) error{ DamagedFile, ReadFileFailed }!void {
