@@ -99,6 +99,12 @@ pub const stream = struct {
     pub const seal = @import("stream/seal.zig");
     pub const ticket = @import("stream/ticket.zig");
 };
+/// Copies of write layers at a second edge of the site.
+pub const layer_copies = struct {
+    pub const second_edge = @import("layer_copies/second_edge.zig");
+    pub const CopySchedule = @import("layer_copies/copy_schedule.zig");
+    pub const copy_life = @import("layer_copies/copy_life.zig");
+};
 /// Differences between versions, on their paths from edge to edge and to the control plane.
 pub const difference = struct {
     pub const FetchPlan = @import("difference/fetch_plan.zig");
@@ -159,6 +165,9 @@ pub const uplink = struct {
 };
 
 test {
+    _ = layer_copies.second_edge;
+    _ = layer_copies.CopySchedule;
+    _ = layer_copies.copy_life;
     _ = difference.FetchPlan;
     _ = difference.Pieces;
     _ = difference.RateLimit;

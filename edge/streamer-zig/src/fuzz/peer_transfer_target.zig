@@ -35,7 +35,7 @@ pub fn parser(case: *Case) Violation!bool {
         );
     } else |_| {}
     const size: usize = @intCast(case.prng.below(wire.content_request_size + 2));
-    buffer[0] = @truncate(case.prng.below(5));
+    buffer[0] = @truncate(case.prng.below(8));
     if (wire.parseRequest(buffer[0..size])) |request| {
         accepted = true;
         var bytes: wire.RequestBytes = undefined;
@@ -81,9 +81,12 @@ pub fn session(case: *Case) Violation!bool {
     var asked: wire.Session = .init(&asking_key, &hello, &welcome);
     for (0..@intCast(case.prng.between(1, 4))) |_| {
         var buffer: [wire.record_size_max]u8 = undefined;
-        const request: wire.Request = switch (case.prng.below(3)) {
+        const request: wire.Request = switch (case.prng.below(6)) {
             0 => .{ .list = own_id },
-            1 => .{ .piece = .{ .difference = own_id, .index = case.prng.nextU32() } },
+            1 => .{ .copies = own_id },
+            2 => .{ .copy_list = own_id },
+            3 => .{ .copy_area = .{ .layer = own_id, .area = case.prng.nextU32() } },
+            4 => .{ .piece = .{ .difference = own_id, .index = case.prng.nextU32() } },
             else => .{ .content = .{
                 .version = own_id,
                 .what = .node,

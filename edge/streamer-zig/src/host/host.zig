@@ -72,6 +72,8 @@ pub const TlsProcess = @import("uplink/tls_process.zig");
 pub const UplinkLink = @import("uplink/link.zig");
 pub const StateBox = @import("uplink/link.zig").StateBox;
 pub const PeerServer = @import("difference/peer_server.zig");
+pub const LayerCopies = @import("layer_copies/layer_copies.zig");
+pub const copy_space = @import("layer_copies/copy_space.zig");
 pub const SitePeers = @import("difference/site_peers.zig");
 pub const Repairer = @import("repair/repairer.zig");
 pub const StoreWorker = @import("uplink/store_worker.zig");
@@ -95,6 +97,8 @@ test {
     _ = @import("uplink/store_worker.zig");
     _ = @import("difference/difference_files.zig");
     _ = @import("difference/peer_server.zig");
+    _ = @import("layer_copies/copy_fetcher.zig");
+    _ = @import("layer_copies/copy_maker.zig");
     _ = @import("uplink/image_fetch.zig");
     _ = @import("uplink/kept_fetch.zig");
     _ = @import("files/schedule_file.zig");

@@ -334,6 +334,17 @@ pub fn writeUpkeep(
     arguments.add("--idle", .{});
 }
 
+/// Writes the command that brings the copies of write layers up to date.
+pub fn writeCopies(
+    arguments: *Arguments,
+    program: []const u8,
+    paths: struct { store_path: []const u8, data_path: []const u8 },
+) void {
+    assert(paths.data_path.len <= Arguments.store_path_size_max);
+    begin(arguments, program, "caches copy", paths.store_path);
+    arguments.addOption("data", "{s}", @as(?[]const u8, paths.data_path));
+}
+
 fn begin(
     arguments: *Arguments,
     program: []const u8,
@@ -346,7 +357,8 @@ fn begin(
     arguments.words = @splat(null);
     arguments.add("{s}", .{program});
     arguments.add("vdisk", .{});
-    arguments.add("{s}", .{command});
+    var words = std.mem.splitScalar(u8, command, ' ');
+    while (words.next()) |name| arguments.add("{s}", .{name});
     arguments.add("--json", .{});
     arguments.add("--store", .{});
     arguments.add("{s}", .{store_path});

@@ -1,9 +1,9 @@
-//! Serves lists and pieces of differences, and content of versions, to the other edges of the site
-//! over TCP at the peer port (packages/proto/PEERS.md, "Transfers"). Every connection is a
-//! `ServingSession`; this thread polls them all, and nothing else waits for it. Devices come first:
-//! it runs at the lowest priority of processor and disk, and sends at a limited rate, which is
-//! lower while devices boot. It listens only while the state names other edges, and keeps
-//! connections of their addresses alone.
+//! Serves lists and pieces of differences, content of versions, and copies of write layers to the
+//! other edges of the site over TCP at the peer port (packages/proto/PEERS.md, "Transfers"). Every
+//! connection is a `ServingSession`; this thread polls them all, and nothing else waits for it.
+//! Devices come first: it runs at the lowest priority of processor and disk, and sends at a limited
+//! rate, which is lower while devices boot. It listens only while the state names other edges, and
+//! keeps connections of their addresses alone.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,9 +12,11 @@ const wire = @import("wire").peer_transfer;
 const sys = @import("../sys.zig");
 const log = @import("../log.zig");
 const DifferenceFiles = @import("difference_files.zig");
+const offered_copies = @import("../layer_copies/offered_copies.zig");
 const PeerSource = @import("peer_source.zig");
 const Repairer = @import("../repair/repairer.zig");
 const SitePeers = @import("site_peers.zig");
+const store = @import("store");
 const version_content = @import("version_content.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
@@ -61,11 +63,11 @@ const Connection = struct {
     output: [wire.record_size_max]u8 = undefined,
     output_size: u16 = 0,
     output_sent: u16 = 0,
-    /// Content of a version, which was compared with its hash.
+    /// Content of a version, which was compared with its hash, or the names of copies.
     content: version_content.Buffer = undefined,
 
-    /// Of a file, or of `content`.
-    const Answer = struct { fd: ?i32, offset: u64, left: u32 };
+    /// Of a file, of `owned`, or of `content`.
+    const Answer = struct { fd: ?i32 = null, owned: ?[]u8 = null, offset: u64 = 0, left: u32 };
 
     fn hasOutput(connection: *const Connection) bool {
         return connection.output_sent < connection.output_size;
@@ -274,10 +276,17 @@ fn keep(server: *PeerServer, fd: i32, address: base.Ip4, now_ms: u64) bool {
 
 fn end(server: *PeerServer, place: *?*Connection) void {
     const connection = place.* orelse return;
-    if (connection.answer) |begun| if (begun.fd) |fd| sys.close(fd);
+    server.endAnswer(connection);
     sys.close(connection.fd);
     server.gpa.destroy(connection);
     place.* = null;
+}
+
+fn endAnswer(server: *PeerServer, connection: *Connection) void {
+    const begun = connection.answer orelse return;
+    if (begun.fd) |fd| sys.close(fd);
+    if (begun.owned) |bytes| server.gpa.free(bytes);
+    connection.answer = null;
 }
 
 /// Returns false at the end of the connection.
@@ -336,16 +345,14 @@ fn sendPart(server: *PeerServer, connection: *Connection, now_ms: u64) bool {
         const count = sys.readAt(fd, part, rest.offset) catch return false;
         if (count != size) return false;
     } else {
-        @memcpy(part, connection.content[@intCast(rest.offset)..][0..size]);
+        const bytes = rest.owned orelse &connection.content;
+        @memcpy(part, bytes[@intCast(rest.offset)..][0..size]);
     }
     server.rate.spend(size, now_us);
     server.peers.count(.to_edge, size);
     rest.offset += size;
     rest.left -= size;
-    if (rest.left == 0) {
-        if (rest.fd) |fd| sys.close(fd);
-        connection.answer = null;
-    }
+    if (rest.left == 0) server.endAnswer(connection);
     return sendText(connection, text[0 .. 1 + size], now_ms);
 }
 
@@ -388,8 +395,9 @@ fn find(
                 repairer.report(asked.version, asked.index);
             return err;
         };
-        return .{ .fd = null, .offset = 0, .left = size };
+        return .{ .left = size };
     }
+    if (try server.findCopy(request, content)) |found| return found;
     var files = DifferenceFiles.open(server.store_path) catch return error.Unknown;
     defer files.close();
     switch (request) {
@@ -398,7 +406,7 @@ fn find(
             const fd = files.openList(id) catch return error.Unknown;
             return .{ .fd = fd, .offset = 0, .left = @intCast(list.len) };
         },
-        .content => unreachable,
+        .content, .copies, .copy_list, .copy_area => unreachable,
         .piece => |piece| {
             const list = files.readList(piece.difference, server.list) orelse return error.Unknown;
             if (piece.index >= list.len / Pieces.hash_size) return error.Unknown;
@@ -419,6 +427,43 @@ fn find(
             };
         },
     }
+}
+
+/// Null: something else is asked for.
+fn findCopy(
+    server: *PeerServer,
+    request: wire.Request,
+    content: *version_content.Buffer,
+) error{ Unknown, Absent, Differs, Damaged }!?Connection.Answer {
+    return switch (request) {
+        .list, .piece, .content => null,
+        .copies => |above| .{
+            .left = offered_copies.page(
+                server.store_path,
+                above,
+                content[0..@sizeOf(offered_copies.Page)],
+            ) catch return error.Unknown,
+        },
+        .copy_list => |layer| if (offered_copies.list(server.store_path, layer)) |body| .{
+            .fd = body.fd,
+            .offset = store.AreaList.header_size,
+            .left = body.size,
+        } else |err| absenceOf(err),
+        .copy_area => |asked| if (offered_copies.area(
+            server.gpa,
+            server.store_path,
+            asked.layer,
+            asked.area,
+        )) |bytes| .{ .owned = bytes, .left = @intCast(bytes.len) } else |err| absenceOf(err),
+    };
+}
+
+fn absenceOf(problem: offered_copies.Error) error{ Unknown, Absent, Damaged } {
+    return switch (problem) {
+        error.Unknown => error.Unknown,
+        error.Absent, error.OutOfMemory => error.Absent,
+        error.Damaged => error.Damaged,
+    };
 }
 
 fn nowMs() u64 {

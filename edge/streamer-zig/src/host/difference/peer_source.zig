@@ -41,7 +41,8 @@ pub fn deinit(source: *PeerSource) void {
     source.* = undefined;
 }
 
-fn drop(source: *PeerSource) void {
+/// Ends the connection that is kept.
+pub fn drop(source: *PeerSource) void {
     const connection = source.connection orelse return;
     sys.close(connection.fd);
     source.connection = null;
@@ -54,21 +55,37 @@ pub fn get(
     request: wire.Request,
     buffer: []u8,
 ) Outcome {
-    return source.exchange(edge, request, buffer) catch |err| {
-        source.drop();
-        return switch (err) {
-            error.Broken => .unreachable_source,
-            error.Wrong => .wrong,
-        };
-    };
+    return source.exchange(edge, request, buffer, null) catch |err| source.outcomeOf(err);
 }
 
-fn exchange(
+/// Like `get`, of content whose size is not known; sets it.
+pub fn getSome(
     source: *PeerSource,
     edge: base.Uuid,
     request: wire.Request,
     buffer: []u8,
+    size: *usize,
+) Outcome {
+    return source.exchange(edge, request, buffer, size) catch |err| source.outcomeOf(err);
+}
+
+fn outcomeOf(source: *PeerSource, problem: Error) Outcome {
+    source.drop();
+    return switch (problem) {
+        error.Broken => .unreachable_source,
+        error.Wrong => .wrong,
+    };
+}
+
+/// `some`: gets the size, which may be smaller than the buffer. Null: it is that of the buffer.
+fn exchange(
+    source: *PeerSource,
+    edge: base.Uuid,
+    request: wire.Request,
+    buffer_whole: []u8,
+    some: ?*usize,
 ) Error!Outcome {
+    var buffer = buffer_whole;
     if (source.connection) |*kept| if (!kept.edge.eql(edge)) source.drop();
     if (source.connection == null) try source.connect(edge);
     const connection = &source.connection.?;
@@ -82,7 +99,11 @@ fn exchange(
             .absent => .absent,
             .damaged => .refused,
         },
-        .content => |size| if (size != buffer.len) return error.Wrong,
+        .content => |size| {
+            if (size > buffer.len or (some == null and size != buffer.len)) return error.Wrong;
+            buffer = buffer[0..size];
+            if (some) |told| told.* = size;
+        },
         .part => return error.Wrong,
     }
     var size: usize = 0;

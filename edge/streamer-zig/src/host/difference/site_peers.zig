@@ -51,6 +51,12 @@ pub fn after(peers: *SitePeers, generation: u64) ?Current {
     return .{ .site = peers.site, .generation = peers.generation };
 }
 
+pub fn current(peers: *SitePeers) ?Site {
+    peers.mutex.lockUncancelable(peers.io);
+    defer peers.mutex.unlock(peers.io);
+    return peers.site;
+}
+
 /// How one edge of the site is reached.
 pub const Route = struct {
     key: wire.peer_transfer.Key,

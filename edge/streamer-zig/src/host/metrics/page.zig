@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const LayerCopies = @import("../layer_copies/layer_copies.zig");
 const SitePeers = @import("../difference/site_peers.zig");
 const write_caches = @import("agent").write_caches;
 const ProfileFigures = @import("agent").profiles.Figures;
@@ -88,6 +89,8 @@ pub const LoopFigures = struct {
     profiles: ProfileFigures = .{},
     /// Null without a control plane.
     differences: ?SitePeers.Moved = null,
+    /// Null: this edge has no part in them.
+    cache_copies: ?LayerCopies.Figures = null,
 };
 
 /// Values of other threads, read when the page is requested.
@@ -213,6 +216,7 @@ pub fn render(
         try writer.print("bootfarm_edge_ignored_total{{reason=\"{t}\"}} {d}\n", .{ reason, count });
     }
     if (figures.differences) |*moved| try renderDifferences(writer, moved);
+    if (figures.cache_copies) |*copies| try renderCacheCopies(writer, copies);
     if (other.uplink) |*uplink| try renderUplink(writer, uplink);
     if (other.machine) |*machine| try renderMachine(writer, machine);
     if (other.store) |*store| {
@@ -250,6 +254,23 @@ fn renderDifferences(writer: *Io.Writer, moved: *const SitePeers.Moved) Io.Write
             move, bytes,
         });
     }
+}
+
+fn renderCacheCopies(
+    writer: *Io.Writer,
+    copies: *const LayerCopies.Figures,
+) Io.Writer.Error!void {
+    const held = "Copies of other edges' write caches at this edge.";
+    try head(writer, "cache_copies", "gauge", held);
+    try writer.print("bootfarm_edge_cache_copies {d}\n", .{copies.held});
+    const behind = "Copies of write caches that this edge could not bring up to date.";
+    try head(writer, "cache_copies_behind", "gauge", behind);
+    try writer.print("bootfarm_edge_cache_copies_behind {d}\n", .{copies.behind});
+    const oldest = "When the oldest of the copies was taken, by its edge's clock; 0: none.";
+    try head(writer, "cache_copies_oldest_seconds", "gauge", oldest);
+    try writer.print("bootfarm_edge_cache_copies_oldest_seconds {d}.{d:0>3}\n", .{
+        copies.oldest_unix_ms / 1000, copies.oldest_unix_ms % 1000,
+    });
 }
 
 fn renderTraffic(writer: *Io.Writer, figures: *const LoopFigures) Io.Writer.Error!void {
@@ -511,6 +532,7 @@ const testing = std.testing;
 test "a histogram's buckets add up" {
     var figures: LoopFigures =
         .{ .write_caches = .{ 4, 0, 1, 2 }, .differences = .{ 7, 0, 0, 3 } };
+    figures.cache_copies = .{ .held = 2, .behind = 1, .oldest_unix_ms = 7008 };
     const nbp = &figures.boots.phases[@backingInt(Phase.nbp)];
     nbp.observe(100_000);
     nbp.observe(100_001);
@@ -526,6 +548,9 @@ test "a histogram's buckets add up" {
         "bootfarm_edge_write_caches{level=\"full\"} 2\n",
         "bootfarm_edge_difference_bytes_total{move=\"to_edge\"} 7\n",
         "bootfarm_edge_difference_bytes_total{move=\"from_control_plane\"} 3\n",
+        "bootfarm_edge_cache_copies 2\n",
+        "bootfarm_edge_cache_copies_behind 1\n",
+        "bootfarm_edge_cache_copies_oldest_seconds 7.008\n",
         name ++ "_bucket{phase=\"nbp\",le=\"0.5\"} 2\n",
         name ++ "_bucket{phase=\"nbp\",le=\"160.0\"} 2\n",
         name ++ "_bucket{phase=\"nbp\",le=\"+Inf\"} 3\n",
@@ -547,6 +572,11 @@ test "the longest page fits" {
         .stream_cold_reads = std.math.maxInt(u64),
         .stream_unanswered = @splat(std.math.maxInt(u64)),
         .differences = @splat(std.math.maxInt(u64)),
+        .cache_copies = .{
+            .held = std.math.maxInt(u32),
+            .oldest_unix_ms = std.math.maxInt(u64),
+            .behind = std.math.maxInt(u32),
+        },
     };
     @memset(&figures.ignored.values, std.math.maxInt(u64));
     @memset(&figures.boots.outcomes, std.math.maxInt(u64));

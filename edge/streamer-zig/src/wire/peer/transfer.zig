@@ -177,6 +177,12 @@ pub const Request = union(enum) {
     list: Uuid,
     piece: struct { difference: Uuid, index: u32 },
     content: VersionContent,
+    /// Which write layers of the edge have copies: those with ids above this one.
+    copies: Uuid,
+    /// The list of a layer's copy.
+    copy_list: Uuid,
+    /// The owned blocks of an area of a layer.
+    copy_area: struct { layer: Uuid, area: u32 },
 };
 
 /// A part of a version, to repair the same version in another store.
@@ -202,6 +208,9 @@ pub const VersionContent = struct {
 const list_type = 1;
 const piece_type = 2;
 const version_content_type = 3;
+const copies_type = 4;
+const copy_list_type = 5;
+const copy_area_type = 6;
 
 pub fn parseRequest(text: []const u8) ParseError!Request {
     var cursor: base.Cursor = .init(text);
@@ -224,6 +233,9 @@ pub fn parseRequest(text: []const u8) ParseError!Request {
     return switch (kind) {
         list_type => if (index == 0) .{ .list = id } else error.BadValue,
         piece_type => .{ .piece = .{ .difference = id, .index = index } },
+        copies_type => if (index == 0) .{ .copies = id } else error.BadValue,
+        copy_list_type => if (index == 0) .{ .copy_list = id } else error.BadValue,
+        copy_area_type => .{ .copy_area = .{ .layer = id, .area = index } },
         else => error.BadValue,
     };
 }
@@ -239,16 +251,11 @@ pub fn emitRequest(request: Request, bytes: *RequestBytes) []u8 {
 
 fn writeRequest(request: Request, writer: *base.ByteWriter) base.ByteWriter.Error!void {
     switch (request) {
-        .list => |id| {
-            try writer.int(u8, list_type);
-            try writer.bytes(&id.bytes);
-            try writer.int(u32, 0);
-        },
-        .piece => |piece| {
-            try writer.int(u8, piece_type);
-            try writer.bytes(&piece.difference.bytes);
-            try writer.int(u32, piece.index);
-        },
+        .list => |id| try writeNumbered(writer, list_type, id, 0),
+        .piece => |piece| try writeNumbered(writer, piece_type, piece.difference, piece.index),
+        .copies => |above| try writeNumbered(writer, copies_type, above, 0),
+        .copy_list => |layer| try writeNumbered(writer, copy_list_type, layer, 0),
+        .copy_area => |asked| try writeNumbered(writer, copy_area_type, asked.layer, asked.area),
         .content => |content| {
             assert(content.what == .node or content.level == 0);
             try writer.int(u8, version_content_type);
@@ -259,6 +266,51 @@ fn writeRequest(request: Request, writer: *base.ByteWriter) base.ByteWriter.Erro
         },
     }
 }
+
+fn writeNumbered(
+    writer: *base.ByteWriter,
+    kind: u8,
+    id: Uuid,
+    number: u32,
+) base.ByteWriter.Error!void {
+    try writer.int(u8, kind);
+    try writer.bytes(&id.bytes);
+    try writer.int(u32, number);
+}
+
+/// What an edge offers of a copy of one of its write layers; the content of an answer to `copies`
+/// is up to `copies_max` of them, by their ids. Fewer are the last.
+pub const CopySummary = struct {
+    layer: Uuid,
+    /// The layer was so at this time of that edge.
+    moment_unix_ms: u64,
+    /// Of the body of its list.
+    entries: u32,
+    sha256: [32]u8,
+
+    pub const size = 16 + 8 + 4 + 32;
+    pub const Bytes = [size]u8;
+
+    pub fn emit(summary: *const CopySummary) Bytes {
+        var bytes: Bytes = undefined;
+        bytes[0..16].* = summary.layer.bytes;
+        std.mem.writeInt(u64, bytes[16..24], summary.moment_unix_ms, .big);
+        std.mem.writeInt(u32, bytes[24..28], summary.entries, .big);
+        bytes[28..60].* = summary.sha256;
+        return bytes;
+    }
+
+    pub fn parse(bytes: *const Bytes) CopySummary {
+        return .{
+            .layer = .fromBytes(bytes[0..16].*),
+            .moment_unix_ms = std.mem.readInt(u64, bytes[16..24], .big),
+            .entries = std.mem.readInt(u32, bytes[24..28], .big),
+            .sha256 = bytes[28..60].*,
+        };
+    }
+};
+
+pub const copies_max = 64;
 
 /// Why a request is not answered with content.
 pub const Absence = enum(u8) {

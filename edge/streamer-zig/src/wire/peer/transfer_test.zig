@@ -104,6 +104,19 @@ test "greetings, keys and records are those of the golden bytes" {
     }
 }
 
+test "what an edge offers of a copy is decoded from its bytes" {
+    const summary: transfer.CopySummary = .{
+        .layer = .fromBytes(@splat(7)),
+        .moment_unix_ms = 0x0102030405060708,
+        .entries = 0x0a0b0c0d,
+        .sha256 = @splat(9),
+    };
+    const bytes = summary.emit();
+    try testing.expectEqualStrings("\x01\x02\x03\x04\x05\x06\x07\x08", bytes[16..24]);
+    try testing.expectEqualStrings("\x0a\x0b\x0c\x0d", bytes[24..28]);
+    try testing.expectEqual(summary, transfer.CopySummary.parse(&bytes));
+}
+
 test "a record opens once, at its place, and only whole" {
     var sealing: transfer.Direction = .{ .key = @splat(1) };
     var buffer: [transfer.record_size_max]u8 = undefined;
@@ -136,8 +149,13 @@ test "bytes that are no message of ours are refused" {
     const request = transfer.emitRequest(.{ .list = .zero }, &request_bytes);
     request[20] = 1;
     try testing.expectError(error.BadValue, transfer.parseRequest(request));
-    request[0] = 4;
+    request[0] = 7;
     try testing.expectError(error.BadValue, transfer.parseRequest(request));
+    // What is asked by an id alone has no number.
+    for ([_]u8{ 4, 5 }) |kind| {
+        request[0] = kind;
+        try testing.expectError(error.BadValue, transfer.parseRequest(request));
+    }
     request[0] = 3;
     try testing.expectError(error.BadValue, transfer.parseRequest(request));
     // A block has no level, and there is no fifth kind of content.

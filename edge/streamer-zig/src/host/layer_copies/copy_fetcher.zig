@@ -1,0 +1,378 @@
+//! Keeps copies of other edges' write layers (docs/decisions/0088-copies-of-write-layers.md): asks
+//! each edge of the site what it offers, fetches the areas that differ of the layers whose second
+//! edge this one is, and removes copies that nobody can need any more. A separate thread at the
+//! lowest priority; whatever goes wrong, the copy stays as it was, and the next turn continues.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const wire = @import("wire").peer_transfer;
+const sys = @import("../sys.zig");
+const log = @import("../log.zig");
+const copy_space = @import("copy_space.zig");
+const PeerSource = @import("../difference/peer_source.zig");
+const SitePeers = @import("../difference/site_peers.zig");
+const linux = std.os.linux;
+const AreaList = store.AreaList;
+const HeldCopy = store.HeldCopy;
+const names = store.copy_names;
+const Uuid = base.Uuid;
+
+pub const CopyFetcher = @This();
+
+/// Of one edge; more of its layers have no copy.
+pub const layers_max = 1024;
+const turn_ms = 15_000;
+/// Edges that the state names since are asked at once.
+const look_ms = 1_000;
+const lowest_nice = 19;
+const idle_class = 3 << 13;
+
+gpa: std.mem.Allocator,
+peers: *SitePeers,
+store_path: []const u8,
+/// Bytes of the store's file system that copies leave free; null: the usual.
+reserve_bytes: ?u64 = null,
+source: PeerSource,
+/// What one edge offers.
+offers: []wire.CopySummary,
+offer_count: u32 = 0,
+area: *[AreaList.area_size]u8,
+/// The last problem, so that it is logged once and not with each turn.
+problem: ?Problem = null,
+/// For the metrics.
+held_count: std.atomic.Value(u32) = .init(0),
+/// 0: there is none.
+oldest_unix_ms: std.atomic.Value(u64) = .init(0),
+/// Copies that this edge is to have, and could not bring up to date in its last turn.
+behind_count: std.atomic.Value(u32) = .init(0),
+
+const Problem = enum { no_space, disk, list, memory };
+
+pub const Options = struct {
+    peers: *SitePeers,
+    store_path: []const u8,
+    reserve_bytes: ?u64 = null,
+};
+
+pub fn create(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!*CopyFetcher {
+    const fetcher = try gpa.create(CopyFetcher);
+    errdefer gpa.destroy(fetcher);
+    const offers = try gpa.alloc(wire.CopySummary, layers_max);
+    errdefer gpa.free(offers);
+    fetcher.* = .{
+        .gpa = gpa,
+        .peers = options.peers,
+        .store_path = options.store_path,
+        .reserve_bytes = options.reserve_bytes,
+        .source = .{ .peers = options.peers },
+        .offers = offers,
+        .area = try gpa.create([AreaList.area_size]u8),
+    };
+    return fetcher;
+}
+
+pub fn destroy(fetcher: *CopyFetcher) void {
+    fetcher.source.deinit();
+    fetcher.gpa.free(fetcher.offers);
+    fetcher.gpa.destroy(fetcher.area);
+    fetcher.gpa.destroy(fetcher);
+}
+
+/// Runs until the process ends.
+pub fn start(fetcher: *CopyFetcher) std.Thread.SpawnError!void {
+    const thread = try std.Thread.spawn(.{ .stack_size = 1 << 20 }, run, .{fetcher});
+    thread.detach();
+}
+
+fn run(fetcher: *CopyFetcher) void {
+    // Of this thread alone.
+    _ = linux.syscall3(.setpriority, 0, 0, lowest_nice);
+    _ = linux.syscall3(.ioprio_set, 1, 0, idle_class);
+    const step: std.Io.Duration = .fromMilliseconds(look_ms);
+    var generation: u64 = 0;
+    var passed_ms: u64 = turn_ms;
+    while (true) {
+        if (fetcher.peers.after(generation)) |current| {
+            generation = current.generation;
+            passed_ms = turn_ms;
+        }
+        if (passed_ms >= turn_ms) {
+            fetcher.turn();
+            passed_ms = 0;
+        }
+        fetcher.peers.io.sleep(step, .awake) catch return;
+        passed_ms += look_ms;
+    }
+}
+
+/// Asks every other edge of the site once.
+pub fn turn(fetcher: *CopyFetcher) void {
+    var on = store.LinuxFiles.open(fetcher.store_path) catch return;
+    defer on.close();
+    var step: Turn = .{ .fetcher = fetcher, .files = on.files(), .store_fd = on.dir_fd };
+    if (fetcher.peers.current()) |site| {
+        var ids: [core.site.Edges.edges_max + 1]Uuid = undefined;
+        for (site.edges.constSlice(), 0..) |*edge, index| ids[index] = edge.id;
+        step.own_id = site.own_id;
+        step.edges = ids[0..site.edges.count];
+        for (step.edges) |id| if (!id.eql(site.own_id)) step.ask(id);
+        fetcher.source.drop();
+    }
+    step.tell();
+    if (step.problem == null) fetcher.problem = null;
+}
+
+/// One turn, with the store open.
+const Turn = struct {
+    fetcher: *CopyFetcher,
+    files: store.Files,
+    store_fd: i32,
+    own_id: Uuid = .zero,
+    edges: []const Uuid = &.{},
+    problem: ?Problem = null,
+    behind: u32 = 0,
+    /// Of one edge.
+    fetched_count: u32 = 0,
+    fetched_bytes: u64 = 0,
+
+    fn ask(step: *Turn, owner: Uuid) void {
+        const fetcher = step.fetcher;
+        // An edge that does not answer may be gone for ever: its copies stay.
+        if (!step.takeOffers(owner)) return;
+        step.fetched_count = 0;
+        step.fetched_bytes = 0;
+        for (fetcher.offers[0..fetcher.offer_count]) |*offer| {
+            if (!step.isSecond(owner, offer.layer)) continue;
+            if (!step.keep(owner, offer)) step.behind += 1;
+        }
+        if (step.fetched_count > 0) log.info(
+            "Copies of {d} write caches of edge {f} were brought up to date: {d} bytes came.",
+            .{ step.fetched_count, owner, step.fetched_bytes },
+        );
+        step.sweep(owner) catch step.note(.disk);
+    }
+
+    fn isSecond(step: *const Turn, owner: Uuid, layer: Uuid) bool {
+        const second = core.layer_copies.second_edge.of(layer, owner, step.edges);
+        return if (second) |id| id.eql(step.own_id) else false;
+    }
+
+    /// Returns false if the edge has not told all.
+    fn takeOffers(step: *Turn, owner: Uuid) bool {
+        const fetcher = step.fetcher;
+        fetcher.offer_count = 0;
+        var above: Uuid = .zero;
+        while (fetcher.offer_count < layers_max) {
+            var page: [wire.copies_max * wire.CopySummary.size]u8 = undefined;
+            var size: usize = 0;
+            const request: wire.Request = .{ .copies = above };
+            switch (fetcher.source.getSome(owner, request, &page, &size)) {
+                .taken => {},
+                .unknown => return true,
+                else => return false,
+            }
+            if (size % wire.CopySummary.size != 0) return false;
+            const count = size / wire.CopySummary.size;
+            for (0..count) |index| {
+                const bytes = page[index * wire.CopySummary.size ..][0..wire.CopySummary.size];
+                const offer: wire.CopySummary = .parse(bytes);
+                // Otherwise it would never end.
+                if (std.mem.order(u8, &offer.layer.bytes, &above.bytes) != .gt) return false;
+                above = offer.layer;
+                if (fetcher.offer_count == layers_max) break;
+                fetcher.offers[fetcher.offer_count] = offer;
+                fetcher.offer_count += 1;
+            }
+            if (count < wire.copies_max) return true;
+        }
+        return true;
+    }
+
+    /// Returns whether the copy is what its owner offers.
+    fn keep(step: *Turn, owner: Uuid, offer: *const wire.CopySummary) bool {
+        var name: store.files.Name = undefined;
+        const dir = names.heldDir(owner, offer.layer, &name);
+        if (HeldCopy.readHeader(step.files, dir)) |header| {
+            if (std.mem.eql(u8, &header.digest, &offer.sha256)) {
+                if (header.moment_unix_ms < offer.moment_unix_ms) step.renew(dir, offer) catch |err|
+                    return step.fail(err);
+                return true;
+            }
+        } else |_| {}
+        return step.fetch(owner, offer, dir) catch |err| step.fail(err);
+    }
+
+    fn renew(step: *Turn, dir: []const u8, offer: *const wire.CopySummary) AreaList.ReadError!void {
+        const lock = try names.lock(step.files, .held) orelse return;
+        defer step.files.close(lock);
+        try HeldCopy.renew(step.fetcher.gpa, step.files, dir, offer.moment_unix_ms);
+    }
+
+    fn fetch(
+        step: *Turn,
+        owner: Uuid,
+        offer: *const wire.CopySummary,
+        dir: []const u8,
+    ) AreaList.ReadError!bool {
+        const fetcher, const files = .{ step.fetcher, step.files };
+        const list = try step.fetchList(owner, offer) orelse return false;
+        var held: HeldCopy = blk: {
+            var taken = list;
+            const lock = names.lock(files, .held) catch |err| {
+                taken.deinit(fetcher.gpa);
+                return err;
+            } orelse {
+                taken.deinit(fetcher.gpa);
+                return false;
+            };
+            defer files.close(lock);
+            break :blk try .begin(fetcher.gpa, files, dir, taken);
+        };
+        defer held.deinit();
+        var came: u64 = 0;
+        for (held.list.entries()) |*entry| {
+            if (!try held.needs(entry)) continue;
+            const size = entry.size();
+            // Brought over, it takes its space twice for a moment.
+            if (!copy_space.has(step.store_fd, fetcher.reserve_bytes, 2 * size))
+                return error.NoSpace;
+            const bytes = fetcher.area[0..size];
+            const request: wire.Request =
+                .{ .copy_area = .{ .layer = offer.layer, .area = entry.index() } };
+            if (fetcher.source.get(owner, request, bytes) != .taken) return false;
+            // The owner has made a newer one meanwhile.
+            if (!try held.put(entry, bytes)) return false;
+            came += size;
+        }
+        const lock = try names.lock(files, .held) orelse return false;
+        defer files.close(lock);
+        try held.commit();
+        step.fetched_count += 1;
+        step.fetched_bytes += came;
+        return true;
+    }
+
+    /// Null: it did not come, or is not what was offered.
+    fn fetchList(
+        step: *Turn,
+        owner: Uuid,
+        offer: *const wire.CopySummary,
+    ) error{OutOfMemory}!?AreaList {
+        const gpa = step.fetcher.gpa;
+        const header: AreaList.Header = .{
+            .count = offer.entries,
+            .moment_unix_ms = offer.moment_unix_ms,
+            .digest = offer.sha256,
+        };
+        if (header.count > AreaList.entries_max) {
+            step.note(.list);
+            return null;
+        }
+        const body = try gpa.alloc(u8, header.bodySize());
+        defer gpa.free(body);
+        const request: wire.Request = .{ .copy_list = offer.layer };
+        if (step.fetcher.source.get(owner, request, body) != .taken) return null;
+        var list = AreaList.of(gpa, header, body) catch |err| switch (err) {
+            error.OutOfMemory => return error.OutOfMemory,
+            error.Damaged, error.NewerFormat => {
+                step.note(.list);
+                return null;
+            },
+        };
+        const binding = &list.head.binding;
+        const is_copied = switch (binding.class) {
+            // A device has one, whose name is its id.
+            .edge_persistent => binding.device_id.eql(offer.layer),
+            .private => true,
+            .edge, .maintenance => false,
+        };
+        if (is_copied) return list;
+        list.deinit(gpa);
+        step.note(.list);
+        return null;
+    }
+
+    /// Removes copies of layers that the owner has no more, or that another edge keeps, once they
+    /// are old.
+    fn sweep(step: *Turn, owner: Uuid) store.files.Error!void {
+        const fetcher = step.fetcher;
+        var parent: store.files.Name = undefined;
+        var walk: names.Iterator =
+            .{ .files = step.files, .dir = names.heldEdgeDir(owner, &parent) };
+        while (try walk.next()) |layer| {
+            const says: core.layer_copies.copy_life.Owner =
+                if (!fetcher.isOffered(layer)) .lacks //
+                else if (step.isSecond(owner, layer)) .offers else .offers_another;
+            var name: store.files.Name = undefined;
+            const dir = names.heldDir(owner, layer, &name);
+            const header = HeldCopy.readHeader(step.files, dir) catch continue;
+            const moment = header.moment_unix_ms;
+            if (core.layer_copies.copy_life.isKept(says, moment, sys.unixMs())) continue;
+            const lock = try names.lock(step.files, .held) orelse return;
+            defer step.files.close(lock);
+            try HeldCopy.remove(step.files, dir);
+            log.info(
+                "The copy of the write layer {f} of edge {f} was removed: that edge has had no use of it for a month.",
+                .{ layer, owner },
+            );
+        }
+    }
+
+    fn fail(step: *Turn, problem: AreaList.ReadError) bool {
+        step.note(switch (problem) {
+            error.NoSpace => .no_space,
+            error.OutOfMemory => .memory,
+            error.Damaged, error.NewerFormat => .list,
+            else => .disk,
+        });
+        return false;
+    }
+
+    fn note(step: *Turn, problem: Problem) void {
+        step.problem = problem;
+        if (step.fetcher.problem == problem) return;
+        step.fetcher.problem = problem;
+        log.info("Copies of other edges' write layers are not up to date: {s}.", .{
+            switch (problem) {
+                .no_space => "the store's disk keeps its last space for devices' writes; free some",
+                .disk => "the store's disk reports an error",
+                .list => "an edge offers a layer that this one cannot keep; update the older one",
+                .memory => "the edge has too little memory",
+            },
+        });
+    }
+
+    /// Counts what is here, of edges that are silent, too.
+    fn tell(step: *Turn) void {
+        var count: u32 = 0;
+        var oldest: u64 = 0;
+        var edges: names.Iterator = .{ .files = step.files, .dir = names.held_parent };
+        while (edges.next() catch null) |owner| {
+            var parent: store.files.Name = undefined;
+            var layers: names.Iterator =
+                .{ .files = step.files, .dir = names.heldEdgeDir(owner, &parent) };
+            while (layers.next() catch null) |layer| {
+                var name: store.files.Name = undefined;
+                const dir = names.heldDir(owner, layer, &name);
+                const header = HeldCopy.readHeader(step.files, dir) catch continue;
+                count += 1;
+                if (oldest == 0 or header.moment_unix_ms < oldest) oldest = header.moment_unix_ms;
+            }
+        }
+        step.fetcher.held_count.store(count, .monotonic);
+        step.fetcher.oldest_unix_ms.store(oldest, .monotonic);
+        step.fetcher.behind_count.store(step.behind, .monotonic);
+    }
+};
+
+fn isOffered(fetcher: *const CopyFetcher, layer: Uuid) bool {
+    for (fetcher.offers[0..fetcher.offer_count]) |*offer|
+        if (offer.layer.eql(layer)) return true;
+    return false;
+}
+
+test {
+    _ = @import("copy_fetcher_test.zig");
+}
