@@ -51,6 +51,7 @@ store_worker: ?*host.StoreWorker = null,
 /// For transfers between the edges of the site.
 site_peers: ?*host.SitePeers = null,
 peer_server: ?*host.PeerServer = null,
+layer_copies: ?*host.LayerCopies = null,
 repairer: ?*host.Repairer = null,
 captures: ?host.BootCaptures = null,
 /// The same files through another directory descriptor: two threads cannot iterate over one.
@@ -127,6 +128,11 @@ pub fn run(edge: *Edge) u8 {
     if (edge.peer_server) |server| server.start() catch
         return edge.terminal.fail(
             "The thread for other edges cannot be started on this system.",
+            .{},
+        );
+    if (edge.layer_copies) |copies| copies.start() catch
+        return edge.terminal.fail(
+            "The threads that copy write caches cannot be started on this system.",
             .{},
         );
     if (edge.repairer) |repairer| repairer.start() catch
@@ -292,6 +298,7 @@ fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.Loop
         .stream_unanswered = loop.stream.reads.unanswered(),
     };
     if (edge.site_peers) |peers| figures_.differences = peers.movedBytes();
+    if (edge.layer_copies) |copies| figures_.cache_copies = copies.figures();
     addShards(&figures_, loop);
     return figures_;
 }

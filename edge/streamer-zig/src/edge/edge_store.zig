@@ -1,5 +1,6 @@
-//! Opens the store that an edge serves from, at its start. `start.zig` does so for an enrolled
-//! edge, `standalone.zig` for one without a control plane.
+//! Opens the store that an edge serves from, at its start, and shares it with the other edges of
+//! its site. `start.zig` does so for an enrolled edge, `standalone.zig` for one without a control
+//! plane, which has no site.
 
 const std = @import("std");
 const host = @import("host");
@@ -65,4 +66,33 @@ pub fn open(edge: *Edge, complaint: *Complaint) Error!void {
     };
     finishCutOff(&edge.store.?);
     edge.io.versions.store = &edge.store.?;
+}
+
+/// Prepares what serves the store to other edges of the site, and gets from theirs: differences,
+/// damaged blocks and copies of write caches. After the store's worker; `Edge.run` starts the
+/// threads.
+pub fn shareWithSite(edge: *Edge) error{OutOfMemory}!void {
+    const peers = try edge.gpa.create(host.SitePeers);
+    peers.* = .{ .io = edge.init.io };
+    edge.site_peers = peers;
+    const worker = edge.store_worker.?;
+    worker.peers = peers;
+    edge.repairer = try .create(edge.gpa, peers, worker.path, worker.wake_fd);
+    worker.repairer = edge.repairer;
+    edge.peer_server = try .create(edge.gpa, .{
+        .peers = peers,
+        .store_path = worker.path,
+        .repairer = edge.repairer,
+        .address = .{ .ip = edge.options.listens.items[0], .port = edge.options.ports.peer },
+    });
+    edge.layer_copies = try .create(edge.gpa, .{
+        .peers = peers,
+        .data = &edge.data.?,
+        .store_path = worker.path,
+        .data_path = edge.options.data.?,
+        .reserve_bytes = edge.options.reserve,
+        .hours = edge.options.copy_hours,
+    });
+    edge.worker.?.repairer = edge.repairer;
+    edge.loop.stream.setRepairs(edge.repairer.?.repairs());
 }

@@ -575,7 +575,7 @@ pub const texts = [_]Help{
     ) },
     .{ .command = "vdisk caches", .text = ofVdisk(
         \\List what devices have written and the store keeps. See also caches export,
-        \\caches snapshot and caches import.
+        \\snapshot, import, copy, copies and restore-copy.
     ,
         "",
         "caches --store /srv/store",
@@ -617,6 +617,36 @@ pub const texts = [_]Help{
         "caches import --store /srv/store desk-7.cache",
         \\  --force     replace the writes that the device has here
         \\  --vdisk ID  the vDisk of a private image above a plain file
+        \\
+        ,
+    ) },
+    .{ .command = "vdisk caches copy", .text = ofVdisk(
+        \\Copy devices' writes for a second edge of the site to fetch, also while they run.
+    ,
+        "[OPTIONS]",
+        "caches copy --store /srv/store",
+        \\  --data DIR  the edge's data directory
+        \\
+        ,
+    ) },
+    .{ .command = "vdisk caches copies", .text = ofVdisk(
+        \\List the copies of other edges' write caches that this edge keeps, and their age.
+    ,
+        "",
+        "caches copies --store /srv/store",
+        "",
+    ) },
+    .{ .command = "vdisk caches restore-copy", .text = ofVdisk(
+        \\Make the copy of a device's writes its write cache here. This edge must be the
+        \\device's write owner by now. What the device has written since the copy is lost.
+    ,
+        "--device ID [OPTIONS]",
+        "caches restore-copy --store /srv/store --device ID",
+        \\  --device ID  the device
+        \\  --from EDGE  the edge that has kept the writes, if there are several copies
+        \\  --private    restore its private image instead of its persistent write cache
+        \\  --force      replace the writes that the device has here
+        \\  --data DIR   the edge's data directory
         \\
         ,
     ) },
@@ -810,6 +840,7 @@ const serve =
     \\  --reserve SIZE     what write caches leave free on the file system of the
     \\                     store; default: 2G or 5 % of it, whichever is more, and a
     \\                     quarter of a small one
+    \\  --copy-caches-every HOURS  copy caches for another edge; default 0: never
     \\  --report-log SIZE  space for reports while the control plane is unreachable;
     \\                     default 512M. A full log loses reports and counts them
     \\

@@ -696,26 +696,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
     };
     edge.io.hold = &edge.store_worker.?.hold;
     edge.io.store_findings = &edge.store_worker.?.findings;
-    try preparePeers(edge);
-}
-
-/// Differences and damaged blocks are asked of other edges of the site, and sent to them.
-fn preparePeers(edge: *Edge) error{OutOfMemory}!void {
-    const peers = try edge.gpa.create(host.SitePeers);
-    peers.* = .{ .io = edge.init.io };
-    edge.site_peers = peers;
-    const worker = edge.store_worker.?;
-    worker.peers = peers;
-    edge.repairer = try .create(edge.gpa, peers, worker.path, worker.wake_fd);
-    worker.repairer = edge.repairer;
-    edge.peer_server = try .create(edge.gpa, .{
-        .peers = peers,
-        .store_path = worker.path,
-        .repairer = edge.repairer,
-        .address = .{ .ip = edge.options.listens.items[0], .port = edge.options.ports.peer },
-    });
-    edge.worker.?.repairer = edge.repairer;
-    edge.loop.stream.setRepairs(edge.repairer.?.repairs());
+    try edge_store.shareWithSite(edge);
 }
 
 fn prepareOpener(edge: *Edge, complaint: *Complaint) Error!void {

@@ -87,11 +87,11 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
 }
 
 /// The version below the writes, which nobody deletes meanwhile. Must not move.
-const BaseVersion = struct {
+pub const BaseVersion = struct {
     store: open_store.OpenStore,
     opened: store_module.OpenVersion,
 
-    fn open(
+    pub fn open(
         below: *BaseVersion,
         call: *const Call,
         store_path: []const u8,
@@ -113,14 +113,14 @@ const BaseVersion = struct {
             );
     }
 
-    fn close(below: *BaseVersion, gpa: std.mem.Allocator) void {
+    pub fn close(below: *BaseVersion, gpa: std.mem.Allocator) void {
         below.opened.close();
         below.store.close(gpa);
     }
 };
 
 /// Where the layer goes.
-const Place = struct {
+pub const Place = struct {
     files: store_module.Files,
     dir: []const u8,
     is_replaced: bool,
@@ -128,7 +128,7 @@ const Place = struct {
     const Error = store_module.files.Error || error{InUse};
 
     /// `Exists`: the device has writes here, which are not to be replaced. `InUse`: it runs.
-    fn check(place: *const Place) Error!void {
+    pub fn check(place: *const Place) Error!void {
         var name: store_module.files.Name = undefined;
         const data = std.mem.print(&name, "{s}/data", .{place.dir}) catch unreachable;
         const handle = place.files.open(data, .write) catch |err|
@@ -140,7 +140,7 @@ const Place = struct {
 
     /// Gives a complete layer its name. A crash in between leaves the device without writes: the
     /// same import again brings them.
-    fn take(place: *const Place, from: []const u8) Error!void {
+    pub fn take(place: *const Place, from: []const u8) Error!void {
         try place.check();
         try WriteLayer.remove(place.files, place.dir);
         place.files.makeDir(device_layers.parent) catch |err| if (err != error.Exists) return err;
@@ -162,14 +162,7 @@ fn importFile(
     const files = place.files;
     const device_id = found.head.binding.device_id;
     var buffer: store_module.files.Name = undefined;
-    const made = std.mem.print(&buffer, parent ++ "/{f}", .{name}) catch unreachable;
-    files.makeDir(parent) catch |err| if (err != error.Exists)
-        return explainPlace(call, device_id, err);
-    // What an interrupted import left.
-    WriteLayer.remove(files, made) catch |err| return if (err == error.InUse) call.failBusy(
-        "Another process imports the writes of device {f}; wait until it ends.",
-        .{device_id},
-    ) else explainPlace(call, device_id, err);
+    const made = try prepare(call, files, device_id, name, &buffer);
     errdefer WriteLayer.remove(files, made) catch {};
     var line: output.ProgressLine = .init(call.is_json);
     defer line.end();
@@ -184,6 +177,25 @@ fn importFile(
     ) catch |err| return if (err == error.Canceled) error.Canceled else explain(call, path, err);
     place.take(made) catch |err| return explainPlace(call, device_id, err);
     return imported;
+}
+
+/// Returns the directory where a layer is made until it gets its name.
+pub fn prepare(
+    call: *const Call,
+    files: store_module.Files,
+    device_id: Uuid,
+    name: Uuid,
+    into: *store_module.files.Name,
+) Call.Error![]const u8 {
+    const made = std.mem.print(into, parent ++ "/{f}", .{name}) catch unreachable;
+    files.makeDir(parent) catch |err| if (err != error.Exists)
+        return explainPlace(call, device_id, err);
+    // What an interrupted import left.
+    WriteLayer.remove(files, made) catch |err| return if (err == error.InUse) call.failBusy(
+        "Another process imports the writes of device {f}; wait until it ends.",
+        .{device_id},
+    ) else explainPlace(call, device_id, err);
+    return made;
 }
 
 fn explain(call: *const Call, path: []const u8, problem: layer_file.ImportError) Call.Error {
@@ -212,7 +224,7 @@ fn explain(call: *const Call, path: []const u8, problem: layer_file.ImportError)
     };
 }
 
-fn explainPlace(call: *const Call, device_id: Uuid, problem: Place.Error) Call.Error {
+pub fn explainPlace(call: *const Call, device_id: Uuid, problem: Place.Error) Call.Error {
     return switch (problem) {
         error.InUse => call.fail(
             "The device {f} is running, or its edge has heard from it in the last half minute: shut it down first.",

@@ -40,6 +40,9 @@ pub const subcommands = [_]Subcommand{
     of("caches export", @import("caches_export.zig")),
     of("caches snapshot", @import("caches_snapshot.zig")),
     of("caches import", @import("caches_import.zig")),
+    of("caches copy", @import("copies/caches_copy.zig")),
+    of("caches copies", @import("copies/caches_copies.zig")),
+    of("caches restore-copy", @import("copies/caches_restore_copy.zig")),
     of("drop-cache", @import("drop_cache.zig")),
 };
 
