@@ -27,6 +27,7 @@ afterAll(() => scratch.remove())
 
 const full = (byte: number) => Buffer.alloc(512, byte)
 const below = (sector: number) => patterned(sectors * 512).subarray(sector * 512, (sector + 1) * 512)
+const from = ['--from', testUuid(1)]
 const dataOf = (index: number) => path.join(scratch.path, edges[index]?.name ?? '')
 
 function caches(index: number, words: string[], exit = 0): string {
@@ -97,16 +98,19 @@ test('a device continues at the second edge from the copy of its writes when its
   expect(caches(1, ['--json'])).toBe('')
   // What is written later is lost with the edge.
   expect(await machine.write(0, 9)).toBe('done')
-  expect(caches(1, ['restore-copy', '--device', device], 1)).toMatch(/The write owner of device \S+ is edge "north"/)
+  expect(caches(1, ['restore-copy', '--device', device], 1)).toMatch(/needs --from EDGE, the edge that has kept the/)
+  const restore = ['restore-copy', '--device', device, ...from]
+  expect(caches(1, restore, 1)).toMatch(/The write owner of device \S+ is edge "north"/)
   north.kill('SIGKILL')
   await north.ended
   expect(await south.stop()).toBe(0)
   writeStates(1)
   const second = await start(1)
-  expect(caches(1, ['restore-copy', '--device', device])).toMatch(
-    /^restored the writes of \S+ as they were \d+ s ago: 16\.0 KiB/,
-  )
-  expect(caches(1, ['restore-copy', '--device', device], 1)).toMatch(/has writes here already; --force replaces them/)
+  // Another edge's copy of that device is none of the lost edge's.
+  const other = ['restore-copy', '--device', device, '--from', testUuid(7)]
+  expect(caches(1, other, 1)).toMatch(/There is no copy of class edge_persistent .* from edge/)
+  expect(caches(1, restore)).toMatch(/^restored the writes of \S+ as edge \S+ had them \d+ s ago: 16\.0 KiB/)
+  expect(caches(1, restore, 1)).toMatch(/has writes here already; --force replaces them/)
   const restored = await boot(1)
   const there = await Promise.all([0, 9, sectors - 16, sectors - 1].map((sector) => restored.read(sector)))
   expect(there).toEqual([full(1), full(2), full(4), full(3)])
@@ -121,14 +125,16 @@ test('a device continues at the second edge from the copy of its writes when its
 
 test('a damaged copy is refused with its place, and nothing is changed', async () => {
   writeStates(1)
-  const [south] = [await start(1)]
+  const south = await start(1)
   const machine = await boot(1)
   expect(await machine.write(0, 5)).toBe('done')
   expect(await south.stop()).toBe(0)
-  expect(caches(1, ['restore-copy', '--device', testUuid(301)], 1)).toMatch(/is not the write owner of device/)
-  const areas = path.join(dataOf(1), 'store/cache-copies/held', edges[0]?.id ?? '', device, 'areas')
+  expect(caches(1, ['restore-copy', '--device', testUuid(301), ...from], 1)).toMatch(/is not the write owner of device/)
+  const { copy } = JSON.parse(caches(1, ['copies', '--json']).split('\n')[0] ?? '') as { copy: string }
+  const areas = path.join(dataOf(1), 'store/cache-copies/held', testUuid(1), copy, 'areas')
   writeFileSync(areas, 'x', { flag: 'r+' })
-  expect(caches(1, ['restore-copy', '--device', device, '--force'], 1)).toMatch(/is damaged .* in the MiB at byte 0/)
+  const restore = ['restore-copy', '--device', device, ...from, '--force']
+  expect(caches(1, restore, 1)).toMatch(/is damaged .* in the MiB at byte 0/)
   const again = await start(1)
   const same = await boot(1)
   expect(await same.read(0)).toEqual(full(5))

@@ -125,6 +125,9 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
       expect(await serveWith(fileOf('good.raw', 512), ['--copy-caches-every', number])).toMatch(
         /--copy-caches-every is a number of hours from 1 to 168, or 0 for no copies/,
       )
+    expect(await serveWith(fileOf('good.raw', 512), ['--copy-caches-every', '6'])).toMatch(
+      /--copy-caches-every goes with --data of an enrolled edge/,
+    )
   })
 
   test('another edge uses the data directory', async () => {

@@ -625,26 +625,25 @@ pub const texts = [_]Help{
     ,
         "[OPTIONS]",
         "caches copy --store /srv/store",
-        \\  --data DIR  the edge's data directory
+        \\  --data DIR      the edge's data directory
+        \\  --reserve SIZE  what copies leave free; default: as serve --reserve
         \\
         ,
     ) },
     .{ .command = "vdisk caches copies", .text = ofVdisk(
         \\List the copies of other edges' write caches that this edge keeps, and their age.
-    ,
-        "",
-        "caches copies --store /srv/store",
-        "",
-    ) },
+    , "", "caches copies --store /srv/store", "") },
     .{ .command = "vdisk caches restore-copy", .text = ofVdisk(
         \\Make the copy of a device's writes its write cache here. This edge must be the
         \\device's write owner by now. What the device has written since the copy is lost.
     ,
-        "--device ID [OPTIONS]",
-        "caches restore-copy --store /srv/store --device ID",
+        "--device ID --from EDGE [OPTIONS]",
+        "caches restore-copy --store /srv/store --device ID --from EDGE",
         \\  --device ID  the device
-        \\  --from EDGE  the edge that has kept the writes, if there are several copies
+        \\  --from EDGE  the edge that has kept the writes until now
+        \\  --copy ID    one of several copies of them
         \\  --private    restore its private image instead of its persistent write cache
+        \\  --vdisk ID   the vDisk of a private image above a plain file
         \\  --force      replace the writes that the device has here
         \\  --data DIR   the edge's data directory
         \\

@@ -383,6 +383,11 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
             "--power-hook is the absolute path of a program, beginning with /, not '{s}'.",
             .{path},
         );
+    if (serve.isAlone() and serve.copy_hours > 0)
+        return complaint.set(
+            "--copy-caches-every goes with --data of an enrolled edge: the other edges of its site fetch the copies.",
+            .{},
+        );
     if (serve.data == null and serve.report_log_size != core.uplink.report_log.size_max_default)
         return complaint.set(
             "--report-log goes with --data of an enrolled edge: no other edge sends reports.",
@@ -489,7 +494,7 @@ fn parsePacked(name: []const u8, text: []const u8, complaint: *Complaint) Error!
     return size;
 }
 
-fn parseReserve(name: []const u8, text: []const u8, complaint: *Complaint) Error!u64 {
+pub fn parseReserve(name: []const u8, text: []const u8, complaint: *Complaint) Error!u64 {
     return if (std.mem.eql(u8, text, "0")) 0 else parseSize(name, text, complaint);
 }
 

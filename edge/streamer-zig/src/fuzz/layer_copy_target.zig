@@ -18,7 +18,9 @@ const body_size_most = layer_head.size + entries_most * @sizeOf(Entry);
 
 pub fn list(case: *Case) Violation!bool {
     const prng = &case.prng;
-    const disk_size = 512 * prng.between(1, 8 * AreaList.area_size / 512);
+    const size_most = 8 * AreaList.area_size / 512;
+    const disk_size =
+        512 * prng.between(1, if (prng.chance(1, 16)) std.math.maxInt(u64) / 512 else size_most);
     var body: [body_size_most]u8 = undefined;
     body[0..layer_head.size].* = layer_head.emit(&.{
         .layer_id = .fromRandom(@splat(1)),

@@ -99,6 +99,7 @@ test {
     _ = @import("difference/peer_server.zig");
     _ = @import("layer_copies/copy_fetcher.zig");
     _ = @import("layer_copies/copy_maker.zig");
+    _ = @import("layer_copies/offered_copies.zig");
     _ = @import("uplink/image_fetch.zig");
     _ = @import("uplink/kept_fetch.zig");
     _ = @import("files/schedule_file.zig");

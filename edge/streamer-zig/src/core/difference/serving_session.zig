@@ -22,6 +22,8 @@ key: wire.Key,
 own_id: base.Uuid,
 /// The edges that have the address from which the connection comes.
 peers: Peers,
+/// Which of them has greeted.
+asking: base.Uuid = .zero,
 nonce: [wire.nonce_size]u8,
 stage: Stage = .hello,
 deadline_ms: u64,
@@ -131,6 +133,7 @@ fn onHello(session: *ServingSession) Event {
         .to = greeting.from,
         .nonce = session.nonce,
     }, &session.key, hello);
+    session.asking = greeting.from;
     session.session = .init(&session.key, hello, &welcome);
     session.stage = .proof_head;
     return .{ .welcome = welcome };

@@ -4,15 +4,13 @@
 
 const std = @import("std");
 
-/// What the owner of the layer says.
+/// The answer of the layer's owner.
 pub const Owner = enum {
     /// Not reachable, or no longer an edge of the site.
     silent,
     /// It has the layer, and this edge is to keep the copy.
     offers,
-    /// It has the layer, and another edge is to keep the copy.
-    offers_another,
-    /// It has no such layer.
+    /// It has no such layer, or another edge is to keep the copy.
     lacks,
 };
 
@@ -22,7 +20,7 @@ pub fn isKept(owner: Owner, moment_unix_ms: u64, now_unix_ms: u64) bool {
     return switch (owner) {
         .silent, .offers => true,
         // A clock that went back removes nothing.
-        .offers_another, .lacks => now_unix_ms -| moment_unix_ms < kept_ms,
+        .lacks => now_unix_ms -| moment_unix_ms < kept_ms,
     };
 }
 

@@ -1,6 +1,6 @@
 //! When an edge makes copies of its write layers: every so many hours since the last time that all
-//! of it was done, also over restarts; after a failure, and if a job comes first, a while later.
-//! Pure.
+//! of it was done, also over restarts; after a failure an hour later, then two and so on, as one
+//! layer may fail for ever and all others are read each time. Pure.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -8,7 +8,6 @@ const assert = std.debug.assert;
 pub const CopySchedule = @This();
 
 pub const hours_max = 24 * 7;
-const failed_ms = std.time.ms_per_hour;
 const postponed_ms = 10 * std.time.ms_per_min;
 
 /// 0: never.
@@ -16,6 +15,8 @@ hours: u16 = 0,
 /// Null: never yet.
 done_unix_ms: ?u64 = null,
 not_before_ms: u64 = 0,
+/// Since all of it was done.
+failures: u8 = 0,
 
 /// `now_ms` is of a clock that never goes back.
 pub fn isDue(schedule: *const CopySchedule, now_ms: u64, now_unix_ms: u64) bool {
@@ -27,16 +28,18 @@ pub fn isDue(schedule: *const CopySchedule, now_ms: u64, now_unix_ms: u64) bool 
     return now_unix_ms - done >= @as(u64, schedule.hours) * std.time.ms_per_hour;
 }
 
-/// A job came first, or no process could be started.
+/// Somebody makes them by hand, or no process could be started.
 pub fn postpone(schedule: *CopySchedule, now_ms: u64) void {
     schedule.not_before_ms = now_ms + postponed_ms;
 }
 
 pub fn onEnd(schedule: *CopySchedule, is_done: bool, now_ms: u64, now_unix_ms: u64) void {
+    schedule.failures = if (is_done) 0 else schedule.failures +| 1;
     if (is_done)
         schedule.done_unix_ms = now_unix_ms
     else
-        schedule.not_before_ms = now_ms + failed_ms;
+        schedule.not_before_ms =
+            now_ms + @as(u64, @min(schedule.failures, schedule.hours)) * std.time.ms_per_hour;
 }
 
 pub const text_size = 20;
@@ -63,9 +66,16 @@ test "copies are made every so many hours, also over a restart, and later after 
     try testing.expect(!schedule.isDue(postponed_ms - 1, 1000));
     try testing.expect(schedule.isDue(postponed_ms, 1000));
     schedule.onEnd(false, postponed_ms, 1000);
-    try testing.expect(!schedule.isDue(postponed_ms + failed_ms - 1, 1000));
-    try testing.expect(schedule.isDue(postponed_ms + failed_ms, 1000));
-    const now = postponed_ms + failed_ms;
+    try testing.expect(!schedule.isDue(postponed_ms + hour - 1, 1000));
+    try testing.expect(schedule.isDue(postponed_ms + hour, 1000));
+    // The longer it fails, the later, up to the hours of the schedule.
+    for (2..9) |failures| {
+        schedule.onEnd(false, 0, 1000);
+        const wait_ms = @as(u64, @min(failures, 6)) * hour;
+        try testing.expect(!schedule.isDue(wait_ms - 1, 1000));
+        try testing.expect(schedule.isDue(wait_ms, 1000));
+    }
+    const now = 6 * hour;
     schedule.onEnd(true, now, 5000);
     try testing.expect(!schedule.isDue(now, 5000 + 6 * hour - 1));
     try testing.expect(schedule.isDue(now, 5000 + 6 * hour));

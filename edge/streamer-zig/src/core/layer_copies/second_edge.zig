@@ -4,10 +4,17 @@
 
 const std = @import("std");
 const base = @import("base");
+const Edges = @import("../site/edges.zig");
 const Uuid = base.Uuid;
 
 /// Null: there is no other edge.
-pub fn of(layer: Uuid, owner: Uuid, edges: []const Uuid) ?Uuid {
+pub fn ofSite(layer: Uuid, owner: Uuid, site: *const Edges) ?Uuid {
+    var ids: [Edges.edges_max + 1]Uuid = undefined;
+    for (site.edges.constSlice(), 0..) |*edge, index| ids[index] = edge.id;
+    return of(layer, owner, ids[0..site.edges.count]);
+}
+
+fn of(layer: Uuid, owner: Uuid, edges: []const Uuid) ?Uuid {
     var found: ?struct { id: Uuid, score: u64 } = null;
     for (edges) |id| {
         if (id.eql(owner)) continue;

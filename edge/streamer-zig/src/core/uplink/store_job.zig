@@ -338,11 +338,15 @@ pub fn writeUpkeep(
 pub fn writeCopies(
     arguments: *Arguments,
     program: []const u8,
-    paths: struct { store_path: []const u8, data_path: []const u8 },
+    of: struct { store_path: []const u8, data_path: []const u8, reserve_bytes: ?u64 },
 ) void {
-    assert(paths.data_path.len <= Arguments.store_path_size_max);
-    begin(arguments, program, "caches copy", paths.store_path);
-    arguments.addOption("data", "{s}", @as(?[]const u8, paths.data_path));
+    assert(of.data_path.len <= Arguments.store_path_size_max);
+    begin(arguments, program, "caches copy", of.store_path);
+    arguments.addOption("data", "{s}", @as(?[]const u8, of.data_path));
+    if (of.reserve_bytes) |bytes| {
+        arguments.add("--reserve", .{});
+        if (bytes == 0) arguments.add("0", .{}) else arguments.add("{d}K", .{bytes >> 10});
+    }
 }
 
 fn begin(

@@ -55,15 +55,8 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
     var base_version: BaseVersion = undefined;
     if (!is_plain) try base_version.open(call, store_path, path, binding);
     defer if (!is_plain) base_version.close(call.gpa);
-    const vdisk_id: Uuid = options.vdisk orelse
-        if (!is_plain) base_version.opened.manifest.vdisk else .zero;
-    if (binding.class == .private and vdisk_id.eql(.zero)) return call.fail(
-        "{s} is a private image above a plain file; name its vDisk with --vdisk ID.",
-        .{path},
-    );
-    const name = device_layers.nameOf(
-        .{ .class = binding.class, .device_id = binding.device_id, .vdisk_id = vdisk_id },
-    );
+    const below = if (is_plain) null else &base_version;
+    const name = try nameOf(call, path, binding, options.vdisk, below);
     var dir: store_module.files.Name = undefined;
     const place: Place = .{
         .files = on.files(),
@@ -84,6 +77,26 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
         .{ binding.device_id, output.Size{ .bytes = size }, binding.version_id },
     );
     return 0;
+}
+
+/// Returns the name that a layer gets in this store. `path` names in messages what it comes from,
+/// `below` is null above a plain file.
+pub fn nameOf(
+    call: *const Call,
+    path: []const u8,
+    binding: *const WriteLayer.Binding,
+    vdisk: ?Uuid,
+    below: ?*const BaseVersion,
+) Call.Error!Uuid {
+    const vdisk_id: Uuid = vdisk orelse
+        if (below) |version| version.opened.manifest.vdisk else .zero;
+    if (binding.class == .private and vdisk_id.eql(.zero)) return call.fail(
+        "{s} is a private image above a plain file; name its vDisk with --vdisk ID.",
+        .{path},
+    );
+    return device_layers.nameOf(
+        .{ .class = binding.class, .device_id = binding.device_id, .vdisk_id = vdisk_id },
+    );
 }
 
 /// The version below the writes, which nobody deletes meanwhile. Must not move.

@@ -363,7 +363,7 @@ fn answer(
     now_ms: u64,
 ) bool {
     assert(connection.answer == null);
-    const found = server.find(request, &connection.content) catch |err| {
+    const found = server.find(request, connection) catch |err| {
         const why: wire.Absence = switch (err) {
             error.Unknown => .unknown,
             error.Absent, error.Differs => .absent,
@@ -381,7 +381,7 @@ fn answer(
 fn find(
     server: *PeerServer,
     request: wire.Request,
-    content: *version_content.Buffer,
+    connection: *Connection,
 ) error{ Unknown, Absent, Differs, Damaged }!Connection.Answer {
     if (request == .content) {
         const asked = &request.content;
@@ -389,7 +389,7 @@ fn find(
             server.gpa,
             server.store_path,
             asked,
-            content,
+            &connection.content,
         ) catch |err| {
             if (err == error.Damaged) if (server.repairer) |repairer|
                 repairer.report(asked.version, asked.index);
@@ -397,7 +397,7 @@ fn find(
         };
         return .{ .left = size };
     }
-    if (try server.findCopy(request, content)) |found| return found;
+    if (try server.findCopy(request, connection)) |found| return found;
     var files = DifferenceFiles.open(server.store_path) catch return error.Unknown;
     defer files.close();
     switch (request) {
@@ -433,18 +433,21 @@ fn find(
 fn findCopy(
     server: *PeerServer,
     request: wire.Request,
-    content: *version_content.Buffer,
+    connection: *Connection,
 ) error{ Unknown, Absent, Differs, Damaged }!?Connection.Answer {
+    const asking: offered_copies.Asking = .{
+        .edge = connection.session.asking,
+        .site = if (server.site) |*site| site else return error.Absent,
+    };
     return switch (request) {
         .list, .piece, .content => null,
-        .copies => |above| .{
-            .left = offered_copies.page(
-                server.store_path,
-                above,
-                content[0..@sizeOf(offered_copies.Page)],
-            ) catch return error.Unknown,
-        },
-        .copy_list => |layer| if (offered_copies.list(server.store_path, layer)) |body| .{
+        .copies => |above| if (offered_copies.page(
+            server.store_path,
+            &asking,
+            above,
+            connection.content[0..@sizeOf(offered_copies.Page)],
+        )) |size| .{ .left = size } else |err| absenceOf(err),
+        .copy_list => |layer| if (offered_copies.list(server.store_path, &asking, layer)) |body| .{
             .fd = body.fd,
             .offset = store.AreaList.header_size,
             .left = body.size,
@@ -452,6 +455,7 @@ fn findCopy(
         .copy_area => |asked| if (offered_copies.area(
             server.gpa,
             server.store_path,
+            &asking,
             asked.layer,
             asked.area,
         )) |bytes| .{ .owned = bytes, .left = @intCast(bytes.len) } else |err| absenceOf(err),

@@ -26,6 +26,10 @@ pub const layers_max = 1024;
 const turn_ms = 15_000;
 /// Edges that the state names since are asked at once.
 const look_ms = 1_000;
+/// A slow edge delays the copies of others by so much; its own continue with the next turn.
+const edge_limit_ms_usual = 30 * std.time.ms_per_min;
+/// A copy that has not changed gets a later moment only if it is later by this: it costs its list.
+const renewal_step_ms = std.time.ms_per_min;
 const lowest_nice = 19;
 const idle_class = 3 << 13;
 
@@ -39,6 +43,10 @@ source: PeerSource,
 offers: []wire.CopySummary,
 offer_count: u32 = 0,
 area: *[AreaList.area_size]u8,
+/// For each edge, in each turn.
+edge_limit_ms: u64 = edge_limit_ms_usual,
+/// Copies that had come whole when the edge was killed are brought over.
+is_complete: bool = false,
 /// The last problem, so that it is logged once and not with each turn.
 problem: ?Problem = null,
 /// For the metrics.
@@ -48,7 +56,7 @@ oldest_unix_ms: std.atomic.Value(u64) = .init(0),
 /// Copies that this edge is to have, and could not bring up to date in its last turn.
 behind_count: std.atomic.Value(u32) = .init(0),
 
-const Problem = enum { no_space, disk, list, memory };
+const Problem = enum { no_space, disk, list, older, memory };
 
 pub const Options = struct {
     peers: *SitePeers,
@@ -112,15 +120,14 @@ pub fn turn(fetcher: *CopyFetcher) void {
     var on = store.LinuxFiles.open(fetcher.store_path) catch return;
     defer on.close();
     var step: Turn = .{ .fetcher = fetcher, .files = on.files(), .store_fd = on.dir_fd };
+    if (!fetcher.is_complete) fetcher.is_complete = step.completeAll();
     if (fetcher.peers.current()) |site| {
-        var ids: [core.site.Edges.edges_max + 1]Uuid = undefined;
-        for (site.edges.constSlice(), 0..) |*edge, index| ids[index] = edge.id;
-        step.own_id = site.own_id;
-        step.edges = ids[0..site.edges.count];
-        for (step.edges) |id| if (!id.eql(site.own_id)) step.ask(id);
+        step.site = site;
+        for (site.edges.constSlice()) |*edge|
+            if (!edge.id.eql(site.own_id)) step.ask(edge.id);
         fetcher.source.drop();
     }
-    step.tell();
+    step.tell() catch step.note(.disk);
     if (step.problem == null) fetcher.problem = null;
 }
 
@@ -129,16 +136,18 @@ const Turn = struct {
     fetcher: *CopyFetcher,
     files: store.Files,
     store_fd: i32,
-    own_id: Uuid = .zero,
-    edges: []const Uuid = &.{},
+    site: ?core.site.Edges = null,
     problem: ?Problem = null,
     behind: u32 = 0,
+    /// When the next edge is asked.
+    until_ms: u64 = 0,
     /// Of one edge.
     fetched_count: u32 = 0,
     fetched_bytes: u64 = 0,
 
     fn ask(step: *Turn, owner: Uuid) void {
         const fetcher = step.fetcher;
+        step.until_ms = nowMs() +| fetcher.edge_limit_ms;
         // An edge that does not answer may be gone for ever: its copies stay.
         if (!step.takeOffers(owner)) return;
         step.fetched_count = 0;
@@ -155,8 +164,9 @@ const Turn = struct {
     }
 
     fn isSecond(step: *const Turn, owner: Uuid, layer: Uuid) bool {
-        const second = core.layer_copies.second_edge.of(layer, owner, step.edges);
-        return if (second) |id| id.eql(step.own_id) else false;
+        const site = &step.site.?;
+        const second = core.layer_copies.second_edge.ofSite(layer, owner, site);
+        return if (second) |id| id.eql(site.own_id) else false;
     }
 
     /// Returns false if the edge has not told all.
@@ -193,31 +203,45 @@ const Turn = struct {
     /// Returns whether the copy is what its owner offers.
     fn keep(step: *Turn, owner: Uuid, offer: *const wire.CopySummary) bool {
         var name: store.files.Name = undefined;
-        const dir = names.heldDir(owner, offer.layer, &name);
+        const dir = names.heldDir(owner, offer.layer_id, &name);
+        const now = sys.unixMs();
+        // An edge whose clock is ahead makes no copy younger than it is.
+        const moment = @min(offer.moment_unix_ms, now);
         if (HeldCopy.readHeader(step.files, dir)) |header| {
             if (std.mem.eql(u8, &header.digest, &offer.sha256)) {
-                if (header.moment_unix_ms < offer.moment_unix_ms) step.renew(dir, offer) catch |err|
-                    return step.fail(err);
+                const former = header.moment_unix_ms;
+                if (former > now or former + renewal_step_ms <= moment)
+                    step.renew(dir, moment) catch |err| return step.fail(err);
                 return true;
             }
+            // A disk that was set back has its own copies of then, until it makes new ones.
+            if (header.moment_unix_ms <= now and offer.moment_unix_ms < header.moment_unix_ms) {
+                step.note(.older);
+                return false;
+            }
         } else |_| {}
-        return step.fetch(owner, offer, dir) catch |err| step.fail(err);
+        return step.fetch(owner, offer, moment, dir) catch |err| step.fail(err);
     }
 
-    fn renew(step: *Turn, dir: []const u8, offer: *const wire.CopySummary) AreaList.ReadError!void {
+    fn renew(step: *Turn, dir: []const u8, moment_unix_ms: u64) AreaList.ReadError!void {
         const lock = try names.lock(step.files, .held) orelse return;
         defer step.files.close(lock);
-        try HeldCopy.renew(step.fetcher.gpa, step.files, dir, offer.moment_unix_ms);
+        try HeldCopy.renew(step.fetcher.gpa, step.files, dir, moment_unix_ms);
+    }
+
+    fn hasSpace(step: *const Turn, bytes: u64) bool {
+        return copy_space.has(step.store_fd, step.fetcher.reserve_bytes, bytes);
     }
 
     fn fetch(
         step: *Turn,
         owner: Uuid,
         offer: *const wire.CopySummary,
+        moment_unix_ms: u64,
         dir: []const u8,
     ) AreaList.ReadError!bool {
         const fetcher, const files = .{ step.fetcher, step.files };
-        const list = try step.fetchList(owner, offer) orelse return false;
+        const list = try step.fetchList(owner, offer, moment_unix_ms) orelse return false;
         var held: HeldCopy = blk: {
             var taken = list;
             const lock = names.lock(files, .held) catch |err| {
@@ -234,10 +258,10 @@ const Turn = struct {
         var came: u64 = 0;
         for (held.list.entries()) |*entry| {
             if (!try held.needs(entry)) continue;
+            if (nowMs() >= step.until_ms) return false;
             const size = entry.size();
             // Brought over, it takes its space twice for a moment.
-            if (!copy_space.has(step.store_fd, fetcher.reserve_bytes, 2 * size))
-                return error.NoSpace;
+            if (!step.hasSpace(2 * size)) return error.NoSpace;
             const bytes = fetcher.area[0..size];
             const request: wire.Request =
                 .{ .copy_area = .{ .layer = offer.layer, .area = entry.index() } };
@@ -259,17 +283,20 @@ const Turn = struct {
         step: *Turn,
         owner: Uuid,
         offer: *const wire.CopySummary,
-    ) error{OutOfMemory}!?AreaList {
+        moment_unix_ms: u64,
+    ) error{ OutOfMemory, NoSpace }!?AreaList {
         const gpa = step.fetcher.gpa;
         const header: AreaList.Header = .{
             .count = offer.entries,
-            .moment_unix_ms = offer.moment_unix_ms,
+            .moment_unix_ms = moment_unix_ms,
             .digest = offer.sha256,
         };
         if (header.count > AreaList.entries_max) {
             step.note(.list);
             return null;
         }
+        // A list of areas of zeros has no areas to fetch.
+        if (!step.hasSpace(2 * header.bodySize())) return error.NoSpace;
         const body = try gpa.alloc(u8, header.bodySize());
         defer gpa.free(body);
         const request: wire.Request = .{ .copy_list = offer.layer };
@@ -288,7 +315,7 @@ const Turn = struct {
             .private => true,
             .edge, .maintenance => false,
         };
-        if (is_copied) return list;
+        if (is_copied and list.head.layer_id.eql(offer.layer_id)) return list;
         list.deinit(gpa);
         step.note(.list);
         return null;
@@ -297,30 +324,63 @@ const Turn = struct {
     /// Removes copies of layers that the owner has no more, or that another edge keeps, once they
     /// are old.
     fn sweep(step: *Turn, owner: Uuid) store.files.Error!void {
-        const fetcher = step.fetcher;
         var parent: store.files.Name = undefined;
         var walk: names.Iterator =
             .{ .files = step.files, .dir = names.heldEdgeDir(owner, &parent) };
-        while (try walk.next()) |layer| {
+        while (try walk.next()) |layer_id| {
             const says: core.layer_copies.copy_life.Owner =
-                if (!fetcher.isOffered(layer)) .lacks //
-                else if (step.isSecond(owner, layer)) .offers else .offers_another;
+                if (step.isOffered(owner, layer_id)) .offers else .lacks;
             var name: store.files.Name = undefined;
-            const dir = names.heldDir(owner, layer, &name);
-            const header = HeldCopy.readHeader(step.files, dir) catch continue;
+            const dir = names.heldDir(owner, layer_id, &name);
+            const header = HeldCopy.readHeader(step.files, dir) catch |err| {
+                if (err == error.NotFound and says == .lacks) try step.removePart(dir);
+                continue;
+            };
             const moment = header.moment_unix_ms;
             if (core.layer_copies.copy_life.isKept(says, moment, sys.unixMs())) continue;
             const lock = try names.lock(step.files, .held) orelse return;
             defer step.files.close(lock);
             try HeldCopy.remove(step.files, dir);
             log.info(
-                "The copy of the write layer {f} of edge {f} was removed: that edge has had no use of it for a month.",
-                .{ layer, owner },
+                "The copy {f} of a write cache of edge {f} was removed: for 30 days that edge has not had the cache, or another edge has kept the copy.",
+                .{ layer_id, owner },
             );
         }
     }
 
+    fn isOffered(step: *const Turn, owner: Uuid, layer_id: Uuid) bool {
+        const fetcher = step.fetcher;
+        for (fetcher.offers[0..fetcher.offer_count]) |*offer|
+            if (offer.layer_id.eql(layer_id)) return step.isSecond(owner, offer.layer);
+        return false;
+    }
+
+    /// Nothing of it was ever whole, and the rest will not come.
+    fn removePart(step: *const Turn, dir: []const u8) store.files.Error!void {
+        if (!step.fetcher.is_complete) return;
+        const lock = try names.lock(step.files, .held) orelse return;
+        defer step.files.close(lock);
+        try HeldCopy.remove(step.files, dir);
+    }
+
+    /// Returns false if some have to be looked at again.
+    fn completeAll(step: *Turn) bool {
+        const lock = names.lock(step.files, .held) catch null orelse return false;
+        defer step.files.close(lock);
+        var is_complete = true;
+        var walk: HeldCopy.Walk = .{ .files = step.files };
+        while (walk.next() catch return false) |found| {
+            var name: store.files.Name = undefined;
+            HeldCopy.complete(step.fetcher.gpa, step.files, found.dir(&name)) catch |err| {
+                is_complete = step.fail(err);
+            };
+        }
+        return is_complete;
+    }
+
     fn fail(step: *Turn, problem: AreaList.ReadError) bool {
+        // It may have come whole.
+        step.fetcher.is_complete = false;
         step.note(switch (problem) {
             error.NoSpace => .no_space,
             error.OutOfMemory => .memory,
@@ -338,28 +398,28 @@ const Turn = struct {
             switch (problem) {
                 .no_space => "the store's disk keeps its last space for devices' writes; free some",
                 .disk => "the store's disk reports an error",
-                .list => "an edge offers a layer that this one cannot keep; update the older one",
+                .list => "an edge offers a copy that this one cannot keep; update the older one",
+                .older => "an edge offers one of an earlier time than it had; compare the clocks",
                 .memory => "the edge has too little memory",
             },
         });
     }
 
     /// Counts what is here, of edges that are silent, too.
-    fn tell(step: *Turn) void {
+    fn tell(step: *Turn) store.files.Error!void {
         var count: u32 = 0;
         var oldest: u64 = 0;
-        var edges: names.Iterator = .{ .files = step.files, .dir = names.held_parent };
-        while (edges.next() catch null) |owner| {
-            var parent: store.files.Name = undefined;
-            var layers: names.Iterator =
-                .{ .files = step.files, .dir = names.heldEdgeDir(owner, &parent) };
-            while (layers.next() catch null) |layer| {
-                var name: store.files.Name = undefined;
-                const dir = names.heldDir(owner, layer, &name);
-                const header = HeldCopy.readHeader(step.files, dir) catch continue;
-                count += 1;
-                if (oldest == 0 or header.moment_unix_ms < oldest) oldest = header.moment_unix_ms;
-            }
+        var walk: HeldCopy.Walk = .{ .files = step.files };
+        while (try walk.next()) |found| {
+            var name: store.files.Name = undefined;
+            const dir = found.dir(&name);
+            const header = HeldCopy.readHeader(step.files, dir) catch |err| {
+                const is_gone = if (step.site) |*site| site.indexOf(found.owner) == null else false;
+                if (err == error.NotFound and is_gone) try step.removePart(dir);
+                continue;
+            };
+            count += 1;
+            if (oldest == 0 or header.moment_unix_ms < oldest) oldest = header.moment_unix_ms;
         }
         step.fetcher.held_count.store(count, .monotonic);
         step.fetcher.oldest_unix_ms.store(oldest, .monotonic);
@@ -367,10 +427,8 @@ const Turn = struct {
     }
 };
 
-fn isOffered(fetcher: *const CopyFetcher, layer: Uuid) bool {
-    for (fetcher.offers[0..fetcher.offer_count]) |*offer|
-        if (offer.layer.eql(layer)) return true;
-    return false;
+fn nowMs() u64 {
+    return sys.monotonicUs() / std.time.us_per_ms;
 }
 
 test {

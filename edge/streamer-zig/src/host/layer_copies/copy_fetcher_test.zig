@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
+const wire = @import("wire").peer_transfer;
 const sys = @import("../sys.zig");
 const CopyFetcher = @import("copy_fetcher.zig");
 const PeerServer = @import("../difference/peer_server.zig");
@@ -114,11 +115,21 @@ const Fixture = struct {
 
     /// A device's layer has these bytes in the first block of each area; 0: it has none there.
     fn offer(fixture: *Fixture, device: base.Uuid, moment: u64, bytes: []const u8) !void {
+        return fixture.offerLayer(device, device, moment, bytes);
+    }
+
+    fn offerLayer(
+        fixture: *Fixture,
+        device: base.Uuid,
+        layer_id: base.Uuid,
+        moment: u64,
+        bytes: []const u8,
+    ) !void {
         var on = fixture.ownerFiles();
         var name: store.files.Name = undefined;
         const dir = store.copy_names.ownDir(device, &name);
         var made: OwnCopy = try .begin(gpa, on.files(), dir, &.{
-            .layer_id = .fromBytes(@splat(1)),
+            .layer_id = layer_id,
             .binding = .{
                 .class = .edge_persistent,
                 .device_id = device,
@@ -146,19 +157,25 @@ const Fixture = struct {
         return fixture.asking.movedBytes()[from] - before;
     }
 
-    fn momentOf(fixture: *Fixture, device: base.Uuid) !u64 {
+    fn withdraw(fixture: *Fixture, device: base.Uuid) !void {
+        var on = fixture.ownerFiles();
+        var name: store.files.Name = undefined;
+        try OwnCopy.remove(on.files(), store.copy_names.ownDir(device, &name));
+    }
+
+    fn momentOf(fixture: *Fixture, layer_id: base.Uuid) !u64 {
         var on: store.LinuxFiles = .fromFd(fixture.second_tmp.dir.handle);
         var name: store.files.Name = undefined;
-        const dir = store.copy_names.heldDir(owner_id, device, &name);
+        const dir = store.copy_names.heldDir(owner_id, layer_id, &name);
         return (try HeldCopy.readHeader(on.files(), dir)).moment_unix_ms;
     }
 
     /// The copy is whole, and has these bytes.
-    fn expectHeld(fixture: *Fixture, device: base.Uuid, bytes: []const u8) !void {
+    fn expectHeld(fixture: *Fixture, layer_id: base.Uuid, bytes: []const u8) !void {
         var on: store.LinuxFiles = .fromFd(fixture.second_tmp.dir.handle);
         const files = on.files();
         var dir_name: store.files.Name = undefined;
-        const dir = store.copy_names.heldDir(owner_id, device, &dir_name);
+        const dir = store.copy_names.heldDir(owner_id, layer_id, &dir_name);
         var list = try HeldCopy.readList(gpa, files, dir);
         defer list.deinit(gpa);
         var name: store.files.Name = undefined;
@@ -199,10 +216,10 @@ test "a second edge fetches what has changed alone, and keeps it while the owner
     try fixture.expectHeld(device, "aXc");
     try testing.expectEqual(3000, try fixture.momentOf(device));
     // Nothing has changed since.
-    try fixture.offer(device, 4000, "aXc");
-    const offers = 71 * 60;
+    try fixture.offer(device, 63_000, "aXc");
+    const offers = 71 * wire.CopySummary.size;
     try testing.expectEqual(offers, fixture.turn());
-    try testing.expectEqual(4000, try fixture.momentOf(device));
+    try testing.expectEqual(63_000, try fixture.momentOf(device));
     fixture.asking.set(null);
     try testing.expectEqual(0, fixture.turn());
     try testing.expectEqual(71, fixture.fetcher.held_count.load(.monotonic));
@@ -229,7 +246,8 @@ test "an area that has rotted at the owner is not taken, and the former copy sta
     try testing.expectEqual(1, fixture.fetcher.behind_count.load(.monotonic));
     try testing.expectEqual(1000, try fixture.momentOf(device));
     try fixture.expectHeld(device, "ab");
-    try files.write(handle, "d", AreaList.area_size + 5);
+    // The owner makes all of its copy again, as nothing else would ever write the area.
+    try fixture.offer(device, 3000, "cd");
     _ = fixture.turn();
     try testing.expectEqual(0, fixture.fetcher.behind_count.load(.monotonic));
     try fixture.expectHeld(device, "cd");
@@ -253,12 +271,88 @@ test "copies leave the disk's reserve free, and one that its owner has no more g
     try fixture.offer(uuid(11), old, "cd");
     _ = fixture.turn();
     try testing.expectEqual(old, try fixture.momentOf(uuid(11)));
-    var on = fixture.ownerFiles();
-    for ([_]base.Uuid{ device, uuid(11) }) |layer| {
-        var name: store.files.Name = undefined;
-        try OwnCopy.remove(on.files(), store.copy_names.ownDir(layer, &name));
-    }
+    for ([_]base.Uuid{ device, uuid(11) }) |layer| try fixture.withdraw(layer);
     _ = fixture.turn();
     try testing.expectEqual(recent, try fixture.momentOf(device));
     try testing.expectError(error.NotFound, fixture.momentOf(uuid(11)));
+}
+
+test "a layer that was made again, or set back, does not replace the copy of its former state" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const device = uuid(10);
+    try fixture.offer(device, 5000, "ab");
+    _ = fixture.turn();
+    // The owner's disk as it was.
+    try fixture.offer(device, 4000, "aa");
+    _ = fixture.turn();
+    try testing.expectEqual(1, fixture.fetcher.behind_count.load(.monotonic));
+    try testing.expectEqual(5000, try fixture.momentOf(device));
+    try fixture.expectHeld(device, "ab");
+    // The disk was replaced, and the device has written to a new layer.
+    const recent = sys.unixMs();
+    try fixture.offer(device, recent, "ab");
+    _ = fixture.turn();
+    try fixture.withdraw(device);
+    try fixture.offerLayer(device, uuid(20), recent, "x");
+    _ = fixture.turn();
+    try testing.expectEqual(0, fixture.fetcher.behind_count.load(.monotonic));
+    try fixture.expectHeld(uuid(20), "x");
+    try fixture.expectHeld(device, "ab");
+}
+
+test "no copy is younger than it is by the clock of the edge that keeps it" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const before = sys.unixMs();
+    try fixture.offer(uuid(10), std.math.maxInt(u64), "ab");
+    _ = fixture.turn();
+    const moment = try fixture.momentOf(uuid(10));
+    try testing.expect(moment >= before and moment <= sys.unixMs());
+    _ = fixture.turn();
+    try testing.expectEqual(moment, try fixture.momentOf(uuid(10)));
+}
+
+test "a slow edge has its limit in each turn, and what came of a layer that it drops goes" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const device = uuid(10);
+    try fixture.offer(device, 1000, "ab");
+    fixture.fetcher.edge_limit_ms = 0;
+    _ = fixture.turn();
+    try testing.expectEqual(1, fixture.fetcher.behind_count.load(.monotonic));
+    var name: store.files.Name = undefined;
+    const dir = store.copy_names.heldDir(owner_id, device, &name);
+    try fixture.second_tmp.dir.access(testing.io, dir, .{});
+    try fixture.withdraw(device);
+    _ = fixture.turn();
+    try testing.expectError(
+        error.FileNotFound,
+        fixture.second_tmp.dir.access(testing.io, dir, .{}),
+    );
+}
+
+test "a copy that had come whole when the edge was killed is brought over at its start" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const device = uuid(10);
+    try fixture.offer(device, 1000, "ab");
+    _ = fixture.turn();
+    var on: store.LinuxFiles = .fromFd(fixture.second_tmp.dir.handle);
+    var names: [3]store.files.Name = undefined;
+    const dir = store.copy_names.heldDir(owner_id, device, &names[0]);
+    try on.files().rename(
+        store.copy_names.join(&names[1], dir, "list"),
+        store.copy_names.join(&names[2], dir, "list.whole"),
+    );
+    // The owner is lost.
+    fixture.asking.set(null);
+    fixture.fetcher.is_complete = false;
+    _ = fixture.turn();
+    try testing.expectEqual(1, fixture.fetcher.held_count.load(.monotonic));
+    try fixture.expectHeld(device, "ab");
 }

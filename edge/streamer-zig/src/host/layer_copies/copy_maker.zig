@@ -20,6 +20,8 @@ const own_program = "/proc/self/exe";
 const turn_ms = 15_000;
 /// Devices come first: an edge that has just started may be in a boot storm.
 const start_delay_ms = 10 * std.time.ms_per_min;
+/// Longer than a store of terabytes needs at idle priority; a disk that hangs holds nobody longer.
+const run_limit_ms = 24 * std.time.ms_per_hour;
 /// In the data directory: when all was done last.
 const schedule_name = "cache-copies";
 
@@ -29,6 +31,7 @@ data: *const DataDir,
 store_path: []const u8,
 data_path: []const u8,
 program: []const u8 = own_program,
+reserve_bytes: ?u64,
 schedule: core.layer_copies.CopySchedule,
 /// Why the last one failed.
 why: store_job.Message = .empty,
@@ -38,6 +41,8 @@ pub const Options = struct {
     data: *const DataDir,
     store_path: []const u8,
     data_path: []const u8,
+    /// Bytes of the store's file system that copies leave free; null: the usual.
+    reserve_bytes: ?u64 = null,
     /// 0: never.
     hours: u16,
 };
@@ -48,6 +53,7 @@ pub fn init(gpa: std.mem.Allocator, options: Options) CopyMaker {
         .data = options.data,
         .store_path = options.store_path,
         .data_path = options.data_path,
+        .reserve_bytes = options.reserve_bytes,
         .schedule = .{ .hours = options.hours },
     };
     if (options.data.read(gpa, schedule_name)) |text| {
@@ -82,14 +88,19 @@ pub fn turn(maker: *CopyMaker, now_ms: u64) void {
     store_job.writeCopies(&arguments, maker.program, .{
         .store_path = maker.store_path,
         .data_path = maker.data_path,
+        .reserve_bytes = maker.reserve_bytes,
     });
     var child = StoreChild.start(&arguments) catch return maker.schedule.postpone(now_ms);
     maker.why = .empty;
+    const until_ms = nowMs() + run_limit_ms;
     while (child.read(maker, takeLine) == .more) {
+        const left_ms = until_ms -| nowMs();
+        if (left_ms == 0) break;
         var polled =
             [_]linux.pollfd{.{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 }};
-        _ = linux.ppoll(&polled, 1, null, null);
+        _ = linux.poll(&polled, 1, @intCast(left_ms));
     }
+    // Ends it if it still runs.
     const code = child.finish();
     // Somebody makes them by hand.
     if (code == store_job.exit_busy) return maker.schedule.postpone(now_ms);
@@ -120,7 +131,7 @@ const testing = std.testing;
 /// Replaces our own program: it fails until a file says otherwise.
 const script =
     \\#!/bin/sh
-    \\echo "$2 $3 $6 $8" >> "$6/runs"
+    \\echo "$2 $3 $6 $8 $9 ${10}" >> "$6/runs"
     \\test -e "$6/good" && exit 0
     \\echo '{"error":"the disk fails"}'
     \\exit 1
@@ -145,6 +156,7 @@ test "copies are made when they are due and another edge can fetch them, also ov
         .data = &data,
         .store_path = store_path,
         .data_path = data_path,
+        .reserve_bytes = 3 << 30,
         .hours = 1,
     };
     var maker: CopyMaker = .init(testing.allocator, made);
@@ -168,9 +180,12 @@ test "copies are made when they are due and another edge can fetch them, also ov
     restarted.program = maker.program;
     restarted.turn(0);
     var text: [512]u8 = undefined;
-    var line: [128]u8 = undefined;
-    const expected =
-        try std.mem.print(&line, "caches copy {s} {s}\n", .{ store_path, data_path });
+    var line: [192]u8 = undefined;
+    const expected = try std.mem.print(
+        &line,
+        "caches copy {s} {s} --reserve 3145728K\n",
+        .{ store_path, data_path },
+    );
     const runs = try tmp.dir.readFile(testing.io, "runs", &text);
     try testing.expectEqual(2 * expected.len, runs.len);
     try testing.expect(std.mem.startsWith(u8, runs, expected));

@@ -37,6 +37,7 @@ pub fn create(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!*Laye
             .data = options.data,
             .store_path = options.store_path,
             .data_path = options.data_path,
+            .reserve_bytes = options.reserve_bytes,
             .hours = options.hours,
         }),
     };

@@ -36,6 +36,8 @@ pub const area_size = area_blocks * block_size;
 pub const entries_max = 256 * 1024;
 pub const body_size_max = layer_head.size + entries_max * @sizeOf(Entry);
 pub const header_size = 96;
+/// Areas have numbers of 32 bits.
+const disk_size_max = (1 << 32) * @as(u64, area_size);
 
 const magic = "BFCOPY\x00\x00".*;
 const format = 1;
@@ -211,6 +213,7 @@ fn check(bytes: []u8, header: Header) Problem!AreaList {
     base.Sha256.hash(bytes[header_size..], &digest, .{});
     if (!std.mem.eql(u8, &digest, &header.digest)) return error.Damaged;
     const head = try layer_head.parse(bytes[header_size..][0..layer_head.size]);
+    if (head.binding.disk_size > disk_size_max) return error.Damaged;
     const list: AreaList = .{ .bytes = bytes, .header = header, .head = head };
     const count = LayerMap.blockCount(head.binding.disk_size);
     var behind: u64 = 0;
@@ -283,6 +286,13 @@ pub fn readHeader(files: Files, handle: Files.Handle) (Files.Error || Problem)!H
     var bytes: [header_size]u8 = undefined;
     if (!try files.readWhole(handle, &bytes, 0)) return error.Damaged;
     return .parse(&bytes);
+}
+
+/// Reads the head of the layer without reading the list.
+pub fn readHead(files: Files, handle: Files.Handle) (Files.Error || Problem)!layer_head.Head {
+    var bytes: [layer_head.size]u8 = undefined;
+    if (!try files.readWhole(handle, &bytes, header_size)) return error.Damaged;
+    return layer_head.parse(&bytes);
 }
 
 /// Reads one entry without reading the list, at most 18 short reads; null: the area has none.

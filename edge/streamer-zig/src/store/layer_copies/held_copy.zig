@@ -143,7 +143,7 @@ pub fn complete(gpa: std.mem.Allocator, files: Files, dir: []const u8) AreaList.
         names.join(&from, dir, whole_list_name),
         names.join(&name, dir, list_name),
     );
-    try files.syncDir(dir);
+    // A crash that forgets this name has it done once more: all of `areas` is on the disk.
     files.remove(names.join(&name, dir, next_areas_name)) catch |err|
         if (err != error.NotFound) return err;
 }
@@ -193,6 +193,36 @@ fn openOrCreate(files: Files, name: []const u8) Files.Error!Files.Handle {
     return files.open(name, .write) catch |err|
         if (err == error.NotFound) files.create(name) else err;
 }
+
+/// Lists all copies of other edges' layers, also those that have not come whole.
+pub const Walk = struct {
+    files: Files,
+    edges: ?names.Iterator = null,
+    owner: base.Uuid = .zero,
+    layers: ?names.Iterator = null,
+    parent: Files.Name = undefined,
+
+    pub const Found = struct {
+        owner: base.Uuid,
+        layer_id: base.Uuid,
+
+        pub fn dir(found: *const Found, into: *Files.Name) []const u8 {
+            return names.heldDir(found.owner, found.layer_id, into);
+        }
+    };
+
+    /// It must not move after the first call.
+    pub fn next(walk: *Walk) Files.Error!?Found {
+        if (walk.edges == null) walk.edges = .{ .files = walk.files, .dir = names.held_parent };
+        while (true) {
+            if (walk.layers) |*layers| if (try layers.next()) |id|
+                return .{ .owner = walk.owner, .layer_id = id };
+            walk.owner = try walk.edges.?.next() orelse return null;
+            const dir = names.heldEdgeDir(walk.owner, &walk.parent);
+            walk.layers = .{ .files = walk.files, .dir = dir };
+        }
+    }
+};
 
 /// Returns what the copy in `dir` says of itself; `NotFound`: none is whole.
 pub fn readHeader(files: Files, dir: []const u8) (Files.Error || AreaList.Problem)!AreaList.Header {

@@ -369,6 +369,13 @@ test "a list with areas out of order, beyond the disk or without blocks is none"
             try testing.expect(!case.is_good);
         }
     }
+    // More areas than have numbers.
+    var huge = try @import("../layers/head.zig").parse(&head);
+    huge.binding.disk_size = std.math.maxInt(u64) - 511;
+    const body = @import("../layers/head.zig").emit(&huge);
+    var header: AreaList.Header = .{ .count = 0, .moment_unix_ms = 1, .digest = undefined };
+    base.Sha256.hash(&body, &header.digest, .{});
+    try testing.expectError(error.Damaged, AreaList.of(gpa, header, &body));
 }
 
 test "one process at a time works on the copies" {

@@ -1,6 +1,8 @@
 //! Where the copies of write layers lie below a store's directory: `cache-copies/own/LAYER` has
-//! what this edge offers to others of its layers, `cache-copies/held/EDGE/LAYER` what it keeps of
-//! the layers of another edge. None of it is a layer: no device is ever served from it.
+//! what this edge offers to others of its layers, by their names, and `cache-copies/held/EDGE/ID`
+//! what it keeps of the layers of another edge, by their ids: a layer that was dropped, or lost
+//! with its disk, and made again has the same name, and does not replace the copy of the former
+//! one. None of it is a layer: no device is ever served from it.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,8 +21,8 @@ pub fn heldEdgeDir(edge: Uuid, into: *Files.Name) []const u8 {
     return std.mem.print(into, held_parent ++ "/{f}", .{edge}) catch unreachable;
 }
 
-pub fn heldDir(edge: Uuid, layer: Uuid, into: *Files.Name) []const u8 {
-    return std.mem.print(into, held_parent ++ "/{f}/{f}", .{ edge, layer }) catch unreachable;
+pub fn heldDir(edge: Uuid, layer_id: Uuid, into: *Files.Name) []const u8 {
+    return std.mem.print(into, held_parent ++ "/{f}/{f}", .{ edge, layer_id }) catch unreachable;
 }
 
 pub fn join(into: *Files.Name, dir: []const u8, name: []const u8) []const u8 {

@@ -281,36 +281,41 @@ fn writeNumbered(
 /// What an edge offers of a copy of one of its write layers; the content of an answer to `copies`
 /// is up to `copies_max` of them, by their ids. Fewer are the last.
 pub const CopySummary = struct {
+    /// Names the layer in requests.
     layer: Uuid,
+    /// A layer that was dropped and made again has the same name, and another id.
+    layer_id: Uuid,
     /// The layer was so at this time of that edge.
     moment_unix_ms: u64,
     /// Of the body of its list.
     entries: u32,
     sha256: [32]u8,
 
-    pub const size = 16 + 8 + 4 + 32;
+    pub const size = 16 + 16 + 8 + 4 + 32;
     pub const Bytes = [size]u8;
 
     pub fn emit(summary: *const CopySummary) Bytes {
         var bytes: Bytes = undefined;
         bytes[0..16].* = summary.layer.bytes;
-        std.mem.writeInt(u64, bytes[16..24], summary.moment_unix_ms, .big);
-        std.mem.writeInt(u32, bytes[24..28], summary.entries, .big);
-        bytes[28..60].* = summary.sha256;
+        bytes[16..32].* = summary.layer_id.bytes;
+        std.mem.writeInt(u64, bytes[32..40], summary.moment_unix_ms, .big);
+        std.mem.writeInt(u32, bytes[40..44], summary.entries, .big);
+        bytes[44..76].* = summary.sha256;
         return bytes;
     }
 
     pub fn parse(bytes: *const Bytes) CopySummary {
         return .{
             .layer = .fromBytes(bytes[0..16].*),
-            .moment_unix_ms = std.mem.readInt(u64, bytes[16..24], .big),
-            .entries = std.mem.readInt(u32, bytes[24..28], .big),
-            .sha256 = bytes[28..60].*,
+            .layer_id = .fromBytes(bytes[16..32].*),
+            .moment_unix_ms = std.mem.readInt(u64, bytes[32..40], .big),
+            .entries = std.mem.readInt(u32, bytes[40..44], .big),
+            .sha256 = bytes[44..76].*,
         };
     }
 };
 
-pub const copies_max = 64;
+pub const copies_max = 48;
 
 /// Why a request is not answered with content.
 pub const Absence = enum(u8) {

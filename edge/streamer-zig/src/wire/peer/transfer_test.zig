@@ -107,13 +107,14 @@ test "greetings, keys and records are those of the golden bytes" {
 test "what an edge offers of a copy is decoded from its bytes" {
     const summary: transfer.CopySummary = .{
         .layer = .fromBytes(@splat(7)),
+        .layer_id = .fromBytes(@splat(8)),
         .moment_unix_ms = 0x0102030405060708,
         .entries = 0x0a0b0c0d,
         .sha256 = @splat(9),
     };
     const bytes = summary.emit();
-    try testing.expectEqualStrings("\x01\x02\x03\x04\x05\x06\x07\x08", bytes[16..24]);
-    try testing.expectEqualStrings("\x0a\x0b\x0c\x0d", bytes[24..28]);
+    try testing.expectEqualStrings("\x01\x02\x03\x04\x05\x06\x07\x08", bytes[32..40]);
+    try testing.expectEqualStrings("\x0a\x0b\x0c\x0d", bytes[40..44]);
     try testing.expectEqual(summary, transfer.CopySummary.parse(&bytes));
 }
 

@@ -2,15 +2,11 @@
 //! edge keeps, with their age. Works beside a running edge.
 
 const std = @import("std");
-const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
 const Call = @import("../subcommand.zig");
 const output = @import("../output.zig");
-const Uuid = base.Uuid;
-
 const HeldCopy = store_module.HeldCopy;
-const names = store_module.copy_names;
 
 pub const Options = struct {};
 
@@ -22,26 +18,30 @@ pub fn make(call: *const Call, options: *const Options, path: []const u8) Call.E
         });
     defer on.close();
     const files = on.files();
-    if (!call.is_json) call.print(.{}, "{s:<38}{s:<17}{s:<38}{s:>10}{s:>10}", .{
-        "device", "class", "edge", "used", "age",
+    if (!call.is_json) call.print(.{}, "{s:<38}{s:<17}{s:<38}{s:>10}{s:>10}  {s}", .{
+        "device", "class", "edge", "used", "age", "copy",
     });
     var damaged: u32 = 0;
-    var walk: Walk = .{ .files = files };
+    var walk: HeldCopy.Walk = .{ .files = files };
     while (walk.next() catch |err| return call.fail(
         "The copies in {s} cannot be listed: it {s}.",
         .{ path, store_module.files.sentence(err) },
     )) |found| {
         var name: store_module.files.Name = undefined;
-        const dir = names.heldDir(found.owner, found.layer, &name);
-        var list = HeldCopy.readList(call.gpa, files, dir) catch |err| {
+        var list = HeldCopy.readList(call.gpa, files, found.dir(&name)) catch |err| {
             if (err == error.OutOfMemory) return error.OutOfMemory;
             // It has not come whole yet.
             if (err == error.NotFound) continue;
             damaged += 1;
+            const why = switch (err) {
+                error.Damaged => "its list has changed on the disk",
+                error.NewerFormat => "a later release has made it; update bootfarm-edge",
+                else => "the store's disk reports an error, or refuses this user",
+            };
             call.print(
-                .{ .layer = found.layer, .edge = found.owner, .problem = @errorName(err) },
-                "{f}  cannot be read ({t})",
-                .{ found.layer, err },
+                .{ .copy = found.layer_id, .edge = found.owner, .problem = why },
+                "the copy {f} of edge {f} cannot be read: {s}",
+                .{ found.layer_id, found.owner, why },
             );
             continue;
         };
@@ -50,7 +50,7 @@ pub fn make(call: *const Call, options: *const Options, path: []const u8) Call.E
         const age_s = (host.sys.unixMs() -| list.header.moment_unix_ms) / std.time.ms_per_s;
         call.print(
             .{
-                .layer = found.layer,
+                .copy = found.layer_id,
                 .device = binding.device_id,
                 .class = binding.class,
                 .edge = found.owner,
@@ -58,37 +58,16 @@ pub fn make(call: *const Call, options: *const Options, path: []const u8) Call.E
                 .usedBytes = list.ownedBytes(),
                 .unixMs = list.header.moment_unix_ms,
             },
-            "{f}  {t:<17}{f}  {f:>10}{d:>8} s",
+            "{f}  {t:<17}{f}  {f:>10}{d:>8} s  {f}",
             .{
                 binding.device_id,
                 binding.class,
                 found.owner,
                 std.fmt.alt(output.Size{ .bytes = list.ownedBytes() }, .format),
                 age_s,
+                found.layer_id,
             },
         );
     }
     return if (damaged > 0) Call.exit_failed else 0;
 }
-
-pub const Found = struct { owner: Uuid, layer: Uuid };
-
-/// All copies of other edges' layers, also those that have not come whole.
-pub const Walk = struct {
-    files: store_module.Files,
-    edges: ?names.Iterator = null,
-    owner: Uuid = .zero,
-    layers: ?names.Iterator = null,
-    parent: store_module.files.Name = undefined,
-
-    pub fn next(walk: *Walk) store_module.files.Error!?Found {
-        if (walk.edges == null) walk.edges = .{ .files = walk.files, .dir = names.held_parent };
-        while (true) {
-            if (walk.layers) |*layers| if (try layers.next()) |layer|
-                return .{ .owner = walk.owner, .layer = layer };
-            walk.owner = try walk.edges.?.next() orelse return null;
-            const dir = names.heldEdgeDir(walk.owner, &walk.parent);
-            walk.layers = .{ .files = walk.files, .dir = dir };
-        }
-    }
-};

@@ -8,6 +8,7 @@ const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
 const cancel = @import("../cancel.zig");
+const options_module = @import("../../options.zig");
 const Call = @import("../subcommand.zig");
 const EdgeSnapshot = @import("edge_snapshot.zig");
 const output = @import("../output.zig");
@@ -23,6 +24,8 @@ const names = store_module.copy_names;
 
 pub const Options = struct {
     data: ?[]const u8 = null,
+    /// What copies leave free on the file system of the store.
+    reserve: ?[]const u8 = null,
 };
 
 /// A change within the clock's step before a look at it may be missed by the next look.
@@ -34,6 +37,10 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
             store_path, store_module.files.sentence(err),
         });
     defer on.close();
+    const reserve = if (options.reserve) |text|
+        try options_module.parseReserve("--reserve", text, call.complaint)
+    else
+        null;
     var arena: std.heap.ArenaAllocator = .init(call.gpa);
     defer arena.deinit();
     const owner = try WriteOwner.load(call, arena.allocator(), store_path, options.data);
@@ -42,7 +49,12 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
     if (lock == null)
         return call.failBusy("Another process makes copies; wait until it ends.", .{});
     cancel.listen();
-    var run: Run = .{ .call = call, .on = &on, .owner = if (owner) |*known| known else null };
+    var run: Run = .{
+        .call = call,
+        .on = &on,
+        .owner = if (owner) |*known| known else null,
+        .reserve_bytes = reserve,
+    };
     return run.all();
 }
 
@@ -59,6 +71,8 @@ const Run = struct {
     call: *const Call,
     on: *store_module.LinuxFiles,
     owner: ?*const WriteOwner,
+    /// Null: the usual.
+    reserve_bytes: ?u64,
     copied: u32 = 0,
     unchanged: u32 = 0,
     failed: u32 = 0,
@@ -212,7 +226,8 @@ const Run = struct {
         piece: store_module.LayerSnapshot.Piece,
     ) CopyError!void {
         if (cancel.is_asked.load(.monotonic)) return error.Canceled;
-        if (!host.copy_space.has(run.on.dir_fd, null, piece.bytes.len)) return run.skip(
+        const size = piece.bytes.len;
+        if (!host.copy_space.has(run.on.dir_fd, run.reserve_bytes, size)) return run.skip(
             layer,
             "the store's disk keeps its last space for devices' writes; free some",
         );

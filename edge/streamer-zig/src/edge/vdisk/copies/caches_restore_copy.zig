@@ -1,14 +1,15 @@
 //! `bootfarm-edge vdisk caches restore-copy`: makes the copy of a device's writes, which this edge
 //! has from the edge that kept them, the device's write cache here. Only if this edge is the write
 //! owner of the device by now: two edges with writes of one device would each have a part of them.
-//! The copy stays; works beside a running edge, but not while the device runs.
+//! Whoever runs it names the edge that kept them: what another edge offers as writes of that device
+//! never takes their place. The copy stays; works beside a running edge, but not while the device
+//! runs.
 
 const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
 const cancel = @import("../cancel.zig");
-const caches_copies = @import("caches_copies.zig");
 const caches_export = @import("../caches_export.zig");
 const caches_import = @import("../caches_import.zig");
 const Call = @import("../subcommand.zig");
@@ -16,7 +17,6 @@ const output = @import("../output.zig");
 const WriteOwner = @import("write_owner.zig");
 const Uuid = base.Uuid;
 
-const AreaList = store_module.AreaList;
 const HeldCopy = store_module.HeldCopy;
 const WriteLayer = store_module.WriteLayer;
 const device_layers = store_module.device_layers;
@@ -26,6 +26,10 @@ pub const Options = struct {
     device: ?Uuid = null,
     /// The edge that has kept the writes until now.
     from: ?Uuid = null,
+    /// One of several copies of them.
+    copy: ?Uuid = null,
+    /// The vDisk of a private image above a plain file, which does not name it.
+    vdisk: ?Uuid = null,
     /// Takes a private image instead of the persistent write cache.
     private: bool = false,
     /// Replaces the writes that the device has here.
@@ -35,6 +39,7 @@ pub const Options = struct {
 
 pub fn make(call: *const Call, options: *const Options, store_path: []const u8) Call.Error!u8 {
     const device_id = try call.need(options.device, "--device ID");
+    const from = try call.need(options.from, "--from EDGE, the edge that has kept the writes");
     var on = store_module.LinuxFiles.open(store_path) catch |err|
         return call.fail("The store directory {s} {s}.", .{
             store_path, store_module.files.sentence(err),
@@ -49,9 +54,8 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
         .{},
     );
     const found = try find(call, options, device_id, files);
-    var name: store_module.files.Name = undefined;
-    const dir = names.heldDir(found.owner, found.layer, &name);
-    HeldCopy.complete(call.gpa, files, dir) catch |err| return explain(call, device_id, err, 0);
+    var dir_name: store_module.files.Name = undefined;
+    const dir = found.dir(&dir_name);
     var list = HeldCopy.readList(call.gpa, files, dir) catch |err|
         return explain(call, device_id, err, 0);
     defer list.deinit(call.gpa);
@@ -60,8 +64,15 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
     var below: caches_import.BaseVersion = undefined;
     if (!is_plain) try below.open(call, store_path, "The copy", binding);
     defer if (!is_plain) below.close(call.gpa);
+    const name = try caches_import.nameOf(
+        call,
+        "The copy",
+        binding,
+        options.vdisk,
+        if (is_plain) null else &below,
+    );
     cancel.listen();
-    const restored = bringBack(call, options, files, found, dir) catch |err| {
+    const restored = bringBack(call, options, files, name, dir) catch |err| {
         if (err != error.Canceled) return @errorCast(err);
         host.log.info("It was interrupted; nothing was changed.", .{});
         return Call.exit_interrupted;
@@ -71,12 +82,13 @@ pub fn make(call: *const Call, options: *const Options, store_path: []const u8) 
     call.print(
         .{
             .imported = device_id,
+            .edge = from,
             .version = binding.version_id,
             .writtenBytes = size,
             .unixMs = list.header.moment_unix_ms,
         },
-        "restored the writes of {f} as they were {d} s ago: {f} above version {f}",
-        .{ device_id, age_s, output.Size{ .bytes = size }, binding.version_id },
+        "restored the writes of {f} as edge {f} had them {d} s ago: {f} above version {f}",
+        .{ device_id, from, age_s, output.Size{ .bytes = size }, binding.version_id },
     );
     return 0;
 }
@@ -113,31 +125,34 @@ fn find(
     options: *const Options,
     device_id: Uuid,
     files: store_module.Files,
-) Call.Error!caches_copies.Found {
+) Call.Error!HeldCopy.Walk.Found {
     const class: store_module.layer_head.Class =
         if (options.private) .private else .edge_persistent;
-    var found: ?caches_copies.Found = null;
-    var walk: caches_copies.Walk = .{ .files = files };
+    var found: ?HeldCopy.Walk.Found = null;
+    var walk: HeldCopy.Walk = .{ .files = files };
     while (walk.next() catch |err| return explain(call, device_id, err, 0)) |copy| {
-        if (options.from) |edge| if (!copy.owner.eql(edge)) continue;
+        if (!copy.owner.eql(options.from.?)) continue;
+        if (options.copy) |id| if (!copy.layer_id.eql(id)) continue;
         var name: store_module.files.Name = undefined;
-        const dir = names.heldDir(copy.owner, copy.layer, &name);
+        const dir = copy.dir(&name);
+        HeldCopy.complete(call.gpa, files, dir) catch |err| return explain(call, device_id, err, 0);
         var list = HeldCopy.readList(call.gpa, files, dir) catch |err| switch (err) {
             error.OutOfMemory => return error.OutOfMemory,
+            // `caches copies` names those that cannot be read.
             else => continue,
         };
         defer list.deinit(call.gpa);
         const binding = &list.head.binding;
         if (binding.class != class or !binding.device_id.eql(device_id)) continue;
         if (found != null) return call.fail(
-            "There are several copies of the writes of device {f}; choose one with --from EDGE, see bootfarm-edge vdisk caches copies.",
+            "There are several copies of the writes of device {f}; choose one with --copy ID, see bootfarm-edge vdisk caches copies.",
             .{device_id},
         );
         found = copy;
     }
     return found orelse call.fail(
-        "There is no copy of class {t} of the writes of device {f} here; see bootfarm-edge vdisk caches copies.",
-        .{ class, device_id },
+        "There is no copy of class {t} of the writes of device {f} from edge {f} here; see bootfarm-edge vdisk caches copies.",
+        .{ class, device_id, options.from.? },
     );
 }
 
@@ -145,19 +160,19 @@ fn bringBack(
     call: *const Call,
     options: *const Options,
     files: store_module.Files,
-    found: caches_copies.Found,
+    name: Uuid,
     dir: []const u8,
 ) (Call.Error || error{Canceled})!store_module.layer_file.Contents {
     const device_id = options.device.?;
     var layer_name: store_module.files.Name = undefined;
     const place: caches_import.Place = .{
         .files = files,
-        .dir = device_layers.dirOf(found.layer, &layer_name),
+        .dir = device_layers.dirOf(name, &layer_name),
         .is_replaced = options.force,
     };
     place.check() catch |err| return caches_import.explainPlace(call, device_id, err);
     var made_name: store_module.files.Name = undefined;
-    const made = try caches_import.prepare(call, files, device_id, found.layer, &made_name);
+    const made = try caches_import.prepare(call, files, device_id, name, &made_name);
     errdefer WriteLayer.remove(files, made) catch {};
     var line: output.ProgressLine = .init(call.is_json);
     defer line.end();
