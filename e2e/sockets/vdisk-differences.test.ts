@@ -163,3 +163,42 @@ test('pack and import that are killed at any moment are repeated, and end the sa
   await vdisk(['verify', '--store', store])
   execFileSync('cmp', [await exportOf(here, first.version), await exportOf(store, first.version)])
 })
+
+test('a version is made of a file that grows, and goes on where it was when the rest comes later', async () => {
+  const whole = inScratch('grown')
+  await vdisk(['pack', whole, '--store', here, '--version', first.version])
+  const bytes = readFileSync(whole)
+  const store = inScratch('growing-store')
+  await vdisk(['init', '--store', store])
+  const part = `${whole}.part`
+  const half = bytes.length >> 1
+  writeFileSync(part, bytes.subarray(0, half))
+  const of = ['--store', store, '--version', first.version, '--root', hexOf(first), '--again', '--json']
+  const start = () => {
+    const growing = ['vdisk', 'import', part, '--growing', String(bytes.length), ...of]
+    return new RunningProcess(edgeProgram, growing, {}, 'pipe')
+  }
+  const cut = start()
+  cut.write(`${half}\n`)
+  await cut.waitFor(/"import"/)
+  cut.end('')
+  expect(await cut.ended, cut.output).toBe(3)
+  const running = start()
+  running.write(`${half}\n`)
+  await running.waitFor(/"import".*"positionBytes":[1-9]/)
+  writeFileSync(part, bytes)
+  running.write(`${bytes.length}\n`)
+  expect(await running.ended, running.output).toBe(0)
+  expect(running.jsonLines<Line>().at(-1)).toEqual(first)
+  execFileSync('cmp', [await exportOf(here, first.version), await exportOf(store, first.version)])
+  // A sentence for what is none.
+  const disk = ['vdisk', 'import', inScratch('disk.raw'), '--growing', '6291968', ...of]
+  const raw = new RunningProcess(edgeProgram, disk, {}, 'pipe')
+  raw.write('6291968\n')
+  expect(await raw.ended).toBe(1)
+  expect(raw.output).toMatch(/--growing is for a difference of versions, and \S+disk\.raw is none/)
+})
+
+function hexOf({ manifest }: Line): string {
+  return Buffer.from(manifest?.root ?? '', 'base64').toString('hex')
+}

@@ -89,6 +89,16 @@ pub fn source(difference: *Difference) ImageSource {
     };
 }
 
+/// Reads the heads up to the first blocks: kernel and initramfs are in the file then.
+pub fn passBootFiles(difference: *const Difference) Fault!void {
+    var reader = difference.*;
+    while (true) {
+        const head = try reader.readHead();
+        if (head.kind == .blocks or head.kind == .end) return;
+        reader.at += format.frame_head_size + head.packed_size;
+    }
+}
+
 /// Describes the import of its version, except the path.
 pub fn checkpoint(difference: *const Difference) Checkpoint {
     const header = &difference.header;
@@ -322,8 +332,15 @@ fn read(context: *anyopaque, buffer: []u8, offset: u64, failed_at: *u64) ReadErr
 
 fn now(context: *anyopaque) ?ImageSource.Now {
     const difference = of(context);
-    const found = difference.file.now() orelse return null;
-    return .{ .stamp = found.stamp, .size = difference.header.disk_size };
+    // Every frame is compared, and all of them with the root: which file they come from, and
+    // whether it is whole yet, does not matter.
+    const root = &difference.header.root;
+    return .{ .size = difference.header.disk_size, .stamp = .{
+        .kind = .file,
+        .device = std.mem.readInt(u64, root[0..8], .little),
+        .inode = std.mem.readInt(u64, root[8..16], .little),
+        .modified_ns = std.mem.readInt(u64, root[16..24], .little),
+    } };
 }
 
 test {
