@@ -5,7 +5,10 @@ export const bootPhases = ['firmware', 'dhcp', 'nbp', 'loader', 'stage1', 'breat
 export type BootPhase = (typeof bootPhases)[number]
 
 export const bootOutcomes = ['ready', 'failed', 'silent', 'superseded', 'local_disk'] as const
-export type BootOutcome = (typeof bootOutcomes)[number]
+
+/** An edge reports one of `bootOutcomes`. The control plane tells a machine that never answered a power-on from a boot. */
+export const listedOutcomes = [...bootOutcomes, 'no_response'] as const
+export type BootOutcome = (typeof listedOutcomes)[number]
 
 export const valueSources = ['observed', 'reported', 'inferred'] as const
 

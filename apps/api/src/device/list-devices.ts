@@ -40,6 +40,7 @@ export async function listDevices(
 
 export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {
   return {
+    ...(input.farmId ? { site: { farmId: input.farmId } } : {}),
     ...(input.siteId ? { siteId: input.siteId } : {}),
     ...(input.collectionId ? { collectionId: input.collectionId } : {}),
     ...(input.tag ? { tags: { has: input.tag } } : {}),

@@ -1,4 +1,4 @@
-import { bootOutcomes } from '@bootfarm/proto/boot-phases'
+import { listedOutcomes } from '@bootfarm/proto/boot-phases'
 import { layerClasses, powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceMenuView, setMenuOfDeviceInput } from '../boot-menu/schema.ts'
@@ -35,13 +35,14 @@ export const deviceListInput = z.object({
   ...pageInput,
   sort: deviceSort.input,
   search: z.string().trim().max(64).optional().describe('Part of the name or of the MAC address, upper or lower case.'),
+  farmId: uuid.optional(),
   siteId: uuid.optional(),
   collectionId: uuid.optional(),
   tag: tag.optional(),
   enabled: z.boolean().optional(),
   deviceType: deviceType.optional(),
   lastOutcome: z
-    .enum([...bootOutcomes, 'booting', 'never'])
+    .enum([...listedOutcomes, 'booting', 'never'])
     .optional()
     .describe('`booting`: its last boot is in progress; `never`: it has not booted yet.'),
   writeCache: z
@@ -96,7 +97,7 @@ const deviceSummary = z
       .object({
         id: uuid,
         startedAt: instant,
-        outcome: z.enum(bootOutcomes).nullable().describe('Null while the boot lasts.'),
+        outcome: z.enum(listedOutcomes).nullable().describe('Null while the boot lasts.'),
         totalUs: count,
         simulated: z.boolean(),
         generated: z.boolean(),

@@ -47,7 +47,7 @@ export function firstHourKept(now: Date): Date {
 
 export function emptySums(): RollupSums {
   return {
-    counts: { booting: 0, ready: 0, failed: 0, silent: 0, superseded: 0, local_disk: 0, generated: 0 },
+    counts: { booting: 0, ready: 0, failed: 0, silent: 0, no_response: 0, superseded: 0, local_disk: 0, generated: 0 },
     totalUsSum: 0,
     totalUsBuckets: {},
     phases: {},

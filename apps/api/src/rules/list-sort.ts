@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** A field that a list may be sorted by. */
 export interface SortField {
-  kind: 'text' | 'instant'
+  kind: 'text' | 'instant' | 'count'
   /** Where a row has it, e.g. `user.name`. */
   path: string
   mayBeNull: boolean
@@ -44,4 +44,9 @@ export function instantOf(path: string): SortField {
 
 export function instantOrNull(path: string): SortField {
   return { kind: 'instant', path, mayBeNull: true }
+}
+
+/** A whole number that the database keeps as `bigint`. */
+export function countOrNull(path: string): SortField {
+  return { kind: 'count', path, mayBeNull: true }
 }

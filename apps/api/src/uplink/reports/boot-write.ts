@@ -37,6 +37,7 @@ export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
     failed_text: columns.failedText,
     last_phase: columns.lastPhase,
     total_us: columns.totalUs,
+    duration_us: columns.outcome === null ? null : columns.totalUs,
     bytes_out: columns.bytesOut,
     retries: columns.retries,
     simulated: boot.simulated,
@@ -135,7 +136,7 @@ export function bootColumns(boot: BootReport, receivedAt: Date): BootColumns {
   const isFailed = outcome?.kind === 'failed'
   return {
     startedAt: startOf(boot, receivedAt),
-    outcome: outcome?.kind ?? null,
+    outcome: outcomeOf(boot),
     failedPhase: isFailed || outcome?.kind === 'silent' ? outcome.phase : null,
     failedCause: isFailed ? outcome.cause : null,
     failedText: isFailed ? (outcome.text ?? null) : null,
@@ -148,6 +149,12 @@ export function bootColumns(boot: BootReport, receivedAt: Date): BootColumns {
     bytesOut: sum(phases.map((phase) => phase.bytesOut)),
     retries: sum(phases.map((phase) => phase.retries)),
   }
+}
+
+/** A boot that never left its firmware phase began with a power-on, and not one packet of the device followed. */
+function outcomeOf({ outcome }: BootReport): BootOutcome | null {
+  if (outcome?.kind === 'silent' && outcome.phase === 'firmware') return 'no_response'
+  return outcome?.kind ?? null
 }
 
 /** An edge's clock may be years ahead: nothing starts after it was reported. */

@@ -32,9 +32,9 @@ async function tieBoots(
     Prisma.sql`select distinct on (device.run_id, device.device_id) device.run_id, device.device_id,
         (case when boot.outcome is null or boot.outcome = 'superseded' then 'booting'
           when boot.outcome in ('ready', 'local_disk') then 'ready'
-          when boot.outcome = 'silent' and boot.last_phase = 'firmware' then 'not_seen'
+          when boot.outcome = 'no_response' then 'not_seen'
           else 'failed' end)::"ScheduleRunDeviceState" as state,
-        (case when boot.outcome = 'silent' and boot.last_phase = 'firmware' then 'no_answer' end) as reason,
+        (case when boot.outcome = 'no_response' then 'no_answer' end) as reason,
         null::text as text, null::uuid as edge_id, null::timestamptz as sent_at, boot.id as boot_id
       from boot join schedule_run_device as device on ${followsPowerOn}
       left join boot as tied on tied.organization_id = device.organization_id and tied.id = device.boot_id

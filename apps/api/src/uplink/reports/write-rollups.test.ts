@@ -27,6 +27,7 @@ const outcomes: BootReport['outcome'][] = [
   { kind: 'ready' },
   { kind: 'failed', phase: 'loader', cause: 'nbp_not_found' },
   { kind: 'silent', phase: 'dhcp' },
+  { kind: 'silent', phase: 'firmware' },
   { kind: 'superseded' },
   { kind: 'local_disk' },
 ]
@@ -65,6 +66,7 @@ async function sums({ api, tenant }: TestSite): Promise<[Map<string, RollupSums>
               ready: row.readyCount,
               failed: row.failedCount,
               silent: row.silentCount,
+              no_response: row.noResponseCount,
               superseded: row.supersededCount,
               local_disk: row.localDiskCount,
               generated: row.generatedCount,

@@ -30,15 +30,15 @@ export async function writeRollups(
   })
   await transaction.$executeRaw`
     insert into boot_rollup (organization_id, site_id, grain, starts_at, booting_count, ready_count, failed_count, silent_count,
-      superseded_count, local_disk_count, generated_count, total_us_sum, total_us_buckets, phases)
+      no_response_count, superseded_count, local_disk_count, generated_count, total_us_sum, total_us_buckets, phases)
     select ${organizationId}::uuid, row.* from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (
       site_id uuid, grain "RollupGrain", starts_at timestamptz, booting_count integer, ready_count integer,
-      failed_count integer, silent_count integer, superseded_count integer, local_disk_count integer,
+      failed_count integer, silent_count integer, no_response_count integer, superseded_count integer, local_disk_count integer,
       generated_count integer, total_us_sum bigint, total_us_buckets jsonb, phases jsonb)
     on conflict (organization_id, site_id, grain, starts_at) do update set
       booting_count = excluded.booting_count, ready_count = excluded.ready_count, failed_count = excluded.failed_count,
-      silent_count = excluded.silent_count, superseded_count = excluded.superseded_count,
-      local_disk_count = excluded.local_disk_count, generated_count = excluded.generated_count,
+      silent_count = excluded.silent_count, no_response_count = excluded.no_response_count,
+      superseded_count = excluded.superseded_count, local_disk_count = excluded.local_disk_count, generated_count = excluded.generated_count,
       total_us_sum = excluded.total_us_sum, total_us_buckets = excluded.total_us_buckets, phases = excluded.phases`
 }
 
@@ -66,6 +66,7 @@ async function readSums(
           ready: row.readyCount,
           failed: row.failedCount,
           silent: row.silentCount,
+          no_response: row.noResponseCount,
           superseded: row.supersededCount,
           local_disk: row.localDiskCount,
           generated: row.generatedCount,
@@ -88,6 +89,7 @@ function rowOf({ siteId, grain, startsAt }: RollupPlace, sums: RollupSums) {
     ready_count: counts.ready,
     failed_count: counts.failed,
     silent_count: counts.silent,
+    no_response_count: counts.no_response,
     superseded_count: counts.superseded,
     local_disk_count: counts.local_disk,
     generated_count: counts.generated,
