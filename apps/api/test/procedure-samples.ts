@@ -32,6 +32,7 @@ export const samples: Record<string, Sample> = {
   'farm.list': {},
   'farm.get': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
+  'overview.get': {},
   'site.list': {},
   'site.get': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'edge.list': {},

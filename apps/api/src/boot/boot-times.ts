@@ -2,6 +2,8 @@
 export interface BootTimes {
   readyCount: number
   failedCount: number
+  /** Power-ons that the device did not answer. */
+  noResponseCount: number
   generatedCount: number
   p50Us: number | null
   p95Us: number | null
@@ -15,7 +17,14 @@ export function instantAt(startedAt: Date, atUs: number): string {
 }
 
 const dayMs = 86_400_000
-const noBoots: BootTimes = { readyCount: 0, failedCount: 0, generatedCount: 0, p50Us: null, p95Us: null }
+const noBoots: BootTimes = {
+  readyCount: 0,
+  failedCount: 0,
+  noResponseCount: 0,
+  generatedCount: 0,
+  p50Us: null,
+  p95Us: null,
+}
 
 /** The last `count` UTC days up to that of `now`, as YYYY-MM-DD, oldest first. */
 export function daysBefore(now: Date, count: number): string[] {

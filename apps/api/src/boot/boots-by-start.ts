@@ -11,9 +11,9 @@ import { type BootRow, findBoots, nameBoots, type ReadContext } from './read-boo
 /** How many days with boots the first spans cover; later ones as many as the last. */
 const spanDays = [2, 4, 8, 16, 32, 64]
 /** Limits a statement: each partition that it reads costs planning and locks. */
-const partitionsMax = 64
+export const partitionsMax = 64
 
-interface BootDayRow {
+export interface BootDayRow {
   receivedOn: Date
   earliestStartedAt: Date
 }

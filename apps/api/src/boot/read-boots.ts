@@ -28,6 +28,7 @@ const bootSelect = {
   failedText: true,
   lastPhase: true,
   totalUs: true,
+  durationUs: true,
   bytesOut: true,
   retries: true,
   simulated: true,
@@ -106,9 +107,25 @@ export async function findBoots(
   }: { where: Prisma.BootWhereInput; oldestFirst: boolean; days: Date[]; limit: number },
 ): Promise<PlainBoot[]> {
   const direction = oldestFirst ? 'asc' : 'desc'
-  return context.db.boot.findMany({
-    where: { organizationId: context.actor.organizationId, receivedOn: { in: days }, AND: where },
-    orderBy: [{ startedAt: direction }, { id: direction }],
+  const orderBy = [{ startedAt: direction }, { id: direction }] as const
+  return findOrderedBoots(context, { where, days, orderBy: [...orderBy], limit })
+}
+
+interface OrderedBoots {
+  where: Prisma.BootWhereInput
+  days: Date[]
+  orderBy: Prisma.BootOrderByWithRelationInput[]
+  limit: number
+}
+
+/** In any order; the days are named as above. */
+export async function findOrderedBoots(
+  { db, actor }: ReadContext,
+  { where, days, orderBy, limit }: OrderedBoots,
+): Promise<PlainBoot[]> {
+  return db.boot.findMany({
+    where: { organizationId: actor.organizationId, receivedOn: { in: days }, AND: where },
+    orderBy,
     take: limit,
     select: bootSelect,
   })

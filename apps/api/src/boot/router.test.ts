@@ -80,6 +80,7 @@ describe('farm.overview', () => {
     await report(
       ...[1, 2, 3, 4, 5].map(seconds),
       bootAt(60, { outcome: { kind: 'silent', phase: 'loader' } }),
+      bootAt(60, { outcome: { kind: 'silent', phase: 'firmware' } }),
       // Neither ready nor failed.
       bootAt(60, { outcome: { kind: 'local_disk' } }),
       bootAt(60, { outcome: { kind: 'superseded' } }),
@@ -89,7 +90,9 @@ describe('farm.overview', () => {
     const overview = await site().query<FarmOverview>('farm.overview', { farmId: site().tenant.farmId })
     expect(overview.last24Hours).toEqual({
       readyCount: 5,
+      since: '2026-11-19T13:00:00.000Z',
       failedCount: 1,
+      noResponseCount: 1,
       generatedCount: 0,
       p50Us: expect.any(Number),
       p95Us: expect.any(Number),

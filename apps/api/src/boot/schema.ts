@@ -1,11 +1,11 @@
-import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
+import { bootCauses, bootPhases, listedOutcomes, valueSources } from '@bootfarm/proto/boot-phases'
 import { type GuestReport, guestStepGroups, powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceKeyLabel } from '../rules/device/device-key.ts'
 import { deviceState } from '../rules/device/device-state.ts'
 import { deviceWait } from '../rules/device/device-wait.ts'
 import { writeCacheView } from '../rules/device/write-cache.ts'
-import { instantOf, listSort } from '../rules/list-sort.ts'
+import { countOrNull, instantOf, listSort } from '../rules/list-sort.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 import { instantAt } from './boot-times.ts'
@@ -150,7 +150,7 @@ export const bootSummary = z
     edgeId: uuid,
     edgeName: z.string(),
     startedAt: instant,
-    outcome: z.enum(bootOutcomes).nullable().describe('Null while the boot lasts.'),
+    outcome: z.enum(listedOutcomes).nullable().describe('Null while the boot lasts.'),
     failedPhase: z.enum(bootPhases).nullable(),
     failedCause: z.enum(bootCauses).nullable(),
     lastPhase: z.enum(bootPhases).nullable(),
@@ -280,23 +280,48 @@ export const bootDetail = bootSummary
   .meta({ id: 'Boot' })
 export type BootDetail = z.infer<typeof bootDetail>
 
-export const bootSort = listSort({ startedAt: instantOf('startedAt') }, '-startedAt')
-export const bootListInput = z.object({
-  ...pageInput,
-  sort: bootSort.input,
-  outcome: z
-    .enum([...bootOutcomes, 'booting'])
+/** Longer than any retention of boots, and exact in JSON. */
+const durationUsMax = 10 * 366 * 86_400 * 1_000_000
+const durationUs = z.number().int().min(0).max(durationUsMax)
+
+export const bootSort = listSort(
+  { startedAt: instantOf('startedAt'), durationUs: countOrNull('durationUs') },
+  '-startedAt',
+)
+export const bootFilterInput = z.object({
+  sort: bootSort.input.describe(
+    '`durationUs`: time from the start of the boot to its end; a boot in progress has none, and counts as shortest.',
+  ),
+  search: z
+    .string()
+    .trim()
+    .max(64)
     .optional()
-    .describe('`booting`: in progress.'),
+    .describe("Part of the device's name or of the MAC address, upper or lower case."),
+  outcome: z
+    .enum([...listedOutcomes, 'booting', 'unsuccessful'])
+    .optional()
+    .describe(
+      '`booting`: in progress; `unsuccessful`: failed or silent; `no_response`: the device did not answer a power-on.',
+    ),
+  failedCause: z.enum(bootCauses).optional(),
   deviceId: uuid.optional(),
+  collectionId: uuid.optional().describe('Boots of the devices that are in it now.'),
+  farmId: uuid.optional(),
   siteId: uuid.optional(),
   edgeId: uuid.optional(),
+  vdiskId: uuid.optional(),
+  versionId: uuid.optional(),
   origin: z
     .enum(['device', 'simulated', 'generated'])
     .optional()
     .describe("`device`: a real machine; `simulated`: by bootfarm-sim; `generated`: by the demo's history generator."),
   since: instant.optional(),
+  until: instant.optional().describe('Only boots that started before it.'),
+  durationUsMin: durationUs.optional().describe('Only boots that are over, and took as long or longer.'),
+  durationUsMax: durationUs.optional().describe('Only boots that are over, and took as long or shorter.'),
 })
+export const bootListInput = bootFilterInput.extend(pageInput)
 export const bootPage = pageOf(bootSummary)
 
 export const bootGetInput = z.object({ bootId: uuid })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import type { ListSort, SortField } from '../rules/list-sort.ts'
 
-/** The value that the list is sorted by (a text or an ISO instant), the row's id, and the order that both belong to. */
+/** The value that the list is sorted by (a text, an ISO instant or the digits of a count), the row's id, and the order that both belong to. */
 const cursorKey = z.tuple([z.string().nullable(), z.uuid(), z.string().optional()])
 
 interface Asked {
@@ -13,7 +13,7 @@ interface Asked {
 
 /** The row that the page before ended with. */
 interface LastRow {
-  value: string | Date | null
+  value: string | Date | bigint | null
   id: string
 }
 
@@ -63,10 +63,20 @@ function lastRowOf(list: ListSort, { field, sort }: { field: SortField; sort: st
   if (made !== sort && list.input.safeParse(made).success)
     throw refused(`The cursor belongs to the list with sort=${made}, not ${sort}. Start without a cursor.`)
   const isRight = made === sort && (value !== null || field.mayBeNull)
-  const exact = value !== null && field.kind === 'instant' ? new Date(value) : value
-  if (!isRight || (exact instanceof Date && Number.isNaN(exact.getTime())))
-    throw refused('The cursor does not belong to this list.')
+  const exact = value === null ? null : exactValue(field, value)
+  if (!isRight || exact === undefined) throw refused('The cursor does not belong to this list.')
   return { value: exact, id }
+}
+
+/** The range of PostgreSQL's `bigint` has 19 digits; no count comes near. */
+const digits = /^\d{1,18}$/
+
+/** Undefined for a text that no value of the field has. */
+function exactValue({ kind }: SortField, text: string): string | Date | bigint | undefined {
+  if (kind === 'count') return digits.test(text) ? BigInt(text) : undefined
+  if (kind === 'text') return text
+  const at = new Date(text)
+  return Number.isNaN(at.getTime()) ? undefined : at
 }
 
 function refused(message: string): AppError {
@@ -120,6 +130,7 @@ function at(path: string, value: unknown): object {
 function textAt(row: object, path: string): string | null {
   const value = path.split('.').reduce((inner: unknown, name) => Reflect.get(Object(inner), name), row)
   if (value instanceof Date) return value.toISOString()
+  if (typeof value === 'bigint') return String(value)
   if (typeof value === 'string' || value === null) return value
   throw new AppError('internal', { internal: `a list is sorted by ${path}, which it does not read` })
 }

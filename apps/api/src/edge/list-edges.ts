@@ -1,3 +1,4 @@
+import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleEdges } from '../access/visible.ts'
 import { inEachOrganization } from '../context/for-each-organization.ts'
@@ -5,27 +6,35 @@ import { nameContains } from '../context/keyset.ts'
 import { listOrder } from '../context/list-order.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { emit, type SilentEdge } from '../events/event-bus.ts'
-import { edgeSummaryOf, edgeSummarySelect } from './rows.ts'
+import { edgeSummaryOf, edgeSummarySelect, onlineEdgeFilter } from './rows.ts'
 import { type edgeListInput, type edgePage, edgeSort } from './schema.ts'
 
-export async function listEdges(
-  { db, clock, actor }: ServiceContext,
-  input: z.output<typeof edgeListInput>,
-): Promise<z.infer<typeof edgePage>> {
+type Input = z.output<typeof edgeListInput>
+
+export async function listEdges({ db, clock, actor }: ServiceContext, input: Input): Promise<z.infer<typeof edgePage>> {
   const now = clock()
   const order = listOrder(edgeSort, input)
   const rows = await db.edge.findMany({
     where: {
       organizationId: actor.organizationId,
+      ...(input.farmId ? { site: { farmId: input.farmId } } : {}),
       ...(input.siteId ? { siteId: input.siteId } : {}),
       ...nameContains(input.search),
-      AND: [visibleEdges(actor), order.where],
+      AND: [visibleEdges(actor), order.where, stateFilter(input.state, now)],
     },
     orderBy: order.orderBy,
     take: order.take,
     select: edgeSummarySelect,
   })
   return order.page(rows, (row) => edgeSummaryOf(row, now))
+}
+
+function stateFilter(state: Input['state'], now: Date): Prisma.EdgeWhereInput {
+  if (state === undefined) return {}
+  if (state === 'revoked') return { revokedAt: { not: null } }
+  if (state === 'online') return onlineEdgeFilter(now)
+  // An edge without any heartbeat is offline, too: NOT would leave it out.
+  return { revokedAt: null, OR: [{ heartbeatAt: null }, { NOT: onlineEdgeFilter(now) }] }
 }
 
 /** Longer than the pages take to call an edge offline: a restart is no outage. */

@@ -31,7 +31,12 @@ export const edgeSort = listSort(
 export const edgeListInput = z.object({
   ...pageInput,
   sort: edgeSort.input,
+  farmId: uuid.optional(),
   siteId: uuid.optional(),
+  state: z
+    .enum(['online', 'offline', 'revoked'])
+    .optional()
+    .describe('`offline`: not revoked, and without a recent heartbeat.'),
   ...searchInput,
 })
 export const edgeSummary = z

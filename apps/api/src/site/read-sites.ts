@@ -85,6 +85,7 @@ export async function listSites(
     where: {
       organizationId: context.actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
+      ...(input.siteId ? { id: input.siteId } : {}),
       ...nameContains(input.search),
       AND: [visibleSites(context.actor), order.where],
     },

@@ -14,6 +14,7 @@ export const siteListInput = z.object({
   ...pageInput,
   sort: siteSort.input,
   farmId: uuid.optional(),
+  siteId: uuid.optional().describe('Only this site.'),
   search: search.describe('Part of the name, upper or lower case.'),
 })
 const siteSummary = z

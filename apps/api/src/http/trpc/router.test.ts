@@ -6,6 +6,8 @@ const integerMax = 2 ** 31 - 1
 /** A place in a file; an index that the entries bound; sizes, which are kept as `bigint`. */
 const larger = new Set([
   'boot.console.after',
+  'boot.list.durationUsMin',
+  'boot.list.durationUsMax',
   'bootMenu.create.defaultEntry',
   'bootMenu.update.defaultEntry',
   'diskCapture.start.sizeBytes',

@@ -15,6 +15,7 @@ import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
 import { serviceAccountRouter } from '../../member/service-account-router.ts'
 import { organizationRouter } from '../../organization/router.ts'
+import { overviewRouter } from '../../overview/router.ts'
 import { placementRouter } from '../../placement/router.ts'
 import { platformRouter } from '../../platform/router.ts'
 import { retentionRouter } from '../../retention/router.ts'
@@ -46,6 +47,7 @@ export const appRouter = router({
   invitation: invitationRouter,
   webhook: webhookRouter,
   event: eventRouter,
+  overview: overviewRouter,
   farm: farmRouter,
   site: siteRouter,
   edge: edgeRouter,

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { bootReports, bootWith, EdgeClient } from '../../../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../../../test/test-api.ts'
-import { createTenant, signInAs, type TestTenant } from '../../../../test/test-tenant.ts'
+import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../../../test/test-tenant.ts'
 import { openApiDocument } from '../openapi/document.ts'
 import { fileOperations } from './file-routes.ts'
 import { rowsPerRead } from './table-file.ts'
@@ -54,6 +56,24 @@ test('a file has every device once, however many there are, in both forms', asyn
     .map((line) => (JSON.parse(line) as { name: string }).name)
   expect(new Set(names).size).toBe(count)
   expect(await get('/device-exports?format=jsonl&enabled=false')).toMatchObject({ status: 200, text: '' })
+})
+
+test('a file of boots has those of the list, in its order, and no formula', async () => {
+  const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
+  const mac = tenant.macs[0] ?? ''
+  const boots = [1, 2, 3].map((number) => bootWith({ id: randomUUID(), mac, menuEntry: `=${number}` }))
+  const failed = bootWith({ id: randomUUID(), mac, outcome: { kind: 'failed', phase: 'nbp', cause: 'tftp_timeout' } })
+  await edge.reports(1, bootReports(1, [...boots, failed]))
+  const csv = await get('/boot-exports?outcome=ready&sort=durationUs')
+  expect(csv.headers.get('content-disposition')).toMatch(/filename="boots-\d{4}-\d\d-\d\d\.csv"$/)
+  const lines = csv.text.trimEnd().split('\r\n')
+  expect(lines).toHaveLength(4)
+  const sorted = boots.map(({ id }) => id).sort()
+  expect(sorted.map((id, index) => lines[index + 1]?.includes(id))).toEqual([true, true, true])
+  expect(lines[1]).toMatch(/"'=\d"/)
+  const { text } = await get('/boot-exports?format=jsonl&failedCause=tftp_timeout')
+  expect(JSON.parse(text)).toMatchObject({ id: failed.id, outcome: 'failed' })
+  expect((await get('/boot-exports', '')).status).toBe(401)
 })
 
 test('who may not read gets no file, and a wrong filter is explained', async () => {

@@ -8,16 +8,19 @@ import { inputParts, type OperationInput } from '../operations.ts'
 import { inputOf, invalid } from '../read-input.ts'
 import { auditExport } from './audit-export.ts'
 import { bootCapture } from './boot-capture.ts'
+import { bootExport } from './boot-export.ts'
 import { deviceExport } from './device-export.ts'
 import type { FileOperation } from './file-operation.ts'
 
 /** A file operation with what serving and describing it takes. */
 export interface DescribedFile extends FileOperation, OperationInput {}
 
-export const fileOperations: DescribedFile[] = [auditExport, bootCapture, deviceExport].map((operation) => ({
-  ...operation,
-  ...inputParts(operation.id, { method: 'GET', path: operation.path }, operation.input),
-}))
+export const fileOperations: DescribedFile[] = [auditExport, bootCapture, bootExport, deviceExport].map(
+  (operation) => ({
+    ...operation,
+    ...inputParts(operation.id, { method: 'GET', path: operation.path }, operation.input),
+  }),
+)
 
 /**
  * Answers with the file. Throws what a procedure throws: `unauthenticated`, `rate_limited`, `invalid`, `forbidden`,

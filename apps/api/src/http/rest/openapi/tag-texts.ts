@@ -9,6 +9,7 @@ export const tagTexts: Record<string, string> = {
   invitation: 'Invitations of people.',
   webhook: 'Webhooks, and the messages that they were sent.',
   event: 'Events: what webhooks are told, in the order in which it became known.',
+  overview: 'The figures of the organization, a farm or a site.',
   farm: 'Farms, which hold sites, stores and vDisks.',
   site: 'Sites: places with edges and devices.',
   edge: 'Edges: the servers of a site that devices boot from.',

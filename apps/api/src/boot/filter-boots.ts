@@ -1,0 +1,98 @@
+import type { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import { escapeLike } from '../context/keyset.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { bootFilterInput } from './schema.ts'
+
+/** The filters of every list of boots, as a condition on rows that have no relations. */
+
+type Filter = Omit<z.output<typeof bootFilterInput>, 'sort'>
+type Context = Pick<ServiceContext, 'db' | 'actor'>
+
+/** A search that finds more devices would be a longer statement than PostgreSQL plans quickly. */
+const searchedDevicesMax = 5_000
+
+const originFilters = {
+  device: { simulated: false, generated: false },
+  simulated: { simulated: true, generated: false },
+  generated: { generated: true },
+}
+
+/** Throws `invalid` for a search that finds too many devices. */
+export async function whereOfFilter(context: Context, filter: Filter): Promise<Prisma.BootWhereInput> {
+  const placed = await Promise.all([
+    ofFarm(context, filter.farmId),
+    ofEdge(context, filter.edgeId),
+    ofCollection(context, filter.collectionId),
+    ofSearch(context, filter.search),
+  ])
+  return { AND: [...placed, ofOwnColumns(filter)] }
+}
+
+function ofOwnColumns(filter: Filter): Prisma.BootWhereInput {
+  const { deviceId, siteId, vdiskId, versionId, failedCause, origin, durationUsMin, durationUsMax } = filter
+  const isTimed = durationUsMin !== undefined || durationUsMax !== undefined
+  return {
+    ...outcomeFilter(filter.outcome),
+    ...(deviceId ? { deviceId } : {}),
+    ...(siteId ? { siteId } : {}),
+    ...(vdiskId ? { vdiskId } : {}),
+    ...(versionId ? { versionId } : {}),
+    // Every boot with a cause has this outcome, and there is an index by it.
+    ...(failedCause ? { AND: [{ outcome: 'failed', failedCause }] } : {}),
+    ...(origin ? originFilters[origin] : {}),
+    ...(isTimed ? { durationUs: { gte: durationUsMin ?? 0, lte: durationUsMax ?? Number.MAX_SAFE_INTEGER } } : {}),
+  }
+}
+
+function outcomeFilter(outcome: Filter['outcome']): Prisma.BootWhereInput {
+  if (!outcome) return {}
+  if (outcome === 'booting') return { outcome: null }
+  return { outcome: outcome === 'unsuccessful' ? { in: ['failed', 'silent'] } : outcome }
+}
+
+async function ofFarm({ db, actor }: Context, farmId: string | undefined): Promise<Prisma.BootWhereInput> {
+  if (!farmId) return {}
+  const { organizationId } = actor
+  const sites = await db.site.findMany({ where: { organizationId, farmId }, select: { id: true } })
+  // The condition costs as much as the farm has sites, and says nothing where there is no other farm.
+  if (sites.length > 0 && sites.length === (await db.site.count({ where: { organizationId } }))) return {}
+  return { siteId: { in: sites.map(({ id }) => id) } }
+}
+
+/** Boots have an index by site, not by edge. */
+async function ofEdge({ db, actor }: Context, edgeId: string | undefined): Promise<Prisma.BootWhereInput> {
+  if (!edgeId) return {}
+  const edge = await db.edge.findUnique({ where: ownRow(actor, edgeId), select: { siteId: true } })
+  return edge ? { edgeId, siteId: edge.siteId } : nothing
+}
+
+async function ofCollection({ db, actor }: Context, collectionId: string | undefined): Promise<Prisma.BootWhereInput> {
+  if (!collectionId) return {}
+  const where = { organizationId: actor.organizationId, collectionId }
+  const devices = await db.device.findMany({ where, select: { id: true } })
+  return { deviceId: { in: devices.map(({ id }) => id) } }
+}
+
+async function ofSearch({ db, actor }: Context, search: string | undefined): Promise<Prisma.BootWhereInput> {
+  if (!search) return {}
+  const mac = escapeLike(search.toLowerCase().replaceAll('-', ':'))
+  const devices = await db.device.findMany({
+    where: {
+      organizationId: actor.organizationId,
+      OR: [{ name: { contains: escapeLike(search), mode: 'insensitive' } }, { mac: { contains: mac } }],
+    },
+    take: searchedDevicesMax + 1,
+    select: { id: true },
+  })
+  if (devices.length > searchedDevicesMax) throw tooMany()
+  return { OR: [{ deviceId: { in: devices.map(({ id }) => id) } }, { deviceId: null, mac: { contains: mac } }] }
+}
+
+const nothing: Prisma.BootWhereInput = { siteId: { in: [] } }
+
+function tooMany(): AppError {
+  const message = `More than ${searchedDevicesMax} devices match this search. Enter more of the name or address.`
+  return new AppError('invalid', { public: message, fields: [{ in: 'query', field: 'search', message }] })
+}

@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto'
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { expect, test } from 'vitest'
+import { bootWith, EdgeClient } from '../../test/edge-client.ts'
+import { useTestSite } from '../../test/test-site.ts'
+import { makeJoinToken } from '../../test/test-tenant.ts'
+import type { Overview } from './schema.ts'
+
+const site = useTestSite('viewer')
+const hourMs = 3_600_000
+
+interface Page {
+  items: object[]
+  nextCursor: string | null
+}
+
+/** xorshift32: the same seed, the same boots. */
+function randomNumbers(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) % below
+  }
+}
+
+const outcomes: BootReport['outcome'][] = [
+  undefined,
+  { kind: 'ready' },
+  { kind: 'ready' },
+  { kind: 'failed', phase: 'loader', cause: 'nbp_not_found' },
+  { kind: 'silent', phase: 'dhcp' },
+  { kind: 'silent', phase: 'firmware' },
+  { kind: 'superseded' },
+  { kind: 'local_disk' },
+]
+
+function randomBoot(below: (limit: number) => number, mac: string): BootReport {
+  const { outcome: _ready, phases, ...boot } = bootWith({ id: randomUUID(), mac })
+  const outcome = outcomes[below(outcomes.length)]
+  return {
+    ...boot,
+    revision: 1 + below(3),
+    generated: below(6) === 0,
+    startedUnixMs: site().api.clock.now.getTime() - below(30 * hourMs),
+    phases: phases.map((phase) => ({ ...phase, durationUs: below(2 ** 31) })),
+    ...(outcome ? { outcome } : {}),
+  }
+}
+
+/** How many rows a list has, page by page. */
+async function countListed(list: 'boot.list' | 'device.list' | 'edge.list', filter: object): Promise<number> {
+  let count = 0
+  let cursor: string | null = null
+  do {
+    const page: Page = await site().query(list, { ...filter, cursor, limit: 7 })
+    count += page.items.length
+    cursor = page.nextCursor
+  } while (cursor !== null)
+  return count
+}
+
+/** A second farm with one site and an edge, which reports. */
+async function secondFarm() {
+  const { api, tenant } = site()
+  const { organizationId } = tenant
+  const farm = await api.db.farm.create({ data: { organizationId, name: 'Second' } })
+  const place = { organizationId, farmId: farm.id, timeZone: 'UTC' }
+  const { id: siteId } = await api.db.site.create({ data: { ...place, name: 'Second' } })
+  const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, { ...tenant, siteId }))
+  return { farmId: farm.id, siteId, edge }
+}
+
+test.each([7, 20261128])('a tile counts what the list that it leads to has, in every scope (seed %i)', async (seed) => {
+  const below = randomNumbers(seed)
+  const { tenant } = site()
+  const other = await secondFarm()
+  const stranger = '02:bf:00:00:99:01'
+  const random = (count: number, macs: string[]) =>
+    Array.from({ length: count }, () => ({
+      type: 'boot' as const,
+      boot: randomBoot(below, macs[below(macs.length)] ?? stranger),
+    }))
+  await site().send(random(40, [...tenant.macs, stranger]))
+  await site().send(random(25, [stranger]), other.edge)
+  const scopes = [
+    {},
+    { farmId: tenant.farmId },
+    { farmId: other.farmId },
+    { siteId: tenant.siteId },
+    { farmId: other.farmId, siteId: other.siteId },
+  ]
+  const totals = []
+  for (const scope of scopes) {
+    const { counts, last24Hours } = await site().query<Overview>('overview.get', scope)
+    const { since, readyCount, failedCount, noResponseCount } = last24Hours
+    const countOf = (filter: object) => countListed('boot.list', { ...scope, ...filter })
+    expect({
+      booting: counts.bootsBooting,
+      ready: readyCount,
+      failed: failedCount,
+      noResponse: noResponseCount,
+      devices: counts.devices,
+      edgesOnline: counts.edgesOnline,
+      edges: counts.edges,
+    }).toEqual({
+      booting: await countOf({ outcome: 'booting' }),
+      ready: await countOf({ outcome: 'ready', since }),
+      failed: await countOf({ outcome: 'unsuccessful', since }),
+      noResponse: await countOf({ outcome: 'no_response', since }),
+      devices: await countListed('device.list', scope),
+      edgesOnline: await countListed('edge.list', { ...scope, state: 'online' }),
+      edges: (await countListed('edge.list', scope)) - (await countListed('edge.list', { ...scope, state: 'revoked' })),
+    })
+    totals.push(readyCount)
+  }
+  // Otherwise every scope could be the same one.
+  expect(totals[0]).toBe((totals[1] ?? 0) + (totals[2] ?? 0))
+  expect(Math.min(...totals)).toBeGreaterThan(0)
+})
+
+test('a site of another farm, and one that does not exist, is not found', async () => {
+  const other = await secondFarm()
+  for (const scope of [
+    { farmId: site().tenant.farmId, siteId: other.siteId },
+    { siteId: randomUUID() },
+    { farmId: randomUUID() },
+  ])
+    expect(await site().tryQuery('overview.get', scope)).toMatchObject({ status: 404, code: 'not_found' })
+})
