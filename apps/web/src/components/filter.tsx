@@ -1,6 +1,8 @@
 'use client'
 
 import { type ReactNode, useEffect, useState } from 'react'
+import { useFirstPaint } from '../lib/first-paint'
+import { localMinute } from '../lib/format-time'
 import { Button } from './button'
 import { Icon } from './icon'
 
@@ -78,5 +80,38 @@ export function SearchFilter({ label, value = '', onChange }: SearchFilterProps)
         className={`${field} w-full pr-2 pl-8 placeholder:text-ink-faint sm:w-64`}
       />
     </div>
+  )
+}
+
+/** Filters that are needed less often; open while one of them is set. */
+export function MoreFilters({ isSet, children }: { isSet: boolean; children: ReactNode }) {
+  return (
+    <details open={isSet} className="col-span-2 sm:w-full">
+      <summary className="w-fit cursor-pointer rounded text-ink-soft text-sm">More filters</summary>
+      <div className="mt-2 grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap">{children}</div>
+    </details>
+  )
+}
+
+interface InstantFilterProps {
+  label: string
+  /** ISO 8601. */
+  value: string | undefined
+  onChange: (value: string) => void
+}
+
+/** An instant in the viewer's zone. */
+export function InstantFilter({ label, value, onChange }: InstantFilterProps) {
+  const paint = useFirstPaint()
+  return (
+    <label className="flex items-center gap-1.5 text-ink-soft text-sm max-sm:col-span-2">
+      {label}
+      <input
+        type="datetime-local"
+        value={value ? localMinute(new Date(value), paint?.timeZone) : ''}
+        onChange={({ target }) => onChange(target.value === '' ? '' : new Date(target.value).toISOString())}
+        className={`${field} px-2`}
+      />
+    </label>
   )
 }

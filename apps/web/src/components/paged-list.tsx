@@ -3,9 +3,11 @@
 import type { ReactNode } from 'react'
 import { inSentence } from '../lib/in-sentence'
 import { readableError } from '../lib/trpc'
+import type { useNamedList } from '../lib/use-named-list'
 import { Button } from './button'
+import { FilterBar, SearchFilter } from './filter'
 import { EmptyState, ErrorState, Page, PageHeader } from './page'
-import { type Column, Table, TableSkeleton } from './table'
+import { type Column, type Sorting, Table, TableSkeleton } from './table'
 
 /** The part of an infinite query that a list needs. */
 interface PagedQuery<Row> {
@@ -24,10 +26,11 @@ interface PagedListProps<Row> {
   columns: Column<Row>[]
   rowKey: (row: Row) => string
   empty: ReactNode
+  sorting?: Sorting | undefined
 }
 
 /** A keyset list with its four states: loading, failed, empty, rows with "Load more" while there are more. */
-export function PagedList<Row>({ label, query, columns, rowKey, empty }: PagedListProps<Row>) {
+export function PagedList<Row>({ label, query, columns, rowKey, empty, sorting }: PagedListProps<Row>) {
   if (query.isPending) return <TableSkeleton label={label} />
   if (query.data === undefined) {
     return (
@@ -42,7 +45,7 @@ export function PagedList<Row>({ label, query, columns, rowKey, empty }: PagedLi
   if (rows.length === 0) return <>{empty}</>
   return (
     <>
-      <Table label={label} columns={columns} rows={rows} rowKey={rowKey} />
+      <Table label={label} columns={columns} rows={rows} rowKey={rowKey} sorting={sorting} />
       {query.hasNextPage && (
         <div className="flex justify-center border-line border-t p-3">
           <Button busy={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>
@@ -63,21 +66,31 @@ interface ListPageProps<Row extends { id: string }> {
   columns: Column<Row>[]
   /** Shown while the list is empty. */
   empty: { title: string; text: string }
+  /** Order and search, which live in the address. */
+  list?: Pick<ReturnType<typeof useNamedList>, 'sorting' | 'search' | 'onClear'>
 }
+
+const nothingFound = { title: 'No names match this search.', text: 'Shorten the search.' }
 
 /** A page that is one list: its title, what can be created, and the rows. */
 export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) {
-  const { title, summary, actions, query, columns, empty } = props
+  const { title, summary, actions, query, columns, empty, list } = props
   return (
     <Page>
       <PageHeader title={title} summary={summary} actions={actions} />
+      {list && (
+        <FilterBar onClear={list.onClear}>
+          <SearchFilter label="Search name" {...list.search} />
+        </FilterBar>
+      )}
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
           label={title}
           query={query}
           columns={columns}
           rowKey={({ id }) => id}
-          empty={<EmptyState {...empty} />}
+          sorting={list?.sorting}
+          empty={<EmptyState {...(list?.search.value ? nothingFound : empty)} />}
         />
       </div>
     </Page>

@@ -8,6 +8,10 @@ export interface Column<Row> {
   /** The meaning of a short title. */
   meaning?: string
   cell: (row: Row) => ReactNode
+  /** The list can be sorted by it: the API's name of the order. */
+  sort?: string
+  /** Stands beside the title, such as the scale of a chart. */
+  scale?: string
   /** Numbers stand right. */
   align?: 'right'
   /** The least window width at which the column is shown; always without it. */
@@ -36,12 +40,19 @@ function cellClass<Row>(column: Column<Row>): string {
   )
 }
 
+/** The order of a list: the API's name of a field, with a hyphen from the largest value. */
+export interface Sorting {
+  value: string
+  onSort: (value: string) => void
+}
+
 interface TableProps<Row> {
   /** The kind of the rows, for screen readers. */
   label: string
   columns: Column<Row>[]
   rows: Row[]
   rowKey: (row: Row) => string
+  sorting?: Sorting | undefined
 }
 
 /** Rows of 40 px; the first column names the row and is its header. */
@@ -61,7 +72,7 @@ interface GroupedTableProps<Row> extends Omit<TableProps<Row>, 'rows'> {
 }
 
 /** The same in groups; keys of rows are unique within their group. */
-export function GroupedTable<Row>({ label, columns, groups, rowKey }: GroupedTableProps<Row>) {
+export function GroupedTable<Row>({ label, columns, groups, rowKey, sorting }: GroupedTableProps<Row>) {
   return (
     <section
       aria-label={label}
@@ -71,7 +82,7 @@ export function GroupedTable<Row>({ label, columns, groups, rowKey }: GroupedTab
     >
       <table className="w-full text-left text-sm">
         <caption className="sr-only">{label}</caption>
-        <TableHead columns={columns} />
+        <TableHead columns={columns} sorting={sorting} />
         {groups.map((group) => (
           <tbody key={group.key} className="border-line border-t first-of-type:border-t-0">
             {group.heading && (
@@ -114,7 +125,7 @@ function TableRow<Row>({ columns, row }: { columns: Column<Row>[]; row: Row }) {
   )
 }
 
-function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
+function TableHead<Row>({ columns, sorting }: { columns: Column<Row>[]; sorting: Sorting | undefined }) {
   return (
     <thead>
       <tr className="border-line border-b">
@@ -123,15 +134,45 @@ function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
             key={column.title}
             scope="col"
             title={column.meaning}
+            aria-sort={sortedBy(column, sorting)}
             className={classNames('h-8 whitespace-nowrap font-medium text-ink-faint text-xs', cellClass(column))}
           >
             <span className={classNames(column.narrow && 'max-sm:px-2 max-sm:[writing-mode:vertical-rl]')}>
-              {column.title}
+              {column.sort && sorting ? (
+                <SortButton title={column.title} field={column.sort} sorting={sorting} />
+              ) : (
+                column.title
+              )}
             </span>
+            {column.scale && <span className="ml-2 font-normal">{column.scale}</span>}
           </th>
         ))}
       </tr>
     </thead>
+  )
+}
+
+function sortedBy({ sort }: { sort?: string }, sorting: Sorting | undefined) {
+  if (!sort || !sorting) return undefined
+  if (sorting.value === sort) return 'ascending' as const
+  return sorting.value === `-${sort}` ? ('descending' as const) : ('none' as const)
+}
+
+/** The largest value first: the newest, the slowest. A second press turns the order. */
+function SortButton({ title, field, sorting }: { title: string; field: string; sorting: Sorting }) {
+  const isDescending = sorting.value === `-${field}`
+  const isSorted = isDescending || sorting.value === field
+  return (
+    <button
+      type="button"
+      onClick={() => sorting.onSort(isDescending ? field : `-${field}`)}
+      className={classNames('rounded font-medium underline-offset-4 hover:underline', isSorted && 'text-ink')}
+    >
+      {title}
+      <span aria-hidden="true" className="inline-block w-3 text-center">
+        {isSorted ? (isDescending ? '↓' : '↑') : ''}
+      </span>
+    </button>
   )
 }
 

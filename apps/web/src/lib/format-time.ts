@@ -68,3 +68,16 @@ export function formatAge(at: Date, now: Date): string {
 export function formatDay(day: string): string {
   return format(new Date(`${day}T00:00:00Z`), { timeZone: 'UTC', weekday: 'short', day: 'numeric', month: 'short' })
 }
+
+/** `2026-11-20T12:00`, as a field of an instant takes it. */
+export function localMinute(at: Date, timeZone?: string): string {
+  const parts = new Intl.DateTimeFormat('sv-SE', {
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    ...(timeZone ? { timeZone } : {}),
+  }).format(at)
+  return parts.replace(' ', 'T')
+}

@@ -31,14 +31,20 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
     },
     [pathname],
   )
-  const setFilter = useCallback(
-    (name: keyof Shape & string, value: string) => {
+  const setFilters = useCallback(
+    (values: { [Name in keyof Shape]?: string }) => {
       const next = new URLSearchParams(asked.current.at(-1) ?? window.location.search)
-      if (value === '') next.delete(name)
-      else next.set(name, value)
+      for (const [name, value = ''] of Object.entries<string | undefined>(values)) {
+        if (value === '') next.delete(name)
+        else next.set(name, value)
+      }
       ask(next.toString())
     },
     [ask],
+  )
+  const setFilter = useCallback(
+    (name: keyof Shape & string, value: string) => setFilters({ [name]: value } as { [Name in keyof Shape]?: string }),
+    [setFilters],
   )
   const clearFilters = useCallback(() => ask(''), [ask])
   /** The value of a filter's field, and its change handler. */
@@ -46,7 +52,14 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
     value: filters[name],
     onChange: (value: string) => setFilter(name, value),
   })
-  return { filters, setFilter, bind, clearFilters, filtered: Object.keys(filters).length > 0 }
+  return {
+    filters,
+    setFilter,
+    setFilters,
+    bind,
+    clearFilters,
+    filtered: Object.keys(filters).some((name) => name !== 'sort'),
+  }
 }
 
 /** The requested queries after the one that arrived; none if another arrived, by a link or by going back. */

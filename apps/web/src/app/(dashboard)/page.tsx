@@ -6,9 +6,11 @@ import { readOverview } from '../../features/overview/read-overview'
 
 export const metadata: Metadata = { title: 'Overview' }
 
-export default async function Page() {
+export default async function Page({ searchParams }: { searchParams: Promise<Record<string, string | string[]>> }) {
+  const parameters = Object.entries(await searchParams).map(([name, value]) => [name, [value].flat()[0] ?? ''])
+  const query = new URLSearchParams(Object.fromEntries(parameters))
   return (
-    <FirstData data={await readFirstData(readOverview)}>
+    <FirstData data={await readFirstData((reader) => readOverview(reader, query))}>
       <OverviewPage />
     </FirstData>
   )

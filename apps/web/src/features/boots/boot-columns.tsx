@@ -4,7 +4,7 @@ import { Instant } from '../../components/instant'
 import { Unknown } from '../../components/page'
 import type { Column } from '../../components/table'
 import { WaitTag } from '../devices/wait-notice'
-import { BootBar } from './boot-bar'
+import { BootBar, scaleText } from './boot-bar'
 import type { BootSummary } from './boot-types'
 import { BootDuration, OriginTags, OutcomeTag } from './outcome-tag'
 
@@ -23,7 +23,13 @@ export function bootColumns(scaleUs: number): Column<BootSummary>[] {
       ),
     },
     ...columnsAfterName(scaleUs),
-    { title: 'Started', from: 'sm', align: 'right', cell: (boot) => <Instant at={boot.startedAt} /> },
+    {
+      title: 'Started',
+      sort: 'startedAt',
+      from: 'sm',
+      align: 'right',
+      cell: (boot) => <Instant at={boot.startedAt} />,
+    },
   ]
 }
 
@@ -31,6 +37,7 @@ export function bootColumns(scaleUs: number): Column<BootSummary>[] {
 export function bootColumnsOfOneDevice(scaleUs: number): Column<BootSummary>[] {
   const started: Column<BootSummary> = {
     title: 'Started',
+    sort: 'startedAt',
     cell: (boot) => (
       <BootLink boot={boot}>
         <Instant at={boot.startedAt} />
@@ -56,14 +63,20 @@ function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
         </span>
       ),
     },
-    { title: 'Duration', align: 'right', cell: (boot) => <BootDuration boot={boot} /> },
+    {
+      title: 'Duration',
+      sort: 'durationUs',
+      align: 'right',
+      cell: (boot) => (boot.outcome === 'no_response' ? <Unknown label="none" /> : <BootDuration boot={boot} />),
+    },
     {
       title: 'Phases',
+      scale: scaleText(scaleUs),
       from: 'sm',
       wide: true,
       cell: (boot) => (
         <span className="block min-w-24">
-          <BootBar boot={boot} scaleUs={scaleUs} />
+          {boot.outcome !== 'no_response' && <BootBar boot={boot} scaleUs={scaleUs} />}
         </span>
       ),
     },
@@ -73,6 +86,8 @@ function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
       align: 'right',
       cell: (boot) => boot.retries || <Unknown label="none" />,
     },
+    { title: 'Site', from: 'xl', cell: (boot) => boot.siteName },
+    { title: 'Edge', from: '2xl', cell: (boot) => boot.edgeName },
     { title: 'Origin', from: 'md', cell: (boot) => <OriginTags {...boot} /> },
   ]
 }

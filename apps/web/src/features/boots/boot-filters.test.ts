@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
-import { bootListInput } from './boot-filters.ts'
+import { readFilters } from '../../lib/read-filters.ts'
+import { bootExportHref, bootFilterShape, bootListInput } from './boot-filters.ts'
 
-const now = new Date('2026-11-18T12:00:00Z')
+const now = new Date('2026-11-18T12:00:30Z')
+const id = '0192f0c1-2d3e-7a4b-8c5d-6e7f8091a2b3'
 
 test('filters become what the API is asked for', () => {
   expect(bootListInput({}, now)).toEqual({})
@@ -10,5 +12,27 @@ test('filters become what the API is asked for', () => {
     since: '2026-11-17T12:00:00.000Z',
     origin: 'simulated',
   })
-  expect(bootListInput({ origin: 'generated' }, now)).toEqual({ origin: 'generated' })
+  expect(bootListInput({ sort: '-startedAt' }, now)).toEqual({})
+  expect(bootListInput({ sort: '-durationUs', slower: '1m', cause: 'tftp_timeout', version: id }, now)).toEqual({
+    sort: '-durationUs',
+    durationUsMin: 60_000_000,
+    failedCause: 'tftp_timeout',
+    versionId: id,
+  })
+})
+
+test('an absolute start counts more than a period', () => {
+  const since = '2026-11-01T00:00:00Z'
+  expect(bootListInput({ since, period: '1h' }, now)).toEqual({ since })
+})
+
+test('an address with values that nobody knows shows the list without them', () => {
+  const query = new URLSearchParams('sort=colour&slower=never&since=yesterday&site=here&cause=gremlins&outcome=ready')
+  expect(readFilters(bootFilterShape, query)).toEqual({ outcome: 'ready' })
+})
+
+test('a file has the boots of the list', () => {
+  expect(bootExportHref({ outcome: 'failed', durationUsMin: 5 }, 'jsonl')).toBe(
+    '/api/v1/boot-exports?outcome=failed&durationUsMin=5&format=jsonl',
+  )
 })

@@ -1,8 +1,9 @@
-import { bootOutcomes } from '@bootfarm/proto/boot-phases'
+import { bootCauses, bootCauseText, listedOutcomes } from '@bootfarm/proto/boot-phases'
 import { z } from 'zod'
 import type { BootListInput } from './boot-list'
 
-const hourMs = 3_600_000
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
 const periodsMs = {
   '1h': hourMs,
   '24h': 24 * hourMs,
@@ -10,13 +11,41 @@ const periodsMs = {
   '30d': 30 * 24 * hourMs,
 } as const
 
+const slowerUs = { '10s': 10_000_000, '30s': 30_000_000, '1m': 60_000_000, '5m': 300_000_000 } as const
+const sorts = ['startedAt', '-startedAt', 'durationUs', '-durationUs'] as const
+/** The API's order of a list without another. */
+export const firstSort = '-startedAt'
+
 export const bootFilterShape = {
-  outcome: z.enum([...bootOutcomes, 'booting']).optional(),
+  sort: z.enum(sorts).optional(),
+  search: z.string().max(64).optional(),
+  outcome: z.enum([...listedOutcomes, 'booting', 'unsuccessful']).optional(),
+  cause: z.enum(bootCauses).optional(),
   device: z.uuid().optional(),
+  collection: z.uuid().optional(),
+  farm: z.uuid().optional(),
+  site: z.uuid().optional(),
+  edge: z.uuid().optional(),
+  vdisk: z.uuid().optional(),
+  version: z.uuid().optional(),
   period: z.enum(['1h', '24h', '7d', '30d']).optional(),
+  since: z.iso.datetime().optional(),
+  until: z.iso.datetime().optional(),
+  slower: z.enum(['10s', '30s', '1m', '5m']).optional(),
   origin: z.enum(['device', 'simulated', 'generated']).optional(),
 }
-type BootFilters = { [Name in keyof typeof bootFilterShape]?: z.infer<(typeof bootFilterShape)[Name]> }
+export type BootFilters = { [Name in keyof typeof bootFilterShape]?: z.infer<(typeof bootFilterShape)[Name]> }
+
+export const outcomeOptions = [
+  { value: 'booting', label: 'Booting' },
+  { value: 'ready', label: 'Ready' },
+  { value: 'unsuccessful', label: 'Failed or timed out' },
+  { value: 'failed', label: 'Failed' },
+  { value: 'silent', label: 'Timed out' },
+  { value: 'no_response', label: 'No response' },
+  { value: 'superseded', label: 'Restarted' },
+  { value: 'local_disk', label: 'Booted from local disk' },
+]
 
 export const periodOptions = [
   { value: '1h', label: 'Last hour' },
@@ -25,18 +54,62 @@ export const periodOptions = [
   { value: '30d', label: 'Last 30 days' },
 ]
 
+export const slowerOptions = [
+  { value: '10s', label: '10 s or longer' },
+  { value: '30s', label: '30 s or longer' },
+  { value: '1m', label: '1 min or longer' },
+  { value: '5m', label: '5 min or longer' },
+]
+
 export const originOptions = [
   { value: 'device', label: 'Real machines' },
   { value: 'simulated', label: 'Simulated devices' },
   { value: 'generated', label: 'Demo history' },
 ]
 
-/** The API's input. @param now fixed while the filters stay, so that a list does not change each minute */
-export function bootListInput({ outcome, device, period, origin }: BootFilters, now: Date): BootListInput {
+/** In the words of a boot's own page. */
+export const causeOptions = bootCauses.map((value) => ({ value, label: bootCauseText(value).sentence.slice(0, 60) }))
+
+/**
+ * The API's input. A period begins at a full minute: who comes back from a boot soon finds the same list, with all that
+ * was loaded of it.
+ * @param now fixed while the filters stay, so that a list does not change each minute
+ */
+export function bootListInput(filters: BootFilters, now: Date): BootListInput {
+  const { sort, search, outcome, cause, period, slower, origin, until } = filters
+  const since = filters.since ?? (period && sinceOf(period, now))
   return {
+    ...(sort && sort !== firstSort && { sort }),
+    ...(search && { search }),
     ...(outcome && { outcome }),
-    ...(device && { deviceId: device }),
-    ...(period && { since: new Date(now.getTime() - periodsMs[period]).toISOString() }),
+    ...(cause && { failedCause: cause }),
+    ...idsOf(filters),
+    ...(since && { since }),
+    ...(until && { until }),
+    ...(slower && { durationUsMin: slowerUs[slower] }),
     ...(origin && { origin }),
   }
+}
+
+function idsOf({ device, collection, farm, site, edge, vdisk, version }: BootFilters): BootListInput {
+  return {
+    ...(device && { deviceId: device }),
+    ...(collection && { collectionId: collection }),
+    ...(farm && { farmId: farm }),
+    ...(site && { siteId: site }),
+    ...(edge && { edgeId: edge }),
+    ...(vdisk && { vdiskId: vdisk }),
+    ...(version && { versionId: version }),
+  }
+}
+
+function sinceOf(period: keyof typeof periodsMs, now: Date): string {
+  const minute = Math.floor(now.getTime() / minuteMs) * minuteMs
+  return new Date(minute - periodsMs[period]).toISOString()
+}
+
+/** The same boots as a file. */
+export function bootExportHref(input: BootListInput, format: 'csv' | 'jsonl'): string {
+  const given = Object.entries({ ...input, format }).filter(([, value]) => value !== undefined)
+  return `/api/v1/boot-exports?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
 }

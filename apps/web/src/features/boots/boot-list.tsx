@@ -3,17 +3,15 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { PagedList } from '../../components/paged-list'
+import type { Sorting } from '../../components/table'
 import { nextPage, type RouterInputs, useTRPC } from '../../lib/trpc'
-import { barScaleUs } from './boot-bar'
+import { BarLegend, barScaleUs } from './boot-bar'
 import { bootColumns, bootColumnsOfOneDevice } from './boot-columns'
 
-export type BootListInput = Pick<
-  RouterInputs['boot']['list'],
-  'outcome' | 'deviceId' | 'edgeId' | 'origin' | 'since' | 'limit'
->
+export type BootListInput = RouterInputs['boot']['list']
 
-/** Boots by begin, newest first; kept up to date by the live updates. */
-export function BootList({ input, empty }: { input: BootListInput; empty: ReactNode }) {
+/** Boots, the newest first unless sorted otherwise; kept up to date by the live updates. */
+export function BootList({ input, empty, sorting }: { input: BootListInput; empty: ReactNode; sorting?: Sorting }) {
   const trpc = useTRPC()
   const query = useInfiniteQuery(
     trpc.boot.list.infiniteQueryOptions(input, {
@@ -24,12 +22,16 @@ export function BootList({ input, empty }: { input: BootListInput; empty: ReactN
   const columns = input.deviceId && input.limit ? bootColumnsOfOneDevice : bootColumns
   const boots = query.data?.pages.flatMap((page) => page.items) ?? []
   return (
-    <PagedList
-      label="Boots"
-      query={query}
-      columns={columns(barScaleUs(boots))}
-      rowKey={(boot) => boot.id}
-      empty={empty}
-    />
+    <>
+      <PagedList
+        label="Boots"
+        query={query}
+        columns={columns(barScaleUs(boots))}
+        rowKey={(boot) => boot.id}
+        empty={empty}
+        sorting={sorting}
+      />
+      {boots.length > 0 && <BarLegend />}
+    </>
   )
 }

@@ -25,6 +25,14 @@ function verdictOf(boot: BootDetail): Verdict | null {
       deviceText: null,
     }
   }
+  if (boot.outcome === 'no_response') {
+    return {
+      tone: 'plain',
+      sentence: 'A power-on was sent, and the edge received nothing from the device.',
+      remedy: 'Check the device’s power and cable, and Wake-on-LAN in its firmware.',
+      deviceText: null,
+    }
+  }
   if (boot.outcome === 'superseded') {
     return {
       tone: 'plain',

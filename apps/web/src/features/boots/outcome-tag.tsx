@@ -10,6 +10,7 @@ const outcomes: Record<BootOutcome, { tone: Tone; word: string; title: string }>
   ready: { tone: 'ready', word: 'Ready', title: 'The device reported that its service is up.' },
   failed: { tone: 'failed', word: 'Failed', title: 'The boot ended with a known cause.' },
   silent: { tone: 'silent', word: 'Timed out', title: 'The edge received nothing more from the device.' },
+  no_response: { tone: 'plain', word: 'No response', title: 'The device did not answer the power-on.' },
   superseded: { tone: 'plain', word: 'Restarted', title: 'The device restarted before this boot finished.' },
   local_disk: {
     tone: 'plain',
@@ -26,12 +27,13 @@ interface OutcomeTagProps {
 }
 
 export function OutcomeTag({ outcome, phase }: OutcomeTagProps) {
-  const where = phase ? `: ${bootPhaseText(phase).title}` : ''
+  const isWaking = outcome === null && phase === 'firmware'
+  const where = phase && outcome !== 'no_response' ? `: ${bootPhaseText(phase).title}` : ''
   if (outcome === null) {
     return (
       <Tag tone="live" title="This boot is in progress.">
         <Dot tone="live" pulsing />
-        Booting{where}
+        {isWaking ? 'Waking' : `Booting${where}`}
       </Tag>
     )
   }

@@ -59,6 +59,7 @@ function sinceOf(device: Known): string | null {
 const unknownTitles = {
   never: 'The device has not booted yet.',
   silent: 'The last boot timed out.',
+  no_response: 'The device did not answer the last power-on.',
   superseded: 'The device restarted, and the new boot has not been reported yet.',
   booting: 'The edge went offline while the device was booting.',
 } as const
@@ -78,7 +79,7 @@ export function DeviceStateTag({ device }: { device: Known }) {
 export function unknownTitle(lastBoot: DeviceSummary['lastBoot']): string {
   if (lastBoot === null) return unknownTitles.never
   const { outcome } = lastBoot
-  if (outcome === 'silent' || outcome === 'superseded') return unknownTitles[outcome]
+  if (outcome === 'silent' || outcome === 'no_response' || outcome === 'superseded') return unknownTitles[outcome]
   return outcome === null ? unknownTitles.booting : states.unknown.title
 }
 

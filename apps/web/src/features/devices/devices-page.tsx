@@ -12,7 +12,7 @@ import { EmptyState, Page, PageHeader, Unknown } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
-import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, type RouterInputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
@@ -36,6 +36,7 @@ type DeviceSummary = Listed<'device'>
 const deviceColumns: Column<DeviceSummary>[] = [
   {
     title: 'Name',
+    sort: 'name',
     cell: (device) => (
       <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-1 max-sm:max-w-40 sm:min-w-36">
         <ObjectLink href={`/devices/${device.id}`}>{device.name}</ObjectLink>
@@ -90,6 +91,7 @@ const deviceColumns: Column<DeviceSummary>[] = [
   },
   {
     title: 'When',
+    sort: 'lastBootStartedAt',
     from: 'sm',
     align: 'right',
     cell: ({ lastBoot }) => (lastBoot ? <Age at={lastBoot.startedAt} /> : <Unknown />),
@@ -109,13 +111,16 @@ const deviceColumns: Column<DeviceSummary>[] = [
 ]
 
 const filterShape = {
+  sort: z.enum(['name', '-name', 'lastBootStartedAt', '-lastBootStartedAt']).optional(),
+  farm: z.uuid().optional(),
+  site: z.uuid().optional(),
   search: z.string().max(64).optional(),
   collection: z.uuid().optional(),
   type: z.enum(deviceTypes).optional(),
   cache: z.enum(['warning', 'critical', 'full']).optional(),
   key: z.enum(keyFilters).optional(),
   waits: z.enum(['lost_disk']).optional(),
-  last: z.enum(['booting', 'ready', 'failed', 'silent', 'superseded', 'local_disk', 'never']).optional(),
+  last: z.enum(['booting', 'ready', 'failed', 'silent', 'no_response', 'superseded', 'local_disk', 'never']).optional(),
 }
 
 const lastOutcomeOptions = [
@@ -123,6 +128,7 @@ const lastOutcomeOptions = [
   { value: 'ready', label: 'Ready' },
   { value: 'failed', label: 'Failed' },
   { value: 'silent', label: 'Timed out' },
+  { value: 'no_response', label: 'No response' },
   { value: 'superseded', label: 'Restarted' },
   { value: 'local_disk', label: 'Booted from local disk' },
   { value: 'never', label: 'Never booted' },
@@ -137,12 +143,14 @@ const waitOptions = [{ value: 'lost_disk', label: 'Restart (lost its disk)' }]
 const orderRefreshMs = 3000
 
 export function DevicesPage() {
-  const { filters, bind, clearFilters, filtered } = useUrlFilters(filterShape)
+  const { filters, bind, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
   const collections = usePicker('collection', {})
+  const sites = usePicker('site', {})
+  const farms = usePicker('farm', {})
   const mayChange = useMay('device.change')
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const filter = filterOf(filters)
-  const query = useDevices(filter)
+  const query = useDevices({ ...filter, ...(filters.sort && { sort: filters.sort }) })
   const shown = query.data?.pages.flatMap((page) => page.items) ?? []
   const toggle = (id: string) =>
     setSelected((before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]))
@@ -161,6 +169,20 @@ export function DevicesPage() {
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SearchFilter label="Search name or MAC" {...bind('search')} />
+        <ObjectFilter
+          label="Site"
+          picker={sites}
+          chosen={filters.site ? { value: filters.site, label: 'Selected site' } : null}
+          {...bind('site')}
+        />
+        {filters.farm && (
+          <ObjectFilter
+            label="Farm"
+            picker={farms}
+            chosen={{ value: filters.farm, label: 'Selected farm' }}
+            {...bind('farm')}
+          />
+        )}
         <ObjectFilter
           label="Collection"
           picker={collections}
@@ -189,6 +211,7 @@ export function DevicesPage() {
           query={query}
           columns={columns}
           rowKey={(device) => device.id}
+          sorting={{ value: filters.sort ?? 'name', onSort: (sort) => setFilter('sort', sort) }}
           empty={<NoDevices filtered={filtered} />}
         />
       </div>
@@ -206,9 +229,11 @@ function NoDevices({ filtered }: { filtered: boolean }) {
 
 type Filters = ReturnType<typeof useUrlFilters<typeof filterShape>>['filters']
 
-function filterOf({ search, collection, type, last, cache, key, waits }: Filters) {
+function filterOf({ search, farm, site, collection, type, last, cache, key, waits }: Filters) {
   return {
     ...(search && { search }),
+    ...(farm && { farmId: farm }),
+    ...(site && { siteId: site }),
     ...(collection && { collectionId: collection }),
     ...(type && { deviceType: type }),
     ...(last && { lastOutcome: last }),
@@ -218,7 +243,7 @@ function filterOf({ search, collection, type, last, cache, key, waits }: Filters
   }
 }
 
-function useDevices(filter: ReturnType<typeof filterOf>) {
+function useDevices(filter: RouterInputs['device']['list']) {
   return useInfiniteQuery(
     useTRPC().device.list.infiniteQueryOptions(filter, {
       refetchInterval: ({ state }) =>

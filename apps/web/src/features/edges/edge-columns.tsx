@@ -11,11 +11,13 @@ type EdgeSummary = Listed<'edge'>
 export const edgeColumns: Column<EdgeSummary>[] = [
   {
     title: 'Name',
+    sort: 'name',
     cell: (edge) => <ObjectLink href={`/edges/${edge.id}`}>{edge.name}</ObjectLink>,
   },
   { title: 'Status', cell: (edge) => <EdgeState edge={edge} /> },
   {
     title: 'Site',
+    sort: 'siteName',
     from: 'sm',
     wide: true,
     cell: (edge) => (
@@ -30,6 +32,7 @@ export const edgeColumns: Column<EdgeSummary>[] = [
   },
   {
     title: 'Version',
+    sort: 'agentVersion',
     from: 'md',
     cell: (edge) => <Mono>{edge.agentVersion}</Mono>,
   },
@@ -37,6 +40,7 @@ export const edgeColumns: Column<EdgeSummary>[] = [
   { title: 'Backlog', align: 'right', from: 'md', cell: (edge) => formatCount(edge.reportBacklog) },
   {
     title: 'Last seen',
+    sort: 'heartbeatAt',
     align: 'right',
     cell: (edge) => (edge.heartbeatAt ? <Age at={edge.heartbeatAt} /> : <span className="text-ink-faint">never</span>),
   },

@@ -6,16 +6,17 @@ type BootPage = RouterOutputs['boot']['list']
 type BootSummary = BootPage['items'][number]
 type DevicePage = RouterOutputs['device']['list']
 type DeviceSummary = DevicePage['items'][number]
-type FarmOverview = RouterOutputs['farm']['overview']
+type Overview = RouterOutputs['overview']['get']
 
 /** Writes a boot's new state into everything cached that shows it, so that open pages need no request. */
 export function applyBootChange(queryClient: QueryClient, trpc: Trpc, boot: BootSummary): void {
   queryClient.setQueriesData<InfiniteData<BootPage>>(trpc.boot.list.infiniteQueryFilter(), (data) =>
     inPages(data, (item) => (item.id === boot.id ? boot : item)),
   )
-  queryClient.setQueriesData<FarmOverview>(
-    trpc.farm.overview.queryFilter(),
-    (overview) => overview && { ...overview, recentBoots: withBoot(overview.recentBoots, boot) },
+  // The overview of a farm cannot tell whether a new boot's site is its own: it reads again soon.
+  queryClient.setQueriesData<Overview>(
+    trpc.overview.get.queryFilter(),
+    (overview) => overview && { ...overview, recentBoots: withBootOf(overview, boot) },
   )
   if (boot.deviceId === null) return
   queryClient.setQueriesData<InfiniteData<DevicePage>>(trpc.device.list.infiniteQueryFilter(), (data) =>
@@ -25,6 +26,13 @@ export function applyBootChange(queryClient: QueryClient, trpc: Trpc, boot: Boot
     trpc.device.get.queryKey({ deviceId: boot.deviceId }),
     (device) => device && withLastBoot(device, boot),
   )
+}
+
+function withBootOf({ farm, site, recentBoots }: Overview, boot: BootSummary): BootSummary[] {
+  const isOfScope = site
+    ? site.id === boot.siteId
+    : farm === null || recentBoots.some(({ siteId }) => siteId === boot.siteId)
+  return isOfScope ? withBoot(recentBoots, boot) : recentBoots
 }
 
 /**

@@ -3,7 +3,7 @@ import { changesWithBoots } from './changes-with-boots.ts'
 
 test.each([
   [[['boot', 'list'], { type: 'infinite' }], true],
-  [[['farm', 'overview'], { input: {} }], true],
+  [[['overview', 'get'], { input: {} }], true],
   [[['device', 'get'], { input: {} }], true],
   [[['boot', 'get'], { input: {} }], false],
   [[['farm', 'list']], false],

@@ -13,14 +13,15 @@ import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
 import { EdgeState } from '../edges/edge-columns'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { bootingNowInput, edgesInput, sitesInput } from './overview-inputs'
+import { hrefIn, type Scope } from './overview-scope'
 
 /** Short boots do not fill the line at once. */
 const scaleUsMin = 15_000_000
 
 /** Boots in progress; a boot that ends stays until the list is read again. */
-export function BootingNow() {
+export function BootingNow({ scope }: { scope: Scope }) {
   const trpc = useTRPC()
-  const query = useInfiniteQuery(trpc.boot.list.infiniteQueryOptions(bootingNowInput, nextPage))
+  const query = useInfiniteQuery(trpc.boot.list.infiniteQueryOptions(bootingNowInput(scope), nextPage))
   const boots = query.data?.pages[0]?.items
   return (
     <Panel
@@ -28,7 +29,10 @@ export function BootingNow() {
       flush
       className="h-full"
       aside={
-        <PageLink href="/boots?outcome=booting" className="rounded underline-offset-4 hover:underline">
+        <PageLink
+          href={hrefIn(scope, '/boots', { outcome: 'booting' })}
+          className="rounded underline-offset-4 hover:underline"
+        >
           View all
         </PageLink>
       }
@@ -58,11 +62,7 @@ function Boots({ boots }: { boots: BootSummary[] }) {
               <span className="truncate font-medium text-ink">{boot.deviceName ?? boot.mac}</span>
               <OriginTags {...boot} />
               <span className="ml-auto flex shrink-0 items-center gap-3 text-ink-soft text-xs">
-                {boot.outcome ? (
-                  <OutcomeTag outcome={boot.outcome} />
-                ) : (
-                  boot.lastPhase && bootPhaseText(boot.lastPhase).title
-                )}
+                {boot.outcome ? <OutcomeTag outcome={boot.outcome} /> : phaseTitle(boot)}
                 <span className="w-14 text-right">
                   <BootDuration boot={boot} />
                 </span>
@@ -76,6 +76,12 @@ function Boots({ boots }: { boots: BootSummary[] }) {
       ))}
     </ul>
   )
+}
+
+/** A device in its firmware phase has not sent a packet yet. */
+function phaseTitle({ lastPhase }: BootSummary): string | null {
+  if (lastPhase === 'firmware') return 'Waking'
+  return lastPhase && bootPhaseText(lastPhase).title
 }
 
 function BootsSkeleton() {
@@ -93,11 +99,11 @@ function BootsSkeleton() {
 type SiteSummary = Listed<'site'>
 type EdgeSummary = Listed<'edge'>
 
-export function SitesAndEdges({ farmId }: { farmId: string }) {
+export function SitesAndEdges({ scope }: { scope: Scope }) {
   const trpc = useTRPC()
   const often = { refetchInterval: heartbeatRefreshMs }
-  const sites = useQuery(trpc.site.list.queryOptions(sitesInput(farmId), often))
-  const edges = useQuery(trpc.edge.list.queryOptions(edgesInput, often))
+  const sites = useQuery(trpc.site.list.queryOptions(sitesInput(scope), often))
+  const edges = useQuery(trpc.edge.list.queryOptions(edgesInput(scope), often))
   const failed = sites.error ?? edges.error
   return (
     <Panel title="Sites and edges" flush className="h-full">

@@ -1,88 +1,86 @@
 'use client'
 
-import { useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
 import { Banner } from '../../components/banner'
 import { EmptyState, ErrorState, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
 import { PageLink } from '../../components/page-link'
 import { Table } from '../../components/table'
-import { Dot, Tag, type Tone } from '../../components/tag'
-import { countOf, formatCount, formatDuration } from '../../lib/format-quantity'
+import { Dot, Tag } from '../../components/tag'
+import { countOf } from '../../lib/format-quantity'
 import { type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
-import { barScaleUs } from '../boots/boot-bar'
+import { useUrlFilters } from '../../lib/use-url-filters'
+import { BarLegend, barScaleUs } from '../boots/boot-bar'
 import { bootColumns } from '../boots/boot-columns'
 import type { BootSummary } from '../boots/boot-types'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { BootingNow, SitesAndEdges } from './booting-now'
 import { DayChart } from './day-chart'
 import { FirstRunGuide } from './first-run-guide'
-import { firstFarmInput } from './overview-inputs'
+import { type Figure, figuresOf } from './overview-figures'
+import { hrefIn, type Scope, scopeOf, scopeShape } from './overview-scope'
+import { ScopeSwitch } from './scope-switch'
 
-type FarmOverview = RouterOutputs['farm']['overview']
+type OverviewData = RouterOutputs['overview']['get']
 
 export function OverviewPage() {
   const trpc = useTRPC()
-  const farms = useQuery(trpc.farm.list.queryOptions(firstFarmInput))
-  const farmId = farms.data?.items[0]?.id
+  const { filters, bind, setFilters } = useUrlFilters(scopeShape)
+  const scope = scopeOf(filters)
   const overview = useQuery(
-    trpc.farm.overview.queryOptions(
-      { farmId: farmId ?? '' },
-      { enabled: farmId !== undefined, refetchInterval: heartbeatRefreshMs },
-    ),
+    trpc.overview.get.queryOptions(scope, {
+      refetchInterval: heartbeatRefreshMs,
+      placeholderData: keepPreviousData,
+    }),
   )
-  if (overview.data) return <Overview overview={overview.data} />
-  if (farms.data && farmId === undefined) {
-    return (
-      <Page>
-        <PageHeader title="Overview" summary="Start here." />
-        <FirstRunGuide />
-      </Page>
-    )
-  }
-  const failed = farms.error ?? overview.error
-  if (!failed) return <OverviewSkeleton />
+  const choice = <ScopeSwitch scope={scope} site={bind('site')} onFarm={(farm) => setFilters({ farm, site: '' })} />
+  if (overview.data) return <Overview overview={overview.data} scope={scope} choice={choice} />
+  if (!overview.error) return <OverviewSkeleton />
   return (
     <ErrorState
       title="Could not load the overview."
-      text={readableError(failed)}
-      onRetry={() => (farms.error ? farms.refetch() : overview.refetch())}
+      text={readableError(overview.error)}
+      onRetry={() => overview.refetch()}
     />
   )
 }
 
-function Overview({ overview }: { overview: FarmOverview }) {
-  const { farm, counts, byDay, last24Hours } = overview
+function Overview({ overview, scope, choice }: { overview: OverviewData; scope: Scope; choice: ReactNode }) {
+  const { farm, site, counts, byDay, last24Hours } = overview
+  const summary = `${countOf(counts.sites, 'site')}, ${countOf(counts.collections, 'collection')}, ${countOf(counts.devices, 'device')}, ${countOf(counts.vdisks, 'vDisk')}`
   return (
     <Page>
       <PageHeader
-        title={farm.name}
+        title={site?.name ?? farm?.name ?? 'Overview'}
         tags={last24Hours.generatedCount > 0 && <DemoHistoryTag />}
-        summary={`${countOf(counts.sites, 'site')}, ${countOf(counts.collections, 'collection')}, ${countOf(counts.devices, 'device')}, ${countOf(counts.vdisks, 'vDisk')}`}
+        summary={scope.farmId || scope.siteId ? summary : `All farms: ${summary}`}
+        actions={choice}
       />
       <FirstRunGuide />
-      <KeyAlarms counts={counts} />
-      <LostDevices counts={counts} />
-      <Figures counts={counts} last24Hours={last24Hours} />
+      <KeyAlarms counts={counts} scope={scope} />
+      <LostDevices counts={counts} scope={scope} />
+      <Figures figures={figuresOf(overview, scope)} />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_360px]">
-        <BootingNow />
-        <SitesAndEdges farmId={farm.id} />
+        <BootingNow scope={scope} />
+        <SitesAndEdges scope={scope} />
       </div>
       <Panel title="Boots of the last 30 days" aside={<HistoryTag byDay={byDay} />}>
         <DayChart days={byDay} />
       </Panel>
-      <LatestBoots boots={overview.recentBoots} />
+      <LatestBoots boots={overview.recentBoots} scope={scope} />
     </Page>
   )
 }
 
 /** Leads to the devices whose key a person has to decide on. */
-function KeyAlarms({ counts: { keyAlarms, keysWaiting } }: Pick<FarmOverview, 'counts'>) {
+function KeyAlarms({ counts: { keyAlarms, keysWaiting }, scope }: Pick<OverviewData, 'counts'> & { scope: Scope }) {
   if (keyAlarms + keysWaiting === 0) return null
   const link = 'rounded underline underline-offset-4'
   return (
     <Banner label="Keys of devices" tone={keyAlarms > 0 ? 'failed' : 'silent'}>
       {keyAlarms > 0 && (
         <p>
-          <PageLink href="/devices?key=alarm" className={link}>
+          <PageLink href={hrefIn(scope, '/devices', { key: 'alarm' })} className={link}>
             {countOf(keyAlarms, 'device')}
           </PageLink>{' '}
           did not prove the known key of {keyAlarms === 1 ? 'its' : 'their'} TPM. What is private stays closed until you
@@ -91,7 +89,7 @@ function KeyAlarms({ counts: { keyAlarms, keysWaiting } }: Pick<FarmOverview, 'c
       )}
       {keysWaiting > 0 && (
         <p>
-          <PageLink href="/devices?key=key_waits" className={link}>
+          <PageLink href={hrefIn(scope, '/devices', { key: 'key_waits' })} className={link}>
             {countOf(keysWaiting, 'device')}
           </PageLink>{' '}
           {keysWaiting === 1 ? 'waits' : 'wait'} for approval of {keysWaiting === 1 ? 'its' : 'their'} key.
@@ -102,12 +100,15 @@ function KeyAlarms({ counts: { keyAlarms, keysWaiting } }: Pick<FarmOverview, 'c
 }
 
 /** Leads to the devices that stand still until somebody restarts them. */
-function LostDevices({ counts: { devicesLost } }: Pick<FarmOverview, 'counts'>) {
+function LostDevices({ counts: { devicesLost }, scope }: Pick<OverviewData, 'counts'> & { scope: Scope }) {
   if (devicesLost === 0) return null
   return (
     <Banner label="Devices without their disk" tone="failed">
       <p>
-        <PageLink href="/devices?waits=lost_disk" className="rounded underline underline-offset-4">
+        <PageLink
+          href={hrefIn(scope, '/devices', { waits: 'lost_disk' })}
+          className="rounded underline underline-offset-4"
+        >
           {countOf(devicesLost, 'device')}
         </PageLink>{' '}
         {devicesLost === 1 ? 'has lost its disk for good and waits' : 'have lost their disks for good and wait'} for a
@@ -117,7 +118,7 @@ function LostDevices({ counts: { devicesLost } }: Pick<FarmOverview, 'counts'>) 
   )
 }
 
-function HistoryTag({ byDay }: { byDay: FarmOverview['byDay'] }) {
+function HistoryTag({ byDay }: { byDay: OverviewData['byDay'] }) {
   if (byDay.every(({ generatedCount }) => generatedCount === 0)) return <span>days in UTC</span>
   return (
     <>
@@ -147,13 +148,13 @@ function OverviewSkeleton() {
   )
 }
 
-function LatestBoots({ boots }: { boots: BootSummary[] }) {
+function LatestBoots({ boots, scope }: { boots: BootSummary[]; scope: Scope }) {
   return (
     <Panel
       title="Latest boots"
       flush
       aside={
-        <PageLink href="/boots" className="rounded underline-offset-4 hover:underline">
+        <PageLink href={hrefIn(scope, '/boots')} className="rounded underline-offset-4 hover:underline">
           All boots
         </PageLink>
       }
@@ -161,72 +162,27 @@ function LatestBoots({ boots }: { boots: BootSummary[] }) {
       {boots.length === 0 ? (
         <EmptyState title="No boots yet." text="A boot appears here with its first packet." />
       ) : (
-        <Table label="Latest boots" columns={bootColumns(barScaleUs(boots))} rows={boots} rowKey={(boot) => boot.id} />
+        <>
+          <Table
+            label="Latest boots"
+            columns={bootColumns(barScaleUs(boots))}
+            rows={boots}
+            rowKey={(boot) => boot.id}
+          />
+          <BarLegend />
+        </>
       )}
     </Panel>
   )
 }
 
-interface Figure {
-  label: string
-  value: string
-  note?: string
-  tone?: Tone
-  href: string
-}
-
-/** The farm in six numbers; each leads to what it counts. */
-function figuresOf({ counts, last24Hours }: Pick<FarmOverview, 'counts' | 'last24Hours'>): Figure[] {
-  const { readyCount, failedCount, p50Us, p95Us } = last24Hours
-  const ended = readyCount + failedCount
-  return [
-    {
-      label: 'Edges online',
-      value: formatCount(counts.edgesOnline),
-      note: `of ${formatCount(counts.edges)}`,
-      tone: counts.edgesOnline < counts.edges || counts.edges === 0 ? 'failed' : 'ready',
-      href: '/edges',
-    },
-    {
-      label: 'Booting now',
-      value: formatCount(counts.devicesBooting),
-      note: `of ${formatCount(counts.devices)}`,
-      ...(counts.devicesBooting > 0 && { tone: 'live' as const }),
-      href: '/boots?outcome=booting',
-    },
-    {
-      label: 'Ready (24\u00a0h)',
-      value: formatCount(readyCount),
-      ...(ended > 0 && { note: `${((readyCount / ended) * 100).toFixed(1)} %` }),
-      href: '/boots?outcome=ready&period=24h',
-    },
-    {
-      label: 'Failed or timed out (24\u00a0h)',
-      value: formatCount(failedCount),
-      ...(failedCount > 0 && { tone: 'failed' as const }),
-      ...(ended > 0 && { note: `of ${formatCount(ended)}` }),
-      href: '/boots?period=24h',
-    },
-    {
-      label: 'Boot time (median, 24\u00a0h)',
-      value: p50Us === null ? '–' : formatDuration(p50Us),
-      href: '/boots?outcome=ready&period=24h',
-    },
-    {
-      label: 'Boot time (p95, 24\u00a0h)',
-      value: p95Us === null ? '–' : formatDuration(p95Us),
-      href: '/boots?outcome=ready&period=24h',
-    },
-  ]
-}
-
-function Figures(farm: Pick<FarmOverview, 'counts' | 'last24Hours'>) {
+function Figures({ figures }: { figures: Figure[] }) {
   return (
     <ul
       aria-label="Figures"
-      className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-3 xl:grid-cols-6"
+      className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-4 xl:grid-cols-7"
     >
-      {figuresOf(farm).map(({ label, value, note, tone, href }) => (
+      {figures.map(({ label, value, note, tone, href }) => (
         <li key={label} className="bg-surface">
           <PageLink href={href} className="block px-4 py-3 -outline-offset-2 hover:bg-hover">
             <span className="flex items-center gap-1.5 text-ink-faint text-xs">

@@ -1,21 +1,18 @@
 import { nextPage } from '../../lib/next-page'
+import { readFilters } from '../../lib/read-filters'
 import type { FirstReader } from '../first-data/read-first-data'
-import { bootingNowInput, edgesInput, firstFarmInput, firstReadyInput, sitesInput } from './overview-inputs'
+import { bootingNowInput, edgesInput, firstReadyInput, sitesInput } from './overview-inputs'
+import { scopeOf, scopeShape } from './overview-scope'
 
-/** Reads what the overview shows first: the farm beside the session, then all else in one request. */
-export async function readOverview({ queryClient, trpc, watched }: FirstReader): Promise<void> {
-  const { items } = await queryClient.fetchQuery(trpc.farm.list.queryOptions(firstFarmInput))
-  const [farm] = items
+/** Reads what the overview shows first, in one request. @param query the parameters of the page's address */
+export async function readOverview({ queryClient, trpc, watched }: FirstReader, query: URLSearchParams): Promise<void> {
+  const scope = scopeOf(readFilters(scopeShape, query))
   await watched
   await Promise.all([
     queryClient.prefetchQuery(trpc.boot.list.queryOptions(firstReadyInput)),
-    ...(farm
-      ? [
-          queryClient.prefetchQuery(trpc.farm.overview.queryOptions({ farmId: farm.id })),
-          queryClient.prefetchInfiniteQuery(trpc.boot.list.infiniteQueryOptions(bootingNowInput, nextPage)),
-          queryClient.prefetchQuery(trpc.site.list.queryOptions(sitesInput(farm.id))),
-          queryClient.prefetchQuery(trpc.edge.list.queryOptions(edgesInput)),
-        ]
-      : []),
+    queryClient.prefetchQuery(trpc.overview.get.queryOptions(scope)),
+    queryClient.prefetchInfiniteQuery(trpc.boot.list.infiniteQueryOptions(bootingNowInput(scope), nextPage)),
+    queryClient.prefetchQuery(trpc.site.list.queryOptions(sitesInput(scope))),
+    queryClient.prefetchQuery(trpc.edge.list.queryOptions(edgesInput(scope))),
   ])
 }

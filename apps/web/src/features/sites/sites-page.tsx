@@ -1,11 +1,12 @@
 'use client'
 
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { ObjectLink } from '../../components/button'
 import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
 import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
+import { useNamedList } from '../../lib/use-named-list'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { EdgesOnline } from './edges-online'
 import { NewSite } from './site-actions'
@@ -15,6 +16,7 @@ type SiteSummary = Listed<'site'>
 const columns: Column<SiteSummary>[] = [
   {
     title: 'Name',
+    sort: 'name',
     cell: (site) => <ObjectLink href={`/sites/${site.id}`}>{site.name}</ObjectLink>,
   },
   { title: 'Edges', cell: (site) => <EdgesOnline {...site} /> },
@@ -24,8 +26,13 @@ const columns: Column<SiteSummary>[] = [
 
 export function SitesPage() {
   const trpc = useTRPC()
+  const list = useNamedList()
   const query = useInfiniteQuery(
-    trpc.site.list.infiniteQueryOptions({}, { ...nextPage, refetchInterval: heartbeatRefreshMs }),
+    trpc.site.list.infiniteQueryOptions(list.input, {
+      ...nextPage,
+      refetchInterval: heartbeatRefreshMs,
+      placeholderData: keepPreviousData,
+    }),
   )
   return (
     <ListPage
@@ -34,6 +41,7 @@ export function SitesPage() {
       actions={<NewSite />}
       query={query}
       columns={columns}
+      list={list}
       empty={{ title: 'No sites yet.', text: 'A site holds the edges and devices of one location.' }}
     />
   )

@@ -1,6 +1,6 @@
 'use client'
 
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { ObjectLink } from '../../components/button'
 import { Instant } from '../../components/instant'
 import { Unknown } from '../../components/page'
@@ -8,7 +8,7 @@ import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatBytes, formatCount } from '../../lib/format-quantity'
 import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
-
+import { useNamedList } from '../../lib/use-named-list'
 import { NewVdisk } from './vdisk-actions'
 
 type VdiskSummary = Listed<'vdisk'>
@@ -16,6 +16,7 @@ type VdiskSummary = Listed<'vdisk'>
 const columns: Column<VdiskSummary>[] = [
   {
     title: 'Name',
+    sort: 'name',
     wide: true,
     cell: (vdisk) => <ObjectLink href={`/vdisks/${vdisk.id}`}>{vdisk.name}</ObjectLink>,
   },
@@ -37,12 +38,15 @@ const columns: Column<VdiskSummary>[] = [
     cell: ({ newestVersion }) => (newestVersion ? formatBytes(newestVersion.sizeBytes) : <Unknown />),
   },
   { title: 'Versions', align: 'right', from: 'sm', cell: (vdisk) => formatCount(vdisk.versionCount) },
-  { title: 'Created', align: 'right', from: 'md', cell: (vdisk) => <Instant at={vdisk.createdAt} /> },
+  { title: 'Created', sort: 'createdAt', align: 'right', from: 'md', cell: (vdisk) => <Instant at={vdisk.createdAt} /> },
 ]
 
 export function VdisksPage() {
   const trpc = useTRPC()
-  const query = useInfiniteQuery(trpc.vdisk.list.infiniteQueryOptions({}, nextPage))
+  const list = useNamedList()
+  const query = useInfiniteQuery(
+    trpc.vdisk.list.infiniteQueryOptions(list.input, { ...nextPage, placeholderData: keepPreviousData }),
+  )
   return (
     <ListPage
       title="vDisks"
@@ -50,6 +54,7 @@ export function VdisksPage() {
       actions={<NewVdisk />}
       query={query}
       columns={columns}
+      list={list}
       empty={{
         title: 'No vDisks yet.',
         text: 'A vDisk is a disk image with versions. Devices boot the version promoted last.',
