@@ -2,12 +2,13 @@ import { addOwner } from '../../../apps/api/test/add-owner.ts'
 import { createTenant, sessionCookie } from '../../../apps/api/test/test-tenant.ts'
 import { say } from '../../lib/progress.mjs'
 import { withControlPlane } from '../control-plane.mjs'
+import { measureLists } from './lists.mjs'
 import { plantLarge } from './plant-large.mjs'
 import { measureQueries } from './queries.mjs'
 import { measureRevert } from './revert.mjs'
 
 /** Queries come first: a revert leaves dead rows at each site. */
-const cases = { queries: measureQueries, revert: measureRevert }
+const cases = { queries: measureQueries, lists: measureLists, revert: measureRevert }
 
 /**
  * Measures these cases in one organization with 10,000 sites, 100,000 devices and 200,000 boots.

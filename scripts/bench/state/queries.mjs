@@ -74,7 +74,7 @@ async function measureKeeper({ apiUrl, clock }) {
 const secondsOf = ({ pid, postgresPid }) => secondsOfProcess(pid) + secondsOfServer(postgresPid)
 
 /** @param {() => number} seconds of processor time that whoever answers has used */
-async function repeat(once, seconds = () => 0) {
+export async function repeat(once, seconds = () => 0) {
   const measured = { ms: [], bytes: 0, processorMs: 0 }
   for (let count = 0; count < warmUpCount; count++) await once()
   const secondsBefore = seconds()
@@ -87,7 +87,7 @@ async function repeat(once, seconds = () => 0) {
   return measured
 }
 
-async function read(url, cookie) {
+export async function read(url, cookie) {
   const answer = await fetch(url, { headers: { cookie } })
   const text = await answer.text()
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${text}`)
