@@ -10,7 +10,13 @@ import { queriesTable } from './state/queries.mjs'
 import { revertTable } from './state/revert.mjs'
 
 /** In this order. `revert` and `queries` share the organization of 10,000 sites, whose planting takes a minute. */
-const tables = { device: deviceTable, revert: revertTable, queries: queriesTable, lists: listsTable, events: eventsTable }
+const tables = {
+  device: deviceTable,
+  revert: revertTable,
+  queries: queriesTable,
+  lists: listsTable,
+  events: eventsTable,
+}
 
 /**
  * Prints how long a change takes until an edge has it, a revert at 10,000 sites, and the queries of a large

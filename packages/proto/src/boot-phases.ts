@@ -6,7 +6,7 @@ export type BootPhase = (typeof bootPhases)[number]
 
 export const bootOutcomes = ['ready', 'failed', 'silent', 'superseded', 'local_disk'] as const
 
-/** An edge reports one of `bootOutcomes`. The control plane tells a machine that never answered a power-on from a boot. */
+/** The control plane tells a power-on that was never answered from a boot; an edge reports one of `bootOutcomes`. */
 export const listedOutcomes = [...bootOutcomes, 'no_response'] as const
 export type BootOutcome = (typeof listedOutcomes)[number]
 

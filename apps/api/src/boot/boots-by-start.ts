@@ -56,6 +56,20 @@ export async function readBootsByStart(context: ReadContext, options: Options): 
   return nameBoots(context, found)
 }
 
+/** Counts the matching boots of these days. */
+export async function countBoots(
+  { db, actor: { organizationId } }: ReadContext,
+  days: BootDayRow[],
+  where: Prisma.BootWhereInput,
+): Promise<number> {
+  let count = 0
+  for (let index = 0; index < days.length; index += partitionsMax) {
+    const some = days.slice(index, index + partitionsMax).map(({ receivedOn }) => receivedOn)
+    count += await db.boot.count({ where: { organizationId, receivedOn: { in: some }, AND: where } })
+  }
+  return count
+}
+
 /**
  * Returns when the first matching boot started after `startedAt`; null if there is none. Days that end before are not
  * read.

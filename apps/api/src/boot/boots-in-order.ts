@@ -43,7 +43,7 @@ export async function readBootsInOrder(context: ReadContext, options: Options): 
 
 type Sorted = Pick<BootRow, 'durationUs' | 'id'>
 
-/** As PostgreSQL sorts: null is the smallest. */
+/** As `listOrder` sorts: null is the smallest. */
 function byDuration(isDescending: boolean): (a: Sorted, b: Sorted) => number {
   const sign = isDescending ? -1 : 1
   return (a, b) => {

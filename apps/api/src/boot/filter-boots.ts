@@ -1,5 +1,6 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
+import { visibleDevices } from '../access/visible.ts'
 import { escapeLike } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -10,8 +11,10 @@ import type { bootFilterInput } from './schema.ts'
 type Filter = Omit<z.output<typeof bootFilterInput>, 'sort'>
 type Context = Pick<ServiceContext, 'db' | 'actor'>
 
-/** A search that finds more devices would be a longer statement than PostgreSQL plans quickly. */
+/** More devices would make a longer statement than PostgreSQL plans quickly. */
 const searchedDevicesMax = 5_000
+/** The protocol of PostgreSQL carries at most 65,535 values, and the actor's own devices may be others. */
+const collectionDevicesMax = 20_000
 
 const originFilters = {
   device: { simulated: false, generated: false },
@@ -19,7 +22,7 @@ const originFilters = {
   generated: { generated: true },
 }
 
-/** Throws `invalid` for a search that finds too many devices. */
+/** Throws `invalid` for a search or a collection of too many devices. */
 export async function whereOfFilter(context: Context, filter: Filter): Promise<Prisma.BootWhereInput> {
   const placed = await Promise.all([
     ofFarm(context, filter.farmId),
@@ -71,7 +74,9 @@ async function ofEdge({ db, actor }: Context, edgeId: string | undefined): Promi
 async function ofCollection({ db, actor }: Context, collectionId: string | undefined): Promise<Prisma.BootWhereInput> {
   if (!collectionId) return {}
   const where = { organizationId: actor.organizationId, collectionId }
-  const devices = await db.device.findMany({ where, select: { id: true } })
+  const devices = await db.device.findMany({ where, take: collectionDevicesMax + 1, select: { id: true } })
+  if (devices.length > collectionDevicesMax)
+    throw tooMany('collectionId', `The collection has more than ${collectionDevicesMax} devices. Filter by its site.`)
   return { deviceId: { in: devices.map(({ id }) => id) } }
 }
 
@@ -82,17 +87,18 @@ async function ofSearch({ db, actor }: Context, search: string | undefined): Pro
     where: {
       organizationId: actor.organizationId,
       OR: [{ name: { contains: escapeLike(search), mode: 'insensitive' } }, { mac: { contains: mac } }],
+      AND: [visibleDevices(actor)],
     },
     take: searchedDevicesMax + 1,
     select: { id: true },
   })
-  if (devices.length > searchedDevicesMax) throw tooMany()
+  if (devices.length > searchedDevicesMax)
+    throw tooMany('search', `More than ${searchedDevicesMax} devices match. Enter more of the name or address.`)
   return { OR: [{ deviceId: { in: devices.map(({ id }) => id) } }, { deviceId: null, mac: { contains: mac } }] }
 }
 
 const nothing: Prisma.BootWhereInput = { siteId: { in: [] } }
 
-function tooMany(): AppError {
-  const message = `More than ${searchedDevicesMax} devices match this search. Enter more of the name or address.`
-  return new AppError('invalid', { public: message, fields: [{ in: 'query', field: 'search', message }] })
+function tooMany(field: string, message: string): AppError {
+  return new AppError('invalid', { public: message, fields: [{ in: 'query', field, message }] })
 }

@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import type { ListSort, SortField } from '../rules/list-sort.ts'
 
-/** The value that the list is sorted by (a text, an ISO instant or the digits of a count), the row's id, and the order that both belong to. */
+/**
+ * The value that the list is sorted by (a text, an ISO instant or the digits of a count), the row's id, and the order
+ * that both belong to.
+ */
 const cursorKey = z.tuple([z.string().nullable(), z.uuid(), z.string().optional()])
 
 interface Asked {

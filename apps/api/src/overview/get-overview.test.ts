@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
 import { bootWith, EdgeClient } from '../../test/edge-client.ts'
+import { person } from '../../test/matrix/callers.ts'
+import { query } from '../../test/test-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import { makeJoinToken } from '../../test/test-tenant.ts'
 import type { Overview } from './schema.ts'
@@ -128,4 +130,23 @@ test('a site of another farm, and one that does not exist, is not found', async 
     { farmId: randomUUID() },
   ])
     expect(await site().tryQuery('overview.get', scope)).toMatchObject({ status: 404, code: 'not_found' })
+})
+
+test('a viewer of one farm counts, searches and reads nothing of another', async () => {
+  const { api, tenant, mac } = site()
+  const other = await secondFarm()
+  const startedUnixMs = api.clock.now.getTime() - 60_000
+  const ofOther = bootWith({ id: randomUUID(), mac: '02:bf:00:00:99:01', startedUnixMs })
+  await site().report(bootWith({ id: randomUUID(), mac, startedUnixMs }))
+  await site().send([{ type: 'boot', boot: ofOther }], other.edge)
+  const scope = { farmId: other.farmId, siteId: null, collectionId: null }
+  const { headers } = await person(api, tenant.organizationId, { role: 'viewer', scope })
+  const ask = <T>(path: string, input: object) => query<T>(api, headers.cookie ?? '', path, input)
+  const { counts, recentBoots, last24Hours } = await ask<Overview>('overview.get', {})
+  expect(counts).toMatchObject({ sites: 1, edges: 1, collections: 0, devices: 0, vdisks: 0 })
+  expect([recentBoots.map(({ id }) => id), last24Hours.readyCount]).toEqual([[ofOther.id], 1])
+  for (const filter of [{ search: mac }, { farmId: tenant.farmId }, { collectionId: tenant.collectionId }])
+    expect([filter, await ask('boot.list', filter)]).toEqual([filter, { items: [], nextCursor: null }])
+  for (const foreign of [{ farmId: tenant.farmId }, { siteId: tenant.siteId }])
+    await expect(ask('overview.get', foreign)).rejects.toThrow()
 })

@@ -10,7 +10,7 @@ import {
   visibleSites,
   visibleVdisks,
 } from '../access/visible.ts'
-import { type BootRow, bootSummaryOf, readBootDays, readBootsByStart } from '../boot/public.ts'
+import { type BootRow, bootSummaryOf, countBoots, readBootDays, readBootsByStart } from '../boot/public.ts'
 import { KeptValues } from '../context/kept-values.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
@@ -27,7 +27,14 @@ const figuresKeptMs = 10_000
 const figuresKeptMax = 100
 const keptFigures = new KeptValues<Figures>({ keptMs: figuresKeptMs, countMax: figuresKeptMax })
 /** Everybody with these at the whole farm sees the same figures. */
-const figuresPermissions = ['site.read', 'edge.read', 'collection.read', 'device.read', 'boot.read'] as const
+const figuresPermissions = [
+  'site.read',
+  'edge.read',
+  'collection.read',
+  'device.read',
+  'boot.read',
+  'vdisk.read',
+] as const
 
 type Figures = Pick<Overview, 'counts' | 'last24Hours' | 'byDay'>
 
@@ -143,15 +150,14 @@ async function farmsOf(context: ServiceContext, scope: Scope): Promise<{ farmId?
 
 /** The same boots as the list with `outcome=booting` has. */
 async function countBooting(context: ServiceContext, scope: Scope): Promise<number> {
-  const { db, actor } = context
-  const { organizationId } = actor
   const isWhole = !scope.farmId && !scope.siteId
-  const [visible, siteIds] = await Promise.all([
+  const [visible, siteIds, days] = await Promise.all([
     visibleBoots(context),
-    isWhole ? null : siteIdsOf(context, scope, visibleSites(actor)),
+    isWhole ? null : siteIdsOf(context, scope, visibleSites(context.actor)),
+    readBootDays(context),
   ])
   const ofSites = siteIds ? { siteId: { in: siteIds } } : {}
-  return db.boot.count({ where: { organizationId, outcome: null, AND: [visible, ofSites] } })
+  return countBoots(context, days, { AND: [visible, { outcome: null }, ofSites] })
 }
 
 /** All of them in one pass. */

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useEffect, useState } from 'react'
 import { useFirstPaint } from '../lib/first-paint'
-import { localMinute } from '../lib/format-time'
+import { instantOfMinute, localMinute } from '../lib/format-time'
 import { Button } from './button'
 import { Icon } from './icon'
 
@@ -83,12 +83,20 @@ export function SearchFilter({ label, value = '', onChange }: SearchFilterProps)
   )
 }
 
-/** Filters that are needed less often; open while one of them is set. */
+/** Filters that are needed less often; opens when one of them is set. Closed, they load nothing to choose from. */
 export function MoreFilters({ isSet, children }: { isSet: boolean; children: ReactNode }) {
+  const [isOpen, setOpen] = useState(isSet)
+  useEffect(() => {
+    if (isSet) setOpen(true)
+  }, [isSet])
   return (
-    <details open={isSet} className="col-span-2 sm:w-full">
+    <details
+      open={isOpen}
+      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+      className="col-span-2 sm:w-full"
+    >
       <summary className="w-fit cursor-pointer rounded text-ink-soft text-sm">More filters</summary>
-      <div className="mt-2 grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap">{children}</div>
+      {isOpen && <div className="mt-2 grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap">{children}</div>}
     </details>
   )
 }
@@ -103,13 +111,22 @@ interface InstantFilterProps {
 /** An instant in the viewer's zone. */
 export function InstantFilter({ label, value, onChange }: InstantFilterProps) {
   const paint = useFirstPaint()
+  const shown = value ? localMinute(new Date(value), paint?.timeZone) : ''
+  const [text, setText] = useState(shown)
+  useEffect(() => setText(shown), [shown])
+  const change = (typed: string) => {
+    setText(typed)
+    const instant = typed === '' ? '' : instantOfMinute(typed)
+    if (instant !== null) onChange(instant)
+  }
   return (
     <label className="flex items-center gap-1.5 text-ink-soft text-sm max-sm:col-span-2">
       {label}
       <input
         type="datetime-local"
-        value={value ? localMinute(new Date(value), paint?.timeZone) : ''}
-        onChange={({ target }) => onChange(target.value === '' ? '' : new Date(target.value).toISOString())}
+        value={text}
+        max="9999-12-31T23:59"
+        onChange={({ target }) => change(target.value)}
         className={`${field} px-2`}
       />
     </label>

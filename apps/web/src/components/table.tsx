@@ -12,7 +12,7 @@ export interface Column<Row> {
   sort?: string
   /** Stands beside the title, such as the scale of a chart. */
   scale?: string
-  /** Numbers stand right. */
+  /** Numbers and instants stand right; a list that is sorted by them begins with the largest. */
   align?: 'right'
   /** The least window width at which the column is shown; always without it. */
   from?: 'sm' | 'md' | 'lg' | 'xl' | '2xl'
@@ -139,7 +139,12 @@ function TableHead<Row>({ columns, sorting }: { columns: Column<Row>[]; sorting:
           >
             <span className={classNames(column.narrow && 'max-sm:px-2 max-sm:[writing-mode:vertical-rl]')}>
               {column.sort && sorting ? (
-                <SortButton title={column.title} field={column.sort} sorting={sorting} />
+                <SortButton
+                  title={column.title}
+                  field={column.sort}
+                  largestFirst={column.align === 'right'}
+                  sorting={sorting}
+                />
               ) : (
                 column.title
               )}
@@ -158,20 +163,33 @@ function sortedBy({ sort }: { sort?: string }, sorting: Sorting | undefined) {
   return sorting.value === `-${sort}` ? ('descending' as const) : ('none' as const)
 }
 
-/** The largest value first: the newest, the slowest. A second press turns the order. */
-function SortButton({ title, field, sorting }: { title: string; field: string; sorting: Sorting }) {
+interface SortButtonProps {
+  title: string
+  field: string
+  largestFirst: boolean
+  sorting: Sorting
+}
+
+/** A second press turns the order. */
+function SortButton({ title, field, largestFirst, sorting }: SortButtonProps) {
   const isDescending = sorting.value === `-${field}`
   const isSorted = isDescending || sorting.value === field
+  const nextIsDescending = isSorted ? !isDescending : largestFirst
+  // Its place is kept: a title that moves when it is pressed would be missed by a second press.
+  const mark = (
+    <span aria-hidden="true" className="inline-block w-3 text-center">
+      {isSorted ? (isDescending ? '↓' : '↑') : ''}
+    </span>
+  )
   return (
     <button
       type="button"
-      onClick={() => sorting.onSort(isDescending ? field : `-${field}`)}
+      onClick={() => sorting.onSort(nextIsDescending ? `-${field}` : field)}
       className={classNames('rounded font-medium underline-offset-4 hover:underline', isSorted && 'text-ink')}
     >
+      {largestFirst && mark}
       {title}
-      <span aria-hidden="true" className="inline-block w-3 text-center">
-        {isSorted ? (isDescending ? '↓' : '↑') : ''}
-      </span>
+      {!largestFirst && mark}
     </button>
   )
 }

@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest'
-import { formatAge, formatDay, formatInstant, formatInstantInFull, formatUtc } from './format-time.ts'
+import {
+  formatAge,
+  formatDay,
+  formatInstant,
+  formatInstantInFull,
+  formatUtc,
+  instantOfMinute,
+  localMinute,
+} from './format-time.ts'
 
 const now = new Date('2026-11-18T22:30:00Z')
 
@@ -30,4 +38,10 @@ test('an age is never negative', () => {
 
 test('a day keeps its date whatever the zone of the viewer', () => {
   expect(formatDay('2026-11-18')).toBe('Wed 18 Nov')
+})
+
+test('a field of an instant shows minutes of a zone, and gives an instant once its year is there', () => {
+  expect(localMinute(new Date('2026-11-18T23:30:10Z'), 'Asia/Tokyo')).toBe('2026-11-19T08:30')
+  expect(instantOfMinute('2026-11-19T08:30')).toBe(new Date(2026, 10, 19, 8, 30).toISOString())
+  for (const text of ['0002-11-19T08:30', '12345-11-19T08:30', 'soon', '']) expect(instantOfMinute(text)).toBeNull()
 })

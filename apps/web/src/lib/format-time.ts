@@ -81,3 +81,9 @@ export function localMinute(at: Date, timeZone?: string): string {
   }).format(at)
   return parts.replace(' ', 'T')
 }
+
+/** The instant of such a text in the browser's zone; null before 2000, when a year is still being typed. */
+export function instantOfMinute(text: string): string | null {
+  const at = new Date(text)
+  return at.getFullYear() >= 2000 && at.getFullYear() <= 9999 ? at.toISOString() : null
+}

@@ -69,6 +69,7 @@ test('a boot is counted once, however often its reports come', async () => {
   const boots = [
     bootWith({ id: randomUUID(), mac: site.mac }),
     bootWith({ id: randomUUID(), mac: site.mac, generated: true }),
+    bootWith({ id: randomUUID(), mac: site.mac, outcome: { kind: 'silent', phase: 'firmware' } }),
   ]
   const reports = bootReports(1, boots)
   expect((await edge.reports(1, reports)).status).toBe(200)
@@ -79,11 +80,13 @@ test('a boot is counted once, however often its reports come', async () => {
   const outcome = boots[0]?.outcome?.kind
   expect(outcome).toBe('ready')
   expect(grown('bootfarm_boots_total{outcome="ready"}')).toBe(1)
+  expect(grown('bootfarm_boots_total{outcome="no_response"}')).toBe(1)
+  expect(grown('bootfarm_boots_total{outcome="silent"}')).toBe(0)
   expect(grown('bootfarm_boot_duration_seconds_count')).toBe(1)
   expect(grown('bootfarm_report_batches_total{result="applied"}')).toBe(1)
   expect(grown('bootfarm_report_batches_total{result="repeated"}')).toBe(1)
   expect(grown('bootfarm_report_batches_total{result="refused"}')).toBe(1)
-  expect(grown('bootfarm_reports_applied_total{type="boot"}')).toBe(2)
+  expect(grown('bootfarm_reports_applied_total{type="boot"}')).toBe(3)
 })
 
 test('each turn at the event loop is counted with its wait, and edges take none', async () => {

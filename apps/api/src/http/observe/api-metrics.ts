@@ -1,5 +1,6 @@
 import { bootPhases } from '@bootfarm/proto/boot-phases'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { outcomeOfReport } from '../../rules/boot-outcome.ts'
 import type {
   AnsweredRequest,
   AppliedReports,
@@ -212,9 +213,10 @@ export class ApiMetrics implements Telemetry {
 
   /** History that the demo makes up never happened. */
   #countBoot({ boot }: EndedBoot): void {
-    if (boot.generated || !boot.outcome) return
-    this.#boots.inc({ outcome: boot.outcome.kind })
-    if (boot.outcome.kind !== 'ready') return
+    const outcome = outcomeOfReport(boot)
+    if (boot.generated || outcome === null) return
+    this.#boots.inc({ outcome })
+    if (outcome !== 'ready') return
     const ends = boot.phases.map(({ startUs, durationUs = 0 }) => startUs + durationUs)
     this.#bootDurations.observe(Math.max(0, ...ends) / 1e6)
     for (const { name, durationUs } of boot.phases)

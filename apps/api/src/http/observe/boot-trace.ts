@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { outcomeOfReport } from '../../rules/boot-outcome.ts'
 import type { EndedBoot } from '../../rules/telemetry.ts'
 
 /** A span as traces know it, before anything of OpenTelemetry. */
@@ -63,7 +64,7 @@ export function bootTrace({ boot, startedAt, organizationId, siteId, edgeId }: E
       endUs: Math.max(beginUs, ...phases.map(({ endUs }) => endUs)),
       attributes: {
         ...ids,
-        'bootfarm.boot.outcome': outcome?.kind ?? 'none',
+        'bootfarm.boot.outcome': outcomeOfReport(boot) ?? 'none',
         'bootfarm.boot.simulated': boot.simulated,
         'bootfarm.boot.reconnects': boot.reconnects,
         ...(cause ? { 'bootfarm.boot.cause': cause } : {}),

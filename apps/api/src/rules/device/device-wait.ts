@@ -90,7 +90,7 @@ type ReportedOutcome = { kind: BootOutcome; cause?: BootCause } | undefined
 export function isStillThere(outcome: ReportedOutcome): boolean {
   if (outcome === undefined) return true
   const { kind, cause } = outcome
-  return kind === 'ready' || kind === 'silent' || cause === 'guest_stopped_reading'
+  return ['ready', 'silent', 'no_response'].includes(kind) || cause === 'guest_stopped_reading'
 }
 
 const heldClass = z.object({ class: z.string() })

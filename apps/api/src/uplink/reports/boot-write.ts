@@ -2,6 +2,7 @@ import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { keptReadTimes } from '../../boot/read-times.ts'
 import type { BootFacts } from '../../boot/rows.ts'
+import { outcomeOfReport } from '../../rules/boot-outcome.ts'
 import { dayText } from '../../rules/utc-day.ts'
 import type { KnownBoot } from './known-boots.ts'
 
@@ -136,7 +137,7 @@ export function bootColumns(boot: BootReport, receivedAt: Date): BootColumns {
   const isFailed = outcome?.kind === 'failed'
   return {
     startedAt: startOf(boot, receivedAt),
-    outcome: outcomeOf(boot),
+    outcome: outcomeOfReport(boot),
     failedPhase: isFailed || outcome?.kind === 'silent' ? outcome.phase : null,
     failedCause: isFailed ? outcome.cause : null,
     failedText: isFailed ? (outcome.text ?? null) : null,
@@ -149,12 +150,6 @@ export function bootColumns(boot: BootReport, receivedAt: Date): BootColumns {
     bytesOut: sum(phases.map((phase) => phase.bytesOut)),
     retries: sum(phases.map((phase) => phase.retries)),
   }
-}
-
-/** A boot that never left its firmware phase began with a power-on, and not one packet of the device followed. */
-function outcomeOf({ outcome }: BootReport): BootOutcome | null {
-  if (outcome?.kind === 'silent' && outcome.phase === 'firmware') return 'no_response'
-  return outcome?.kind ?? null
 }
 
 /** An edge's clock may be years ahead: nothing starts after it was reported. */

@@ -139,8 +139,8 @@ async function writeRows(
         write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost)
       select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id,
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
-        last_phase, total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
-        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
+        last_phase, total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry,
+        phases, write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
       from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
         and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
       on conflict (organization_id, id, received_on) do update set ${newerBoot}
@@ -168,8 +168,8 @@ async function writeRows(
 const newerBoot = Prisma.sql`
   updated_at = excluded.updated_at, revision = excluded.revision,
   outcome = excluded.outcome, failed_phase = excluded.failed_phase, failed_cause = excluded.failed_cause,
-  failed_text = excluded.failed_text, last_phase = excluded.last_phase, total_us = excluded.total_us, duration_us = excluded.duration_us,
-  bytes_out = excluded.bytes_out, retries = excluded.retries, vdisk_id = excluded.vdisk_id,
+  failed_text = excluded.failed_text, last_phase = excluded.last_phase, total_us = excluded.total_us,
+  duration_us = excluded.duration_us, bytes_out = excluded.bytes_out, retries = excluded.retries, vdisk_id = excluded.vdisk_id,
   version_id = excluded.version_id, menu_entry = excluded.menu_entry, phases = excluded.phases,
   simulated = excluded.simulated, generated = excluded.generated,
   write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes,
@@ -179,7 +179,7 @@ const newerBoot = Prisma.sql`
 const reportedColumns = Prisma.sql`
   id uuid, received_on date, mac text, is_new boolean, revision bigint, started_at timestamptz,
   outcome "BootOutcome", failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint,
-  duration_us bigint, bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid,
-  menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,
+  duration_us bigint, bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid,
+  version_id uuid, menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,
   write_cache_held jsonb, silent_since timestamptz, lost jsonb, is_lost boolean, has_detail boolean, detail_phases jsonb, facts jsonb,
   guest jsonb`

@@ -78,7 +78,7 @@ export function scaleText(scaleUs: number): string {
 /** What the colours and the mark of the bars mean. */
 export function BarLegend() {
   return (
-    <div className="flex flex-wrap gap-x-4 gap-y-1 border-line border-t px-4 py-2 text-ink-soft text-xs">
+    <div className="flex flex-wrap gap-x-4 gap-y-1 border-line border-t px-4 py-2 text-ink-soft text-xs max-sm:hidden">
       <ul aria-label="Phases" className="flex flex-wrap gap-x-4 gap-y-1">
         {bootPhases
           .filter((name) => name !== 'ready')

@@ -143,10 +143,8 @@ const waitOptions = [{ value: 'lost_disk', label: 'Restart (lost its disk)' }]
 const orderRefreshMs = 3000
 
 export function DevicesPage() {
-  const { filters, bind, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
-  const collections = usePicker('collection', {})
-  const sites = usePicker('site', {})
-  const farms = usePicker('farm', {})
+  const url = useUrlFilters(filterShape)
+  const { filters, setFilter, filtered } = url
   const mayChange = useMay('device.change')
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const filter = filterOf(filters)
@@ -167,35 +165,7 @@ export function DevicesPage() {
           </>
         }
       />
-      <FilterBar onClear={filtered ? clearFilters : undefined}>
-        <SearchFilter label="Search name or MAC" {...bind('search')} />
-        <ObjectFilter
-          label="Site"
-          picker={sites}
-          chosen={filters.site ? { value: filters.site, label: 'Selected site' } : null}
-          {...bind('site')}
-        />
-        {filters.farm && (
-          <ObjectFilter
-            label="Farm"
-            picker={farms}
-            chosen={{ value: filters.farm, label: 'Selected farm' }}
-            {...bind('farm')}
-          />
-        )}
-        <ObjectFilter
-          label="Collection"
-          picker={collections}
-          chosen={filters.collection ? { value: filters.collection, label: 'Selected collection' } : null}
-          labelOf={({ name, siteName }) => `${name}, ${siteName}`}
-          {...bind('collection')}
-        />
-        <SelectFilter label="Type" options={deviceTypeOptions} {...bind('type')} />
-        <SelectFilter label="Last boot" options={lastOutcomeOptions} {...bind('last')} />
-        <SelectFilter label="Write cache" options={writeCacheOptions} {...bind('cache')} />
-        <SelectFilter label="Key" options={keyFilterOptions} {...bind('key')} />
-        <SelectFilter label="Waits for" options={waitOptions} {...bind('waits')} />
-      </FilterBar>
+      <DeviceFilters {...url} />
       {filters.collection && <ApproveKeys collectionId={filters.collection} />}
       <div className="rounded-lg border border-line bg-surface">
         {mayChange && shown.length > 0 && (
@@ -219,6 +189,45 @@ export function DevicesPage() {
   )
 }
 
+type Url = ReturnType<typeof useUrlFilters<typeof filterShape>>
+
+function DeviceFilters({ filters, bind, clearFilters, filtered }: Url) {
+  const collections = usePicker('collection', {})
+  const sites = usePicker('site', {})
+  const farms = usePicker('farm', {})
+  return (
+    <FilterBar onClear={filtered ? clearFilters : undefined}>
+      <SearchFilter label="Search name or MAC" {...bind('search')} />
+      <ObjectFilter
+        label="Site"
+        picker={sites}
+        chosen={filters.site ? { value: filters.site, label: 'Selected site' } : null}
+        {...bind('site')}
+      />
+      {filters.farm && (
+        <ObjectFilter
+          label="Farm"
+          picker={farms}
+          chosen={{ value: filters.farm, label: 'Selected farm' }}
+          {...bind('farm')}
+        />
+      )}
+      <ObjectFilter
+        label="Collection"
+        picker={collections}
+        chosen={filters.collection ? { value: filters.collection, label: 'Selected collection' } : null}
+        labelOf={({ name, siteName }) => `${name}, ${siteName}`}
+        {...bind('collection')}
+      />
+      <SelectFilter label="Type" options={deviceTypeOptions} {...bind('type')} />
+      <SelectFilter label="Last boot" options={lastOutcomeOptions} {...bind('last')} />
+      <SelectFilter label="Write cache" options={writeCacheOptions} {...bind('cache')} />
+      <SelectFilter label="Key" options={keyFilterOptions} {...bind('key')} />
+      <SelectFilter label="Waits for" options={waitOptions} {...bind('waits')} />
+    </FilterBar>
+  )
+}
+
 function NoDevices({ filtered }: { filtered: boolean }) {
   return filtered ? (
     <EmptyState title="No devices match these filters." text="Clear a filter or shorten the search." />
@@ -227,9 +236,7 @@ function NoDevices({ filtered }: { filtered: boolean }) {
   )
 }
 
-type Filters = ReturnType<typeof useUrlFilters<typeof filterShape>>['filters']
-
-function filterOf({ search, farm, site, collection, type, last, cache, key, waits }: Filters) {
+function filterOf({ search, farm, site, collection, type, last, cache, key, waits }: Url['filters']) {
   return {
     ...(search && { search }),
     ...(farm && { farmId: farm }),

@@ -37,11 +37,14 @@ export function OverviewPage() {
   if (overview.data) return <Overview overview={overview.data} scope={scope} choice={choice} />
   if (!overview.error) return <OverviewSkeleton />
   return (
-    <ErrorState
-      title="Could not load the overview."
-      text={readableError(overview.error)}
-      onRetry={() => overview.refetch()}
-    />
+    <Page>
+      <PageHeader title="Overview" actions={choice} />
+      <ErrorState
+        title="Could not load the overview."
+        text={readableError(overview.error)}
+        onRetry={() => overview.refetch()}
+      />
+    </Page>
   )
 }
 

@@ -38,7 +38,13 @@ const columns: Column<VdiskSummary>[] = [
     cell: ({ newestVersion }) => (newestVersion ? formatBytes(newestVersion.sizeBytes) : <Unknown />),
   },
   { title: 'Versions', align: 'right', from: 'sm', cell: (vdisk) => formatCount(vdisk.versionCount) },
-  { title: 'Created', sort: 'createdAt', align: 'right', from: 'md', cell: (vdisk) => <Instant at={vdisk.createdAt} /> },
+  {
+    title: 'Created',
+    sort: 'createdAt',
+    align: 'right',
+    from: 'md',
+    cell: (vdisk) => <Instant at={vdisk.createdAt} />,
+  },
 ]
 
 export function VdisksPage() {
