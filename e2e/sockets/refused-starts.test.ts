@@ -120,16 +120,6 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
       )
   })
 
-  test('the hours between copies of write caches are invalid', async () => {
-    for (const number of ['169', '-1', 'nightly'])
-      expect(await serveWith(fileOf('good.raw', 512), ['--copy-caches-every', number])).toMatch(
-        /--copy-caches-every is a number of hours from 1 to 168, or 0 for no copies/,
-      )
-    expect(await serveWith(fileOf('good.raw', 512), ['--copy-caches-every', '6'])).toMatch(
-      /--copy-caches-every goes with --data of an enrolled edge/,
-    )
-  })
-
   test('another edge uses the data directory', async () => {
     const data = path.join(scratch.path, 'data')
     const files = makeBootFiles(scratch.path, 64)

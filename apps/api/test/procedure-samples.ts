@@ -85,6 +85,7 @@ export const samples: Record<string, Sample> = {
     input: { bootProgramSet: null },
     ownId: (tenant) => tenant.siteId,
   },
+  'site.setCacheCopies': { idName: 'siteId', input: { cacheCopyHours: 6 }, ownId: (tenant) => tenant.siteId },
   'site.setCapture': { idName: 'siteId', input: { capture: 'never' }, ownId: (tenant) => tenant.siteId },
   'discovered.list': {},
   'discovered.get': { idName: 'discoveredId', ownId: (tenant) => tenant.discoveredId },

@@ -30,6 +30,9 @@ export const powerOrders = ['power_off', 'restart'] as const
 /** Programs that are published together at an edge and chosen by this name, e.g. `ipxe`, `shim-grub`. */
 export const bootProgramSetName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/)
 /** Which boots have their packets before the stream kept and sent to the API. */
+/** A week. */
+export const cacheCopyHoursMax = 168
+
 export const captureChoices = ['never', 'failed', 'always'] as const
 
 /** Shown by the loader before anything starts. */
@@ -197,6 +200,8 @@ const stateFields = z.object({
   release: z.object({ version: releaseVersion, attempt: count }).optional(),
   /** Absent: `failed`. */
   capture: z.enum(captureChoices).optional(),
+  /** Hours between two copies of write caches for another edge of the site; absent: none. */
+  cacheCopyHours: z.number().int().min(1).max(cacheCopyHoursMax).optional(),
   /** Absent where the site has one edge. */
   siteEdges: siteEdges.optional(),
   /** Edges that keep what devices of this state write, this one or others; at most one per device. */

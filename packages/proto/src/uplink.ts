@@ -305,6 +305,11 @@ export const heartbeat = z.object({
     .array(z.object({ versionId: uuid, repaired: count, failed: count, lastUnixMs: count }))
     .max(16)
     .optional(),
+  /** Copies that it keeps of the write caches of other edges of its site. */
+  cacheCopies: z
+    .array(z.object({ edgeId: uuid, count, oldestUnixMs: count }))
+    .max(16)
+    .optional(),
   /** What is wrong with its disks, by the names of `edgeProblems`; a newer edge may have further ones. */
   problems: z
     .array(z.string().regex(/^[a-z][a-z_]{0,31}$/))

@@ -47,6 +47,7 @@ const changing: Record<string, () => object> = {
   'farm.update': () => ({ name: randomUUID() }),
   'site.update': () => ({ timeZone: 'Europe/Paris' }),
   'site.move': () => ({ farmId: tenant.spares.objects.farm[0], revision: 2 }),
+  'site.setCacheCopies': () => ({ cacheCopyHours: 24 }),
   'site.setCapture': () => ({ capture: 'always' }),
   'edge.update': () => ({ name: newName }),
   'edge.setShare': () => ({ weight: 20, revision: 2 }),

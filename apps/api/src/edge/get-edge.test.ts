@@ -56,3 +56,30 @@ test('an edge shows what is wrong with its disks, and which parts of versions it
     ],
   })
 })
+
+test('an edge shows whose write caches it keeps copies of, and which edges have copies of its own', async () => {
+  const { api, tenant, edge } = site()
+  const second = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
+  const gone = '7a000000-0000-4000-8000-000000000000'
+  const oldestAt = new Date(Date.UTC(2026, 10, 28, 6)).toISOString()
+  const said = { count: 12, oldestUnixMs: Date.parse(oldestAt) }
+  await second.heartbeat({
+    cacheCopies: [
+      { ...said, edgeId: edge.edgeId },
+      { ...said, edgeId: gone, count: 1 },
+    ],
+  })
+  expect(await getEdge(second.edgeId)).toMatchObject({
+    cacheCopies: [
+      { edgeId: edge.edgeId, edgeName: 'edge-1', count: 12, oldestAt },
+      { edgeId: gone, edgeName: null, count: 1, oldestAt },
+    ],
+    copiedTo: [],
+  })
+  expect(await getEdge(edge.edgeId)).toMatchObject({
+    cacheCopies: [],
+    copiedTo: [{ edgeId: second.edgeId, count: 12, oldestAt }],
+  })
+  await api.db.edge.updateMany({ where: { id: second.edgeId }, data: { revokedAt: api.clock.now } })
+  expect((await getEdge(edge.edgeId)).copiedTo).toEqual([])
+})

@@ -70,8 +70,28 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
     bootPrograms: heartbeat?.bootPrograms ?? [],
     storeErrors: await storeErrorsOf(db, organizationId, heartbeat?.storeErrors ?? []),
     peers: (heartbeat?.peers ?? []).map((peer) => ({ ...peer, edgeName: nameOf.get(peer.edgeId) ?? null })),
+    cacheCopies: (heartbeat?.cacheCopies ?? []).map((copies) => copiesOf(copies, nameOf.get(copies.edgeId) ?? null)),
+    copiedTo: siteEdges
+      .filter(({ revokedAt }) => revokedAt === null)
+      .flatMap((other) =>
+        (heartbeatOf(other)?.cacheCopies ?? [])
+          .filter((copies) => copies.edgeId === edgeId)
+          .map((copies) => copiesOf({ ...copies, edgeId: other.id }, other.name)),
+      ),
     siteEdgeCount: siteEdges.filter(({ revokedAt }) => revokedAt === null).length,
   }
+}
+
+function copiesOf(
+  { edgeId, count, oldestUnixMs }: NonNullable<Heartbeat['cacheCopies']>[number],
+  edgeName: string | null,
+): EdgeDetail['cacheCopies'][number] {
+  return { edgeId, edgeName, count, oldestAt: dateOf(oldestUnixMs) }
+}
+
+/** An edge's clock may be years ahead of what a date can be. */
+function dateOf(unixMs: number): string {
+  return new Date(Math.min(unixMs, maxDateMs)).toISOString()
 }
 
 /** What the edge has said about an earlier order is not said about this one. */
@@ -103,8 +123,7 @@ async function storeErrorsOf(
     offset,
     length,
     count,
-    // An edge's clock may be years ahead of what a date can be.
-    since: new Date(Math.min(sinceUnixMs, maxDateMs)).toISOString(),
+    since: dateOf(sinceUnixMs),
   }))
 }
 

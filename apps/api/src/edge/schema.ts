@@ -63,6 +63,15 @@ export type EdgeSummary = z.infer<typeof edgeSummary>
 export const edgePage = pageOf(edgeSummary)
 
 export const edgeGetInput = z.object({ edgeId: uuid })
+const cacheCopies = z.array(
+  z.object({
+    edgeId: uuid,
+    edgeName: z.string().nullable().describe('Null for one that the site does not have any more.'),
+    count: count.describe('Count of copies.'),
+    oldestAt: instant.describe('When the oldest of them was taken.'),
+  }),
+)
+
 export const edgeDetail = edgeSummary
   .extend({
     bootEpoch: count,
@@ -150,6 +159,8 @@ export const edgeDetail = edgeSummary
       )
       .max(siteEdgesMax)
       .describe('Other edges of its site that it has heard from directly.'),
+    cacheCopies: cacheCopies.describe('Copies that it keeps of the write caches of other edges of its site.'),
+    copiedTo: cacheCopies.describe('Other edges of its site that keep copies of its write caches.'),
     siteEdgeCount: count.describe('Edges of its site that are not revoked, itself among them.'),
   })
   .meta({ id: 'Edge' })

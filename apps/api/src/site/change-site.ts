@@ -7,7 +7,15 @@ import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { personalityOf } from '../rules/device/personality.ts'
 import { deleteObject } from '../trash/public.ts'
-import type { createSiteInput, removeSiteInput, setCaptureInput, setCaptureResult, updateSiteInput } from './schema.ts'
+import type {
+  createSiteInput,
+  removeSiteInput,
+  setCacheCopiesInput,
+  setCacheCopiesResult,
+  setCaptureInput,
+  setCaptureResult,
+  updateSiteInput,
+} from './schema.ts'
 
 const select = { id: true, name: true, revision: true } as const
 const fieldsSelect = { name: true, timeZone: true, unknownDevices: true, personality: true } as const
@@ -102,5 +110,27 @@ export async function setCapture(
       after: { capture },
     })
     return { capture }
+  })
+}
+
+/** Sets how often the site's edges copy write caches for another edge of the site; 0: never. Throws `not_found`. */
+export async function setCacheCopies(
+  context: ServiceContext,
+  { siteId, cacheCopyHours }: z.output<typeof setCacheCopiesInput>,
+): Promise<z.infer<typeof setCacheCopiesResult>> {
+  const { db, actor } = context
+  const where = ownRow(actor, siteId)
+  return db.$transaction(async (transaction) => {
+    const before = await transaction.site.findUnique({ where, select: { name: true, cacheCopyHours: true } })
+    if (!before) throw new AppError('not_found')
+    await transaction.site.update({ where, data: { cacheCopyHours }, select: { id: true } })
+    await recordChange(context, {
+      kind: 'site',
+      id: siteId,
+      name: before.name,
+      before: { cacheCopyHours: before.cacheCopyHours },
+      after: { cacheCopyHours },
+    })
+    return { cacheCopyHours }
   })
 }

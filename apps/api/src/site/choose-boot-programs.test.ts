@@ -105,6 +105,16 @@ describe('a choice', () => {
   })
 })
 
+test('how often write caches are copied is in the state, within a week', async () => {
+  const { siteId } = site().tenant
+  expect(await site().state()).not.toHaveProperty('cacheCopyHours')
+  await site().mutate('site.setCacheCopies', { siteId, cacheCopyHours: 24 })
+  expect((await site().state()).cacheCopyHours).toBe(24)
+  await expect(site().mutate('site.setCacheCopies', { siteId, cacheCopyHours: 169 })).rejects.toThrow()
+  await site().mutate('site.setCacheCopies', { siteId, cacheCopyHours: 0 })
+  expect(await site().state()).not.toHaveProperty('cacheCopyHours')
+})
+
 test('which packets are kept is in the state', async () => {
   expect((await site().state()).capture).toBe('failed')
   await site().mutate('site.setCapture', { siteId: site().tenant.siteId, capture: 'always' })

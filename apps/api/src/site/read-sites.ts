@@ -25,6 +25,7 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
       unknownDevices: true,
       bootProgramSet: true,
       capture: true,
+      cacheCopyHours: true,
       personality: true,
       farm: { select: { name: true } },
       edges: { orderBy: byName, take: rowsShownMax, select: edgeSummarySelect },
@@ -47,6 +48,7 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
     unknownDevices: row.unknownDevices,
     bootProgramSet: row.bootProgramSet,
     capture: row.capture,
+    cacheCopyHours: row.cacheCopyHours,
     createdAt: row.createdAt.toISOString(),
     personality: personalityOf(row.personality),
     edges: edges.map((edge, index) => ({

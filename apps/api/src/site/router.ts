@@ -2,7 +2,7 @@ import { procedure, router } from '../http/trpc/trpc.ts'
 import { bootProgramSetsInput, bootProgramSetsView, chosenSetResult, setOfSiteInput } from '../rules/boot-programs.ts'
 import { changedObject, deletedObject } from '../rules/changed-object.ts'
 import { restoring } from '../trash/restore-router.ts'
-import { createSite, removeSite, setCapture, updateSite } from './change-site.ts'
+import { createSite, removeSite, setCacheCopies, setCapture, updateSite } from './change-site.ts'
 import { chooseForSite, getBootProgramSets } from './choose-boot-programs.ts'
 import { moveSite } from './move-site.ts'
 import { getSite, listSites } from './read-sites.ts'
@@ -10,6 +10,8 @@ import {
   createSiteInput,
   moveSiteInput,
   removeSiteInput,
+  setCacheCopiesInput,
+  setCacheCopiesResult,
   setCaptureInput,
   setCaptureResult,
   siteDetail,
@@ -77,6 +79,19 @@ export const siteRouter = router({
     .input(setCaptureInput)
     .output(setCaptureResult)
     .mutation(({ ctx, input }) => setCapture(ctx, input)),
+  setCacheCopies: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'PUT',
+        path: '/sites/{siteId}/cache-copies',
+        summary: 'Choose how often a site copies write caches to a second edge',
+      },
+    })
+    .input(setCacheCopiesInput)
+    .output(setCacheCopiesResult)
+    .mutation(({ ctx, input }) => setCacheCopies(ctx, input)),
   create: procedure
     .meta({
       permission: 'site.change',

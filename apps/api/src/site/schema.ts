@@ -1,4 +1,4 @@
-import { captureChoices } from '@bootfarm/proto/uplink'
+import { cacheCopyHoursMax, captureChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { collectionSummary } from '../collection/schema.ts'
 import { edgeSummary } from '../edge/schema.ts'
@@ -32,6 +32,8 @@ const siteSummary = z
 export type SiteSummary = z.infer<typeof siteSummary>
 export const sitePage = pageOf(siteSummary)
 
+const cacheCopyHours = z.number().int().min(0).max(cacheCopyHoursMax)
+
 export const siteGetInput = z.object({ siteId: uuid })
 export const siteDetail = siteSummary
   .extend({
@@ -39,6 +41,7 @@ export const siteDetail = siteSummary
     unknownDevices: z.enum(['ignore', 'boot']),
     bootProgramSet: z.string().nullable().describe("Null: each edge's first."),
     capture: z.enum(captureChoices),
+    cacheCopyHours,
     createdAt: z.iso.datetime(),
     personality,
     edges: z
@@ -56,6 +59,9 @@ export type SiteDetail = z.infer<typeof siteDetail>
 
 export const setCaptureInput = z.object({ siteId: uuid, capture: z.enum(captureChoices) })
 export const setCaptureResult = z.object({ capture: z.enum(captureChoices) }).meta({ id: 'ChosenCapture' })
+
+export const setCacheCopiesInput = z.object({ siteId: uuid, cacheCopyHours })
+export const setCacheCopiesResult = z.object({ cacheCopyHours }).meta({ id: 'ChosenCacheCopies' })
 
 const siteFields = { name: objectName, timeZone, unknownDevices: z.enum(['ignore', 'boot']), personality }
 export const createSiteInput = z.object({

@@ -184,6 +184,7 @@ pub fn applyState(edge: *Edge, box: *host.StateBox) void {
         .{ box.state.devices.len, edge.sizes.devices_max },
     );
     if (edge.captures) |*captures| captures.wanted = box.state.capture;
+    if (edge.layer_copies) |copies| copies.maker.setHours(box.state.cacheCopyHours);
     edge.schedules.setState(host.sys.monotonicUs(), &box.state);
     if (edge.store_worker) |worker|
         worker.setOrders(box.state.storeJobs, box.state.keptDifferences);

@@ -91,8 +91,8 @@ pub fn shareWithSite(edge: *Edge) error{OutOfMemory}!void {
         .store_path = worker.path,
         .data_path = edge.options.data.?,
         .reserve_bytes = edge.options.reserve,
-        .hours = edge.options.copy_hours,
     });
     edge.worker.?.repairer = edge.repairer;
+    edge.worker.?.copies = edge.layer_copies.?.fetcher;
     edge.loop.stream.setRepairs(edge.repairer.?.repairs());
 }

@@ -842,7 +842,6 @@ const serve =
     \\  --reserve SIZE     what write caches leave free on the file system of the
     \\                     store; default: 2G or 5 % of it, whichever is more, and a
     \\                     quarter of a small one
-    \\  --copy-caches-every HOURS  copy caches for another edge; default 0: never
     \\  --report-log SIZE  space for reports while the control plane is unreachable;
     \\                     default 512M. A full log loses reports and counts them
     \\

@@ -53,8 +53,6 @@ pub const Serve = struct {
     report_log_size: u64 = core.uplink.report_log.size_max_default,
     /// Bytes of the store's file system that write caches leave free; null: a share of it.
     reserve: ?u64 = null,
-    /// Hours between two copies of devices' writes for another edge of the site; 0: none.
-    copy_hours: u16 = 0,
     /// The write cache of every device without a control plane.
     write_cache: agent.write_caches.CacheSettings = .{},
     /// Learns what boots read, hands it to devices and reads it ahead.
@@ -145,7 +143,6 @@ const ServeOption = enum {
     @"--store",
     @"--wol-target",
     @"--reserve",
-    @"--copy-caches-every",
     @"--silence-limit",
     @"--probation",
     @"--capture",
@@ -269,7 +266,6 @@ fn setServe(
         .@"--power-hook" => serve.power_hook = text,
         .@"--report-log" => serve.report_log_size = try parseSize(name, text, complaint),
         .@"--reserve" => serve.reserve = try parseReserve(name, text, complaint),
-        .@"--copy-caches-every" => serve.copy_hours = try parseHours(name, text, complaint),
         .@"--metrics" => serve.metrics = try parseMetrics(text, complaint),
         .@"--probation" => serve.probation_s = try parseSeconds(name, text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
@@ -383,11 +379,6 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
             "--power-hook is the absolute path of a program, beginning with /, not '{s}'.",
             .{path},
         );
-    if (serve.isAlone() and serve.copy_hours > 0)
-        return complaint.set(
-            "--copy-caches-every goes with --data of an enrolled edge: the other edges of its site fetch the copies.",
-            .{},
-        );
     if (serve.data == null and serve.report_log_size != core.uplink.report_log.size_max_default)
         return complaint.set(
             "--report-log goes with --data of an enrolled edge: no other edge sends reports.",
@@ -496,16 +487,6 @@ fn parsePacked(name: []const u8, text: []const u8, complaint: *Complaint) Error!
 
 pub fn parseReserve(name: []const u8, text: []const u8, complaint: *Complaint) Error!u64 {
     return if (std.mem.eql(u8, text, "0")) 0 else parseSize(name, text, complaint);
-}
-
-fn parseHours(name: []const u8, text: []const u8, complaint: *Complaint) Error!u16 {
-    const hours_max = core.layer_copies.CopySchedule.hours_max;
-    const hours = std.fmt.parseInt(u16, text, 10) catch hours_max + 1;
-    if (hours > hours_max) return complaint.set(
-        "{s} is a number of hours from 1 to {d}, or 0 for no copies, not '{s}'.",
-        .{ name, hours_max, text },
-    );
-    return hours;
 }
 
 fn parseDevices(text: []const u8, complaint: *Complaint) Error!u32 {

@@ -9,6 +9,7 @@ interface SiteFacts {
   unknownDevices: DesiredState['unknownDevices']
   bootProgramSet: string | null
   capture: NonNullable<DesiredState['capture']>
+  cacheCopyHours: number
   /** The edge's current key, if its replacement was ordered and the edge has not reported a new one. */
   rotateKey: string | null
   /** The release that this edge is to run; null: the one that it has. */
@@ -42,6 +43,7 @@ export async function readSiteFacts(
   const [facts] = await db.$queryRaw<SiteFacts[]>`
     select organization.state_incarnation as "incarnation", site.farm_id::text as "farmId", site.name as "siteName",
       site.unknown_devices::text as "unknownDevices", site.boot_program_set as "bootProgramSet", site.capture::text as "capture",
+      site.cache_copy_hours as "cacheCopyHours",
       case when edge.rotate_key_from = edge.public_key then edge.public_key end as "rotateKey",
       edge.seal_key as "sealKey", edge.wanted_release as "release", edge.release_attempt as "releaseAttempt",
       exists (select from collection as c where c.organization_id = site.organization_id and c.site_id = site.id

@@ -65,12 +65,10 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     unknownDevices: site.unknownDevices,
     vdisks: vdisks.map(({ stated }) => stated),
     devices: listed.map(({ carried }) => carried),
-    ...(site.bootProgramSet ? { bootProgramSet: site.bootProgramSet } : {}),
+    ...choicesOf(site),
     ...(ignoredMacs.length > 0 ? { ignoredMacs } : {}),
     ...(menus.size > 0 ? { menus: [...menus.values()] } : {}),
     capture: site.capture,
-    ...(site.rotateKey ? { rotateKey: site.rotateKey } : {}),
-    ...(site.release ? { release: { version: site.release, attempt: site.releaseAttempt } } : {}),
     ...(siteEdges ? { siteEdges } : {}),
     ...(homeEdges.length > 0 ? { homeEdges } : {}),
     ...(keyPolicies.length > 0 ? { keyPolicies } : {}),
@@ -87,6 +85,18 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
   ]
   const changesAt = changesMs.length > 0 ? new Date(Math.min(...changesMs)) : null
   return { content, sealKey: site.sealKey, changesAt }
+}
+
+type Choices = Pick<StateContent, 'bootProgramSet' | 'cacheCopyHours' | 'rotateKey' | 'release'>
+
+/** What somebody has chosen for the site or ordered of the edge; absent if nobody has. */
+function choicesOf(site: Siting['site']): Choices {
+  return {
+    ...(site.bootProgramSet ? { bootProgramSet: site.bootProgramSet } : {}),
+    ...(site.cacheCopyHours > 0 ? { cacheCopyHours: site.cacheCopyHours } : {}),
+    ...(site.rotateKey ? { rotateKey: site.rotateKey } : {}),
+    ...(site.release ? { release: { version: site.release, attempt: site.releaseAttempt } } : {}),
+  }
 }
 
 function menuIdOf(

@@ -8,7 +8,9 @@ import { TextField } from '../../components/field'
 import { Facts, Panel } from '../../components/page'
 import { Tag } from '../../components/tag'
 import { countOf, formatDuration } from '../../lib/format-quantity'
+import { formatAge } from '../../lib/format-time'
 import { formProblem, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useNow } from '../../lib/use-now'
 import { useMay } from '../session/use-may'
 
 type EdgeDetail = RouterOutputs['edge']['get']
@@ -38,6 +40,8 @@ export function SharePanel({ edge }: { edge: EdgeDetail }) {
           },
           { label: 'New boots', value: edge.draining ? 'none while another edge is online' : 'by weight' },
           { label: 'Peers', value: <Peers edge={edge} /> },
+          { label: 'Write caches copied to', value: <Copies copies={edge.copiedTo} /> },
+          { label: 'Keeps copies of', value: <Copies copies={edge.cacheCopies} /> },
         ]}
       />
       {changing && <ShareDialog edge={edge} onClose={() => setChanging(false)} />}
@@ -65,6 +69,24 @@ function Peers({ edge: { peers, siteEdgeCount } }: { edge: EdgeDetail }) {
           {edgeName ?? 'an unknown edge'}{' '}
           <span className="text-ink-soft">
             seen {formatDuration(heardMsAgo * 1000)} ago, {countOf(booting, 'device')} booting
+          </span>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Copies({ copies }: { copies: EdgeDetail['cacheCopies'] }) {
+  const now = useNow(10_000)
+  if (copies.length === 0) return <>none</>
+  return (
+    <ul>
+      {copies.map(({ edgeId, edgeName, count, oldestAt }) => (
+        <li key={edgeId}>
+          {edgeName ?? 'an edge that was removed'}{' '}
+          <span className="text-ink-soft">
+            {countOf(count, 'write cache')}, {count > 1 && 'the oldest '}
+            {formatAge(new Date(oldestAt), now)}
           </span>
         </li>
       ))}

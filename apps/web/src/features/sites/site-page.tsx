@@ -159,6 +159,19 @@ const captures: { value: Capture; label: string }[] = [
   { value: 'always', label: 'All boots' },
 ]
 
+const copySchedules = [
+  { value: '0', label: 'Off' },
+  ...[1, 4, 12].map((hours) => ({ value: String(hours), label: hours === 1 ? 'Every hour' : `Every ${hours} hours` })),
+  { value: '24', label: 'Every day' },
+  { value: '168', label: 'Every week' },
+]
+
+/** A schedule that the API has set to other hours is shown as it is. */
+function copyOptions(hours: number): typeof copySchedules {
+  if (copySchedules.some(({ value }) => Number(value) === hours)) return copySchedules
+  return [...copySchedules, { value: String(hours), label: `Every ${hours} hours` }]
+}
+
 /** Settings for all devices of the site. Each choice applies at once. */
 function SiteSettings({ site }: { site: SiteDetail }) {
   const trpc = useTRPC()
@@ -169,6 +182,7 @@ function SiteSettings({ site }: { site: SiteDetail }) {
   }
   const choose = useMutation(trpc.site.setBootProgramSet.mutationOptions(options))
   const capture = useMutation(trpc.site.setCapture.mutationOptions(options))
+  const copies = useMutation(trpc.site.setCacheCopies.mutationOptions(options))
   return (
     <Panel title="Settings">
       <div className="flex flex-col gap-4">
@@ -192,6 +206,13 @@ function SiteSettings({ site }: { site: SiteDetail }) {
               capture: captures.find((one) => one.value === value)?.value ?? 'failed',
             })
           }
+        />
+        <SelectField
+          label="Copy write caches to a second edge"
+          value={String(site.cacheCopyHours)}
+          options={copyOptions(site.cacheCopyHours)}
+          disabled={!mayChange}
+          onChange={(value) => copies.mutate({ siteId: site.id, cacheCopyHours: Number(value) })}
         />
       </div>
     </Panel>

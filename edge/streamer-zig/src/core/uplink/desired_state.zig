@@ -289,6 +289,8 @@ pub const DesiredState = struct {
     menus: []const Menu = &.{},
     ignoredMacs: []const base.Mac = &.{},
     capture: Capture = .failed,
+    /// Hours between two copies of write caches for another edge of the site; 0: none.
+    cacheCopyHours: u16 = 0,
     siteEdges: ?site_edges.Description = null,
     homeEdges: []const WriteOwnerEdge = &.{},
     keyPolicies: []const KeyPolicy = &.{},

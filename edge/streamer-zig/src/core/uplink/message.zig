@@ -16,7 +16,7 @@ const Stringify = std.json.Stringify;
 const signature_text_size = 88;
 pub const join_token_size_max = 128;
 /// Bodies except reports, and answers except the state, are below this.
-pub const body_size_max = 16 * 1024;
+pub const body_size_max = 24 * 1024;
 
 /// The signed parts of a request.
 pub const Facts = struct {
@@ -151,6 +151,15 @@ pub const Repair = struct {
 
 pub const repairs_max = 16;
 
+/// Copies that this edge keeps of the write layers of another one.
+pub const CacheCopies = struct {
+    edgeId: base.Uuid,
+    count: u64,
+    oldestUnixMs: u64,
+};
+
+pub const cache_copies_max = 16;
+
 /// What became of the release that the desired state names.
 pub const UpdateStatus = struct {
     version: []const u8,
@@ -182,6 +191,7 @@ pub const Heartbeat = struct {
     peers: []const HeardPeer = &.{},
     storeErrors: []const StoreError = &.{},
     repairs: []const Repair = &.{},
+    cacheCopies: []const CacheCopies = &.{},
     /// Names of what is wrong with the edge's disks.
     problems: []const []const u8 = &.{},
     /// Null: no release is ordered.

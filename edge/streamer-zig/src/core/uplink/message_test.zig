@@ -337,6 +337,56 @@ test "only a higher pair is accepted" {
     }
 }
 
+test "the largest heartbeat fits" {
+    const most = (1 << 53) - 1;
+    const peer: uplink_message.HeardPeer =
+        .{ .edgeId = .zero, .heardMsAgo = most, .booting = most };
+    const store_error: uplink_message.StoreError = .{
+        .versionId = .zero,
+        .offset = most,
+        .length = most,
+        .count = most,
+        .sinceUnixMs = most,
+    };
+    const repair: uplink_message.Repair =
+        .{ .versionId = .zero, .repaired = most, .failed = most, .lastUnixMs = most };
+    const copies: uplink_message.CacheCopies =
+        .{ .edgeId = .zero, .count = most, .oldestUnixMs = most };
+    const interface: uplink_message.Interface = .{
+        // The longest name of an interface.
+        .name = .init("enp130s0f0np0v1"),
+        .ip = .init(255, 255, 255, 255),
+        .prefixLength = 32,
+        .mtu = std.math.maxInt(u32),
+    };
+    const peers: [uplink_message.peers_max]uplink_message.HeardPeer = @splat(peer);
+    const errors: [uplink_message.store_errors_max]uplink_message.StoreError = @splat(store_error);
+    const repairs: [uplink_message.repairs_max]uplink_message.Repair = @splat(repair);
+    const kept: [uplink_message.cache_copies_max]uplink_message.CacheCopies = @splat(copies);
+    const interfaces: [uplink_message.interfaces_max]uplink_message.Interface = @splat(interface);
+    var buffer: [uplink_message.body_size_max]u8 = undefined;
+    const size = uplink_message.encode(uplink_message.Heartbeat{
+        .agentVersion = "0.1.0",
+        .arch = "x86_64",
+        .uptimeMs = most,
+        .clockUnixMs = most,
+        .devicesBooting = most,
+        .reportBacklog = most,
+        .sealKey = @splat('A'),
+        .state = .{ .incarnation = most, .counter = most },
+        .ignored = .{},
+        .interfaces = &interfaces,
+        .peers = &peers,
+        .storeErrors = &errors,
+        .repairs = &repairs,
+        .cacheCopies = &kept,
+    }, &buffer).len;
+    // The rest is counters, problems and an update, of which there are few.
+    const rest_size_max = 2 * 1024;
+    const programs_size_max = uplink_message.BootProgram.text_size_max;
+    try testing.expect(size + programs_size_max + rest_size_max <= buffer.len);
+}
+
 test "what people wait for is news, and what changes all the time is not" {
     const peers = [_]uplink_message.HeardPeer{.{ .edgeId = .zero, .heardMsAgo = 10, .booting = 0 }};
     const said: uplink_message.Heartbeat = .{

@@ -16,6 +16,7 @@ const SitePeers = @import("../difference/site_peers.zig");
 const linux = std.os.linux;
 const AreaList = store.AreaList;
 const HeldCopy = store.HeldCopy;
+const message = core.uplink.message;
 const names = store.copy_names;
 const Uuid = base.Uuid;
 
@@ -49,12 +50,17 @@ edge_limit_ms: u64 = edge_limit_ms_usual,
 is_complete: bool = false,
 /// The last problem, so that it is logged once and not with each turn.
 problem: ?Problem = null,
+mutex: std.Io.Mutex = .init,
+/// For the heartbeat, under the mutex.
+of_edges: OfEdges = .empty,
 /// For the metrics.
 held_count: std.atomic.Value(u32) = .init(0),
 /// 0: there is none.
 oldest_unix_ms: std.atomic.Value(u64) = .init(0),
 /// Copies that this edge is to have, and could not bring up to date in its last turn.
 behind_count: std.atomic.Value(u32) = .init(0),
+
+const OfEdges = base.BoundedArray(message.CacheCopies, message.cache_copies_max);
 
 const Problem = enum { no_space, disk, list, older, memory };
 
@@ -86,6 +92,19 @@ pub fn destroy(fetcher: *CopyFetcher) void {
     fetcher.gpa.free(fetcher.offers);
     fetcher.gpa.destroy(fetcher.area);
     fetcher.gpa.destroy(fetcher);
+}
+
+/// What is kept of which edge, as of the last turn; those of more edges are left out.
+pub fn ofEdges(
+    fetcher: *CopyFetcher,
+    into: *[message.cache_copies_max]message.CacheCopies,
+) []const message.CacheCopies {
+    const io = fetcher.peers.io;
+    fetcher.mutex.lockUncancelable(io);
+    defer fetcher.mutex.unlock(io);
+    const known = fetcher.of_edges.constSlice();
+    @memcpy(into[0..known.len], known);
+    return into[0..known.len];
 }
 
 /// Runs until the process ends.
@@ -409,6 +428,7 @@ const Turn = struct {
     fn tell(step: *Turn) store.files.Error!void {
         var count: u32 = 0;
         var oldest: u64 = 0;
+        var of_edges: OfEdges = .empty;
         var walk: HeldCopy.Walk = .{ .files = step.files };
         while (try walk.next()) |found| {
             var name: store.files.Name = undefined;
@@ -418,14 +438,33 @@ const Turn = struct {
                 if (err == error.NotFound and is_gone) try step.removePart(dir);
                 continue;
             };
+            const moment = header.moment_unix_ms;
             count += 1;
-            if (oldest == 0 or header.moment_unix_ms < oldest) oldest = header.moment_unix_ms;
+            if (oldest == 0 or moment < oldest) oldest = moment;
+            // An edge's copies follow each other.
+            const is_same = of_edges.count > 0 and
+                of_edges.constSlice()[of_edges.count - 1].edgeId.eql(found.owner);
+            if (is_same) {
+                const last = &of_edges.buffer[of_edges.count - 1];
+                last.count += 1;
+                last.oldestUnixMs = @min(last.oldestUnixMs, moment);
+            } else of_edges.append(
+                .{ .edgeId = found.owner, .count = 1, .oldestUnixMs = moment },
+            ) catch continue;
         }
+        step.fetcher.setOfEdges(&of_edges);
         step.fetcher.held_count.store(count, .monotonic);
         step.fetcher.oldest_unix_ms.store(oldest, .monotonic);
         step.fetcher.behind_count.store(step.behind, .monotonic);
     }
 };
+
+fn setOfEdges(fetcher: *CopyFetcher, of_edges: *const OfEdges) void {
+    const io = fetcher.peers.io;
+    fetcher.mutex.lockUncancelable(io);
+    defer fetcher.mutex.unlock(io);
+    fetcher.of_edges = of_edges.*;
+}
 
 fn nowMs() u64 {
     return sys.monotonicUs() / std.time.us_per_ms;

@@ -14,6 +14,7 @@ const freePort = @import("../difference/peer_server_test.zig").freePort;
 const AreaList = store.AreaList;
 const HeldCopy = store.HeldCopy;
 const OwnCopy = store.OwnCopy;
+const message = core.uplink.message;
 const testing = std.testing;
 const gpa = testing.allocator;
 const block_size = AreaList.block_size;
@@ -207,6 +208,11 @@ test "a second edge fetches what has changed alone, and keeps it while the owner
     try testing.expect(fixture.turn() >= 73 * block_size);
     try testing.expectEqual(71, fixture.fetcher.held_count.load(.monotonic));
     try testing.expectEqual(1000, fixture.fetcher.oldest_unix_ms.load(.monotonic));
+    var said: [message.cache_copies_max]message.CacheCopies = undefined;
+    try testing.expectEqualDeep(
+        &[_]message.CacheCopies{.{ .edgeId = owner_id, .count = 71, .oldestUnixMs = 1000 }},
+        fixture.fetcher.ofEdges(&said),
+    );
     try testing.expectEqual(0, fixture.fetcher.behind_count.load(.monotonic));
     try fixture.expectHeld(device, "abc");
     // One area of three: the list, the offers, and one block.

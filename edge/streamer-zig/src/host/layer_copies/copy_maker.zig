@@ -32,7 +32,9 @@ store_path: []const u8,
 data_path: []const u8,
 program: []const u8 = own_program,
 reserve_bytes: ?u64,
-schedule: core.layer_copies.CopySchedule,
+/// Of the state; 0: never.
+hours: std.atomic.Value(u16) = .init(0),
+schedule: core.layer_copies.CopySchedule = .{},
 /// Why the last one failed.
 why: store_job.Message = .empty,
 
@@ -43,8 +45,6 @@ pub const Options = struct {
     data_path: []const u8,
     /// Bytes of the store's file system that copies leave free; null: the usual.
     reserve_bytes: ?u64 = null,
-    /// 0: never.
-    hours: u16,
 };
 
 pub fn init(gpa: std.mem.Allocator, options: Options) CopyMaker {
@@ -54,13 +54,17 @@ pub fn init(gpa: std.mem.Allocator, options: Options) CopyMaker {
         .store_path = options.store_path,
         .data_path = options.data_path,
         .reserve_bytes = options.reserve_bytes,
-        .schedule = .{ .hours = options.hours },
     };
     if (options.data.read(gpa, schedule_name)) |text| {
         defer gpa.free(text);
         maker.schedule.restore(text);
     } else |_| {}
     return maker;
+}
+
+/// From any thread; longer than a week is a week.
+pub fn setHours(maker: *CopyMaker, hours: u16) void {
+    maker.hours.store(@min(hours, core.layer_copies.CopySchedule.hours_max), .monotonic);
 }
 
 /// Runs until the process ends. It must not move.
@@ -81,6 +85,7 @@ fn run(maker: *CopyMaker) void {
 /// Makes the copies if they are due, and returns when that has ended.
 pub fn turn(maker: *CopyMaker, now_ms: u64) void {
     if (maker.peers.current() == null) return;
+    maker.schedule.hours = maker.hours.load(.monotonic);
     if (!maker.schedule.isDue(now_ms, sys.unixMs())) return;
     // What is written meanwhile is of the next time.
     const begun_unix_ms = sys.unixMs();
@@ -157,7 +162,6 @@ test "copies are made when they are due and another edge can fetch them, also ov
         .store_path = store_path,
         .data_path = data_path,
         .reserve_bytes = 3 << 30,
-        .hours = 1,
     };
     var maker: CopyMaker = .init(testing.allocator, made);
     maker.program = try std.mem.print(&buffers[2], "{s}/program", .{store_path});
@@ -171,6 +175,9 @@ test "copies are made when they are due and another edge can fetch them, also ov
     }, .{ .id = .fromRandom(@splat(2)), .weight = 1, .subnets = &.{}, .draining = false } };
     peers.set(.init(&.{ .key = &key, .edges = &edges }, edges[0].id));
     maker.turn(0);
+    try testing.expectEqualStrings("", maker.why.constSlice());
+    maker.setHours(1);
+    maker.turn(0);
     try testing.expectEqualStrings("the disk fails", maker.why.constSlice());
     maker.turn(1);
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "good", .data = "" });
@@ -178,6 +185,7 @@ test "copies are made when they are due and another edge can fetch them, also ov
     maker.turn(2 * std.time.ms_per_hour + 1);
     var restarted: CopyMaker = .init(testing.allocator, made);
     restarted.program = maker.program;
+    restarted.setHours(1);
     restarted.turn(0);
     var text: [512]u8 = undefined;
     var line: [192]u8 = undefined;

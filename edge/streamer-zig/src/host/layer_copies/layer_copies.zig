@@ -20,8 +20,6 @@ pub const Options = struct {
     data_path: []const u8,
     /// Bytes of the store's file system that copies leave free; null: the usual.
     reserve_bytes: ?u64,
-    /// Between two copies of this edge's layers; 0: none are made.
-    hours: u16,
 };
 
 pub fn create(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!*LayerCopies {
@@ -38,7 +36,6 @@ pub fn create(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!*Laye
             .store_path = options.store_path,
             .data_path = options.data_path,
             .reserve_bytes = options.reserve_bytes,
-            .hours = options.hours,
         }),
     };
     return copies;

@@ -16,6 +16,7 @@ const Identity = @import("../files/data_dir.zig").Identity;
 const KeyRotation = @import("key_rotation.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
 const ReportLog = @import("../files/report_log.zig").ReportLog;
+const CopyFetcher = @import("../layer_copies/copy_fetcher.zig");
 const Repairer = @import("../repair/repairer.zig");
 const UpdateWorker = @import("../update/worker.zig");
 const UplinkClient = @import("client.zig");
@@ -65,6 +66,7 @@ store_fd: i32,
 updates: *UpdateWorker,
 /// Null before it is prepared.
 repairer: ?*Repairer = null,
+copies: ?*CopyFetcher = null,
 /// For the heartbeat; read once.
 boot_programs: []const core.uplink.message.BootProgram = &.{},
 counter: std.atomic.Value(u64) = .init(0),
@@ -207,6 +209,7 @@ const HeartbeatParts = struct {
     problems: @TypeOf(health.list()),
     update: ?Updates.Status,
     store_errors: [core.uplink.message.store_errors_max]core.uplink.message.StoreError,
+    cache_copies: [core.uplink.message.cache_copies_max]core.uplink.message.CacheCopies,
     repairs: [core.uplink.message.repairs_max]core.uplink.message.Repair,
 };
 
@@ -259,6 +262,7 @@ fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.
         .update = if (parts.update) |*told| updateStatus(told) else null,
         .storeErrors = parts.store_errors[0..places.len],
         .repairs = worker.repairsNow(&parts.repairs),
+        .cacheCopies = if (worker.copies) |copies| copies.ofEdges(&parts.cache_copies) else &.{},
     };
 }
 

@@ -39,6 +39,7 @@ export const vocabulary: Record<string, string> = {
   byHand: 'Whether a person started it, instead of the schedule.',
   bytesIn: 'Bytes received from the device.',
   bytesOut: 'Bytes sent to the device.',
+  cacheCopyHours: 'Hours between copies of write caches to a second edge of the site; 0: none are made.',
   capture: 'Which boots the site captures packets of.',
   changedCount: 'Count of objects that change.',
   checkedAt: 'When the edge last verified the files.',
