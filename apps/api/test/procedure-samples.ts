@@ -22,6 +22,7 @@ const menuFields = () => ({
 /** One line for each procedure, in any order. */
 export const samples: Record<string, Sample> = {
   'session.me': {},
+  'search.find': { input: { search: 'pc' } },
   'audit.list': {},
   'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
   'event.list': {},

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../test/test-database.ts'
-import { migrate } from './migrate.ts'
+import { migrate, migrationsFolder } from './migrate.ts'
 
 const prismaScript = fileURLToPath(new URL('../../../scripts/prisma.mjs', import.meta.url))
 let database: TestDatabase
@@ -166,6 +166,51 @@ describe('migrations', () => {
     writeMigration('1_first', 'create table a (x bigint);')
     await expect(migrate(url, { folder })).rejects.toThrow(/1_first was edited/)
   })
+})
+
+/** Of each kind two, the second of each in the trash where it can be there. */
+const searchedObjects = `
+  insert into organization (id, slug, name) values ('00000000-0000-4000-8000-000000000001', 'searched', 'Searched');
+  create function pg_temp.made(number int) returns uuid language sql return format('00000000-0000-4000-8000-%s', lpad(number::text, 12, '0'))::uuid;
+  insert into farm (organization_id, id, name) values (pg_temp.made(1), pg_temp.made(2), 'Farm');
+  insert into deletion (organization_id, id, kind, object_id, object_name, counts, deleted_at, deleted_by_name, purge_at)
+    values (pg_temp.made(1), pg_temp.made(3), 'site', pg_temp.made(11), 'x', '{}', now(), 'x', now());
+  insert into site (organization_id, id, farm_id, name, time_zone, deletion_id)
+    select pg_temp.made(1), pg_temp.made(10 + n), pg_temp.made(2), 'Hall ÄÖ-North 7.' || n, 'UTC', case n when 1 then pg_temp.made(3) end
+    from generate_series(0, 1) as n;
+  insert into collection (organization_id, id, site_id, name, deletion_id)
+    select pg_temp.made(1), pg_temp.made(20 + n), pg_temp.made(10 + n), 'Lab_' || n, case n when 1 then pg_temp.made(3) end
+    from generate_series(0, 1) as n;
+  insert into edge (organization_id, id, site_id, name, public_key, arch, agent_version, enrolled_at)
+    select pg_temp.made(1), pg_temp.made(30 + n), pg_temp.made(10 + n), 'edge' || n, n, 'x86_64', '1', now() from generate_series(0, 1) as n;
+  insert into vdisk (organization_id, id, farm_id, name, deletion_id)
+    select pg_temp.made(1), pg_temp.made(40 + n), pg_temp.made(2), 'Linux desktop ' || n, case n when 1 then pg_temp.made(3) end
+    from generate_series(0, 1) as n;
+  insert into vdisk_version (organization_id, id, vdisk_id, number, size_bytes, disk_path, command_line, labels, deletion_id)
+    select pg_temp.made(1), pg_temp.made(50 + n), pg_temp.made(40 + n), 1, 512, 'a', '', '{Beta,"Long name"}', case n when 1 then pg_temp.made(3) end
+    from generate_series(0, 1) as n;
+  insert into device (organization_id, id, site_id, collection_id, name, mac, tags, last_boot_ip, last_boot_machine_id, deletion_id)
+    select pg_temp.made(1), pg_temp.made(60 + n), pg_temp.made(10 + n), pg_temp.made(20 + n), 'LAB-pc-0' || n, '02:bf:00:00:0a:0' || n, '{SN-1,Sn-1}',
+      '192.0.2.' || n, pg_temp.made(70), case n when 1 then pg_temp.made(3) end
+    from generate_series(0, 1) as n;`
+
+test('what people search by is written for objects that were there before as for new ones', async () => {
+  const { url, drop } = await createTestDatabase()
+  const keys = () => query(url, 'select kind, rank, key, object_id from search_key order by 1, 2, 3, 4')
+  try {
+    await query(url, searchedObjects)
+    const written = (await keys()) as { kind: string; key: string }[]
+    expect(new Set(written.map(({ kind }) => kind)).size).toBe(6)
+    expect(written.map(({ key }) => key)).toEqual(
+      expect.arrayContaining(['hall äö-north 7.0', 'north 7.0', 'pc-00', 'sn-1']),
+    )
+    await query(url, 'delete from search_key')
+    const backfill = path.join(migrationsFolder, '20261129020100_search_keys_of_objects', 'migration.sql')
+    await query(url, readFileSync(backfill, 'utf8'))
+    expect(await keys()).toEqual(written)
+  } finally {
+    await drop()
+  }
 })
 
 describe('a migration outside of a transaction', () => {

@@ -2,6 +2,7 @@ import { Prisma } from '@bootfarm/db'
 import { type DbOrTransaction, withTrash } from '../context/service-context.ts'
 import { type Actor, scopesOf } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
+import { covers, organizationPlace } from '../rules/place.ts'
 
 interface ScopedContext {
   db: DbOrTransaction
@@ -23,7 +24,7 @@ interface Bounds {
 
 function boundsOf(actor: Actor, permission: Permission): Bounds | null {
   const scopes = scopesOf(actor, permission)
-  if (scopes.some(({ farmId }) => farmId === null)) return null
+  if (scopes.some((scope) => covers(scope, organizationPlace))) return null
   const ids = (values: (string | null)[]) => [...new Set(values.flatMap((id) => id ?? []))]
   return {
     farmIds: ids(scopes.map(({ farmId, siteId }) => (siteId ? null : farmId))),
@@ -78,6 +79,67 @@ export function visibleDevicesSql(actor: Actor): Prisma.Sql {
     or device.collection_id = any(${bounds.collectionIds}::uuid[])
     or exists (select from site where site.organization_id = device.organization_id and site.id = device.site_id
       and site.farm_id = any(${bounds.farmIds}::uuid[])))`
+}
+
+/** Objects that have keys by which people search for them. */
+export type KeyedKind = 'device' | 'vdisk' | 'version' | 'site' | 'edge' | 'collection'
+
+/** Whether the actor may see the object of a row of `search_key`, as a condition in a statement on that. */
+export function visibleKeysSql(actor: Actor, kind: KeyedKind): Prisma.Sql {
+  const bounds = boundsOf(actor, kind === 'version' ? 'vdisk.read' : `${kind}.read`)
+  if (kind === 'edge') return visibleEdgeKeys(bounds)
+  if (!bounds) return Prisma.sql`true`
+  const { farmIds, siteIds, collectionIds, farmIdsAbove, siteIdsAbove } = bounds
+  const own = Prisma.sql`organization_id = ${actor.organizationId}::uuid`
+  const siteIn = (table: Prisma.Sql) => Prisma.sql`${table}.site_id in (select id from site
+    where ${own} and farm_id = any(${farmIds}::uuid[]))`
+  switch (kind) {
+    case 'device':
+      // Read from the places, not for each key: a person of one site sees few of the devices that begin alike.
+      return Prisma.sql`search_key.object_id in (
+        select id from device where ${own} and site_id = any(${siteIds}::uuid[])
+        union all select id from device where ${own} and collection_id = any(${collectionIds}::uuid[])
+        union all select id from device where ${own} and ${siteIn(Prisma.sql`device`)})`
+    case 'collection':
+      return Prisma.sql`exists (select from collection where ${ofKey(Prisma.sql`collection`)}
+        and (collection.id = any(${collectionIds}::uuid[]) or collection.site_id = any(${siteIds}::uuid[])
+          or ${siteIn(Prisma.sql`collection`)}))`
+    case 'site':
+      return Prisma.sql`exists (select from site where ${ofKey(Prisma.sql`site`)}
+        and (site.id = any(${siteIdsAbove}::uuid[]) or site.farm_id = any(${farmIds}::uuid[])))`
+    case 'vdisk':
+      return Prisma.sql`exists (select from vdisk where ${ofKey(Prisma.sql`vdisk`)}
+        and vdisk.farm_id = any(${farmIdsAbove}::uuid[]))`
+    case 'version':
+      return Prisma.sql`exists (select from vdisk_version as version join vdisk
+          on vdisk.organization_id = version.organization_id and vdisk.id = version.vdisk_id
+        where ${ofKey(Prisma.sql`version`)} and vdisk.farm_id = any(${farmIdsAbove}::uuid[]))`
+  }
+}
+
+/** Edges have keys while their site is in the trash: they are not deleted themselves. */
+function visibleEdgeKeys(bounds: Bounds | null): Prisma.Sql {
+  const inBounds = bounds
+    ? Prisma.sql`(site.id = any(${bounds.siteIdsAbove}::uuid[]) or site.farm_id = any(${bounds.farmIds}::uuid[]))`
+    : Prisma.sql`true`
+  return Prisma.sql`exists (select from edge join site
+      on site.organization_id = edge.organization_id and site.id = edge.site_id
+    where ${ofKey(Prisma.sql`edge`)} and site.deletion_id is null and ${inBounds})`
+}
+
+function ofKey(table: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`${table}.organization_id = search_key.organization_id and ${table}.id = search_key.object_id`
+}
+
+/**
+ * Whether the actor may open a boot, as a condition in a statement on `boot`, its `site`, and its `device` if it has
+ * one: the rule of `may`, for the place that `findPlaces` gives a boot.
+ */
+export function openBootsSql(actor: Actor): Prisma.Sql {
+  const bounds = boundsOf(actor, 'boot.read')
+  if (!bounds) return Prisma.sql`true`
+  return Prisma.sql`(site.farm_id = any(${bounds.farmIds}::uuid[]) or site.id = any(${bounds.siteIds}::uuid[])
+    or device.site_id = boot.site_id and device.collection_id = any(${bounds.collectionIds}::uuid[]))`
 }
 
 /** The sites of which the actor may see every boot: figures of a whole site are for them alone. */

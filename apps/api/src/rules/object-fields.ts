@@ -8,7 +8,7 @@ const nameSizeMax = 64
 export const noteSizeMax = 500
 /** Half of what an edge keeps (`devices_max` of its desired_state.zig). */
 export const devicesPerSiteMax = 10_000
-const tagsMax = 32
+export const tagsMax = 32
 const tagSizeMax = 64
 const controlCharacter = /\p{C}/u
 

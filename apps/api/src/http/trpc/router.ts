@@ -21,6 +21,7 @@ import { platformRouter } from '../../platform/router.ts'
 import { retentionRouter } from '../../retention/router.ts'
 import { rolloutRouter } from '../../rollout/router.ts'
 import { scheduleRouter } from '../../schedule/router.ts'
+import { searchRouter } from '../../search/router.ts'
 import { setupRouter, signUpRouter } from '../../session/entrance-router.ts'
 import { sessionRouter } from '../../session/router.ts'
 import { siteRouter } from '../../site/router.ts'
@@ -36,6 +37,7 @@ import { router } from './trpc.ts'
 
 export const appRouter = router({
   session: sessionRouter,
+  search: searchRouter,
   audit: auditRouter,
   apiKey: apiKeyRouter,
   setup: setupRouter,

@@ -156,13 +156,19 @@ async function writeRows(
       last_boot_lost = coalesce((select is_lost from reported where reported.id = newest.id), false),
       last_boot_write_cache_percent = floor(least(newest.write_cache_used_bytes, newest.write_cache_size_bytes)
         * 100.0 / newest.write_cache_size_bytes)::integer,
-      layer_class = case when has_layer then newest.class::"WriteCacheClass" else layer_class end,
+      ${reportedAddresses}, layer_class = case when has_layer then newest.class::"WriteCacheClass" else layer_class end,
       layer_edge_id = case when has_layer then ${edgeId}::uuid else layer_edge_id end,
       layer_version_id = case when has_layer then newest.version_id else layer_version_id end,
       layer_bytes = case when has_layer then newest.write_cache_used_bytes else layer_bytes end
     from newest where device.organization_id = ${organizationId}::uuid and device.id = newest.device_id
       and (device.last_boot_started_at is null or device.last_boot_started_at <= newest.started_at)`
 }
+
+/** What people search a device by, besides its name: a report that tells nothing of it changes nothing. */
+const reportedAddresses = Prisma.sql`
+  last_boot_ip = coalesce((select facts->>'ip' from reported where reported.id = newest.id), last_boot_ip),
+  last_boot_machine_id = coalesce((select (facts->>'machineId')::uuid from reported where reported.id = newest.id),
+    last_boot_machine_id)`
 
 /** The columns that a report with a higher revision replaces. */
 const newerBoot = Prisma.sql`

@@ -1,6 +1,7 @@
 /** What each tag of the API's description is about. A tag is the first part of its operations' ids. */
 export const tagTexts: Record<string, string> = {
   session: 'The caller.',
+  search: 'Search over everything that the caller sees.',
   audit: 'The audit log: who changed what, and when.',
   apiKey: 'API keys, and the roles that they can have.',
   organization: 'The organization, its limits and its signing keys.',
