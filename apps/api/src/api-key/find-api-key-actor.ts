@@ -2,7 +2,7 @@ import { inOrganization } from '@bootfarm/db'
 import { type DbOrTransaction, ownRow, type PlatformContext } from '../context/service-context.ts'
 import { type Actor, type Grant, withinGrants } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
-import { scopePlaceOf } from '../rules/place.ts'
+import { covers, organizationPlace, scopePlaceOf } from '../rules/place.ts'
 import { readKeyOwner } from '../session/public.ts'
 import { hashApiKey } from './api-key-secret.ts'
 import { placeSelect } from './rows.ts'
@@ -30,8 +30,8 @@ interface IdentityRow {
 
 /**
  * Returns the actor with this secret, and counts the request for all API processes. Null for a key that is unknown,
- * expired or revoked, or whose owner has no role any more. The key's permissions are read at each request: they
- * shrink with its owner's.
+ * expired or revoked, whose place is in the trash, or whose owner has no role any more. The key's permissions are read
+ * at each request: they shrink with its owner's.
  */
 export async function findApiKeyActor(
   { db, clock }: PlatformContext,
@@ -76,7 +76,7 @@ interface Rights {
   onlyPermissions: ReadonlySet<Permission> | null
 }
 
-/** Null for a key that is expired or revoked, or whose owner has no role any more. */
+/** Null for a key that is expired or revoked, whose place is in the trash, or whose owner has no role any more. */
 export async function readKeyRights(
   db: DbOrTransaction,
   { organizationId, apiKeyId, userId, now }: { organizationId: string; apiKeyId: string; userId: string; now: Date },
@@ -87,8 +87,12 @@ export async function readKeyRights(
     select: { name: true, role: true, permissions: true, ...placeSelect },
   })
   if (!key) return null
+  const scope = scopePlaceOf(key)
+  // Its site or collection is in the trash, and with it what the key may do there. Without its farm's id the scope
+  // would look like the organization's.
+  if (scope.farmId === null && !covers(scope, organizationPlace)) return null
   const owner = await readKeyOwner(db, { organizationId, userId })
-  const grants = owner ? withinGrants({ role: key.role, scope: scopePlaceOf(key) }, owner.grants) : []
+  const grants = owner ? withinGrants({ role: key.role, scope }, owner.grants) : []
   if (!owner || grants.length === 0) return null
   return {
     name: owner.serviceName === null ? `API key ${key.name}` : `service account ${owner.serviceName}`,

@@ -90,6 +90,25 @@ test('a key of one site and one permission reaches no further', async () => {
   expect((await call(secret, path, { method: 'PUT', body: { bootProgramSet: null } })).status).toBe(403)
 })
 
+test('a key of a place in the trash is refused until the place is restored', async () => {
+  for (const [kind, place] of [
+    ['collection', { collectionId: tenant.collectionId }],
+    ['site', { siteId: tenant.siteId }],
+  ] as const) {
+    const { secret } = await createKey(place)
+    expect((await call(secret, '/devices')).status).toBe(200)
+    const [id] = Object.values(place)
+    const removed = await callRest(api, `/${kind}s/${id}`, { method: 'DELETE', headers: { cookie } })
+    expect(removed.status).toBe(200)
+    for (const path of ['/devices', '/vdisks', '/sites', '/search?search=pc'])
+      expect([path, (await call(secret, path)).status]).toEqual([path, 401])
+    const { deletionId } = removed.body as { deletionId: string }
+    const restored = await callRest(api, `/trash/${deletionId}/${kind}`, { method: 'POST', headers: { cookie } })
+    expect(restored.status).toBe(200)
+    expect((await call(secret, '/devices')).status).toBe(200)
+  }
+})
+
 test('a key shrinks with its creator and ends when that one leaves', async () => {
   const { secret } = await createKey({ role: 'admin' })
   expect((await call(secret, '/api-keys')).status).toBe(200)

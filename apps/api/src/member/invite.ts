@@ -8,7 +8,7 @@ import { type Actor, scopesOf } from '../rules/actor.ts'
 import { invitationMail, type Mail } from '../rules/mail.ts'
 import { makeToken } from '../rules/one-time-token.ts'
 import type { Place } from '../rules/place.ts'
-import { scopePlaceOf } from '../rules/place.ts'
+import { covers, organizationPlace, scopePlaceOf } from '../rules/place.ts'
 import { requireMayGrant } from './change-grants.ts'
 import {
   daysValid,
@@ -215,7 +215,7 @@ export async function listInvitations(
 /** To places within those whose members the actor may see. */
 function visibleInvitations(actor: Actor): Prisma.InvitationWhereInput {
   const scopes = scopesOf(actor, 'member.read')
-  if (scopes.some(({ farmId }) => farmId === null)) return {}
+  if (scopes.some((scope) => covers(scope, organizationPlace))) return {}
   return { OR: scopes.flatMap(within) }
 }
 

@@ -4,7 +4,7 @@ import { escapeLike } from '../context/keyset.ts'
 import { listOrder } from '../context/list-order.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { type Actor, scopesOf } from '../rules/actor.ts'
-import type { Place } from '../rules/place.ts'
+import { covers, organizationPlace, type Place } from '../rules/place.ts'
 import { findMember, memberSelect, memberViewOf } from './rows.ts'
 import { type memberInput, type memberListInput, type memberPage, memberSort, type memberView } from './schema.ts'
 
@@ -43,7 +43,7 @@ export async function getMember(
 /** Members with a role in the part that the actor may see, also by a role of the farm or the organization. */
 export function visibleMembers(actor: Actor): Prisma.MembershipWhereInput {
   const scopes = scopesOf(actor, 'member.read')
-  if (scopes.some(({ farmId }) => farmId === null)) return {}
+  if (scopes.some((scope) => covers(scope, organizationPlace))) return {}
   return { grants: { some: { OR: scopes.flatMap(grantsAround) } } }
 }
 
