@@ -1,6 +1,9 @@
+'use client'
+
 import type { ReactNode } from 'react'
 import { classNames } from '../lib/class-names'
 import { inSentence } from '../lib/in-sentence'
+import { followRow } from './follow-row'
 import { LoadingState, Skeleton } from './page'
 
 export interface Column<Row> {
@@ -55,7 +58,7 @@ interface TableProps<Row> {
   sorting?: Sorting | undefined
 }
 
-/** Rows of 40 px; the first column names the row and is its header. */
+/** Rows of 40 px; the first column names the row and is its header. A row opens what its name links to. */
 export function Table<Row>({ rows, ...props }: TableProps<Row>) {
   return <GroupedTable {...props} groups={[{ key: 'all', rows }]} />
 }
@@ -108,7 +111,11 @@ export function GroupedTable<Row>({ label, columns, groups, rowKey, sorting }: G
 
 function TableRow<Row>({ columns, row }: { columns: Column<Row>[]; row: Row }) {
   return (
-    <tr className="group border-line border-t first:border-t-0 hover:bg-hover">
+    <tr
+      onClick={followRow}
+      onAuxClick={followRow}
+      className="group border-line border-t first:border-t-0 hover:bg-hover has-[>th_a]:cursor-pointer"
+    >
       {columns.map((column, index) => {
         const Cell = index === 0 ? 'th' : 'td'
         return (

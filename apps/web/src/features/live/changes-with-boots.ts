@@ -7,6 +7,7 @@ import type { RouterOutputs } from '../../lib/trpc'
  */
 const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   session: false,
+  search: false,
   audit: false,
   apiKey: false,
   setup: false,

@@ -7,6 +7,7 @@ import { Icon } from '../../components/icon'
 import { PageLink } from '../../components/page-link'
 import { useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
+import { forgetRecentPages } from '../search/recent-pages'
 import { askAuth } from './ask-auth'
 import type { SessionView } from './read-session'
 import { useChooseOrganization, useChosenElsewhere } from './use-choose-organization'
@@ -22,7 +23,10 @@ export function SignedInAs({ session }: { session: SessionView }) {
     const { error } = await askAuth('sign-out')
     if (error)
       showToast({ title: 'Could not sign you out.', text: 'The control plane does not respond.', tone: 'failed' })
-    else window.location.assign('/sign-in')
+    else {
+      forgetRecentPages()
+      window.location.assign('/sign-in')
+    }
   }
   return (
     <DropdownMenu.Root open={isOpen} onOpenChange={setOpen}>

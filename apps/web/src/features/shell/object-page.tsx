@@ -9,29 +9,46 @@ import { PageLink } from '../../components/page-link'
 import { errorCode, readableError } from '../../lib/trpc'
 import { placeOf } from './places'
 
-const NameContext = createContext<{ name: string | null; setName: (name: string | null) => void }>({
-  name: null,
-  setName: () => {},
+interface Named {
+  name: string
+  /** Of the page that said so: for a moment the next page is open, and its name not known. */
+  pathname: string
+}
+
+const NameContext = createContext<{ named: Named | null; setNamed: (named: Named | null) => void }>({
+  named: null,
+  setNamed: () => {},
 })
 
 export function BreadcrumbProvider({ children }: { children: ReactNode }) {
-  const [name, setName] = useState<string | null>(null)
-  return <NameContext value={{ name, setName }}>{children}</NameContext>
+  const [named, setNamed] = useState<Named | null>(null)
+  return <NameContext value={{ named, setNamed }}>{children}</NameContext>
+}
+
+/** The title of a page whose object does not exist. */
+export const notFound = 'Not found'
+
+/** The name of the object that the open page shows; null while it loads, and on pages of none. */
+export function usePageName(): string | null {
+  const pathname = usePathname()
+  const { named } = useContext(NameContext)
+  return named?.pathname === pathname ? named.name : null
 }
 
 /** Names the thing that the page shows, for the breadcrumbs and the window's title. Rendered by pages of one thing. */
 export function PageName({ name }: { name: string }) {
-  const { setName } = useContext(NameContext)
+  const pathname = usePathname()
+  const { setNamed } = useContext(NameContext)
   useEffect(() => {
-    setName(name)
-    return () => setName(null)
-  }, [name, setName])
+    setNamed({ name, pathname })
+    return () => setNamed(null)
+  }, [name, pathname, setNamed])
   return <title>{`${name} · Bootfarm`}</title>
 }
 
 export function Breadcrumbs() {
   const pathname = usePathname()
-  const { name } = useContext(NameContext)
+  const { named } = useContext(NameContext)
   const place = placeOf(pathname)
   if (!place) return <span />
   const deeper = pathname !== place.href
@@ -55,7 +72,7 @@ export function Breadcrumbs() {
               <Icon name="chevron" size={12} />
             </span>
             <span aria-current="page" className="truncate font-medium text-ink">
-              {name ?? '…'}
+              {named?.name ?? '…'}
             </span>
           </li>
         )}
@@ -78,7 +95,7 @@ export function QueryError({ noun, error, onRetry }: QueryErrorProps) {
   if (code === 'NOT_FOUND' || code === 'BAD_REQUEST') {
     return (
       <>
-        <PageName name="Not found" />
+        <PageName name={notFound} />
         <h1 className="sr-only">Not found</h1>
         <ErrorState
           title={`This ${noun} does not exist.`}

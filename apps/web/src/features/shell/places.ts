@@ -7,30 +7,64 @@ export interface Place {
   icon: IconName
   /** Shown with this permission in any part of the organization. */
   permission?: Permission
+  /** Opens it after `g`. */
+  key?: string
+}
+
+export interface PlaceGroup {
+  title: string
+  places: Place[]
 }
 
 /** The dashboard's places, in the order of the navigation. */
-export const places: Place[] = [
-  { href: '/', title: 'Overview', icon: 'overview' },
-  { href: '/devices', title: 'Devices', icon: 'device' },
-  { href: '/discovered', title: 'Discovered', icon: 'discovered' },
-  { href: '/boots', title: 'Boots', icon: 'boot' },
-  { href: '/schedules', title: 'Schedules', icon: 'schedule', permission: 'schedule.read' },
-  { href: '/vdisks', title: 'vDisks', icon: 'vdisk' },
-  { href: '/boot-menus', title: 'Boot menus', icon: 'menuList' },
-  { href: '/edges', title: 'Edges', icon: 'edge' },
-  { href: '/sites', title: 'Sites', icon: 'site' },
-  { href: '/farms', title: 'Farms', icon: 'farm' },
-  { href: '/members', title: 'Members', icon: 'members', permission: 'member.read' },
-  { href: '/service-accounts', title: 'Service accounts', icon: 'serviceAccount', permission: 'member.read' },
-  { href: '/roles', title: 'Roles', icon: 'roles', permission: 'organization.read' },
-  { href: '/api-keys', title: 'API keys', icon: 'key', permission: 'api_key.read' },
-  { href: '/webhooks', title: 'Webhooks', icon: 'webhook', permission: 'webhook.read' },
-  { href: '/organization', title: 'Organization', icon: 'organization' },
-  { href: '/audit', title: 'Audit log', icon: 'audit', permission: 'audit.read' },
-  { href: '/trash', title: 'Trash', icon: 'trash', permission: 'trash.read' },
-  { href: '/account', title: 'Account', icon: 'account' },
+export const placeGroups: PlaceGroup[] = [
+  {
+    title: 'Operate',
+    places: [
+      { href: '/', title: 'Overview', icon: 'overview', key: 'o' },
+      { href: '/devices', title: 'Devices', icon: 'device', key: 'd' },
+      { href: '/discovered', title: 'Discovered', icon: 'discovered', key: 'n' },
+      { href: '/boots', title: 'Boots', icon: 'boot', key: 'b' },
+      { href: '/schedules', title: 'Schedules', icon: 'schedule', permission: 'schedule.read', key: 'c' },
+    ],
+  },
+  {
+    title: 'Images',
+    places: [
+      { href: '/vdisks', title: 'vDisks', icon: 'vdisk', key: 'v' },
+      { href: '/boot-menus', title: 'Boot menus', icon: 'menuList', key: 'u' },
+    ],
+  },
+  {
+    title: 'Infrastructure',
+    places: [
+      { href: '/farms', title: 'Farms', icon: 'farm', key: 'f' },
+      { href: '/sites', title: 'Sites', icon: 'site', key: 's' },
+      { href: '/edges', title: 'Edges', icon: 'edge', key: 'e' },
+    ],
+  },
+  {
+    title: 'Access',
+    places: [
+      { href: '/members', title: 'Members', icon: 'members', permission: 'member.read', key: 'm' },
+      { href: '/service-accounts', title: 'Service accounts', icon: 'serviceAccount', permission: 'member.read' },
+      { href: '/roles', title: 'Roles', icon: 'roles', permission: 'organization.read', key: 'r' },
+      { href: '/api-keys', title: 'API keys', icon: 'key', permission: 'api_key.read', key: 'k' },
+    ],
+  },
+  {
+    title: 'Organization',
+    places: [
+      { href: '/organization', title: 'Organization', icon: 'organization' },
+      { href: '/webhooks', title: 'Webhooks', icon: 'webhook', permission: 'webhook.read', key: 'w' },
+      { href: '/audit', title: 'Audit log', icon: 'audit', permission: 'audit.read', key: 'a' },
+      { href: '/trash', title: 'Trash', icon: 'trash', permission: 'trash.read', key: 't' },
+      { href: '/account', title: 'Account', icon: 'account' },
+    ],
+  },
 ]
+
+export const places: Place[] = placeGroups.flatMap((group) => group.places)
 
 /** The place that a path belongs to; undefined for a path of none. */
 export function placeOf(pathname: string): Place | undefined {

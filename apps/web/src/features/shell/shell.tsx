@@ -3,7 +3,7 @@
 import type { DehydratedState } from '@tanstack/react-query'
 import { usePathname } from 'next/navigation'
 import { Dialog } from 'radix-ui'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useId, useState } from 'react'
 import { Icon } from '../../components/icon'
 import { PageLink } from '../../components/page-link'
 import { ThemeToggle } from '../../components/theme-toggle'
@@ -17,13 +17,14 @@ import { FirstData } from '../first-data/first-data'
 import { LiveMark, LiveUpdates } from '../live/live-updates'
 import { OrganizationBanner } from '../organization/organization-banner'
 import { PlatformLink } from '../platform/platform-frame'
+import { SearchLayer } from '../search/search-layer'
 import { ApiProvider } from '../session/api-provider'
 import type { SessionView } from '../session/read-session'
 import { SignedInAs } from '../session/signed-in-as'
 import { useMay } from '../session/use-may'
 import { Logo } from './logo'
 import { BreadcrumbProvider, Breadcrumbs } from './object-page'
-import { type Place, placeOf, places } from './places'
+import { type Place, type PlaceGroup, placeGroups, placeOf } from './places'
 
 interface ShellProps {
   session: SessionView
@@ -120,7 +121,8 @@ function TopBar({ session, theme }: { session: SessionView; theme: Theme }) {
         <ShellFoot session={session} theme={theme} />
       </MobileMenu>
       <Breadcrumbs />
-      <div className="ml-auto">
+      <div className="ml-auto flex shrink-0 items-center gap-3">
+        <SearchLayer session={session} />
         <LiveMark />
       </div>
     </div>
@@ -180,12 +182,31 @@ function Navigation({ onNavigate }: { onNavigate?: () => void }) {
   const current = placeOf(pathname)
   return (
     <nav aria-label="Main" className="min-h-0 overflow-y-auto">
-      <ul className="flex flex-col gap-px">
+      {placeGroups.map((group) => (
+        <NavigationGroup key={group.title} {...group} current={current} onNavigate={onNavigate} />
+      ))}
+    </nav>
+  )
+}
+
+interface NavigationGroupProps extends PlaceGroup {
+  current: Place | undefined
+  onNavigate: (() => void) | undefined
+}
+
+function NavigationGroup({ title, places, current, onNavigate }: NavigationGroupProps) {
+  const titleId = useId()
+  return (
+    <div className="mt-2.5 first:mt-0">
+      <p id={titleId} className="px-2.5 pb-0.5 font-medium text-2xs text-ink-faint">
+        {title}
+      </p>
+      <ul aria-labelledby={titleId} className="flex flex-col gap-px">
         {places.map((place) => (
           <NavigationItem key={place.href} place={place} isCurrent={current === place} onNavigate={onNavigate} />
         ))}
       </ul>
-    </nav>
+    </div>
   )
 }
 
