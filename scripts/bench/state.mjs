@@ -8,15 +8,18 @@ import { measureLarge } from './state/large.mjs'
 import { listsTable } from './state/lists.mjs'
 import { queriesTable } from './state/queries.mjs'
 import { revertTable } from './state/revert.mjs'
+import { searchTable } from './state/search.mjs'
 
-/** In this order. `revert` and `queries` share the organization of 10,000 sites, whose planting takes a minute. */
+/** In this order. Four share the organization of 10,000 sites, whose planting takes a minute. */
 const tables = {
   device: deviceTable,
   revert: revertTable,
   queries: queriesTable,
   lists: listsTable,
+  search: searchTable,
   events: eventsTable,
 }
+const largeNames = ['revert', 'queries', 'lists', 'search']
 
 /**
  * Prints how long a change takes until an edge has it, a revert at 10,000 sites, and the queries of a large
@@ -31,7 +34,7 @@ export async function benchState({ rounds, write, only }) {
     const one = {}
     if (names.includes('device')) one.device = await measureDevice()
     if (names.includes('events')) one.events = await measureEvents()
-    const large = names.filter((name) => ['revert', 'queries', 'lists'].includes(name))
+    const large = names.filter((name) => largeNames.includes(name))
     if (large.length > 0) Object.assign(one, await measureLarge(large))
     measured.push(one)
     loads.push(os.loadavg()[0])

@@ -6,9 +6,10 @@ import { measureLists } from './lists.mjs'
 import { plantLarge } from './plant-large.mjs'
 import { measureQueries } from './queries.mjs'
 import { measureRevert } from './revert.mjs'
+import { measureSearch } from './search.mjs'
 
 /** Queries come first: a revert leaves dead rows at each site. */
-const cases = { queries: measureQueries, lists: measureLists, revert: measureRevert }
+const cases = { queries: measureQueries, lists: measureLists, search: measureSearch, revert: measureRevert }
 
 /**
  * Measures these cases in one organization with 10,000 sites, 100,000 devices and 200,000 boots.
