@@ -579,11 +579,7 @@ pub const texts = [_]Help{
     .{ .command = "vdisk caches", .text = ofVdisk(
         \\List what devices have written and the store keeps. See also caches export,
         \\snapshot, import, copy, copies and restore-copy.
-    ,
-        "",
-        "caches --store /srv/store",
-        "",
-    ) },
+    , "", "caches --store /srv/store", "") },
     .{ .command = "vdisk caches export", .text = ofVdisk(
         \\Write what one device has written to a file, with checksums. The device must not
         \\run. The file gets its name when it is complete.
@@ -624,7 +620,7 @@ pub const texts = [_]Help{
         ,
     ) },
     .{ .command = "vdisk caches copy", .text = ofVdisk(
-        \\Copy devices' writes for a second edge of the site to fetch, also while they run.
+        \\Copy devices' writes for a second edge of the site, also while they run.
     ,
         "[OPTIONS]",
         "caches copy --store /srv/store",
@@ -634,16 +630,16 @@ pub const texts = [_]Help{
         ,
     ) },
     .{ .command = "vdisk caches copies", .text = ofVdisk(
-        \\List the copies of other edges' write caches that this edge keeps, and their age.
+        \\List the copies of other edges' write caches at this edge, and their age.
     , "", "caches copies --store /srv/store", "") },
     .{ .command = "vdisk caches restore-copy", .text = ofVdisk(
         \\Make the copy of a device's writes its write cache here. This edge must be the
         \\device's write owner by now. What the device has written since the copy is lost.
     ,
-        "--device ID --from EDGE [OPTIONS]",
-        "caches restore-copy --store /srv/store --device ID --from EDGE",
-        \\  --device ID  the device
-        \\  --from EDGE  the edge that has kept the writes until now
+        "OPTIONS",
+        "caches restore-copy --store /srv --device ID --from EDGE",
+        \\  --device ID  the device; must be given
+        \\  --from EDGE  must be given: the edge that has kept the writes until now
         \\  --copy ID    one of several copies of them
         \\  --private    restore its private image instead of its persistent write cache
         \\  --vdisk ID   the vDisk of a private image above a plain file

@@ -133,6 +133,8 @@ fn onHello(session: *ServingSession) Event {
         .to = greeting.from,
         .nonce = session.nonce,
     }, &session.key, hello);
+    assert(session.asking.eql(.zero));
+    assert(session.stage == .hello);
     session.asking = greeting.from;
     session.session = .init(&session.key, hello, &welcome);
     session.stage = .proof_head;

@@ -30,10 +30,14 @@ pub fn isDue(schedule: *const CopySchedule, now_ms: u64, now_unix_ms: u64) bool 
 
 /// Somebody makes them by hand, or no process could be started.
 pub fn postpone(schedule: *CopySchedule, now_ms: u64) void {
+    assert(schedule.hours > 0);
+    assert(now_ms >= schedule.not_before_ms);
     schedule.not_before_ms = now_ms + postponed_ms;
 }
 
 pub fn onEnd(schedule: *CopySchedule, is_done: bool, now_ms: u64, now_unix_ms: u64) void {
+    assert(schedule.hours > 0);
+    assert(schedule.hours <= hours_max);
     schedule.failures = if (is_done) 0 else schedule.failures +| 1;
     if (is_done)
         schedule.done_unix_ms = now_unix_ms
