@@ -180,7 +180,7 @@ test('a version is made of a file that grows, and goes on where it was when the 
   }
   const cut = start()
   cut.write(`${half}\n`)
-  await cut.waitFor(/"import"/)
+  await cut.waitFor(/"progress"/)
   cut.end('')
   expect(await cut.ended, cut.output).toBe(3)
   const running = start()

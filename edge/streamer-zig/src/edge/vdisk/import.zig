@@ -456,9 +456,7 @@ fn explainEnd(
     problem: store_module.import.Error,
 ) Call.Error!u8 {
     const id = import.checkpoint.version;
-    // A difference that was waited for reports that as a failed read.
-    const is_asked = cancel.is_asked.load(.monotonic) and running.growing != null;
-    if (problem == error.Canceled or is_asked) return explainInterruption(running, id);
+    if (problem == error.Canceled) return explainInterruption(running, id);
     const is_format = problem == error.ReadFailed and explainRead(running) != null;
     if (is_format or isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
     return explain(running, path, problem, import.failed_at, id);

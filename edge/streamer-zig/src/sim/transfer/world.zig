@@ -388,7 +388,7 @@ fn answerOf(world: *TransferWorld, to: *const Edge, request: wire.Request) Answe
             .taken
         else
             .absent,
-        .content => unreachable,
+        .content, .copies, .copy_list, .copy_area => unreachable,
     };
     const is_wrong = if (request == .piece)
         to.stored[request.piece.index] == .wrong

@@ -46,6 +46,8 @@ is_at_end: bool = false,
 /// Why a read has failed, at `failed_at` of the file.
 fault: ?Fault = null,
 failed_at: u64 = 0,
+/// The fault is an end of waiting for the file.
+is_canceled: bool = false,
 
 const Memory = struct {
     head: [format.frame_head_size]u8,
@@ -223,8 +225,10 @@ fn fill(difference: *Difference, buffer: []u8, offset: u64) Fault!void {
     const size = difference.file.size.?;
     if (offset > size or buffer.len > size - offset) return difference.fail(error.Truncated);
     var failed_at: u64 = 0;
-    const count = difference.file.read(buffer, offset, &failed_at) catch
+    const count = difference.file.read(buffer, offset, &failed_at) catch |err| {
+        difference.is_canceled = err == error.Canceled;
         return difference.fail(error.ReadFailed);
+    };
     if (count < buffer.len) return difference.fail(error.Truncated);
 }
 
@@ -317,7 +321,7 @@ fn read(context: *anyopaque, buffer: []u8, offset: u64, failed_at: *u64) ReadErr
     const difference = of(context);
     if (difference.fault != null) {
         failed_at.* = difference.failed_at;
-        return error.ReadFailed;
+        return if (difference.is_canceled) error.Canceled else error.ReadFailed;
     }
     const run = &difference.runs[difference.run];
     const skip = offset - run.first * block.block_size;
