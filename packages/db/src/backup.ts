@@ -16,7 +16,8 @@ import { z } from 'zod'
 
 export const backupVersion = 1
 const rowsPerFetch = 500
-const leftOut = ['_prisma_migrations', 'session', 'verification']
+/** `search_key`: the database makes its rows of those of the objects. */
+const leftOut = ['_prisma_migrations', 'session', 'verification', 'search_key']
 /** The keys that edges have pinned: small enough to be kept apart after each change of one. */
 export const signingKeyTable = 'signing_key'
 

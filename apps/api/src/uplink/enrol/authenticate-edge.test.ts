@@ -8,7 +8,7 @@ import { restore } from '@bootfarm/db/restore'
 import { createEmptyDatabase } from '@bootfarm/db/testing'
 import { expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient, guestWith } from '../../../test/edge-client.ts'
-import { startTestApi } from '../../../test/test-api.ts'
+import { startTestApi, type TestApi } from '../../../test/test-api.ts'
 import { query } from '../../../test/test-client.ts'
 import { createTenant, makeJoinToken, sessionCookie, signInAs } from '../../../test/test-tenant.ts'
 import type { BootDetail } from '../../boot/schema.ts'
@@ -26,6 +26,7 @@ test('a restored control plane takes its edges back without enrolling again, and
     const boots = Array.from({ length: 6 }, () => bootWith({ id: randomUUID(), mac, guest: guestWith() }))
     expect((await edge.reports(1, bootReports(1, boots.slice(0, 3)))).body).toMatchObject({ ackedSeq: 3 })
     const before = await pairOf(edge)
+    const keys = await searchKeysOf(api.db)
     await backUp(api.databaseUrl, file)
     expect(statSync(file).mode & 0o777).toBe(0o600)
 
@@ -42,6 +43,8 @@ test('a restored control plane takes its edges back without enrolling again, and
     const restored = await startTestApi({ database: empty })
     const db = createDb(empty.url)
     try {
+      expect(keys).toContainEqual(expect.objectContaining({ key: 'pc-01' }))
+      expect(await searchKeysOf(db)).toEqual(keys)
       edge.moveTo(restored.url)
       // Edges accept only a higher (incarnation, counter): a new incarnation precedes any counter.
       const state = await edge.state(`${later.incarnation}.${later.counter}`, 0)
@@ -86,6 +89,10 @@ test('a restored control plane takes its edges back without enrolling again, and
     rmSync(folder, { recursive: true })
   }
 })
+
+function searchKeysOf(db: Pick<TestApi['db'], '$queryRaw'>) {
+  return db.$queryRaw`select kind, rank, key, object_id::text from search_key order by 1, 2, 3, 4`
+}
 
 const damages: [(whole: Buffer) => Uint8Array, RegExp][] = [
   [(whole) => whole.subarray(0, whole.length / 2), /cut short/],
