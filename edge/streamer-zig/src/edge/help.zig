@@ -374,9 +374,6 @@ pub const texts = [_]Help{
         \\  --empty SIZE          in place of FILE: a disk of zeros, such as 64G, into
         \\                        which the disk of a machine can be captured
         \\  --root HEX            refuse a packed version with another root
-        \\  --growing BYTES       FILE is a packed version that is still being written and
-        \\                        will have this size: standard input says, a number a
-        \\                        line, how many bytes are there
         \\  --resume ID           continue the interrupted import of version ID
         \\  --abandon ID          drop the interrupted import of version ID
         \\  --again               succeed if this version is already imported, and

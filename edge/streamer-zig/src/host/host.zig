@@ -96,8 +96,6 @@ test {
     _ = @import("uplink/store_child.zig");
     _ = @import("uplink/store_worker.zig");
     _ = @import("difference/difference_files.zig");
-    _ = @import("difference/difference_jobs.zig");
-    _ = @import("difference/import_ahead.zig");
     _ = @import("difference/peer_server.zig");
     _ = @import("layer_copies/copy_fetcher.zig");
     _ = @import("layer_copies/copy_maker.zig");

@@ -137,24 +137,12 @@ pub fn doneBytes(plan: *const FetchPlan) u64 {
     return plan.pieces.size - (missing_bytes - shorter);
 }
 
-/// Bytes from the beginning without a gap.
-pub fn leadingBytes(plan: *FetchPlan) u64 {
-    plan.skipHeld();
-    return if (plan.missing == 0) plan.pieces.size else plan.pieces.offsetOf(plan.cursor);
-}
-
-fn skipHeld(plan: *FetchPlan) void {
-    if (plan.missing == 0) return;
-    assert(plan.cursor < plan.held.len);
-    while (plan.held[plan.cursor]) plan.cursor += 1;
-}
-
 pub fn next(plan: *FetchPlan, now_ms: u64) Step {
     if (plan.has_list and plan.missing == 0) return .complete;
     if (now_ms -| plan.progress_ms >= silence_max_ms) return .failed;
     const source = plan.chooseSource(now_ms) orelse return plan.waitStep(now_ms);
     if (!plan.has_list) return .{ .list = source };
-    plan.skipHeld();
+    while (plan.held[plan.cursor]) plan.cursor += 1;
     return .{ .piece = .{ .index = plan.cursor, .source = source } };
 }
 

@@ -226,9 +226,6 @@ test "whatever sources do, a fetch ends whole or failed, and asks nobody who lie
                 if (outcome == .taken) taken += 1;
                 now_ms += prng.below(100);
                 plan.onOutcome(step, outcome, now_ms);
-                var leading: u64 = 0;
-                for (held) |is_held| leading += if (is_held) Pieces.piece_size else break;
-                try testing.expectEqual(@min(leading, plan.pieces.size), plan.leadingBytes());
             },
         } else return error.DoesNotEnd;
     }

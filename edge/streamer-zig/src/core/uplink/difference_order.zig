@@ -15,9 +15,6 @@ pub const sources_max = 15;
 /// Where differences lie, below the store's directory.
 pub const folder = "differences";
 
-/// Behind the name of one that is not whole yet.
-pub const part_suffix = ".part";
-
 pub const Fetch = struct {
     difference_id: base.Uuid,
     pieces: Pieces,

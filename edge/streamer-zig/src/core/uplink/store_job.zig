@@ -115,22 +115,6 @@ pub fn write(
     return null;
 }
 
-/// Like `write`, for the import of a `fetch` that runs while the file of the difference grows.
-pub fn writeAhead(
-    arguments: *Arguments,
-    program: []const u8,
-    store_path: []const u8,
-    order: *const Order,
-) ?[]const u8 {
-    if (difference_order.problemOf(order)) |problem| return problem;
-    const fetch = difference_order.fetchOf(order) orelse return "it fetches no difference";
-    begin(arguments, program, "import", store_path);
-    arguments.add("--again", .{});
-    addFetch(arguments, order, store_path, difference_order.part_suffix);
-    arguments.addOption("growing", "{d}", @as(?u64, fetch.pieces.size));
-    return null;
-}
-
 fn makesVersion(kind: Kind) bool {
     return kind == .seal or kind == .merge or kind == .import;
 }
@@ -183,26 +167,9 @@ fn problemOf(order: *const Order, kind: Kind) ?[]const u8 {
     return null;
 }
 
-fn addDifference(
-    arguments: *Arguments,
-    order: *const Order,
-    store_path: []const u8,
-    suffix: []const u8,
-) void {
+fn addDifference(arguments: *Arguments, order: *const Order, store_path: []const u8) void {
     const id = order.differenceId.?;
-    arguments.add("{s}/{s}/{f}{s}", .{ store_path, difference_order.folder, id, suffix });
-}
-
-fn addFetch(
-    arguments: *Arguments,
-    order: *const Order,
-    store_path: []const u8,
-    suffix: []const u8,
-) void {
-    addDifference(arguments, order, store_path, suffix);
-    arguments.addOption("version", "{f}", order.versionId);
-    const fetch = difference_order.fetchOf(order).?;
-    arguments.addOption("root", "{x}", @as(?[]const u8, &fetch.root));
+    arguments.add("{s}/{s}/{f}", .{ store_path, difference_order.folder, id });
 }
 
 fn addOptions(
@@ -220,11 +187,16 @@ fn addOptions(
     switch (kind) {
         .release_home => {},
         .pack => {
-            addDifference(arguments, order, store_path, "");
+            addDifference(arguments, order, store_path);
             arguments.addOption("version", "{f}", order.versionId);
             arguments.addOption("base", "{f}", order.baseVersionId);
         },
-        .fetch => addFetch(arguments, order, store_path, ""),
+        .fetch => {
+            addDifference(arguments, order, store_path);
+            arguments.addOption("version", "{f}", order.versionId);
+            const fetch = difference_order.fetchOf(order).?;
+            arguments.addOption("root", "{x}", @as(?[]const u8, &fetch.root));
+        },
         // Devices come first: nobody waits for it.
         .gc => arguments.add("--idle", .{}),
         .delete, .verify, .adopt => arguments.addOption("version", "{f}", order.versionId),

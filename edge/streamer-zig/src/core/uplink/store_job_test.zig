@@ -17,7 +17,6 @@ const messageOf = store_job.messageOf;
 const parse = store_job.parse;
 const parseMade = store_job.parseMade;
 const withoutPath = store_job.withoutPath;
-const writeAhead = store_job.writeAhead;
 const write = store_job.write;
 const writeMade = store_job.writeMade;
 /// The largest number that JSON keeps exactly.
@@ -212,7 +211,8 @@ test "a difference is packed into its file, and what was fetched is imported for
         },
     );
     const root: [64]u8 = @splat('0');
-    const fetch: Order = .{
+    try expectWords(&(head ++ .{"import"} ++ rest ++
+        .{ "--version", &uuid(2).toText(), "--root", &root }), &.{
         .id = uuid(1),
         .kind = "fetch",
         .versionId = uuid(2),
@@ -220,17 +220,8 @@ test "a difference is packed into its file, and what was fetched is imported for
         .differenceSizeBytes = 5,
         .differenceListSha256 = &digits,
         .manifest = .{ .root = &key_text.write(@splat(0)), .counter = 1 },
-    };
-    const made = .{ "--version", &uuid(2).toText(), "--root", &root };
-    try expectWords(&(head ++ .{"import"} ++ rest ++ made), &fetch);
+    });
     var arguments: Arguments = .{};
-    try testing.expectEqual(null, writeAhead(&arguments, "p", "/s", &fetch));
-    const ahead = head ++ .{"import"} ++ rest[0..4].* ++ .{file ++ ".part"} ++ made ++
-        .{ "--growing", "5" };
-    try testing.expectEqual(ahead.len, arguments.count);
-    for (ahead, 0..) |word, index|
-        try testing.expectEqualStrings(word, arguments.word(index));
-    arguments = .{};
     const nameless: Order = .{ .id = uuid(1), .kind = "fetch", .versionId = uuid(2) };
     try testing.expectEqualStrings(
         "it does not name the difference",

@@ -84,11 +84,7 @@ fn set(
                     "{s} is an id such as 6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff, not '{s}'.",
                     .{ name, text },
                 ),
-                ?u64 => positive(u64, text) orelse return arguments.complaint.set(
-                    "{s} is a number of at least 1, not '{s}'.",
-                    .{ name, text },
-                ),
-                ?u32 => positive(u32, text) orelse return arguments.complaint.set(
+                ?u32 => positive(text) orelse return arguments.complaint.set(
                     "{s} is a number from 1 to 4294967295, not '{s}'.",
                     .{ name, text },
                 ),
@@ -100,8 +96,8 @@ fn set(
     return false;
 }
 
-fn positive(comptime T: type, text: []const u8) ?T {
-    const number = std.fmt.parseInt(T, text, 10) catch return null;
+fn positive(text: []const u8) ?u32 {
+    const number = std.fmt.parseInt(u32, text, 10) catch return null;
     return if (number == 0) null else number;
 }
 

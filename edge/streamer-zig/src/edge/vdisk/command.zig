@@ -128,7 +128,6 @@ fn namesOf() []const u8 {
 
 test {
     _ = @import("arguments.zig");
-    _ = @import("difference/growing_file.zig");
     _ = @import("export_directory.zig");
     _ = open_store;
     _ = @import("output.zig");

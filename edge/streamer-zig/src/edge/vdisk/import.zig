@@ -8,7 +8,6 @@ const store_module = @import("store");
 const boot_files = @import("boot_files.zig");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
-const GrowingFile = @import("difference/growing_file.zig");
 const empty_disk = @import("source/empty_disk.zig");
 const OpenDifference = @import("difference/open_difference.zig");
 const output = @import("output.zig");
@@ -35,9 +34,6 @@ pub const Options = struct {
     pad: bool = false,
     /// Root that a difference must result in, 64 hexadecimal digits.
     root: ?[]const u8 = null,
-    /// Size that the file of a difference will have, which is still being written; standard input
-    /// says how much of it is there.
-    growing: ?u64 = null,
     @"resume": ?Uuid = null,
     abandon: ?Uuid = null,
     /// For programs that repeat an interrupted command: a finished import counts as done, an
@@ -60,7 +56,6 @@ const ImportRun = struct {
     source: ?*SourceImage = null,
     /// In place of an image.
     difference: ?*OpenDifference = null,
-    growing: ?GrowingFile = null,
 
     fn letGo(running: *ImportRun) void {
         if (running.change) |*change| change.end();
@@ -75,51 +70,14 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
         .call = call,
         .options = options,
         .line = .init(call.is_json),
-        .change = null,
+        .change = try call.lock(),
     };
     defer running.letGo();
-    if (options.growing) |size| {
-        cancel.listen();
-        running.growing =
-            .{ .size = size, .said_fd = 0, .is_canceled = &cancel.is_asked };
-        if (!try awaitBootFiles(&running)) return Call.exit_interrupted;
-    }
-    running.change = try call.lock();
     if (options.abandon) |id| return abandon(&running, id);
     cancel.listen();
     if (options.@"resume") |id| return proceed(&running, id);
     if (!options.again) return begin(&running, &wanted_boot);
     return beginAgain(&running, &wanted_boot);
-}
-
-/// Waits without the store's lock for what is taken with it. Returns false if the wait was ended.
-fn awaitBootFiles(running: *ImportRun) Call.Error!bool {
-    const options, const call = .{ running.options, running.call };
-    const path = options.positional orelse return true;
-    var difference: OpenDifference = undefined;
-    if (!try openDifference(running, &difference, path)) {
-        if (cancel.is_asked.load(.monotonic)) return false;
-        return call.fail("--growing is for a difference of versions, and {s} is none.", .{path});
-    }
-    defer difference.close(call.gpa);
-    difference.difference.passBootFiles() catch |err| {
-        if (cancel.is_asked.load(.monotonic)) return false;
-        return call.fail("{s} {s}.", .{ path, store_module.difference_format.sentence(err) });
-    };
-    return true;
-}
-
-fn openDifference(
-    running: *ImportRun,
-    difference: *OpenDifference,
-    path: []const u8,
-) Call.Error!bool {
-    return difference.open(
-        running.call,
-        path,
-        running.options.boot.in_store,
-        if (running.growing) |*growing| growing else null,
-    );
 }
 
 fn check(call: *const Call, options: *const Options) Call.Error!void {
@@ -245,7 +203,7 @@ fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Er
     const path = options.positional orelse empty_disk.name;
     var difference: OpenDifference = undefined;
     if (options.source.empty == null and
-        try openDifference(running, &difference, path))
+        try difference.open(call, path, options.boot.in_store))
     {
         defer difference.close(call.gpa);
         running.difference = &difference;
@@ -383,7 +341,7 @@ fn proceed(running: *ImportRun, id: Uuid) Call.Error!u8 {
     var difference: OpenDifference = undefined;
     if (checkpoint.difference) |known| {
         try OpenDifference.checkRoot(call, options.root, &known.root);
-        if (!try openDifference(running, &difference, path))
+        if (!try difference.open(call, path, options.boot.in_store))
             return explain(running, path, error.SourceChanged, 0, id);
         running.difference = &difference;
     }

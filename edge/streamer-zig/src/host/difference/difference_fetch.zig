@@ -26,8 +26,6 @@ list_sha256: [32]u8,
 /// Other edges of the site, as the plan numbers them.
 edges: base.BoundedArray(base.Uuid, FetchPlan.peers_max) = .empty,
 from_control_plane: bool,
-/// From the beginning of the file, without a gap.
-leading_bytes: std.atomic.Value(u64) = .init(0),
 files: DifferenceFiles = undefined,
 plan: FetchPlan = undefined,
 /// Memory of the list, of which pieces are there, and of one piece.
@@ -199,7 +197,6 @@ fn getPiece(
 
 fn tellProgress(fetch: *DifferenceFetch) void {
     fetch.thread.done_bytes.store(fetch.plan.doneBytes(), .monotonic);
-    fetch.leading_bytes.store(fetch.plan.leadingBytes(), .release);
 }
 
 /// Reads what an earlier process has fetched.

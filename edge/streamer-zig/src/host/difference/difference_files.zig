@@ -11,7 +11,6 @@ const sys = @import("../sys.zig");
 const file_system = @import("../files/file_system.zig");
 const linux = std.os.linux;
 const Pieces = core.difference.Pieces;
-const part_suffix = core.uplink.difference_order.part_suffix;
 
 pub const DifferenceFiles = @This();
 
@@ -55,7 +54,7 @@ pub fn openWhole(files: *const DifferenceFiles, id: base.Uuid) sys.Error!i32 {
 /// Returns the file that a fetch has not completed.
 pub fn openPart(files: *const DifferenceFiles, id: base.Uuid) sys.Error!i32 {
     var name: Name = .{};
-    return files.openToRead(name.of(id, part_suffix));
+    return files.openToRead(name.of(id, ".part"));
 }
 
 pub fn openList(files: *const DifferenceFiles, id: base.Uuid) sys.Error!i32 {
@@ -82,7 +81,7 @@ fn openToRead(files: *const DifferenceFiles, name: [:0]const u8) sys.Error!i32 {
 pub fn openToWrite(files: *const DifferenceFiles, id: base.Uuid) sys.Error!i32 {
     var name: Name = .{};
     var part: Name = .{};
-    const part_name = part.of(id, part_suffix);
+    const part_name = part.of(id, ".part");
     _ = linux.renameat(files.fd, name.of(id, ""), files.fd, part_name);
     const flags: linux.O =
         .{ .ACCMODE = .RDWR, .CREAT = true, .NOFOLLOW = true, .CLOEXEC = true };
@@ -94,7 +93,7 @@ pub fn finish(files: *const DifferenceFiles, id: base.Uuid, fd: i32) sys.Error!v
     _ = try sys.check(linux.fsync(fd));
     var name: Name = .{};
     var part: Name = .{};
-    const rc = linux.renameat(files.fd, part.of(id, part_suffix), files.fd, name.of(id, ""));
+    const rc = linux.renameat(files.fd, part.of(id, ".part"), files.fd, name.of(id, ""));
     _ = try sys.check(rc);
     _ = try sys.check(linux.fsync(files.fd));
 }

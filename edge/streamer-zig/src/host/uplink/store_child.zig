@@ -28,21 +28,13 @@ const end_limit_s = 10;
 const turn_size_max = 64 * 1024;
 
 pub fn start(arguments: *const core.uplink.store_job.Arguments) sys.Error!StoreChild {
-    return startWithInput(arguments, null);
-}
-
-/// @param input its standard input, which stays the caller's here; null: none
-pub fn startWithInput(
-    arguments: *const core.uplink.store_job.Arguments,
-    input: ?i32,
-) sys.Error!StoreChild {
     var pipe: [2]i32 = undefined;
     _ = try sys.check(linux.pipe2(&pipe, .{ .CLOEXEC = true }));
     defer sys.close(pipe[1]);
     errdefer sys.close(pipe[0]);
     const parent = linux.getpid();
     const pid: i32 = @bitCast(@as(u32, @truncate(try sys.check(linux.fork()))));
-    if (pid == 0) runInChild(arguments, input, pipe[1], parent);
+    if (pid == 0) runInChild(arguments, pipe[1], parent);
     errdefer _ = reap(pid);
     const pid_fd: i32 = @intCast(try sys.check(linux.pidfd_open(pid, 0)));
     errdefer sys.close(pid_fd);
@@ -129,7 +121,6 @@ const idle_class = 3 << 13;
 
 fn runInChild(
     arguments: *const core.uplink.store_job.Arguments,
-    input: ?i32,
     output: i32,
     parent: i32,
 ) noreturn {
@@ -141,9 +132,7 @@ fn runInChild(
     _ = linux.syscall3(.ioprio_set, 1, 0, idle_class);
     var none = linux.sigemptyset();
     _ = linux.sigprocmask(linux.SIG.SETMASK, &none, null);
-    if (input) |given| {
-        _ = linux.dup2(given, 0);
-    } else if (sys.check(linux.open("/dev/null", .{ .ACCMODE = .RDWR }, 0))) |nothing| {
+    if (sys.check(linux.open("/dev/null", .{ .ACCMODE = .RDWR }, 0))) |nothing| {
         _ = linux.dup2(@intCast(nothing), 0);
     } else |_| {}
     _ = linux.dup2(output, 1);

@@ -443,7 +443,6 @@ fn takeDifference(worker: *StoreWorker) void {
             const id = worker.differences.jobId().?;
             worker.jobs.progress(id, now.done_bytes, now.total_bytes);
             worker.jobs.note(id, core.uplink.store_job.messageOf(now.note));
-            worker.differences.importAhead(worker.program, orderOf(worker.orders.?.orders, id));
         },
         .end => |end| switch (end.outcome) {
             .failed => |why| worker.jobs.end(end.job_id, .{ .failed = why }),
@@ -494,8 +493,7 @@ fn startProcess(worker: *StoreWorker, order: *const Order, queue: Queue) void {
     var arguments: Arguments = .{};
     if (core.uplink.store_job.write(&arguments, worker.program, worker.path, order)) |why|
         return worker.jobs.end(id, .{ .failed = core.uplink.store_job.messageOf(why) });
-    const ahead = if (queue == .differences) worker.differences.takeAhead() else null;
-    const child = ahead orelse StoreChild.start(&arguments) catch return worker.jobs.end(id, .{
+    const child = StoreChild.start(&arguments) catch return worker.jobs.end(id, .{
         .failed = core.uplink.store_job.messageOf("no process could be started for it"),
     });
     if (!worker.jobs.isRunning(id)) worker.jobs.begin(id);

@@ -46,8 +46,6 @@ is_at_end: bool = false,
 /// Why a read has failed, at `failed_at` of the file.
 fault: ?Fault = null,
 failed_at: u64 = 0,
-/// The fault is an end of waiting for the file.
-is_canceled: bool = false,
 
 const Memory = struct {
     head: [format.frame_head_size]u8,
@@ -89,16 +87,6 @@ pub fn source(difference: *Difference) ImageSource {
         .size = difference.header.disk_size,
         .is_positional = false,
     };
-}
-
-/// Reads the heads up to the first blocks: kernel and initramfs are in the file then.
-pub fn passBootFiles(difference: *const Difference) Fault!void {
-    var reader = difference.*;
-    while (true) {
-        const head = try reader.readHead();
-        if (head.kind == .blocks or head.kind == .end) return;
-        reader.at += format.frame_head_size + head.packed_size;
-    }
 }
 
 /// Describes the import of its version, except the path.
@@ -225,10 +213,8 @@ fn fill(difference: *Difference, buffer: []u8, offset: u64) Fault!void {
     const size = difference.file.size.?;
     if (offset > size or buffer.len > size - offset) return difference.fail(error.Truncated);
     var failed_at: u64 = 0;
-    const count = difference.file.read(buffer, offset, &failed_at) catch |err| {
-        difference.is_canceled = err == error.Canceled;
+    const count = difference.file.read(buffer, offset, &failed_at) catch
         return difference.fail(error.ReadFailed);
-    };
     if (count < buffer.len) return difference.fail(error.Truncated);
 }
 
@@ -321,7 +307,7 @@ fn read(context: *anyopaque, buffer: []u8, offset: u64, failed_at: *u64) ReadErr
     const difference = of(context);
     if (difference.fault != null) {
         failed_at.* = difference.failed_at;
-        return if (difference.is_canceled) error.Canceled else error.ReadFailed;
+        return error.ReadFailed;
     }
     const run = &difference.runs[difference.run];
     const skip = offset - run.first * block.block_size;
@@ -336,15 +322,8 @@ fn read(context: *anyopaque, buffer: []u8, offset: u64, failed_at: *u64) ReadErr
 
 fn now(context: *anyopaque) ?ImageSource.Now {
     const difference = of(context);
-    // Every frame is compared, and all of them with the root: which file they come from, and
-    // whether it is whole yet, does not matter.
-    const root = &difference.header.root;
-    return .{ .size = difference.header.disk_size, .stamp = .{
-        .kind = .file,
-        .device = std.mem.readInt(u64, root[0..8], .little),
-        .inode = std.mem.readInt(u64, root[8..16], .little),
-        .modified_ns = std.mem.readInt(u64, root[16..24], .little),
-    } };
+    const found = difference.file.now() orelse return null;
+    return .{ .stamp = found.stamp, .size = difference.header.disk_size };
 }
 
 test {

@@ -473,7 +473,7 @@ test "a difference of intact frames must result in its root, over a base of the 
     try there.expectNothing(idOf(4));
 }
 
-test "an interrupted import of a difference continues, from any file that has it" {
+test "an interrupted import of a difference continues, and only with the same file" {
     var sites: [2]Site = undefined;
     for (&sites, 1..) |*site, number| try site.init(@intCast(number));
     defer for (&sites) |*site| site.deinit();
@@ -493,9 +493,10 @@ test "an interrupted import of a difference continues, from any file that has it
         try testing.expectError(error.Canceled, there.takeFile(&file));
         there.is_canceled.store(false, .monotonic);
     }
-    there.cancel_at = std.math.maxInt(u64);
-    // Fetched once more.
     file.state += 1;
+    there.cancel_at = std.math.maxInt(u64);
+    try testing.expectError(error.SourceChanged, there.takeFile(&file));
+    file.state -= 1;
     try expectSame(&made, &try there.takeFile(&file));
     try there.expectDisk(idOf(4), bytes);
 }

@@ -8,7 +8,6 @@ const store_module = @import("store");
 const cancel = @import("../cancel.zig");
 const Call = @import("../subcommand.zig");
 const SourceImage = @import("../../source_image.zig");
-const GrowingFile = @import("growing_file.zig");
 const Uuid = base.Uuid;
 
 const Checkpoint = store_module.import_checkpoint.Checkpoint;
@@ -29,15 +28,12 @@ pub fn open(
     call: *const Call,
     path: []const u8,
     in_store: bool,
-    /// Says how much of a file that is still being written is there.
-    growing: ?*GrowingFile,
 ) Call.Error!bool {
     if (std.mem.eql(u8, path, "-")) return false;
     opened.path = path;
     opened.file = openFile(call, path, in_store) orelse return false;
     errdefer opened.file.close();
-    const file =
-        if (growing) |parts| parts.source(&opened.file) else opened.file.source();
+    const file = opened.file.source();
     var head: [store_module.difference_format.magic.len]u8 = undefined;
     var failed_at: u64 = 0;
     const count = if (file.is_positional) file.read(&head, 0, &failed_at) catch 0 else 0;
