@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
-// It would compile schemas of objects, for which it tries `Function` first: the pages' policy forbids that, and browsers
-// report each try.
+// It would compile schemas of objects, for which it tries `Function` first: the pages' policy forbids that, and
+// browsers report each try.
 z.config({ jitless: true })
 
 /** Reads a value that this browser keeps; null where it keeps none, or another form of it. */
