@@ -3,6 +3,7 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
 import { bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { person } from '../../test/matrix/callers.ts'
+import { randomNumbers } from '../../test/seeded/random-numbers.ts'
 import { query } from '../../test/test-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import { makeJoinToken } from '../../test/test-tenant.ts'
@@ -14,17 +15,6 @@ const hourMs = 3_600_000
 interface Page {
   items: object[]
   nextCursor: string | null
-}
-
-/** xorshift32: the same seed, the same boots. */
-function randomNumbers(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return (state >>> 0) % below
-  }
 }
 
 const outcomes: BootReport['outcome'][] = [

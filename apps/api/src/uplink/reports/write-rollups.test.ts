@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
 import { bootWith, type EdgeClient } from '../../../test/edge-client.ts'
+import { randomNumbers } from '../../../test/seeded/random-numbers.ts'
 import { type TestSite, useTestSite } from '../../../test/test-site.ts'
 import { dropOldBoots } from '../../boot/keep-boot-partitions.ts'
 import { addSums, emptySums, firstHourKept, placeKey, RollupChanges, type RollupSums } from '../../rules/boot-rollup.ts'
@@ -9,17 +10,6 @@ import { bucketOf, quantileOf } from '../../rules/time-sketch.ts'
 
 const site = useTestSite('viewer')
 const dayMs = 86_400_000
-
-/** xorshift32: the same seed, the same sequence of reports. */
-function randomNumbers(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return (state >>> 0) % below
-  }
-}
 
 const outcomes: BootReport['outcome'][] = [
   undefined,

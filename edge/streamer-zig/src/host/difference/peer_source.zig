@@ -77,15 +77,16 @@ fn outcomeOf(source: *PeerSource, problem: Error) Outcome {
     };
 }
 
-/// `some`: gets the size, which may be smaller than the buffer. Null: it is that of the buffer.
+/// `some`: gets the size of the content, which may be smaller than the room for it. Null: it fills
+/// the room.
 fn exchange(
     source: *PeerSource,
     edge: base.Uuid,
     request: wire.Request,
-    buffer_whole: []u8,
+    room: []u8,
     some: ?*usize,
 ) Error!Outcome {
-    var buffer = buffer_whole;
+    var buffer = room;
     if (source.connection) |*kept| if (!kept.edge.eql(edge)) source.drop();
     if (source.connection == null) try source.connect(edge);
     const connection = &source.connection.?;
