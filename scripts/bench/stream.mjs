@@ -6,7 +6,7 @@ import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
 import { streamBenchProgram } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
-import { requirePackages } from '../lib/system-packages.mjs'
+import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, buildStreamBench, ensureZig } from '../lib/toolchain.mjs'
 import { keepResult } from './results.mjs'
 import { Cable } from './stream/cable.mjs'
@@ -66,7 +66,8 @@ export async function benchStream({ rounds, write, only, quick, before, content 
     const names = parts.flatMap(({ cases }) => cases.map(({ name }) => name))
     throw new UserError(`no case is named ${only}: ${names.join('; ')}.`)
   }
-  await requirePackages('npm run bench -- stream', packages)
+  const needed = content === 'debian' ? [...packages, ...machinePackages] : packages
+  await requirePackages('npm run bench -- stream', needed)
   const zig = await ensureZig()
   await buildEdge(zig)
   await buildStreamBench(zig)
