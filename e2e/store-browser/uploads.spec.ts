@@ -1,4 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
@@ -11,8 +12,11 @@ import { StoreEdge } from '../lib/edge/store-edge.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
+/** `BOOTFARM_UPLOAD_GIB=10` uploads an image that is larger by so much, and cuts it and leaves its page later. */
+const extraGib = Number(process.env.BOOTFARM_UPLOAD_GIB ?? 0)
+const [cutAt, leftAt] = extraGib > 0 ? [20, 40] : [2, 4]
 /** Until an edge has fetched and imported an image, on a busy machine. */
-const patience = { timeout: 60_000 }
+const patience = { timeout: 60_000 + extraGib * 60_000 }
 const folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-e2e-'))
 const image = path.join(folder, 'linux.raw')
 let site: StoreEdge
@@ -26,6 +30,7 @@ test.beforeAll(async () => {
     },
     folder,
   )
+  for (let mib = 0; mib < extraGib * 1024; mib += 16) appendFileSync(image, randomBytes(16 << 20))
 })
 test.afterAll(async () => {
   await site?.edge.stop()
@@ -62,7 +67,7 @@ async function watchPieces(page: Page, before: (offset: number, count: number) =
 }
 
 test('a file is uploaded through a cut and a reload, and becomes a version', async ({ page, context }) => {
-  test.setTimeout(180_000)
+  test.setTimeout(3 * patience.timeout)
   const vdiskPage = `/vdisks/${site.edge.tenant.vdiskId}`
   await signInAs(page, site.edge.person)
   await page.goto(vdiskPage)
@@ -73,18 +78,18 @@ test('a file is uploaded through a cut and a reload, and becomes a version', asy
   })
   await watchPieces(page, async (offset, count) => {
     offsets.push(offset)
-    // The line is cut while the second piece is sent; the page is left while a later one is.
-    if (count === 2) await context.setOffline(true)
-    if (count === 4) await held
+    // The line is cut while one piece is sent; the page is left while a later one is.
+    if (count === cutAt) await context.setOffline(true)
+    if (count === leftAt) await held
   })
   await beginUpload(page)
   await expect(uploads(page)).toContainText('The connection to the control plane is lost. Trying again.')
   await expect(button(page, 'Try now: linux.raw')).toBeVisible()
   expect(await seriousProblems(page)).toEqual([])
   await context.setOffline(false)
-  await expect.poll(() => offsets.length, patience).toBe(4)
+  await expect.poll(() => offsets.length, patience).toBe(leftAt)
   // Nothing was sent twice: the offset of the cut piece is that of the one after it.
-  expect(offsets[2]).toBe(offsets[1])
+  expect(offsets[cutAt]).toBe(offsets[cutAt - 1])
   await button(page, 'Import image').click()
   await field(page, 'Image').setInputFiles(image)
   await page.getByRole('dialog').getByRole('button', { name: 'Upload and import' }).click()
@@ -110,7 +115,7 @@ test('a file is uploaded through a cut and a reload, and becomes a version', asy
   const before = offsets.length
   await continueWith(page, image)
   await expect(page.getByText('linux.raw has arrived, and is being imported.', { exact: true })).toBeVisible(patience)
-  expect(offsets[before]).toBe(offsets[3])
+  expect(offsets[before]).toBe(offsets[leftAt - 1])
   const made = page
     .getByRole('list', { name: 'Versions' })
     .getByRole('listitem')
