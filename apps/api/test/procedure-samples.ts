@@ -34,6 +34,7 @@ export const samples: Record<string, Sample> = {
   'farm.get': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'overview.get': {},
+  'storm.get': {},
   'site.list': {},
   'site.get': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'edge.list': {},

@@ -71,9 +71,9 @@ export function seesAllDevices(actor: Actor): boolean {
   return boundsOf(actor, 'device.read') === null
 }
 
-/** The same as `visibleDevices`, as a condition on `device` in a statement. */
-export function visibleDevicesSql(actor: Actor): Prisma.Sql {
-  const bounds = boundsOf(actor, 'device.read')
+/** The same as `visibleDevices`, as a condition on `device` in a statement, also by another permission. */
+export function visibleDevicesSql(actor: Actor, permission: Permission = 'device.read'): Prisma.Sql {
+  const bounds = boundsOf(actor, permission)
   if (!bounds) return Prisma.sql`true`
   return Prisma.sql`(device.site_id = any(${bounds.siteIds}::uuid[])
     or device.collection_id = any(${bounds.collectionIds}::uuid[])

@@ -57,7 +57,8 @@ export async function getOverview(context: ServiceContext, scope: Scope): Promis
   }
 }
 
-async function nameScope(
+/** Throws `not_found` for a farm or site that the actor does not see. */
+export async function nameScope(
   { db, actor }: ServiceContext,
   { farmId, siteId }: Scope,
 ): Promise<Pick<Overview, 'farm' | 'site'>> {

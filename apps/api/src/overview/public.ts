@@ -1,1 +1,1 @@
-export { getOverview } from './get-overview.ts'
+export { getOverview, nameScope } from './get-overview.ts'

@@ -28,11 +28,13 @@ interface SelectFilterProps {
   label: string
   value: string | undefined
   options: { value: string; label: string }[]
+  /** What holds without a choice, if that is not everything. */
+  first?: string
   onChange: (value: string) => void
 }
 
 /** The browser's own select: quick, typeable, right on phones. The first option means "not filtered". */
-export function SelectFilter({ label, value, options, onChange }: SelectFilterProps) {
+export function SelectFilter({ label, value, options, first, onChange }: SelectFilterProps) {
   return (
     <select
       aria-label={label}
@@ -40,7 +42,7 @@ export function SelectFilter({ label, value, options, onChange }: SelectFilterPr
       onChange={(event) => onChange(event.target.value)}
       className={`${field} px-2 ${value ? 'border-ink-faint font-medium' : ''}`}
     >
-      <option value="">{label}: all</option>
+      <option value="">{first ?? `${label}: all`}</option>
       {options.map((option) => (
         <option key={option.value} value={option.value}>
           {option.label}

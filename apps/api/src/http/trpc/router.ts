@@ -28,6 +28,7 @@ import { siteRouter } from '../../site/router.ts'
 import { spaceRouter } from '../../space/router.ts'
 import { storeRouter } from '../../store/router.ts'
 import { storeJobRouter } from '../../store-job/router.ts'
+import { stormRouter } from '../../storm/router.ts'
 import { trashRouter } from '../../trash/router.ts'
 import { uploadRouter } from '../../upload/router.ts'
 import { vdiskRouter } from '../../vdisk/router.ts'
@@ -64,6 +65,7 @@ export const appRouter = router({
   version: versionRouter,
   store: storeRouter,
   storeJob: storeJobRouter,
+  storm: stormRouter,
   upload: uploadRouter,
   placement: placementRouter,
   diskCapture: diskCaptureRouter,

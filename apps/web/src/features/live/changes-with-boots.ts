@@ -35,6 +35,8 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   version: false,
   store: false,
   storeJob: false,
+  // Its page follows each boot itself.
+  storm: false,
   upload: false,
   placement: false,
   diskCapture: true,

@@ -3,9 +3,9 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useSubscription } from '@trpc/tanstack-react-query'
 import { usePathname } from 'next/navigation'
-import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef } from 'react'
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import { Dot } from '../../components/tag'
-import { errorCode, useTRPC } from '../../lib/trpc'
+import { type BootChange, errorCode, useTRPC } from '../../lib/trpc'
 import { signInPath } from '../session/sign-in-path'
 import { changeWriter, readAgain, refreshAll, refreshDiscovered } from './apply-change'
 import { changesWithBoots } from './changes-with-boots'
@@ -17,6 +17,24 @@ const refreshIntervalMs = 1000
 type LiveStatus = 'live' | 'connecting' | 'away'
 
 const LiveStatusContext = createContext<LiveStatus>('connecting')
+
+type BootListener = (boot: Extract<BootChange, { kind: 'boot' }>['boot']) => void
+
+const BootListenersContext = createContext<Set<BootListener>>(new Set())
+
+/**
+ * Calls `listener` with each boot that changes, for a page that keeps more boots than a list of the cache. The same
+ * function must be passed each time.
+ */
+export function useBootChanges(listener: BootListener): void {
+  const listeners = useContext(BootListenersContext)
+  useEffect(() => {
+    listeners.add(listener)
+    return () => {
+      listeners.delete(listener)
+    }
+  }, [listeners, listener])
+}
 
 function useLiveStatus(): LiveStatus {
   return useContext(LiveStatusContext)
@@ -41,6 +59,7 @@ export function LiveUpdates({ after, children }: LiveUpdatesProps) {
   const input = useMemo(() => ({ bootId, lastEventId: lastEventId.current }), [bootId])
   const firstInput = useRef(input)
   const syncedInput = useRef<object | null>(null)
+  const [listeners] = useState(() => new Set<BootListener>())
   const write = useMemo(() => changeWriter({ queryClient, trpc }, refreshLists), [queryClient, trpc, refreshLists])
   const subscription = useSubscription(
     trpc.boot.onChange.subscriptionOptions(input, {
@@ -48,6 +67,7 @@ export function LiveUpdates({ after, children }: LiveUpdatesProps) {
         lastEventId.current = id
         if (change.kind !== 'synced') {
           write(change)
+          if (change.kind === 'boot') for (const listener of listeners) listener(change.boot)
           return
         }
         const continues = input.lastEventId !== null && syncedInput.current !== input
@@ -64,7 +84,11 @@ export function LiveUpdates({ after, children }: LiveUpdatesProps) {
     }),
   )
   const status = statusOf(subscription.status)
-  return <LiveStatusContext value={status}>{children}</LiveStatusContext>
+  return (
+    <LiveStatusContext value={status}>
+      <BootListenersContext value={listeners}>{children}</BootListenersContext>
+    </LiveStatusContext>
+  )
 }
 
 function statusOf(status: 'idle' | 'connecting' | 'pending' | 'error'): LiveStatus {

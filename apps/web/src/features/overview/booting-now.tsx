@@ -5,7 +5,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Age } from '../../components/instant'
 import { EmptyState, ErrorState, LoadingState, Panel, Skeleton } from '../../components/page'
 import { PageLink } from '../../components/page-link'
-import { countOf } from '../../lib/format-quantity'
+import { countOf, formatCount } from '../../lib/format-quantity'
 import { type Listed, nextPage, readableError, useTRPC } from '../../lib/trpc'
 import { BootBar, barScaleUs } from '../boots/boot-bar'
 import type { BootSummary } from '../boots/boot-types'
@@ -15,11 +15,13 @@ import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { bootingNowInput, edgesInput, sitesInput } from './overview-inputs'
 import { hrefIn, type Scope } from './overview-scope'
 
+const asideLink = 'rounded underline-offset-4 hover:underline'
+
 /** Short boots do not fill the line at once. */
 const scaleUsMin = 15_000_000
 
-/** Boots in progress; a boot that ends stays until the list is read again. */
-export function BootingNow({ scope }: { scope: Scope }) {
+/** The newest boots in progress, of `count`; a boot that ends stays until the list is read again. */
+export function BootingNow({ scope, count }: { scope: Scope; count: number }) {
   const trpc = useTRPC()
   const query = useInfiniteQuery(trpc.boot.list.infiniteQueryOptions(bootingNowInput(scope), nextPage))
   const boots = query.data?.pages[0]?.items
@@ -29,12 +31,14 @@ export function BootingNow({ scope }: { scope: Scope }) {
       flush
       className="h-full"
       aside={
-        <PageLink
-          href={hrefIn(scope, '/boots', { outcome: 'booting' })}
-          className="rounded underline-offset-4 hover:underline"
-        >
-          View all
-        </PageLink>
+        <>
+          <PageLink href={hrefIn(scope, '/storm')} className={asideLink}>
+            {boots && count > boots.length ? `${boots.length} of ${formatCount(count)} in the storm` : 'Storm'}
+          </PageLink>
+          <PageLink href={hrefIn(scope, '/boots', { outcome: 'booting' })} className={asideLink}>
+            View all
+          </PageLink>
+        </>
       }
     >
       {boots ? <Boots boots={boots} /> : query.isPending ? <BootsSkeleton /> : null}

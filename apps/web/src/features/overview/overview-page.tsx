@@ -64,7 +64,7 @@ function Overview({ overview, scope, choice }: { overview: OverviewData; scope: 
       <LostDevices counts={counts} scope={scope} />
       <Figures figures={figuresOf(overview, scope)} />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_360px]">
-        <BootingNow scope={scope} />
+        <BootingNow scope={scope} count={counts.bootsBooting} />
         <SitesAndEdges scope={scope} />
       </div>
       <Panel title="Boots of the last 30 days" aside={<HistoryTag byDay={byDay} />}>

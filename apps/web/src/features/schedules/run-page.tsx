@@ -3,7 +3,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
-import { ObjectLink } from '../../components/button'
+import { LinkButton, ObjectLink } from '../../components/button'
 import { SelectFilter } from '../../components/filter'
 import { Instant } from '../../components/instant'
 import { EmptyState, Facts, Page, PageHeader, Panel, Unknown } from '../../components/page'
@@ -45,6 +45,7 @@ function Run({ run }: { run: RunDetail }) {
             View schedule
           </Link>
         }
+        actions={<LinkButton href={`/storm?run=${run.id}`}>View the storm</LinkButton>}
       />
       <Panel title="Run">
         <div className="flex flex-col gap-4">

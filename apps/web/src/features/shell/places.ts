@@ -25,6 +25,7 @@ export const placeGroups: PlaceGroup[] = [
       { href: '/devices', title: 'Devices', icon: 'device', key: 'd' },
       { href: '/discovered', title: 'Discovered', icon: 'discovered', key: 'n' },
       { href: '/boots', title: 'Boots', icon: 'boot', key: 'b' },
+      { href: '/storm', title: 'Storm', icon: 'storm', key: 'x' },
       { href: '/schedules', title: 'Schedules', icon: 'schedule', permission: 'schedule.read', key: 'c' },
     ],
   },

@@ -25,6 +25,7 @@ import { useMay } from '../session/use-may'
 import { Logo } from './logo'
 import { BreadcrumbProvider, Breadcrumbs } from './object-page'
 import { type Place, type PlaceGroup, placeGroups, placeOf } from './places'
+import { useIsWall } from './use-wall'
 
 interface ShellProps {
   session: SessionView
@@ -59,6 +60,7 @@ export function Shell({ session, theme, paint, firstData, newestChange, children
 }
 
 function Frame({ session, theme, children }: Pick<ShellProps, 'session' | 'theme' | 'children'>) {
+  if (useIsWall()) return <main id="main">{children}</main>
   return (
     <>
       <SkipLink />

@@ -1,0 +1,108 @@
+import type { RouterOutputs } from '../../lib/trpc'
+import { packedIdAt, packId } from './packed-id.ts'
+
+export type Storm = RouterOutputs['storm']['get']
+export type StormState = Storm['states'][number]
+type BootSummary = RouterOutputs['boot']['list']['items'][number]
+
+/** One device. Ids are packed: thousands of them are never read. Times are those of the API's clock. */
+export interface StormCell {
+  name: string
+  siteName: string
+  siteId: string
+  deviceId: string
+  /** Null: no boot in the time. */
+  bootId: string | null
+  state: StormState
+  /** Index into the storm's kinds; -1: not known. */
+  kind: number
+  startedAtMs: number
+  /** From the start to the end of the last known phase. */
+  tookMs: number
+  /** Start of the phase in progress, since the start of the boot. */
+  phaseMs: number
+}
+
+export interface StormModel {
+  storm: Storm
+  cells: StormCell[]
+}
+
+export function stormModelOf(storm: Storm): StormModel {
+  const { cells, states, sites, since } = storm
+  const sinceMs = Date.parse(since)
+  return {
+    storm,
+    cells: cells.names.map((name, index): StormCell => {
+      const site = sites[cells.sites[index] ?? -1]
+      const bootId = packedIdAt(cells.bootIds, index)
+      return {
+        name,
+        siteName: site?.name ?? '',
+        siteId: site?.id ?? '',
+        deviceId: packedIdAt(cells.deviceIds, index) ?? '',
+        bootId,
+        state: states[cells.states[index] ?? 0] ?? 'idle',
+        kind: cells.kinds[index] ?? -1,
+        startedAtMs: bootId === null ? 0 : sinceMs + (cells.startedMs[index] ?? 0),
+        tookMs: cells.tookMs[index] ?? 0,
+        phaseMs: cells.phaseMs[index] ?? 0,
+      }
+    }),
+  }
+}
+
+/** Changes were sent up to this much before an answer that does not have them: a read takes a moment. */
+const readMs = 5_000
+
+/** The model with these boots in their newest state; those that are older than the answer change nothing. */
+export function withBoots({ storm, cells }: StormModel, boots: Iterable<BootSummary>): StormModel {
+  const readAtMs = Date.parse(storm.at) - readMs
+  const changed = [...boots].filter(({ reportedAt }) => Date.parse(reportedAt) >= readAtMs)
+  if (changed.length === 0) return { storm, cells }
+  const byDevice = new Map(cells.map(({ deviceId }, index) => [deviceId, index]))
+  const next = [...cells]
+  const states = new Set<string>(storm.states)
+  for (const boot of changed) {
+    const index = boot.deviceId === null ? undefined : byDevice.get(packId(boot.deviceId))
+    const cell = index === undefined ? undefined : next[index]
+    if (index === undefined || !cell || !concerns(storm, cell, boot)) continue
+    const id = packId(boot.id)
+    const state = boot.outcome ?? boot.lastPhase ?? 'firmware'
+    next[index] = {
+      ...cell,
+      bootId: id,
+      state: states.has(state) ? state : 'firmware',
+      // A change does not name what the boot reads: the next answer does.
+      kind: cell.bootId === id ? cell.kind : -1,
+      startedAtMs: Date.parse(boot.startedAt),
+      tookMs: Math.round(boot.totalUs / 1000),
+      phaseMs: boot.outcome === null ? Math.round((boot.phases.at(-1)?.startUs ?? 0) / 1000) : 0,
+    }
+  }
+  return { storm, cells: next }
+}
+
+/** A run's device has one boot in the run, and others after it. */
+function concerns(storm: Storm, cell: StormCell, boot: BootSummary): boolean {
+  if (boot.generated || boot.siteId !== cell.siteId) return false
+  if (cell.bootId === packId(boot.id)) return true
+  const startedAtMs = Date.parse(boot.startedAt)
+  if (startedAtMs < Date.parse(storm.since)) return false
+  if (storm.run === null) return startedAtMs > cell.startedAtMs
+  return cell.bootId === null || cell.state === 'superseded'
+}
+
+/** The phases of a boot in progress, in their order. */
+export const bootingStates = ['firmware', 'dhcp', 'nbp', 'loader', 'stage1', 'breather', 'stage2'] as const
+const booting = new Set<StormState>(bootingStates)
+
+export function isBooting({ state, bootId }: Pick<StormCell, 'state' | 'bootId'>): boolean {
+  return bootId !== null && booting.has(state)
+}
+
+/** Since the boot's start; its whole length once it is over; null without one. */
+export function elapsedMsOf(cell: StormCell, nowMs: number): number | null {
+  if (cell.bootId === null) return null
+  return isBooting(cell) ? Math.max(cell.tookMs, nowMs - cell.startedAtMs) : cell.tookMs
+}
