@@ -153,6 +153,9 @@ export interface EndedRun {
   site_id: string | null
   device_count: number
   woken_count: number
+  edge_count: number
+  /** Edges that have not reported the end of the run. */
+  edges_away_count: number
   ready_count: number
   failed_count: number
   not_seen_count: number

@@ -1,13 +1,12 @@
-import { type DbTransaction, Prisma } from '@bootfarm/db'
+import type { DbTransaction } from '@bootfarm/db'
 import { inEachOrganization } from '../context/for-each-organization.ts'
-import { type DbOrTransaction, ownRow, type PlatformContext, type SystemContext } from '../context/service-context.ts'
-import { type EndedRun, emit } from '../events/event-bus.ts'
-import { giveUp } from './move-run-devices.ts'
+import { ownRow, type PlatformContext, type SystemContext } from '../context/service-context.ts'
+import { endRuns } from './end-runs.ts'
 import { prepareRun } from './prepare-run.ts'
 import { whenOf } from './rows.ts'
 import { horizonOf } from './schedule-horizon.ts'
 
-/** Per organization and transaction; the next run continues. */
+/** Per organization and transaction; the next time continues. */
 const atOnceMax = 200
 
 /** For every organization separately in which something is due: most have nothing. */
@@ -31,8 +30,7 @@ async function keepSchedules({ db, clock }: SystemContext, organizationId: strin
   await db.$transaction(async (transaction) => {
     await renew(transaction, organizationId, now)
     await prepare(transaction, organizationId, now)
-    await close(transaction, organizationId, now)
-    await endRuns(transaction, organizationId, { now })
+    await endRuns(transaction, organizationId, now)
   })
 }
 
@@ -75,55 +73,4 @@ async function prepare(transaction: DbTransaction, organizationId: string, now: 
     await transaction.$executeRaw`update schedule set prepared_until = greatest(prepared_until, ${instant})
       where organization_id = ${organizationId}::uuid and id = ${scheduleId}::uuid`
   }
-}
-
-async function close(transaction: DbTransaction, organizationId: string, now: Date): Promise<void> {
-  const due = await transaction.scheduleRun.findMany({
-    where: { organizationId, closedAt: null, closesAt: { lte: now } },
-    orderBy: [{ closesAt: 'asc' }, { id: 'asc' }],
-    take: atOnceMax,
-    select: { id: true, startedAt: true },
-  })
-  for (const { id: runId, startedAt } of due) {
-    const end = { runId, state: 'not_seen' as const }
-    await giveUp(transaction, organizationId, { ...end, from: ['waiting'], reason: 'not_reported' })
-    await giveUp(transaction, organizationId, { ...end, from: ['sent'], reason: 'no_boot' })
-    await transaction.$executeRaw`
-      update schedule_run set closed_at = ${now}, ended_at = coalesce(ended_at, ${now}),
-        state = case when state = 'running' then 'done'::"ScheduleRunState" when state = 'waiting' then 'missed' else state end,
-        reason = case when ${startedAt}::timestamptz is null and reason is null and state = 'waiting' then 'not_reported' else reason end
-      where organization_id = ${organizationId}::uuid and id = ${runId}::uuid`
-  }
-}
-
-/** Handles one organization in one transaction; the next run continues. */
-
-/**
- * No edge will report more about such a run: each device has been skipped or its boot is over, or the time for missing
- * reports is over. A device that one edge has missed may have been started by another, which reports it later: such a
- * run waits for its end.
- */
-const isOver = Prisma.sql`(run.closed_at is not null or (run.state in ('done', 'stopped')
-  and run.waiting_count + run.sent_count + run.booting_count = 0
-  and (run.not_seen_count = 0 or not exists (select from schedule_run_device as device
-    where device.organization_id = run.organization_id and device.run_id = run.id and device.state = 'not_seen'
-      and device.reason is distinct from 'no_answer'))))`
-
-/** Emits each run of a schedule that has ended, once: the process that marks the run emits it. */
-async function endRuns(db: DbOrTransaction, organizationId: string, { now }: { now: Date }): Promise<void> {
-  const runs = await db.$queryRaw<EndedRun[]>`
-    with ended as (
-      select run.id from schedule_run as run
-      where run.organization_id = ${organizationId}::uuid and run.told_at is null and ${isOver}
-      order by run.instant, run.id limit ${atOnceMax} for update skip locked
-    )
-    update schedule_run as run set told_at = ${now} from ended, schedule
-    where run.organization_id = ${organizationId}::uuid and run.id = ended.id
-      and schedule.organization_id = run.organization_id and schedule.id = run.schedule_id
-    returning run.id::text, run.state::text, run.reason, run.instant, run.started_at, run.requested_by_user_id is not null as by_hand,
-      schedule.id::text as schedule_id, schedule.name, schedule.farm_id::text, schedule.site_id::text, run.device_count,
-      run.ready_count, run.failed_count, run.not_seen_count, run.skipped_count,
-      (select count(*)::integer from schedule_run_device as device where device.organization_id = run.organization_id
-        and device.run_id = run.id and device.sent_at is not null and device.reason is distinct from 'hook_failed') as woken_count`
-  await emit('runsEnded', { db, now, organizationId, runs })
 }

@@ -48,7 +48,46 @@ export async function getRun({ db, actor: { organizationId } }: ServiceContext, 
   })
   if (!row) throw new AppError('not_found')
   const { farmId, timeZone } = row.schedule
-  return { ...runSummaryOf(row), farmId, timeZone, power: row.power, ratePerMinute: row.ratePerMinute }
+  const edges = await readEdges(db, { organizationId, runId })
+  return { ...runSummaryOf(row), farmId, timeZone, power: row.power, ratePerMinute: row.ratePerMinute, edges }
+}
+
+const edgesShownMax = 50
+
+/** Those that have not reported the end: whoever waits for a run wants to know for whom. */
+async function readEdges(
+  db: ServiceContext['db'],
+  of: { organizationId: string; runId: string },
+): Promise<RunDetail['edges']> {
+  const missing = { state: { in: ['away', 'not_reported', 'waiting', 'running'] } }
+  const [all, missingCount, rows] = await Promise.all([
+    db.scheduleRunEdge.count({ where: of }),
+    db.scheduleRunEdge.count({ where: { ...of, ...missing } }),
+    db.scheduleRunEdge.findMany({
+      where: { ...of, ...missing },
+      // `away` comes first by its name, too.
+      orderBy: [{ state: 'asc' }, { edgeId: 'asc' }],
+      take: edgesShownMax,
+      select: {
+        edgeId: true,
+        state: true,
+        changedAt: true,
+        edge: { select: { name: true, site: { select: { name: true } } } },
+      },
+    }),
+  ])
+  return {
+    all,
+    reported: all - missingCount,
+    missing: rows.map(({ edgeId, state, changedAt, edge }) => ({
+      edgeId,
+      name: edge.name,
+      siteName: edge.site.name,
+      // The database takes no other words.
+      state: state as RunDetail['edges']['missing'][number]['state'],
+      since: changedAt.toISOString(),
+    })),
+  }
 }
 
 /** In the order in which they are started. Throws `not_found` for the run. */

@@ -1,7 +1,8 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
 
 /**
- * Gives devices of runs another state, and the runs their counts.
+ * Gives devices of runs another state, and the runs their counts. A run that is over keeps its figures: webhooks were
+ * told them. One that was missed has none yet.
  * @param wanted selects run_id, device_id, state, and reason, text, edge_id, sent_at, boot_id: null leaves what there
  *   is
  */
@@ -21,8 +22,10 @@ export async function moveDevices(
       update schedule_run_device as device set state = wanted.state, reason = wanted.reason,
         text = coalesce(wanted.text, device.text), edge_id = coalesce(wanted.edge_id, device.edge_id),
         sent_at = coalesce(device.sent_at, wanted.sent_at), boot_id = coalesce(wanted.boot_id, device.boot_id)
-      from wanted, schedule_run_device as before
-      where device.organization_id = ${organizationId}::uuid and device.run_id = wanted.run_id
+      from wanted, schedule_run_device as before, schedule_run as run
+      where run.organization_id = device.organization_id and run.id = device.run_id
+        and not (run.closed_at is not null and run.state in ('done', 'stopped'))
+        and device.organization_id = ${organizationId}::uuid and device.run_id = wanted.run_id
         and device.device_id = wanted.device_id and before.organization_id = device.organization_id
         and before.run_id = device.run_id and before.device_id = device.device_id
       returning device.run_id, before.state as was, device.state

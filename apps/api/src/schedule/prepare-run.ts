@@ -45,6 +45,7 @@ export async function prepareRun(
   // Another edge's report was first.
   if (!made) return (await transaction.scheduleRun.findUnique({ where: key, select: { id: true } }))?.id ?? null
   await addDevices(transaction, made.id, { organizationId, scheduleId, farmId, siteId })
+  await addEdges(transaction, { organizationId, runId: made.id, now })
   if (requestedByUserId === undefined)
     await recordDoings({ db: transaction, now }, jobDoer(organizationId, 'schedules'), [
       {
@@ -63,7 +64,9 @@ export async function prepareRun(
       skipped_count = counted.skipped,
       closes_at = greatest(${instant}::timestamptz, ${now}::timestamptz) + make_interval(secs => ${windowMs / 1000}
         + counted.all_devices * 60.0 / rate_per_minute),
-      state = case when counted.all_devices = counted.skipped then 'done'::"ScheduleRunState" else state end
+      state = case when counted.all_devices = counted.skipped then 'done'::"ScheduleRunState" else state end,
+      closed_at = case when counted.all_devices = counted.skipped then ${now}::timestamptz end,
+      ended_at = case when counted.all_devices = counted.skipped then ${now}::timestamptz end
     from (select count(*)::integer as all_devices, (count(*) filter (where state = 'skipped'))::integer as skipped
       from schedule_run_device where organization_id = ${organizationId}::uuid and run_id = ${made.id}::uuid) as counted
     where organization_id = ${organizationId}::uuid and id = ${made.id}::uuid`
@@ -92,4 +95,18 @@ async function addDevices(
           then 'nothing_to_boot' end as why
       from device d join collection c on c.organization_id = d.organization_id and c.id = d.collection_id
       where d.organization_id = ${organizationId}::uuid and ${place} and ${storedTargetSql(organizationId, scheduleId)}) as d`
+}
+
+/** The edges of the sites whose devices it starts: each of them follows the run, and reports its end. */
+async function addEdges(
+  transaction: DbTransaction,
+  { organizationId, runId, now }: { organizationId: string; runId: string; now: Date },
+): Promise<void> {
+  await transaction.$executeRaw`
+    insert into schedule_run_edge (organization_id, run_id, edge_id, site_id, changed_at)
+    select organization_id, ${runId}::uuid, id, site_id, ${now} from edge
+    where organization_id = ${organizationId}::uuid and revoked_at is null and site_id in (
+      select device.site_id from schedule_run_device as of_run
+      join device on device.organization_id = of_run.organization_id and device.id = of_run.device_id
+      where of_run.organization_id = ${organizationId}::uuid and of_run.run_id = ${runId}::uuid and of_run.state = 'waiting')`
 }

@@ -266,9 +266,13 @@ describe('a run', () => {
       .tenant.macs.slice(2)
       .map((_, index) => sent(index + 2, at + 2000))
     await report({ scheduleId, instantUnixMs: at, state: 'done', devices: rest })
-    expect(await site().query('schedule.run', { runId })).toMatchObject({ state: 'done' })
+    // The edge is done, and some of its devices have not booted yet.
+    expect(await site().query('schedule.run', { runId })).toMatchObject({
+      state: 'running',
+      edges: { all: 1, reported: 1, missing: [] },
+    })
     await goTo(at + 4 * hourMs)
-    expect(await site().query('schedule.run', { runId })).toMatchObject({ counts: { sent: 0, ready: 1 } })
+    expect(await site().query('schedule.run', { runId })).toMatchObject({ state: 'done', counts: { sent: 0, ready: 1 } })
     expect(await site().query('schedule.get', { scheduleId })).toMatchObject({ lastRun: { id: runId } })
   })
 
@@ -279,13 +283,74 @@ describe('a run', () => {
     const [run] = await runs(scheduleId)
     expect(run).toMatchObject({
       state: 'missed',
-      reason: 'not_reported',
+      reason: 'edge_away',
       counts: { not_seen: run?.deviceCount },
     })
     const started = site().tenant.macs.map((_, index) => sent(index, at + 10))
     await report({ scheduleId, instantUnixMs: at, state: 'done', devices: started })
     await site().report(boot(0, at + 20))
-    expect((await runs(scheduleId))[0]).toMatchObject({ state: 'done', counts: { ready: 1, not_seen: 0 } })
+    expect((await runs(scheduleId))[0]).toMatchObject({ state: 'running', counts: { ready: 1, not_seen: 0 } })
+    // Its time was over long ago: devices without a boot are not waited for.
+    await keep()
+    const notSeen = started.length - 1
+    expect((await runs(scheduleId))[0]).toMatchObject({ state: 'done', counts: { ready: 1, not_seen: notSeen } })
+  })
+
+  test('is not done before each of its edges has reported, and its figures do not change after it', async () => {
+    const other = await site().enrolEdge()
+    const { id: scheduleId } = await create()
+    await goTo(at + 1)
+    const all = site().tenant.macs.length
+    const devices = site().tenant.macs.map((_, index) => sent(index, at + 10))
+    await report({ scheduleId, instantUnixMs: at, state: 'done', devices: devices.slice(1) })
+    const boots = devices.map((_, index) => boot(index, at + 20))
+    await site().report(...boots.slice(1))
+    const run = async () => (await runs(scheduleId))[0]
+    expect(await run()).toMatchObject({ state: 'running', counts: { ready: all - 1, waiting: 1 } })
+    const of = { scheduleId, instantUnixMs: at, state: 'running' as const, devices: devices.slice(0, 1) }
+    await site().send([{ type: 'schedule_run', run: of }], other)
+    const [first] = boots
+    if (!first) throw new Error('the site has devices')
+    await site().send([{ type: 'boot', boot: first }], other)
+    const { id: runId = '' } = (await run()) ?? {}
+    const edges = { all: 2, reported: 1, missing: [{ edgeId: other.edgeId, state: 'running' }] }
+    expect(await site().query('schedule.run', { runId })).toMatchObject({ state: 'running', edges })
+    await site().send([{ type: 'schedule_run', run: { ...of, state: 'done', devices: [] } }], other)
+    const done = await site().query<RunDetail>('schedule.run', { runId })
+    expect(done).toMatchObject({ state: 'done', counts: { ready: all }, edges: { all: 2, reported: 2, missing: [] } })
+    await site().report({ ...boots[1], revision: 9, outcome: { kind: 'superseded' } } as BootReport)
+    await site().send([{ type: 'withdrawn', bootId: first.id }], other)
+    expect(await site().query('schedule.run', { runId })).toEqual(done)
+  })
+
+  test('does not wait for an edge that is away, and names it', async () => {
+    const { api, tenant } = site()
+    const other = await site().enrolEdge()
+    const { id: scheduleId } = await create()
+    await goTo(at + 1)
+    const devices = tenant.macs.slice(1).map((_, index) => sent(index + 1, at + 10))
+    await report({ scheduleId, instantUnixMs: at, state: 'done', devices })
+    await site().report(...devices.map((_, index) => boot(index + 1, at + 20)))
+    const heard = (edgeId: string, unixMs: number) =>
+      api.db.edge.updateMany({ where: { id: edgeId }, data: { heartbeatAt: new Date(unixMs) } })
+    await heard(other.edgeId, at + 60_000)
+    await heard(site().edge.edgeId, at + 10 * 60_000)
+    await goTo(at + 10 * 60_000)
+    expect((await runs(scheduleId))[0]).toMatchObject({ state: 'running', counts: { waiting: 1 } })
+    await goTo(at + 11 * 60_000)
+    const [run] = await runs(scheduleId)
+    expect(run).toMatchObject({ state: 'done', counts: { ready: devices.length, not_seen: 1, waiting: 0 } })
+    const since = new Date(at + 60_000).toISOString()
+    const missing = [{ edgeId: other.edgeId, state: 'away', since }]
+    expect(await site().query('schedule.run', { runId: run?.id })).toMatchObject({ edges: { reported: 1, missing } })
+    const [lost] = (
+      await site().query<{ items: RunDevice[] }>('schedule.runDevices', { runId: run?.id, state: 'not_seen' })
+    ).items
+    expect(lost).toMatchObject({ deviceId: tenant.deviceIds[0], reason: 'edge_away' })
+    // What it did shows on its device; the figures that were told stay.
+    const late = { scheduleId, instantUnixMs: at, state: 'done' as const, devices: [sent(0, at + 10)] }
+    await site().send([{ type: 'schedule_run', run: late }], other)
+    expect((await runs(scheduleId))[0]).toEqual(run)
   })
 
   test('that an edge has missed shows the reason, unless another edge has started it', async () => {

@@ -99,9 +99,13 @@ export type ScheduleReason =
   | 'no_answer'
   | 'no_boot'
   | 'not_reported'
+  | 'edge_away'
+  | 'not_ended'
   | 'action_unknown'
   | 'too_many'
 
+/** `away`: not heard for ten minutes; `not_reported`: heard, but silent about the run until its time was over. */
+const missingEdgeStates = ['away', 'not_reported', 'waiting', 'running'] as const
 const runStates = ['waiting', 'running', 'done', 'missed', 'stopped'] as const
 const runDeviceStates = ['waiting', 'sent', 'booting', 'ready', 'failed', 'not_seen', 'skipped'] as const
 
@@ -111,7 +115,9 @@ const runSummary = z
     scheduleId: uuid,
     scheduleName: z.string(),
     instant,
-    state: z.enum(runStates),
+    state: z
+      .enum(runStates)
+      .describe('`done`: each edge has reported or is away, and each device has a result: the figures are final.'),
     reason: z.string().nullable(),
     byHand: z.boolean(),
     startedAt: instant.nullable(),
@@ -198,6 +204,23 @@ export const runDetail = runSummary
     timeZone: z.string(),
     power: z.enum(powerMethods),
     ratePerMinute: count,
+    edges: z
+      .object({
+        all: count.describe('Edges that the run waits for, or waited for.'),
+        reported: count.describe('Edges that have reported the end of the run.'),
+        missing: z
+          .array(
+            z.object({
+              edgeId: uuid,
+              name: z.string(),
+              siteName: z.string(),
+              state: z.enum(missingEdgeStates),
+              since: instant.describe('Since when; of an edge that is away: when it was last heard.'),
+            }),
+          )
+          .describe('The others, those that are away first; at most 50.'),
+      })
+      .describe('A run is done when each of its edges has reported its end, or is away.'),
   })
   .meta({ id: 'ScheduleRun' })
 export type RunDetail = z.infer<typeof runDetail>

@@ -121,6 +121,7 @@ describe('wave.done', () => {
           instant: new Date(at).toISOString(),
           startedAt: new Date(at).toISOString(),
           devices: { all, woken: all - 1, booted: all - 2, failed: 1, notSeen: 0, skipped: 1 },
+          edges: { all: 1, away: 0 },
         },
       },
     ])
@@ -149,7 +150,7 @@ describe('wave.done', () => {
     await told()
     first.clock.advance(4 * 3_600_000)
     expect(await told()).toMatchObject([
-      { data: { state: 'missed', reason: 'not_reported', startedAt: null, devices: { woken: 0 } } },
+      { data: { state: 'missed', reason: 'edge_away', startedAt: null, devices: { woken: 0 }, edges: { all: 1, away: 1 } } },
     ])
     const { runId } = await site.mutate<{ runId: string }>('schedule.runNow', { scheduleId })
     const instantUnixMs = first.clock.now.getTime()

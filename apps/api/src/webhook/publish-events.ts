@@ -108,6 +108,7 @@ export async function publishEndedRuns({ db, now, organizationId, runs }: Events
           notSeen: run.not_seen_count,
           skipped: run.skipped_count,
         },
+        edges: { all: run.edge_count, away: run.edges_away_count },
       },
     })),
   )

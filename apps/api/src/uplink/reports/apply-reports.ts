@@ -86,11 +86,7 @@ async function applyFresh(
     await endWaits(transaction, edge, boots)
     await takePowerOrders(transaction, edge, { boots, now })
     await emit('bootsReported', { db: transaction, now, edge, boots })
-    await tieReportedBoots(
-      transaction,
-      edge.organizationId,
-      boots.map(({ id }) => id),
-    )
+    await tieReportedBoots(transaction, edge.organizationId, { bootIds: boots.map(({ id }) => id), now })
   }
   const runs = fresh.flatMap((report) => (report.type === 'schedule_run' ? [report.run] : []))
   if (runs.length > 0) await applyScheduleRuns(transaction, edge, { reports: runs, now })

@@ -1,4 +1,5 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
+import { settleRuns } from '../../schedule/end-runs.ts'
 import { moveDevices } from '../../schedule/move-run-devices.ts'
 import { bootWindowMs } from '../../schedule/schedule-horizon.ts'
 
@@ -51,7 +52,7 @@ async function tieBoots(
 export async function tieReportedBoots(
   transaction: DbTransaction,
   organizationId: string,
-  bootIds: string[],
+  { bootIds, now }: { bootIds: string[]; now: Date },
 ): Promise<void> {
   const rows = await transaction.$queryRaw<{ day: string; tied_day: string | null }[]>`
     select distinct boot.received_on::text as day, tied.received_on::text as tied_day
@@ -66,6 +67,13 @@ export async function tieReportedBoots(
   const days = [...new Set(rows.map(({ day }) => day))]
   const tiedDays = [...new Set(rows.flatMap(({ tied_day }) => tied_day ?? []))]
   await tieBoots(transaction, organizationId, { which, days, tiedDays })
+  // Each of these may have been the last one that its run waited for. A boot is tied to the run that it follows.
+  const runs = await transaction.$queryRaw<{ id: string }[]>`
+    select run.id::text from schedule_run as run where run.organization_id = ${organizationId}::uuid and run.closed_at is null
+      and run.id in (select run_id from schedule_run_device
+        where organization_id = ${organizationId}::uuid and boot_id = any(${bootIds}::uuid[]))
+    order by run.id for update`
+  await settleRuns(transaction, { organizationId, runIds: runs.map(({ id }) => id), now })
 }
 
 /** For a power-on that is reported after its boot. */

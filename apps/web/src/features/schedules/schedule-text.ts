@@ -3,6 +3,7 @@ import { countOf } from '../../lib/format-quantity'
 import { rhythmOf, weekdays } from './schedule-draft'
 import type {
   PlannedInstant,
+  RunDetail,
   RunDevice,
   RunSummary,
   ScheduleSummary,
@@ -59,6 +60,8 @@ const reasons: Record<ScheduleReason, string> = {
   no_answer: 'the device did not answer',
   no_boot: 'no boot seen',
   not_reported: 'not reported by any edge',
+  edge_away: 'edge away, no report',
+  not_ended: 'boot had not ended when the run was closed',
   action_unknown: 'edge too old; update it',
   too_many: 'too many concurrent runs on the edge',
 }
@@ -78,6 +81,11 @@ export const deviceStateText: Record<RunDevice['state'], string> = {
   failed: 'Failed',
   not_seen: 'No response',
   skipped: 'Skipped',
+}
+
+/** `2 of 3 edges have reported`; null for a run of an older control plane, which did not keep its edges. */
+export function edgesText({ all, reported }: RunDetail['edges']): string | null {
+  return all === 0 ? null : `${reported} of ${countOf(all, 'edge')} ${all === 1 ? 'has' : 'have'} reported the end`
 }
 
 /** `28 of 30 ready, 2 failed`. */
