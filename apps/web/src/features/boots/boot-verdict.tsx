@@ -3,6 +3,7 @@ import { Icon } from '../../components/icon'
 import { Mono } from '../../components/tag'
 import { classNames } from '../../lib/class-names'
 import type { BootDetail } from './boot-types'
+import { RemedyButtons } from './remedy-buttons'
 
 interface Verdict {
   tone: 'failed' | 'silent' | 'plain'
@@ -80,6 +81,7 @@ export function BootVerdict({ boot }: { boot: BootDetail }) {
             Details: <Mono>{deviceText}</Mono>
           </p>
         )}
+        {boot.failedCause && <RemedyButtons boot={boot} cause={boot.failedCause} />}
       </div>
     </section>
   )

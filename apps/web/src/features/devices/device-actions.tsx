@@ -144,7 +144,7 @@ function TemplateField({ collection, value, onChange }: TemplateFieldProps) {
   )
 }
 
-function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; onClose: () => void }) {
+export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; onClose: () => void }) {
   const trpc = useTRPC()
   // The state when the form was opened: another person's change is noticed, not silently adopted.
   const [seen] = useState(device)
