@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Tenant } from '../lib/control-plane/tenant.ts'
+import { phase, Tenant } from '../lib/control-plane/tenant.ts'
 import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
@@ -88,6 +88,48 @@ test('a manual run shows each device and its boot as they are reported', async (
   await expect(page.getByText('1 of 6 devices ready, 1 failed, 1 skipped')).toBeVisible()
   await expect(page.getByRole('img', { name: /devices in/ })).toBeVisible()
   expect(await seriousProblems(page)).toEqual([])
+  const runUrl = page.url()
   await page.getByRole('row', { name: /pc-01/ }).getByRole('link').last().click()
   await expect(page).toHaveURL(new RegExp(`/boots/${bootId}$`))
+  await page.goto(runUrl)
+  await page.getByRole('link', { name: 'View the storm' }).click()
+  await followStorm(page, instantUnixMs)
 })
+
+/** The six devices of the run as cells: one is ready, one failed, one skipped, and three wait. */
+async function followStorm(page: Page, instantUnixMs: number): Promise<void> {
+  const map = page.getByRole('slider', { name: 'Devices by phase' })
+  const legend = page.getByRole('list', { name: 'Devices by phase' })
+  await expect(map).toHaveAttribute('aria-valuetext', /^pc-01 · .* · Ready · /)
+  await expect(legend.getByRole('listitem').filter({ hasText: /^Waiting for power-on/ })).toHaveText(/3$/)
+  await map.focus()
+  await page.keyboard.press('ArrowRight')
+  await expect(map).toHaveAttribute('aria-valuetext', /^pc-02 · .* · Failed/)
+  expect.soft(await seriousProblems(page)).toEqual([])
+  // A boot that begins changes its cell and the counts without a reload.
+  const next = tenant.rows.macs[3] ?? ''
+  const openedAt = await page.evaluate(() => performance.timeOrigin)
+  await tenant.report({
+    id: randomUUID(),
+    mac: next,
+    startedUnixMs: instantUnixMs + 3000,
+    outcome: undefined,
+    phases: [phase({ name: 'loader', startUs: 0, durationUs: undefined })],
+  })
+  await expect(legend.getByRole('listitem').filter({ hasText: /^Kernel and initramfs/ })).toHaveText(/1$/)
+  await expect(legend.getByRole('listitem').filter({ hasText: /^Waiting for power-on/ })).toHaveText(/2$/)
+  await page.getByRole('combobox', { name: 'View' }).selectOption('Table')
+  await expect(page.getByRole('row', { name: /pc-04.*Kernel and initramfs/ })).toBeVisible()
+  expect(await page.evaluate(() => performance.timeOrigin)).toBe(openedAt)
+  await page.getByRole('combobox', { name: 'View' }).selectOption('Cells')
+  await page.getByRole('button', { name: 'Full screen' }).click()
+  await expect(page.getByRole('navigation', { name: 'Main' })).toHaveCount(0)
+  await expect(page.getByText('1 of 5', { exact: true })).toBeVisible()
+  expect.soft(await seriousProblems(page)).toEqual([])
+  await page.getByRole('button', { name: 'Leave full screen' }).click()
+  await expect(page.getByRole('navigation', { name: 'Main' })).toBeVisible()
+  await map.focus()
+  await page.keyboard.press('Home')
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(/\/boots\//)
+}

@@ -17,7 +17,7 @@ import { setListeners } from './events/event-bus.ts'
 import type { Auth } from './http/auth/auth.ts'
 import { authRoutes } from './http/auth/auth-routes.ts'
 import { openAuth } from './http/auth/open-auth.ts'
-import { readSession } from './http/auth/read-session.ts'
+import { readSession, renewCookies } from './http/auth/read-session.ts'
 import { verifyCode } from './http/auth/verify-code.ts'
 import { healthRoutes } from './http/observe/health-routes.ts'
 import { escapeForTerminals, logRequests, makeRequestId } from './http/observe/request-log.ts'
@@ -152,6 +152,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   setFallbacks(app)
   logRequests(app, { onAnswered: (answered) => countRequest(telemetry, answered), tracer: options.tracer })
   protectWebSurface(app, webUrl)
+  renewCookies(app)
   const governor = options.governor ?? newGovernor((kind, waitedMs) => telemetry.turnStarted(kind, waitedMs))
   takeTurns(app, governor, () => telemetry.rateLimited('turns'))
   const drain = options.drain ?? (async () => undefined)

@@ -93,6 +93,21 @@ test('with a second factor a password alone opens nothing; a code does, and each
   expect(JSON.stringify(row)).not.toContain(secret)
 })
 
+test('a session that is used is extended, and so is the cookie in the browser', async () => {
+  const { client, sign } = await person()
+  const ask = () => client.get(`${api.url}/api/trpc/session.me`)
+  expect((await ask()).headers.getSetCookie()).toEqual([])
+  const dayMs = 86_400_000
+  const where = { user: { email: sign.email } }
+  await api.db.session.updateMany({ where, data: { expiresAt: new Date(Date.now() + 2 * dayMs) } })
+  const [cookie = ''] = (await ask()).headers.getSetCookie()
+  expect(cookie).toMatch(/session_token=.+; Max-Age=604800; .*HttpOnly/)
+  const { expiresAt } = await api.db.session.findFirstOrThrow({ where })
+  expect(expiresAt.getTime()).toBeGreaterThan(Date.now() + 6 * dayMs)
+  expect((await ask()).headers.getSetCookie()).toEqual([])
+  expect(await isSignedIn(client)).toBe(true)
+})
+
 test('a new password by mail ends every session; its link is used once', async () => {
   const { client, sign } = await person()
   const password = 'another correct horse'

@@ -1,9 +1,24 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { PlatformContext } from '../../context/service-context.ts'
 import { findSignedIn, type SignedIn } from '../../session/find-actor.ts'
 import type { Auth } from './auth.ts'
 import { headersOf } from './auth-routes.ts'
 import { sessionTokenOf } from './session-cookie.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The cookies of a session that this request has extended; null for all others. */
+    renewedCookies: string[] | null
+  }
+}
+
+/** Sends the browser the cookie of a session that was extended: it would drop its own when that was to end at first. */
+export function renewCookies(app: FastifyInstance): void {
+  app.decorateRequest('renewedCookies', null)
+  app.addHook('onSend', async ({ renewedCookies }, reply) => {
+    if (renewedCookies && renewedCookies.length > 0 && !reply.hasHeader('set-cookie')) reply.header('set-cookie', renewedCookies)
+  })
+}
 
 /**
  * Returns the person who is signed in by the request's cookie; null if nobody is. better-auth handles sessions that
@@ -19,5 +34,7 @@ export async function readSession(
   const dueBeforeSeconds = sessionConfig.expiresIn - sessionConfig.updateAge
   const found = await findSignedIn(context, { token, dueBeforeSeconds })
   if (!found?.isDue) return found
-  return (await auth.api.getSession({ headers: headersOf(request) })) && found
+  const { headers, response } = await auth.api.getSession({ headers: headersOf(request), returnHeaders: true })
+  request.renewedCookies = headers.getSetCookie()
+  return response && found
 }

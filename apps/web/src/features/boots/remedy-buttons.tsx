@@ -2,11 +2,11 @@
 
 import type { BootCause } from '@bootfarm/proto/boot-phases'
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Button, LinkButton } from '../../components/button'
 import { useTRPC } from '../../lib/trpc'
 import { EditDeviceDialog } from '../devices/device-actions'
-import { useMay } from '../session/use-may'
+import { placeOfDevice, useMay } from '../session/use-may'
 import { RevertDialog } from '../vdisks/step-dialogs'
 import type { BootDetail } from './boot-types'
 import { type RemedyAction, remedyActions, rollBackVersion } from './remedy-actions'
@@ -27,7 +27,7 @@ export function RemedyButtons({ boot, cause }: ButtonProps & { cause: BootCause 
   )
 }
 
-const buttons: Record<RemedyAction, (props: ButtonProps) => React.ReactNode> = {
+const buttons: Record<RemedyAction, (props: ButtonProps) => ReactNode> = {
   roll_back: RollBack,
   assign_vdisk: AssignVdisk,
   open_vdisk: ({ boot: { vdisk } }) => vdisk && <LinkButton href={`/vdisks/${vdisk.id}`}>Open the vDisk</LinkButton>,
@@ -44,7 +44,7 @@ function RollBack({ boot: { vdisk, isLastBoot } }: ButtonProps) {
   const { data } = useQuery(
     trpc.vdisk.get.queryOptions({ vdiskId: vdisk?.id ?? '' }, { enabled: vdisk !== null && isLastBoot && mayAnywhere }),
   )
-  const may = useMay('vdisk.change', data ? { farmId: data.farmId } : {})
+  const may = useMay('vdisk.change', data && { farmId: data.farmId })
   const version = data && vdisk && rollBackVersion(data.versions, vdisk.versionNumber)
   if (!version || !may) return null
   return (
@@ -61,8 +61,7 @@ function AssignVdisk({ boot: { deviceId, isLastBoot } }: ButtonProps) {
   const { data: device } = useQuery(
     trpc.device.get.queryOptions({ deviceId: deviceId ?? '' }, { enabled: deviceId !== null && isLastBoot }),
   )
-  const { farmId, siteId, collectionId } = device ?? {}
-  const may = useMay('device.change', device ? { farmId, siteId, collectionId } : {})
+  const may = useMay('device.change', device && placeOfDevice(device))
   if (!device || !may) return null
   return (
     <>

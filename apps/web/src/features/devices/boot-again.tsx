@@ -7,7 +7,7 @@ import { Icon } from '../../components/icon'
 import { PageLink } from '../../components/page-link'
 import { useFailureToast, useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
-import { useMay } from '../session/use-may'
+import { placeOfDevice, useMay } from '../session/use-may'
 
 /** Requested, and not observed yet. */
 interface Wish {
@@ -22,8 +22,7 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
   const showToast = useToast()
   const { data: device } = useQuery(trpc.device.get.queryOptions({ deviceId }))
   const [wish, setWish] = useState<Wish | null>(null)
-  const { farmId, siteId, collectionId } = device ?? {}
-  const may = useMay('device.power', device ? { farmId, siteId, collectionId } : {})
+  const may = useMay('device.power', device && placeOfDevice(device))
   const bootId = device?.lastBoot?.id ?? null
   const name = device?.name ?? 'the device'
 

@@ -14,6 +14,11 @@ interface Place {
   collectionId?: string | null
 }
 
+/** The place of a device, as its own answers name it. */
+export function placeOfDevice({ farmId, siteId, collectionId }: Required<Place>): Place {
+  return { farmId, siteId, collectionId }
+}
+
 /**
  * Returns whether elements that need this permission are shown: at `place`, or anywhere without a place. It enforces
  * nothing: the API refuses what a role may not do. False until the session is known.

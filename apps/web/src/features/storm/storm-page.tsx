@@ -13,15 +13,15 @@ import { useNow } from '../../lib/use-now'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useIsWall } from '../shell/use-wall'
-import { countStates, estimate, firstAndLastReady, stragglersOf, totalsOf } from './storm-figures'
+import { estimate, firstAndLastReady, totalsOf } from './storm-figures'
 import { periodOptions, stormInput, stormShape } from './storm-inputs'
 import { StormLegend } from './storm-legend'
 import { StormMap } from './storm-map'
-import type { Storm, StormCell, StormModel } from './storm-model'
+import type { Storm } from './storm-model'
 import { EdgesPanel, ReadyPanels, StragglersPanel } from './storm-panels'
-import { stateOrder } from './storm-states'
 import { StormTable } from './storm-table'
 import { estimateText, summaryText } from './storm-text'
+import { type StormView, viewOf } from './storm-view'
 import { StormWall } from './storm-wall'
 import { useStorm } from './use-storm'
 import { useWindowHeight } from './use-window-height'
@@ -31,16 +31,6 @@ const mapShare = 0.5
 const mapHeightMin = 240
 
 type Filters = ReturnType<typeof useUrlFilters<typeof stormShape>>
-
-/** What the page, its table and a wall show of a storm at one moment. */
-export interface StormView {
-  cells: StormCell[]
-  counts: ReturnType<typeof countStates>
-  kinds: Storm['kinds']
-  slowIds: ReadonlySet<string>
-  stragglers: ReturnType<typeof stragglersOf>
-  nowMs: number
-}
 
 export function StormPage() {
   const url = useUrlFilters(stormShape)
@@ -92,24 +82,6 @@ export function StormPage() {
   )
 }
 
-function viewOf({ cells, storm }: StormModel, { nowMs, byPhase }: { nowMs: number; byPhase: boolean }): StormView {
-  const stragglers = stragglersOf(cells, storm.kinds, nowMs)
-  return {
-    cells: byPhase ? sortedByPhase(cells) : cells,
-    counts: countStates(cells),
-    kinds: storm.kinds,
-    slowIds: new Set(stragglers.map(({ cell }) => cell.deviceId)),
-    stragglers,
-    nowMs,
-  }
-}
-
-const rank = new Map(stateOrder.map((state, index) => [state, index]))
-
-function sortedByPhase(cells: StormCell[]): StormCell[] {
-  return cells.toSorted((a, b) => (rank.get(a.state) ?? 0) - (rank.get(b.state) ?? 0))
-}
-
 function titleOf({ farm, site, collection, run }: Storm): string {
   if (run) return `Run of ${run.name}, ${formatInstantInFull(new Date(run.instant))}`
   const name = collection?.name ?? site?.name ?? farm?.name
@@ -121,7 +93,7 @@ function StormFilters({ url: { filters, bind, setFilters, clearFilters } }: { ur
   const { farm, site, collection, run } = filters
   const farms = usePicker('farm', {})
   const sites = usePicker('site', farm ? { farmId: farm } : {})
-  const collections = usePicker('collection', site ? { siteId: site } : farm ? { farmId: farm } : {})
+  const collections = usePicker('collection', site ? { siteId: site } : {})
   const chosen = (value: string | undefined, label: string) => (value ? { value, label } : null)
   const isScoped = Boolean(farm ?? site ?? collection ?? run ?? filters.period ?? filters.order ?? filters.view)
   return (
