@@ -93,11 +93,14 @@ test('a manual run shows each device and its boot as they are reported', async (
   await expect(page).toHaveURL(new RegExp(`/boots/${bootId}$`))
   await page.goto(runUrl)
   await page.getByRole('link', { name: 'View the storm' }).click()
-  await followStorm(page, instantUnixMs)
+  await followStorm(page, { scheduleId: order?.id ?? '', instantUnixMs })
 })
 
 /** The six devices of the run as cells: one is ready, one failed, one skipped, and three wait. */
-async function followStorm(page: Page, instantUnixMs: number): Promise<void> {
+async function followStorm(
+  page: Page,
+  { scheduleId, instantUnixMs }: { scheduleId: string; instantUnixMs: number },
+): Promise<void> {
   const map = page.getByRole('slider', { name: 'Devices by phase' })
   const legend = page.getByRole('list', { name: 'Devices by phase' })
   await expect(map).toHaveAttribute('aria-valuetext', /^pc-01 · .* · Ready · /)
@@ -109,12 +112,13 @@ async function followStorm(page: Page, instantUnixMs: number): Promise<void> {
   // A boot that begins changes its cell and the counts without a reload.
   const next = tenant.rows.macs[3] ?? ''
   const openedAt = await page.evaluate(() => performance.timeOrigin)
-  await tenant.report({
+  const devices = [{ deviceId: tenant.rows.deviceIds[3] ?? '', atUnixMs: instantUnixMs + 2990, result: 'sent' as const }]
+  await tenant.reportRun({ scheduleId, instantUnixMs, state: 'running', devices })
+  await tenant.reportGoingOn({
     id: randomUUID(),
     mac: next,
     startedUnixMs: instantUnixMs + 3000,
-    outcome: undefined,
-    phases: [phase({ name: 'loader', startUs: 0, durationUs: undefined })],
+    phases: [phase({ name: 'loader', startUs: 0 })],
   })
   await expect(legend.getByRole('listitem').filter({ hasText: /^Kernel and initramfs/ })).toHaveText(/1$/)
   await expect(legend.getByRole('listitem').filter({ hasText: /^Waiting for power-on/ })).toHaveText(/2$/)
