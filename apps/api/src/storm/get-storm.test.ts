@@ -109,17 +109,14 @@ test('a run shows its devices with their boots in it, whatever they did since', 
   const { api, tenant } = site()
   const { organizationId } = tenant
   const at = new Date(api.clock.now.getTime() - 6 * 3600_000)
+  const power = { power: 'wake_on_lan', ratePerMinute: 10 } as const
+  const when = { kind: 'cron', cron: '0 7 * * *', timeZone: 'UTC', preparedUntil: at, updatedAt: at } as const
   const schedule = await api.db.schedule.create({
-    data: {
-      ...{ organizationId, farmId: tenant.farmId, name: 'Morning', ratePerMinute: 10, power: 'wake_on_lan' },
-      ...{ kind: 'cron', cron: '0 7 * * *', timeZone: 'UTC', preparedUntil: at, createdAt: at, updatedAt: at },
-    },
+    data: { organizationId, farmId: tenant.farmId, name: 'Morning', createdAt: at, ...power, ...when },
   })
+  const times = { instant: at, startedAt: at, closesAt: at, closedAt: at, createdAt: at }
   const run = await api.db.scheduleRun.create({
-    data: {
-      ...{ organizationId, scheduleId: schedule.id, instant: at, startedAt: at, state: 'done', deviceCount: 4 },
-      ...{ action: 'power_on', power: 'wake_on_lan', ratePerMinute: 10, closesAt: at, closedAt: at, createdAt: at },
-    },
+    data: { organizationId, scheduleId: schedule.id, action: 'power_on', deviceCount: 4, state: 'done', ...power, ...times },
   })
   const inRun = bootOf(0, 6 * 3600 - 5)
   await site().report(inRun, bootOf(0, 60))
@@ -127,7 +124,11 @@ test('a run shows its devices with their boots in it, whatever they did since', 
   for (const [position, state] of states.entries())
     await api.db.scheduleRunDevice.create({
       data: {
-        ...{ organizationId, runId: run.id, deviceId: tenant.deviceIds[position] ?? '', position, state },
+        organizationId,
+        runId: run.id,
+        deviceId: tenant.deviceIds[position] ?? '',
+        position,
+        state,
         bootId: position === 0 ? inRun.id : null,
       },
     })
@@ -176,33 +177,50 @@ test('a boot at a site that its device has left is not shown at the new one', as
   expect(cells['pc-01']).toMatchObject({ site: 'New', bootId: null, state: 'idle' })
 })
 
-test('5,000 devices that all boot are less than 400 KB, and with more those that booted last are shown', async () => {
+/** As many devices more, all of them in their last phase. */
+async function manyBooting(count: number): Promise<void> {
   const { api, tenant } = site()
   const { organizationId, siteId, collectionId } = tenant
-  const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
+  const { edgeId } = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
+  const hex = (value: number) => value.toString(16).padStart(2, '0')
   await api.db.device.createMany({
-    data: Array.from({ length: stormDevicesMax }, (_, index) => ({
-      ...{ organizationId, siteId, collectionId, name: `room-101-pc-${String(index).padStart(4, '0')}` },
-      mac: `02:bf:01:00:${(index >> 8).toString(16).padStart(2, '0')}:${(index & 255).toString(16).padStart(2, '0')}`,
+    data: Array.from({ length: count }, (_, index) => ({
+      organizationId,
+      siteId,
+      collectionId,
+      name: `room-101-pc-${String(index).padStart(4, '0')}`,
+      mac: `02:bf:01:00:${hex(index >> 8)}:${hex(index & 255)}`,
     })),
   })
-  const at = api.clock.now
-  const day = { organizationId, receivedOn: new Date(at.toISOString().slice(0, 10)) }
-  const devices = await api.db.device.findMany({ where: { organizationId }, select: { id: true, mac: true } })
-  const boots = devices.map(({ id, mac }, index) => ({
-    ...{ ...day, id: randomUUID(), deviceId: id, mac, siteId, edgeId: edge.edgeId, revision: 1n },
-    ...{ startedAt: new Date(at.getTime() - 3_000_000 + index), receivedAt: at, updatedAt: at, lastPhase: 'stage2' },
-    ...{ totalUs: 123_456_789n, bytesOut: 1n, retries: 0n, simulated: true, generated: false },
-    phases: [{ name: 'dhcp', startUs: 0, durationUs: 1 }, { name: 'stage2', startUs: 98_765_432 }],
-  }))
   // A first boot makes the partition of the day.
   await site().report(bootOf(0, 30))
+  const at = api.clock.now
+  const devices = await api.db.device.findMany({ where: { organizationId }, select: { id: true, mac: true } })
+  const common = { organizationId, siteId, edgeId, receivedOn: new Date(at.toISOString().slice(0, 10)), receivedAt: at }
+  const counts = { revision: 1n, totalUs: 123_456_789n, bytesOut: 1n, retries: 0n, simulated: true, generated: false }
+  const phases = [
+    { name: 'dhcp', startUs: 0, durationUs: 1 },
+    { name: 'stage2', startUs: 98_765_432 },
+  ]
+  const boots = devices.map(({ id: deviceId, mac }, index) => {
+    const startedAt = new Date(at.getTime() - 3_000_000 + index)
+    return { id: randomUUID(), deviceId, mac, startedAt, updatedAt: at, lastPhase: 'stage2', phases, ...common, ...counts }
+  })
   await api.db.bootKey.createMany({
-    data: boots.map(({ id, receivedOn }, index) => ({ organizationId, bootId: id, receivedOn, change: BigInt(index) + 9n })),
+    data: boots.map(({ id: bootId, receivedOn }, index) => ({
+      organizationId,
+      bootId,
+      receivedOn,
+      change: BigInt(index) + 9n,
+    })),
   })
   await api.db.boot.createMany({ data: boots })
   await api.db.$executeRaw`update device set last_boot_id = boot.id, last_boot_started_at = boot.started_at
-    from boot where boot.device_id = device.id and boot.organization_id = ${organizationId}::uuid`
+    from boot where boot.device_id = device.id and boot.organization_id = ${organizationId}::uuid and boot.outcome is null`
+}
+
+test('5,000 devices that all boot are less than 400 KB, and of more those that booted last are shown', async () => {
+  await manyBooting(stormDevicesMax)
   const answer = await site().query<Storm>('storm.get', {})
   expect(answer.deviceCount).toBe(stormDevicesMax + 6)
   expect(answer.cells.names).toHaveLength(stormDevicesMax)

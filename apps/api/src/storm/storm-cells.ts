@@ -40,8 +40,9 @@ export function stormCellsOf({ devices, boots, kindIndexOf, since }: Input): Pic
 }
 
 function stateOf({ isQueued, runState }: StormDevice, boot: StormBoot | undefined): StormState {
-  // A device that is ordered to boot again shows that, once its boot is over.
-  if (boot && !(isQueued && boot.outcome !== null)) return stateOfBoot(boot)
+  // A device that is ordered to boot again shows that, once its boot is over; a run has one boot of each.
+  const isOrderedAgain = isQueued && runState === null && boot?.outcome !== null
+  if (boot && !isOrderedAgain) return stateOfBoot(boot)
   if (runState === 'skipped') return 'skipped'
   if (runState === 'not_seen') return 'no_response'
   if (runState === 'failed') return 'failed'

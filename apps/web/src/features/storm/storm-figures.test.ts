@@ -75,7 +75,7 @@ test('a straggler is slower than twice the median of its kind, says so, and name
   const [first, second] = stragglers.map((one) => stragglerText(one).replaceAll('\u00a0', ' '))
   expect(first).toBe(
     '30.0 s so far: 3.0 times the median of the 10 boots of Debian, version 3 here, 10.0 s.' +
-      ' Kernel start since 25.0 s, usually 2.00 s.',
+      ' In Kernel start for 25.0 s, usually 2.00 s.',
   )
   expect(second).toBe('21.0 s until ready: 2.1 times the median of the 10 boots of Debian, version 3 here, 10.0 s.')
 })

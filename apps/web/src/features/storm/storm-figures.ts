@@ -59,15 +59,14 @@ export function estimate(cells: StormCell[], kinds: Storm['kinds'], nowMs: numbe
   const boots = cells.filter(isBooting)
   const usual = boots.map((cell) => usualLeftMs(cell, kinds, nowMs))
   const longest = Math.max(0, ...usual.flatMap((leftMs) => leftMs ?? []))
-  const isUsualKnown = queued === 0 && boots.length > 0 && usual.every((leftMs) => leftMs !== null)
+  const isUsualKnown = queued === 0 && boots.length === booting && usual.every((leftMs) => leftMs !== null)
   const { readyCount, windowMs } = recentlyReady(cells, nowMs)
-  if (readyCount >= readyMin) {
-    const leftMs = (remaining * windowMs) / readyCount
-    // No boot ends before its usual time: the last ones to begin are not as quick as the rate says.
-    if (leftMs >= longest) return { kind: 'rate', leftMs, remaining, readyCount, windowMs }
-  }
-  if (isUsualKnown || (readyCount >= readyMin && queued === 0)) return { kind: 'usual', leftMs: longest, remaining }
-  return { kind: 'unknown' }
+  const isRateKnown = readyCount >= readyMin
+  const byRateMs = isRateKnown ? (remaining * windowMs) / readyCount : 0
+  // No boot ends before its usual time: the last ones to begin are not as quick as the rate says.
+  if (isRateKnown && (queued > 0 || byRateMs >= longest))
+    return { kind: 'rate', leftMs: Math.max(byRateMs, longest), remaining, readyCount, windowMs }
+  return isUsualKnown || isRateKnown ? { kind: 'usual', leftMs: longest, remaining } : { kind: 'unknown' }
 }
 
 function usualLeftMs(cell: StormCell, kinds: Storm['kinds'], nowMs: number): number | null {

@@ -56,7 +56,7 @@ export function stragglerText({ cell, elapsedMs, usualMs, kind, phase }: Straggl
   const sentence = `${duration(elapsedMs)} ${so}: ${factor} times the median of ${of}, ${duration(usualMs)}.`
   const name = bootPhases.find((one) => one === phase?.name)
   if (!phase || !name) return sentence
-  return `${sentence} ${bootPhaseText(name).title} since ${duration(phase.elapsedMs)}, usually ${duration(phase.usualMs)}.`
+  return `${sentence} In ${bootPhaseText(name).title} for ${duration(phase.elapsedMs)}, usually ${duration(phase.usualMs)}.`
 }
 
 export const slowMeaning = `Slower than ${slowFactor} times the median of the boots of the same version.`
