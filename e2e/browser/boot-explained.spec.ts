@@ -95,3 +95,40 @@ test('a boot that failed over to another edge shows when and from which edge, an
   await expect(page.locator(`a[href="/boots/${id}"]`)).toHaveCount(1)
   expect(await seriousProblems(page)).toEqual([])
 })
+
+test('a failed boot offers what its viewer may do about it at once', async ({ page }) => {
+  const tenant = await Tenant.create('admin')
+  const { organizationId, vdiskId } = tenant.rows
+  const fields = { sizeBytes: 419_430_400, diskPath: 'a/2/disk.raw', kernelPath: 'a/2/kernel', initrdPath: 'a/2/initrd' }
+  const { id: versionId } = await tenant.inDatabase((db) =>
+    db.vdiskVersion.create({ data: { organizationId, vdiskId, number: 2, commandLine: 'quiet', ...fields } }),
+  )
+  const id = randomUUID()
+  const outcome = { kind: 'failed', phase: 'loader', cause: 'version_missing' } as const
+  await tenant.report({ id, vdiskId, versionId, outcome })
+  await signInAs(page, tenant.person)
+  await page.goto(`/boots/${id}`)
+  const why = page.getByRole('region', { name: 'Cause' })
+  await expect(why.getByRole('link', { name: 'Open the vDisk' })).toHaveAttribute('href', `/vdisks/${vdiskId}`)
+  await expect(why.getByRole('link', { name: 'Open the edge' })).toHaveAttribute('href', `/edges/${tenant.edgeId}`)
+  await expect(why.getByRole('button', { name: 'Assign a vDisk' })).toBeVisible()
+  expect(await seriousProblems(page)).toEqual([])
+  const rollBack = why.getByRole('button', { name: 'Roll back to version 1' })
+  await expect(rollBack).toBeVisible()
+
+  await page.context().clearCookies()
+  await signInAs(page, await tenant.member('viewer'))
+  await page.goto(`/boots/${id}`)
+  await expect(why.getByRole('link', { name: 'Open the edge' })).toBeVisible()
+  await expect(page.getByRole('status').getByText('Live', { exact: true })).toBeVisible()
+  await expect(page.getByRole('button', { name: /^(Roll back|Assign|Wake)/ })).toHaveCount(0)
+
+  await page.context().clearCookies()
+  await signInAs(page, tenant.person)
+  await page.goto(`/boots/${id}`)
+  await rollBack.click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Roll back to version 1', exact: true }).click()
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+  // Devices get version 1 now.
+  await expect(rollBack).toHaveCount(0)
+})
