@@ -99,7 +99,12 @@ test('a boot that failed over to another edge shows when and from which edge, an
 test('a failed boot offers what its viewer may do about it at once', async ({ page }) => {
   const tenant = await Tenant.create('admin')
   const { organizationId, vdiskId } = tenant.rows
-  const fields = { sizeBytes: 419_430_400, diskPath: 'a/2/disk.raw', kernelPath: 'a/2/kernel', initrdPath: 'a/2/initrd' }
+  const fields = {
+    sizeBytes: 419_430_400,
+    diskPath: 'a/2/disk.raw',
+    kernelPath: 'a/2/kernel',
+    initrdPath: 'a/2/initrd',
+  }
   const { id: versionId } = await tenant.inDatabase((db) =>
     db.vdiskVersion.create({ data: { organizationId, vdiskId, number: 2, commandLine: 'quiet', ...fields } }),
   )

@@ -112,7 +112,9 @@ async function followStorm(
   // A boot that begins changes its cell and the counts without a reload.
   const next = tenant.rows.macs[3] ?? ''
   const openedAt = await page.evaluate(() => performance.timeOrigin)
-  const devices = [{ deviceId: tenant.rows.deviceIds[3] ?? '', atUnixMs: instantUnixMs + 2990, result: 'sent' as const }]
+  const devices = [
+    { deviceId: tenant.rows.deviceIds[3] ?? '', atUnixMs: instantUnixMs + 2990, result: 'sent' as const },
+  ]
   await tenant.reportRun({ scheduleId, instantUnixMs, state: 'running', devices })
   await tenant.reportGoingOn({
     id: randomUUID(),

@@ -272,12 +272,19 @@ describe('a run', () => {
       edges: { all: 1, reported: 1, missing: [] },
     })
     await goTo(at + 4 * hourMs)
-    expect(await site().query('schedule.run', { runId })).toMatchObject({ state: 'done', counts: { sent: 0, ready: 1 } })
+    expect(await site().query('schedule.run', { runId })).toMatchObject({
+      state: 'done',
+      counts: { sent: 0, ready: 1 },
+    })
     expect(await site().query('schedule.get', { scheduleId })).toMatchObject({ lastRun: { id: runId } })
   })
 
   test('that nobody reports is missed in the end, and still counts when its edge comes back', async () => {
     const { id: scheduleId } = await create()
+    await site().api.db.edge.updateMany({
+      where: { id: site().edge.edgeId },
+      data: { heartbeatAt: new Date(at - 60_000) },
+    })
     await goTo(at + 1)
     await goTo(at + 3 * hourMs)
     const [run] = await runs(scheduleId)

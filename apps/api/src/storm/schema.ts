@@ -46,7 +46,9 @@ const stormCells = z.object({
   names: z.array(z.string()).describe('By site, then by name.'),
   deviceIds: z
     .string()
-    .describe(`The ids of the devices one after the other: each 16 bytes as ${packedIdLength} characters of base64url.`),
+    .describe(
+      `The ids of the devices one after the other: each 16 bytes as ${packedIdLength} characters of base64url.`,
+    ),
   bootIds: z
     .string()
     .describe(`The ids of their boots in the time, in the same form; ${packedIdLength} full stops for none.`),
@@ -75,7 +77,7 @@ export type StormKind = z.infer<typeof stormKind>
 const stormEdge = named.extend({
   siteName: z.string(),
   online: z.boolean(),
-  bootingCount: count,
+  bootingCount: count.describe('Count of these boots that are in progress there.'),
   bytesPerSecond: count.describe(
     'Of these boots over the last minute: edges report the bytes of a phase, which are spread evenly over the boot.',
   ),
@@ -83,9 +85,9 @@ const stormEdge = named.extend({
 
 export const storm = z
   .object({
-    farm: named.nullable(),
-    site: named.nullable(),
-    collection: named.nullable(),
+    farm: named.nullable().describe('Null: not only one farm.'),
+    site: named.nullable().describe('Null: not only one site.'),
+    collection: named.nullable().describe('Null: not only one collection.'),
     run: named
       .extend({ scheduleId: uuid, instant, state: z.string(), ratePerMinute: count })
       .nullable()
@@ -93,10 +95,12 @@ export const storm = z
     at: instant.describe('When this was read.'),
     since: instant.describe('Boots that started then or later count.'),
     deviceCount: count.describe(`With more than ${stormDevicesMax}, cells are those whose last boot started last.`),
-    states: z.array(z.enum(stormStates)),
-    cells: stormCells,
-    sites: z.array(named),
-    kinds: z.array(stormKind),
+    states: z
+      .array(z.enum(stormStates))
+      .describe('The phase of a boot in progress, the outcome of one that is over, or why there is none.'),
+    cells: stormCells.describe('Columns: everything of one index is of one device.'),
+    sites: z.array(named).describe('The sites of these devices.'),
+    kinds: z.array(stormKind).describe('What these devices boot, and how long it usually takes.'),
     edges: z.array(stormEdge).describe('The edges of these boots, the busiest first; at most 50.'),
   })
   .meta({ id: 'Storm' })

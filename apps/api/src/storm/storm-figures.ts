@@ -147,7 +147,7 @@ export async function readStormEdges(
     .slice(0, edgesMax)
 }
 
-/** The part of a boot's bytes that falls into the last minute, if they were sent evenly from its start until its end. */
+/** The part of a boot's bytes that falls into the last minute, if they were sent evenly from its start to its end. */
 function bytesWithin({ startedAt, updatedAt, outcome, totalUs, bytesOut }: StormBoot, now: Date): number {
   const start = startedAt.getTime()
   const known = start + Number(totalUs) / 1000

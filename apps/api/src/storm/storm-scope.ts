@@ -13,7 +13,7 @@ export interface StormScope extends Pick<Storm, 'farm' | 'site' | 'collection' |
   where: Prisma.Sql
 }
 
-/** Throws `not_found` for a farm, site, collection or run that the actor does not see, or that is in none of the others. */
+/** Throws `not_found` for a farm, site, collection or run that the actor does not see, or that is not in the others. */
 export async function readStormScope(context: ServiceContext, input: StormInput, now: Date): Promise<StormScope> {
   const { farmId, siteId, collectionId, runId } = input
   const place = await nameScope(context, { farmId, siteId })

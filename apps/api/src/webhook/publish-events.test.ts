@@ -150,7 +150,15 @@ describe('wave.done', () => {
     await told()
     first.clock.advance(4 * 3_600_000)
     expect(await told()).toMatchObject([
-      { data: { state: 'missed', reason: 'edge_away', startedAt: null, devices: { woken: 0 }, edges: { all: 1, away: 1 } } },
+      {
+        data: {
+          state: 'missed',
+          reason: 'edge_away',
+          startedAt: null,
+          devices: { woken: 0 },
+          edges: { all: 1, away: 1 },
+        },
+      },
     ])
     const { runId } = await site.mutate<{ runId: string }>('schedule.runNow', { scheduleId })
     const instantUnixMs = first.clock.now.getTime()

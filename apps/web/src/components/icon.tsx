@@ -4,7 +4,8 @@ const paths = {
   device: 'M2.5 3.5h11v7h-11zM6 13.5h4M8 10.5v3',
   discovered: 'M2.5 10.5v-7h11v7M8 10.5a2 2 0 1 0 0 4 2 2 0 0 0 0-4zM6.8 6.2c.2-1.6 2.6-1.6 2.6 0 0 1-1.4 1-1.4 2',
   boot: 'M2.5 3.5h5M5 6.5h5M7.5 9.5h3M10 12.5h3.5',
-  storm: 'M2.5 2.5h3v3h-3zM6.5 2.5h3v3h-3zM10.5 2.5h3v3h-3zM2.5 6.5h3v3h-3zM6.5 6.5h3v3h-3zM10.5 6.5h3v3h-3zM2.5 10.5h3v3h-3zM6.5 10.5h3v3h-3z',
+  storm:
+    'M2.5 2.5h3v3h-3zM6.5 2.5h3v3h-3zM10.5 2.5h3v3h-3zM2.5 6.5h3v3h-3zM6.5 6.5h3v3h-3zM10.5 6.5h3v3h-3zM2.5 10.5h3v3h-3zM6.5 10.5h3v3h-3z',
   fullScreen: 'M2.5 6v-3.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10',
   schedule: 'M8 14a5.75 5.75 0 1 0 0-11.5A5.75 5.75 0 0 0 8 14zM8 5v3.25l2.25 1.5',
   vdisk:

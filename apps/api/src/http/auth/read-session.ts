@@ -16,7 +16,8 @@ declare module 'fastify' {
 export function renewCookies(app: FastifyInstance): void {
   app.decorateRequest('renewedCookies', null)
   app.addHook('onSend', async ({ renewedCookies }, reply) => {
-    if (renewedCookies && renewedCookies.length > 0 && !reply.hasHeader('set-cookie')) reply.header('set-cookie', renewedCookies)
+    if (renewedCookies && renewedCookies.length > 0 && !reply.hasHeader('set-cookie'))
+      reply.header('set-cookie', renewedCookies)
   })
 }
 

@@ -6,8 +6,10 @@ import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
 import { PageLink } from '../../components/page-link'
 import { useFailureToast, useToast } from '../../components/toast'
-import { useTRPC } from '../../lib/trpc'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { placeOfDevice, useMay } from '../session/use-may'
+
+type DeviceDetail = RouterOutputs['device']['get']
 
 /** Requested, and not observed yet. */
 interface Wish {
@@ -16,13 +18,17 @@ interface Wish {
   expiresAt: string
 }
 
-/** Wakes the device, then waits for the boot that follows and offers the way to it. */
+/** For those who may: wakes the device, then waits for the boot that follows and offers the way to it. */
 export function BootAgain({ deviceId }: { deviceId: string }) {
+  const { data: device } = useQuery(useTRPC().device.get.queryOptions({ deviceId }))
+  const may = useMay('device.power', device && placeOfDevice(device))
+  return may && <WakeButton deviceId={deviceId} device={device} />
+}
+
+function WakeButton({ deviceId, device }: { deviceId: string; device: DeviceDetail | undefined }) {
   const trpc = useTRPC()
   const showToast = useToast()
-  const { data: device } = useQuery(trpc.device.get.queryOptions({ deviceId }))
   const [wish, setWish] = useState<Wish | null>(null)
-  const may = useMay('device.power', device && placeOfDevice(device))
   const bootId = device?.lastBoot?.id ?? null
   const name = device?.name ?? 'the device'
 
@@ -65,7 +71,6 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
   }, [wish, bootId, name, showToast])
 
   const waiting = wish !== null
-  if (!may) return null
   return (
     <Button
       look="primary"

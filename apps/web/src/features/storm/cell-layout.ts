@@ -37,7 +37,11 @@ export function cellPlace({ columns, pitch }: CellLayout, index: number): { x: n
 }
 
 /** The cell at a point, gaps included; null beside them. */
-export function cellAt({ columns, pitch }: CellLayout, count: number, { x, y }: { x: number; y: number }): number | null {
+export function cellAt(
+  { columns, pitch }: CellLayout,
+  count: number,
+  { x, y }: { x: number; y: number },
+): number | null {
   const column = Math.floor(x / pitch)
   if (x < 0 || y < 0 || column >= columns) return null
   const index = Math.floor(y / pitch) * columns + column
@@ -45,7 +49,11 @@ export function cellAt({ columns, pitch }: CellLayout, count: number, { x, y }: 
 }
 
 /** Where a key leads from a cell; null for keys that lead nowhere. */
-export function cellAfterKey({ columns }: CellLayout, count: number, from: { index: number; key: string }): number | null {
+export function cellAfterKey(
+  { columns }: CellLayout,
+  count: number,
+  from: { index: number; key: string },
+): number | null {
   const steps: Record<string, number> = {
     ArrowLeft: -1,
     ArrowRight: 1,

@@ -26,9 +26,8 @@ const widthBeforeMeasure = 900
  * device in words; the table has the same as rows.
  */
 export function StormMap({ cells, slowIds, nowMs, heightPx }: StormMapProps) {
-  const router = useRouter()
+  const open = useOpenCell(cells)
   const [frame, width] = useElementWidth<HTMLDivElement>(widthBeforeMeasure)
-  const canvas = useRef<HTMLCanvasElement>(null)
   const [focused, setFocused] = useState(0)
   const [hasFocus, setHasFocus] = useState(false)
   const [pointed, setPointed] = useState<number | null>(null)
@@ -37,20 +36,9 @@ export function StormMap({ cells, slowIds, nowMs, heightPx }: StormMapProps) {
   const position = Math.min(focused, Math.max(0, cells.length - 1))
   const active = pointed ?? (hasFocus ? position : null)
 
-  useEffect(() => {
-    const drawn = cells.map(({ state, deviceId }) => ({ state, isSlow: slowIds.has(deviceId) }))
-    if (canvas.current) drawCells(canvas.current, { cells: drawn, layout, width, active })
-  })
-
   const indexAt = (event: MouseEvent<HTMLElement>) => {
     const box = event.currentTarget.getBoundingClientRect()
     return cellAt(layout, cells.length, { x: event.clientX - box.left, y: event.clientY - box.top })
-  }
-  const open = (index: number | null, isApart: boolean) => {
-    const cell = index === null ? undefined : cells[index]
-    if (!cell) return
-    if (isApart) window.open(hrefOfCell(cell), '_blank', 'noopener')
-    else router.push(hrefOfCell(cell))
   }
   const onKey = (event: KeyboardEvent<HTMLElement>) => {
     if (event.key === 'Enter') return open(position, event.ctrlKey || event.metaKey)
@@ -81,7 +69,7 @@ export function StormMap({ cells, slowIds, nowMs, heightPx }: StormMapProps) {
         onClick={(event) => open(indexAt(event), event.ctrlKey || event.metaKey)}
         onAuxClick={(event) => event.button === 1 && open(indexAt(event), true)}
       >
-        <canvas ref={canvas} className="block" style={{ width: '100%', height: layout.height }} />
+        <CellCanvas cells={cells} slowIds={slowIds} layout={layout} width={width} active={active} />
       </div>
       <p id={hintId} className="sr-only">
         Arrow keys move between devices. Enter opens the boot of the device.
@@ -91,6 +79,33 @@ export function StormMap({ cells, slowIds, nowMs, heightPx }: StormMapProps) {
       )}
     </div>
   )
+}
+
+interface CellCanvasProps extends Pick<StormMapProps, 'cells' | 'slowIds'> {
+  layout: CellLayout
+  width: number
+  active: number | null
+}
+
+/** Draws after each render: of its cells any may have changed. */
+function CellCanvas({ cells, slowIds, layout, width, active }: CellCanvasProps) {
+  const canvas = useRef<HTMLCanvasElement>(null)
+  useEffect(() => {
+    const drawn = cells.map(({ state, deviceId }) => ({ state, isSlow: slowIds.has(deviceId) }))
+    if (canvas.current) drawCells(canvas.current, { cells: drawn, layout, width, active })
+  })
+  return <canvas ref={canvas} className="block" style={{ width: '100%', height: layout.height }} />
+}
+
+/** Returns a function that opens a cell by its index. */
+function useOpenCell(cells: StormCell[]): (index: number | null, isApart: boolean) => void {
+  const router = useRouter()
+  return (index, isApart) => {
+    const cell = index === null ? undefined : cells[index]
+    if (!cell) return
+    if (isApart) window.open(hrefOfCell(cell), '_blank', 'noopener')
+    else router.push(hrefOfCell(cell))
+  }
 }
 
 /** The boot of a cell, or its device where there is none. */

@@ -5,8 +5,8 @@ import { type Column, Table } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { countOf, formatBytes, formatCount, formatDuration } from '../../lib/format-quantity'
 import { readyAtMs, type Straggler, stragglersShownMax } from './storm-figures'
-import type { Storm, StormCell } from './storm-model'
 import { hrefOfCell } from './storm-map'
+import type { Storm, StormCell } from './storm-model'
 import { slowMeaning, stragglerText } from './storm-text'
 
 const deviceColumn: Column<StormCell> = {

@@ -24,6 +24,7 @@ const outcomes: Partial<Record<StormState, StateLook>> = {
   idle: { title: 'No boot', colour: 'var(--line-strong)', level: 0, mark: 'hollow' },
 }
 
+const bootingOrder: readonly StormState[] = bootingStates
 const phaseSteps = bootingStates.length + 1
 
 export const stateOrder: StormState[] = [
@@ -43,7 +44,7 @@ export function stateLook(state: StormState): StateLook {
   const known = outcomes[state]
   if (known) return known
   const phase: BootPhase = bootPhases.find((name) => name === state) ?? 'firmware'
-  const step = bootingStates.findIndex((name) => name === phase) + 1
+  const step = bootingOrder.indexOf(phase) + 1
   // A device in its firmware phase has not sent a packet yet.
   const title = phase === 'firmware' ? 'Waking' : bootPhaseText(phase).title
   return { title, colour: phaseColour(phase), level: step / phaseSteps, mark: 'none' }

@@ -1,6 +1,6 @@
 import { bootPhases, bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { countOf, formatCount, formatDuration } from '../../lib/format-quantity.ts'
-import { type Estimate, type Straggler, slowFactor, type StormTotals } from './storm-figures.ts'
+import { type Estimate, type StormTotals, type Straggler, slowFactor } from './storm-figures.ts'
 import { isBooting } from './storm-model.ts'
 
 const duration = (ms: number) => formatDuration(ms * 1000)

@@ -12,7 +12,10 @@ export interface StormView {
   nowMs: number
 }
 
-export function viewOf({ cells, storm }: StormModel, { nowMs, byPhase }: { nowMs: number; byPhase: boolean }): StormView {
+export function viewOf(
+  { cells, storm }: StormModel,
+  { nowMs, byPhase }: { nowMs: number; byPhase: boolean },
+): StormView {
   const stragglers = stragglersOf(cells, storm.kinds, nowMs)
   return {
     cells: byPhase ? sortedByPhase(cells) : cells,

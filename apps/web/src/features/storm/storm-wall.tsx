@@ -46,7 +46,11 @@ export function StormWall({ view, title, onLeave }: { view: StormView; title: st
         <WallFigure label="Ready" value={`${formatCount(totals.ready)} of ${formatCount(totals.devices)}`} />
         <WallFigure label="Booting" value={formatCount(totals.booting)} />
         {totals.queued > 0 && <WallFigure label="Waiting" value={formatCount(totals.queued)} />}
-        <WallFigure label="Failed or timed out" value={formatCount(totals.unsuccessful)} isBad={totals.unsuccessful > 0} />
+        <WallFigure
+          label="Failed or timed out"
+          value={formatCount(totals.unsuccessful)}
+          isBad={totals.unsuccessful > 0}
+        />
         <WallFigure label="Stragglers" value={formatCount(slowIds.size)} />
         <WallFigure label="Time left" value={left.value} note={left.basis} />
       </dl>
