@@ -2,7 +2,7 @@ import { bootPhases } from '@bootfarm/proto/boot-phases'
 import { z } from 'zod'
 import { count, instant, uuid } from '../rules/scalars.ts'
 
-/** More devices are no cells that a person tells apart; the answer stays far below 500 KB. */
+/** More devices are no cells that a person tells apart; the answer stays below 500 KB. */
 export const stormDevicesMax = 5_000
 export const stormMinutesDefault = 60
 const minutesMax = 24 * 60

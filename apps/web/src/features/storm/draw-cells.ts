@@ -18,7 +18,7 @@ interface Drawing {
 /** Glyphs on smaller cells would be specks. */
 const markSizeMin = 6
 
-/** Draws all cells: some 5,000 rectangles take a few milliseconds, where as many elements would take a second. */
+/** Draws all cells in one pass: as elements, thousands of them would be laid out for each change. */
 export function drawCells(canvas: HTMLCanvasElement, { cells, layout, width, active }: Drawing): void {
   const context = canvas.getContext('2d')
   if (!context) return

@@ -94,7 +94,8 @@ function CellCanvas({ cells, slowIds, layout, width, active }: CellCanvasProps) 
     const drawn = cells.map(({ state, deviceId }) => ({ state, isSlow: slowIds.has(deviceId) }))
     if (canvas.current) drawCells(canvas.current, { cells: drawn, layout, width, active })
   })
-  return <canvas ref={canvas} className="block" style={{ width: '100%', height: layout.height }} />
+  // Its colour is set to read the theme's colours: a transition would give one for another.
+  return <canvas ref={canvas} className="block" style={{ width: '100%', height: layout.height, transition: 'none' }} />
 }
 
 /** Returns a function that opens a cell by its index. */

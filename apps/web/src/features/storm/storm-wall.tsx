@@ -76,7 +76,9 @@ function WallFigure({
       <dt className="text-[2.6vmin] text-ink-soft leading-[3.4vmin]">{label}</dt>
       <dd className={`font-semibold text-[6vmin] leading-[7vmin] tracking-tight ${isBad ? 'text-failed' : 'text-ink'}`}>
         {value}
-        {note && <span className="block font-normal text-[2vmin] text-ink-soft leading-[2.8vmin]">{note}</span>}
+        {note && (
+          <span className="block font-normal text-[2.2vmin] text-ink-soft leading-[3vmin] tracking-normal">{note}</span>
+        )}
       </dd>
     </div>
   )
