@@ -2,6 +2,7 @@ import { classNames } from '../../lib/class-names'
 import { formatCount } from '../../lib/format-quantity'
 import type { StormState } from './storm-model'
 import { type StateLook, stateLook, stateOrder } from './storm-states'
+import { slowMeaning } from './storm-text'
 
 /** Shown also while no device is in them: the chain of phases, and how it ends well. */
 const alwaysShown = new Set<StormState>([
@@ -16,8 +17,16 @@ const alwaysShown = new Set<StormState>([
   'silent',
 ])
 
-/** The count of each state, and what the cells look like. `large`: for a wall. */
-export function StormLegend({ counts, large = false }: { counts: Map<StormState, number>; large?: boolean }) {
+interface StormLegendProps {
+  counts: Map<StormState, number>
+  /** Devices that are slower than usual: their cells have a frame besides. */
+  slowCount: number
+  /** For a wall. */
+  large?: boolean
+}
+
+/** The count of each state, and what the cells look like. */
+export function StormLegend({ counts, slowCount, large = false }: StormLegendProps) {
   const states = stateOrder.filter((state) => alwaysShown.has(state) || (counts.get(state) ?? 0) > 0)
   return (
     <ul
@@ -32,7 +41,7 @@ export function StormLegend({ counts, large = false }: { counts: Map<StormState,
             key={state}
             className={classNames(
               'flex items-center',
-              large ? 'gap-[1vmin] text-[2.6vmin] leading-[3.2vmin]' : 'gap-1.5 text-xs',
+              itemSize(large),
               count === 0 ? 'text-ink-faint' : 'text-ink-soft',
             )}
           >
@@ -42,8 +51,20 @@ export function StormLegend({ counts, large = false }: { counts: Map<StormState,
           </li>
         )
       })}
+      {slowCount > 0 && (
+        <li className={classNames('flex items-center text-ink-soft', itemSize(large))} title={slowMeaning}>
+          <svg aria-hidden="true" viewBox="0 0 12 12" className={large ? 'size-[2.6vmin]' : 'size-3'}>
+            <rect x={1} y={1} width={10} height={10} fill="none" stroke="var(--ink)" strokeWidth={2} />
+          </svg>
+          Slower than usual <b className="font-semibold text-ink">{formatCount(slowCount)}</b>
+        </li>
+      )}
     </ul>
   )
+}
+
+function itemSize(large: boolean): string {
+  return large ? 'gap-[1vmin] text-[2.6vmin] leading-[3.2vmin]' : 'gap-1.5 text-xs'
 }
 
 /** The same figure as the cells of the map. */

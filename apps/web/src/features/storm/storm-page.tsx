@@ -148,7 +148,7 @@ function StormBody({ view, storm, url }: { view: StormView; storm: Storm; url: F
         ) : (
           <div className="flex flex-col gap-4">
             <StormMap cells={cells} slowIds={slowIds} nowMs={nowMs} heightPx={heightPx} />
-            <StormLegend counts={counts} />
+            <StormLegend counts={counts} slowCount={slowIds.size} />
           </div>
         )}
       </Panel>

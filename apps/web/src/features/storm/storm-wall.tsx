@@ -55,7 +55,7 @@ export function StormWall({ view, title, onLeave }: { view: StormView; title: st
         <WallFigure label="Time left" value={left.value} note={left.basis} />
       </dl>
       <StormMap cells={cells} slowIds={slowIds} nowMs={nowMs} heightPx={heightPx * mapShare} />
-      <StormLegend counts={counts} large />
+      <StormLegend counts={counts} slowCount={slowIds.size} large />
     </div>
   )
 }
