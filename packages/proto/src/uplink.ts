@@ -217,6 +217,29 @@ export const edgeMachine = z.object({
 })
 export type EdgeMachine = z.infer<typeof edgeMachine>
 
+/** How much the edge works: levels, and counters since its start, which begin at 0 again at 2^53. */
+export const edgeLoad = z.object({
+  /** Devices that stream their disk. */
+  streams: count,
+  /** Sent over each protocol. */
+  tftpBytes: count,
+  httpBytes: count,
+  streamBytes: count,
+  reads: count,
+  /** Of these, reads that waited for a disk or for verification, and how long they waited together. */
+  coldReads: count,
+  coldReadUs: count,
+  /**
+   * Time of all processors of the machine together, and of this the time in which they worked, but not at what yields
+   * to all other work.
+   */
+  processorMs: count.optional(),
+  processorBusyMs: count.optional(),
+  /** Speed of the interface that devices reach; absent: it has none, as virtual ones. */
+  linkMbps: count.optional(),
+})
+export type EdgeLoad = z.infer<typeof edgeLoad>
+
 /** Further fields of a newer edge are ignored. */
 /** The known values of `stateRefused` in a heartbeat; an edge may have further reasons. */
 export const stateRefusals = [
@@ -288,6 +311,8 @@ export const heartbeat = z.object({
   peerPort: count.max(65535).optional(),
   streamPort: count.max(65535).optional(),
   machine: edgeMachine.optional(),
+  /** Absent: from older edges. */
+  load: edgeLoad.optional(),
   interfaces: z.array(edgeInterface).max(16).optional(),
   bootPrograms: z.array(bootProgram).max(32).optional(),
   /** Which kinds of store jobs this edge does; absent: `unsaidJobKinds`. */

@@ -271,7 +271,7 @@ pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
         peers.booting.store(edge.boots.table.active_count, .monotonic);
     if (edge.link) |link| link.setPeers(now_us, edge.boots.peers);
     if (edge.link) |link| link.setStoreErrors(&loop.stream.policy.store_errors);
-    if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
+    edge.publish(loop);
     edge.saveLeases(now_us);
     edge.openAgain();
     edge.lookAhead(now_us);
@@ -280,6 +280,14 @@ pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     edge.turnExchange(loop, now_us);
     // Sent only from here: a loop that hangs falls silent, and the manager restarts the edge.
     edge.notifyManager("WATCHDOG=1");
+}
+
+/// For the heartbeat and for the metrics.
+fn publish(edge: *const Edge, loop: *const host.EdgeLoop) void {
+    if (edge.link == null and edge.metrics == null) return;
+    const counted = edge.figures(loop);
+    if (edge.link) |link| link.setLoad(host.load_facts.of(&counted));
+    if (edge.metrics) |metrics| metrics.page.set(&counted);
 }
 
 fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.LoopFigures {
@@ -295,6 +303,7 @@ fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.Loop
         .stream_bytes = loop.stream.sent_bytes,
         .stream_reads = loop.stream.reads_count,
         .stream_cold_reads = loop.stream.reads.figures.cold,
+        .stream_cold_us = loop.stream.reads.figures.cold_us,
         .store_errors = loop.stream.policy.store_errors.total,
         .stream_unanswered = loop.stream.reads.unanswered(),
     };
@@ -315,6 +324,7 @@ fn addShards(sum: *host.metrics_page.LoopFigures, loop: *const host.EdgeLoop) vo
         sum.stream_bytes += counted.sent_bytes;
         sum.stream_reads += counted.reads;
         sum.stream_cold_reads += counted.cold;
+        sum.stream_cold_us += counted.cold_us;
         for (&sum.stream_unanswered, counted.unanswered) |*total, count| total.* += count;
         sum.shards.appendAssumeCapacity(.{
             .reads = counted.reads,

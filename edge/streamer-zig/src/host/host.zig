@@ -59,6 +59,7 @@ pub const file_system = @import("files/file_system.zig");
 pub const metrics_page = @import("metrics/page.zig");
 pub const MetricsServer = @import("metrics/server.zig");
 pub const machine_facts = @import("metrics/machine_facts.zig");
+pub const load_facts = @import("metrics/load_facts.zig");
 pub const LayerHold = @import("stream/layer_hold.zig");
 pub const ProfileThread = @import("files/profile_thread.zig");
 pub const SnapshotThread = @import("stream/snapshot_thread.zig");
@@ -135,6 +136,7 @@ test {
     _ = named_key;
     _ = file_system;
     _ = machine_facts;
+    _ = load_facts;
     _ = metrics_page;
     _ = @import("net/udp_socket_test.zig");
     _ = @import("net/kernel_stamp.zig");

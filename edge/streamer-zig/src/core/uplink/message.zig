@@ -129,6 +129,29 @@ pub const Machine = struct {
     storeFreeBytes: u64,
 };
 
+/// How much the edge works (`edgeLoad` in src/uplink.ts): levels, and counters since its start.
+pub const Load = struct {
+    /// Devices that stream their disk.
+    streams: u64,
+    /// Sent over each protocol.
+    tftpBytes: u64,
+    httpBytes: u64,
+    streamBytes: u64,
+    reads: u64,
+    /// Of these, reads that waited for a disk or for verification, and how long they waited.
+    coldReads: u64,
+    coldReadUs: u64,
+    /// Time of all processors of the machine together, and of this the time in which they worked,
+    /// but not at what yields to all other work. Null if the system does not tell.
+    processorMs: ?u64 = null,
+    processorBusyMs: ?u64 = null,
+    /// Speed of the interface that devices reach. Null if it has none, as virtual ones.
+    linkMbps: ?u64 = null,
+
+    /// JSON's numbers are exact below this: a counter that reaches it begins at 0 again.
+    pub const counter_end = 1 << 53;
+};
+
 /// A place of a version that the edge could not read for a device.
 pub const StoreError = struct {
     versionId: base.Uuid,
@@ -187,6 +210,7 @@ pub const Heartbeat = struct {
     peerPort: ?u16 = null,
     streamPort: ?u16 = null,
     machine: ?Machine = null,
+    load: ?Load = null,
     interfaces: []const Interface = &.{},
     peers: []const HeardPeer = &.{},
     storeErrors: []const StoreError = &.{},
@@ -275,6 +299,7 @@ pub fn newsOf(heartbeat: *const Heartbeat) u64 {
     news.reportBacklog = @min(news.reportBacklog, 1);
     news.ignored = .{};
     news.machine = null;
+    news.load = null;
     news.bootPrograms = &.{};
     var peers: [peers_max]HeardPeer = undefined;
     assert(news.peers.len <= peers_max);

@@ -375,6 +375,18 @@ test "the largest heartbeat fits" {
         .sealKey = @splat('A'),
         .state = .{ .incarnation = most, .counter = most },
         .ignored = .{},
+        .load = .{
+            .streams = most,
+            .tftpBytes = most,
+            .httpBytes = most,
+            .streamBytes = most,
+            .reads = most,
+            .coldReads = most,
+            .coldReadUs = most,
+            .processorMs = most,
+            .processorBusyMs = most,
+            .linkMbps = most,
+        },
         .interfaces = &interfaces,
         .peers = &peers,
         .storeErrors = &errors,
@@ -406,6 +418,15 @@ test "what people wait for is news, and what changes all the time is not" {
     same.uptimeMs = 100;
     same.clockUnixMs = 200;
     same.reportBacklog = 7;
+    same.load = .{
+        .streams = 1,
+        .tftpBytes = 2,
+        .httpBytes = 3,
+        .streamBytes = 4,
+        .reads = 5,
+        .coldReads = 6,
+        .coldReadUs = 7,
+    };
     same.ignored.add(.dhcp_truncated);
     same.peers = &.{.{ .edgeId = .zero, .heardMsAgo = 900, .booting = 3 }};
     try testing.expectEqual(news, uplink_message.newsOf(&same));

@@ -79,6 +79,8 @@ pub const LoopFigures = struct {
     stream_bytes: u64 = 0,
     stream_reads: u64 = 0,
     stream_cold_reads: u64 = 0,
+    /// How long these waited, together.
+    stream_cold_us: u64 = 0,
     /// Answered with an error of the store.
     store_errors: u64 = 0,
     stream_unanswered: [unanswered_count]u64 = @splat(0),

@@ -37,6 +37,8 @@ pub const Error = @import("agent").stream.ReadError;
 pub const Figures = struct {
     /// Reads that waited for a disk, or for verification.
     cold: u64 = 0,
+    /// How long these waited until their bytes were in memory.
+    cold_us: u64 = 0,
     /// Reads whose devices were gone when it was their turn.
     gone: u64 = 0,
 };
@@ -323,9 +325,11 @@ fn send(
     }
     reads.queue.charge(flowOf(read), read.bytes_out);
     const now_us = sys.monotonicUs();
+    const storage_us = what.in_hand_us -| what.arrival.at_us;
+    if (what.is_cold) reads.figures.cold_us +|= storage_us;
     port.onAnswered(read, what.arrival, now_us, .{
         .is_cold = what.is_cold,
-        .storage_us = what.in_hand_us -| what.arrival.at_us,
+        .storage_us = storage_us,
         .send_us = now_us -| what.in_hand_us,
     });
     return true;

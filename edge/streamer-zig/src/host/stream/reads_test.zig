@@ -323,6 +323,7 @@ test "during the wait for a disk, other devices are welcomed and get what is in 
     // Each boot's own times are reported.
     const cold = site.timesOf(&slow);
     const warm = site.timesOf(&quick);
+    try testing.expectEqual(cold.cold.sum_us, site.port.reads.figures.cold_us);
     try testing.expectEqual(
         [_]u64{ 1, 0, 1 },
         [_]u64{ cold.cold.count(), cold.warm.count(), cold.send.count() },

@@ -194,6 +194,7 @@ fn publish(shard: *StreamShard, now_us: u64) void {
     shard.has_unpublished = false;
     shard.published_at_us = now_us;
     shard.figures.cold = shard.reads.figures.cold;
+    shard.figures.cold_us = shard.reads.figures.cold_us;
     shard.figures.unanswered = shard.reads.unanswered();
     shard.figures.sessions = shard.server.session_count;
     shard.figures.ignored = shard.server.ignored.values;

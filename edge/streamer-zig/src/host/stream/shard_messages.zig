@@ -48,6 +48,7 @@ pub const Figures = struct {
     sent_bytes: u64 = 0,
     reads: u64 = 0,
     cold: u64 = 0,
+    cold_us: u64 = 0,
     /// In the order of `metrics_page.Unanswered`.
     unanswered: [3]u64 = @splat(0),
     sessions: u64 = 0,

@@ -58,6 +58,8 @@ wake_fd: i32,
 mutex: Io.Mutex = .init,
 ignored: base.IgnoredCounters = .{},
 devices_booting: u64 = 0,
+/// Null until the packet loop has counted.
+load: ?core.uplink.message.Load = null,
 peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max) = .empty,
 store_errors: StoreErrors = .{},
 /// When the numbers were set.
@@ -82,6 +84,7 @@ reports_written: std.atomic.Value(u32) = .init(0),
 pub const Numbers = struct {
     ignored: base.IgnoredCounters,
     devices_booting: u64,
+    load: ?core.uplink.message.Load,
     peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max),
     store_errors: StoreErrors,
     numbers_us: u64,
@@ -115,6 +118,12 @@ pub fn setNumbers(link: *UplinkLink, ignored: base.IgnoredCounters, devices_boot
     link.devices_booting = devices_booting;
 }
 
+pub fn setLoad(link: *UplinkLink, load: core.uplink.message.Load) void {
+    link.mutex.lockUncancelable(link.io);
+    defer link.mutex.unlock(link.io);
+    link.load = load;
+}
+
 pub fn setPeers(link: *UplinkLink, now_us: u64, table: *const core.site.PeerTable) void {
     link.mutex.lockUncancelable(link.io);
     defer link.mutex.unlock(link.io);
@@ -134,6 +143,7 @@ pub fn numbers(link: *UplinkLink) Numbers {
     return .{
         .ignored = link.ignored,
         .devices_booting = link.devices_booting,
+        .load = link.load,
         .peers = link.peers,
         .store_errors = link.store_errors,
         .numbers_us = link.numbers_us,

@@ -14,6 +14,7 @@ const CaptureSender = @import("capture_sender.zig");
 const DataDir = @import("../files/data_dir.zig");
 const Identity = @import("../files/data_dir.zig").Identity;
 const KeyRotation = @import("key_rotation.zig");
+const load_facts = @import("../metrics/load_facts.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
 const ReportLog = @import("../files/report_log.zig").ReportLog;
 const CopyFetcher = @import("../layer_copies/copy_fetcher.zig");
@@ -229,6 +230,7 @@ fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.
     };
     parts.problems = health.list();
     parts.update = worker.updates.status();
+    if (numbers.load) |*load| load_facts.addMachine(load, worker.address);
     const places = numbers.store_errors.places.constSlice();
     for (places, parts.store_errors[0..places.len]) |*place, *said| said.* = .{
         .versionId = place.version_id,
@@ -256,6 +258,7 @@ fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.
         .peerPort = worker.peer_port,
         .streamPort = worker.stream_port,
         .machine = machine_facts.read(worker.store_fd),
+        .load = numbers.load,
         .interfaces = parts.interfaces.constSlice(),
         .peers = parts.peers[0..numbers.peers.count],
         .problems = parts.problems.slice(),
