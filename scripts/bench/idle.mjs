@@ -263,6 +263,10 @@ async function runEdge({ edge, counts, agent, port, stopping: { signal }, delayM
   await Promise.all([polling, beating])
 }
 
+const machine = { loadAverage: 0.1, processors: 4, memoryTotalBytes: 8e9, memoryAvailableBytes: 6e9 }
+const store = { fileCacheBytes: 4e9, storeTotalBytes: 1e12, storeFreeBytes: 5e11 }
+
+/** What changes all the time changes here, too: counters of the edge, and times of its processors. */
 function heartbeatText(uptime, after) {
   const [incarnation, counter] = after.split('.').map(Number)
   return JSON.stringify({
@@ -274,6 +278,19 @@ function heartbeatText(uptime, after) {
     reportBacklog: 0,
     state: { incarnation, counter },
     ignored: {},
+    machine: { ...machine, ...store },
+    load: {
+      streams: 10,
+      tftpBytes: 1_000_000,
+      httpBytes: 100_000_000,
+      streamBytes: uptime * 1_000_000,
+      reads: uptime * 40,
+      coldReads: uptime,
+      coldReadUs: uptime * 5_000,
+      processorMs: uptime * 4_000,
+      processorBusyMs: uptime * 100,
+      linkMbps: 10_000,
+    },
     address: '192.0.2.1',
     peerPort: 6981,
     streamPort: 6982,
