@@ -35,6 +35,7 @@ export const samples: Record<string, Sample> = {
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'overview.get': {},
   'storm.get': {},
+  'overview.ofCollection': { idName: 'collectionId', ownId: (tenant) => tenant.collectionId },
   'site.list': {},
   'site.get': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'edge.list': {},

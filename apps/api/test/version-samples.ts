@@ -87,6 +87,9 @@ export const versionSamples: Record<string, Sample> = {
     ownId: (tenant) => tenant.edgeId,
   },
   'space.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
+  'load.ofEdge': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
+  'load.ofSite': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'load.capacity': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'diskCapture.get': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
   'diskCapture.start': {
     idName: 'deviceId',

@@ -182,6 +182,7 @@ export const jobNames = [
   'delete old versions',
   'clean stores',
   'measure stores',
+  'drop old loads',
   'drop old differences',
   'make boot partitions',
   'drop old boots',

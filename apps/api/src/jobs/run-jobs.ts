@@ -12,6 +12,7 @@ import { findSilentEdges } from '../edge/list-edges.ts'
 import { numberAllEvents } from '../event/number-events.ts'
 import { removeOldEvents } from '../event/remove-old-events.ts'
 import { dropOldAnswers } from '../idempotency/do-once.ts'
+import { dropOldLoads } from '../load/drop-old-loads.ts'
 import { deleteDueOrganizations } from '../organization/delete-due-organizations.ts'
 import { keepPlacements } from '../placement/keep-placements.ts'
 import { recordJob } from '../platform/record-job.ts'
@@ -79,6 +80,7 @@ const jobs: Job[] = [
   { name: 'delete old versions', everySeconds: 5 * minuteSeconds, run: deleteOldVersions },
   { name: 'clean stores', everySeconds: minuteSeconds, run: cleanStores },
   { name: 'measure stores', everySeconds: 10 * minuteSeconds, run: measureSpaces },
+  { name: 'drop old loads', everySeconds: hourSeconds, run: dropOldLoads },
   { name: 'drop old differences', everySeconds: hourSeconds, run: dropOldDifferences },
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'number events', everySeconds: 10, run: numberAllEvents },

@@ -27,13 +27,17 @@ interface Span {
   since: Date
 }
 
-/** The last 24 hours of the clock, including the current one. */
+/** The start of the last 24 hours of the clock, including the current one. */
+export function lastDaySince(now: Date): Date {
+  const hour = Math.floor(now.getTime() / hourMs) * hourMs
+  return new Date(hour - (hoursShown - 1) * hourMs)
+}
+
 export async function bootTimesOfLastDay(
   context: ServiceContext,
   sites: Prisma.Sql,
 ): Promise<BootTimes & { since: string }> {
-  const hour = Math.floor(context.clock().getTime() / hourMs) * hourMs
-  const since = new Date(hour - (hoursShown - 1) * hourMs)
+  const since = lastDaySince(context.clock())
   const rows = await readSums(context, { sites, grain: 'hour', since })
   return {
     since: since.toISOString(),

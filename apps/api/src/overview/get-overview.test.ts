@@ -7,7 +7,7 @@ import { randomNumbers } from '../../test/seeded/random-numbers.ts'
 import { query } from '../../test/test-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import { makeJoinToken } from '../../test/test-tenant.ts'
-import type { Overview } from './schema.ts'
+import type { CollectionOverview, Overview } from './schema.ts'
 
 const site = useTestSite('viewer')
 const hourMs = 3_600_000
@@ -107,10 +107,31 @@ test.each([7, 20261128])('a tile counts what the list that it leads to has, in e
     })
     totals.push(readyCount)
   }
+  await expectCollectionCounts()
   // Otherwise every scope could be the same one.
   expect(totals[0]).toBe((totals[1] ?? 0) + (totals[2] ?? 0))
   expect(Math.min(...totals)).toBeGreaterThan(0)
 })
+
+/** The figures of the collection are those of its lists, too. */
+async function expectCollectionCounts() {
+  const { collectionId } = site().tenant
+  const of = await site().query<CollectionOverview>('overview.ofCollection', { collectionId })
+  const { since, readyCount, failedCount, noResponseCount, p50Us, p95Us } = of.last24Hours
+  const listed = (filter: object) => countListed('boot.list', { collectionId, ...filter })
+  expect([of.deviceCount, of.bootsBooting, readyCount, failedCount, noResponseCount]).toEqual([
+    await countListed('device.list', { collectionId }),
+    await listed({ outcome: 'booting' }),
+    await listed({ outcome: 'ready', since }),
+    await listed({ outcome: 'unsuccessful', since }),
+    await listed({ outcome: 'no_response', since }),
+  ])
+  expect(readyCount).toBeGreaterThan(1)
+  // As many take as long or longer as stand behind it.
+  const longer = (us: number | null) => listed({ outcome: 'ready', since, durationUsMin: us })
+  expect(await longer(p50Us)).toBe(readyCount - Math.floor(readyCount * 0.5))
+  expect(await longer(p95Us)).toBe(readyCount - Math.floor(readyCount * 0.95))
+}
 
 test('a site of another farm, and one that does not exist, is not found', async () => {
   const other = await secondFarm()

@@ -1,6 +1,7 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
+import { getCollectionOverview } from './get-collection-overview.ts'
 import { getOverview } from './get-overview.ts'
-import { overview, overviewInput } from './schema.ts'
+import { collectionOverview, collectionOverviewInput, overview, overviewInput } from './schema.ts'
 
 export const overviewRouter = router({
   get: procedure
@@ -12,4 +13,13 @@ export const overviewRouter = router({
     .input(overviewInput)
     .output(overview)
     .query(({ ctx, input }) => getOverview(ctx, input)),
+  ofCollection: procedure
+    .meta({
+      permission: 'collection.read',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: { method: 'GET', path: '/collections/{collectionId}/overview', summary: 'Figures of a collection' },
+    })
+    .input(collectionOverviewInput)
+    .output(collectionOverview)
+    .query(({ ctx, input }) => getCollectionOverview(ctx, input.collectionId)),
 })

@@ -40,6 +40,18 @@ export const overviewFigures = {
     .describe('The last 30 UTC days, oldest first, days without boots included.'),
 }
 
+export const collectionOverviewInput = z.object({ collectionId: uuid })
+export const collectionOverview = z
+  .object({
+    deviceCount: count.describe('Devices in the collection.'),
+    bootsBooting: count.describe('Boots of its devices that are in progress.'),
+    last24Hours: z
+      .object({ since: instant.describe('The start of these 24 hours; the last one is in progress.'), ...bootTimes })
+      .describe('Boots of the devices that are in it now.'),
+  })
+  .meta({ id: 'CollectionOverview' })
+export type CollectionOverview = z.infer<typeof collectionOverview>
+
 const named = z.object({ id: uuid, name: z.string() })
 export const overview = z
   .object({

@@ -11,6 +11,7 @@ import { diskCaptureRouter } from '../../disk-capture/router.ts'
 import { edgeRouter } from '../../edge/router.ts'
 import { eventRouter } from '../../event/router.ts'
 import { farmRouter } from '../../farm/router.ts'
+import { loadRouter } from '../../load/router.ts'
 import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
 import { serviceAccountRouter } from '../../member/service-account-router.ts'
@@ -72,6 +73,7 @@ export const appRouter = router({
   retention: retentionRouter,
   cleaning: cleaningRouter,
   space: spaceRouter,
+  load: loadRouter,
   trash: trashRouter,
 })
 

@@ -20,7 +20,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   webhook: false,
   event: ['list'],
   overview: true,
-  farm: false,
+  farm: ['overview'],
   site: false,
   edge: true,
   collection: false,
@@ -43,6 +43,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   retention: false,
   cleaning: false,
   space: false,
+  load: false,
   trash: false,
 }
 const rows = new Map<unknown, boolean | string[]>(Object.entries(changedByBoots))

@@ -32,6 +32,7 @@ export const tagTexts: Record<string, string> = {
   retention: 'Which released versions of vDisks stay.',
   cleaning: 'When the stores of edges free unused space.',
   space: 'Free space of edges’ stores, and when it ends.',
+  load: 'How much edges work, over time, and how many more devices they carry.',
   storeJob: 'Storage jobs of edges.',
   trash: 'Deleted objects that can be restored.',
 }
