@@ -64,6 +64,16 @@ export function LinkButton({ href, look = 'quiet', children }: LinkButtonProps) 
   )
 }
 
+/** A link within a text, or in a cell of a table, where it is underlined under the pointer alone. */
+export function TextLink({ href, quiet = false, children }: { href: string; quiet?: boolean; children: ReactNode }) {
+  const look = quiet ? 'hover:underline' : 'underline decoration-line-strong hover:decoration-ink'
+  return (
+    <PageLink href={href} className={classNames('rounded underline-offset-4', look)}>
+      {children}
+    </PageLink>
+  )
+}
+
 /** The name of an object as a link to its page. */
 export function ObjectLink({ href, children }: { href: string; children: ReactNode }) {
   return (

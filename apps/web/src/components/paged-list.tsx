@@ -4,8 +4,10 @@ import type { ReactNode } from 'react'
 import { inSentence } from '../lib/in-sentence'
 import { readableError } from '../lib/trpc'
 import type { useNamedList } from '../lib/use-named-list'
+import { usePicker } from '../lib/use-picker'
 import { Button } from './button'
 import { FilterBar, SearchFilter } from './filter'
+import { ObjectFilter } from './object-picker'
 import { EmptyState, ErrorState, Page, PageHeader } from './page'
 import { type Column, type Sorting, Table, TableSkeleton } from './table'
 
@@ -66,11 +68,11 @@ interface ListPageProps<Row extends { id: string }> {
   columns: Column<Row>[]
   /** Shown while the list is empty. */
   empty: { title: string; text: string }
-  /** Order and search, which live in the address. */
-  list?: Pick<ReturnType<typeof useNamedList>, 'sorting' | 'search' | 'onClear'>
+  /** Order and filters, which live in the address. */
+  list?: Pick<ReturnType<typeof useNamedList>, 'sorting' | 'search' | 'farm' | 'onClear'>
 }
 
-const nothingFound = { title: 'No names match this search.', text: 'Shorten the search.' }
+const nothingFound = { title: 'Nothing matches these filters.', text: 'Clear a filter, or shorten the search.' }
 
 /** A page that is one list: its title, what can be created, and the rows. */
 export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) {
@@ -81,6 +83,7 @@ export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) 
       {list && (
         <FilterBar onClear={list.onClear}>
           <SearchFilter label="Search name" {...list.search} />
+          {list.farm.value && <FarmFilter {...list.farm} />}
         </FilterBar>
       )}
       <div className="rounded-lg border border-line bg-surface">
@@ -90,9 +93,22 @@ export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) 
           columns={columns}
           rowKey={({ id }) => id}
           sorting={list?.sorting}
-          empty={<EmptyState {...(list?.search.value ? nothingFound : empty)} />}
+          empty={<EmptyState {...(list?.onClear ? nothingFound : empty)} />}
         />
       </div>
     </Page>
+  )
+}
+
+/** Offered once a link has chosen a farm: most organizations have one. */
+function FarmFilter({ value, onChange }: { value: string | undefined; onChange: (value: string) => void }) {
+  return (
+    <ObjectFilter
+      label="Farm"
+      picker={usePicker('farm', {})}
+      value={value}
+      chosen={value ? { value, label: 'Selected farm' } : null}
+      onChange={onChange}
+    />
   )
 }

@@ -34,6 +34,12 @@ export function formatInstant(at: Date, now: Date, timeZone?: string): string {
   return `${dayAndMonth} ${minutes}`
 }
 
+/** `14:00`, or where a day begins or the axis has days alone, `18 Nov`: a mark on an axis of time. */
+export function formatAxisTime(at: Date, hasDaysAlone: boolean): string {
+  const minutes = format(at, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
+  return hasDaysAlone || minutes === '00:00' ? format(at, { day: 'numeric', month: 'short' }) : minutes
+}
+
 /** Day, time with seconds and the zone's short name, for pages that show one instant. */
 export function formatInstantInFull(at: Date, timeZone?: string): string {
   return format(at, {

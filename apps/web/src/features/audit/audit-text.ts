@@ -39,6 +39,8 @@ export function changedFields({ before, after }: Pick<AuditEntry, 'before' | 'af
 /** Kinds of objects with a page. */
 const pages = new Map(
   Object.entries({
+    farm: '/farms',
+    collection: '/collections',
     device: '/devices',
     site: '/sites',
     edge: '/edges',

@@ -3,7 +3,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
-import { ObjectLink } from '../../components/button'
+import { ObjectLink, TextLink } from '../../components/button'
 import { ConfirmButton } from '../../components/dialog'
 import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { type Column, Table } from '../../components/table'
@@ -52,7 +52,11 @@ function Menu({ menu }: { menu: MenuDetail }) {
       <PageName name={menu.name} />
       <PageHeader
         title={menu.name}
-        summary={`Farm ${menu.farmName}`}
+        summary={
+          <>
+            Farm <TextLink href={`/farms/${menu.farmId}`}>{menu.farmName}</TextLink>
+          </>
+        }
         actions={mayChange && <RemoveMenu menu={menu} />}
       />
       {menu.revision !== edited.revision && !save.isPending && (
@@ -120,7 +124,7 @@ function MenuUsers({ menu }: { menu: MenuDetail }) {
   const users: User[] = [
     ...menu.collections.map(({ deviceCount, ...collection }) => ({
       ...collection,
-      href: `/devices?collection=${collection.id}`,
+      href: `/collections/${collection.id}`,
       what: `collection, ${countOf(deviceCount, 'device')}`,
     })),
     ...menu.devices.map((device) => ({ ...device, href: `/devices/${device.id}`, what: 'device' })),

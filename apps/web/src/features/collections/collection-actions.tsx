@@ -29,8 +29,8 @@ export function NewCollection({ site }: { site: Site }) {
   )
 }
 
-/** For a row. */
-export function CollectionActions({ collection }: { collection: Collection }) {
+/** For a row, or for its own page. @param leaveTo where to go once it is deleted: from its own page */
+export function CollectionActions({ collection, leaveTo }: { collection: Collection; leaveTo?: string }) {
   const [open, setOpen] = useState(false)
   if (!useMay('collection.change', { siteId: collection.siteId, collectionId: collection.id })) return null
   return (
@@ -43,6 +43,7 @@ export function CollectionActions({ collection }: { collection: Collection }) {
         name={collection.name}
         label={`Delete ${collection.name}`}
         compact
+        {...(leaveTo && { leaveTo })}
       >
         <p>This also deletes its {countOf(collection.deviceCount, 'device')}. Edges stop serving them.</p>
       </DeleteButton>

@@ -2,6 +2,7 @@
 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
+import { TextLink } from '../../components/button'
 import { Instant } from '../../components/instant'
 import { EmptyState, Facts, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
 import { Mono, Tag } from '../../components/tag'
@@ -141,7 +142,10 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
           ),
         },
         { label: 'Type', value: deviceTypeText(device.deviceType) },
-        { label: 'Collection', value: device.collectionName },
+        {
+          label: 'Collection',
+          value: <TextLink href={`/collections/${device.collectionId}`}>{device.collectionName}</TextLink>,
+        },
         {
           label: 'Site',
           value: (

@@ -1,114 +1,23 @@
 'use client'
 
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import { useState } from 'react'
 import { z } from 'zod'
-import { ObjectLink } from '../../components/button'
 import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
-import { Age } from '../../components/instant'
 import { ObjectFilter } from '../../components/object-picker'
-import { EmptyState, Page, PageHeader, Unknown } from '../../components/page'
+import { EmptyState, Page, PageHeader } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import type { Column } from '../../components/table'
-import { Tag } from '../../components/tag'
-import { type Listed, nextPage, type RouterInputs, useTRPC } from '../../lib/trpc'
+import { nextPage, type RouterInputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
-import { BootDuration, OriginTags, OutcomeTag } from '../boots/outcome-tag'
 import { useMay } from '../session/use-may'
 import { ApproveKeys } from './approve-keys'
 import { CsvButtons } from './csv-buttons'
 import { NewDevice } from './device-actions'
-import { KeyTag } from './device-key'
+import { deviceColumns } from './device-columns'
 import { DeviceSelection, selectable } from './device-selection'
-import { DeviceStateCell } from './device-state'
-import { DeviceTypeTag, deviceTypeOptions, deviceTypes } from './device-type'
+import { deviceTypeOptions, deviceTypes } from './device-type'
 import { keyFilterOptions, keyFilters } from './key-text'
-import { PowerMenu } from './power-buttons'
-import { PowerOrderTag } from './power-order-note'
-import { takesOrders } from './power-text'
-import { WaitTag } from './wait-notice'
-import { WriteCacheTag } from './write-cache'
-
-type DeviceSummary = Listed<'device'>
-
-const deviceColumns: Column<DeviceSummary>[] = [
-  {
-    title: 'Name',
-    sort: 'name',
-    cell: (device) => (
-      <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-1 max-sm:max-w-40 sm:min-w-36">
-        <ObjectLink href={`/devices/${device.id}`}>{device.name}</ObjectLink>
-        {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
-        <DeviceTypeTag type={device.deviceType} />
-        <WriteCacheTag cache={device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)} />
-        <WaitTag wait={device.waitsFor} />
-        <KeyTag label={device.keyLabel} quiet />
-        <PowerOrderTag order={device.powerOrder} />
-        {!device.enabled && <Tag title="Edges do not serve this device.">disabled</Tag>}
-      </span>
-    ),
-  },
-  {
-    title: 'MAC address',
-    from: 'lg',
-    cell: (device) => <span className="font-mono text-ink-soft text-xs">{device.mac}</span>,
-  },
-  { title: 'Collection', from: 'lg', cell: (device) => device.collectionName },
-  { title: 'Site', from: 'xl', cell: (device) => device.siteName },
-  {
-    title: 'vDisk',
-    from: 'lg',
-    wide: true,
-    cell: ({ vdisk }) =>
-      vdisk ? (
-        <Link prefetch={false} href={`/vdisks/${vdisk.id}`} className="rounded underline-offset-4 hover:underline">
-          {vdisk.name} <span className="text-ink-soft">v{vdisk.versionNumber}</span>
-        </Link>
-      ) : (
-        <Unknown label="none" />
-      ),
-  },
-  { title: 'Status', cell: (device) => <DeviceStateCell device={device} /> },
-  {
-    title: 'Last boot',
-    from: 'md',
-    cell: ({ lastBoot }) =>
-      lastBoot ? (
-        <Link prefetch={false} href={`/boots/${lastBoot.id}`} className="rounded-full">
-          <OutcomeTag outcome={lastBoot.outcome} />
-        </Link>
-      ) : (
-        <span className="text-ink-faint">never</span>
-      ),
-  },
-  {
-    title: 'Duration',
-    from: '2xl',
-    align: 'right',
-    cell: ({ lastBoot }) => (lastBoot ? <BootDuration boot={lastBoot} /> : <Unknown />),
-  },
-  {
-    title: 'When',
-    sort: 'lastBootStartedAt',
-    from: 'sm',
-    align: 'right',
-    cell: ({ lastBoot }) => (lastBoot ? <Age at={lastBoot.startedAt} /> : <Unknown />),
-  },
-  {
-    title: 'Power',
-    align: 'right',
-    cell: (device) =>
-      takesOrders(device) ? (
-        <span className="inline-flex">
-          <PowerMenu device={device} />
-        </span>
-      ) : (
-        <Unknown label="power control unavailable" />
-      ),
-  },
-]
 
 const filterShape = {
   sort: z.enum(['name', '-name', 'lastBootStartedAt', '-lastBootStartedAt']).optional(),

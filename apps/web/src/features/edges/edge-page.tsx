@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Age, Instant } from '../../components/instant'
 import { EmptyState, Facts, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
+import { PageLink } from '../../components/page-link'
 import { type Column, Table } from '../../components/table'
 import { Mono, Tag } from '../../components/tag'
 import { countOf, formatClockOffset, formatCount, formatDuration } from '../../lib/format-quantity'
@@ -12,6 +13,7 @@ import { HistoryPanel } from '../audit/history-panel'
 import { BootProgramTable } from '../boot-programs/boot-program-table'
 import { BootList } from '../boots/boot-list'
 import { CleaningPanel } from '../cleaning/cleaning-panel'
+import { EdgeLoadPanel } from '../load/load-panel'
 import { PageName, QueryError } from '../shell/object-page'
 import { SpacePanel } from '../space/space-panel'
 import { JobsPanel } from '../store-jobs/jobs-panel'
@@ -78,19 +80,34 @@ function Edge({ edge }: { edge: EdgeDetail }) {
           <IgnoredPackets ignored={edge.ignored} />
         </div>
       </div>
+      <EdgeLoadPanel edgeId={edge.id} />
       <EdgeImages edge={edge} />
       <JobsPanel of={{ edgeId: edge.id }} />
       <Panel title="Boot programs" flush>
         <BootProgramTable programs={edge.bootPrograms} />
       </Panel>
-      <Panel title="Boots on this edge" flush>
-        <BootList
-          input={{ edgeId: edge.id, limit: 10 }}
-          empty={<EmptyState title="No boots yet." text="No device has booted from this edge." />}
-        />
-      </Panel>
+      <EdgeBoots edgeId={edge.id} />
       <HistoryPanel objectId={edge.id} />
     </Page>
+  )
+}
+
+function EdgeBoots({ edgeId }: { edgeId: string }) {
+  return (
+    <Panel
+      title="Boots on this edge"
+      flush
+      aside={
+        <PageLink href={`/boots?edge=${edgeId}`} className="rounded underline-offset-4 hover:underline">
+          All boots
+        </PageLink>
+      }
+    >
+      <BootList
+        input={{ edgeId, limit: 10 }}
+        empty={<EmptyState title="No boots yet." text="No device has booted from this edge." />}
+      />
+    </Panel>
   )
 }
 

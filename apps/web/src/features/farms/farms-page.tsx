@@ -1,8 +1,8 @@
 'use client'
 
-import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Button } from '../../components/button'
+import { Button, ObjectLink, TextLink } from '../../components/button'
 import { TextField } from '../../components/field'
 import { Instant } from '../../components/instant'
 import { ObjectPicker } from '../../components/object-picker'
@@ -10,23 +10,31 @@ import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
-import { type Listed, nextPage, readableError, useTRPC } from '../../lib/trpc'
+import { type Listed, nextPage, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { DeleteButton, ObjectDialog, useSaved } from '../objects/object-dialog'
-import { FarmPlacementDialog } from '../placement/placement-dialog'
 import { useMay } from '../session/use-may'
+import { FarmActions, FarmDialog } from './farm-actions'
 
 type Farm = Listed<'farm'>
 type Store = Listed<'store'>
 
 const farmColumns: Column<Farm>[] = [
-  { title: 'Name', wide: true, cell: (farm) => <span className="font-medium">{farm.name}</span> },
+  { title: 'Name', wide: true, cell: (farm) => <ObjectLink href={`/farms/${farm.id}`}>{farm.name}</ObjectLink> },
   { title: 'Created', align: 'right', from: 'sm', cell: (farm) => <Instant at={farm.createdAt} /> },
   { title: 'Actions', align: 'right', cell: (farm) => <FarmActions farm={farm} /> },
 ]
 const storeColumns: Column<Store>[] = [
   { title: 'Name', cell: (store) => <span className="font-medium">{store.name}</span> },
-  { title: 'Farm', from: 'sm', cell: (store) => store.farmName },
+  {
+    title: 'Farm',
+    from: 'sm',
+    cell: ({ farmId, farmName }) => (
+      <TextLink quiet href={`/farms/${farmId}`}>
+        {farmName}
+      </TextLink>
+    ),
+  },
   { title: 'Note', wide: true, from: 'md', cell: (store) => store.note },
   { title: 'vDisks', align: 'right', cell: (store) => formatCount(store.vdiskCount) },
   { title: 'Actions', align: 'right', cell: (store) => <StoreActions store={store} /> },
@@ -91,58 +99,6 @@ export function FarmsPage() {
   )
 }
 
-function FarmActions({ farm }: { farm: Farm }) {
-  const [open, setOpen] = useState(false)
-  const mayChange = useMay('farm.change', { farmId: farm.id })
-  const mayPlace = useMay('vdisk.change', { farmId: farm.id })
-  return (
-    <span className="inline-flex gap-2">
-      {mayPlace && <FarmPlacementButton farm={farm} />}
-      {mayChange && (
-        <>
-          <Button small aria-label={`Rename ${farm.name}`} onClick={() => setOpen(true)}>
-            Rename
-          </Button>
-          <DeleteButton target={{ kind: 'farm', id: farm.id }} name={farm.name} label={`Delete ${farm.name}`} compact>
-            <p>This also deletes its sites, collections, devices, vDisks and boot menus.</p>
-          </DeleteButton>
-        </>
-      )}
-      {open && <FarmDialog farm={farm} onClose={() => setOpen(false)} />}
-    </span>
-  )
-}
-
-function FarmPlacementButton({ farm }: { farm: Farm }) {
-  const [open, setOpen] = useState(false)
-  return (
-    <>
-      <Button small busy={open} aria-label={`Placement of vDisks in ${farm.name}`} onClick={() => setOpen(true)}>
-        Placement
-      </Button>
-      {open && <FarmPlacement farm={farm} onClose={() => setOpen(false)} />}
-    </>
-  )
-}
-
-/** Reads the placement when it is asked for: most farms keep the first one. */
-function FarmPlacement({ farm, onClose }: { farm: Farm; onClose: () => void }) {
-  const trpc = useTRPC()
-  const { data, error } = useQuery(
-    trpc.placement.getOfFarm.queryOptions({ farmId: farm.id }, { staleTime: 0, gcTime: 0 }),
-  )
-  if (data) return <FarmPlacementDialog farm={farm} placement={data} onClose={onClose} />
-  if (!error) return null
-  return (
-    <span role="alert" className="inline-flex items-center gap-2 text-failed text-xs">
-      {readableError(error)}
-      <Button small onClick={onClose}>
-        Close
-      </Button>
-    </span>
-  )
-}
-
 function StoreActions({ store }: { store: Store }) {
   const [open, setOpen] = useState(false)
   if (!useMay('store.change', { farmId: store.farmId })) return null
@@ -156,30 +112,6 @@ function StoreActions({ store }: { store: Store }) {
       </DeleteButton>
       {open && <StoreDialog store={store} onClose={() => setOpen(false)} />}
     </span>
-  )
-}
-
-/** @param farm absent for a new one */
-function FarmDialog({ farm, onClose }: { farm?: Farm; onClose: () => void }) {
-  const trpc = useTRPC()
-  const [seen] = useState(farm)
-  const [name, setName] = useState(seen?.name ?? '')
-  const onSuccess = useSaved(onClose)
-  const create = useMutation(trpc.farm.create.mutationOptions({ onSuccess }))
-  const update = useMutation(trpc.farm.update.mutationOptions({ onSuccess }))
-  return (
-    <ObjectDialog
-      title={seen ? `Rename ${seen.name}` : 'New farm'}
-      action={seen ? 'Save' : 'Create farm'}
-      saving={seen ? update : create}
-      disabled={name.trim() === ''}
-      onSave={(revision = seen?.revision ?? 1) =>
-        seen ? update.mutate({ farmId: seen.id, revision, name }) : create.mutate({ name })
-      }
-      onClose={onClose}
-    >
-      <TextField label="Name" value={name} onChange={setName} hint="A farm groups sites, vDisks and boot menus." />
-    </ObjectDialog>
   )
 }
 

@@ -4,6 +4,9 @@ import type { RouterOutputs } from '../../lib/trpc'
 import { hrefIn, type Scope } from './overview-scope.ts'
 
 type Overview = RouterOutputs['overview']['get']
+type CollectionOverview = RouterOutputs['overview']['ofCollection']
+/** The address of a list within the place that the figures are of. */
+type HrefOf = (path: string, filters?: Record<string, string>) => string
 
 export interface Figure {
   label: string
@@ -15,24 +18,42 @@ export interface Figure {
 
 /** The scope in seven numbers; each leads to the list of exactly what it counts. */
 export function figuresOf({ counts, last24Hours }: Pick<Overview, 'counts' | 'last24Hours'>, scope: Scope): Figure[] {
-  const { since, readyCount, failedCount, noResponseCount, p50Us, p95Us } = last24Hours
-  const ended = readyCount + failedCount
-  const boots = (outcome: string, sort?: string) =>
-    hrefIn(scope, '/boots', { outcome, since, ...(sort ? { sort } : {}) })
+  const hrefOf: HrefOf = (path, filters) => hrefIn(scope, path, filters)
   return [
     {
       label: 'Edges online',
       value: formatCount(counts.edgesOnline),
       note: `of ${formatCount(counts.edges)}`,
       tone: counts.edgesOnline < counts.edges || counts.edges === 0 ? 'failed' : 'ready',
-      href: hrefIn(scope, '/edges', { state: 'online' }),
+      href: hrefOf('/edges', { state: 'online' }),
     },
+    ...bootFigures({ booting: counts.bootsBooting, devices: counts.devices, ...last24Hours }, hrefOf),
+  ]
+}
+
+/** The same of a collection, which has devices and no edges. */
+export function collectionFiguresOf(overview: CollectionOverview, collectionId: string): Figure[] {
+  const { deviceCount, bootsBooting, last24Hours } = overview
+  const hrefOf: HrefOf = (path, filters) => `${path}?${new URLSearchParams({ ...filters, collection: collectionId })}`
+  return [
+    { label: 'Devices', value: formatCount(deviceCount), href: hrefOf('/devices') },
+    ...bootFigures({ booting: bootsBooting, devices: deviceCount, ...last24Hours }, hrefOf),
+  ]
+}
+
+type BootNumbers = Omit<Overview['last24Hours'], 'generatedCount'> & { booting: number; devices: number }
+
+function bootFigures(numbers: BootNumbers, hrefOf: HrefOf): Figure[] {
+  const { booting, devices, since, readyCount, failedCount, noResponseCount, p50Us, p95Us } = numbers
+  const ended = readyCount + failedCount
+  const boots = (outcome: string, sort?: string) => hrefOf('/boots', { outcome, since, ...(sort ? { sort } : {}) })
+  return [
     {
       label: 'Booting now',
-      value: formatCount(counts.bootsBooting),
-      note: `of ${formatCount(counts.devices)}`,
-      ...(counts.bootsBooting > 0 && { tone: 'live' as const }),
-      href: hrefIn(scope, '/boots', { outcome: 'booting' }),
+      value: formatCount(booting),
+      note: `of ${formatCount(devices)}`,
+      ...(booting > 0 && { tone: 'live' as const }),
+      href: hrefOf('/boots', { outcome: 'booting' }),
     },
     {
       label: 'Ready (24\u00a0h)',

@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
 import { Banner } from '../../components/banner'
-import { ObjectLink } from '../../components/button'
+import { ObjectLink, TextLink } from '../../components/button'
 import { SelectFilter } from '../../components/filter'
 import { Instant } from '../../components/instant'
 import { EmptyState, type Fact, Facts, Page, PageHeader, Panel, Unknown } from '../../components/page'
@@ -48,7 +48,11 @@ function Rollout({ rollout }: { rollout: RolloutDetail }) {
       <PageHeader
         title={`Rollout of ${rollout.version}`}
         tags={<RolloutTag rollout={rollout} />}
-        summary={`Farm ${rollout.farmName}; ${countsText(rollout.counts)}`}
+        summary={
+          <>
+            Farm <TextLink href={`/farms/${rollout.farmId}`}>{rollout.farmName}</TextLink>; {countsText(rollout.counts)}
+          </>
+        }
         actions={mayChange && <RolloutActions rollout={rollout} />}
       />
       {rollout.pause && <PauseNotice pause={rollout.pause} />}

@@ -1,7 +1,7 @@
 'use client'
 
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { LinkButton, ObjectLink } from '../../components/button'
+import { LinkButton, ObjectLink, TextLink } from '../../components/button'
 import { Instant } from '../../components/instant'
 import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
@@ -21,7 +21,15 @@ const columns: Column<RolloutSummary>[] = [
     cell: (rollout) => <ObjectLink href={`/edges/rollouts/${rollout.id}`}>{rollout.version}</ObjectLink>,
   },
   { title: 'Status', cell: (rollout) => <RolloutTag rollout={rollout} /> },
-  { title: 'Farm', from: 'md', cell: ({ farmName }) => farmName },
+  {
+    title: 'Farm',
+    from: 'md',
+    cell: ({ farmId, farmName }) => (
+      <TextLink quiet href={`/farms/${farmId}`}>
+        {farmName}
+      </TextLink>
+    ),
+  },
   {
     title: 'Wave',
     from: 'sm',

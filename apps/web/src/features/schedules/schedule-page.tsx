@@ -19,6 +19,7 @@ import { ObjectQuery, PageName } from '../shell/object-page'
 import { NextInstants } from './next-instants'
 import { RunBar, RunTag } from './run-tags'
 import { bareTarget } from './schedule-draft'
+import { SchedulePlace } from './schedule-place'
 import { countsText, powerText, targetText, whenText } from './schedule-text'
 import type { RunSummary, ScheduleDetail } from './schedule-types'
 
@@ -66,7 +67,7 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
             <Facts
               facts={[
                 { label: 'Devices', value: targets.map(targetText).join(', ') || 'none left' },
-                { label: 'Site', value: schedule.siteName ?? `all sites of ${schedule.farmName}` },
+                { label: 'Site', value: <SchedulePlace schedule={schedule} /> },
                 { label: 'Power-on method', value: powerText[schedule.power] },
                 { label: 'Start rate', value: `${countOf(ratePerMinute, 'device')} per minute` },
               ]}

@@ -11,6 +11,7 @@ import { Tag } from '../../components/tag'
 import { nextPage, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { RunTag } from './run-tags'
+import { SchedulePlace } from './schedule-place'
 import { whenText } from './schedule-text'
 import type { ScheduleSummary } from './schedule-types'
 
@@ -33,7 +34,7 @@ const columns: Column<ScheduleSummary>[] = [
   {
     title: 'Site',
     from: 'lg',
-    cell: ({ siteName, farmName }) => siteName ?? `all sites of ${farmName}`,
+    cell: (schedule) => <SchedulePlace quiet schedule={schedule} />,
   },
   {
     title: 'Next run',

@@ -9,9 +9,9 @@ test('says what was found if it is not the name', () => {
   expect(matchText({ field: 'email', value: 'ada@example.org' })).toBe('ada@example.org')
 })
 
-test('a version leads to its vDisk, a collection to its devices', () => {
+test('a version leads to its vDisk, a collection to its page', () => {
   expect(kindTexts.version.href(hit)).toBe('/vdisks/2')
-  expect(kindTexts.collection.href(hit)).toBe('/devices?collection=1')
+  expect(kindTexts.collection.href(hit)).toBe('/collections/1')
 })
 
 test('counts for screen readers, and says that there are more', () => {

@@ -12,8 +12,7 @@ export const kindTexts: Record<Kind, { title: string; icon: IconName; href: (hit
   version: { title: 'Versions', icon: 'vdisk', href: ({ vdiskId }) => `/vdisks/${vdiskId}` },
   site: { title: 'Sites', icon: 'site', href: ({ id }) => `/sites/${id}` },
   edge: { title: 'Edges', icon: 'edge', href: ({ id }) => `/edges/${id}` },
-  // A collection has no page: its devices are what it is opened for.
-  collection: { title: 'Collections', icon: 'device', href: ({ id }) => `/devices?collection=${id}` },
+  collection: { title: 'Collections', icon: 'device', href: ({ id }) => `/collections/${id}` },
   person: { title: 'People', icon: 'members', href: ({ id }) => `/members/${id}` },
 }
 

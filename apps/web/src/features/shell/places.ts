@@ -9,6 +9,8 @@ export interface Place {
   permission?: Permission
   /** Opens it after `g`. */
   key?: string
+  /** Pages of its objects that are below another path. */
+  also?: string
 }
 
 export interface PlaceGroup {
@@ -40,7 +42,7 @@ export const placeGroups: PlaceGroup[] = [
     title: 'Infrastructure',
     places: [
       { href: '/farms', title: 'Farms', icon: 'farm', key: 'f' },
-      { href: '/sites', title: 'Sites', icon: 'site', key: 's' },
+      { href: '/sites', title: 'Sites', icon: 'site', key: 's', also: '/collections' },
       { href: '/edges', title: 'Edges', icon: 'edge', key: 'e' },
     ],
   },
@@ -70,5 +72,6 @@ export const places: Place[] = placeGroups.flatMap((group) => group.places)
 /** The place that a path belongs to; undefined for a path of none. */
 export function placeOf(pathname: string): Place | undefined {
   if (pathname === '/') return places[0]
-  return places.slice(1).find(({ href }) => pathname === href || pathname.startsWith(`${href}/`))
+  const isBelow = (path?: string) => path !== undefined && (pathname === path || pathname.startsWith(`${path}/`))
+  return places.slice(1).find(({ href, also }) => isBelow(href) || isBelow(also))
 }

@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { ObjectLink } from '../../components/button'
+import { ObjectLink, TextLink } from '../../components/button'
 import { SelectField } from '../../components/field'
 import { EmptyState, Facts, Page, PageHeader, Panel, Unknown } from '../../components/page'
 import { type Column, Table } from '../../components/table'
@@ -20,6 +20,8 @@ import { AddEdge } from '../edges/add-edge'
 import { edgeColumns } from '../edges/edge-columns'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { JoinTokens } from '../edges/join-tokens'
+import { SiteLoadPanel } from '../load/load-panel'
+import { PlaceBoots, PlaceHead } from '../overview/place-figures'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { CollectionBootPrograms } from './collection-boot-programs'
@@ -65,7 +67,7 @@ type Collection = SiteDetail['collections'][number]
 const collectionColumns: Column<Collection>[] = [
   {
     title: 'Name',
-    cell: (collection) => <ObjectLink href={`/devices?collection=${collection.id}`}>{collection.name}</ObjectLink>,
+    cell: (collection) => <ObjectLink href={`/collections/${collection.id}`}>{collection.name}</ObjectLink>,
   },
   {
     title: 'vDisk',
@@ -104,15 +106,23 @@ export function SitePage({ siteId }: { siteId: string }) {
 }
 
 function Site({ site }: { site: SiteDetail }) {
+  const trpc = useTRPC()
+  const scope = { siteId: site.id }
+  const { data: place } = useQuery(trpc.overview.get.queryOptions(scope, { refetchInterval: heartbeatRefreshMs }))
   return (
     <Page>
       <PageName name={site.name} />
       <PageHeader
         title={site.name}
         tags={<EdgesOnline {...site} />}
-        summary={`Farm ${site.farmName}`}
+        summary={
+          <>
+            Farm <TextLink href={`/farms/${site.farmId}`}>{site.farmName}</TextLink>
+          </>
+        }
         actions={<SiteActions site={site} />}
       />
+      {place && <PlaceHead place={place} scope={scope} />}
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_340px]">
         <div className="flex min-w-0 flex-col gap-5">
           <Panel title="Edges" aside={<AddEdge site={site} look="quiet" />} flush>
@@ -146,6 +156,8 @@ function Site({ site }: { site: SiteDetail }) {
           <SiteSettings site={site} />
         </div>
       </div>
+      <SiteLoadPanel siteId={site.id} />
+      {place && <PlaceBoots place={place} scope={scope} />}
       <HistoryPanel objectId={site.id} />
     </Page>
   )
@@ -226,7 +238,10 @@ function SiteFacts({ site }: { site: SiteDetail }) {
         facts={[
           { label: 'Time zone', value: site.timeZone.replaceAll('_', ' ') },
           { label: 'Local time', value: formatInstantInFull(useNow(1000), site.timeZone) },
-          { label: 'Devices', value: formatCount(site.deviceCount) },
+          {
+            label: 'Devices',
+            value: <TextLink href={`/devices?site=${site.id}`}>{formatCount(site.deviceCount)}</TextLink>,
+          },
           {
             label: 'Unknown devices',
             value:

@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Button, ObjectLink } from '../../components/button'
+import { Button, ObjectLink, TextLink } from '../../components/button'
 import { Notice, SelectField, TextField } from '../../components/field'
 import { EmptyState, Page, PageHeader, Panel } from '../../components/page'
 import { type Column, Table } from '../../components/table'
@@ -37,7 +37,7 @@ type Collection = VdiskDetail['collections'][number]
 const collectionColumns: Column<Collection>[] = [
   {
     title: 'Collection',
-    cell: (collection) => <ObjectLink href={`/devices?collection=${collection.id}`}>{collection.name}</ObjectLink>,
+    cell: (collection) => <ObjectLink href={`/collections/${collection.id}`}>{collection.name}</ObjectLink>,
   },
   { title: 'Site', wide: true, cell: (collection) => collection.siteName },
   { title: 'Devices', align: 'right', cell: (collection) => formatCount(collection.deviceCount) },
@@ -59,11 +59,14 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
       <PageName name={vdisk.name} />
       <PageHeader
         title={vdisk.name}
-        summary={[
-          `${countOf(vdisk.versions.length, 'version')}, farm ${vdisk.farmName}`,
-          ...(vdisk.store ? [`store ${vdisk.store.name}`] : []),
-          ...(vdisk.note ? [vdisk.note] : []),
-        ].join(', ')}
+        summary={
+          <>
+            {countOf(vdisk.versions.length, 'version')}, farm{' '}
+            <TextLink href={`/farms/${vdisk.farmId}`}>{vdisk.farmName}</TextLink>
+            {vdisk.store && `, store ${vdisk.store.name}`}
+            {vdisk.note && `, ${vdisk.note}`}
+          </>
+        }
         actions={<VdiskActions vdisk={vdisk} />}
       />
       <PromotionPanel vdisk={vdisk} />

@@ -1,0 +1,4 @@
+import { CollectionPage } from '../../../../features/collections/collection-page'
+import { routePage } from '../../../route-page'
+
+export default routePage(CollectionPage)
