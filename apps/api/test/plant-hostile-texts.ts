@@ -20,7 +20,9 @@ export interface Planted {
   vdiskId: string
   webhookId: string
   serviceAccountId: string
+  farmId: string
   siteId: string
+  collectionId: string
   deviceId: string
 }
 
@@ -67,7 +69,9 @@ export async function plantHostileTexts(ground: Ground): Promise<Planted> {
   const bentSiteIds = await plantBending(ground)
   const { siteIds, ...ids } = made
   const rolloutId = await plantRollout(ground, edge, [...siteIds, ...bentSiteIds])
-  return { ...ids, rolloutId, edgeId: edge.edgeId, bootId, siteId: rows.siteId, deviceId: rows.deviceIds[0] ?? '' }
+  const { farmId, siteId, collectionId, deviceIds } = rows
+  const places = { farmId, siteId, collectionId, deviceId: deviceIds[0] ?? '' }
+  return { ...ids, ...places, rolloutId, edgeId: edge.edgeId, bootId }
 }
 
 async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<string> {

@@ -43,6 +43,8 @@ interface TimePlot {
 
 const heightPx = 168
 const widthBeforeMeasure = 480
+/** Behind the table a chart has no width: its axes need some. */
+const widthMinPx = 200
 const daySeconds = 86_400
 /** A shorter drag is a click. */
 const dragMinPx = 8
@@ -71,7 +73,8 @@ export function useTimePlot({ unit, at, series, syncKey, onCursor, onZoom }: Tim
         if (isGone) return
         const { current } = latest
         const options = optionsOf(element, { unit, syncKey, latest })
-        plot.current = new Plot({ ...options, width: current.width, height: heightPx }, current.data, element)
+        const width = Math.max(widthMinPx, current.width)
+        plot.current = new Plot({ ...options, width, height: heightPx }, current.data, element)
       })
       .catch(() => setHasFailed(true))
     return () => {
@@ -82,7 +85,7 @@ export function useTimePlot({ unit, at, series, syncKey, onCursor, onZoom }: Tim
   }, [unit, syncKey, shape, theme])
 
   useEffect(() => plot.current?.setData(data), [data])
-  useEffect(() => plot.current?.setSize({ width, height: heightPx }), [width])
+  useEffect(() => plot.current?.setSize({ width: Math.max(widthMinPx, width), height: heightPx }), [width])
 
   function show(index: number) {
     const [drawn, second] = [plot.current, at[index]]
