@@ -140,7 +140,8 @@ function optionsOf(element: HTMLElement, { unit, syncKey, latest }: PlotParts): 
   }
   return {
     legend: { show: false },
-    padding: [8, 10, 0, 0],
+    // Half of the last label on the axis of time stands beyond its end.
+    padding: [8, 20, 0, 0],
     cursor: {
       y: false,
       sync: { key: syncKey },
