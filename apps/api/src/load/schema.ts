@@ -78,13 +78,13 @@ export const edgeCapacity = z
       .enum(['not_reported', 'few_devices'])
       .nullable()
       .describe(
-        '`not_reported`: by an edge of an older release; `few_devices`: it never served enough; null: it is known.',
+        '`not_reported`: by an edge of an older release; `few_devices`: its highest use was with few; null: known.',
       ),
     basis: z
       .object({
         from: instant.describe('Measurements from this time on count.'),
         until: instant.describe('And until this time.'),
-        devices: count.describe('The most devices that it has served at once.'),
+        devices: count.describe('The most devices that it served at a highest use.'),
         processor: z
           .object(use)
           .nullable()

@@ -38,7 +38,7 @@ test('without enough data there is no number', () => {
   const unknown = { devices: null, basis: null, limitedBy: null }
   expect(textOf({ ...unknown, unknownBecause: 'few_devices' })).toEqual({
     estimate: 'How many more devices it carries is not known: not enough data.',
-    basis: 'In the last 14 days it never served 5 devices at once.',
+    basis: 'Its highest use in the last 14 days was with fewer than 5 devices.',
   })
   expect(textOf({ ...unknown, unknownBecause: 'not_reported' }).basis).toContain('has not reported')
 })

@@ -15,7 +15,7 @@ export function capacityText(capacity: Capacity, now: Date): { estimate: string;
       estimate: 'How many more devices it carries is not known: not enough data.',
       basis:
         unknownBecause === 'few_devices'
-          ? 'In the last 14 days it never served 5 devices at once.'
+          ? 'Its highest use in the last 14 days was with fewer than 5 devices.'
           : 'It has not reported its load with devices in the last 14 days.',
     }
   return {
